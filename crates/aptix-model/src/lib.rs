@@ -1,0 +1,27 @@
+//! What the things of Aptix are: paths, digests, lines, ids, batches, states, reasons, reports.
+//!
+//! Without features this crate is `no_std` and knows no serialisation. Feature `wire` adds the
+//! gRPC protocol, feature `documents` the texts LLMs write; both turn their input into the types
+//! of this crate at the door, so that nothing behind it sees a generated or a serde type.
+
+#![no_std]
+
+extern crate alloc;
+#[cfg(any(feature = "wire", feature = "documents", test))]
+extern crate std;
+
+pub mod batch;
+pub mod digest;
+#[cfg(feature = "documents")]
+pub mod documents;
+pub mod failure;
+pub mod id;
+pub mod limits;
+pub mod lines;
+pub mod path;
+pub mod protection;
+pub mod reason;
+pub mod report;
+pub mod state;
+#[cfg(feature = "wire")]
+pub mod wire;

@@ -1,0 +1,51 @@
+//! How large things may be. Passing a limit is a named error, never a truncation.
+
+/// The limits that validation and planning hold a batch to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Bytes of a file to be edited.
+    pub file_bytes: u64,
+    /// Bytes of content for a created file.
+    pub created_bytes: u64,
+    /// Bytes of one line of an edited file, or of a new line.
+    pub line_bytes: usize,
+    /// File patches of a batch.
+    pub files: usize,
+    /// Changes of a batch, over all its files.
+    pub changes: usize,
+    /// Bytes of a label, a key or a description.
+    pub text_bytes: usize,
+}
+
+impl Limits {
+    /// What holds unless somebody configures otherwise.
+    pub const DEFAULT: Self = Self {
+        file_bytes: 256 << 20,
+        created_bytes: 10 << 20,
+        line_bytes: 64 << 20,
+        files: 10_000,
+        changes: 100_000,
+        text_bytes: 64 << 10,
+    };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Bytes of one document.
+pub const DOCUMENT_BYTES: usize = 64 << 20;
+
+/// Content of more bytes than this travels as an uploaded blob named by its digest.
+pub const INLINE_BYTES: usize = 1 << 20;
+
+/// Bytes of one chunk of a blob on the wire and in the store.
+pub const CHUNK_BYTES: usize = 1 << 20;
+
+/// Bytes of one gRPC message, both ways.
+pub const MESSAGE_BYTES: usize = 4 << 20;
+
+/// Bytes of the diff a report carries; a longer one is left out and said to be.
+pub const REPORT_DIFF_BYTES: usize = 1 << 20;

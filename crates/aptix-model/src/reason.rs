@@ -1,0 +1,301 @@
+//! The one catalogue of failures. A code, once published, is never renamed.
+
+/// Declares an enum whose variants are `UPPER_SNAKE` words, each with its meaning.
+macro_rules! catalogue {
+    ($(#[$outer:meta])* $name:ident { $($(#[doc = $doc:literal])+ $variant:ident = $code:literal,)+ }) => {
+        $(#[$outer])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+        pub enum $name { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl $name {
+            /// Every member, in catalogue order.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// The published word.
+            #[must_use]
+            pub const fn code(self) -> &'static str {
+                match self { $(Self::$variant => $code,)+ }
+            }
+
+            /// What it means, as written in the reference.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),+),)+ }
+            }
+
+            /// The member with this published word.
+            #[must_use]
+            pub fn from_code(code: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|member| member.code() == code)
+            }
+        }
+
+        impl core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.write_str(self.code())
+            }
+        }
+    };
+}
+
+catalogue! {
+    /// Why something was refused or failed. One reason has one cause; [`Detail`] is the finer word.
+    Reason {
+        /// The request does not have the shape the protocol or the document format asks for.
+        InvalidRequest = "INVALID_REQUEST",
+        /// A path is not an acceptable relative path, or leads where no file can be edited.
+        InvalidPath = "INVALID_PATH",
+        /// Two files on disk or in the batch differ only in case or Unicode normal form.
+        AmbiguousPath = "AMBIGUOUS_PATH",
+        /// Policy forbids touching this file, whoever asks.
+        PolicyDenied = "POLICY_DENIED",
+        /// A person has to agree first, and none did.
+        ApprovalRequired = "APPROVAL_REQUIRED",
+        /// A person looked at the batch and said no.
+        Rejected = "REJECTED",
+        /// Something is larger than its limit.
+        TooLarge = "TOO_LARGE",
+        /// A line number does not exist, or a range is no range.
+        LineRange = "LINE_RANGE",
+        /// Two changes of one file cover the same line.
+        LineOverlap = "LINE_OVERLAP",
+        /// The changes of a file are not listed top to bottom.
+        LineOrder = "LINE_ORDER",
+        /// The file is not the version the author saw.
+        ShaMismatch = "SHA_MISMATCH",
+        /// The lines named as expected are not the lines that stand there.
+        ExpectedMismatch = "EXPECTED_MISMATCH",
+        /// The file already has every change of the patch.
+        AlreadyApplied = "ALREADY_APPLIED",
+        /// A file that must not exist does.
+        FileExists = "FILE_EXISTS",
+        /// A file that must exist does not.
+        FileMissing = "FILE_MISSING",
+        /// Somebody else wrote the file while the batch was being applied.
+        FileChanged = "FILE_CHANGED",
+        /// The file is not text in an encoding that can be edited byte by byte.
+        NotText = "NOT_TEXT",
+        /// A parent directory could not be made.
+        DirectoryCreateFailed = "DIRECTORY_CREATE_FAILED",
+        /// The system refused to read a file.
+        ReadFailed = "READ_FAILED",
+        /// The system refused a write.
+        WriteFailed = "WRITE_FAILED",
+        /// An earlier batch stopped half-way in a state that a person has to look at.
+        NeedsOperator = "NEEDS_OPERATOR",
+        /// Another process holds the workspace.
+        WorkspaceBusy = "WORKSPACE_BUSY",
+        /// No such batch, file patch, change, workspace or cloud file for this caller.
+        NotFound = "NOT_FOUND",
+        /// The same request id was used before with another payload.
+        RequestIdReused = "REQUEST_ID_REUSED",
+        /// A batch already ended, and this would end it another way.
+        ResultFinal = "RESULT_FINAL",
+        /// The state of the batch does not allow this step.
+        InvalidState = "INVALID_STATE",
+        /// The caller's lease on the workspace is not, or no longer, in force.
+        LeaseLost = "LEASE_LOST",
+        /// The wanted revisions are no longer kept.
+        Compacted = "COMPACTED",
+        /// Uploaded bytes do not have the digest or size they were announced with.
+        HashFailed = "HASH_FAILED",
+        /// A referenced blob has not been uploaded.
+        BlobMissing = "BLOB_MISSING",
+        /// A bounded resource is used up; the same call may pass later.
+        ResourceExhausted = "RESOURCE_EXHAUSTED",
+        /// The other side could not be reached or gave no answer in time.
+        Unavailable = "UNAVAILABLE",
+        /// A defect in Aptix or its storage; the log has the rest.
+        Internal = "INTERNAL",
+    }
+}
+
+catalogue! {
+    /// The finer word beside a [`Reason`].
+    Detail {
+        /// A path is empty or blank.
+        Empty = "EMPTY",
+        /// A path has a `..` component.
+        Traversal = "TRAVERSAL",
+        /// A path has a `.` component.
+        DotSegment = "DOT_SEGMENT",
+        /// A path has an empty component.
+        EmptySegment = "EMPTY_SEGMENT",
+        /// A path starts at the root of the file system.
+        Absolute = "ABSOLUTE",
+        /// A path names a network share.
+        Unc = "UNC",
+        /// A path names a Windows device namespace.
+        Device = "DEVICE",
+        /// A path starts with a drive letter.
+        Drive = "DRIVE",
+        /// A path has a backslash where only `/` separates.
+        Backslash = "BACKSLASH",
+        /// A path has a NUL byte.
+        Nul = "NUL",
+        /// A path has a control character.
+        Control = "CONTROL",
+        /// A path has a character that reorders text.
+        Bidi = "BIDI",
+        /// A name begins or ends with a blank, or ends with a dot.
+        SpaceDot = "SPACE_DOT",
+        /// A name has a character that some systems forbid.
+        Char = "CHAR",
+        /// A name is a Windows device.
+        Reserved = "RESERVED",
+        /// A name has a colon: a drive or a stream.
+        Colon = "COLON",
+        /// A path begins with `~`, which shells expand.
+        Tilde = "TILDE",
+        /// A path has a character that looks like a dot or a slash.
+        Confusable = "CONFUSABLE",
+        /// A path or a name is too long.
+        TooLong = "TOO_LONG",
+        /// A path has too many components.
+        TooDeep = "TOO_DEEP",
+        /// A document path is not lower-case.
+        NotLowercase = "NOT_LOWERCASE",
+        /// A path does not begin with the name of a root of this workspace.
+        UnknownRoot = "UNKNOWN_ROOT",
+        /// A component that must be a directory is not.
+        NotDirectory = "NOT_DIRECTORY",
+        /// The target is not a regular file.
+        NotRegular = "NOT_REGULAR",
+        /// A symbolic link leads out of the root, nowhere, or in a circle.
+        Symlink = "SYMLINK",
+        /// The target lies on another file system than its root.
+        CrossDevice = "CROSS_DEVICE",
+        /// Two paths differ only in case.
+        CaseCollision = "CASE_COLLISION",
+        /// Two paths differ only in Unicode normal form.
+        NormCollision = "NORM_COLLISION",
+        /// The file belongs to version control or to Aptix itself.
+        Protected = "PROTECTED",
+        /// The file holds secrets.
+        Secret = "SECRET",
+        /// Not a SHA-256 in hex.
+        ShaFormat = "SHA_FORMAT",
+        /// A required value is absent.
+        Missing = "MISSING",
+        /// A value has the wrong type.
+        Type = "TYPE",
+        /// The text is not well-formed JSON.
+        Json = "JSON",
+        /// A number that JSON or the field cannot hold.
+        Number = "NUMBER",
+        /// The text is not well-formed Unicode.
+        Unicode = "UNICODE",
+        /// JSON nested deeper than any document needs.
+        Depth = "DEPTH",
+        /// Text after the end of the document.
+        Trailing = "TRAILING",
+        /// The same key stands twice in one object.
+        DuplicateKey = "DUPLICATE_KEY",
+        /// A key that the format does not have.
+        UnknownField = "UNKNOWN_FIELD",
+        /// A key that belongs to another operation.
+        UnexpectedField = "UNEXPECTED_FIELD",
+        /// An operation that the format does not have.
+        UnknownOperation = "UNKNOWN_OPERATION",
+        /// An enum value that this version does not know.
+        UnknownEnum = "UNKNOWN_ENUM",
+        /// The document is in no dialect that is understood here.
+        UnknownDialect = "UNKNOWN_DIALECT",
+        /// One file is named twice.
+        DuplicatePath = "DUPLICATE_PATH",
+        /// Two paths lead to one file.
+        DuplicateFile = "DUPLICATE_FILE",
+        /// One path is both a file and a directory.
+        PrefixConflict = "PREFIX_CONFLICT",
+        /// There are not as many expected lines as the range has.
+        ExpectedCount = "EXPECTED_COUNT",
+        /// An insert without lines.
+        EmptyNewLines = "EMPTY_NEW_LINES",
+        /// A replace without lines: that is a delete.
+        UseDelete = "USE_DELETE",
+        /// A line with a line feed in it.
+        EmbeddedNewline = "EMBEDDED_NEWLINE",
+        /// A line with a carriage return in it.
+        EmbeddedCr = "EMBEDDED_CR",
+        /// A request id that is empty, too long or not printable.
+        RequestId = "REQUEST_ID",
+        /// An id that is not in the form its kind has.
+        IdFormat = "ID_FORMAT",
+        /// A page size or page token that this server did not give.
+        Page = "PAGE",
+        /// A revision that does not exist yet.
+        FutureRevision = "FUTURE_REVISION",
+        /// A line number of zero.
+        Zero = "ZERO",
+        /// A negative line number.
+        Negative = "NEGATIVE",
+        /// A line number beyond 2,147,483,647.
+        Overflow = "OVERFLOW",
+        /// A range that ends before it starts.
+        Inverted = "INVERTED",
+        /// A line number past the end of the file.
+        PastEnd = "PAST_END",
+        /// UTF-16 or another encoding that is not a superset of ASCII.
+        Encoding = "ENCODING",
+        /// The file has NUL bytes.
+        Binary = "BINARY",
+        /// Too many files.
+        Files = "FILES",
+        /// Too many changes.
+        Changes = "CHANGES",
+        /// A label, key or description is too long.
+        Text = "TEXT",
+        /// One line is too long.
+        Line = "LINE",
+        /// A file or its content is too large.
+        File = "FILE",
+        /// A document is too large.
+        Document = "DOCUMENT",
+        /// No space is left on the device.
+        NoSpace = "NO_SPACE",
+        /// The quota is used up.
+        Quota = "QUOTA",
+        /// The file system is read-only.
+        ReadOnly = "READ_ONLY",
+        /// The system denies access.
+        Permission = "PERMISSION",
+        /// The file is immutable or append-only.
+        Immutable = "IMMUTABLE",
+        /// Too many open files.
+        Fds = "FDS",
+        /// The device failed.
+        Io = "IO",
+        /// Everything was put back after a failure half-way.
+        RolledBack = "ROLLED_BACK",
+        /// A directory vanished while the batch was being applied.
+        ParentGone = "PARENT_GONE",
+        /// The blob is not part of what this call may name.
+        NotInBatch = "NOT_IN_BATCH",
+        /// Another agent serves the workspace.
+        LeaseHeld = "LEASE_HELD",
+        /// A newer connection of the same agent took over.
+        Superseded = "SUPERSEDED",
+        /// The receiver was too slow to keep up.
+        SlowConsumer = "SLOW_CONSUMER",
+        /// The server is shutting down.
+        ShuttingDown = "SHUTTING_DOWN",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_upper_snake_and_read_back() {
+        for reason in Reason::ALL {
+            assert!(
+                reason.code().bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+            );
+            assert_eq!(Reason::from_code(reason.code()), Some(*reason));
+        }
+        for detail in Detail::ALL {
+            assert_eq!(Detail::from_code(detail.code()), Some(*detail));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What became of a batch, as the agent tells it and the server keeps it.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::digest::Sha256Digest;
+use crate::failure::Failure;
+
+/// What became of a batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// One entry for each file patch, in the batch's order; empty unless applied.
+    pub files: Vec<FileReport>,
+    /// Why nothing changed; empty when applied.
+    pub failures: Vec<Failure>,
+    /// Unified diff of everything that changed; empty when it would pass `REPORT_DIFF_BYTES`.
+    pub diff: String,
+    /// Whether the diff was left out for its size.
+    pub diff_omitted: bool,
+}
+
+/// How a batch ended at the agent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Every file is as described.
+    Applied,
+    /// Nothing changed.
+    Failed,
+    /// A person said no; nothing changed.
+    Rejected,
+}
+
+/// What became of one file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileReport {
+    /// The path relative to its root, in its real case.
+    pub path: String,
+    /// The lower-case key: the root's name and the path.
+    pub doc_path: String,
+    /// What happened.
+    pub status: FileStatus,
+    /// SHA-256 of the bytes before; absent when there was no file.
+    pub sha256_before: Option<Sha256Digest>,
+    /// SHA-256 of the bytes as written.
+    pub sha256: Sha256Digest,
+    /// How many bytes were written.
+    pub size_bytes: u64,
+    /// What was brought into the project's form on the way.
+    pub normalized: Vec<Normalization>,
+    /// What the author should know although it went well.
+    pub warnings: Vec<Warning>,
+    /// One entry for each change, in the patch's order; empty for a whole-file edit.
+    pub changes: Vec<ChangeReport>,
+}
+
+/// What happened to a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileStatus {
+    /// It was not there before.
+    Created,
+    /// Its bytes changed.
+    Modified,
+    /// It already had these bytes.
+    Unchanged,
+}
+
+impl FileStatus {
+    /// The published word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Modified => "modified",
+            Self::Unchanged => "unchanged",
+        }
+    }
+}
+
+/// Something that was brought into another form; always said, never silent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Normalization {
+    /// The stated SHA-256 was that of the canonical text: no BOM, `\n` only.
+    MatchedCanonicalDigest,
+    /// A byte order mark was dropped from given content.
+    BomRemoved,
+    /// `\r\n` became `\n` in given content.
+    LineEndings,
+}
+
+impl Normalization {
+    /// Every member.
+    pub const ALL: [Self; 3] = [Self::MatchedCanonicalDigest, Self::BomRemoved, Self::LineEndings];
+
+    /// The published word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::MatchedCanonicalDigest => "matched_canonical_digest",
+            Self::BomRemoved => "bom_removed",
+            Self::LineEndings => "line_endings",
+        }
+    }
+}
+
+/// Something worth knowing about a file that was edited all the same.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Warning {
+    /// `UPPER_SNAKE` word: `HARD_LINK_BROKEN`, ...
+    pub code: String,
+    /// What it means here.
+    pub message: String,
+}
+
+/// How a change found its place: the match certificate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChangeReport {
+    /// How loosely the old text had to be compared.
+    pub tier: Tier,
+    /// How many places came into question at that tier.
+    pub candidates: usize,
+    /// First line it left, in the new text.
+    pub start_line: usize,
+    /// Last line it left; `start_line - 1` when it left none.
+    pub end_line: usize,
+}
+
+/// How loosely old text was compared with the file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Tier {
+    /// Byte by byte; for line edits, line text by line text.
+    Exact,
+}
+
+impl Tier {
+    /// The published word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+        }
+    }
+}

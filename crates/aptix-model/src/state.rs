@@ -1,0 +1,162 @@
+//! The life of a batch: one table of states and steps, and nothing else decides.
+
+use core::fmt;
+
+use crate::report::Outcome;
+
+/// Where a batch is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum BatchState {
+    /// Being planned by the agent, for review before it may be applied.
+    Preparing,
+    /// Planned and held for the author's word.
+    Prepared,
+    /// Waits for a person, because the server's policy asks for one.
+    PendingApproval,
+    /// Free to be applied.
+    Approved,
+    /// Every file is as described.
+    Applied,
+    /// Nothing changed; the report says why.
+    Failed,
+    /// A person said no; nothing changed.
+    Rejected,
+    /// Withdrawn before the agent finished.
+    Cancelled,
+    /// Nobody acted on it in time.
+    Expired,
+    /// Applied, and taken back by a later batch.
+    Reverted,
+}
+
+/// What can happen to a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// The agent's plan is ready.
+    PlanReady,
+    /// The author lets a prepared batch go ahead.
+    Apply,
+    /// A person agrees.
+    Approve,
+    /// A person refuses.
+    Reject,
+    /// The agent reports how it ended.
+    Report(Outcome),
+    /// Somebody withdraws it.
+    Cancel,
+    /// Its time is up.
+    Expire,
+    /// A later batch took it back.
+    Revert,
+}
+
+/// A step that a state does not allow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a batch that is {from} does not allow this step ({step:?})")]
+pub struct StepError {
+    /// The state the batch is in.
+    pub from: BatchState,
+    /// What was asked of it.
+    pub step: Step,
+}
+
+impl BatchState {
+    /// Every state.
+    pub const ALL: [Self; 10] = [
+        Self::Preparing,
+        Self::Prepared,
+        Self::PendingApproval,
+        Self::Approved,
+        Self::Applied,
+        Self::Failed,
+        Self::Rejected,
+        Self::Cancelled,
+        Self::Expired,
+        Self::Reverted,
+    ];
+
+    /// The state after a step.
+    ///
+    /// # Errors
+    /// When this state does not allow the step.
+    pub const fn after(self, step: Step) -> Result<Self, StepError> {
+        Ok(match (self, step) {
+            (Self::Preparing, Step::PlanReady) => Self::Prepared,
+            (Self::Preparing, Step::Report(Outcome::Failed)) => Self::Failed,
+            (Self::Prepared, Step::Apply) | (Self::PendingApproval, Step::Approve) => Self::Approved,
+            (Self::PendingApproval, Step::Reject) => Self::Rejected,
+            (Self::Approved, Step::Report(Outcome::Applied)) => Self::Applied,
+            (Self::Approved, Step::Report(Outcome::Failed)) => Self::Failed,
+            (Self::Approved, Step::Report(Outcome::Rejected)) => Self::Rejected,
+            (Self::Applied, Step::Revert) => Self::Reverted,
+            (Self::Preparing | Self::Prepared | Self::PendingApproval | Self::Approved, Step::Cancel) => {
+                Self::Cancelled
+            }
+            (Self::Preparing | Self::Prepared | Self::PendingApproval | Self::Approved, Step::Expire) => Self::Expired,
+            (from, step) => return Err(StepError { from, step }),
+        })
+    }
+
+    /// Whether something can still happen to the files.
+    #[must_use]
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Preparing | Self::Prepared | Self::PendingApproval | Self::Approved)
+    }
+
+    /// The published word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Preparing => "PREPARING",
+            Self::Prepared => "PREPARED",
+            Self::PendingApproval => "PENDING_APPROVAL",
+            Self::Approved => "APPROVED",
+            Self::Applied => "APPLIED",
+            Self::Failed => "FAILED",
+            Self::Rejected => "REJECTED",
+            Self::Cancelled => "CANCELLED",
+            Self::Expired => "EXPIRED",
+            Self::Reverted => "REVERTED",
+        }
+    }
+}
+
+impl fmt::Display for BatchState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ended_batch_allows_nothing_but_a_revert_of_what_was_applied() {
+        let steps = [
+            Step::PlanReady,
+            Step::Apply,
+            Step::Approve,
+            Step::Reject,
+            Step::Report(Outcome::Applied),
+            Step::Report(Outcome::Failed),
+            Step::Report(Outcome::Rejected),
+            Step::Cancel,
+            Step::Expire,
+            Step::Revert,
+        ];
+        for state in BatchState::ALL.into_iter().filter(|state| !state.is_open()) {
+            for step in steps {
+                let allowed = state == BatchState::Applied && step == Step::Revert;
+                assert_eq!(state.after(step).is_ok(), allowed, "{state} {step:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_open_batch_can_always_be_withdrawn() {
+        for state in BatchState::ALL.into_iter().filter(|state| state.is_open()) {
+            assert_eq!(state.after(Step::Cancel), Ok(BatchState::Cancelled));
+        }
+    }
+}
