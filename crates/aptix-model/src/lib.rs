@@ -4,11 +4,10 @@
 //! gRPC protocol, feature `documents` the texts LLMs write; both turn their input into the types
 //! of this crate at the door, so that nothing behind it sees a generated or a serde type.
 
-#![no_std]
+// Generated protocol code names `Box` and `format!` and so needs the prelude of `std`.
+#![cfg_attr(not(any(feature = "wire", feature = "documents", test)), no_std)]
 
 extern crate alloc;
-#[cfg(any(feature = "wire", feature = "documents", test))]
-extern crate std;
 
 pub mod batch;
 pub mod digest;
