@@ -189,6 +189,8 @@ catalogue! {
         Depth = "DEPTH",
         /// Text after the end of the document.
         Trailing = "TRAILING",
+        /// More than one document where one is read.
+        MultipleBlocks = "MULTIPLE_BLOCKS",
         /// The same key stands twice in one object.
         DuplicateKey = "DUPLICATE_KEY",
         /// A key that the format does not have.

@@ -1,0 +1,52 @@
+//! The create-file document: one path, its whole content, and whether it may replace (TUL-004 4.2).
+
+use std::string::String;
+use std::vec::Vec;
+use std::{format, vec};
+
+use serde::Deserialize;
+
+use super::json;
+use crate::batch::{Batch, Content, CreateFile, FileEdit, FilePatch, Target};
+use crate::failure::Failure;
+use crate::path::document_spelling;
+use crate::reason::{Detail, Reason};
+use crate::report::Warning;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CreateFileDocument {
+    path: Option<String>,
+    content: Option<String>,
+    overwrite: Option<bool>,
+}
+
+pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+    let document: CreateFileDocument = json::from_str(text).map_err(|failure| vec![failure])?;
+    let (path, content) = match (document.path, document.content) {
+        (Some(path), Some(content)) => (path, content),
+        (path, content) => {
+            let missing = [("path", path.is_none()), ("content", content.is_none())];
+            return Err(missing
+                .into_iter()
+                .filter(|(_, missing)| *missing)
+                .map(|(field, _)| required(field))
+                .collect());
+        }
+    };
+    let file = FilePatch {
+        target: Target::Path(document_spelling(&path)),
+        key: None,
+        label: None,
+        edit: FileEdit::CreateFile(CreateFile {
+            content: Content::Text(content),
+            overwrite: document.overwrite.unwrap_or_default(),
+        }),
+    };
+    Ok((Batch { label: None, key: None, files: vec![file] }, Vec::new()))
+}
+
+fn required(field: &str) -> Failure {
+    let message = format!("'{field}' is required, found nothing or null");
+    Failure::new(Reason::InvalidRequest, message).detail(Detail::Missing).field(field)
+}

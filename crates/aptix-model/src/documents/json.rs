@@ -1,0 +1,281 @@
+//! Strict JSON: typed from the first byte, and errors in the catalogue's words.
+
+use core::fmt;
+use core::marker::PhantomData;
+use std::borrow::ToOwned;
+use std::format;
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::error::Category;
+use serde_path_to_error::Segment;
+
+use crate::failure::Failure;
+use crate::reason::{Detail, Reason};
+
+/// Nesting no document needs.
+const DEPTH: usize = 64;
+
+/// Reads a whole text as one value.
+pub(super) fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let place = Place::of(error.path());
+        place.put_on(classify(error.inner(), text))
+    })?;
+    deserializer.end().map_err(|error| classify(&error, text))?;
+    Ok(value)
+}
+
+/// The keys of the top-level object, in order; the values are only skipped over.
+pub(super) fn top_level_keys(text: &str) -> Result<Vec<String>, Failure> {
+    struct Keys(Vec<String>);
+    impl<'de> Deserialize<'de> for Keys {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            struct KeysVisitor;
+            impl<'de> Visitor<'de> for KeysVisitor {
+                type Value = Keys;
+
+                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str("an object")
+                }
+
+                fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
+                    let mut keys = Vec::new();
+                    while let Some((key, IgnoredAny)) = map.next_entry::<String, IgnoredAny>()? {
+                        keys.push(key);
+                        if keys.len() > 1000 {
+                            return Err(A::Error::custom("too many keys in one object"));
+                        }
+                    }
+                    Ok(Keys(keys))
+                }
+            }
+            deserializer.deserialize_map(KeysVisitor)
+        }
+    }
+    from_str::<Keys>(text).map(|keys| keys.0)
+}
+
+/// Refuses nesting that no document needs, before anything recurses into it.
+pub(super) fn check_depth(text: &str) -> Result<(), Failure> {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for (offset, byte) in text.bytes().enumerate() {
+        if in_string {
+            (in_string, escaped) = match byte {
+                _ if escaped => (true, false),
+                b'\\' => (true, true),
+                byte => (byte != b'"', false),
+            };
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEPTH {
+            let message = format!("the document nests deeper than {DEPTH} levels at byte {offset}");
+            return Err(Failure::new(Reason::InvalidRequest, message).detail(Detail::Depth));
+        }
+    }
+    Ok(())
+}
+
+/// Whether one word may be a misspelling of the other.
+pub(super) fn is_near(word: &str, known: &str) -> bool {
+    let distance = strsim::damerau_levenshtein(&word.to_lowercase(), &known.to_lowercase());
+    distance <= known.len() / 3
+}
+
+/// The known word that an unknown one is most likely a misspelling of.
+pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let short: String = word.chars().take(100).collect::<String>().to_lowercase();
+    let distance = |known: &str| strsim::damerau_levenshtein(&short, &known.to_lowercase());
+    known.into_iter().min_by_key(|known| distance(known)).filter(|known| distance(known) <= known.len().max(3) / 2)
+}
+
+/// Where in a document something stands.
+#[derive(Clone, Default)]
+pub(super) struct Place {
+    field: String,
+    file: Option<usize>,
+    change: Option<usize>,
+}
+
+impl Place {
+    /// A place in a file patch, or in one of its changes.
+    pub(super) fn new(field: String, file: usize, change: Option<usize>) -> Self {
+        Self { field, file: Some(file), change }
+    }
+
+    fn of(path: &serde_path_to_error::Path) -> Self {
+        let mut place = Self::default();
+        let mut array = "";
+        for segment in path {
+            match segment {
+                Segment::Seq { index } => {
+                    place.field.push_str(&format!("[{index}]"));
+                    match array {
+                        "files" => place.file = Some(*index),
+                        "changes" => place.change = Some(*index),
+                        _ => {}
+                    }
+                    array = "";
+                }
+                Segment::Map { key } => {
+                    if !place.field.is_empty() {
+                        place.field.push('.');
+                    }
+                    place.field.extend(key.chars().take(100));
+                    array = key;
+                }
+                Segment::Enum { .. } | Segment::Unknown => {}
+            }
+        }
+        place
+    }
+
+    /// Tells a failure where it is.
+    pub(super) fn put_on(self, mut failure: Failure) -> Failure {
+        failure.field = Some(self.field).filter(|field| !field.is_empty());
+        failure.file_index = self.file;
+        failure.change_index = self.change;
+        failure
+    }
+}
+
+/// Puts a parser's error into the catalogue's words.
+fn classify(error: &serde_json::Error, text: &str) -> Failure {
+    let message = error.to_string();
+    let refuse = |detail: Detail| Failure::new(Reason::InvalidRequest, message.clone()).detail(detail);
+    match error.classify() {
+        Category::Eof => {
+            let message = format!("the document ends before it is complete: {message}");
+            return Failure::new(Reason::InvalidRequest, message)
+                .detail(Detail::Json)
+                .hint("the document was cut short; send it whole");
+        }
+        Category::Syntax => return classify_syntax(error, &message, text),
+        Category::Data | Category::Io => {}
+    }
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    if message.starts_with("too many") {
+        let detail = if message.contains("changes") { Detail::Changes } else { Detail::Files };
+        return Failure::new(Reason::TooLarge, message).detail(detail).hint("send several smaller batches");
+    }
+    if message.starts_with("unknown field") {
+        let (unknown, known) = quoted.split_first().map_or(("", &[][..]), |(unknown, known)| (*unknown, known));
+        let failure = refuse(Detail::UnknownField);
+        return match nearest(unknown, known.iter().copied()) {
+            Some(near) => failure.hint(format!("did you mean '{near}'?")),
+            None => failure.hint("leave the field out"),
+        };
+    }
+    if message.starts_with("duplicate field") {
+        return refuse(Detail::DuplicateKey).hint("keep one of the two");
+    }
+    refuse(Detail::Type)
+}
+
+fn classify_syntax(error: &serde_json::Error, message: &str, text: &str) -> Failure {
+    let refuse = |detail: Detail| Failure::new(Reason::InvalidRequest, message.to_owned()).detail(detail);
+    let rest = rest_at(text, error.line(), error.column());
+    if message.starts_with("trailing characters") {
+        return match rest.trim_start().bytes().next() {
+            Some(b'{' | b'[') => refuse(Detail::MultipleBlocks).hint("send one document at a time"),
+            _ => refuse(Detail::Trailing).hint("send the JSON object and nothing after it"),
+        };
+    }
+    if message.contains("surrogate") || message.contains("unicode") || message.contains("hex escape") {
+        return refuse(Detail::Unicode);
+    }
+    let word = rest.trim_start_matches('-');
+    if message.contains("number") || word.starts_with("NaN") || word.starts_with("Infinity") {
+        return refuse(Detail::Number);
+    }
+    refuse(Detail::Json).hint("JSON has no comments, trailing commas, single quotes or raw line breaks in strings")
+}
+
+/// The text from a parser's line and column on.
+fn rest_at(text: &str, line: usize, column: usize) -> &str {
+    let line = text.split_inclusive('\n').skip(line.saturating_sub(1));
+    let start = line.clone().next().map_or(text.len(), |line| line.as_ptr() as usize - text.as_ptr() as usize);
+    let mut offset = (start + column.saturating_sub(1)).min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    text.split_at(offset).1
+}
+
+/// A whole number; one that no integer type holds becomes the largest, so that the range check names it.
+#[derive(Clone, Copy)]
+pub(super) struct Whole(pub(super) i64);
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct WholeVisitor;
+        impl Visitor<'_> for WholeVisitor {
+            type Value = Whole;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number without point or exponent")
+            }
+
+            fn visit_i64<E: Error>(self, number: i64) -> Result<Whole, E> {
+                Ok(Whole(number))
+            }
+
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Whole, E> {
+                Ok(Whole(i64::try_from(number).unwrap_or(i64::MAX)))
+            }
+
+            fn visit_f64<E: Error>(self, number: f64) -> Result<Whole, E> {
+                if number >= 1.8e19 {
+                    return Ok(Whole(i64::MAX));
+                }
+                if number <= -9.2e18 {
+                    return Ok(Whole(i64::MIN));
+                }
+                Err(E::invalid_type(Unexpected::Float(number), &self))
+            }
+        }
+        deserializer.deserialize_i64(WholeVisitor)
+    }
+}
+
+/// A list that stops reading once it is longer than any batch may be.
+pub(super) struct Bounded<T, const MAX: usize>(pub(super) Vec<T>);
+
+impl<'de, T: Deserialize<'de> + Named, const MAX: usize> Deserialize<'de> for Bounded<T, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct BoundedVisitor<T, const MAX: usize>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de> + Named, const MAX: usize> Visitor<'de> for BoundedVisitor<T, MAX> {
+            type Value = Bounded<T, MAX>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a list of {}", T::PLURAL)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = list.next_element()? {
+                    if items.len() == MAX {
+                        return Err(A::Error::custom(format_args!("too many {}: at most {MAX} in a batch", T::PLURAL)));
+                    }
+                    items.push(item);
+                }
+                Ok(Bounded(items))
+            }
+        }
+        deserializer.deserialize_seq(BoundedVisitor(PhantomData))
+    }
+}
+
+/// What the items of a bounded list are called.
+pub(super) trait Named {
+    const PLURAL: &'static str;
+}

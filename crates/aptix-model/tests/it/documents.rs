@@ -1,0 +1,177 @@
+//! Documents: what they become, and what they are refused for.
+
+use aptix_model::batch::{Content, FileEdit, Operation, Target};
+use aptix_model::documents::{Dialect, Document, parse};
+use aptix_model::failure::Failure;
+
+const SHA: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+fn read(text: &str) -> Result<Document, Vec<Failure>> {
+    parse(text.as_bytes(), None)
+}
+
+/// A line patch with one file and these changes.
+fn patch(changes: &str) -> String {
+    format!(r#"{{"files": [{{"docPath": "r/a.txt", "originalSha256": "{SHA}", "changes": [{changes}]}}]}}"#)
+}
+
+/// `field: REASON.DETAIL` of every failure.
+fn refusals(text: &[u8]) -> Vec<String> {
+    let failures = parse(text, None).expect_err("a refusal");
+    let word = |failure: &Failure| {
+        let detail = failure.detail.map_or("-", |detail| detail.code());
+        format!("{}: {}.{detail}", failure.field.as_deref().unwrap_or("-"), failure.reason)
+    };
+    failures.iter().map(word).collect()
+}
+
+/// TUL-002-4.1.1, TUL-002-4.1.2, TUL-002-4.2.1, TUL-002-4.2.8, TUL-002-5.1.1, TUL-002-5.1.5: every label and key is kept as written.
+#[test]
+fn a_line_patch_keeps_every_label_and_key() {
+    let text = format!(
+        r#"{{"batchLabel": "L", "batchKey": "K", "batchId": "x",
+            "files": [{{"fileKey": "fk", "docPath": ".\\r\\src/a.txt", "originalSha256": "{SHA}", "fileLabel": "fl",
+              "changes": [
+                {{"changeKey": "ck", "changeId": "c", "operation": "insert", "description": "d", "afterLine": 0, "newLines": ["a"]}},
+                {{"operation": "replace", "startLine": 2, "endLine": 3, "expectedOriginalLines": ["x", "y"], "newLines": [""]}},
+                {{"operation": "delete", "startLine": 9, "endLine": 9, "expectedOriginalLines": ["z"], "newLines": null}}]}}]}}"#
+    );
+    let document = read(&text).unwrap();
+    assert_eq!(document.dialect, Dialect::LinePatch);
+    assert_eq!(document.warnings.len(), 2, "ids in a request have no effect and are said to: {:?}", document.warnings);
+    let batch = document.batch;
+    assert_eq!((batch.label.as_deref(), batch.key.as_deref()), (Some("L"), Some("K")));
+    let [file] = batch.files.as_slice() else { panic!("one file") };
+    assert_eq!(file.target, Target::DocPath("r/src/a.txt".into()));
+    assert_eq!((file.key.as_deref(), file.label.as_deref()), (Some("fk"), Some("fl")));
+    let FileEdit::LinePatch(patch) = &file.edit else { panic!("a line patch") };
+    assert_eq!(patch.original_sha256, SHA);
+    let [insert, replace, delete] = patch.changes.as_slice() else { panic!("three changes") };
+    assert_eq!((insert.key.as_deref(), insert.description.as_deref()), (Some("ck"), Some("d")));
+    assert_eq!(insert.operation, Operation::Insert { after_line: 0, new_lines: vec!["a".into()] });
+    let expected_original_lines = vec!["x".into(), "y".into()];
+    let new_lines = vec![String::new()];
+    assert_eq!(
+        replace.operation,
+        Operation::Replace { start_line: 2, end_line: 3, expected_original_lines, new_lines }
+    );
+    let expected_original_lines = vec!["z".into()];
+    assert_eq!(delete.operation, Operation::Delete { start_line: 9, end_line: 9, expected_original_lines });
+}
+
+/// TUL-004-4.2.1, TUL-004-4.2.6: a path, the whole content, and no overwriting unless asked for.
+#[test]
+fn a_create_file_document_is_recognised_by_its_keys() {
+    let document = read(r#"{"path": "./src\\A.cs", "content": ""}"#).unwrap();
+    assert_eq!(document.dialect, Dialect::CreateFile);
+    let [file] = document.batch.files.as_slice() else { panic!("one file") };
+    assert_eq!(file.target, Target::Path("src/A.cs".into()));
+    let FileEdit::CreateFile(create) = &file.edit else { panic!("a created file") };
+    assert_eq!((&create.content, create.overwrite), (&Content::Text(String::new()), false));
+}
+
+#[test]
+fn what_is_not_in_the_format_is_refused_with_its_place_and_its_word() {
+    let at = "files[0].changes[0]";
+    let cases: Vec<(String, Vec<String>)> = vec![
+        // shape
+        ("[]".into(), vec!["-: INVALID_REQUEST.TYPE".into()]),
+        ("{}".into(), vec!["-: INVALID_REQUEST.UNKNOWN_DIALECT".into()]),
+        ("  ".into(), vec!["-: INVALID_REQUEST.EMPTY".into()]),
+        (r#"{"path": "a"}"#.into(), vec!["content: INVALID_REQUEST.MISSING".into()]),
+        (
+            r#"{"path": null, "content": null}"#.into(),
+            vec!["path: INVALID_REQUEST.MISSING".into(), "content: INVALID_REQUEST.MISSING".into()],
+        ),
+        (r#"{"path": "a", "content": 1}"#.into(), vec!["content: INVALID_REQUEST.TYPE".into()]),
+        (r#"{"files": null}"#.into(), vec!["files: INVALID_REQUEST.MISSING".into()]),
+        (
+            r#"{"files": [{}]}"#.into(),
+            vec![
+                "files[0].docPath: INVALID_REQUEST.MISSING".into(),
+                "files[0].changes: INVALID_REQUEST.MISSING".into(),
+            ],
+        ),
+        // fields
+        (r#"{"files": [], "batchlabel": ""}"#.into(), vec!["batchlabel: INVALID_REQUEST.UNKNOWN_FIELD".into()]),
+        (r#"{"Path": "a", "content": ""}"#.into(), vec!["Path: INVALID_REQUEST.UNKNOWN_FIELD".into()]),
+        (r#"{"path": "a", "path": "b", "content": ""}"#.into(), vec!["-: INVALID_REQUEST.DUPLICATE_KEY".into()]),
+        (
+            patch(r#"{"operation": "insert", "operation": "insert"}"#),
+            vec![format!("{at}: INVALID_REQUEST.DUPLICATE_KEY")],
+        ),
+        (patch(r#"{"operation": "INSERT"}"#), vec![format!("{at}.operation: INVALID_REQUEST.UNKNOWN_OPERATION")]),
+        (patch(r#"{"afterLine": 1}"#), vec![format!("{at}.operation: INVALID_REQUEST.MISSING")]),
+        (patch(r#"{"operation": "insert", "afterLine": 1}"#), vec![format!("{at}.newLines: INVALID_REQUEST.MISSING")]),
+        (
+            patch(r#"{"operation": "replace", "afterLine": 1, "newLines": ["a"]}"#),
+            vec![
+                format!("{at}.afterLine: INVALID_REQUEST.UNEXPECTED_FIELD"),
+                format!("{at}.startLine: INVALID_REQUEST.MISSING"),
+                format!("{at}.endLine: INVALID_REQUEST.MISSING"),
+                format!("{at}.expectedOriginalLines: INVALID_REQUEST.MISSING"),
+            ],
+        ),
+        (
+            patch(
+                r#"{"operation": "delete", "startLine": 1, "endLine": 1, "expectedOriginalLines": [""], "newLines": []}"#,
+            ),
+            vec![format!("{at}.newLines: INVALID_REQUEST.UNEXPECTED_FIELD")],
+        ),
+        // numbers
+        (patch(r#"{"operation": "insert", "afterLine": 1.0}"#), vec![format!("{at}.afterLine: INVALID_REQUEST.TYPE")]),
+        (patch(r#"{"operation": "insert", "afterLine": 1e2}"#), vec![format!("{at}.afterLine: INVALID_REQUEST.TYPE")]),
+        (patch(r#"{"operation": "insert", "afterLine": "5"}"#), vec![format!("{at}.afterLine: INVALID_REQUEST.TYPE")]),
+        (patch(r#"{"operation": "insert", "afterLine": true}"#), vec![format!("{at}.afterLine: INVALID_REQUEST.TYPE")]),
+        (patch(r#"{"operation": "insert", "afterLine": 1e999}"#), vec!["-: INVALID_REQUEST.NUMBER".into()]),
+        (patch(r#"{"operation": "insert", "afterLine": NaN}"#), vec!["-: INVALID_REQUEST.NUMBER".into()]),
+        (patch(r#"{"operation": "insert", "afterLine": -Infinity}"#), vec!["-: INVALID_REQUEST.NUMBER".into()]),
+        // text
+        (r#"{"path": "a", "content": ""#.into(), vec!["-: INVALID_REQUEST.JSON".into()]),
+        (r#"{"path": "a", "content": "",}"#.into(), vec!["-: INVALID_REQUEST.JSON".into()]),
+        (r#"{"path": "a", /* c */ "content": ""}"#.into(), vec!["-: INVALID_REQUEST.JSON".into()]),
+        (r#"{'path': "a", "content": ""}"#.into(), vec!["-: INVALID_REQUEST.JSON".into()]),
+        ("{\"path\": \"a\", \"content\": \"\n\"}".into(), vec!["-: INVALID_REQUEST.JSON".into()]),
+        (r#"{"path": "a", "content": "\ud800"}"#.into(), vec!["-: INVALID_REQUEST.UNICODE".into()]),
+        (r#"{"path": "a", "content": ""} x"#.into(), vec!["-: INVALID_REQUEST.TRAILING".into()]),
+        (r#"{"path": "a", "content": ""} {"a": 1}"#.into(), vec!["-: INVALID_REQUEST.MULTIPLE_BLOCKS".into()]),
+        ("[".repeat(10_000), vec!["-: INVALID_REQUEST.DEPTH".into()]),
+        (format!(r#"{{"files": {}"#, "[".repeat(100)), vec!["-: INVALID_REQUEST.DEPTH".into()]),
+    ];
+    for (text, expected) in cases {
+        let field_less: Vec<String> = refusals(text.as_bytes())
+            .into_iter()
+            .zip(&expected)
+            .map(|(found, expected)| match expected.strip_prefix("-: ") {
+                Some(_) => format!("-: {}", found.split_once(": ").unwrap().1),
+                None => found,
+            })
+            .collect();
+        assert_eq!(field_less, expected, "{}", text.chars().take(200).collect::<String>());
+        assert_eq!(refusals(text.as_bytes()).len(), expected.len());
+    }
+    assert_eq!(refusals(b"{\"path\": \"\xff\"}"), ["-: INVALID_REQUEST.UNICODE"]);
+    assert_eq!(refusals(b"{\"path\": \"\xed\xa0\x80\"}"), ["-: INVALID_REQUEST.UNICODE"]);
+}
+
+#[test]
+fn a_misspelt_field_is_told_its_nearest_right_name() {
+    for (text, right) in [
+        (patch(r#"{"operation": "insert", "newLine": []}"#), "newLines"),
+        (patch(r#"{"operation": "insert", "after_line": 0}"#), "afterLine"),
+        (r#"{"fils": []}"#.to_owned(), "files"),
+        (r#"{"path": "a", "contents": ""}"#.to_owned(), "content"),
+        (r#"{"path": "a", "content": "", "overwite": true}"#.to_owned(), "overwrite"),
+        (patch(r#"{"operation": "repalce"}"#), "replace"),
+    ] {
+        let failures = read(&text).unwrap_err();
+        let hint = failures[0].hint.clone().unwrap();
+        assert!(hint.contains(&format!("'{right}'")), "{text}: {hint}");
+    }
+}
+
+#[test]
+fn a_list_longer_than_any_batch_is_refused_while_it_is_read() {
+    let text = patch(&["{}"; 100_001].join(","));
+    assert_eq!(refusals(text.as_bytes()), ["files[0].changes: TOO_LARGE.CHANGES"]);
+}
