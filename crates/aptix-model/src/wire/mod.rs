@@ -7,4 +7,4 @@ pub mod v1 {
 }
 
 /// The protocol's descriptors, for gRPC reflection: an encoded `google.protobuf.FileDescriptorSet`.
-pub const DESCRIPTORS: &[u8] = include_bytes!("generated/aptix.v1.binpb");
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/aptix.v1.binpb");
