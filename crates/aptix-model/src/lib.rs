@@ -20,6 +20,7 @@ pub mod lines;
 pub mod path;
 pub mod protection;
 pub mod reason;
+pub mod record;
 pub mod report;
 pub mod state;
 #[cfg(feature = "wire")]

@@ -134,6 +134,9 @@ pub enum Tier {
 }
 
 impl Tier {
+    /// Every member.
+    pub const ALL: [Self; 1] = [Self::Exact];
+
     /// The published word.
     #[must_use]
     pub const fn word(self) -> &'static str {

@@ -1,0 +1,84 @@
+//! A batch as it is kept: its content, the ids it was given, and where it is in its life.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::batch::{Batch, FileEdit, Origin, Target};
+use crate::id::{BatchId, ChangeId, FilePatchId, RequestId, Revision, WorkspaceId};
+use crate::report::Report;
+use crate::state::BatchState;
+
+/// Milliseconds since 1970-01-01 UTC.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct UnixMillis(pub u64);
+
+/// A stored batch. Its content and ids never change; revision, state, time of update and report do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BatchRecord {
+    /// Names it for ever.
+    pub id: BatchId,
+    /// The workspace it belongs to.
+    pub workspace: WorkspaceId,
+    /// The revision of the latest event about it.
+    pub revision: Revision,
+    /// Where it is in its life.
+    pub state: BatchState,
+    /// What is to happen.
+    pub batch: Batch,
+    /// The ids of its file patches and changes, in the batch's order (TUL-002 7.1).
+    pub ids: Vec<FileIds>,
+    /// Whose turn it came from.
+    pub origin: Origin,
+    /// What it was submitted under.
+    pub request_id: RequestId,
+    /// When it was stored.
+    pub created: UnixMillis,
+    /// When its state last changed.
+    pub updated: UnixMillis,
+    /// What became of it.
+    pub report: Option<Report>,
+}
+
+/// The ids of one file patch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileIds {
+    /// The file patch's own.
+    pub file: FilePatchId,
+    /// Its changes', in the patch's order; empty for a whole-file edit.
+    pub changes: Vec<ChangeId>,
+}
+
+impl FileIds {
+    /// Mints an id for every file patch and every change of a batch; `mint` gives a new id at each call.
+    pub fn mint(batch: &Batch, mut mint: impl FnMut() -> uuid::Uuid) -> Vec<Self> {
+        let mut files = Vec::with_capacity(batch.files.len());
+        for patch in &batch.files {
+            let changes = match &patch.edit {
+                FileEdit::LinePatch(patch) => patch.changes.len(),
+                FileEdit::CreateFile(_) => 0,
+            };
+            let file = FilePatchId(mint());
+            files.push(Self { file, changes: (0..changes).map(|_| ChangeId(mint())).collect() });
+        }
+        files
+    }
+}
+
+/// What a list shows of a batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BatchOutline {
+    /// Names the batch.
+    pub id: BatchId,
+    /// The revision of the latest event about it.
+    pub revision: Revision,
+    /// Where it is in its life.
+    pub state: BatchState,
+    /// What it is for.
+    pub label: Option<String>,
+    /// The author's name for it.
+    pub key: Option<String>,
+    /// The files it names.
+    pub targets: Vec<Target>,
+    /// When it was stored; absent where only its state is told.
+    pub created: Option<UnixMillis>,
+}

@@ -1,0 +1,169 @@
+//! A stored batch, between the wire and the model: whole, as an event, or as a line of a list.
+
+use std::format;
+use std::string::ToString;
+use std::vec;
+use std::vec::Vec;
+
+use prost_types::Timestamp;
+
+use super::edit::{target_message, with_ids};
+use super::{given, id, missing, unknown_enum, v1};
+use crate::batch::{Batch, Target};
+use crate::failure::Failure;
+use crate::record::{BatchOutline, BatchRecord, FileIds, UnixMillis};
+use crate::report::Report;
+use crate::state::BatchState;
+
+impl From<BatchState> for v1::BatchState {
+    fn from(state: BatchState) -> Self {
+        match state {
+            BatchState::Preparing => Self::Preparing,
+            BatchState::Prepared => Self::Prepared,
+            BatchState::PendingApproval => Self::PendingApproval,
+            BatchState::Approved => Self::Approved,
+            BatchState::Applied => Self::Applied,
+            BatchState::Failed => Self::Failed,
+            BatchState::Rejected => Self::Rejected,
+            BatchState::Cancelled => Self::Cancelled,
+            BatchState::Expired => Self::Expired,
+            BatchState::Reverted => Self::Reverted,
+        }
+    }
+}
+
+/// Reads a state from the field of this name.
+fn state(field: &str, value: i32) -> Result<BatchState, Failure> {
+    let known = BatchState::ALL.into_iter().find(|state| v1::BatchState::from(*state) as i32 == value);
+    known.ok_or_else(|| unknown_enum(field, value))
+}
+
+impl TryFrom<v1::BatchState> for BatchState {
+    type Error = Failure;
+
+    fn try_from(value: v1::BatchState) -> Result<Self, Failure> {
+        state("state", value.into())
+    }
+}
+
+impl From<UnixMillis> for Timestamp {
+    fn from(millis: UnixMillis) -> Self {
+        let seconds = i64::try_from(millis.0 / 1000).unwrap_or(i64::MAX);
+        let nanos = i32::try_from(millis.0 % 1000 * 1_000_000).unwrap_or_default();
+        Self { seconds, nanos }
+    }
+}
+
+fn millis(time: &Timestamp) -> UnixMillis {
+    let (seconds, nanos) =
+        (u64::try_from(time.seconds).unwrap_or_default(), u64::try_from(time.nanos).unwrap_or_default());
+    UnixMillis(seconds.saturating_mul(1000).saturating_add(nanos / 1_000_000))
+}
+
+impl From<BatchRecord> for v1::Batch {
+    /// The whole batch, with its report.
+    fn from(record: BatchRecord) -> Self {
+        Self {
+            batch_id: record.id.to_string(),
+            workspace_id: record.workspace.to_string(),
+            revision: record.revision.0,
+            state: v1::BatchState::from(record.state).into(),
+            edit: Some(with_ids(record.batch, &record.ids)),
+            origin: Some(record.origin.into()),
+            request_id: record.request_id.to_string(),
+            create_time: Some(record.created.into()),
+            update_time: Some(record.updated.into()),
+            report: record.report.map(Into::into),
+        }
+    }
+}
+
+/// What an event of the feed carries: the whole batch while something can still happen, its state alone after that.
+#[must_use]
+pub fn event_message(record: BatchRecord) -> v1::Batch {
+    let open = record.state.is_open();
+    let batch = v1::Batch::from(if open { record } else { BatchRecord { batch: Batch::default(), ..record } });
+    if open { batch } else { v1::Batch { edit: None, report: None, ..batch } }
+}
+
+/// What a list carries: no content, no diff.
+#[must_use]
+pub fn listed_message(record: BatchRecord) -> v1::Batch {
+    let ids = record.ids.iter();
+    let files = record.batch.files.iter().zip(ids).map(|(patch, ids)| v1::FilePatch {
+        file_patch_id: ids.file.to_string(),
+        key: patch.key.clone().unwrap_or_default(),
+        label: patch.label.clone().unwrap_or_default(),
+        target: Some(target_message(patch.target.clone())),
+        action: None,
+    });
+    let files = files.collect();
+    let edit = v1::Edit {
+        label: record.batch.label.clone().unwrap_or_default(),
+        key: record.batch.key.clone().unwrap_or_default(),
+        files,
+    };
+    let mut listed = v1::Batch::from(BatchRecord { batch: Batch::default(), ..record });
+    if let Some(report) = &mut listed.report {
+        report.diff.clear();
+    }
+    v1::Batch { edit: Some(edit), ..listed }
+}
+
+impl TryFrom<v1::Batch> for BatchRecord {
+    type Error = Vec<Failure>;
+
+    fn try_from(message: v1::Batch) -> Result<Self, Vec<Failure>> {
+        let one = |failure: Failure| vec![failure];
+        let edit = message.edit.ok_or_else(|| one(missing("edit", "the batch's content")))?;
+        let ids = edit.files.iter().map(file_ids).collect::<Result<_, _>>().map_err(one)?;
+        let created = message.create_time.as_ref().ok_or_else(|| one(missing("createTime", "a time")))?;
+        let updated = message.update_time.as_ref().ok_or_else(|| one(missing("updateTime", "a time")))?;
+        Ok(Self {
+            id: id("batchId", &message.batch_id).map_err(one)?,
+            workspace: id("workspaceId", &message.workspace_id).map_err(one)?,
+            revision: crate::id::Revision(message.revision),
+            state: state("state", message.state).map_err(one)?,
+            ids,
+            batch: Batch::try_from(edit)?,
+            origin: message.origin.unwrap_or_default().into(),
+            request_id: id("requestId", &message.request_id).map_err(one)?,
+            created: millis(created),
+            updated: millis(updated),
+            report: message.report.map(Report::try_from).transpose()?,
+        })
+    }
+}
+
+fn file_ids(file: &v1::FilePatch) -> Result<FileIds, Failure> {
+    let changes = match &file.action {
+        Some(v1::file_patch::Action::LinePatch(patch)) => patch.changes.as_slice(),
+        _ => &[],
+    };
+    Ok(FileIds {
+        file: id("filePatchId", &file.file_patch_id)?,
+        changes: changes.iter().map(|change| id("changeId", &change.change_id)).collect::<Result<_, _>>()?,
+    })
+}
+
+impl TryFrom<v1::Batch> for BatchOutline {
+    type Error = Failure;
+
+    fn try_from(message: v1::Batch) -> Result<Self, Failure> {
+        let edit = message.edit.unwrap_or_default();
+        let target = |(index, file): (usize, v1::FilePatch)| match file.target {
+            Some(v1::file_patch::Target::DocPath(path)) => Ok(Target::DocPath(path)),
+            Some(v1::file_patch::Target::Path(path)) => Ok(Target::Path(path)),
+            None => Err(missing(&format!("files[{index}].target"), "docPath or path")),
+        };
+        Ok(Self {
+            id: id("batchId", &message.batch_id)?,
+            revision: crate::id::Revision(message.revision),
+            state: state("state", message.state)?,
+            label: given(edit.label),
+            key: given(edit.key),
+            targets: edit.files.into_iter().enumerate().map(target).collect::<Result<_, _>>()?,
+            created: message.create_time.as_ref().map(millis),
+        })
+    }
+}

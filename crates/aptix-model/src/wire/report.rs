@@ -1,0 +1,203 @@
+//! What became of a batch, between the wire and the model.
+
+use std::format;
+use std::string::String;
+use std::vec;
+use std::vec::Vec;
+
+use super::{digest, given, unknown_enum, v1};
+use crate::failure::{Excerpt, Failure};
+use crate::reason::{Detail, Reason};
+use crate::report::{ChangeReport, FileReport, FileStatus, Normalization, Outcome, Report, Tier, Warning};
+
+impl TryFrom<v1::Report> for Report {
+    type Error = Vec<Failure>;
+
+    fn try_from(report: v1::Report) -> Result<Self, Vec<Failure>> {
+        let outcome = match report.outcome() {
+            v1::Outcome::Applied => Outcome::Applied,
+            v1::Outcome::Failed => Outcome::Failed,
+            v1::Outcome::Rejected => Outcome::Rejected,
+            v1::Outcome::Unspecified => return Err(vec![unknown_enum("report.outcome", report.outcome)]),
+        };
+        let (mut files, mut failures) = (Vec::with_capacity(report.files.len()), Vec::new());
+        for (index, file) in report.files.into_iter().enumerate() {
+            match file_report(&format!("report.files[{index}]"), file) {
+                Ok(file) => files.push(file),
+                Err(failure) => failures.push(failure),
+            }
+        }
+        if !failures.is_empty() {
+            return Err(failures);
+        }
+        Ok(Self {
+            outcome,
+            files,
+            failures: report.failures.into_iter().map(Failure::from).collect(),
+            diff: report.diff,
+            diff_omitted: report.diff_omitted,
+        })
+    }
+}
+
+impl TryFrom<v1::FileReport> for FileReport {
+    type Error = Failure;
+
+    fn try_from(file: v1::FileReport) -> Result<Self, Failure> {
+        file_report("fileReport", file)
+    }
+}
+
+fn file_report(at: &str, file: v1::FileReport) -> Result<FileReport, Failure> {
+    let status = match file.status() {
+        v1::FileStatus::Created => FileStatus::Created,
+        v1::FileStatus::Modified => FileStatus::Modified,
+        v1::FileStatus::Unchanged => FileStatus::Unchanged,
+        v1::FileStatus::Unspecified => return Err(unknown_enum(&format!("{at}.status"), file.status)),
+    };
+    let sha256_before = file.sha256_before.map(|text| digest(&format!("{at}.sha256Before"), &text)).transpose()?;
+    let changes = file.changes.into_iter().enumerate();
+    let changes = changes.map(|(index, change)| {
+        let tier = Tier::ALL.into_iter().find(|tier| tier.word() == change.tier);
+        let tier = tier.ok_or_else(|| unknown_word(&format!("{at}.changes[{index}].tier"), &change.tier))?;
+        Ok(ChangeReport {
+            tier,
+            candidates: change.candidates as usize,
+            start_line: change.start_line as usize,
+            end_line: change.end_line as usize,
+        })
+    });
+    Ok(FileReport {
+        status,
+        sha256_before,
+        sha256: digest(&format!("{at}.sha256"), &file.sha256)?,
+        size_bytes: file.size_bytes,
+        normalized: file
+            .normalized
+            .iter()
+            .filter_map(|word| Normalization::ALL.into_iter().find(|known| known.word() == word))
+            .collect(),
+        warnings: file
+            .warnings
+            .into_iter()
+            .map(|warning| Warning { code: warning.code, message: warning.message })
+            .collect(),
+        changes: changes.collect::<Result<_, Failure>>()?,
+        path: file.path,
+        doc_path: file.doc_path,
+    })
+}
+
+fn unknown_word(field: &str, found: &str) -> Failure {
+    let shown: String = found.chars().take(40).collect();
+    let message = format!("{field} is {shown:?}, which this version does not know");
+    Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownEnum).field(field)
+}
+
+impl From<v1::Failure> for Failure {
+    /// A reason that this version does not know is kept in the message.
+    fn from(failure: v1::Failure) -> Self {
+        let reason = Reason::from_code(&failure.reason);
+        let message = match reason {
+            Some(_) => failure.message,
+            None => format!("{}: {}", failure.reason, failure.message),
+        };
+        Self {
+            reason: reason.unwrap_or(Reason::Internal),
+            detail: Detail::from_code(&failure.detail),
+            message,
+            hint: given(failure.hint),
+            field: given(failure.field),
+            file_index: failure.file_index.map(|index| index as usize),
+            path: given(failure.path),
+            change_index: failure.change_index.map(|index| index as usize),
+            line: failure.line.map(|line| line as usize),
+            nearest: failure
+                .nearest
+                .into_iter()
+                .map(|excerpt| Excerpt {
+                    start_line: excerpt.start_line as usize,
+                    end_line: excerpt.end_line as usize,
+                    text: excerpt.text,
+                })
+                .collect(),
+            current_sha256: failure.current_sha256.and_then(|text| text.parse().ok()),
+        }
+    }
+}
+
+impl From<Report> for v1::Report {
+    fn from(report: Report) -> Self {
+        let outcome = match report.outcome {
+            Outcome::Applied => v1::Outcome::Applied,
+            Outcome::Failed => v1::Outcome::Failed,
+            Outcome::Rejected => v1::Outcome::Rejected,
+        };
+        Self {
+            outcome: outcome.into(),
+            files: report.files.into_iter().map(Into::into).collect(),
+            failures: report.failures.into_iter().map(Into::into).collect(),
+            diff: report.diff,
+            diff_omitted: report.diff_omitted,
+        }
+    }
+}
+
+impl From<FileReport> for v1::FileReport {
+    fn from(file: FileReport) -> Self {
+        let status = match file.status {
+            FileStatus::Created => v1::FileStatus::Created,
+            FileStatus::Modified => v1::FileStatus::Modified,
+            FileStatus::Unchanged => v1::FileStatus::Unchanged,
+        };
+        let changes = file.changes.into_iter().map(|change| v1::ChangeReport {
+            tier: change.tier.word().into(),
+            candidates: count(change.candidates),
+            start_line: count(change.start_line),
+            end_line: count(change.end_line),
+        });
+        Self {
+            path: file.path,
+            doc_path: file.doc_path,
+            status: status.into(),
+            sha256_before: file.sha256_before.map(Into::into),
+            sha256: file.sha256.into(),
+            size_bytes: file.size_bytes,
+            normalized: file.normalized.into_iter().map(|normalization| normalization.word().into()).collect(),
+            warnings: file
+                .warnings
+                .into_iter()
+                .map(|warning| v1::Warning { code: warning.code, message: warning.message })
+                .collect(),
+            changes: changes.collect(),
+        }
+    }
+}
+
+impl From<Failure> for v1::Failure {
+    fn from(failure: Failure) -> Self {
+        let nearest = failure.nearest.into_iter().map(|excerpt| v1::Excerpt {
+            start_line: count(excerpt.start_line),
+            end_line: count(excerpt.end_line),
+            text: excerpt.text,
+        });
+        Self {
+            reason: failure.reason.code().into(),
+            detail: failure.detail.map(|detail| detail.code().into()).unwrap_or_default(),
+            message: failure.message,
+            hint: failure.hint.unwrap_or_default(),
+            field: failure.field.unwrap_or_default(),
+            file_index: failure.file_index.map(count),
+            path: failure.path.unwrap_or_default(),
+            change_index: failure.change_index.map(count),
+            line: failure.line.map(count),
+            nearest: nearest.collect(),
+            current_sha256: failure.current_sha256.map(Into::into),
+        }
+    }
+}
+
+/// Line numbers and positions stay far below 2^32: files have at most 256 MiB.
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
