@@ -1,4 +1,6 @@
 //! The model through its doors: documents in, batches out; wire in, domain out, and back.
 
+#[cfg(test)]
 mod documents;
+#[cfg(test)]
 mod wire;
