@@ -2,10 +2,18 @@
 //!
 //! This binary depends on none of the project's crates, so that it can mend what it generates for them.
 
-#![expect(clippy::print_stdout, reason = "a command line tool talks to its terminal")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
+mod ci;
 mod codegen;
+mod python;
+mod register;
 mod repo;
+mod steps;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -19,17 +27,36 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Regenerate what is committed but made by a program: the protocol's code.
+    /// Regenerate what is committed but made by a program: the protocol's code, the tables in docs/.
     Codegen {
         /// Change nothing; fail if a committed file is not what would be generated.
         #[arg(long)]
         check: bool,
     },
+    /// Check what the compiler does not: arrows between crates, who names what, requirement ids, house rules.
+    Tidy,
+    /// Run every test, with the binaries and the Python environment they need.
+    Test,
+    /// Run everything a change must pass before it lands.
+    Ci,
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Codegen { check: true } => codegen::check(),
         Command::Codegen { check: false } => codegen::write(),
+        Command::Tidy => tidy::check(),
+        Command::Test => test::test(),
+        Command::Ci => ci::ci(),
     }
 }

@@ -1,15 +1,16 @@
-//! Files that are committed but made by a program, so that a build needs no generator.
+//! Files that are committed but made by a program, so that a build needs no generator and a reader no build.
 
 mod protocol;
+mod reference;
 
 use std::fs;
 
 use anyhow::{Result, bail};
 
-use crate::repo;
+use crate::{register, repo};
 
 /// A committed file and what it must hold.
-pub(crate) struct Generated {
+struct Generated {
     path: String,
     content: Vec<u8>,
 }
@@ -20,9 +21,12 @@ pub(crate) struct Generated {
 ///
 /// When a source does not compile or a file cannot be written.
 pub(crate) fn write() -> Result<()> {
-    for file in stale()? {
-        repo::write(&file.path, &file.content)?;
-        println!("generated {}", file.path);
+    for generate in GENERATORS {
+        // One after the other: the code of the protocol may have to be mended before anything else compiles.
+        for file in stale(generate()?) {
+            repo::write(&file.path, &file.content)?;
+            println!("generated {}", file.path);
+        }
     }
     Ok(())
 }
@@ -33,18 +37,28 @@ pub(crate) fn write() -> Result<()> {
 ///
 /// Names every file that is out of date, and how to mend it.
 pub(crate) fn check() -> Result<()> {
-    let stale: Vec<String> = stale()?.into_iter().map(|file| file.path).collect();
-    if stale.is_empty() {
+    let mut paths = Vec::new();
+    for generate in GENERATORS {
+        paths.extend(stale(generate()?).into_iter().map(|file| file.path));
+    }
+    if paths.is_empty() {
         return Ok(());
     }
     bail!(
-        "out of date: {}\nrun `cargo xtask codegen` and commit the result; generated files are not edited by hand",
-        stale.join(", ")
+        "out of date: {}\nrun `cargo xtask codegen` and commit the result; what a program writes is not edited by hand",
+        paths.join(", ")
     )
 }
 
-fn stale() -> Result<Vec<Generated>> {
-    let mut files = protocol::generate()?;
+const GENERATORS: [fn() -> Result<Vec<Generated>>; 3] = [protocol::generate, scenarios, reference::generate];
+
+/// The register of requirements with the names of the tests.
+fn scenarios() -> Result<Vec<Generated>> {
+    let content = register::filled(&repo::read(register::PATH)?, &repo::texts()?);
+    Ok(vec![Generated { path: register::PATH.to_owned(), content: content.into_bytes() }])
+}
+
+fn stale(mut files: Vec<Generated>) -> Vec<Generated> {
     files.retain(|file| fs::read(repo::root().join(&file.path)).ok().as_ref() != Some(&file.content));
-    Ok(files)
+    files
 }

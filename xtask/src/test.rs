@@ -1,0 +1,36 @@
+//! Every test, and what the tests need: our binaries, and the example client's Python environment.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::python;
+use crate::repo::{capture, cargo};
+use crate::steps::{run, step};
+
+/// Builds what the tests need and runs them all.
+///
+/// # Errors
+///
+/// When something is missing or a test fails.
+pub(crate) fn test() -> Result<()> {
+    step("build", || {
+        run(cargo().args(["build", "--locked", "--package", "aptix-server", "--package", "aptix-client"]))
+    })?;
+    step("example client", python::example)?;
+    // First the few, so that the count of the many is what a log ends with.
+    step("doc tests", || run(cargo().args(["test", "--locked", "--quiet", "--workspace", "--all-features", "--doc"])))?;
+    step("tests", || run(&mut tests()))
+}
+
+/// One process for each test where nextest is installed, else cargo's own runner.
+fn tests() -> Command {
+    let mut tests = cargo();
+    if capture(cargo().args(["nextest", "--version"])).is_ok() {
+        tests.args(["nextest", "run", "--no-fail-fast"]);
+    } else {
+        tests.args(["test", "--no-fail-fast", "--lib", "--bins", "--tests"]);
+    }
+    tests.args(["--locked", "--workspace", "--all-features"]);
+    tests
+}

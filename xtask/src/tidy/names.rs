@@ -1,0 +1,69 @@
+//! Who may name what: the system stays in one room, and generated types stop at the door.
+
+use super::{Finding, code, names_word};
+use crate::repo::Text;
+
+/// Where the crates that reach the file system directly may be named.
+const SYSTEM_ROOM: &str = "crates/aptix-client/src/workspace/";
+
+/// Where protobuf types may be named.
+const WIRE_ROOMS: [&str; 3] =
+    ["crates/aptix-model/src/wire/", "crates/aptix-server/src/service/", "crates/aptix-client/src/connection.rs"];
+
+/// Finds names that have strayed. Tests may name anything.
+pub(super) fn check(text: &Text) -> Vec<Finding> {
+    let source = text.path.starts_with("crates/") && text.path.contains("/src/") && text.path.ends_with(".rs");
+    if !source {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for (index, line) in text.content.lines().enumerate() {
+        let line = code(line);
+        if let Some(message) = strayed(&text.path, line) {
+            findings.push(Finding { path: text.path.clone(), line: index + 1, message });
+        }
+    }
+    findings
+}
+
+fn strayed(path: &str, line: &str) -> Option<String> {
+    let system = ["rustix", "cap_std"].into_iter().find(|word| names_word(line, word));
+    if let (Some(word), false) = (system, path.starts_with(SYSTEM_ROOM)) {
+        return Some(format!("{word} is named in {SYSTEM_ROOM} alone; ask that module for what you need"));
+    }
+    let protobuf = line.contains("wire::v1")
+        || ["prost", "prost_types"].into_iter().any(|word| names_word(line, word))
+        || line.match_indices("v1::").any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'));
+    if protobuf && !WIRE_ROOMS.iter().any(|room| path.starts_with(room)) {
+        return Some(format!(
+            "protobuf types are named in {} alone; convert at that door and use the types of aptix-model here",
+            WIRE_ROOMS.join(", ")
+        ));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn found(path: &str, content: &str) -> usize {
+        check(&Text { path: path.to_owned(), content: content.to_owned() }).len()
+    }
+
+    #[test]
+    fn the_system_is_named_in_its_room_alone() {
+        assert_eq!(found("crates/aptix-client/src/workspace/disk.rs", "use rustix::fs;"), 0);
+        assert_eq!(found("crates/aptix-client/src/executor.rs", "use rustix::fs;\nlet rustixes = 1; // rustix"), 1);
+        assert_eq!(found("crates/aptix-client/tests/it/main.rs", "use rustix::fs;"), 0);
+    }
+
+    #[test]
+    fn generated_types_stop_at_the_door() {
+        let code =
+            "use aptix_model::wire::v1;\nfn f(x: v1::Edit) {}\nlet y: prost_types::Timestamp;\nv1.len() + rev1::x()";
+        assert_eq!(found("crates/aptix-server/src/service/batch.rs", code), 0);
+        assert_eq!(found("crates/aptix-server/src/dispatcher/mod.rs", code), 3);
+    }
+}

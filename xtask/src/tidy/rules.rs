@@ -1,0 +1,101 @@
+//! House rules that hold for every file.
+
+use super::{Finding, code};
+use crate::repo::Text;
+
+/// The longest a source file may be.
+const MAX_LINES: usize = 600;
+
+/// What unfinished or silenced code looks like, and what to write. Put together, so that this file obeys itself.
+const UNFINISHED: [(&str, &str); 4] = [
+    (concat!("to", "do!("), "finish it, or leave it out until it is needed"),
+    (concat!("un", "implemented!("), "finish it, or leave it out until it is needed"),
+    (concat!("#[ig", "nore"), "a test runs or goes"),
+    (concat!("[al", "low("), "use expect(.., reason = \"..\"), which tells when it is no longer needed"),
+];
+
+/// Directories of one machine or one person.
+const MACHINE: [&str; 3] = [concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/wo", "rk/")];
+
+/// Checks one file.
+pub(super) fn check(text: &Text) -> Vec<Finding> {
+    let finding = |line, message| Finding { path: text.path.clone(), line, message };
+    let mut findings = Vec::new();
+    let generated = text.path.contains("/generated/");
+    let written = [".rs", ".py", ".sh", ".proto"].iter().any(|end| text.path.ends_with(end));
+    let lines = text.content.lines().count();
+    if written && !generated && lines > MAX_LINES {
+        let message = format!("{lines} lines; split it by what it knows, into files of at most {MAX_LINES}");
+        findings.push(finding(0, message));
+    }
+    if text.path.ends_with("/clippy.toml") || text.path.ends_with("/.clippy.toml") {
+        findings.push(finding(0, "replaces the root's clippy.toml and its bans; move what it says there".to_owned()));
+    }
+    for (index, line) in text.content.lines().enumerate() {
+        if let Some(directory) = machine_path(line) {
+            let message = format!("{directory} is a directory of one machine; use a relative or an invented path");
+            findings.push(finding(index + 1, message));
+        }
+        if !text.path.ends_with(".rs") || generated {
+            continue;
+        }
+        for (pattern, instead) in UNFINISHED {
+            if code(line).contains(pattern) {
+                findings.push(finding(index + 1, format!("{pattern}: {instead}")));
+            }
+        }
+    }
+    findings
+}
+
+/// The machine directory that a line names as an absolute path.
+fn machine_path(line: &str) -> Option<&'static str> {
+    let begins_path = |at: usize| {
+        let before = line[..at].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || "._-/~*}])".contains(c))
+    };
+    MACHINE.into_iter().find(|directory| line.match_indices(directory).any(|(at, _)| begins_path(at)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str, content: &str) -> Vec<String> {
+        let text = Text { path: path.to_owned(), content: content.to_owned() };
+        check(&text).iter().map(Finding::to_string).collect()
+    }
+
+    #[test]
+    fn a_long_file_is_found_unless_a_program_wrote_it() {
+        let long = "x\n".repeat(MAX_LINES + 1);
+        assert_eq!(found("a.rs", &long).len(), 1);
+        assert!(found("src/generated/a.rs", &long).is_empty());
+        assert!(found("a.md", &long).is_empty());
+        assert!(found("a.rs", &"x\n".repeat(MAX_LINES)).is_empty());
+    }
+
+    #[test]
+    fn unfinished_and_silenced_code_is_found() {
+        for (pattern, _) in UNFINISHED {
+            assert_eq!(found("a.rs", &format!("fine\n{pattern}")).len(), 1, "{pattern}");
+            assert!(found("a.rs", &format!("fine // {pattern}")).is_empty(), "{pattern}");
+            assert!(found("a.md", pattern).is_empty(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn paths_of_a_machine_are_found_and_relative_ones_are_not() {
+        for directory in MACHINE {
+            assert_eq!(found("a.txt", &format!("see {directory}x")).len(), 1);
+            assert_eq!(found("a.txt", &format!("\"{directory}x\"")).len(), 1);
+            assert!(found("a.txt", &format!("the{directory}x ${{DIR}}{directory}x")).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_second_clippy_toml_is_found() {
+        assert!(found("clippy.toml", "").is_empty());
+        assert_eq!(found("crates/aptix-model/clippy.toml", "").len(), 1);
+    }
+}
