@@ -62,7 +62,10 @@ fn environment(name: &str, requirements: &str, modules: Option<&str>) -> Result<
             println!("    PyPI did not serve {name}; using the packages that this machine has");
             let make = ["-m", "venv", "--clear", "--without-pip", "--system-site-packages"];
             run(Command::new("python3").args(make).arg(&directory))?;
-            Ok(python)
+            if answers(Command::new(&python).args(["-c", modules])) {
+                return Ok(python);
+            }
+            Err(error.context("python3 is itself a virtual environment; leave it, or reach PyPI"))
         }
         _ => Err(error.context(format!(
             "failed to install {} into {}; this needs python3-venv, pip and PyPI{}",
