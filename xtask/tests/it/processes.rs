@@ -1,0 +1,160 @@
+//! Starts the project's programs in a directory of their own, and ends them with it.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A person's machine: a project directory, and a state directory that nobody else uses.
+pub(crate) struct Machine {
+    directory: TempDir,
+}
+
+impl Machine {
+    /// With an empty directory `project`.
+    pub(crate) fn new() -> Self {
+        let machine = Self { directory: tempfile::tempdir().unwrap() };
+        for name in ["project", "state", "config", "data"] {
+            make(&machine.path(name));
+        }
+        machine
+    }
+
+    /// A path in this machine's directory.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Puts a file into the project.
+    pub(crate) fn put(&self, name: &str, content: &str) {
+        write(&self.path("project").join(name), content);
+    }
+
+    /// Every file of the project with its text, by path.
+    pub(crate) fn files(&self) -> Vec<(String, String)> {
+        let mut files = Vec::new();
+        collect(&self.path("project"), "", &mut files);
+        files.sort();
+        files
+    }
+
+    /// `aptix` with arguments, its state kept on this machine.
+    pub(crate) fn aptix(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(binary("aptix"));
+        command
+            .args(arguments)
+            .env("HOME", self.directory.path())
+            .env("XDG_STATE_HOME", self.path("state"))
+            .env("XDG_CONFIG_HOME", self.path("config"))
+            .current_dir(self.directory.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Starts a server that keeps its data on this machine.
+    pub(crate) fn server(&self) -> Server {
+        self.server_at("127.0.0.1:0")
+    }
+
+    /// Starts a server again, where an earlier one listened.
+    pub(crate) fn server_at(&self, address: &str) -> Server {
+        let mut command = Command::new(binary("aptix-server"));
+        command.args(["--listen", address, "--data-dir"]).arg(self.path("data")).stdout(Stdio::piped());
+        let mut process = Running(command.spawn().unwrap());
+        let mut first = String::new();
+        BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut first).unwrap();
+        let address = first.trim_end().strip_prefix("listening on ").map(str::to_owned);
+        Server { process, address: address.unwrap_or_else(|| panic!("the server began with {first:?}")) }
+    }
+
+    /// Starts an agent that serves this machine's project as workspace `demo` and asks nobody.
+    pub(crate) fn agent(&self, server: &Server) -> Running {
+        let url = server.url();
+        let arguments = ["agent", "--server", &url, "--workspace", "demo", "--root", "project", "--approve", "auto"];
+        Running(self.aptix(&arguments).spawn().unwrap())
+    }
+}
+
+/// A server that takes calls.
+pub(crate) struct Server {
+    process: Running,
+    /// Host and port.
+    pub(crate) address: String,
+}
+
+impl Server {
+    /// What clients of ours are given.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Asks it to end as a service manager does, and says whether it ended well.
+    pub(crate) fn terminate(mut self) -> bool {
+        let id = self.process.0.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        self.process.0.wait().unwrap().success()
+    }
+}
+
+/// A process that is killed, as by `kill -9`, when this is dropped.
+pub(crate) struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs Python code or a script with the example client's environment.
+pub(crate) fn python(arguments: &[&str]) -> Output {
+    let xtask = Path::new(env!("CARGO_BIN_EXE_xtask"));
+    let target = xtask.parent().and_then(Path::parent).unwrap();
+    let python = target.join("python-venv/bin/python");
+    assert!(python.exists(), "{} is missing: run `cargo xtask test`, which makes it", python.display());
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/python");
+    Command::new(python).args(arguments).current_dir(examples).output().unwrap()
+}
+
+/// The one JSON object a command printed, and its exit code.
+#[track_caller]
+pub(crate) fn json(output: &Output) -> (Value, Option<i32>) {
+    let value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        let streams = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        panic!("{error} in what it printed: {streams:?}")
+    });
+    (value, output.status.code())
+}
+
+fn binary(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name(name);
+    assert!(path.exists(), "{} is missing: run `cargo xtask test`, which builds it", path.display());
+    path
+}
+
+fn collect(directory: &Path, prefix: &str, files: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let entry = entry.unwrap();
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if entry.file_type().unwrap().is_dir() {
+            collect(&entry.path(), &format!("{name}/"), files);
+        } else {
+            files.push((name, fs::read_to_string(entry.path()).unwrap()));
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test's own directory")]
+fn make(directory: &Path) {
+    fs::create_dir_all(directory).unwrap();
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test's own files")]
+pub(crate) fn write(file: &Path, content: &str) {
+    make(file.parent().unwrap());
+    fs::write(file, content).unwrap();
+}
