@@ -1,1 +1,19 @@
-//! x
+//! What an edit does: validate a batch, plan it against the files it names, apply, and show the diff.
+//!
+//! Pure: no I/O, clock, randomness, threads or async. Values come in, values go out. The caller reads
+//! the files that [`plan::reads`] names, and commits what [`plan::plan`] returns.
+
+#![no_std]
+
+extern crate alloc;
+
+mod create_file;
+mod diff;
+pub mod digest;
+mod findings;
+mod line_patch;
+mod nearest;
+pub mod plan;
+mod text;
+pub mod text_edit;
+pub mod validate;

@@ -1,0 +1,56 @@
+//! Failures as they are found: all of them, as long as a reader could want to read them.
+
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+
+/// How many failures are listed; the rest is counted.
+const LISTED: usize = 100;
+
+/// What was found wrong so far.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    listed: Vec<Failure>,
+    unlisted: usize,
+}
+
+impl Findings {
+    /// Adds a failure, which is only made while there is room for it.
+    pub(crate) fn add(&mut self, failure: impl FnOnce() -> Failure) {
+        if self.listed.len() >= LISTED {
+            self.unlisted += 1;
+        } else {
+            self.listed.push(failure());
+        }
+    }
+
+    /// Takes over what was found elsewhere, each failure completed by `complete`.
+    pub(crate) fn absorb(&mut self, other: Self, complete: impl Fn(Failure) -> Failure) {
+        self.unlisted += other.unlisted;
+        other.listed.into_iter().for_each(|failure| self.add(|| complete(failure)));
+    }
+
+    /// The failures; the last one then says how many more there are.
+    pub(crate) fn into_failures(mut self) -> Vec<Failure> {
+        if self.unlisted > 0 {
+            let message = format!("{} more failures are not listed", self.unlisted);
+            let reason = self.listed.last().map_or(Reason::Internal, |failure| failure.reason);
+            self.listed.push(Failure::new(reason, message).hint("correct the listed ones first"));
+        }
+        self.listed
+    }
+
+    /// A value, if nothing was found wrong.
+    pub(crate) fn or<T>(self, value: T) -> Result<T, Vec<Failure>> {
+        if self.listed.is_empty() { Ok(value) } else { Err(self.into_failures()) }
+    }
+}
+
+impl From<Failure> for Findings {
+    fn from(failure: Failure) -> Self {
+        Self { listed: vec![failure], unlisted: 0 }
+    }
+}

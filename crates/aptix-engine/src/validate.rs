@@ -1,0 +1,205 @@
+//! Everything that can be said about a batch without a file: all violations at once, each with its field.
+
+mod changes;
+mod targets;
+mod violation;
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use aptix_model::batch::{Batch, Content, FileEdit, FilePatch};
+use aptix_model::digest::Sha256Digest;
+use aptix_model::failure::Failure;
+use aptix_model::limits::Limits;
+use aptix_model::path::{DocPath, WorkspacePath};
+
+use crate::findings::Findings;
+use violation::Violation;
+
+/// A batch in which [`validate`] found nothing wrong. Only this can be planned.
+#[derive(Clone, Debug)]
+pub struct ValidBatch<'a> {
+    /// The batch as its author wrote it.
+    pub batch: &'a Batch,
+    files: Vec<ValidFile<'a>>,
+}
+
+impl<'a> ValidBatch<'a> {
+    /// The file patches, in the batch's order.
+    #[must_use]
+    pub fn files(&self) -> &[ValidFile<'a>] {
+        &self.files
+    }
+}
+
+/// A file patch in which nothing is wrong.
+#[derive(Clone, Debug)]
+pub struct ValidFile<'a> {
+    /// The file patch as its author wrote it.
+    pub patch: &'a FilePatch,
+    /// Which file.
+    pub target: ValidTarget,
+    /// What the file must be for the edit to apply.
+    pub base: Base,
+    /// What happens to it.
+    pub edit: ValidEdit<'a>,
+}
+
+/// Which file, checked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ValidTarget {
+    /// A lower-case key that begins with a root's name.
+    DocPath(DocPath),
+    /// A path in the workspace, in its real case.
+    Path(WorkspacePath),
+}
+
+/// What a file must be for an edit to apply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Base {
+    /// Present.
+    MustExist,
+    /// Absent.
+    MustNotExist,
+    /// Present, with these bytes or this canonical text.
+    MustMatch(Sha256Digest),
+    /// Present or absent.
+    Any,
+}
+
+/// What happens to a file, checked.
+#[derive(Clone, Debug)]
+pub enum ValidEdit<'a> {
+    /// Lines come and go; sorted top to bottom, disjoint.
+    Lines(Vec<LineChange<'a>>),
+    /// The whole content is given.
+    Content(&'a Content),
+}
+
+/// One change of lines. Insert, replace and delete are all "below `above` lines, `removed` lines go and
+/// `new_lines` come".
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LineChange<'a> {
+    /// Position of the change in its file patch, from 0.
+    pub index: usize,
+    /// How many lines lie above.
+    pub above: usize,
+    /// How many lines go; there are as many expected ones.
+    pub removed: usize,
+    /// What the lines that go are, verbatim.
+    pub expected: &'a [String],
+    /// The lines that come.
+    pub new_lines: &'a [String],
+}
+
+/// Checks a batch against everything that needs no file.
+///
+/// # Errors
+/// What is wrong with the batch, everything at once: up to a hundred failures, then how many more there are.
+pub fn validate<'a>(batch: &'a Batch, limits: &Limits) -> Result<ValidBatch<'a>, Vec<Failure>> {
+    let mut findings = Findings::default();
+    if let Some((field, violation)) = too_many(batch, limits) {
+        findings.add(|| violation.failure().field(field));
+        return Err(findings.into_failures());
+    }
+    let mut site = Site { findings: &mut findings, limits, file: None, change: None };
+    site.check_text("batchLabel", batch.label.as_deref());
+    site.check_text("batchKey", batch.key.as_deref());
+    let mut files = Vec::with_capacity(batch.files.len());
+    for (index, patch) in batch.files.iter().enumerate() {
+        site.file = Some((index, patch));
+        site.check_text("fileKey", patch.key.as_deref());
+        site.check_text("fileLabel", patch.label.as_deref());
+        let target = targets::check(&patch.target, &mut site);
+        let edit = check_edit(&patch.edit, &mut site);
+        if let (Some(target), Some((base, edit))) = (target, edit) {
+            files.push(ValidFile { patch, target, base, edit });
+        }
+    }
+    targets::check_twins(batch, &mut site);
+    findings.or(ValidBatch { batch, files })
+}
+
+/// Sizes that are not even looked into when they are passed.
+fn too_many(batch: &Batch, limits: &Limits) -> Option<(&'static str, Violation)> {
+    if batch.files.is_empty() {
+        return Some(("files", Violation::Empty { what: "file patch" }));
+    }
+    if batch.files.len() > limits.files {
+        return Some(("files", Violation::Files { found: batch.files.len(), limit: limits.files }));
+    }
+    let changes = batch.files.iter().map(|patch| match &patch.edit {
+        FileEdit::LinePatch(patch) => patch.changes.len(),
+        FileEdit::CreateFile(_) => 0,
+    });
+    let found = changes.fold(0, usize::saturating_add);
+    (found > limits.changes).then_some(("files", Violation::Changes { found, limit: limits.changes }))
+}
+
+fn check_edit<'a>(edit: &'a FileEdit, site: &mut Site<'_, 'a>) -> Option<(Base, ValidEdit<'a>)> {
+    match edit {
+        FileEdit::LinePatch(patch) => {
+            let digest = patch.original_sha256.parse::<Sha256Digest>();
+            let digest = digest.map_err(|error| site.report("originalSha256", || Violation::Digest(error))).ok();
+            let lines = changes::check(&patch.changes, site);
+            Some((Base::MustMatch(digest?), ValidEdit::Lines(lines?)))
+        }
+        FileEdit::CreateFile(create) => {
+            let (found, has_nul) = match &create.content {
+                Content::Text(text) => (text.len() as u64, memchr::memchr(0, text.as_bytes()).is_some()),
+                Content::Blob(blob) => (blob.size_bytes, false),
+            };
+            let limit = site.limits.created_bytes;
+            if found > limit {
+                site.report("content", || Violation::Content { found, limit });
+            } else if has_nul {
+                site.report("content", || Violation::Nul);
+            }
+            let base = if create.overwrite { Base::Any } else { Base::MustNotExist };
+            Some((base, ValidEdit::Content(&create.content)))
+        }
+    }
+}
+
+/// The place in a batch that is being looked at, and where what is wrong with it goes.
+struct Site<'f, 'a> {
+    findings: &'f mut Findings,
+    limits: &'f Limits,
+    file: Option<(usize, &'a FilePatch)>,
+    change: Option<usize>,
+}
+
+impl Site<'_, '_> {
+    fn check_text(&mut self, field: &str, text: Option<&str>) {
+        let (found, limit) = (text.unwrap_or_default().len(), self.limits.text_bytes);
+        if found > limit {
+            self.report(field, || Violation::Text { found, limit });
+        }
+    }
+
+    /// Takes down a violation of the field of this name, which is only made if it is listed.
+    fn report(&mut self, field: &str, violation: impl FnOnce() -> Violation) {
+        let (file, change) = (self.file, self.change);
+        self.findings.add(|| {
+            let failure = violation().failure();
+            match (file, change) {
+                (None, _) => failure.field(field),
+                (Some((index, patch)), None) => {
+                    failure.field(format!("files[{index}].{field}")).file(index, patch.target.as_str())
+                }
+                (Some((index, patch)), Some(change)) => failure
+                    .field(format!("files[{index}].changes[{change}].{field}"))
+                    .file(index, patch.target.as_str())
+                    .change(change),
+            }
+        });
+    }
+}
+
+/// An untrusted text as a message quotes it.
+fn quoted(text: &str) -> String {
+    let short: String = text.chars().take(200).collect();
+    let mark = if short.len() < text.len() { "\u{2026}" } else { "" };
+    format!("{short:?}{mark}")
+}

@@ -1,0 +1,103 @@
+//! Which files a batch names: each path by itself, and no two that are, or could be taken for, one file.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use aptix_model::batch::{Batch, Target};
+use aptix_model::path::{DocPath, PathError, WorkspacePath, fold};
+use aptix_model::protection;
+
+use super::violation::Violation;
+use super::{Site, ValidTarget, quoted};
+
+/// Checks one path by itself.
+pub(super) fn check(target: &Target, site: &mut Site<'_, '_>) -> Option<ValidTarget> {
+    let (field, checked) = match target {
+        Target::DocPath(text) => ("docPath", DocPath::new(text).map(ValidTarget::DocPath)),
+        Target::Path(text) => ("path", WorkspacePath::new(text).map(ValidTarget::Path)),
+    };
+    let text = target.as_str();
+    let violation = match checked {
+        // An invisible character in `.git` is first of all an attempt at `.git`.
+        Err(error @ PathError::Bidi(_)) => protection::of(text).map_or(Violation::Path(error), Violation::Protected),
+        Err(error) => Violation::Path(error),
+        Ok(target) => match protection::of(text) {
+            None => return Some(target),
+            Some(protection) => Violation::Protected(protection),
+        },
+    };
+    site.report(field, || violation);
+    None
+}
+
+/// Checks that no two paths of one kind are, or could be taken for, one file, nor one the directory of another.
+///
+/// A docPath and a path may still name one file; only who resolves them can tell.
+pub(super) fn check_twins<'a>(batch: &'a Batch, site: &mut Site<'_, 'a>) {
+    let doc_paths = |target: &'a Target| match target {
+        // In whatever case they are written, docPaths mean one lower-case key.
+        Target::DocPath(text) => Some(Cow::Owned(text.to_lowercase())),
+        Target::Path(_) => None,
+    };
+    let paths = |target: &'a Target| match target {
+        Target::Path(text) => Some(Cow::Borrowed(text.as_str())),
+        Target::DocPath(_) => None,
+    };
+    check_kind(batch, site, "docPath", doc_paths);
+    check_kind(batch, site, "path", paths);
+}
+
+/// A path as it is spelled, and in the order in which paths that could be taken for one lie side by side.
+struct Entry<'a> {
+    /// Folded, with the separator below every other character, so that a directory comes right before what is in it.
+    key: String,
+    spelled: Cow<'a, str>,
+    index: usize,
+}
+
+fn check_kind<'a>(
+    batch: &'a Batch,
+    site: &mut Site<'_, 'a>,
+    field: &str,
+    spelled: impl Fn(&'a Target) -> Option<Cow<'a, str>>,
+) {
+    let files = batch.files.iter().enumerate();
+    let valid = files.filter_map(|(index, patch)| Some((index, spelled(&patch.target)?)));
+    let mut entries: Vec<Entry<'a>> = valid
+        .filter(|(_, spelled)| WorkspacePath::new(spelled).is_ok())
+        .map(|(index, spelled)| Entry { key: fold(&spelled).replace('/', "\0"), spelled, index })
+        .collect();
+    entries.sort_by(|a, b| (&a.key, &a.spelled, a.index).cmp(&(&b.key, &b.spelled, b.index)));
+    // Paths that share folded directories lie together, so a difference between any two shows between two neighbours.
+    for (a, b) in entries.iter().zip(entries.iter().skip(1)) {
+        let (other, this) = if a.index < b.index { (a, b) } else { (b, a) };
+        let Some(violation) = conflict(other, this) else { continue };
+        site.file = batch.files.get(this.index).map(|patch| (this.index, patch));
+        site.report(field, || violation);
+    }
+}
+
+/// What is wrong between two paths, compared component by component.
+fn conflict(other: &Entry<'_>, this: &Entry<'_>) -> Option<Violation> {
+    let path = || quoted(&other.spelled);
+    let mut these = this.key.split('\0').zip(this.spelled.split('/'));
+    let mut others = other.key.split('\0').zip(other.spelled.split('/'));
+    loop {
+        match (these.next(), others.next()) {
+            (None, None) => return Some(Violation::DuplicatePath { other: other.index }),
+            (None, Some(_)) | (Some(_), None) => {
+                return Some(Violation::PrefixConflict { other: other.index, path: path() });
+            }
+            (Some((key, _)), Some((other_key, _))) if key != other_key => return None,
+            (Some((_, name)), Some((_, other_name))) if name != other_name => {
+                return Some(if name.to_lowercase() == other_name.to_lowercase() {
+                    Violation::CaseTwin { other: other.index, path: path() }
+                } else {
+                    Violation::NormTwin { other: other.index, path: path() }
+                });
+            }
+            _ => {}
+        }
+    }
+}

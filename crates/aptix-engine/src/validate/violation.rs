@@ -1,0 +1,122 @@
+//! What can be wrong with a batch, in words, with its place in the catalogue of reasons.
+
+use alloc::string::{String, ToString};
+
+use aptix_model::digest::DigestError;
+use aptix_model::failure::Failure;
+use aptix_model::lines::LineError;
+use aptix_model::path::PathError;
+use aptix_model::protection::Protection;
+use aptix_model::reason::{Detail, Reason};
+
+/// What is wrong with a field of a batch.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub(super) enum Violation {
+    #[error("expected at least one {what}, found none")]
+    Empty { what: &'static str },
+    #[error("a batch has at most {limit} files, this has {found}")]
+    Files { found: usize, limit: usize },
+    #[error("a batch has at most {limit} changes, this has {found}")]
+    Changes { found: usize, limit: usize },
+    #[error("a label, key or description has at most {limit} bytes, this has {found}")]
+    Text { found: usize, limit: usize },
+    #[error(transparent)]
+    Digest(DigestError),
+    #[error(transparent)]
+    Path(PathError),
+    #[error(transparent)]
+    Protected(Protection),
+    #[error("files[{other}] names the same file")]
+    DuplicatePath { other: usize },
+    #[error("the path differs only in case from {path} in files[{other}], and some systems take them for one")]
+    CaseTwin { other: usize, path: String },
+    #[error(
+        "the path differs only in Unicode normal form from {path} in files[{other}], and some systems take them for one"
+    )]
+    NormTwin { other: usize, path: String },
+    #[error("files[{other}] names {path}: one of the two paths would have to be both a file and a directory")]
+    PrefixConflict { other: usize, path: String },
+    #[error(transparent)]
+    Line(LineError),
+    #[error("the change at line {line} is listed after changes[{other}] at line {other_line}")]
+    Order { line: usize, other: usize, other_line: usize },
+    #[error("the change at line {line} overlaps changes[{other}], which covers lines {first} to {last}")]
+    Overlap { line: usize, other: usize, first: usize, last: usize },
+    #[error("changes[{other}] inserts after line {line}, which is inside the lines {line} to {last} of this change")]
+    InsertInside { line: usize, other: usize, last: usize },
+    #[error("the range has {range} lines, and {found} are given as expected")]
+    ExpectedCount { range: usize, found: usize },
+    #[error("an insert has at least one new line, found none")]
+    EmptyNewLines,
+    #[error("a replace has at least one new line, found none")]
+    UseDelete,
+    #[error("one entry is one line, and this has a line feed at byte {offset}")]
+    EmbeddedNewline { offset: usize },
+    #[error("a new line has no carriage return, and this has one at byte {offset}")]
+    EmbeddedCr { offset: usize },
+    #[error("a line has at most {limit} bytes, this has {found}")]
+    LongLine { found: usize, limit: usize },
+    #[error("the text has a NUL character, which no text file has")]
+    Nul,
+    #[error("a created file has at most {limit} bytes, this would have {found}")]
+    Content { found: u64, limit: u64 },
+}
+
+impl Violation {
+    /// The violation as its author is told it.
+    pub(super) fn failure(&self) -> Failure {
+        let (reason, detail) = self.code();
+        let mut failure = Failure::new(reason, self.to_string());
+        failure.detail = detail;
+        failure.hint = self.hint().map(ToString::to_string);
+        failure
+    }
+
+    const fn code(&self) -> (Reason, Option<Detail>) {
+        let (reason, detail) = match self {
+            Self::Empty { .. } => (Reason::InvalidRequest, Detail::Empty),
+            Self::Files { .. } => (Reason::TooLarge, Detail::Files),
+            Self::Changes { .. } => (Reason::TooLarge, Detail::Changes),
+            Self::Text { .. } => (Reason::TooLarge, Detail::Text),
+            Self::Digest(_) => (Reason::InvalidRequest, Detail::ShaFormat),
+            Self::Path(error) => (Reason::InvalidPath, error.detail()),
+            Self::Protected(protection) => (Reason::PolicyDenied, protection.detail()),
+            Self::DuplicatePath { .. } => (Reason::InvalidRequest, Detail::DuplicatePath),
+            Self::CaseTwin { .. } => (Reason::AmbiguousPath, Detail::CaseCollision),
+            Self::NormTwin { .. } => (Reason::AmbiguousPath, Detail::NormCollision),
+            Self::PrefixConflict { .. } => (Reason::InvalidRequest, Detail::PrefixConflict),
+            Self::Line(error) => (Reason::LineRange, error.detail()),
+            Self::Order { .. } => return (Reason::LineOrder, None),
+            Self::Overlap { .. } | Self::InsertInside { .. } => return (Reason::LineOverlap, None),
+            Self::ExpectedCount { .. } => (Reason::InvalidRequest, Detail::ExpectedCount),
+            Self::EmptyNewLines => (Reason::InvalidRequest, Detail::EmptyNewLines),
+            Self::UseDelete => (Reason::InvalidRequest, Detail::UseDelete),
+            Self::EmbeddedNewline { .. } => (Reason::InvalidRequest, Detail::EmbeddedNewline),
+            Self::EmbeddedCr { .. } => (Reason::InvalidRequest, Detail::EmbeddedCr),
+            Self::LongLine { .. } => (Reason::TooLarge, Detail::Line),
+            Self::Nul => (Reason::NotText, Detail::Binary),
+            Self::Content { .. } => (Reason::TooLarge, Detail::File),
+        };
+        (reason, Some(detail))
+    }
+
+    const fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Files { .. } | Self::Changes { .. } => "split the batch",
+            Self::Digest(_) => "state the SHA-256 that reading the file gave, or compute it from the whole text",
+            Self::Protected(_) => "leave this file out of the batch",
+            Self::DuplicatePath { .. } => "put all changes of one file into one file patch",
+            Self::CaseTwin { .. } | Self::NormTwin { .. } => {
+                "spell shared directories alike and give files names of their own"
+            }
+            Self::Order { .. } => "list the changes of a file top to bottom, by afterLine or startLine",
+            Self::Overlap { .. } | Self::InsertInside { .. } => "make one replace of the changes that meet",
+            Self::ExpectedCount { .. } => "expectedOriginalLines has one entry for each line from startLine to endLine",
+            Self::UseDelete => "use the operation delete; for an empty line give newLines one empty string",
+            Self::EmbeddedNewline { .. } => "give each line an entry of its own, without its terminator",
+            Self::EmbeddedCr { .. } => "leave terminators out: new lines are ended as the file's own lines are",
+            Self::Text { .. } | Self::LongLine { .. } | Self::Content { .. } => "shorten it",
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,12 @@
+//! What an edit does, as data: a file before, a patch, and what must come of it.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+mod boundary;
+mod create_file;
+mod diff;
+mod line_patch;
+mod refusals;
+mod text_edit;
+mod validate;
+mod versions;

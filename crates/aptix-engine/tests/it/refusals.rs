@@ -1,0 +1,168 @@
+//! TUL-002 5 and 6: changes that do not fit the file, and what their author is told.
+
+use aptix_engine::digest::sha256;
+use aptix_model::limits::Limits;
+
+use crate::boundary::{
+    apply, apply_all, batch, check_refused, code, create, delete, insert, line_patch, line_patch_of, refused, replace,
+};
+
+/// L6, L8, L10, TUL-002-9.2, TUL-002-10.3: lines that the file does not have.
+#[test]
+fn a_line_past_the_end_is_refused() {
+    for change in
+        [replace(3, 3, &["x"], &["y"]), replace(2, 3, &["b", "x"], &["y"]), insert(3, &["x"]), delete(9, 9, &["x"])]
+    {
+        let failure = check_refused("a\nb\n", &[change], "LINE_RANGE.PAST_END");
+        assert!(failure.message.ends_with("the file has 2 lines"), "{failure}");
+        assert_eq!(failure.nearest[0].text, "a\nb");
+        assert_eq!(failure.current_sha256, Some(sha256(b"a\nb\n")));
+    }
+    check_refused("", &[replace(1, 1, &[""], &["y"])], "LINE_RANGE.PAST_END");
+    check_refused("\u{feff}", &[delete(1, 1, &[""])], "LINE_RANGE.PAST_END");
+    let long = "line\n".repeat(1000);
+    let failure = check_refused(&long, &[insert(1001, &["x"])], "LINE_RANGE.PAST_END");
+    assert_eq!((failure.nearest[0].start_line, failure.nearest[0].end_line), (996, 1000));
+    check_refused("x".repeat(2048), &[insert(2, &["x"])], "LINE_RANGE.PAST_END");
+}
+
+/// TUL-002-5.3.4, TUL-002-5.3.5, TUL-002-5.4.3, L18, L20: lines that are not the expected ones.
+#[test]
+fn an_unexpected_line_is_refused_with_what_stands_there() {
+    let failure =
+        check_refused("a\nlet b = 1;\nc\n", &[replace(1, 3, &["a", "let b = 2;", "c"], &["x"])], "EXPECTED_MISMATCH");
+    assert_eq!(
+        failure.message,
+        "line 2 is not the expected line: at column 9, expected \"let b = 2;\", found \"let b = 1;\""
+    );
+    assert_eq!((failure.file_index, failure.change_index, failure.line), (Some(0), Some(0), Some(2)));
+    let [nearest] = failure.nearest.as_slice() else { panic!("{failure:?}") };
+    assert_eq!((nearest.start_line, nearest.end_line, nearest.text.as_str()), (1, 3, "a\nlet b = 1;\nc"));
+    check_refused("a\nb\n", &[delete(2, 2, &["B"])], "EXPECTED_MISMATCH");
+    check_refused("a\r\n", &[delete(1, 1, &["a\r"])], "EXPECTED_MISMATCH");
+    check_refused("\u{feff}a\n", &[delete(1, 1, &["\u{feff}a"])], "EXPECTED_MISMATCH");
+    check_refused("ab\n", &[delete(1, 1, &["a"])], "EXPECTED_MISMATCH");
+    check_refused(b"\xff\n", &[delete(1, 1, &["\u{fffd}"])], "EXPECTED_MISMATCH");
+}
+
+/// L18: a difference in white space alone is said in words.
+#[test]
+fn white_space_is_named() {
+    for (found, expected, words) in [
+        ("a ", "a", "trailing white space"),
+        ("\ta", "    a", "leading white space"),
+        (" a", "a ", "leading and trailing white space"),
+        ("a  b", "a b", "white space"),
+    ] {
+        let failure = check_refused(format!("{found}\n"), &[delete(1, 1, &[expected])], "EXPECTED_MISMATCH");
+        assert!(failure.message.ends_with(&format!("which differs in {words}")), "{failure}");
+    }
+    let failure = check_refused("é a\n", &[delete(1, 1, &["é b"])], "EXPECTED_MISMATCH");
+    assert!(failure.message.contains("at column 3"), "{failure}");
+}
+
+/// The one other place of the expected lines is named, and none when there are several.
+#[test]
+fn lines_that_moved_are_found() {
+    let before = "x\nfn a() {\n    one\n}\n\nfn b() {\n    two\n}\n";
+    let failure = check_refused(before, &[delete(1, 3, &["fn b() {", "    two", "}"])], "EXPECTED_MISMATCH");
+    assert!(failure.hint.unwrap().contains("stand at lines 6 to 8 and nowhere else"));
+    let failure = check_refused(before, &[delete(1, 1, &["x "])], "EXPECTED_MISMATCH");
+    assert!(!failure.hint.unwrap().contains("nowhere else"));
+    let failure = check_refused("x\nab\nab\n", &[delete(1, 1, &["ab"])], "EXPECTED_MISMATCH");
+    assert!(!failure.hint.unwrap().contains("nowhere else"));
+    let failure = check_refused("a\nb\nx", &[delete(2, 3, &["a", "b"])], "EXPECTED_MISMATCH");
+    assert!(failure.hint.unwrap().contains("lines 1 to 2"));
+}
+
+/// What is shown of a file is bounded.
+#[test]
+fn shown_lines_are_few_and_short() {
+    let before = format!("{}\n", "é".repeat(1000)).repeat(50);
+    let expected = vec![""; 50];
+    let failure = check_refused(&before, &[delete(1, 50, &expected)], "EXPECTED_MISMATCH");
+    assert_eq!((failure.nearest[0].start_line, failure.nearest[0].end_line), (1, 20));
+    assert!(failure.nearest[0].text.lines().all(|line| line.chars().count() == 401));
+    let mut expected = vec!["x"; 50];
+    expected[40] = "y";
+    let failure = check_refused("x\n".repeat(50), &[delete(1, 50, &expected)], "EXPECTED_MISMATCH");
+    assert_eq!((failure.nearest[0].start_line, failure.nearest[0].end_line), (31, 50));
+}
+
+/// L34, L36: a file that is not text is refused.
+#[test]
+fn a_file_that_is_not_text_is_refused() {
+    let changes = [insert(0, &["x"])];
+    check_refused(b"\xff\xfea\0", &changes, "NOT_TEXT.ENCODING");
+    check_refused(b"\xfe\xff\0a", &changes, "NOT_TEXT.ENCODING");
+    check_refused(b"a\0b\n", &changes, "NOT_TEXT.BINARY");
+}
+
+/// L37: sizes have limits, and lines that no change touches may be of any length.
+#[test]
+fn limits_are_kept() {
+    let limits = Limits { file_bytes: 20, line_bytes: 5, ..Limits::DEFAULT };
+    let check = |before: &str, change| {
+        let batch = batch(vec![line_patch(before.as_bytes(), &[change])]);
+        apply_all(&batch, &[Some(before.as_bytes())], &limits).map_err(|failures| code(&failures[0])).map(|_| ())
+    };
+    assert_eq!(check("0123456789\n", delete(1, 1, &["x"])), Err("TOO_LARGE.LINE".to_owned()));
+    assert_eq!(check("0123456789\na\n", delete(2, 2, &["a"])), Ok(()));
+    assert_eq!(check("0123456789\n0123456789\n", insert(0, &["a"])), Err("TOO_LARGE.FILE".to_owned()));
+}
+
+/// H10: a line patch of no file.
+#[test]
+fn a_missing_file_is_not_patched() {
+    assert_eq!(refused(apply(line_patch(b"", &[insert(0, &["x"])]), None)), "FILE_MISSING");
+}
+
+/// TUL-002-10.2, H7: everything that is wrong in any file is told at once, with file and change; nothing is planned.
+#[test]
+fn all_files_and_changes_are_told_at_once() {
+    let patch = |path: &str, before: &[u8], changes: &[_]| line_patch_of(path, &sha256(before).to_string(), changes);
+    let batch = batch(vec![
+        patch("repo/ok", b"a\n", &[insert(0, &["x"])]),
+        patch(
+            "repo/two",
+            b"a\nb\nc\n",
+            &[delete(1, 1, &["x"]), insert(1, &["fine"]), delete(3, 3, &["y"]), insert(9, &["z"])],
+        ),
+        create("exists", "x"),
+        patch("repo/stale", b"other\n", &[insert(0, &["x"])]),
+    ]);
+    let files: [Option<&[u8]>; 4] = [Some(b"a\n"), Some(b"a\nb\nc\n"), Some(b""), Some(b"now\n")];
+    let failures = apply_all(&batch, &files, &Limits::DEFAULT).unwrap_err();
+    let told: Vec<_> = failures.iter().map(|f| (f.file_index.unwrap(), f.change_index, code(f))).collect();
+    let told: Vec<_> = told.iter().map(|(file, change, code)| (*file, *change, code.as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            (1, Some(0), "EXPECTED_MISMATCH"),
+            (1, Some(2), "EXPECTED_MISMATCH"),
+            (1, Some(3), "LINE_RANGE.PAST_END"),
+            (2, None, "FILE_EXISTS"),
+            (3, None, "SHA_MISMATCH"),
+        ]
+    );
+    assert_eq!(failures[0].path.as_deref(), Some("repo/two"));
+}
+
+/// However much is wrong, the list stays readable.
+#[test]
+fn failures_past_a_hundred_are_counted() {
+    let before = "a\n".repeat(300);
+    let changes: Vec<_> = (1..=300).map(|line| delete(line, line, &["b"])).collect();
+    let batch = batch(vec![line_patch(before.as_bytes(), &changes)]);
+    let failures = apply_all(&batch, &[Some(before.as_bytes())], &Limits::DEFAULT).unwrap_err();
+    assert_eq!(failures.len(), 101);
+    assert_eq!(failures[100].message, "200 more failures are not listed");
+}
+
+/// P62 of a docPath and a path: two patches that turn out to be of one file are refused.
+#[test]
+fn two_paths_that_lead_to_one_file_are_refused() {
+    let batch = batch(vec![line_patch_of("repo/a", &sha256(b"").to_string(), &[insert(0, &["x"])]), create("a", "y")]);
+    let failures = apply_all(&batch, &[Some(b""), None], &Limits::DEFAULT).unwrap_err();
+    assert_eq!(code(&failures[0]), "INVALID_REQUEST.DUPLICATE_FILE");
+}

@@ -1,0 +1,249 @@
+//! What is refused before any file is looked at.
+
+use aptix_engine::plan::reads;
+use aptix_engine::validate::{Base, ValidTarget, validate};
+use aptix_model::batch::{Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch};
+use aptix_model::digest::Sha256Digest;
+use aptix_model::limits::Limits;
+
+use crate::boundary::{batch, code, create, delete, insert, line_patch, line_patch_of, overwrite, replace};
+
+/// Every failure as `REASON.DETAIL at field`.
+fn found_with(batch: &Batch, limits: &Limits) -> Vec<String> {
+    let failures = validate(batch, limits).err().unwrap_or_default();
+    failures.iter().map(|f| format!("{} at {}", code(f), f.field.as_deref().unwrap_or("-"))).collect()
+}
+
+fn found(batch: &Batch) -> Vec<String> {
+    found_with(batch, &Limits::DEFAULT)
+}
+
+/// What is wrong with a file patch of these changes, the fields told from the change on.
+fn wrong(changes: &[Change]) -> Vec<String> {
+    let found = found(&batch(vec![line_patch(b"", changes)]));
+    found.iter().map(|text| text.replace("files[0].changes", "")).collect()
+}
+
+fn paths(paths: &[&str]) -> Vec<String> {
+    found(&batch(paths.iter().map(|path| create(path, "")).collect()))
+}
+
+fn doc_paths(paths: &[&str]) -> Vec<String> {
+    let digest = Sha256Digest::EMPTY.to_string();
+    found(&batch(paths.iter().map(|path| line_patch_of(path, &digest, &[insert(0, &["x"])])).collect()))
+}
+
+/// TUL-002-4.1.3, TUL-002-4.2.9, L39: what must not be empty.
+#[test]
+fn empty_lists_are_refused() {
+    assert_eq!(found(&batch(vec![])), ["INVALID_REQUEST.EMPTY at files"]);
+    assert_eq!(wrong(&[]), ["INVALID_REQUEST.EMPTY at "]);
+}
+
+/// TUL-002-4.2.6, TUL-002-10.4, H1, H3: malformed digests.
+#[test]
+fn malformed_digests_are_refused() {
+    let hex = "a".repeat(64);
+    for digest in [
+        "",
+        "a",
+        &hex[1..],
+        &format!("{hex}a"),
+        &format!("0x{}", &hex[2..]),
+        &hex.replacen('a', " ", 1),
+        "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
+    ] {
+        let batch = batch(vec![line_patch_of("repo/a", digest, &[insert(0, &["x"])])]);
+        assert_eq!(found(&batch), ["INVALID_REQUEST.SHA_FORMAT at files[0].originalSha256"], "{digest:?}");
+    }
+}
+
+/// TUL-002-9.2, TUL-002-10.3, L1, L2, L3, L5: numbers that are no line numbers, ranges that are no ranges.
+#[test]
+fn bad_line_numbers_are_refused() {
+    let is = |changes: &[Change], expected: &[&str]| assert_eq!(wrong(changes), expected);
+    is(&[delete(0, 1, &["x"])], &["LINE_RANGE.ZERO at [0].startLine"]);
+    is(&[delete(1, 0, &["x"])], &["LINE_RANGE.ZERO at [0].endLine"]);
+    is(&[insert(-1, &["x"])], &["LINE_RANGE.NEGATIVE at [0].afterLine"]);
+    is(
+        &[replace(-5, i64::MIN, &["x"], &["y"])],
+        &["LINE_RANGE.NEGATIVE at [0].startLine", "LINE_RANGE.NEGATIVE at [0].endLine"],
+    );
+    for number in [1 << 31, 1 << 32, (1 << 53) + 1, i64::MAX] {
+        is(&[insert(number, &["x"])], &["LINE_RANGE.OVERFLOW at [0].afterLine"]);
+        is(&[delete(1, number, &["x"])], &["LINE_RANGE.OVERFLOW at [0].endLine"]);
+    }
+    is(&[delete(5, 4, &[])], &["LINE_RANGE.INVERTED at [0].endLine"]);
+    is(&[insert(i64::from(i32::MAX), &["x"])], &[]);
+}
+
+/// TUL-002-6.1, L16: changes that are not listed top to bottom.
+#[test]
+fn changes_out_of_order_are_refused() {
+    let order = |changes: &[Change]| assert_eq!(wrong(changes)[0].split(' ').next(), Some("LINE_ORDER"), "{changes:?}");
+    order(&[delete(5, 5, &["x"]), delete(1, 1, &["x"])]);
+    order(&[insert(5, &["x"]), insert(4, &["x"])]);
+    order(&[delete(5, 5, &["x"]), insert(4, &["x"])]);
+    order(&[insert(5, &["x"]), delete(4, 4, &["x"])]);
+    let changes = [insert(9, &["x"]), insert(1, &["x"]), insert(2, &["x"]), insert(3, &["x"])];
+    assert_eq!(wrong(&changes), ["LINE_ORDER at [1].afterLine"]);
+}
+
+/// TUL-002-6.2, TUL-002-10.3, L11, L12, L13, L14, L15: changes that cover one line.
+#[test]
+fn overlapping_changes_are_refused() {
+    let ten = ["x"; 3];
+    let overlap = |changes: &[Change]| {
+        let found = wrong(changes);
+        assert!(found.len() == 1 && found[0].starts_with("LINE_OVERLAP at [1]."), "{changes:?}: {found:?}");
+    };
+    let fine = |changes: &[Change]| assert_eq!(wrong(changes), [""; 0], "{changes:?}");
+    overlap(&[delete(10, 12, &ten), replace(11, 11, &["x"], &["y"])]);
+    overlap(&[delete(10, 12, &ten), delete(12, 12, &["x"])]);
+    overlap(&[delete(10, 12, &ten), delete(10, 12, &ten)]);
+    overlap(&[delete(10, 12, &ten), insert(10, &["x"])]);
+    overlap(&[delete(10, 12, &ten), insert(11, &["x"])]);
+    overlap(&[insert(10, &["x"]), delete(10, 12, &ten)]);
+    fine(&[delete(10, 12, &ten), delete(13, 13, &["x"])]);
+    fine(&[insert(9, &["x"]), delete(10, 12, &ten)]);
+    fine(&[delete(10, 12, &ten), insert(12, &["x"])]);
+    fine(&[insert(10, &["x"]), insert(10, &["x"])]);
+    fine(&[insert(10, &["x"]), delete(10, 10, &["x"])]);
+    // A short range after a long one does not hide the long one.
+    let changes = [delete(1, 9, &["x"; 9]), delete(2, 2, &["x"]), delete(5, 5, &["x"])];
+    assert_eq!(wrong(&changes), ["LINE_OVERLAP at [1].startLine", "LINE_OVERLAP at [2].startLine"]);
+}
+
+/// TUL-002-5.2.3, TUL-002-5.3.4, TUL-002-5.3.6, L17, L21, L22, L23, L26, L27, L28, L36: lines that are no lines.
+#[test]
+fn bad_lines_are_refused() {
+    let is = |change: Change, expected: &[&str]| assert_eq!(wrong(&[change]), expected);
+    is(delete(1, 2, &["x"]), &["INVALID_REQUEST.EXPECTED_COUNT at [0].expectedOriginalLines"]);
+    is(replace(1, 1, &[], &["x"]), &["INVALID_REQUEST.EXPECTED_COUNT at [0].expectedOriginalLines"]);
+    is(insert(0, &[]), &["INVALID_REQUEST.EMPTY_NEW_LINES at [0].newLines"]);
+    is(replace(1, 1, &["x"], &[]), &["INVALID_REQUEST.USE_DELETE at [0].newLines"]);
+    is(insert(0, &["a", "b\nc"]), &["INVALID_REQUEST.EMBEDDED_NEWLINE at [0].newLines[1]"]);
+    is(insert(0, &["a\r\n"]), &["INVALID_REQUEST.EMBEDDED_CR at [0].newLines[0]"]);
+    is(replace(1, 1, &["x"], &["a\rb"]), &["INVALID_REQUEST.EMBEDDED_CR at [0].newLines[0]"]);
+    is(replace(1, 1, &["x\n"], &["y"]), &["INVALID_REQUEST.EMBEDDED_NEWLINE at [0].expectedOriginalLines[0]"]);
+    is(insert(0, &["\0"]), &["NOT_TEXT.BINARY at [0].newLines[0]"]);
+    is(insert(0, &["", "\u{2028}\u{85}\u{b}\u{c}"]), &[]);
+    is(delete(1, 1, &["a\rb"]), &[]);
+}
+
+/// TUL-004-5.1.1.1, TUL-004-5.2.4, TUL-004-3.3.2, P35, P41: paths that may not be used.
+#[test]
+fn bad_paths_are_refused() {
+    assert_eq!(
+        paths(&[" ", "../x", "/x", "C:/x", "//s/x"]).join("; "),
+        "INVALID_PATH.EMPTY at files[0].path; INVALID_PATH.TRAVERSAL at files[1].path; INVALID_PATH.ABSOLUTE at files[2].path; INVALID_PATH.DRIVE at files[3].path; INVALID_PATH.UNC at files[4].path"
+    );
+    assert_eq!(paths(&["src/.git/config"]), ["POLICY_DENIED.PROTECTED at files[0].path"]);
+    assert_eq!(
+        paths(&[".g\u{200c}it/x", ".g\u{202e}it/x", "a\u{202e}b"]),
+        [
+            "POLICY_DENIED.PROTECTED at files[0].path",
+            "POLICY_DENIED.PROTECTED at files[1].path",
+            "INVALID_PATH.BIDI at files[2].path"
+        ]
+    );
+    assert_eq!(doc_paths(&["repo/.env"]), ["POLICY_DENIED.SECRET at files[0].docPath"]);
+}
+
+/// TUL-002-3.2, TUL-002-4.2.2: a docPath is lower-case and has a root.
+#[test]
+fn doc_paths_are_lower_case() {
+    assert_eq!(
+        doc_paths(&["repo/A.rs", "a.rs"]),
+        ["INVALID_PATH.NOT_LOWERCASE at files[0].docPath", "INVALID_PATH.UNKNOWN_ROOT at files[1].docPath"]
+    );
+}
+
+/// TUL-002-3.1, TUL-002-4.1.4, P58, P59, P61, P63: no two paths of a batch are, or could be taken for, one file.
+#[test]
+fn twins_are_refused() {
+    assert_eq!(paths(&["a/x", "b", "a/x"]), ["INVALID_REQUEST.DUPLICATE_PATH at files[2].path"]);
+    assert_eq!(doc_paths(&["r/a", "r/a"]), ["INVALID_REQUEST.DUPLICATE_PATH at files[1].docPath"]);
+    assert!(doc_paths(&["r/a", "r/A"]).contains(&"INVALID_REQUEST.DUPLICATE_PATH at files[1].docPath".to_owned()));
+    assert_eq!(paths(&["Foo.cs", "foo.cs"]), ["AMBIGUOUS_PATH.CASE_COLLISION at files[1].path"]);
+    assert_eq!(paths(&["A/x", "a/y"]), ["AMBIGUOUS_PATH.CASE_COLLISION at files[1].path"]);
+    assert_eq!(paths(&["A/x", "b/q", "a/x/deep/y", "a-b"]), ["AMBIGUOUS_PATH.CASE_COLLISION at files[2].path"]);
+    assert_eq!(paths(&["\u{e9}.txt", "e\u{301}.txt"]), ["AMBIGUOUS_PATH.NORM_COLLISION at files[1].path"]);
+    assert_eq!(doc_paths(&["r/\u{e9}", "r/e\u{301}"]), ["AMBIGUOUS_PATH.NORM_COLLISION at files[1].docPath"]);
+    assert_eq!(paths(&["a/b", "a"]), ["INVALID_REQUEST.PREFIX_CONFLICT at files[1].path"]);
+    assert_eq!(paths(&["a", "a.b", "a-b", "a/b/c"]), ["INVALID_REQUEST.PREFIX_CONFLICT at files[3].path"]);
+    assert_eq!(paths(&["a/x", "a/y", "ab/x", "a-b/x", "a/x.y"]), [""; 0]);
+    // Only who resolves them can tell what a path and a docPath have in common.
+    let mixed =
+        batch(vec![create("r/a", ""), line_patch_of("r/a", &Sha256Digest::EMPTY.to_string(), &[insert(0, &["x"])])]);
+    assert_eq!(found(&mixed), [""; 0]);
+}
+
+/// H15, L37, L38, L39, L40, TUL-004-5.3.1, TUL-004-5.3.2: sizes.
+#[test]
+fn sizes_are_limited() {
+    let limits = Limits { created_bytes: 10, line_bytes: 4, files: 3, changes: 3, text_bytes: 5, file_bytes: 100 };
+    let is = |files: Vec<FilePatch>, expected: &[&str]| assert_eq!(found_with(&batch(files), &limits), expected);
+    is(vec![create("a", "0123456789")], &[]);
+    is(vec![create("a", "0123456789+")], &["TOO_LARGE.FILE at files[0].content"]);
+    is(vec![create("a", "a\0b")], &["NOT_TEXT.BINARY at files[0].content"]);
+    let mut blob = create("a", "");
+    let content = Content::Blob(BlobRef { sha256: Sha256Digest::EMPTY, size_bytes: 11 });
+    blob.edit = FileEdit::CreateFile(CreateFile { content, overwrite: false });
+    is(vec![blob], &["TOO_LARGE.FILE at files[0].content"]);
+    is(vec![line_patch(b"", &[insert(0, &["1234", "12345"])])], &["TOO_LARGE.LINE at files[0].changes[0].newLines[1]"]);
+    is((0..4).map(|index| create(&format!("{index}"), "")).collect(), &["TOO_LARGE.FILES at files"]);
+    let two = [insert(0, &["x"]), insert(1, &["x"])];
+    is(vec![line_patch(b"", &two), line_patch_of("r/b", "", &two)], &["TOO_LARGE.CHANGES at files"]);
+
+    let mut change = insert(0, &["x"]);
+    (change.key, change.description) = (Some("12345".to_owned()), Some("123456".to_owned()));
+    let mut patch = line_patch(b"", &[change]);
+    (patch.key, patch.label) = (Some("123456".to_owned()), Some("123456".to_owned()));
+    let mut batch = batch(vec![patch]);
+    (batch.label, batch.key) = (Some("123456".to_owned()), Some("123456".to_owned()));
+    let fields =
+        ["batchLabel", "batchKey", "files[0].fileKey", "files[0].fileLabel", "files[0].changes[0].description"];
+    assert_eq!(found_with(&batch, &limits), fields.map(|field| format!("TOO_LARGE.TEXT at {field}")));
+}
+
+/// TUL-002-9.2: all violations are told at once, each with its file and change, up to a hundred.
+#[test]
+fn violations_are_told_together_and_counted_past_a_hundred() {
+    let bad = [delete(0, 1, &["x"]), insert(5, &[]), insert(4, &["a\n"])];
+    let failures = validate(&batch(vec![line_patch_of("Repo/a", "x", &bad)]), &Limits::DEFAULT).unwrap_err();
+    let codes: Vec<_> = failures.iter().map(code).collect();
+    assert_eq!(
+        codes,
+        [
+            "INVALID_PATH.NOT_LOWERCASE",
+            "INVALID_REQUEST.SHA_FORMAT",
+            "LINE_RANGE.ZERO",
+            "INVALID_REQUEST.EMPTY_NEW_LINES",
+            "INVALID_REQUEST.EMBEDDED_NEWLINE",
+            "LINE_ORDER",
+        ]
+    );
+    assert_eq!((failures[5].file_index, failures[5].change_index), (Some(0), Some(2)));
+    assert_eq!(failures[5].path.as_deref(), Some("Repo/a"));
+    let many: Vec<_> = (0..5000).map(|_| insert(0, &[])).collect();
+    let failures = validate(&batch(vec![line_patch(b"", &many)]), &Limits::DEFAULT).unwrap_err();
+    assert_eq!(failures.len(), 101);
+    assert_eq!(failures[100].message, "4900 more failures are not listed");
+}
+
+/// TUL-002-7.2.3, TUL-002-5.1.6, TUL-004-5.1.1.2, TUL-004-5.1.1.3: what a valid batch says.
+#[test]
+fn a_valid_batch_names_files_and_bases() {
+    let batch = batch(vec![line_patch(b"", &[insert(0, &["x"])]), create("A", ""), overwrite("b", "")]);
+    let valid = validate(&batch, &Limits::DEFAULT).unwrap();
+    let bases: Vec<_> = valid.files().iter().map(|file| file.base).collect();
+    assert_eq!(bases, [Base::MustMatch(Sha256Digest::EMPTY), Base::MustNotExist, Base::Any]);
+    let names: Vec<_> = reads(&valid)
+        .map(|target| match target {
+            ValidTarget::DocPath(path) => path.as_str(),
+            ValidTarget::Path(path) => path.as_str(),
+        })
+        .collect();
+    assert_eq!(names, ["repo/a.txt", "A", "b"]);
+}
