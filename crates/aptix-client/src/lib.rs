@@ -1,1 +1,7 @@
-//! x
+//! The part of Aptix that writes files: the workstation agent and the command line.
+//!
+//! `workspace` is the only way to a user's file, `apply` the only way through it.
+
+pub mod apply;
+pub mod cli;
+pub mod workspace;

@@ -1,1 +1,7 @@
-fn main() {}
+//! The binary `aptix`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    aptix_client::cli::main()
+}

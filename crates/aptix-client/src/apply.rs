@@ -1,0 +1,287 @@
+//! Applies one batch to a workspace: validate, resolve, read, plan, ask, commit, report.
+//!
+//! The command line and the agent share it; neither has another way to a file.
+
+use std::collections::HashMap;
+
+use aptix_engine::plan::{self, BatchPlan, FilePlan, Observed};
+use aptix_engine::validate::{self, ValidBatch};
+use aptix_model::batch::{Batch, FileEdit, Origin};
+use aptix_model::failure::Failure;
+use aptix_model::id::BatchId;
+use aptix_model::limits::Limits;
+use aptix_model::reason::{Detail, Reason};
+use aptix_model::report::{FileReport, FileStatus, Outcome, Report, Warning};
+
+use crate::workspace::Workspace;
+use crate::workspace::listing::Listings;
+use crate::workspace::resolve::{self, Place};
+use crate::workspace::snapshot::{self, Original};
+use crate::workspace::transaction::{self, Change, Notice, Receipt};
+
+/// How a batch is to be applied.
+#[derive(Clone, Copy)]
+pub struct Order<'a> {
+    /// What validation and planning hold the batch to.
+    pub limits: Limits,
+    /// Whose turn it came from; for the log.
+    pub origin: &'a Origin,
+    /// Bytes of diff that the report may carry.
+    pub diff_bytes: usize,
+    /// What happens once the batch is planned.
+    pub mode: Mode<'a>,
+}
+
+/// What happens once a batch is planned.
+#[derive(Clone, Copy)]
+pub enum Mode<'a> {
+    /// Nothing: the report says what would.
+    DryRun,
+    /// It is committed.
+    Commit,
+    /// It is committed, and in the same step the outbox gets its receipt and its new contents.
+    CommitWithReceipt {
+        /// The batch's id at the server.
+        batch: BatchId,
+        /// Puts the report into the bytes that will be sent.
+        encode: &'a dyn Fn(&Report) -> Vec<u8>,
+    },
+}
+
+/// What somebody says to a plan.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// Do it.
+    Apply,
+    /// Do not; the failure says who refused and why.
+    Refuse(Box<Failure>),
+}
+
+/// A batch that was not applied; nothing has changed unless a failure says so.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// Everything that is known to be wrong, never empty.
+    pub failures: Vec<Failure>,
+}
+
+impl Refusal {
+    /// Whether the system failed, rather than the batch being wrong.
+    #[must_use]
+    pub fn is_environment(&self) -> bool {
+        self.failures.iter().any(|failure| {
+            matches!(
+                failure.reason,
+                Reason::DirectoryCreateFailed
+                    | Reason::Internal
+                    | Reason::NeedsOperator
+                    | Reason::ReadFailed
+                    | Reason::ResourceExhausted
+                    | Reason::WorkspaceBusy
+                    | Reason::WriteFailed
+            )
+        })
+    }
+}
+
+impl From<Vec<Failure>> for Refusal {
+    fn from(failures: Vec<Failure>) -> Self {
+        Self { failures }
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self { failures: vec![failure] }
+    }
+}
+
+/// Applies a batch, all of it or nothing. `confirm` is asked once, with the whole plan, before anything is written.
+///
+/// # Errors
+/// Everything that keeps the batch from being applied.
+pub fn apply(
+    workspace: &Workspace,
+    batch: &Batch,
+    order: Order<'_>,
+    confirm: &mut dyn FnMut(&BatchPlan<'_>) -> Decision,
+) -> Result<Report, Refusal> {
+    let outcome = attempt(workspace, batch, order, confirm);
+    if !matches!(order.mode, Mode::DryRun) {
+        log_created(batch, order.origin, &outcome);
+    }
+    outcome
+}
+
+fn attempt(
+    workspace: &Workspace,
+    batch: &Batch,
+    order: Order<'_>,
+    confirm: &mut dyn FnMut(&BatchPlan<'_>) -> Decision,
+) -> Result<Report, Refusal> {
+    let valid = validate::validate(batch, &order.limits)?;
+    let found = find(workspace, &valid, &order.limits)?;
+    let observed: Vec<_> = found.iter().map(Found::observed).collect();
+    let plan = plan::plan(&valid, &observed, &order.limits)?;
+    let mut report = Report {
+        outcome: Outcome::Applied,
+        files: plan.files.iter().zip(&found).map(|(plan, found)| report_file(plan, found)).collect(),
+        failures: Vec::new(),
+        diff: String::new(),
+        diff_omitted: false,
+    };
+    add_diff(&mut report, &plan, order.diff_bytes);
+    let changed: Vec<usize> = (0..plan.files.len())
+        .filter(|index| plan.files.get(*index).is_some_and(|file| file.status != FileStatus::Unchanged))
+        .collect();
+    let changes: Vec<Change<'_>> = changed.iter().filter_map(|index| change(*index, &found, &plan, &report)).collect();
+    let told = |error: &transaction::CommitError| tell(error, &changed, batch);
+    let receipt = match order.mode {
+        Mode::DryRun => {
+            transaction::check(workspace, &changes).map_err(|error| told(&error))?;
+            return Ok(report);
+        }
+        Mode::Commit => None,
+        Mode::CommitWithReceipt { batch, encode } => Some(Receipt { batch, bytes: encode(&report) }),
+    };
+    if let Decision::Refuse(failure) = confirm(&plan) {
+        return Err((*failure).into());
+    }
+    let notices = transaction::commit(workspace, &changes, receipt.as_ref()).map_err(|error| told(&error))?;
+    for notice in notices {
+        add_notice(&mut report, &changed, notice);
+    }
+    Ok(report)
+}
+
+/// What was found for one file patch.
+struct Found {
+    place: Place,
+    original: Option<Original>,
+}
+
+impl Found {
+    fn observed(&self) -> Observed<'_> {
+        Observed {
+            path: self.place.path.clone(),
+            doc_path: self.place.doc_path.clone(),
+            content: self.original.as_ref().map(|original| original.bytes.as_slice()),
+        }
+    }
+}
+
+/// Resolves and reads every file of a batch.
+fn find(workspace: &Workspace, batch: &ValidBatch<'_>, limits: &Limits) -> Result<Vec<Found>, Refusal> {
+    let mut listings = Listings::default();
+    let mut found = Vec::new();
+    let mut failures = Vec::new();
+    let mut seen = HashMap::new();
+    for (index, target) in plan::reads(batch).enumerate() {
+        let name = batch.batch.files.get(index).map_or("", |file| file.target.as_str());
+        let place = match resolve::resolve(workspace, &mut listings, target) {
+            Ok(place) => place,
+            Err(error) => {
+                failures.push(error.failure().file(index, name));
+                continue;
+            }
+        };
+        if let Some(other) = place.same_file_as(&mut seen, index) {
+            let message = format!("files[{other}] leads to the same file");
+            let failure = Failure::new(Reason::InvalidRequest, message)
+                .detail(Detail::DuplicateFile)
+                .hint("put all changes of one file into one file patch");
+            failures.push(failure.file(index, name));
+            continue;
+        }
+        match snapshot::read(workspace, &place, limits.file_bytes) {
+            Ok(original) => found.push(Found { place, original }),
+            Err(error) => failures.push(error.failure().file(index, name)),
+        }
+    }
+    if failures.is_empty() { Ok(found) } else { Err(failures.into()) }
+}
+
+fn change<'a>(index: usize, found: &'a [Found], plan: &'a BatchPlan<'a>, report: &Report) -> Option<Change<'a>> {
+    let (found, plan, report) = (found.get(index)?, plan.files.get(index)?, report.files.get(index)?);
+    Some(Change {
+        place: &found.place,
+        original: found.original.as_ref(),
+        before: report.sha256_before,
+        after: report.sha256,
+        plan,
+    })
+}
+
+fn report_file(plan: &FilePlan<'_>, found: &Found) -> FileReport {
+    let mut report = plan.report(&plan.content());
+    let links = found.original.as_ref().map_or(1, |original| original.links);
+    if links > 1 && plan.status == FileStatus::Modified {
+        report.warnings.push(Warning {
+            code: "HARD_LINK_BROKEN".to_owned(),
+            message: format!("the file had {links} names; only this one has the new content"),
+        });
+    }
+    report
+}
+
+fn add_diff(report: &mut Report, plan: &BatchPlan<'_>, limit: usize) {
+    for file in &plan.files {
+        let diff = file.diff();
+        if report.diff.len() + diff.len() > limit {
+            report.diff.clear();
+            report.diff_omitted = true;
+            return;
+        }
+        report.diff.push_str(&String::from_utf8_lossy(&diff));
+    }
+}
+
+fn add_notice(report: &mut Report, changed: &[usize], notice: Notice) {
+    let (change, warning) = match notice {
+        Notice::Kept { change, name } => {
+            let message =
+                format!("somebody wrote the old file while it was being replaced; their version is in {name}");
+            (change, Warning { code: "LATE_WRITE".to_owned(), message })
+        }
+        Notice::Overwritten { change } => {
+            let message = "somebody wrote the file right after it was published; their version stands".to_owned();
+            (change, Warning { code: "WRITTEN_AFTERWARDS".to_owned(), message })
+        }
+    };
+    if let Some(file) = changed.get(change).and_then(|index| report.files.get_mut(*index)) {
+        file.warnings.push(warning);
+    }
+}
+
+fn tell(error: &transaction::CommitError, changed: &[usize], batch: &Batch) -> Refusal {
+    let file = error.change().and_then(|change| changed.get(change)).copied();
+    let failure = error.failure();
+    match file.and_then(|index| Some((index, batch.files.get(index)?))) {
+        Some((index, file)) => failure.file(index, file.target.as_str()).into(),
+        None => failure.into(),
+    }
+}
+
+/// Logs every created file, done or refused (TUL-004 6.2).
+fn log_created(batch: &Batch, origin: &Origin, outcome: &Result<Report, Refusal>) {
+    for (index, file) in batch.files.iter().enumerate() {
+        let FileEdit::CreateFile(create) = &file.edit else { continue };
+        let done = outcome.as_ref().ok().and_then(|report| report.files.get(index));
+        let refused = outcome.as_ref().err().and_then(|refusal| {
+            let mut failures = refusal.failures.iter();
+            failures.clone().find(|failure| failure.file_index == Some(index)).or_else(|| failures.next())
+        });
+        tracing::info!(
+            name: "Tool.CreateFile.Executed",
+            Event = "Tool.CreateFile.Executed",
+            SessionId = origin.session_id,
+            ConversationId = origin.conversation_id,
+            TurnId = origin.turn_id,
+            Path = ?file.target.as_str(),
+            Overwrite = create.overwrite,
+            Success = done.is_some(),
+            ErrorCode = refused.map(|failure| failure.reason.code()),
+            SizeBytes = done.map(|file| file.size_bytes),
+            Hash = done.map(|file| tracing::field::display(file.sha256)),
+        );
+    }
+}

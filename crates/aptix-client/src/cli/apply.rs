@@ -1,0 +1,129 @@
+//! `aptix apply`: one document, planned and applied here, without a server.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use aptix_model::batch::{Batch, Origin};
+use aptix_model::documents::{self, Dialect};
+use aptix_model::failure::Failure;
+use aptix_model::id::SessionId;
+use aptix_model::limits::{DOCUMENT_BYTES, Limits};
+use aptix_model::reason::Reason;
+
+use crate::apply::{Decision, Mode, Order, Refusal, apply};
+use crate::workspace::disk::SystemDisk;
+use crate::workspace::root::RootSpec;
+use crate::workspace::{OpenError, Workspace};
+
+use super::{Exit, Places, output};
+
+/// Arguments of `aptix apply`.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// A directory to edit files in, and the name docPaths know it by; may be repeated
+    #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
+    roots: Vec<RootSpec>,
+    /// How the document is written: auto, line-patch, create-file
+    #[arg(long, default_value = "auto", value_parser = dialect)]
+    dialect: DialectChoice,
+    /// The session that the document comes from
+    #[arg(long, value_name = "ID")]
+    session: Option<SessionId>,
+    /// Say what would happen, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Agree to everything that would be asked; what is forbidden stays so
+    #[arg(long)]
+    yes: bool,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+    /// The document; stdin when absent or "-"
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// A dialect, or none: then the document tells.
+#[derive(Clone, Copy, Debug)]
+struct DialectChoice(Option<Dialect>);
+
+fn dialect(text: &str) -> Result<DialectChoice, String> {
+    if text == "auto" {
+        return Ok(DialectChoice(None));
+    }
+    text.parse()
+        .map(|dialect| DialectChoice(Some(dialect)))
+        .map_err(|error: documents::UnknownDialect| error.to_string())
+}
+
+pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
+    let mut batch = Batch::default();
+    let outcome = attempt(args, &places.state_home()?, &mut batch);
+    let shown =
+        output::Shown { batch: &batch, dry_run: args.dry_run, outcome: outcome.as_ref().map_err(|end| &end.refusal) };
+    let printed = if args.json { output::print_json(&shown) } else { output::print_text(&shown) };
+    Ok(match (outcome, printed) {
+        (Ok(_), printed) => printed,
+        (Err(end), _) => end.exit,
+    })
+}
+
+/// How an attempt ended that changed nothing.
+struct End {
+    exit: Exit,
+    refusal: Refusal,
+}
+
+impl From<Refusal> for End {
+    fn from(refusal: Refusal) -> Self {
+        let exit = if refusal.is_environment() { Exit::Environment } else { Exit::Refused };
+        Self { exit, refusal }
+    }
+}
+
+impl From<OpenError> for End {
+    fn from(error: OpenError) -> Self {
+        let exit = match error {
+            OpenError::Root(_) | OpenError::NoRoot => Exit::Usage,
+            OpenError::State(_) | OpenError::Recovery(_) => Exit::Environment,
+        };
+        Self { exit, refusal: error.failure().into() }
+    }
+}
+
+fn attempt(args: &Args, state_home: &Path, batch: &mut Batch) -> Result<aptix_model::report::Report, End> {
+    let workspace = Workspace::open(&args.roots, state_home, Box::new(SystemDisk))?;
+    let bytes = read_document(args.file.as_deref()).map_err(Refusal::from)?;
+    let document = documents::parse(&bytes, args.dialect.0).map_err(Refusal::from)?;
+    drop(bytes);
+    for warning in &document.warnings {
+        output::say(&format!("warning: {}: {}", warning.code, warning.message));
+    }
+    *batch = document.batch;
+    let session_id = args.session.as_ref().map(|session| session.as_str().to_owned());
+    let order = Order {
+        limits: Limits::DEFAULT,
+        origin: &Origin { session_id, ..Origin::default() },
+        diff_bytes: usize::MAX,
+        mode: if args.dry_run { Mode::DryRun } else { Mode::Commit },
+    };
+    // A person who runs this command is asked nothing; `--yes` answers what a policy would ask.
+    Ok(apply(&workspace, batch, order, &mut |_| Decision::Apply)?)
+}
+
+/// Reads a document, and no more of it than would already be too much.
+fn read_document(file: Option<&Path>) -> Result<Vec<u8>, Failure> {
+    let file = file.filter(|path| *path != Path::new("-"));
+    let limit = DOCUMENT_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    let read = match file {
+        Some(path) => File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)),
+        None => std::io::stdin().lock().take(limit).read_to_end(&mut bytes),
+    };
+    let name = file.map_or_else(|| "stdin".to_owned(), |path| path.display().to_string());
+    read.map(|_| bytes).map_err(|error| {
+        Failure::new(Reason::ReadFailed, format!("cannot read the document from {name}: {error}"))
+            .hint("name a file that can be read, or give the document on stdin")
+    })
+}

@@ -1,0 +1,134 @@
+//! The command line: what it is called with, and how its exit code comes about.
+
+mod apply;
+mod completions;
+mod output;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+/// Applies edits that language models write to the files of a workspace: exactly, or not at all.
+#[derive(Parser, Debug)]
+#[command(name = "aptix", version, propagate_version = true)]
+struct Cli {
+    #[command(flatten)]
+    places: Places,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Where Aptix keeps its own things.
+#[derive(clap::Args, Debug)]
+struct Places {
+    /// Where programs keep their state
+    #[arg(long, env = "XDG_STATE_HOME", hide = true, global = true, value_name = "DIR")]
+    state_home: Option<PathBuf>,
+}
+
+impl Places {
+    /// The directory for state. A relative one in the environment means nothing, as the specification has it.
+    fn state_home(&self) -> anyhow::Result<PathBuf> {
+        let given = self.state_home.clone().filter(|path| path.is_absolute());
+        given
+            .or_else(|| Some(std::env::home_dir()?.join(".local/state")))
+            .context("no home directory is known: set XDG_STATE_HOME to a directory of your own")
+    }
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Apply one document to files, without a server
+    Apply(apply::Args),
+    /// Write a completion script for a shell to stdout
+    Completions(completions::Args),
+}
+
+/// How a command ended, by the fixed exit codes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Exit {
+    /// It was done, or would have been.
+    Done,
+    /// It was refused; nothing changed.
+    Refused,
+    /// It was called wrongly.
+    Usage,
+    /// The environment failed.
+    Environment,
+    /// Somebody interrupted it.
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Refused => 1,
+            Exit::Usage => 2,
+            Exit::Environment => 3,
+            Exit::Interrupted => 130,
+        })
+    }
+}
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nothing can be done about a closed terminal.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() };
+        }
+    };
+    log_to_stderr();
+    match run(cli) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            output::say(&format!("error: {error:#}"));
+            Exit::Environment.into()
+        }
+    }
+}
+
+fn log_to_stderr() {
+    let filter = EnvFilter::builder().with_default_directive(tracing::Level::WARN.into()).from_env_lossy();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+}
+
+fn run(cli: Cli) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let exit = runtime.block_on(dispatch(cli));
+    // Whoever interrupts does not wait; a commit cut short is brought to an end by the next command.
+    runtime.shutdown_background();
+    exit
+}
+
+async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
+    let Cli { places, command } = cli;
+    match command {
+        Command::Apply(args) => interruptible(move || apply::run(&args, &places)).await,
+        Command::Completions(args) => Ok(completions::run(&args)),
+    }
+}
+
+/// Runs work that blocks until it ends or somebody presses Ctrl-C.
+async fn interruptible(work: impl FnOnce() -> anyhow::Result<Exit> + Send + 'static) -> anyhow::Result<Exit> {
+    tokio::select! {
+        ended = tokio::task::spawn_blocking(work) => ended?,
+        pressed = tokio::signal::ctrl_c() => {
+            pressed?;
+            output::say("interrupted; run any aptix command on this root to see the batch wholly applied or not at all");
+            Ok(Exit::Interrupted)
+        }
+    }
+}

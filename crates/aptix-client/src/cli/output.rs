@@ -1,0 +1,263 @@
+//! What commands print: the fixed JSON object, or text for people in which nothing can hide.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use aptix_model::batch::{Batch, Change, FileEdit, FilePatch};
+use aptix_model::failure::{Excerpt, Failure, Visible};
+use aptix_model::report::{ChangeReport, FileReport, Report};
+use serde::Serialize;
+
+use crate::apply::Refusal;
+
+use super::Exit;
+
+/// Everything there is to say about one batch.
+pub(super) struct Shown<'a> {
+    pub(super) batch: &'a Batch,
+    pub(super) dry_run: bool,
+    pub(super) outcome: Result<&'a Report, &'a Refusal>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<'a> {
+    success: bool,
+    batch_id: Option<String>,
+    state: &'static str,
+    dry_run: bool,
+    files: Vec<FileAnswer<'a>>,
+    errors: Vec<ErrorAnswer<'a>>,
+    diff: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FileAnswer<'a> {
+    file_patch_id: Option<String>,
+    path: &'a str,
+    doc_path: &'a str,
+    file_key: Option<&'a str>,
+    status: &'static str,
+    renamed_to: Option<&'a str>,
+    sha256_before: Option<String>,
+    sha256: String,
+    size_bytes: u64,
+    normalized: Vec<&'static str>,
+    warnings: Vec<WarningAnswer<'a>>,
+    changes: Vec<ChangeAnswer<'a>>,
+}
+
+#[derive(Serialize)]
+struct WarningAnswer<'a> {
+    code: &'a str,
+    message: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ChangeAnswer<'a> {
+    change_id: Option<String>,
+    change_key: Option<&'a str>,
+    description: Option<&'a str>,
+    tier: &'static str,
+    candidates: usize,
+    start_line: usize,
+    end_line: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ErrorAnswer<'a> {
+    code: &'static str,
+    detail: Option<&'static str>,
+    message: String,
+    hint: Option<&'a str>,
+    path: Option<&'a str>,
+    change_index: Option<usize>,
+    line: Option<usize>,
+    nearest: Vec<ExcerptAnswer<'a>>,
+    current_sha256: Option<String>,
+    next_action: Option<()>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ExcerptAnswer<'a> {
+    start_line: usize,
+    end_line: usize,
+    text: &'a str,
+}
+
+/// Prints the one JSON object.
+pub(super) fn print_json(shown: &Shown<'_>) -> Exit {
+    let (files, diff, errors) = match shown.outcome {
+        Ok(report) => {
+            let files = report.files.iter().zip(&shown.batch.files).map(|(file, patch)| file_answer(file, patch));
+            (files.collect(), report.diff.as_str(), Vec::new())
+        }
+        Err(refusal) => (Vec::new(), "", refusal.failures.iter().map(error_answer).collect()),
+    };
+    let state = match (shown.outcome.is_ok(), shown.dry_run) {
+        (false, _) => "FAILED",
+        (true, true) => "PREPARED",
+        (true, false) => "APPLIED",
+    };
+    let success = shown.outcome.is_ok();
+    let answer = Answer { success, batch_id: None, state, dry_run: shown.dry_run, files, errors, diff };
+    match serde_json::to_string_pretty(&answer) {
+        Ok(text) => print(&(text + "\n")),
+        Err(error) => {
+            say(&format!("error: cannot print the answer: {error}"));
+            Exit::Environment
+        }
+    }
+}
+
+fn file_answer<'a>(file: &'a FileReport, patch: &'a FilePatch) -> FileAnswer<'a> {
+    let changes: &[Change] = match &patch.edit {
+        FileEdit::LinePatch(lines) => &lines.changes,
+        FileEdit::CreateFile(_) => &[],
+    };
+    FileAnswer {
+        file_patch_id: None,
+        path: &file.path,
+        doc_path: &file.doc_path,
+        file_key: patch.key.as_deref(),
+        status: file.status.word(),
+        renamed_to: None,
+        sha256_before: file.sha256_before.map(String::from),
+        sha256: file.sha256.into(),
+        size_bytes: file.size_bytes,
+        normalized: file.normalized.iter().map(|normalization| normalization.word()).collect(),
+        warnings: file
+            .warnings
+            .iter()
+            .map(|warning| WarningAnswer { code: &warning.code, message: &warning.message })
+            .collect(),
+        changes: file.changes.iter().zip(changes).map(|(done, asked)| change_answer(done, asked)).collect(),
+    }
+}
+
+fn change_answer<'a>(done: &ChangeReport, asked: &'a Change) -> ChangeAnswer<'a> {
+    ChangeAnswer {
+        change_id: None,
+        change_key: asked.key.as_deref(),
+        description: asked.description.as_deref(),
+        tier: done.tier.word(),
+        candidates: done.candidates,
+        start_line: done.start_line,
+        end_line: done.end_line,
+    }
+}
+
+fn error_answer(failure: &Failure) -> ErrorAnswer<'_> {
+    ErrorAnswer {
+        code: failure.reason.code(),
+        detail: failure.detail.map(aptix_model::reason::Detail::code),
+        message: match &failure.field {
+            Some(field) => format!("{field}: {}", failure.message),
+            None => failure.message.clone(),
+        },
+        hint: failure.hint.as_deref(),
+        path: failure.path.as_deref(),
+        change_index: failure.change_index,
+        line: failure.line,
+        nearest: failure.nearest.iter().map(excerpt_answer).collect(),
+        current_sha256: failure.current_sha256.map(String::from),
+        next_action: None,
+    }
+}
+
+fn excerpt_answer(excerpt: &Excerpt) -> ExcerptAnswer<'_> {
+    ExcerptAnswer { start_line: excerpt.start_line, end_line: excerpt.end_line, text: &excerpt.text }
+}
+
+/// Prints the diff and one line a file to stdout, or what is wrong to stderr.
+pub(super) fn print_text(shown: &Shown<'_>) -> Exit {
+    match shown.outcome {
+        Ok(report) => print(&text_of(report, shown.dry_run)),
+        Err(refusal) => {
+            refusal.failures.iter().for_each(|failure| say(text_of_failure(failure).trim_end()));
+            Exit::Refused
+        }
+    }
+}
+
+fn text_of(report: &Report, dry_run: bool) -> String {
+    let mut text = String::new();
+    // Only a line feed ends a line of a diff; a carriage return before it is something to see.
+    for line in report.diff.split_terminator('\n') {
+        let style = style_of(line);
+        let _ = writeln!(text, "{style}{}{style:#}", ShownLine(line));
+    }
+    let would = if dry_run { "would be " } else { "" };
+    for file in &report.files {
+        let _ = writeln!(text, "{would}{} {}", file.status.word(), Visible(&file.path));
+        for warning in &file.warnings {
+            let _ = writeln!(text, "  warning: {}: {}", warning.code, Visible(&warning.message));
+        }
+        for normalization in &file.normalized {
+            let _ = writeln!(text, "  normalized: {}", normalization.word());
+        }
+    }
+    text
+}
+
+fn text_of_failure(failure: &Failure) -> String {
+    let style = AnsiColor::Red.on_default().bold();
+    let mut text = format!("{style}error:{style:#} {}\n", ShownLine(&failure.to_string()));
+    for excerpt in &failure.nearest {
+        for (number, line) in (excerpt.start_line..).zip(excerpt.text.split('\n')) {
+            let _ = writeln!(text, "  {number:>6} | {}", ShownLine(line));
+        }
+    }
+    if let Some(digest) = failure.current_sha256 {
+        let _ = writeln!(text, "  the file's SHA-256 is {digest}");
+    }
+    if let Some(hint) = &failure.hint {
+        let _ = writeln!(text, "  hint: {}", ShownLine(hint));
+    }
+    text
+}
+
+/// A line of untrusted text: control and invisible characters are shown, tabs are left to the terminal.
+struct ShownLine<'a>(&'a str);
+
+impl std::fmt::Display for ShownLine<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, part) in self.0.split('\t').enumerate() {
+            write!(f, "{}{}", if index == 0 { "" } else { "\t" }, Visible(part))?;
+        }
+        Ok(())
+    }
+}
+
+fn style_of(line: &str) -> Style {
+    match line.as_bytes() {
+        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd', b'i', b'f', b'f', ..] => Style::new().bold(),
+        [b'+', ..] => AnsiColor::Green.on_default(),
+        [b'-', ..] => AnsiColor::Red.on_default(),
+        [b'@', ..] => AnsiColor::Cyan.on_default(),
+        _ => Style::new(),
+    }
+}
+
+/// Prints to stdout, without colour where it is not wanted. Somebody who stopped listening is not an error.
+pub(super) fn print(text: &str) -> Exit {
+    let mut stdout = anstream::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            say(&format!("error: cannot write to stdout: {error}"));
+            Exit::Environment
+        }
+        _ => Exit::Done,
+    }
+}
+
+/// Prints a line to stderr.
+pub(super) fn say(text: &str) {
+    // There is nowhere left to complain to.
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
+}

@@ -1,0 +1,160 @@
+//! The only place that writes: user files and Aptix's own state alike, relative to directories held open.
+//!
+//! [`Disk`] is the seam at which tests stop the world after any operation, or make any one fail.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
+use rustix::io::Errno;
+
+/// Every operation that changes something on disk. Names are single components of the directory.
+///
+/// Each method fails with the system's own error number and is retried when a signal interrupts it.
+pub trait Disk: Send + Sync {
+    /// Makes a new file that is open for writing; fails when the name is taken.
+    fn create(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<OwnedFd, Errno>;
+    /// Writes some of the bytes at the end of what was written before; tells how many.
+    fn write(&self, file: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno>;
+    /// Gives an open file an owner and a group.
+    fn set_owner(&self, file: BorrowedFd<'_>, user: u32, group: u32) -> Result<(), Errno>;
+    /// Gives an open file its permission bits.
+    fn set_mode(&self, file: BorrowedFd<'_>, mode: Mode) -> Result<(), Errno>;
+    /// Gives an open file an extended attribute.
+    fn set_xattr(&self, file: BorrowedFd<'_>, name: &[u8], value: &[u8]) -> Result<(), Errno>;
+    /// Makes an open file or directory durable.
+    fn sync(&self, file: BorrowedFd<'_>) -> Result<(), Errno>;
+    /// Exchanges what two names mean, in one step.
+    fn exchange(&self, dir: BorrowedFd<'_>, one: &str, other: &str) -> Result<(), Errno>;
+    /// Renames in one step, unless the new name is taken.
+    fn rename_new(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno>;
+    /// Renames, from one directory to another, in the place of whatever has the new name.
+    fn rename(&self, dir: BorrowedFd<'_>, from: &str, to_dir: BorrowedFd<'_>, to: &str) -> Result<(), Errno>;
+    /// Gives a file a second name; fails when that is taken.
+    fn link(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno>;
+    /// Takes away a file's name.
+    fn unlink(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno>;
+    /// Makes a directory.
+    fn make_dir(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<(), Errno>;
+    /// Takes away an empty directory.
+    fn remove_dir(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno>;
+}
+
+/// The real disk.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemDisk;
+
+/// Asks again when a signal came in between.
+fn retried<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+impl Disk for SystemDisk {
+    fn create(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        retried(|| rustix::fs::openat(dir, name, flags, mode))
+    }
+
+    fn write(&self, file: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+        retried(|| rustix::io::write(file, bytes))
+    }
+
+    fn set_owner(&self, file: BorrowedFd<'_>, user: u32, group: u32) -> Result<(), Errno> {
+        retried(|| rustix::fs::fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group))))
+    }
+
+    fn set_mode(&self, file: BorrowedFd<'_>, mode: Mode) -> Result<(), Errno> {
+        retried(|| rustix::fs::fchmod(file, mode))
+    }
+
+    fn set_xattr(&self, file: BorrowedFd<'_>, name: &[u8], value: &[u8]) -> Result<(), Errno> {
+        retried(|| rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()))
+    }
+
+    fn sync(&self, file: BorrowedFd<'_>) -> Result<(), Errno> {
+        retried(|| rustix::fs::fsync(file))
+    }
+
+    fn exchange(&self, dir: BorrowedFd<'_>, one: &str, other: &str) -> Result<(), Errno> {
+        retried(|| rustix::fs::renameat_with(dir, one, dir, other, RenameFlags::EXCHANGE))
+    }
+
+    fn rename_new(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
+        retried(|| rustix::fs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE))
+    }
+
+    fn rename(&self, dir: BorrowedFd<'_>, from: &str, to_dir: BorrowedFd<'_>, to: &str) -> Result<(), Errno> {
+        retried(|| rustix::fs::renameat(dir, from, to_dir, to))
+    }
+
+    fn link(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
+        retried(|| rustix::fs::linkat(dir, from, dir, to, AtFlags::empty()))
+    }
+
+    fn unlink(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+        retried(|| rustix::fs::unlinkat(dir, name, AtFlags::empty()))
+    }
+
+    fn make_dir(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<(), Errno> {
+        retried(|| rustix::fs::mkdirat(dir, name, mode))
+    }
+
+    fn remove_dir(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+        retried(|| rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR))
+    }
+}
+
+/// Writes all the bytes, however few the system takes at a time.
+pub(super) fn write_all(disk: &dyn Disk, file: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match disk.write(file, bytes)? {
+            0 => return Err(Errno::IO),
+            count => bytes = bytes.get(count..).unwrap_or_default(),
+        }
+    }
+    Ok(())
+}
+
+/// Makes an open directory's entries durable; the descriptor may be one that only names the directory.
+pub(super) fn sync_dir(disk: &dyn Disk, dir: BorrowedFd<'_>) -> Result<(), Errno> {
+    let readable = open_readable(dir)?;
+    disk.sync(readable.as_fd())
+}
+
+/// Opens a directory that is held by name only, so that it can be listed and made durable.
+pub(super) fn open_readable(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    retried(|| rustix::fs::openat(dir, ".", flags, Mode::empty()))
+}
+
+/// Takes away a name that may already be gone.
+pub(super) fn unlink_if_there(disk: &dyn Disk, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+    match disk.unlink(dir, name) {
+        Err(Errno::NOENT) => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// Makes a directory of Aptix's own and those above it, open to their owner alone.
+pub(super) fn private_dir(path: &Path) -> Result<(), std::io::Error> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Opens a lock file, making it if need be. Its content means nothing.
+#[expect(clippy::disallowed_types, reason = "this is the one place that writes")]
+pub(super) fn lock_file(path: &Path) -> Result<std::fs::File, std::io::Error> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// A name that nothing else has, for a file that is staged.
+#[expect(clippy::disallowed_methods, reason = "the name of a staged file must be one that nobody can foresee")]
+pub(super) fn staged_name() -> String {
+    format!(".{}.aptix-tmp", uuid::Uuid::new_v4().simple())
+}

@@ -1,0 +1,323 @@
+//! The record of one commit: durable before anything is touched, renamed at the commit point, gone when all is done.
+//!
+//! A record is a checksum line, a line of JSON and the receipt. Where it stands in a commit is its file's name.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+
+use aptix_model::digest::Sha256Digest;
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::disk::{self, Disk};
+use super::state::{StateDir, StateError};
+use super::{beneath, errno};
+
+/// The first word of every record, with the version of its form.
+const MAGIC: &str = "aptix-journal-1";
+/// The name of a record while it is being written: nothing else has happened yet.
+const NEXT: &str = "next";
+/// The name of the file that points to the journal of another root of the same batch.
+const ELSEWHERE: &str = "elsewhere";
+
+/// How far a commit has come; the word is the record's file name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// New files are being put beside the old ones.
+    Staging,
+    /// The batch will be carried out, whatever happens.
+    Committed,
+    /// The batch failed half-way and is being taken back.
+    Undoing,
+}
+
+impl Stage {
+    const ALL: [Self; 3] = [Self::Staging, Self::Committed, Self::Undoing];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Staging => "staging",
+            Self::Committed => "committed",
+            Self::Undoing => "undoing",
+        }
+    }
+}
+
+/// Everything that is needed to carry a commit out or to take it back.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Record {
+    /// The roots of the workspace, by canonical path.
+    pub(super) roots: Vec<OsString>,
+    /// Whose receipt this becomes.
+    pub(super) batch: Option<String>,
+    /// Directories that did not exist, parents first.
+    pub(super) dirs: Vec<NewDir>,
+    /// The files that change.
+    pub(super) files: Vec<NewFile>,
+}
+
+/// A directory that the commit makes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewDir {
+    pub(super) root: usize,
+    pub(super) parent: String,
+    pub(super) name: String,
+}
+
+/// A file that the commit writes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewFile {
+    pub(super) root: usize,
+    pub(super) dir: String,
+    pub(super) name: String,
+    /// The name under which the new bytes are staged, and the old ones are kept afterwards.
+    pub(super) staged: String,
+    /// The digest of the old bytes; absent when there is no old file.
+    pub(super) before: Option<Hex>,
+    /// The digest of the new bytes.
+    pub(super) after: Hex,
+}
+
+/// A digest as a record spells it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Hex(pub(super) Sha256Digest);
+
+impl Serialize for Hex {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Hex {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Why bytes are not a record that may be acted on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Not a record, or one of another version.
+    #[error("it is no record of this version")]
+    Version,
+    /// Cut short or altered.
+    #[error("its checksum does not fit")]
+    Checksum,
+    /// The right checksum over something else.
+    #[error("it does not have the fields of a record")]
+    Fields,
+}
+
+/// Puts a record and its receipt into bytes.
+pub(super) fn encode(record: &Record, receipt: &[u8]) -> Vec<u8> {
+    // A record is strings and numbers: there is nothing in it that JSON could refuse.
+    let mut body = serde_json::to_vec(record).unwrap_or_default();
+    body.push(b'\n');
+    body.extend_from_slice(receipt);
+    let mut bytes = format!("{MAGIC} {}\n", aptix_engine::digest::sha256(&body)).into_bytes();
+    bytes.append(&mut body);
+    bytes
+}
+
+/// Reads back what [`encode`] wrote.
+pub(super) fn decode(bytes: &[u8]) -> Result<(Record, &[u8]), RecordError> {
+    let (head, body) = split_line(bytes).ok_or(RecordError::Version)?;
+    let digest =
+        std::str::from_utf8(head).ok().and_then(|head| head.strip_prefix(MAGIC)).ok_or(RecordError::Version)?;
+    if digest.trim_start().parse() != Ok(aptix_engine::digest::sha256(body)) {
+        return Err(RecordError::Checksum);
+    }
+    let (json, receipt) = split_line(body).ok_or(RecordError::Fields)?;
+    let record = serde_json::from_slice(json).map_err(|_| RecordError::Fields)?;
+    Ok((record, receipt))
+}
+
+fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    Some((bytes.get(..end)?, bytes.get(end + 1..)?))
+}
+
+/// Why the journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The system refuses.
+    #[error("cannot {doing} the journal {}: {errno}", path.display())]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// The journal's directory.
+        path: PathBuf,
+        /// What the system says.
+        errno: Errno,
+    },
+    /// A record that is there and cannot be acted on.
+    #[error("the record {} cannot be used: {source}", path.display())]
+    Record {
+        /// The record.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: RecordError,
+    },
+}
+
+impl JournalError {
+    /// Tells it to the author of the edit.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::State(error) => error.failure(),
+            Self::System { errno, doing: "read", .. } => {
+                Failure { reason: Reason::NeedsOperator, ..errno::read_failure(*errno, self.to_string()) }
+            }
+            Self::System { errno, .. } => errno::write_failure(*errno, self.to_string()),
+            Self::Record { .. } => Failure::new(Reason::NeedsOperator, self.to_string()).hint(errno::OPERATOR),
+        }
+    }
+}
+
+/// The journal of one root.
+pub(super) struct Journal<'a> {
+    disk: &'a dyn Disk,
+    dir: OwnedFd,
+    state: StateDir,
+}
+
+impl fmt::Debug for Journal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Journal<'a> {
+    pub(super) fn open(disk: &'a dyn Disk, state: &StateDir) -> Result<Self, JournalError> {
+        Ok(Self { disk, dir: state.open_journal()?, state: state.clone() })
+    }
+
+    /// The state that the journal is a part of.
+    pub(super) const fn state(&self) -> &StateDir {
+        &self.state
+    }
+
+    /// Where a record stands, to be told to a person.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.state.path().join("journal").join(name)
+    }
+
+    fn system(&self, doing: &'static str) -> impl Fn(Errno) -> JournalError {
+        let path = self.path("");
+        move |errno| JournalError::System { doing, path: path.clone(), errno }
+    }
+
+    /// The one record there is, if any. What cannot be read is never taken for nothing.
+    pub(super) fn read(&self) -> Result<Option<(Stage, Record)>, JournalError> {
+        for stage in Stage::ALL {
+            let Some(bytes) = read_whole(&self.dir, stage.name()).map_err(self.system("read"))? else { continue };
+            let path = self.path(stage.name());
+            let (record, _) = decode(&bytes).map_err(|source| JournalError::Record { path, source })?;
+            return Ok(Some((stage, record)));
+        }
+        Ok(None)
+    }
+
+    /// Makes a record durable, in stage [`Stage::Staging`].
+    pub(super) fn begin(&self, bytes: &[u8]) -> Result<(), JournalError> {
+        self.put(Stage::Staging.name(), bytes).map_err(self.system("write"))
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<(), Errno> {
+        let dir = self.dir.as_fd();
+        put_durably(self.disk, &self.dir, name, bytes).inspect_err(|_| {
+            // Without this name nothing has begun; if even this fails, the next one to come along removes it.
+            let _ = disk::unlink_if_there(self.disk, dir, NEXT);
+        })
+    }
+
+    /// Lets the record say how far the commit has come, durably.
+    pub(super) fn advance(&self, from: Stage, to: Stage) -> Result<(), JournalError> {
+        let dir = self.dir.as_fd();
+        let advanced = self.disk.rename(dir, from.name(), dir, to.name());
+        advanced.and_then(|()| disk::sync_dir(self.disk, dir)).map_err(self.system("advance"))
+    }
+
+    /// Ends a commit that was carried out: its record becomes the receipt, or goes.
+    pub(super) fn end_applied(&self, record: &Record, stage: Stage) -> Result<(), JournalError> {
+        if let Some(batch) = &record.batch {
+            let outbox = self.state.open_outbox()?;
+            self.disk
+                .rename(self.dir.as_fd(), stage.name(), outbox.as_fd(), batch)
+                .and_then(|()| disk::sync_dir(self.disk, outbox.as_fd()))
+                .map_err(self.system("end"))?;
+        }
+        self.end()
+    }
+
+    /// Forgets a commit, whatever its stage.
+    pub(super) fn end(&self) -> Result<(), JournalError> {
+        let names = Stage::ALL.map(Stage::name).into_iter().chain([NEXT]);
+        let present = names.filter(|name| !matches!(beneath::look_up(self.dir.as_fd(), name), Ok(None)));
+        let mut ended = present.map(|name| disk::unlink_if_there(self.disk, self.dir.as_fd(), name));
+        ended
+            .try_for_each(|outcome| outcome)
+            .and_then(|()| disk::sync_dir(self.disk, self.dir.as_fd()))
+            .map_err(self.system("end"))
+    }
+
+    /// Whether an unfinished record lies about that stands for nothing.
+    pub(super) fn has_leftover(&self) -> bool {
+        !matches!(beneath::look_up(self.dir.as_fd(), NEXT), Ok(None))
+    }
+
+    /// Notes that the batch of this root is recorded in the journal of another.
+    pub(super) fn point_to(&self, primary: &StateDir) -> Result<(), JournalError> {
+        use std::os::unix::ffi::OsStrExt;
+        self.put(ELSEWHERE, primary.path().as_os_str().as_bytes()).map_err(self.system("write"))
+    }
+
+    /// Where the batch of this root is recorded, if elsewhere.
+    pub(super) fn pointer(&self) -> Result<Option<StateDir>, JournalError> {
+        use std::os::unix::ffi::OsStringExt;
+        let bytes = read_whole(&self.dir, ELSEWHERE).map_err(self.system("read"))?;
+        Ok(bytes.map(|bytes| StateDir::at(PathBuf::from(OsString::from_vec(bytes)))))
+    }
+
+    /// Forgets the note that the batch is recorded elsewhere.
+    pub(super) fn drop_pointer(&self) -> Result<(), JournalError> {
+        disk::unlink_if_there(self.disk, self.dir.as_fd(), ELSEWHERE).map_err(self.system("end"))
+    }
+}
+
+/// Writes a file of Aptix's own so that its name never means half of it.
+pub(super) fn put_durably(disk: &dyn Disk, dir: &OwnedFd, name: &str, bytes: &[u8]) -> Result<(), Errno> {
+    let held = dir.as_fd();
+    disk::unlink_if_there(disk, held, NEXT)?;
+    let file = disk.create(held, NEXT, Mode::RUSR | Mode::WUSR)?;
+    disk::write_all(disk, file.as_fd(), bytes)?;
+    disk.sync(file.as_fd())?;
+    disk.rename(held, NEXT, held, name)?;
+    disk::sync_dir(disk, held)
+}
+
+/// The whole of a file of Aptix's own; `None` when there is none.
+pub(super) fn read_whole(dir: &OwnedFd, name: &str) -> Result<Option<Vec<u8>>, Errno> {
+    let file = match beneath::open_file(dir.as_fd(), name) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    let mut bytes = Vec::new();
+    let read = std::fs::File::from(file).read_to_end(&mut bytes);
+    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    Ok(Some(bytes))
+}

@@ -1,0 +1,142 @@
+//! The directories a person opened for editing, and the only code that reads or writes in them.
+
+mod beneath;
+pub mod disk;
+pub mod errno;
+pub mod journal;
+pub(crate) mod listing;
+pub mod outbox;
+pub mod publish;
+pub mod recovery;
+pub mod resolve;
+pub mod root;
+pub mod snapshot;
+mod staging;
+pub mod state;
+pub mod transaction;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+use disk::Disk;
+use journal::JournalError;
+use recovery::RecoveryError;
+use root::{Root, RootError, RootSpec};
+use state::{Lock, StateError};
+
+/// One or more roots, held open, with nothing of an earlier commit left half-way.
+pub struct Workspace {
+    roots: Vec<Root>,
+    disk: Box<dyn Disk>,
+}
+
+impl fmt::Debug for Workspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workspace").field("roots", &self.roots).finish_non_exhaustive()
+    }
+}
+
+/// Why a workspace cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A root is not one that can be opened.
+    #[error(transparent)]
+    Root(#[from] RootError),
+    /// No root was given.
+    #[error("a workspace has at least one root")]
+    NoRoot,
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// An earlier commit cannot be brought to an end.
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
+}
+
+impl OpenError {
+    /// Tells it to whoever wanted the workspace.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::Root(_) | Self::NoRoot => Failure::new(Reason::InvalidRequest, self.to_string())
+                .hint("give every root as [NAME=]DIR: an existing directory, outside of every other root"),
+            Self::State(error) => error.failure(),
+            Self::Recovery(error) => error.failure(),
+        }
+    }
+}
+
+impl Workspace {
+    /// Opens roots, and brings to an end whatever an earlier process left half-way in them.
+    ///
+    /// `state_home` is the directory for the state of programs: `$XDG_STATE_HOME`, or what stands for it.
+    ///
+    /// # Errors
+    /// When a root cannot be opened, two of them overlap, or an earlier commit cannot be brought to an end.
+    pub fn open(specs: &[RootSpec], state_home: &Path, disk: Box<dyn Disk>) -> Result<Self, OpenError> {
+        let state = state_home.join("aptix");
+        let system = |source| StateError::System { path: state.clone(), source };
+        disk::private_dir(&state).map_err(system)?;
+        let state = state.canonicalize().map_err(system)?;
+        let roots = specs.iter().map(|spec| Root::open(spec, &state)).collect::<Result<Vec<_>, _>>()?;
+        root::check_disjoint(&roots)?;
+        if roots.is_empty() {
+            return Err(OpenError::NoRoot);
+        }
+        let workspace = Self { roots, disk };
+        let _locks = workspace.lock()?;
+        recovery::recover(&workspace)?;
+        Ok(workspace)
+    }
+
+    /// The roots, in the order given.
+    #[must_use]
+    pub fn roots(&self) -> &[Root] {
+        &self.roots
+    }
+
+    fn root(&self, index: usize) -> Option<&Root> {
+        self.roots.get(index)
+    }
+
+    fn disk(&self) -> &dyn Disk {
+        self.disk.as_ref()
+    }
+
+    /// The root whose state holds the record of a commit, and the outbox.
+    #[expect(clippy::indexing_slicing, reason = "a workspace is never opened without a root")]
+    fn primary(&self) -> &Root {
+        let first = (0..self.roots.len()).min_by_key(|index| self.roots.get(*index).map(Root::path));
+        &self.roots[first.unwrap_or_default()]
+    }
+
+    /// Takes the commit locks of all roots, in the one order that everybody takes them in.
+    fn lock(&self) -> Result<Vec<Lock>, StateError> {
+        let mut states: Vec<_> = self.roots.iter().map(|root| &root.state).collect();
+        states.sort_by_key(|state| state.path());
+        states.into_iter().map(state::StateDir::lock_commit).collect()
+    }
+
+    /// Where a record of the workspace's journal stands.
+    fn record_path(&self, name: &str) -> PathBuf {
+        self.primary().state.path().join("journal").join(name)
+    }
+
+    /// Takes the lock that keeps every other agent away from these roots, for as long as it is held.
+    ///
+    /// # Errors
+    /// When another agent serves one of the roots.
+    pub fn lock_agent(&self) -> Result<Vec<Lock>, StateError> {
+        let mut states: Vec<_> = self.roots.iter().map(|root| &root.state).collect();
+        states.sort_by_key(|state| state.path());
+        states.into_iter().map(state::StateDir::lock_agent).collect()
+    }
+}
+
+impl From<JournalError> for OpenError {
+    fn from(error: JournalError) -> Self {
+        Self::Recovery(error.into())
+    }
+}

@@ -1,0 +1,190 @@
+//! What the server is still owed: receipts of ended batches, and the new contents that belong to them.
+//!
+//! A receipt is put here by the same rename that ends its commit, so that no batch is applied and forgotten.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::BatchId;
+use rustix::fs::{Dir, Mode};
+use rustix::io::Errno;
+
+use super::disk::{self, Disk};
+use super::journal::{self, Record, RecordError};
+use super::state::{StateDir, StateError};
+use super::{Workspace, beneath};
+
+/// Why the outbox cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OutboxError {
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The system refuses.
+    #[error("cannot {doing} the outbox {}: {errno}", path.display())]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// The outbox.
+        path: PathBuf,
+        /// What the system says.
+        errno: Errno,
+    },
+    /// A receipt that is there and cannot be read.
+    #[error("the receipt {} cannot be used: {source}", path.display())]
+    Receipt {
+        /// The receipt.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: RecordError,
+    },
+}
+
+/// A receipt that the server has not acknowledged.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pending {
+    /// Whose.
+    pub batch: BatchId,
+    /// What was given to the commit, unchanged.
+    pub receipt: Vec<u8>,
+}
+
+/// The receipts that wait, oldest batch first.
+///
+/// # Errors
+/// When the outbox cannot be read, or a receipt in it is damaged.
+pub fn pending(workspace: &Workspace) -> Result<Vec<Pending>, OutboxError> {
+    let outbox = Outbox::open(workspace)?;
+    let mut pending = Vec::new();
+    for batch in outbox.batches().map_err(outbox.system("read"))? {
+        let bytes = journal::read_whole(&outbox.dir, &batch.to_string()).map_err(outbox.system("read"))?;
+        let Some(bytes) = bytes else { continue };
+        let path = outbox.path.join(batch.to_string());
+        let (_, receipt) = journal::decode(&bytes).map_err(|source| OutboxError::Receipt { path, source })?;
+        pending.push(Pending { batch, receipt: receipt.to_vec() });
+    }
+    pending.sort_by_key(|pending| pending.batch);
+    Ok(pending)
+}
+
+/// The new content of a file that a batch changed, by its digest; `None` once it is acknowledged.
+///
+/// # Errors
+/// When the system refuses to read it.
+pub fn content(workspace: &Workspace, batch: BatchId, digest: Sha256Digest) -> Result<Option<Vec<u8>>, OutboxError> {
+    let outbox = Outbox::open(workspace)?;
+    let held = outbox.dir.as_fd();
+    let read = match beneath::open_dir(held, &contents_name(&batch.to_string())) {
+        Ok(dir) => journal::read_whole(&dir, &digest.to_string()),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    };
+    read.map_err(outbox.system("read"))
+}
+
+/// Keeps the receipt of a batch that changed nothing: it failed, or a person refused it.
+///
+/// # Errors
+/// When it cannot be made durable.
+pub fn put_refusal(workspace: &Workspace, batch: BatchId, receipt: &[u8]) -> Result<(), OutboxError> {
+    let outbox = Outbox::open(workspace)?;
+    let record = Record { roots: Vec::new(), batch: Some(batch.to_string()), dirs: Vec::new(), files: Vec::new() };
+    let bytes = journal::encode(&record, receipt);
+    journal::put_durably(workspace.disk(), &outbox.dir, &batch.to_string(), &bytes).map_err(outbox.system("write"))
+}
+
+/// Forgets what the server has acknowledged. Doing it again does nothing.
+///
+/// # Errors
+/// When the system refuses to remove it.
+pub fn acknowledge(workspace: &Workspace, batch: BatchId) -> Result<(), OutboxError> {
+    let outbox = Outbox::open(workspace)?;
+    let name = batch.to_string();
+    disk::unlink_if_there(workspace.disk(), outbox.dir.as_fd(), &name)
+        .and_then(|()| remove_contents(workspace.disk(), &outbox.dir, &name))
+        .and_then(|()| disk::sync_dir(workspace.disk(), outbox.dir.as_fd()))
+        .map_err(outbox.system("clear"))
+}
+
+struct Outbox {
+    dir: OwnedFd,
+    path: PathBuf,
+}
+
+impl Outbox {
+    fn open(workspace: &Workspace) -> Result<Self, OutboxError> {
+        let state = &workspace.primary().state;
+        Ok(Self { dir: state.open_outbox()?, path: state.path().join("outbox") })
+    }
+
+    fn system(&self, doing: &'static str) -> impl Fn(Errno) -> OutboxError + use<> {
+        let path = self.path.clone();
+        move |errno| OutboxError::System { doing, path: path.clone(), errno }
+    }
+
+    fn batches(&self) -> Result<Vec<BatchId>, Errno> {
+        let mut batches = Vec::new();
+        for entry in Dir::new(disk::open_readable(self.dir.as_fd())?)? {
+            batches.extend(entry?.file_name().to_str().ok().and_then(|name| name.parse::<BatchId>().ok()));
+        }
+        Ok(batches)
+    }
+}
+
+fn contents_name(batch: &str) -> String {
+    format!("{batch}.d")
+}
+
+/// Makes the place for a batch's new contents, empty.
+pub(super) fn open_contents(disk: &dyn Disk, state: &StateDir, batch: &str) -> Result<OwnedFd, Errno> {
+    let outbox = state.open_outbox().map_err(|_| Errno::IO)?;
+    remove_contents(disk, &outbox, batch)?;
+    let name = contents_name(batch);
+    disk.make_dir(outbox.as_fd(), &name, Mode::RWXU)?;
+    disk::sync_dir(disk, outbox.as_fd())?;
+    beneath::open_dir(outbox.as_fd(), &name)
+}
+
+/// Keeps one new content. It is durable once the directory is, too.
+pub(super) fn put_content(disk: &dyn Disk, dir: &OwnedFd, digest: Sha256Digest, bytes: &[u8]) -> Result<(), Errno> {
+    match beneath::look_up(dir.as_fd(), &digest.to_string())? {
+        Some(_) => Ok(()),
+        None => {
+            let file = disk.create(dir.as_fd(), &digest.to_string(), Mode::RUSR | Mode::WUSR)?;
+            disk::write_all(disk, file.as_fd(), bytes)?;
+            disk.sync(file.as_fd())
+        }
+    }
+}
+
+/// Forgets the contents of a batch that was not applied.
+pub(super) fn drop_contents(
+    disk: &dyn Disk,
+    state: &StateDir,
+    batch: Option<&str>,
+) -> Result<(), journal::JournalError> {
+    let Some(batch) = batch else { return Ok(()) };
+    let outbox = state.open_outbox()?;
+    remove_contents(disk, &outbox, batch).map_err(|errno| journal::JournalError::System {
+        doing: "clear",
+        path: state.path().join("outbox"),
+        errno,
+    })
+}
+
+fn remove_contents(disk: &dyn Disk, outbox: &OwnedFd, batch: &str) -> Result<(), Errno> {
+    let name = contents_name(batch);
+    let dir = match beneath::open_dir(outbox.as_fd(), &name) {
+        Ok(dir) => dir,
+        Err(Errno::NOENT) => return Ok(()),
+        Err(errno) => return Err(errno),
+    };
+    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
+        let entry = entry?;
+        if let Some(file) = entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | "..")) {
+            disk::unlink_if_there(disk, dir.as_fd(), file)?;
+        }
+    }
+    disk.remove_dir(outbox.as_fd(), &name)
+}

@@ -1,0 +1,174 @@
+//! What a commit left behind when its process died: carried on if it can be, taken back otherwise.
+//!
+//! Both ends are whole. What fits neither is left alone, and the root takes no batch until a person has looked.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+use rustix::io::Errno;
+
+use super::journal::{Journal, JournalError, NewFile, Record, Stage};
+use super::publish::{self, Direction, Ground, PublishError, Standing};
+use super::{Workspace, errno, outbox, root};
+
+/// Why a root is not ready for a batch.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoveryError {
+    /// The journal cannot be read or written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A root that took part in the commit cannot be opened.
+    #[error("cannot open {}, a root of the batch recorded in {}: {errno}", root.display(), record.display())]
+    Root {
+        /// The root.
+        root: PathBuf,
+        /// The record.
+        record: PathBuf,
+        /// What the system says.
+        errno: Errno,
+    },
+    /// The system refuses.
+    #[error("cannot {doing} the batch recorded in {}: {errno}", record.display())]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// The record.
+        record: PathBuf,
+        /// What the system says.
+        errno: Errno,
+    },
+    /// The files fit neither end.
+    #[error(
+        "an earlier batch stopped half-way, recorded in {}; these files are neither as before nor as planned: {}",
+        record.display(),
+        files.join(", ")
+    )]
+    Torn {
+        /// The record.
+        record: PathBuf,
+        /// The real paths of the files.
+        files: Vec<String>,
+    },
+}
+
+impl RecoveryError {
+    /// Tells it to the author of the edit.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::Journal(error) => error.failure(),
+            Self::Root { .. } | Self::Torn { .. } | Self::System { .. } => {
+                Failure::new(Reason::NeedsOperator, self.to_string()).hint(errno::OPERATOR)
+            }
+        }
+    }
+}
+
+/// Brings every root of a workspace to one end of whatever was left half-way. Holds nothing but the caller's lock.
+pub(super) fn recover(workspace: &Workspace) -> Result<(), RecoveryError> {
+    for own in workspace.roots() {
+        let journal = Journal::open(workspace.disk(), &own.state)?;
+        recover_journal(workspace, &journal)?;
+        let Some(primary) = journal.pointer()? else { continue };
+        if workspace.roots().iter().all(|root| root.state.path() != primary.path()) {
+            let _lock = primary.lock_commit().map_err(JournalError::State)?;
+            recover_journal(workspace, &Journal::open(workspace.disk(), &primary)?)?;
+        } else {
+            recover_journal(workspace, &Journal::open(workspace.disk(), &primary)?)?;
+        }
+        journal.drop_pointer()?;
+    }
+    Ok(())
+}
+
+fn recover_journal(workspace: &Workspace, journal: &Journal<'_>) -> Result<(), RecoveryError> {
+    let Some((stage, record)) = journal.read()? else {
+        return if journal.has_leftover() { Ok(journal.end()?) } else { Ok(()) };
+    };
+    let path = journal.path(stage.name());
+    let ground = open_ground(workspace, &record, &path)?;
+    let system = |doing| {
+        let record = path.clone();
+        move |errno| RecoveryError::System { doing, record, errno }
+    };
+    if stage == Stage::Staging {
+        publish::unstage(&ground, &record).map_err(system("clear away"))?;
+        outbox::drop_contents(workspace.disk(), journal.state(), record.batch.as_deref())?;
+        return Ok(journal.end()?);
+    }
+    let standings = look_around(&ground, &record).map_err(system("look at"))?;
+    let stuck = |direction| -> Vec<String> {
+        let stuck = standings.iter().filter(|(file, standing)| !standing.can_go(direction, file));
+        stuck.map(|(file, _)| format!("{}/{}", file.dir, file.name)).collect()
+    };
+    if stage == Stage::Committed && stuck(Direction::Forward).is_empty() {
+        carry_on(&ground, &record, &standings).map_err(system("carry on"))?;
+        return Ok(journal.end_applied(&record, stage)?);
+    }
+    let files = stuck(Direction::Back);
+    if !files.is_empty() {
+        return Err(RecoveryError::Torn { record: path, files });
+    }
+    if stage == Stage::Committed {
+        journal.advance(stage, Stage::Undoing)?;
+    }
+    take_back(&ground, &record).map_err(system("take back"))?;
+    outbox::drop_contents(workspace.disk(), journal.state(), record.batch.as_deref())?;
+    Ok(journal.end()?)
+}
+
+fn look_around<'r>(ground: &Ground<'_>, record: &'r Record) -> Result<Vec<(&'r NewFile, Standing)>, Errno> {
+    let mut found = Vec::new();
+    for file in &record.files {
+        let dir = publish::settle_in(ground, file)?;
+        found.push((file, publish::standing(dir.as_ref(), file)?));
+    }
+    Ok(found)
+}
+
+fn carry_on(ground: &Ground<'_>, record: &Record, standings: &[(&NewFile, Standing)]) -> Result<(), Errno> {
+    for (file, _) in standings.iter().filter(|(_, standing)| *standing == Standing::Staged) {
+        publish::publish(ground, file).map_err(errno_of)?;
+    }
+    publish::sync_dirs(ground, record)?;
+    record.files.iter().try_for_each(|file| publish::clear(ground, file, None).map(drop))
+}
+
+/// Takes every file back, last one first, and clears everything away.
+pub(super) fn take_back(ground: &Ground<'_>, record: &Record) -> Result<(), Errno> {
+    for file in record.files.iter().rev() {
+        publish::withdraw(ground, file).map_err(errno_of)?;
+    }
+    publish::sync_dirs(ground, record)?;
+    record.files.iter().try_for_each(|file| publish::clear(ground, file, None).map(drop))?;
+    publish::remove_dirs(ground, record)
+}
+
+/// A file that changes under recovery's hands is looked at again the next time.
+const fn errno_of(error: PublishError) -> Errno {
+    match error {
+        PublishError::System(errno) => errno,
+        PublishError::Changed | PublishError::Exists | PublishError::ParentGone => Errno::AGAIN,
+    }
+}
+
+/// The roots of a record: those of the workspace as they are held, others opened anew.
+fn open_ground<'w>(workspace: &'w Workspace, record: &Record, path: &Path) -> Result<Ground<'w>, RecoveryError> {
+    let mut roots = Vec::new();
+    for name in &record.roots {
+        let name = Path::new(name);
+        let held = workspace.roots().iter().find(|root| root.path() == name).map(root::Root::held);
+        let failed = |error: std::io::Error| RecoveryError::Root {
+            root: name.to_owned(),
+            record: path.to_owned(),
+            errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
+        };
+        roots.push(match held {
+            Some(held) => held,
+            None => Arc::new(root::open_held(name).map_err(failed)?),
+        });
+    }
+    Ok(Ground { disk: workspace.disk(), roots })
+}

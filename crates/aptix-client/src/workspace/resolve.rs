@@ -1,0 +1,404 @@
+//! From a path in a batch to one place on disk, component by component beneath an open root.
+//!
+//! Links that stay in the root are expanded by hand, so that policy is decided on the real path; every later step
+//! opens that real path from the root again and accepts no link in it.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::{AsFd, OwnedFd};
+
+use aptix_engine::validate::ValidTarget;
+use aptix_model::failure::Failure;
+use aptix_model::path::{PathError, WorkspacePath, fold};
+use aptix_model::protection::{self, Protection};
+use aptix_model::reason::{Detail, Reason};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::listing::Listings;
+use super::root::Root;
+use super::{Workspace, beneath, errno};
+
+/// How many links may stand on the way to one file.
+const MAX_LINKS: usize = 40;
+
+/// Where a file of a batch is, or would be.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The path in its root, as the author named it, in its real case.
+    pub path: WorkspacePath,
+    /// The lower-case key: the root's name and the path.
+    pub doc_path: String,
+    /// Which root of the workspace, from 0.
+    pub(super) root: usize,
+    /// The real path of the file's directory in that root, links expanded, `""` for the root itself.
+    pub(super) dir: String,
+    /// The real name in it.
+    pub(super) name: String,
+    /// How many of the directory's last components do not exist yet.
+    pub(super) missing: usize,
+    /// The device and inode of the file that is there.
+    pub(super) found: Option<(u64, u64)>,
+}
+
+impl Place {
+    /// Notes that a file patch leads here; tells which earlier one leads to the same file.
+    pub(crate) fn same_file_as(&self, seen: &mut HashMap<Same, usize>, index: usize) -> Option<usize> {
+        let by_path = seen.insert(Same::Path(self.root, fold(&self.real())), index);
+        let by_inode = self.found.and_then(|found| seen.insert(Same::Inode(found), index));
+        by_path.or(by_inode)
+    }
+
+    /// The real path in the root.
+    pub(super) fn real(&self) -> String {
+        join(&self.dir, &self.name)
+    }
+}
+
+/// What makes two places one file.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Same {
+    Path(usize, String),
+    Inode((u64, u64)),
+}
+
+/// Why a path leads nowhere.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// Its first component names no root.
+    #[error("no root of this workspace is named {found:?}, the roots are {known}")]
+    UnknownRoot {
+        /// The first component.
+        found: String,
+        /// The names there are.
+        known: String,
+    },
+    /// It has no component but a root's name.
+    #[error("the path names a root and no file in it")]
+    RootAlone,
+    /// The name on disk cannot be reported.
+    #[error("{0}")]
+    Path(#[from] PathError),
+    /// A link that cannot be followed.
+    #[error("the link {at:?} {fault}")]
+    Link {
+        /// The link's real path.
+        at: String,
+        /// What is wrong with it.
+        fault: LinkFault,
+    },
+    /// A component on the way is something else than a directory.
+    #[error("{at:?} is not a directory")]
+    NotDirectory {
+        /// Its real path.
+        at: String,
+    },
+    /// The last component is something else than a regular file.
+    #[error("the target is {kind}, expected a regular file")]
+    NotRegular {
+        /// What it is.
+        kind: &'static str,
+    },
+    /// A mount on the way.
+    #[error("{at:?} lies on another file system than the root")]
+    CrossDevice {
+        /// The real path of what is mounted.
+        at: String,
+    },
+    /// Names that differ only in case or in Unicode normal form.
+    #[error("{wanted:?} could be any of {}", twins.join(", "))]
+    Twins {
+        /// The component.
+        wanted: String,
+        /// What is on disk.
+        twins: Vec<String>,
+    },
+    /// Closed to every batch.
+    #[error("{protection} ({real:?})")]
+    Closed {
+        /// The real path.
+        real: String,
+        /// Why.
+        protection: Protection,
+    },
+    /// The system refuses to look.
+    #[error("cannot look up {at:?}: {errno}")]
+    System {
+        /// The real path.
+        at: String,
+        /// What the system says.
+        errno: Errno,
+    },
+}
+
+/// What is wrong with a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum LinkFault {
+    /// Its target begins at the root of the file system.
+    #[error("has an absolute target")]
+    Absolute,
+    /// Its target lies outside.
+    #[error("leads out of the root")]
+    Outside,
+    /// It leads nowhere.
+    #[error("leads to something that does not exist")]
+    Dangling,
+    /// Too many links.
+    #[error("is one of more than {MAX_LINKS} on the way to one file")]
+    Loop,
+    /// A target that no path can name.
+    #[error("has a target that is not UTF-8")]
+    NotUtf8,
+}
+
+impl ResolveError {
+    /// Tells it to the author of the edit.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        let invalid =
+            |detail, hint: &str| Failure::new(Reason::InvalidPath, self.to_string()).detail(detail).hint(hint);
+        match self {
+            Self::UnknownRoot { .. } => {
+                invalid(Detail::UnknownRoot, "begin the path with the name of one of the roots")
+            }
+            Self::RootAlone => invalid(Detail::Empty, "name a file in the root"),
+            Self::Path(error) => invalid(error.detail(), "rename the file on disk first"),
+            Self::Link { .. } => invalid(
+                Detail::Symlink,
+                "name the file itself, relative to the root; only links that stay in it are followed",
+            ),
+            Self::NotDirectory { .. } => invalid(Detail::NotDirectory, "choose a path whose parents are directories"),
+            Self::NotRegular { .. } => invalid(Detail::NotRegular, "choose the path of a regular file"),
+            Self::CrossDevice { .. } => invalid(Detail::CrossDevice, "open what is mounted there as a root of its own"),
+            Self::Twins { wanted, twins } => Failure::new(Reason::AmbiguousPath, self.to_string())
+                .detail(twin_detail(wanted, twins))
+                .hint("use the spelling that is on disk, or have one of the files renamed"),
+            Self::Closed { protection, .. } => Failure::new(Reason::PolicyDenied, self.to_string())
+                .detail(protection.detail())
+                .hint("leave this file out of the batch; no answer opens it"),
+            Self::System { errno, .. } => errno::read_failure(*errno, self.to_string()),
+        }
+    }
+}
+
+fn twin_detail(wanted: &str, twins: &[String]) -> Detail {
+    let lower = wanted.to_lowercase();
+    if twins.iter().all(|twin| twin.to_lowercase() == lower) { Detail::CaseCollision } else { Detail::NormCollision }
+}
+
+/// How a component is compared with the names on disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    /// As it is.
+    Exact,
+    /// By its folded form.
+    Folded,
+    /// As it is, and it comes from a link.
+    Linked,
+}
+
+/// Finds out where a target is.
+pub(crate) fn resolve(
+    workspace: &Workspace,
+    listings: &mut Listings,
+    target: &ValidTarget,
+) -> Result<Place, ResolveError> {
+    let (root, rest, spelling) = match target {
+        ValidTarget::DocPath(key) => (find_root(workspace, key.root())?, key.rest(), Spelling::Folded),
+        ValidTarget::Path(path) if workspace.roots().len() == 1 => (0, path.as_str(), Spelling::Exact),
+        ValidTarget::Path(path) => {
+            let (name, rest) = path.as_str().split_once('/').unwrap_or((path.as_str(), ""));
+            let root = find_root(workspace, name)?;
+            if rest.is_empty() {
+                return Err(ResolveError::RootAlone);
+            }
+            (root, rest, Spelling::Exact)
+        }
+    };
+    let names = rest.split('/').map(|name| (name.to_owned(), spelling)).collect();
+    let place = walk(workspace, listings, root, names)?;
+    let real = place.real();
+    let own = || workspace.root(root).is_some_and(|root| root.is_own_state(&real));
+    match protection::of(&real).or_else(|| own().then_some(Protection::Protected)) {
+        Some(protection) => Err(ResolveError::Closed { real, protection }),
+        None => Ok(place),
+    }
+}
+
+fn find_root(workspace: &Workspace, name: &str) -> Result<usize, ResolveError> {
+    workspace.roots().iter().position(|root| root.name() == name).ok_or_else(|| ResolveError::UnknownRoot {
+        found: name.to_owned(),
+        known: workspace.roots().iter().map(|root| format!("{:?}", root.name())).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// Where the walk stands: a real directory, and the names as the author would see them.
+struct Walk<'w> {
+    root: &'w Root,
+    real: Vec<String>,
+    named: Vec<String>,
+    links: usize,
+}
+
+impl Walk<'_> {
+    fn dir(&self) -> String {
+        self.real.join("/")
+    }
+
+    fn at(&self, name: &str) -> String {
+        join(&self.dir(), name)
+    }
+
+    fn open(&self) -> Result<OwnedFd, ResolveError> {
+        beneath::open_dir(self.root.dir(), &self.dir()).map_err(|errno| self.refused(&self.dir(), errno))
+    }
+
+    fn refused(&self, at: &str, errno: Errno) -> ResolveError {
+        let at = at.to_owned();
+        match errno {
+            Errno::XDEV => ResolveError::CrossDevice { at },
+            Errno::NOTDIR => ResolveError::NotDirectory { at },
+            Errno::LOOP => ResolveError::Link { at, fault: LinkFault::Loop },
+            errno => ResolveError::System { at, errno },
+        }
+    }
+}
+
+fn walk(
+    workspace: &Workspace,
+    listings: &mut Listings,
+    index: usize,
+    mut names: VecDeque<(String, Spelling)>,
+) -> Result<Place, ResolveError> {
+    let root = workspace.root(index).ok_or(ResolveError::RootAlone)?;
+    let mut walk = Walk { root, real: Vec::new(), named: Vec::new(), links: 0 };
+    while let Some((name, spelling)) = names.pop_front() {
+        match name.as_str() {
+            "" | "." => continue,
+            ".." if walk.real.pop().is_some() => continue,
+            ".." => return Err(ResolveError::Link { at: walk.named.join("/"), fault: LinkFault::Outside }),
+            _ => {}
+        }
+        let dir = walk.open()?;
+        let name = match spelling {
+            Spelling::Folded => fold_match(listings, index, &walk, &dir, name)?,
+            Spelling::Exact | Spelling::Linked => name,
+        };
+        let at = walk.at(&name);
+        let stat = beneath::look_up(dir.as_fd(), &name).map_err(|errno| walk.refused(&at, errno))?;
+        if spelling != Spelling::Linked {
+            walk.named.push(name.clone());
+        }
+        let Some(stat) = stat else {
+            if spelling == Spelling::Linked {
+                return Err(ResolveError::Link { at: walk.named.join("/"), fault: LinkFault::Dangling });
+            }
+            refuse_twins(listings, index, &walk, &dir, &name)?;
+            return absent(workspace, index, walk, name, names);
+        };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => {
+                let target = read_link(&mut walk, &dir, &name, &at)?;
+                for part in target.split('/').rev() {
+                    names.push_front((part.to_owned(), Spelling::Linked));
+                }
+            }
+            FileType::Directory => walk.real.push(name),
+            _ if !names.iter().all(|(name, _)| name.is_empty() || name == ".") => {
+                return Err(ResolveError::NotDirectory { at });
+            }
+            FileType::RegularFile => return place(workspace, index, walk, name, Some((stat.st_dev, stat.st_ino))),
+            kind => return Err(ResolveError::NotRegular { kind: kind_name(kind) }),
+        }
+    }
+    Err(ResolveError::NotRegular { kind: "a directory" })
+}
+
+/// The one name on disk that a folded component means; the component itself when there is none.
+fn fold_match(
+    listings: &mut Listings,
+    root: usize,
+    walk: &Walk<'_>,
+    dir: &OwnedFd,
+    name: String,
+) -> Result<String, ResolveError> {
+    let mut twins =
+        listings.twins(root, &walk.dir(), dir.as_fd(), &name).map_err(|errno| walk.refused(&walk.dir(), errno))?;
+    match (twins.pop(), twins.is_empty()) {
+        (None, _) => Ok(name),
+        (Some(only), true) => Ok(only),
+        (Some(last), false) => {
+            twins.push(last);
+            Err(ResolveError::Twins { wanted: name, twins })
+        }
+    }
+}
+
+/// A new name must not be one that some file system takes for a name that is there.
+fn refuse_twins(
+    listings: &mut Listings,
+    root: usize,
+    walk: &Walk<'_>,
+    dir: &OwnedFd,
+    name: &str,
+) -> Result<(), ResolveError> {
+    let twins =
+        listings.twins(root, &walk.dir(), dir.as_fd(), name).map_err(|errno| walk.refused(&walk.dir(), errno))?;
+    if twins.is_empty() { Ok(()) } else { Err(ResolveError::Twins { wanted: name.to_owned(), twins }) }
+}
+
+fn read_link(walk: &mut Walk<'_>, dir: &OwnedFd, name: &str, at: &str) -> Result<String, ResolveError> {
+    let fault = |fault| ResolveError::Link { at: at.to_owned(), fault };
+    walk.links += 1;
+    if walk.links > MAX_LINKS {
+        return Err(fault(LinkFault::Loop));
+    }
+    let target = rustix::fs::readlinkat(dir, name, Vec::new()).map_err(|errno| walk.refused(at, errno))?;
+    let target = target.into_string().map_err(|_| fault(LinkFault::NotUtf8))?;
+    if target.starts_with('/') { Err(fault(LinkFault::Absolute)) } else { Ok(target) }
+}
+
+/// A place whose last components do not exist yet.
+fn absent(
+    workspace: &Workspace,
+    root: usize,
+    mut walk: Walk<'_>,
+    first: String,
+    rest: VecDeque<(String, Spelling)>,
+) -> Result<Place, ResolveError> {
+    let mut name = first;
+    let mut missing = 0;
+    for (next, _) in rest {
+        walk.real.push(std::mem::replace(&mut name, next.clone()));
+        walk.named.push(next);
+        missing += 1;
+    }
+    let place = place(workspace, root, walk, name, None)?;
+    Ok(Place { missing, ..place })
+}
+
+fn place(
+    workspace: &Workspace,
+    root: usize,
+    walk: Walk<'_>,
+    name: String,
+    found: Option<(u64, u64)>,
+) -> Result<Place, ResolveError> {
+    let path = WorkspacePath::new(&walk.named.join("/"))?;
+    let root_name = workspace.root(root).map_or("", Root::name);
+    let doc_path = format!("{root_name}/{}", fold(path.as_str()));
+    Ok(Place { path, doc_path, root, dir: walk.dir(), name, missing: 0, found })
+}
+
+fn join(dir: &str, name: &str) -> String {
+    if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
+}
+
+const fn kind_name(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Directory => "a directory",
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        _ => "something else",
+    }
+}

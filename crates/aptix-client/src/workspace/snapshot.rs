@@ -1,0 +1,185 @@
+//! Reads the files of a batch: their bytes, and what a new file in their place has to have as well.
+
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use aptix_model::digest::Sha256Digest;
+use aptix_model::failure::Failure;
+use aptix_model::reason::{Detail, Reason};
+use rustix::fs::{FileType, IFlags, Stat};
+use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+
+use super::resolve::{Place, ResolveError};
+use super::{Workspace, beneath, errno};
+
+/// Attributes that speak of the bytes themselves, and would be wrong or dangerous beside other bytes.
+const OF_THE_BYTES: [&[u8]; 3] = [b"security.capability", b"security.ima", b"security.evm"];
+
+/// A file as it was read.
+#[derive(Clone, Debug)]
+pub struct Original {
+    /// All its bytes.
+    pub bytes: Vec<u8>,
+    /// How many names it has.
+    pub links: usize,
+    /// Its permission bits.
+    pub(super) mode: u32,
+    pub(super) user: u32,
+    pub(super) group: u32,
+    /// Its extended attributes, access lists among them.
+    pub(super) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Whether the system would refuse to replace it.
+    pub(super) immutable: bool,
+    /// What would show that somebody touched it since.
+    pub(super) stamp: Stamp,
+}
+
+/// Which file it is, and when it was last touched: while this stays the same, so do the bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stamp {
+    device: u64,
+    inode: u64,
+    size: i64,
+    modified: (i64, u64),
+    changed: (i64, u64),
+}
+
+impl Stamp {
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: stat.st_size,
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+}
+
+/// Why a file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It, or its directory, became something else since it was resolved.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// Too many bytes.
+    #[error("the file has {found} bytes, at most {limit} are edited")]
+    TooLarge {
+        /// How many it has.
+        found: u64,
+        /// How many it may have.
+        limit: u64,
+    },
+    /// The system refuses.
+    #[error("cannot read the file: {0}")]
+    System(Errno),
+}
+
+impl ReadError {
+    /// Tells it to the author of the edit.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::Resolve(error) => error.failure(),
+            Self::TooLarge { .. } => Failure::new(Reason::TooLarge, self.to_string())
+                .detail(Detail::File)
+                .hint("files of this size are not edited here"),
+            Self::System(errno) => errno::read_failure(*errno, self.to_string()),
+        }
+    }
+}
+
+/// Reads the file at a place; `None` when there is none.
+///
+/// # Errors
+/// When it is too large, no longer a regular file, or the system refuses.
+pub(crate) fn read(workspace: &Workspace, place: &Place, limit: u64) -> Result<Option<Original>, ReadError> {
+    let Some(root) = workspace.root(place.root).filter(|_| place.found.is_some()) else { return Ok(None) };
+    let at = || place.real();
+    let opened = beneath::open_dir(root.dir(), &place.dir).and_then(|dir| beneath::open_file(dir.as_fd(), &place.name));
+    let file = match opened {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::XDEV) => return Err(ResolveError::CrossDevice { at: at() }.into()),
+        Err(Errno::LOOP) => return Err(ResolveError::NotRegular { kind: "a link" }.into()),
+        Err(Errno::NXIO) => return Err(ResolveError::NotRegular { kind: "a socket or a device" }.into()),
+        Err(errno) => return Err(ReadError::System(errno)),
+    };
+    let stat = rustix::fs::fstat(&file).map_err(ReadError::System)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(ResolveError::NotRegular { kind: "no regular file any more" }.into());
+    }
+    let size = u64::try_from(stat.st_size).unwrap_or_default();
+    if size > limit {
+        return Err(ReadError::TooLarge { found: size, limit });
+    }
+    let xattrs = read_xattrs(file.as_fd());
+    let immutable = is_immutable(file.as_fd());
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    std::fs::File::from(file)
+        .take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| ReadError::System(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+    if bytes.len() as u64 > limit {
+        return Err(ReadError::TooLarge { found: bytes.len() as u64, limit });
+    }
+    Ok(Some(Original {
+        bytes,
+        links: usize::try_from(stat.st_nlink).unwrap_or(usize::MAX),
+        mode: stat.st_mode & 0o7777,
+        user: stat.st_uid,
+        group: stat.st_gid,
+        xattrs,
+        immutable,
+        stamp: Stamp::of(&stat),
+    }))
+}
+
+/// Whether a file or directory is closed to renaming, as far as its file system tells.
+pub(super) fn is_immutable(file: BorrowedFd<'_>) -> bool {
+    rustix::fs::ioctl_getflags(file).is_ok_and(|flags| flags.intersects(IFlags::IMMUTABLE | IFlags::APPEND))
+}
+
+/// The digest of what a name of a directory holds now, and its stamp; `None` when there is no regular file.
+///
+/// # Errors
+/// When the system refuses to read.
+pub(super) fn digest(dir: BorrowedFd<'_>, name: &str) -> Result<Option<(Sha256Digest, Stamp)>, Errno> {
+    let file = match beneath::open_file(dir, name) {
+        Ok(file) => file,
+        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    let stat = rustix::fs::fstat(&file)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Ok(None);
+    }
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let count = match rustix::io::read(&file, buffer.as_mut_slice()) {
+            Ok(0) => return Ok(Some((Sha256Digest::from_bytes(hasher.finalize().into()), Stamp::of(&stat)))),
+            Ok(count) => count,
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(errno),
+        };
+        hasher.update(buffer.get(..count).unwrap_or_default());
+    }
+}
+
+/// The attributes that can be read; file systems without any have none.
+fn read_xattrs(file: BorrowedFd<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut names = vec![0; rustix::fs::flistxattr_query(file).unwrap_or(0)];
+    let Ok(length) = rustix::fs::flistxattr(file, names.as_mut_slice()) else { return Vec::new() };
+    names.truncate(length);
+    let mut found = Vec::new();
+    for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty() && !OF_THE_BYTES.contains(name)) {
+        let mut value = vec![0; rustix::fs::fgetxattr_query(file, name).unwrap_or(0)];
+        if let Ok(length) = rustix::fs::fgetxattr(file, name, value.as_mut_slice()) {
+            value.truncate(length);
+            found.push((name.to_owned(), value));
+        }
+    }
+    found
+}

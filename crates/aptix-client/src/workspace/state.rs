@@ -1,0 +1,147 @@
+//! What Aptix keeps for itself about a root: locks, journal, outbox; owner-only, never in the workspace.
+
+use std::fs::{File, TryLockError};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::{Detail, Reason};
+use rustix::io::Errno;
+
+use super::{disk, errno, root};
+
+/// How long a command waits for another one's batch to end.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+/// How often it looks.
+const LOCK_STEP: Duration = Duration::from_millis(10);
+
+/// Why a root's state cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// The system refuses.
+    #[error("cannot use the state directory {}: {source}", path.display())]
+    System {
+        /// The directory or file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Somebody else could have written it.
+    #[error("the state directory {} is open to others or belongs to somebody else", path.display())]
+    Open {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Another process holds the lock.
+    #[error("another process holds {}", path.display())]
+    Busy {
+        /// The lock file.
+        path: PathBuf,
+    },
+}
+
+impl StateError {
+    /// Tells it to the author of the edit.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::System { source, .. } => {
+                errno::write_failure(Errno::from_io_error(source).unwrap_or(Errno::IO), self.to_string())
+            }
+            Self::Open { .. } => Failure::new(Reason::PolicyDenied, self.to_string())
+                .detail(Detail::Permission)
+                .hint("make the directory yours, with mode 0700"),
+            Self::Busy { .. } => Failure::new(Reason::WorkspaceBusy, self.to_string())
+                .hint("wait until the other batch has ended, then send this one again"),
+        }
+    }
+}
+
+/// Where the state of one root is kept.
+#[derive(Clone, Debug)]
+pub struct StateDir {
+    path: PathBuf,
+}
+
+/// A lock, held until it is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl StateDir {
+    /// The state of the root at a canonical path.
+    pub(super) fn of_root(state: &Path, root: &Path) -> Self {
+        let name = aptix_engine::digest::sha256(root.as_os_str().as_bytes());
+        Self { path: state.join("roots").join(name.to_string()) }
+    }
+
+    /// The state in a known directory.
+    pub(super) const fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// The directory, to be told to a person.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes the directory and what it consists of, and holds the part in which journal records stand.
+    pub(super) fn open_journal(&self) -> Result<OwnedFd, StateError> {
+        self.open("journal")
+    }
+
+    /// As [`Self::open_journal`], for what the server is still owed.
+    pub(super) fn open_outbox(&self) -> Result<OwnedFd, StateError> {
+        self.open("outbox")
+    }
+
+    fn open(&self, part: &str) -> Result<OwnedFd, StateError> {
+        let path = self.path.join(part);
+        self.make(&path)?;
+        root::open_held(&path).map_err(|source| StateError::System { path, source })
+    }
+
+    fn make(&self, path: &Path) -> Result<(), StateError> {
+        let system = |source| StateError::System { path: path.to_owned(), source };
+        disk::private_dir(path).map_err(system)?;
+        let metadata = self.path.metadata().map_err(system)?;
+        let own = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o077 == 0;
+        if own { Ok(()) } else { Err(StateError::Open { path: self.path.clone() }) }
+    }
+
+    /// Takes the lock under which one batch at a time is committed; waits ten seconds for it.
+    pub(super) fn lock_commit(&self) -> Result<Lock, StateError> {
+        self.lock("lock", LOCK_WAIT)
+    }
+
+    /// Takes the lock of the one agent that serves this root, at once or not at all.
+    ///
+    /// # Errors
+    /// When another agent has it, or the state directory cannot be used.
+    pub fn lock_agent(&self) -> Result<Lock, StateError> {
+        self.lock("agent.lock", Duration::ZERO)
+    }
+
+    fn lock(&self, name: &str, wait: Duration) -> Result<Lock, StateError> {
+        self.make(&self.path)?;
+        let path = self.path.join(name);
+        let system = |source| StateError::System { path: path.clone(), source };
+        let file = disk::lock_file(&path).map_err(system)?;
+        let deadline = Instant::now() + wait;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Lock { _file: file }),
+                Err(TryLockError::Error(source)) => return Err(system(source)),
+                Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
+                    return Err(StateError::Busy { path });
+                }
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_STEP),
+            }
+        }
+    }
+}

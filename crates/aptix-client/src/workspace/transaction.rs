@@ -1,0 +1,393 @@
+//! Commits a planned batch: every file gets its new bytes, or none does, whatever happens in between.
+
+use aptix_engine::plan::FilePlan;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::failure::Failure;
+use aptix_model::id::BatchId;
+use aptix_model::reason::{Detail, Reason};
+use rustix::io::Errno;
+
+use super::journal::{self, Journal, JournalError, Record, Stage};
+use super::publish::{self, Ground, PublishError};
+use super::recovery::{self, RecoveryError};
+use super::resolve::Place;
+use super::root::Root;
+use super::snapshot::{self, Original, Stamp};
+use super::state::StateError;
+use super::{Workspace, errno, outbox, staging};
+
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+/// One file that gets new bytes.
+#[derive(Debug)]
+pub struct Change<'a> {
+    /// Where.
+    pub place: &'a Place,
+    /// What is there; absent when there is no file.
+    pub original: Option<&'a Original>,
+    /// The digest of what is there.
+    pub before: Option<Sha256Digest>,
+    /// The digest of the new bytes.
+    pub after: Sha256Digest,
+    /// Makes the new bytes.
+    pub plan: &'a FilePlan<'a>,
+}
+
+/// What the server is to be told about a batch once it is applied, even if this process dies first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Receipt {
+    /// Which batch.
+    pub batch: BatchId,
+    /// The report, in the form in which it will be sent.
+    pub bytes: Vec<u8>,
+}
+
+/// Something that somebody should know although the commit succeeded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Notice {
+    /// Somebody wrote the old file while it was being replaced; what they wrote was kept under this name beside it.
+    Kept {
+        /// Position among the changes.
+        change: usize,
+        /// The name.
+        name: String,
+    },
+    /// Somebody wrote the new file right after it was published.
+    Overwritten {
+        /// Position among the changes.
+        change: usize,
+    },
+}
+
+/// What keeps one file from being written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum FileFault {
+    /// Somebody else wrote it since it was read.
+    #[error("somebody else wrote the file after it was read")]
+    Changed {
+        /// The digest it has now.
+        current: Option<Sha256Digest>,
+    },
+    /// A file that must not exist has appeared.
+    #[error("a file appeared at this path after it was found free")]
+    Exists,
+    /// The directory was removed since.
+    #[error("its directory was removed after it was found")]
+    ParentGone,
+    /// The file or its directory is closed to changes.
+    #[error("the file or its directory is immutable or append-only")]
+    Immutable,
+    /// The staged file is not as it was written.
+    #[error("the staged file was altered by somebody else")]
+    Tampered,
+    /// A parent cannot be made.
+    #[error("cannot make the directory: {errno}")]
+    MakeDir {
+        /// What the system says.
+        errno: Errno,
+    },
+    /// The system refuses.
+    #[error("cannot {doing}: {errno}")]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// What the system says.
+        errno: Errno,
+    },
+}
+
+/// Why a batch was not committed. Unless it says otherwise, nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// The locks or the state directory.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// An earlier commit is in the way.
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
+    /// The journal cannot be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A file, before any was published.
+    #[error("{fault}")]
+    File {
+        /// Position among the changes.
+        change: usize,
+        /// What is wrong.
+        fault: FileFault,
+    },
+    /// A file, after others were published; those were put back.
+    #[error("{fault}; every file was put back")]
+    RolledBack {
+        /// Position among the changes.
+        change: usize,
+        /// What is wrong.
+        fault: FileFault,
+    },
+    /// A file, after others were published, and those could not be put back.
+    #[error("{fault}; putting the other files back failed as well: {cause}; see the record {}", record.display())]
+    NeedsOperator {
+        /// Position among the changes.
+        change: usize,
+        /// What is wrong with it.
+        fault: FileFault,
+        /// What is wrong with putting back.
+        cause: Errno,
+        /// The record that says which files are concerned.
+        record: PathBuf,
+    },
+}
+
+/// Commits changes, and makes the receipt and the new contents durable in the same step.
+///
+/// # Errors
+/// Nothing has changed then, or everything was put back, or the error says that a person is needed.
+pub fn commit(
+    workspace: &Workspace,
+    changes: &[Change<'_>],
+    receipt: Option<&Receipt>,
+) -> Result<Vec<Notice>, CommitError> {
+    let _locks = workspace.lock()?;
+    recovery::recover(workspace)?;
+    if changes.is_empty() && receipt.is_none() {
+        return Ok(Vec::new());
+    }
+    check(workspace, changes)?;
+    let ground = ground(workspace);
+    let record = staging::draft(workspace, changes, receipt.map(|receipt| receipt.batch.to_string()));
+    let journal = Journal::open(workspace.disk(), &workspace.primary().state)?;
+    let committed = prepare(workspace, &ground, &journal, &record, changes, receipt)
+        .and_then(|()| Ok(journal.advance(Stage::Staging, Stage::Committed)?));
+    if let Err(error) = committed {
+        abandon(workspace, &ground, &journal, &record);
+        return Err(error);
+    }
+    let stamps = publish_all(workspace, &ground, &journal, &record)?;
+    Ok(finish(workspace, &ground, &journal, &record, &stamps))
+}
+
+/// Looks for what would make a commit of these changes fail, as far as that can be seen without touching anything.
+///
+/// # Errors
+/// Names the first change that could not be made.
+pub fn check(workspace: &Workspace, changes: &[Change<'_>]) -> Result<(), CommitError> {
+    let ground = ground(workspace);
+    for (change, what) in changes.iter().enumerate() {
+        staging::check(&ground, what).map_err(|fault| CommitError::File { change, fault })?;
+    }
+    Ok(())
+}
+
+fn ground(workspace: &Workspace) -> Ground<'_> {
+    Ground { disk: workspace.disk(), roots: workspace.roots().iter().map(Root::held).collect() }
+}
+
+/// Everything up to the commit point.
+fn prepare(
+    workspace: &Workspace,
+    ground: &Ground<'_>,
+    journal: &Journal<'_>,
+    record: &Record,
+    changes: &[Change<'_>],
+    receipt: Option<&Receipt>,
+) -> Result<(), CommitError> {
+    for root in workspace.roots().iter().filter(|root| root.state.path() != journal.state().path()) {
+        Journal::open(workspace.disk(), &root.state)?.point_to(journal.state())?;
+    }
+    journal.begin(&journal::encode(record, receipt.map_or(&[], |receipt| receipt.bytes.as_slice())))?;
+    let journal_failed = |errno| JournalError::System { doing: "keep contents beside", path: journal.path(""), errno };
+    let contents = match &record.batch {
+        Some(batch) => Some(outbox::open_contents(ground.disk, journal.state(), batch).map_err(journal_failed)?),
+        None => None,
+    };
+    for made in &record.dirs {
+        let path = if made.parent.is_empty() { made.name.clone() } else { format!("{}/{}", made.parent, made.name) };
+        let needs = |change: &Change<'_>| {
+            change.place.root == made.root && std::path::Path::new(&change.place.dir).starts_with(&path)
+        };
+        let change = changes.iter().position(needs).unwrap_or_default();
+        staging::make_dir(ground, made)
+            .map_err(|errno| CommitError::File { change, fault: FileFault::MakeDir { errno } })?;
+    }
+    let mut stamps = Vec::with_capacity(changes.len());
+    for (change, (what, file)) in changes.iter().zip(&record.files).enumerate() {
+        let bytes = what.plan.content();
+        let staged = staging::stage(ground, file, what.original, &bytes);
+        stamps.push(staged.map_err(|fault| CommitError::File { change, fault })?);
+        if let Some(contents) = &contents {
+            outbox::put_content(ground.disk, contents, what.after, &bytes).map_err(journal_failed)?;
+        }
+    }
+    if let Some(contents) = &contents {
+        super::disk::sync_dir(ground.disk, contents.as_fd()).map_err(journal_failed)?;
+    }
+    for (change, ((what, file), staged)) in changes.iter().zip(&record.files).zip(stamps).enumerate() {
+        staging::recheck(ground, file, what.original, staged).map_err(|fault| CommitError::File { change, fault })?;
+    }
+    Ok(())
+}
+
+/// Clears away a commit that did not reach its commit point. What cannot be cleared now is cleared by recovery.
+fn abandon(workspace: &Workspace, ground: &Ground<'_>, journal: &Journal<'_>, record: &Record) {
+    let cleared = publish::unstage(ground, record).map_err(|errno| errno.to_string()).and_then(|()| {
+        outbox::drop_contents(ground.disk, journal.state(), record.batch.as_deref())
+            .and_then(|()| journal.end())
+            .and_then(|()| drop_pointers(workspace))
+            .map_err(|error| error.to_string())
+    });
+    if let Err(error) = cleared {
+        tracing::warn!(error, "files of a refused batch are left to be cleared by the next command");
+    }
+}
+
+fn drop_pointers(workspace: &Workspace) -> Result<(), JournalError> {
+    let primary = workspace.primary().state.path();
+    let others = workspace.roots().iter().filter(|root| root.state.path() != primary);
+    others.into_iter().try_for_each(|root| Journal::open(workspace.disk(), &root.state)?.drop_pointer())
+}
+
+/// Publishes every file, or takes back those that were.
+fn publish_all(
+    workspace: &Workspace,
+    ground: &Ground<'_>,
+    journal: &Journal<'_>,
+    record: &Record,
+) -> Result<Vec<Option<Stamp>>, CommitError> {
+    let mut stamps = Vec::with_capacity(record.files.len());
+    for (change, file) in record.files.iter().enumerate() {
+        match publish::publish(ground, file) {
+            Ok(stamp) => stamps.push(stamp),
+            Err(error) => {
+                let error = take_back(workspace, ground, journal, record, change, fault(error));
+                return Err(match error {
+                    CommitError::RolledBack { change: change @ 0, fault } => CommitError::File { change, fault },
+                    error => error,
+                });
+            }
+        }
+    }
+    if let Err(errno) = publish::sync_dirs(ground, record) {
+        let fault = FileFault::System { doing: "make the directory durable", errno };
+        return Err(take_back(workspace, ground, journal, record, 0, fault));
+    }
+    Ok(stamps)
+}
+
+const fn fault(error: PublishError) -> FileFault {
+    match error {
+        PublishError::Changed => FileFault::Changed { current: None },
+        PublishError::Exists => FileFault::Exists,
+        PublishError::ParentGone => FileFault::ParentGone,
+        PublishError::System(errno) => FileFault::System { doing: "put the new file in place", errno },
+    }
+}
+
+fn take_back(
+    workspace: &Workspace,
+    ground: &Ground<'_>,
+    journal: &Journal<'_>,
+    record: &Record,
+    change: usize,
+    fault: FileFault,
+) -> CommitError {
+    // Should the mark fail, recovery finds every file back in its old state and draws the same conclusion.
+    let marked = journal.advance(Stage::Committed, Stage::Undoing);
+    if let Err(cause) = recovery::take_back(ground, record) {
+        let stage = if marked.is_ok() { Stage::Undoing } else { Stage::Committed };
+        return CommitError::NeedsOperator { change, fault, cause, record: workspace.record_path(stage.name()) };
+    }
+    let ended = outbox::drop_contents(ground.disk, journal.state(), record.batch.as_deref())
+        .and_then(|()| journal.end())
+        .and_then(|()| drop_pointers(workspace));
+    if let Err(error) = ended {
+        tracing::warn!(%error, "the record of a batch that was put back is left to be cleared by the next command");
+    }
+    CommitError::RolledBack { change, fault }
+}
+
+/// Everything after the last file was published: nothing in here can take the batch back.
+fn finish(
+    workspace: &Workspace,
+    ground: &Ground<'_>,
+    journal: &Journal<'_>,
+    record: &Record,
+    stamps: &[Option<Stamp>],
+) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    let mut cleared = Ok(());
+    for (change, (file, stamp)) in record.files.iter().zip(stamps).enumerate() {
+        let dir = ground.open_dir(file.root, &file.dir);
+        let now = dir.and_then(|dir| snapshot::digest(dir.as_fd(), &file.name));
+        if now.is_ok_and(|now| now.map(|(digest, _)| digest) != Some(file.after.0)) {
+            notices.push(Notice::Overwritten { change });
+        }
+        match publish::clear(ground, file, *stamp) {
+            Ok(kept) => notices.extend(kept.map(|name| Notice::Kept { change, name })),
+            Err(errno) => cleared = Err(errno),
+        }
+    }
+    let ended = cleared.map_err(|errno| errno.to_string()).and_then(|()| {
+        let ended = journal.end_applied(record, Stage::Committed).and_then(|()| drop_pointers(workspace));
+        ended.map_err(|error| error.to_string())
+    });
+    if let Err(error) = ended {
+        tracing::warn!(error, "the batch is applied; its record is left to be cleared by the next command");
+    }
+    notices
+}
+
+impl FileFault {
+    /// Tells it to the author of the edit.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        let again = "read the file again and send the batch anew, made for what it holds now";
+        let changed = Failure::new(Reason::FileChanged, self.to_string()).hint(again);
+        match self {
+            Self::Changed { current } => Failure { current_sha256: *current, ..changed },
+            Self::Tampered => changed,
+            Self::Exists => Failure::new(Reason::FileExists, self.to_string())
+                .hint("read the file, then send the batch again with overwrite, or with another path"),
+            Self::ParentGone => Failure::new(Reason::WriteFailed, self.to_string())
+                .detail(Detail::ParentGone)
+                .hint("look which directories there are before sending the batch again"),
+            Self::Immutable => Failure::new(Reason::WriteFailed, self.to_string())
+                .detail(Detail::Immutable)
+                .hint("a person has to take the attribute away first"),
+            Self::MakeDir { errno } => {
+                Failure { reason: Reason::DirectoryCreateFailed, ..errno::write_failure(*errno, self.to_string()) }
+            }
+            Self::System { errno, .. } => errno::write_failure(*errno, self.to_string()),
+        }
+    }
+}
+
+impl CommitError {
+    /// Which change it is about.
+    #[must_use]
+    pub const fn change(&self) -> Option<usize> {
+        match self {
+            Self::File { change, .. } | Self::RolledBack { change, .. } | Self::NeedsOperator { change, .. } => {
+                Some(*change)
+            }
+            Self::State(_) | Self::Recovery(_) | Self::Journal(_) => None,
+        }
+    }
+
+    /// Tells it to the author of the edit.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::State(error) => error.failure(),
+            Self::Recovery(error) => error.failure(),
+            Self::Journal(error) => error.failure(),
+            Self::File { fault, .. } => fault.failure(),
+            Self::RolledBack { fault, .. } => {
+                let failure = Failure { message: self.to_string(), ..fault.failure() };
+                let system = failure.reason == Reason::WriteFailed && failure.detail != Some(Detail::ParentGone);
+                if system { failure.detail(Detail::RolledBack) } else { failure }
+            }
+            Self::NeedsOperator { .. } => Failure::new(Reason::NeedsOperator, self.to_string()).hint(errno::OPERATOR),
+        }
+    }
+}
