@@ -127,13 +127,12 @@ fn splice(
         if let Some(line) = new_lines.next() {
             edit.insert(line.as_bytes());
             edit.insert(terminator.as_bytes());
+            end.last_written = terminator;
         }
     }
     for line in new_lines {
         edit.insert(line.as_bytes());
         edit.insert(terminator.as_bytes());
-    }
-    if !change.new_lines.is_empty() {
         end.last_written = terminator;
     }
     edit.remove_to(cursor.at());

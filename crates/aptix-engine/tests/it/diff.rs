@@ -6,15 +6,17 @@ use aptix_model::batch::{Change, FilePatch};
 
 use crate::boundary::{Applied, apply, create, delete, insert, line_patch, overwrite, replace, shown};
 
-/// Runs `git apply` on one file in a directory of its own; what the file then holds.
-pub(crate) fn git_apply(path: &str, before: Option<&[u8]>, diff: &[u8]) -> Vec<u8> {
+/// Runs `git apply` on files in a directory of their own; what the files then hold.
+pub(crate) fn git_apply(files: &[(&str, Option<&[u8]>)], diff: &[u8]) -> Vec<Vec<u8>> {
     use std::io::Write;
     let root = tempfile::tempdir().unwrap();
-    let file = root.path().join(path);
-    #[expect(clippy::disallowed_methods, reason = "a directory of the test's own")]
-    if let Some(before) = before {
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(&file, before).unwrap();
+    for (path, before) in files {
+        let file = root.path().join(path);
+        #[expect(clippy::disallowed_methods, reason = "a directory of the test's own")]
+        if let Some(before) = before {
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, before).unwrap();
+        }
     }
     let mut git = Command::new("git");
     git.args(["-c", "core.autocrlf=false", "-c", "core.whitespace=-trailing-space", "apply", "-p1", "-"]);
@@ -23,7 +25,7 @@ pub(crate) fn git_apply(path: &str, before: Option<&[u8]>, diff: &[u8]) -> Vec<u
     git.stdin.take().unwrap().write_all(diff).unwrap();
     let output = git.wait_with_output().unwrap();
     assert!(output.status.success(), "{}\n{}", String::from_utf8_lossy(&output.stderr), shown(diff));
-    std::fs::read(file).unwrap()
+    files.iter().map(|(path, _)| std::fs::read(root.path().join(path)).unwrap()).collect()
 }
 
 fn edited(before: &str, changes: &[Change]) -> Applied {
@@ -35,7 +37,8 @@ fn check(before: &str, changes: &[Change], hunks: &str) {
     let expected = format!("diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n{hunks}");
     let applied = edited(before, changes);
     assert_eq!(String::from_utf8(applied.diff.clone()).unwrap(), expected);
-    assert_eq!(shown(&git_apply("a.txt", Some(before.as_bytes()), &applied.diff)), shown(&applied.content));
+    let found = git_apply(&[("a.txt", Some(before.as_bytes()))], &applied.diff);
+    assert_eq!(shown(&found[0]), shown(&applied.content));
 }
 
 #[track_caller]
@@ -43,7 +46,7 @@ fn check_whole(patch: FilePatch, before: Option<&[u8]>, expected: &str) {
     let applied = apply(patch, before).unwrap();
     assert_eq!(String::from_utf8(applied.diff.clone()).unwrap(), expected);
     if !expected.is_empty() {
-        assert_eq!(git_apply(&applied.report.path, before, &applied.diff), applied.content);
+        assert_eq!(git_apply(&[(&applied.report.path, before)], &applied.diff), [applied.content]);
     }
 }
 

@@ -81,6 +81,7 @@ fn unterminated_stays_unterminated() {
     check("a\nb\nc\nd", &[delete(1, 1, &["a"]), delete(3, 4, &["c", "d"])], "b");
     check("a\nb", &[delete(2, 2, &["b"]), insert(2, &["x"])], "a\nx");
     check("a\nb", &[replace(2, 2, &["b"], &["x"]), insert(2, &["y"])], "a\nx\ny");
+    check("a\r\nb\nc", &[replace(1, 3, &["a", "b", "c"], &["x"])], "x");
     check("a", &[delete(1, 1, &["a"])], "");
     check("a\n\nb", &[delete(1, 1, &["a"]), delete(3, 3, &["b"])], "");
 }

@@ -6,6 +6,7 @@ mod boundary;
 mod create_file;
 mod diff;
 mod line_patch;
+mod properties;
 mod refusals;
 mod text_edit;
 mod validate;

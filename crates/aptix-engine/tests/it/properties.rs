@@ -1,1 +1,221 @@
-//! What holds for every file and every patch.
+//! What holds for every file and every patch: the engine against a naive model, against itself, against git.
+
+use std::ops::Range;
+
+use aptix_engine::text_edit::TextEdit;
+use aptix_model::batch::Change;
+use proptest::prelude::*;
+
+use crate::boundary::{Applied, apply, code, delete, insert, line_patch, overwrite, replace, shown};
+use crate::diff::git_apply;
+
+/// A file as a list of lines, the last one perhaps unterminated.
+#[derive(Clone, Debug)]
+struct Naive {
+    has_mark: bool,
+    lines: Vec<(Vec<u8>, &'static str)>,
+    is_unterminated: bool,
+}
+
+impl Naive {
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = if self.has_mark { b"\xef\xbb\xbf".to_vec() } else { Vec::new() };
+        for (text, terminator) in &self.lines {
+            bytes.extend_from_slice(text);
+            bytes.extend_from_slice(terminator.as_bytes());
+        }
+        if let Some((_, terminator)) = self.lines.last().filter(|_| self.is_unterminated) {
+            bytes.truncate(bytes.len() - terminator.len());
+        }
+        bytes
+    }
+}
+
+/// What happens at one place of a file: lines come, then so many lines go for others.
+#[derive(Clone, Debug)]
+struct Step {
+    skip: usize,
+    insert: Vec<&'static str>,
+    remove: usize,
+    new: Vec<&'static str>,
+}
+
+/// The changes that the steps come to, and the file the naive model makes of them.
+fn patch(file: &Naive, steps: &[Step]) -> (Vec<Change>, Naive) {
+    let mut changes = Vec::new();
+    let mut after = Naive { lines: Vec::new(), ..file.clone() };
+    let mut at = 0;
+    let take = |after: &mut Naive, at: &mut usize, count: usize| {
+        let end = (*at + count).min(file.lines.len());
+        after.lines.extend_from_slice(&file.lines[*at..end]);
+        *at = end;
+    };
+    for step in steps {
+        take(&mut after, &mut at, step.skip);
+        if !step.insert.is_empty() {
+            let terminator = file.lines.get(at.saturating_sub(1)).map_or("\n", |(_, terminator)| *terminator);
+            changes.push(insert(i64::try_from(at).unwrap(), &step.insert));
+            after.lines.extend(step.insert.iter().map(|text| (text.as_bytes().to_vec(), terminator)));
+        }
+        // Lines that are no text can only be kept.
+        let texts = file.lines[at..].iter().map_while(|(text, _)| std::str::from_utf8(text).ok());
+        let old: Vec<&str> = texts.take(step.remove).collect();
+        if !old.is_empty() {
+            let (start, end) = (i64::try_from(at + 1).unwrap(), i64::try_from(at + old.len()).unwrap());
+            let terminator = |index: usize| file.lines[at + index.min(old.len() - 1)].1;
+            after.lines.extend(step.new.iter().enumerate().map(|(i, text)| (text.as_bytes().to_vec(), terminator(i))));
+            changes.push(match step.new.as_slice() {
+                [] => delete(start, end, &old),
+                new => replace(start, end, &old, new),
+            });
+            at += old.len();
+        }
+    }
+    take(&mut after, &mut at, usize::MAX / 2);
+    (changes, after)
+}
+
+/// Files with every kind of line, mark and end.
+fn file() -> impl Strategy<Value = Naive> {
+    let texts = ["", "a", "b", "ab", " a", "\ra", "\u{e9}", "fn x() {", "}"].map(|text| text.as_bytes().to_vec());
+    let text = prop_oneof![9 => proptest::sample::select(texts.to_vec()), 1 => Just(b"\xff\xe9".to_vec())];
+    let line = (text, prop_oneof![2 => Just("\n"), 1 => Just("\r\n")]);
+    (any::<bool>(), proptest::collection::vec(line, 0..24), any::<bool>()).prop_map(|(has_mark, mut lines, open)| {
+        let is_unterminated = open && lines.last().is_some_and(|(text, _)| !text.is_empty());
+        if is_unterminated {
+            // What the last line would end with is what the line above it ends with.
+            let above = lines.iter().rev().nth(1).map_or("\n", |(_, terminator)| *terminator);
+            lines.last_mut().unwrap().1 = above;
+        }
+        Naive { has_mark, lines, is_unterminated }
+    })
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let lines = |least: usize| {
+        let text = proptest::sample::select(vec!["", "a", "x", "new line", "}", "\u{fc}"]);
+        proptest::collection::vec(text, least..4)
+    };
+    let insert = prop_oneof![Just(Vec::new()), lines(1)];
+    let step = (0..6_usize, insert, 0..4_usize, lines(0)).prop_map(|(skip, insert, remove, new)| Step {
+        skip,
+        insert,
+        remove,
+        new,
+    });
+    // Whole steps that touch are one change listed as two, which is fine.
+    proptest::collection::vec(step, 1..6)
+}
+
+fn applied(before: &[u8], changes: &[Change]) -> Result<Applied, TestCaseError> {
+    apply(line_patch(before, changes), Some(before)).map_err(|failure| TestCaseError::fail(failure.to_string()))
+}
+
+/// An edit of a text of `length` bytes.
+fn edit(cuts: &[(usize, usize, String)], length: usize) -> TextEdit {
+    let mut at = 0;
+    let cuts: Vec<(Range<usize>, &str)> = cuts
+        .iter()
+        .map(|(skip, remove, text)| {
+            let start = (at + skip).min(length);
+            at = (start + remove).min(length);
+            (start..at, text.as_str())
+        })
+        .collect();
+    TextEdit::new(cuts).unwrap()
+}
+
+fn cuts() -> impl Strategy<Value = Vec<(usize, usize, String)>> {
+    proptest::collection::vec((0..5_usize, 0..4_usize, "[ab]{0,3}"), 0..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// TUL-002-5.1.7, TUL-002-6.3: lines outside the changes keep every byte, and the others are the naive model's.
+    #[test]
+    fn a_naive_model_agrees(file in file(), steps in steps()) {
+        let (changes, after) = patch(&file, &steps);
+        prop_assume!(!changes.is_empty());
+        let before = file.bytes();
+        let result = applied(&before, &changes)?;
+        prop_assert_eq!(shown(&result.content), shown(&after.bytes()));
+        prop_assert_eq!(result.report.status.word() == "unchanged", result.content == before);
+        prop_assert_eq!(result.diff.is_empty(), result.content == before);
+        for (change, place) in changes.iter().zip(&result.report.changes) {
+            use aptix_model::batch::Operation::{Delete, Insert, Replace};
+            let new = match &change.operation {
+                Insert { new_lines, .. } | Replace { new_lines, .. } => new_lines.as_slice(),
+                Delete { .. } => &[],
+            };
+            let there = after.lines[place.start_line - 1..place.end_line].iter().map(|(text, _)| text.as_slice());
+            prop_assert!(there.eq(new.iter().map(String::as_bytes)));
+        }
+    }
+
+    /// A patch sent again after it was applied is recognised, where every line ends alike.
+    #[test]
+    fn a_second_application_is_recognised(mut file in file(), steps in steps(), ending in "\n|\r\n") {
+        let ending = if ending == "\n" { "\n" } else { "\r\n" };
+        file.lines.iter_mut().for_each(|(_, terminator)| *terminator = ending);
+        let (changes, after) = patch(&file, &steps);
+        let before = file.bytes();
+        // Where no line is left, or a last blank one without end, the result does not tell what there was.
+        let tells = |file: &Naive| file.lines.len() > 1 && file.lines.last().is_some_and(|(text, _)| !text.is_empty());
+        prop_assume!(!changes.is_empty() && tells(&file) && tells(&after) && after.bytes() != before);
+        let again = apply(line_patch(&before, &changes), Some(&applied(&before, &changes)?.content));
+        prop_assert_eq!(again.map_err(|failure| code(&failure)).err(), Some("ALREADY_APPLIED".to_owned()));
+    }
+
+    /// Two edits folded into one do what they do one after the other; an inverse undoes.
+    #[test]
+    fn edits_compose_and_invert(base in "[abc]{0,16}", first in cuts(), second in cuts()) {
+        let base = base.as_bytes();
+        let first = edit(&first, base.len());
+        let between = first.apply(base);
+        let second = edit(&second, between.len());
+        let after = second.apply(&between);
+        let both = first.then(&second);
+        prop_assert_eq!(shown(&both.apply(base)), shown(&after));
+        prop_assert_eq!(shown(&first.invert(base).apply(&between)), shown(base));
+        prop_assert_eq!(both.is_identity(base), after == base);
+        let listed: Vec<_> = both.replacements().collect();
+        prop_assert_eq!(TextEdit::new(listed).unwrap(), both.clone());
+        prop_assert_eq!(shown(&both.invert(base).apply(&after)), shown(base));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// `git apply` makes the same bytes of a plan's diff.
+    #[test]
+    fn git_agrees_with_the_diff(cases in proptest::collection::vec((file(), steps(), any::<bool>()), 12)) {
+        let mut files = Vec::new();
+        let mut diffs = Vec::new();
+        for (index, (file, steps, is_whole)) in cases.iter().enumerate() {
+            let (changes, after) = patch(file, steps);
+            let before = file.bytes();
+            let result = if *is_whole {
+                let content = String::from_utf8_lossy(&after.bytes()).into_owned();
+                apply(overwrite("a.txt", &content), Some(&before)).map_err(|f| TestCaseError::fail(f.to_string()))?
+            } else if changes.is_empty() {
+                continue;
+            } else {
+                applied(&before, &changes)?
+            };
+            let diff = String::from_utf8_lossy(&result.diff).into_owned();
+            // Lossy text would no longer be the file's.
+            if !result.diff.is_empty() && diff.as_bytes() == result.diff {
+                let name = format!("{index}.txt");
+                diffs.extend(diff.replace("a/a.txt", &format!("a/{name}")).replace("b/a.txt", &format!("b/{name}")).into_bytes());
+                files.push((name, before, result.content));
+            }
+        }
+        let given: Vec<_> = files.iter().map(|(name, before, _)| (name.as_str(), Some(before.as_slice()))).collect();
+        prop_assume!(!given.is_empty());
+        for ((name, _, expected), found) in files.iter().zip(git_apply(&given, &diffs)) {
+            prop_assert_eq!(shown(&found), shown(expected), "{}", name);
+        }
+    }
+}
