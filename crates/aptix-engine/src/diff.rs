@@ -58,7 +58,7 @@ fn blocks(edit: &TextEdit, base: &[u8]) -> Vec<Block> {
         let mut block = match wide.pop() {
             // The last block took the rest of this line along; take back what is decided here.
             Some(mut last) if last.old.end > start => {
-                last.new.truncate(last.new.len().saturating_sub(last.old.end - range.start));
+                last.new.truncate(last.new.len().saturating_sub(last.old.end.saturating_sub(range.start)));
                 last
             }
             last => {

@@ -122,17 +122,19 @@ fn difference(expected: &str, found: &[u8]) -> String {
         format!("{:?}", format!("{start_mark}{}", shown(bytes.get(start..).unwrap_or_default(), QUOTED_CHARS)))
     };
     let mut words = format!("at column {column}, expected {}, found {}", quote(expected.as_bytes()), quote(found));
-    if let Some(kind) = white_space(expected, &String::from_utf8_lossy(found)) {
+    if let Some(kind) = invisible(expected, &String::from_utf8_lossy(found)) {
         words.push_str(", which differs in ");
         words.push_str(kind);
     }
     words
 }
 
-/// Which white space alone tells two lines apart, if nothing else does.
-fn white_space(expected: &str, found: &str) -> Option<&'static str> {
+/// What that cannot be seen tells two lines apart, if nothing else does.
+fn invisible(expected: &str, found: &str) -> Option<&'static str> {
     let solid = |text: &'_ str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
-    if expected.trim_end() == found.trim_end() {
+    if expected.strip_prefix('\u{feff}') == Some(found) {
+        Some("a byte order mark, which is no part of line 1")
+    } else if expected.trim_end() == found.trim_end() {
         Some("trailing white space")
     } else if expected.trim_start() == found.trim_start() {
         Some("leading white space")

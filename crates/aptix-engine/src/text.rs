@@ -1,13 +1,19 @@
 //! The logical lines of a byte file: byte order mark, `\n` and `\r\n`, a last line without terminator.
 //!
-//! Lines are found by counting line feeds forward, block by block; no index of lines is built.
+//! Lines are found by counting line feeds forward, many at once; no index of lines is built.
 
 use memchr::{memchr, memchr_iter, memrchr};
 
 /// The UTF-8 byte order mark; never part of a line.
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
-/// Bytes in which line feeds are counted at once.
-const BLOCK: usize = 1024;
+/// Lines that are stepped over one by one: cheaper than counting.
+const NEAR: usize = 8;
+/// Bytes of a line, guessed low: so many for each line wanted are counted at once.
+const SHORT_LINE: usize = 16;
+/// Bytes that are counted at once at most.
+const MAX_SPAN: usize = 64 << 10;
+/// Bytes below which counting is not worth it.
+const MIN_SPAN: usize = 512;
 
 /// What ends a line. A carriage return alone is text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,34 +141,32 @@ impl<'a> Cursor<'a> {
     /// # Errors
     /// The number of lines there are, when they are fewer.
     pub(crate) fn seek(&mut self, above: usize) -> Result<(), usize> {
+        let mut span = MAX_SPAN;
         while self.above < above {
             let missing = above - self.above;
             let rest = self.bytes.get(self.at..).unwrap_or_default();
             if rest.is_empty() {
                 return Err(self.above);
             }
-            // The last block is left to the other branch: only there can the file end.
-            let (block, is_last) = match rest.get(..BLOCK) {
-                Some(block) if rest.len() > BLOCK => (block, false),
-                _ => (rest, true),
-            };
-            // A near line is cheaper to step to than to count up to.
-            let near = if missing <= 4 { memchr_iter(b'\n', block).nth(missing - 1) } else { None };
-            if let Some(at) = near {
-                self.at += at + 1;
-                self.above = above;
-                return Ok(());
+            let is_near = missing <= NEAR;
+            let length = if is_near { rest.len() } else { span.min(missing.saturating_mul(SHORT_LINE)) };
+            let block = rest.get(..length).unwrap_or(rest);
+            if is_near || span < MIN_SPAN {
+                if let Some(feed) = memchr_iter(b'\n', block).nth(missing - 1) {
+                    self.at += feed + 1;
+                    self.above = above;
+                    break;
+                }
             }
             let feeds = memchr_iter(b'\n', block).count();
             if feeds >= missing {
-                let last = memchr_iter(b'\n', block).nth(missing - 1).unwrap_or_default();
-                self.at += last + 1;
-                self.above = above;
-                return Ok(());
+                // Too far: count in smaller steps, and in the end one by one.
+                span = block.len() / 4;
+                continue;
             }
             self.at += block.len();
             self.above += feeds;
-            if is_last && self.at > self.start && !self.bytes.ends_with(b"\n") {
+            if self.at == self.bytes.len() && self.at > self.start && !self.bytes.ends_with(b"\n") {
                 self.above += 1;
             }
         }

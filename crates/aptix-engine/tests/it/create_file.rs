@@ -6,8 +6,8 @@ use aptix_model::report::{FileStatus, Normalization};
 
 use crate::boundary::{apply, create, overwrite, refused, shown};
 
-/// TUL-004-3.3.4, TUL-004-4.2.3, TUL-004-4.2.4, TUL-004-5.1.5.1, TUL-004-5.1.5.2, H16: content is written as UTF-8
-/// without byte order mark, with `\n`.
+/// TUL-004-3.3.4, TUL-004-4.2.3, TUL-004-4.2.4, TUL-004-5.1.5.1, TUL-004-5.1.5.2,
+/// TUL-004-5.1.2.5, H16: content is written as UTF-8 without byte order mark, with `\n`.
 #[test]
 fn content_is_normalised_and_said_to_be() {
     use Normalization::{BomRemoved, LineEndings};

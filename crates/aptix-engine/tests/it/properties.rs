@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use aptix_engine::text_edit::TextEdit;
 use aptix_model::batch::Change;
+use aptix_model::limits::Limits;
 use proptest::prelude::*;
 
-use crate::boundary::{Applied, apply, code, delete, insert, line_patch, overwrite, replace, shown};
+use crate::boundary::{Applied, apply, apply_all, batch, code, delete, insert, line_patch, overwrite, replace, shown};
 use crate::diff::git_apply;
 
 /// A file as a list of lines, the last one perhaps unterminated.
@@ -125,12 +126,16 @@ fn edit(cuts: &[(usize, usize, String)], length: usize) -> TextEdit {
     TextEdit::new(cuts).unwrap()
 }
 
+fn texts() -> impl Strategy<Value = Vec<String>> {
+    proptest::collection::vec("[ab \r]{0,3}", 0..4)
+}
+
 fn cuts() -> impl Strategy<Value = Vec<(usize, usize, String)>> {
     proptest::collection::vec((0..5_usize, 0..4_usize, "[ab]{0,3}"), 0..6)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 512, max_global_rejects: 65_536, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// TUL-002-5.1.7, TUL-002-6.3: lines outside the changes keep every byte, and the others are the naive model's.
     #[test]
@@ -165,6 +170,32 @@ proptest! {
         prop_assume!(!changes.is_empty() && tells(&file) && tells(&after) && after.bytes() != before);
         let again = apply(line_patch(&before, &changes), Some(&applied(&before, &changes)?.content));
         prop_assert_eq!(again.map_err(|failure| code(&failure)).err(), Some("ALREADY_APPLIED".to_owned()));
+    }
+
+    /// Whatever a batch says and a file holds, there is an answer.
+    #[test]
+    fn nothing_panics(
+        before in proptest::collection::vec(proptest::sample::select(b"aab\n\n\r \xff\xef\xbb\xbf".to_vec()), 0..40),
+        changes in proptest::collection::vec((0..3_u8, -1..9_i64, -1..9_i64, texts(), texts()), 0..5),
+    ) {
+        let changes: Vec<_> = changes
+            .iter()
+            .map(|(kind, start, end, expected, new)| {
+                let expected: Vec<_> = expected.iter().map(String::as_str).collect();
+                let new: Vec<_> = new.iter().map(String::as_str).collect();
+                match kind {
+                    0 => insert(*start, &new),
+                    1 => replace(*start, *end, &expected, &new),
+                    _ => delete(*start, *end, &expected),
+                }
+            })
+            .collect();
+        for patch in [line_patch(&before, &changes), line_patch(b"a\n", &changes)] {
+            match apply_all(&batch(vec![patch]), &[Some(&before)], &Limits::DEFAULT) {
+                Ok(applied) => prop_assert_eq!(applied[0].diff.is_empty(), applied[0].content == before),
+                Err(failures) => prop_assert!(failures.iter().all(|failure| !failure.message.is_empty())),
+            }
+        }
     }
 
     /// Two edits folded into one do what they do one after the other; an inverse undoes.

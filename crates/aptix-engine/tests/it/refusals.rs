@@ -53,6 +53,7 @@ fn white_space_is_named() {
         ("\ta", "    a", "leading white space"),
         (" a", "a ", "leading and trailing white space"),
         ("a  b", "a b", "white space"),
+        ("\u{feff}a", "\u{feff}a", "a byte order mark, which is no part of line 1"),
     ] {
         let failure = check_refused(format!("{found}\n"), &[delete(1, 1, &[expected])], "EXPECTED_MISMATCH");
         assert!(failure.message.ends_with(&format!("which differs in {words}")), "{failure}");

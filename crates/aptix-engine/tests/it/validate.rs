@@ -131,7 +131,8 @@ fn bad_lines_are_refused() {
     is(delete(1, 1, &["a\rb"]), &[]);
 }
 
-/// TUL-004-5.1.1.1, TUL-004-5.2.4, TUL-004-3.3.2, P35, P41: paths that may not be used.
+/// TUL-004-3.3.2, TUL-004-4.2.2, TUL-004-5.1.1.1, TUL-004-5.1.2.3, TUL-004-5.1.2.4, TUL-004-5.2.1, TUL-004-5.2.2,
+/// TUL-004-5.2.4, P35, P41: paths that may not be used.
 #[test]
 fn bad_paths_are_refused() {
     assert_eq!(
