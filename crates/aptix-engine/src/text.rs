@@ -151,12 +151,12 @@ impl<'a> Cursor<'a> {
             let is_near = missing <= NEAR;
             let length = if is_near { rest.len() } else { span.min(missing.saturating_mul(SHORT_LINE)) };
             let block = rest.get(..length).unwrap_or(rest);
-            if is_near || span < MIN_SPAN {
-                if let Some(feed) = memchr_iter(b'\n', block).nth(missing - 1) {
-                    self.at += feed + 1;
-                    self.above = above;
-                    break;
-                }
+            if (is_near || span < MIN_SPAN)
+                && let Some(feed) = memchr_iter(b'\n', block).nth(missing - 1)
+            {
+                self.at += feed + 1;
+                self.above = above;
+                break;
             }
             let feeds = memchr_iter(b'\n', block).count();
             if feeds >= missing {
