@@ -4,4 +4,5 @@
 
 pub mod apply;
 pub mod cli;
+pub mod connection;
 pub mod workspace;

@@ -8,7 +8,7 @@ const SYSTEM_ROOM: &str = "crates/aptix-client/src/workspace/";
 
 /// Where protobuf types may be named.
 const WIRE_ROOMS: [&str; 3] =
-    ["crates/aptix-model/src/wire/", "crates/aptix-server/src/service/", "crates/aptix-client/src/connection.rs"];
+    ["crates/aptix-model/src/wire/", "crates/aptix-server/src/service/", "crates/aptix-client/src/connection/"];
 
 /// Finds names that have strayed. Tests may name anything.
 pub(super) fn check(text: &Text) -> Vec<Finding> {

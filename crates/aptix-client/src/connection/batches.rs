@@ -1,0 +1,191 @@
+//! Submitting batches, looking at them, withdrawing them.
+
+use aptix_model::batch::{Batch, FilePatch, Origin};
+use aptix_model::failure::Failure;
+use aptix_model::id::{BatchId, ChangeId, FilePatchId, RequestId};
+use aptix_model::reason::{Detail, Reason};
+use aptix_model::record::{BatchOutline, BatchRecord, FileIds};
+use aptix_model::report::FileReport;
+use aptix_model::state::BatchState;
+use aptix_model::wire::{id, v1};
+use tonic::Streaming;
+
+use super::{ANSWER, CallError, Connection, ServerUrl, timed};
+
+/// Batches on one page of a list.
+const PAGE: i32 = 200;
+
+/// A part of a list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Page {
+    /// The batches, newest first.
+    pub batches: Vec<BatchOutline>,
+    /// Where to go on, if there are more.
+    pub next: Option<String>,
+}
+
+/// A file patch, or one change of it, and where it stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChangeView {
+    /// The batch it belongs to.
+    pub batch: BatchId,
+    /// The state of that batch.
+    pub state: BatchState,
+    /// The file patch; asked for by a change's id, it holds that change alone.
+    pub patch: FilePatch,
+    /// Its ids.
+    pub ids: FileIds,
+    /// What became of the file, once the batch was applied.
+    pub report: Option<FileReport>,
+    /// Position of the change in its file patch, from 0, if a change was asked for.
+    pub change_index: Option<usize>,
+}
+
+impl Connection {
+    /// Stores a batch; repeatable under the same request id.
+    ///
+    /// # Errors
+    /// When the server refuses it, everything that is wrong with it.
+    pub async fn submit(&self, request: &RequestId, batch: Batch, origin: Origin) -> Result<BatchRecord, CallError> {
+        let message = v1::SubmitBatchRequest {
+            workspace_id: self.workspace.to_string(),
+            request_id: request.to_string(),
+            edit: Some(batch.into()),
+            origin: Some(origin.into()),
+            validate_only: false,
+        };
+        let response = self.answer(self.batches().submit_batch(timed(message, ANSWER))).await?;
+        record(response.batch)
+    }
+
+    /// Reads a batch.
+    ///
+    /// # Errors
+    /// NOT_FOUND.
+    pub async fn get(&self, batch: BatchId) -> Result<BatchRecord, CallError> {
+        self.get_by(v1::get_batch_request::Batch::BatchId(batch.to_string())).await
+    }
+
+    /// Reads the batch that was submitted under a request id, if it was stored.
+    ///
+    /// # Errors
+    /// NOT_FOUND.
+    pub async fn get_by_request(&self, request: &RequestId) -> Result<BatchRecord, CallError> {
+        self.get_by(v1::get_batch_request::Batch::RequestId(request.to_string())).await
+    }
+
+    async fn get_by(&self, batch: v1::get_batch_request::Batch) -> Result<BatchRecord, CallError> {
+        let message = v1::GetBatchRequest { workspace_id: self.workspace.to_string(), batch: Some(batch) };
+        let response = self.answer(self.batches().get_batch(timed(message, ANSWER))).await?;
+        record(response.batch)
+    }
+
+    /// Reads one file patch or one change by its id.
+    ///
+    /// # Errors
+    /// NOT_FOUND.
+    pub async fn get_change(&self, id: &str) -> Result<ChangeView, CallError> {
+        let message = v1::GetChangeRequest { workspace_id: self.workspace.to_string(), id: id.to_owned() };
+        let response = self.answer(self.batches().get_change(timed(message, ANSWER))).await?;
+        change_view(response).map_err(CallError::answer)
+    }
+
+    /// Lists batches, newest first, from where a page before ended; from the newest with an empty token.
+    ///
+    /// # Errors
+    /// NOT_FOUND when the workspace does not exist; INVALID_REQUEST (PAGE) for another server's token.
+    pub async fn list(&self, page_token: String) -> Result<Page, CallError> {
+        let message = v1::ListBatchesRequest { workspace_id: self.workspace.to_string(), page_size: PAGE, page_token };
+        let response = self.answer(self.batches().list_batches(timed(message, ANSWER))).await?;
+        let batches = response.batches.into_iter().map(BatchOutline::try_from).collect::<Result<_, _>>();
+        let next = Some(response.next_page_token).filter(|token| !token.is_empty());
+        Ok(Page { batches: batches.map_err(|failure| CallError::answer([failure]))?, next })
+    }
+
+    /// Follows one batch until it has ended.
+    ///
+    /// # Errors
+    /// NOT_FOUND.
+    pub async fn watch_batch(&self, batch: BatchId) -> Result<StateFeed, CallError> {
+        let (workspace_id, batch_id) = (self.workspace.to_string(), batch.to_string());
+        let message = v1::WatchBatchRequest { workspace_id, batch_id };
+        let stream = self.answer(self.batches().watch_batch(message)).await?;
+        Ok(StateFeed { server: self.server.clone(), stream })
+    }
+
+    /// Withdraws a batch that has not ended.
+    ///
+    /// # Errors
+    /// NOT_FOUND; INVALID_STATE when it has ended another way.
+    pub async fn cancel(&self, batch: BatchId) -> Result<BatchState, CallError> {
+        let (workspace_id, batch_id) = (self.workspace.to_string(), batch.to_string());
+        let message = v1::CancelBatchRequest { workspace_id, batch_id };
+        let response = self.answer(self.batches().cancel_batch(timed(message, ANSWER))).await?;
+        let batch = response.batch.ok_or_else(|| CallError::answer([absent("batch")]))?;
+        let outline = BatchOutline::try_from(batch).map_err(|failure| CallError::answer([failure]))?;
+        Ok(outline.state)
+    }
+}
+
+/// The states of one batch, as they come.
+#[derive(Debug)]
+pub struct StateFeed {
+    server: ServerUrl,
+    stream: Streaming<v1::WatchBatchResponse>,
+}
+
+impl StateFeed {
+    /// The next state; nothing after an ended one.
+    ///
+    /// # Errors
+    /// When the server is lost.
+    pub async fn next(&mut self) -> Result<Option<BatchState>, CallError> {
+        let message = self.stream.message().await;
+        let Some(message) = message.map_err(|status| CallError::from_status(&self.server, &status))? else {
+            return Ok(None);
+        };
+        let batch = message.batch.ok_or_else(|| CallError::answer([absent("batch")]))?;
+        let outline = BatchOutline::try_from(batch).map_err(|failure| CallError::answer([failure]))?;
+        Ok(Some(outline.state))
+    }
+}
+
+pub(super) fn absent(field: &str) -> Failure {
+    Failure::new(Reason::InvalidRequest, format!("{field} is not set")).detail(Detail::Missing).field(field)
+}
+
+fn record(batch: Option<v1::Batch>) -> Result<BatchRecord, CallError> {
+    let batch = batch.ok_or_else(|| CallError::answer([absent("batch")]))?;
+    BatchRecord::try_from(batch).map_err(CallError::answer)
+}
+
+fn change_view(response: v1::GetChangeResponse) -> Result<ChangeView, Vec<Failure>> {
+    let one = |failure: Failure| vec![failure];
+    let state = response.state();
+    let file = response.file.ok_or_else(|| one(absent("file")))?;
+    let ids = file_ids(&file).map_err(one)?;
+    let edit = v1::Edit { files: vec![file], ..v1::Edit::default() };
+    let patch = Batch::try_from(edit)?.files.pop().ok_or_else(|| one(absent("file")))?;
+    Ok(ChangeView {
+        batch: id("batchId", &response.batch_id).map_err(one)?,
+        state: state.try_into().map_err(one)?,
+        patch,
+        ids,
+        report: response.file_report.map(FileReport::try_from).transpose().map_err(one)?,
+        change_index: response.change_index.map(|index| index as usize),
+    })
+}
+
+fn file_ids(file: &v1::FilePatch) -> Result<FileIds, Failure> {
+    let changes = match &file.action {
+        Some(v1::file_patch::Action::LinePatch(patch)) => patch.changes.as_slice(),
+        _ => &[],
+    };
+    Ok(FileIds {
+        file: id::<FilePatchId>("filePatchId", &file.file_patch_id)?,
+        changes: changes
+            .iter()
+            .map(|change| id::<ChangeId>("changeId", &change.change_id))
+            .collect::<Result<_, _>>()?,
+    })
+}

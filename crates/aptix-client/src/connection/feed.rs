@@ -1,0 +1,145 @@
+//! The agent's feed of events, and its reports.
+
+use std::time::Duration;
+
+use aptix_model::failure::Failure;
+use aptix_model::id::{AgentId, BatchId, Revision};
+use aptix_model::reason::Reason;
+use aptix_model::record::{BatchOutline, BatchRecord};
+use aptix_model::report::Report;
+use aptix_model::state::BatchState;
+use aptix_model::wire::v1;
+use tonic::Streaming;
+
+use super::batches::absent;
+use super::{ANSWER, CallError, Connection, ServerUrl, timed};
+
+/// An interval between heartbeats is held to these bounds, whatever the server says.
+const HEARTBEAT: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
+
+/// The right to serve a workspace, as long as its feed lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lease {
+    /// Reports carry it.
+    pub epoch: u64,
+    /// At least this often a message comes.
+    pub heartbeat: Duration,
+}
+
+/// Something happened to a batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FeedEvent {
+    /// The event's revision.
+    pub revision: Revision,
+    /// The batch.
+    pub batch: BatchId,
+    /// The state it is in now.
+    pub state: BatchState,
+    /// The whole batch while something can still happen, or why it cannot be understood; nothing once it has ended.
+    pub content: Option<Result<BatchRecord, Vec<Failure>>>,
+}
+
+/// What the feed tells after the lease.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FeedMessage {
+    /// Something happened.
+    Event(Box<FeedEvent>),
+    /// Nothing happened for a while.
+    Heartbeat,
+}
+
+/// The workspace's events, as they come.
+#[derive(Debug)]
+pub struct Feed {
+    server: ServerUrl,
+    lease: Lease,
+    stream: Streaming<v1::WatchBatchesResponse>,
+}
+
+impl Connection {
+    /// Takes the lease and opens the feed after a revision.
+    ///
+    /// # Errors
+    /// LEASE_HELD, COMPACTED, FUTURE_REVISION; or the server is lost.
+    pub async fn watch(&self, agent: &AgentId, after: Revision) -> Result<Feed, CallError> {
+        let message = v1::WatchBatchesRequest {
+            workspace_id: self.workspace.to_string(),
+            agent_id: agent.to_string(),
+            after_revision: after.0,
+        };
+        let mut stream = self.answer(self.agents().watch_batches(message)).await?;
+        let first = tokio::time::timeout(ANSWER, stream.message()).await;
+        let first = first.map_err(|_| CallError::silent(&self.server, ANSWER))?;
+        let first = first.map_err(|status| CallError::from_status(&self.server, &status))?;
+        let Some(v1::WatchBatchesResponse { message: Some(v1::watch_batches_response::Message::Lease(lease)) }) = first
+        else {
+            return Err(CallError::answer([absent("lease")]));
+        };
+        let heartbeat = lease.heartbeat_interval.and_then(|interval| Duration::try_from(interval).ok());
+        let heartbeat = heartbeat.unwrap_or(*HEARTBEAT.end()).clamp(*HEARTBEAT.start(), *HEARTBEAT.end());
+        Ok(Feed { server: self.server.clone(), lease: Lease { epoch: lease.epoch, heartbeat }, stream })
+    }
+
+    /// Tells what became of a batch; on success the report is durable. A diff that makes the message too large is
+    /// left out.
+    ///
+    /// # Errors
+    /// NOT_FOUND, LEASE_LOST, BLOB_MISSING, RESULT_FINAL, INVALID_REQUEST; or the server is lost.
+    pub async fn report(&self, lease: Lease, batch: BatchId, report: Report) -> Result<(), CallError> {
+        let shorter =
+            (!report.diff.is_empty()).then(|| Report { diff: String::new(), diff_omitted: true, ..report.clone() });
+        match (self.report_once(lease, batch, report).await, shorter) {
+            (Err(error), Some(shorter)) if error.reason() == Some(Reason::TooLarge) => {
+                self.report_once(lease, batch, shorter).await
+            }
+            (result, _) => result,
+        }
+    }
+
+    async fn report_once(&self, lease: Lease, batch: BatchId, report: Report) -> Result<(), CallError> {
+        let message = v1::ReportBatchRequest {
+            workspace_id: self.workspace.to_string(),
+            batch_id: batch.to_string(),
+            lease_epoch: lease.epoch,
+            report: Some(report.into()),
+        };
+        self.answer(self.agents().report_batch(timed(message, ANSWER))).await.map(drop)
+    }
+}
+
+impl Feed {
+    /// The right under which the feed is read.
+    #[must_use]
+    pub const fn lease(&self) -> Lease {
+        self.lease
+    }
+
+    /// The next message.
+    ///
+    /// # Errors
+    /// When the server ends the feed, is lost, or lets three heartbeats pass without a message.
+    pub async fn next(&mut self) -> Result<FeedMessage, CallError> {
+        let patience = self.lease.heartbeat * 3;
+        let message = tokio::time::timeout(patience, self.stream.message()).await;
+        let message = message.map_err(|_| CallError::silent(&self.server, patience))?;
+        let message = message.map_err(|status| CallError::from_status(&self.server, &status))?;
+        let Some(message) = message else {
+            let why = "it ended the feed".to_owned();
+            return Err(CallError::Unreachable { server: self.server.to_string(), why });
+        };
+        use v1::watch_batches_response::Message;
+        match message.message {
+            Some(Message::Event(event)) => Ok(FeedMessage::Event(Box::new(feed_event(event)?))),
+            // A message this version does not know is a sign of life all the same.
+            Some(Message::Heartbeat(_) | Message::Lease(_)) | None => Ok(FeedMessage::Heartbeat),
+        }
+    }
+}
+
+fn feed_event(event: v1::BatchEvent) -> Result<FeedEvent, CallError> {
+    let batch = event.batch.ok_or_else(|| CallError::answer([absent("batch")]))?;
+    let head = v1::Batch { edit: None, report: None, ..batch.clone() };
+    let outline = BatchOutline::try_from(head).map_err(|failure| CallError::answer([failure]))?;
+    let content = outline.state.is_open().then(|| BatchRecord::try_from(batch));
+    Ok(FeedEvent { revision: Revision(event.revision), batch: outline.id, state: outline.state, content })
+}

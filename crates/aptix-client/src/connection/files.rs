@@ -1,0 +1,147 @@
+//! Cloud files and the blobs they are made of.
+
+use std::time::Duration;
+
+use aptix_engine::digest::sha256;
+use aptix_model::batch::BlobRef;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::failure::Failure;
+use aptix_model::id::Revision;
+use aptix_model::limits::CHUNK_BYTES;
+use aptix_model::reason::Reason;
+use aptix_model::wire::{digest, v1};
+use tonic::codegen::Bytes;
+
+use super::batches::absent;
+use super::{ANSWER, CallError, Connection, timed};
+
+/// How long a whole blob may take, either way.
+const TRANSFER: Duration = Duration::from_secs(300);
+/// Bytes of the largest blob.
+const BLOB_BYTES: u64 = 256 << 20;
+/// Digests of one question.
+const DIGESTS: usize = 10_000;
+
+/// The authoritative text of a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CloudText {
+    /// The path in real case, with its root's name in front.
+    pub path: String,
+    /// The lower-case key.
+    pub doc_path: String,
+    /// SHA-256 of the content.
+    pub sha256: Sha256Digest,
+    /// The revision of the event that made the file what it is.
+    pub revision: Revision,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// The bytes.
+    pub content: Vec<u8>,
+}
+
+impl Connection {
+    /// Reads a file by its lower-case key; content of any size, checked against its digest.
+    ///
+    /// # Errors
+    /// NOT_FOUND, AMBIGUOUS_PATH.
+    pub async fn read_file(&self, doc_path: &str) -> Result<CloudText, CallError> {
+        let file = Some(v1::read_file_request::File::DocPath(doc_path.to_owned()));
+        let message = v1::ReadFileRequest { workspace_id: self.workspace.to_string(), file };
+        let response = self.answer(self.files().read_file(timed(message, ANSWER))).await?;
+        let source = match response.source() {
+            v1::Source::Cloud => "CLOUD",
+            v1::Source::Unspecified => return Err(CallError::answer([absent("source")])),
+        };
+        let file = response.file.ok_or_else(|| CallError::answer([absent("file")]))?;
+        let sha256 = digest("file.sha256", &file.sha256).map_err(|failure| CallError::answer([failure]))?;
+        let blob = BlobRef { sha256, size_bytes: file.size_bytes };
+        let content = match response.content {
+            Some(content) => verified(blob, content.into())?,
+            None => self.download(blob).await?,
+        };
+        let revision = Revision(file.revision);
+        Ok(CloudText { path: file.path, doc_path: file.doc_path, sha256, revision, source, content })
+    }
+
+    /// Which of these blobs the workspace does not have yet.
+    ///
+    /// # Errors
+    /// When the server is lost.
+    pub async fn find_missing(&self, digests: &[Sha256Digest]) -> Result<Vec<Sha256Digest>, CallError> {
+        let mut missing = Vec::new();
+        for part in digests.chunks(DIGESTS) {
+            let sha256 = part.iter().map(ToString::to_string).collect();
+            let message = v1::FindMissingBlobsRequest { workspace_id: self.workspace.to_string(), sha256 };
+            let response = self.answer(self.files().find_missing_blobs(timed(message, ANSWER))).await?;
+            for text in response.missing_sha256 {
+                missing.push(digest("missingSha256", &text).map_err(|failure| CallError::answer([failure]))?);
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Uploads a blob; on success it is durable.
+    ///
+    /// # Errors
+    /// HASH_FAILED, TOO_LARGE; or the server is lost.
+    pub async fn upload(&self, sha256: Sha256Digest, content: Vec<u8>) -> Result<BlobRef, CallError> {
+        let blob = BlobRef { sha256, size_bytes: content.len() as u64 };
+        let start = v1::UploadBlobStart { workspace_id: self.workspace.to_string(), blob: Some(blob.into()) };
+        let content = Bytes::from(content);
+        let chunks = (0..content.len()).step_by(CHUNK_BYTES).map(move |at| {
+            v1::upload_blob_request::Part::Chunk(content.slice(at..content.len().min(at + CHUNK_BYTES)))
+        });
+        let parts = std::iter::once(v1::upload_blob_request::Part::Start(start)).chain(chunks);
+        let messages = parts.map(|part| v1::UploadBlobRequest { part: Some(part) });
+        let request = timed(tokio_stream::iter(messages), TRANSFER);
+        self.within(TRANSFER, self.files().upload_blob(request)).await?;
+        Ok(blob)
+    }
+
+    /// Downloads a blob and checks that it is what its name says.
+    ///
+    /// # Errors
+    /// NOT_FOUND; HASH_FAILED when the bytes are others; or the server is lost.
+    pub async fn download(&self, blob: BlobRef) -> Result<Vec<u8>, CallError> {
+        let transfer = tokio::time::timeout(TRANSFER, self.download_chunks(blob));
+        let content = transfer.await.map_err(|_| CallError::silent(&self.server, TRANSFER))??;
+        verified(blob, content)
+    }
+
+    async fn download_chunks(&self, blob: BlobRef) -> Result<Vec<u8>, CallError> {
+        let message =
+            v1::DownloadBlobRequest { workspace_id: self.workspace.to_string(), sha256: blob.sha256.to_string() };
+        let mut stream = self.answer(self.files().download_blob(message)).await?;
+        let mut content = Vec::new();
+        loop {
+            let chunk = tokio::time::timeout(ANSWER, stream.message()).await;
+            let chunk = chunk.map_err(|_| CallError::silent(&self.server, ANSWER))?;
+            let Some(part) = chunk.map_err(|status| CallError::from_status(&self.server, &status))? else {
+                return Ok(content);
+            };
+            content.extend_from_slice(&part.chunk);
+            if content.len() as u64 > blob.size_bytes.min(BLOB_BYTES) {
+                return Err(CallError::answer([wrong_blob(blob, &content)]));
+            }
+        }
+    }
+}
+
+fn verified(blob: BlobRef, content: Vec<u8>) -> Result<Vec<u8>, CallError> {
+    if content.len() as u64 == blob.size_bytes && sha256(&content) == blob.sha256 {
+        Ok(content)
+    } else {
+        Err(CallError::answer([wrong_blob(blob, &content)]))
+    }
+}
+
+fn wrong_blob(blob: BlobRef, content: &[u8]) -> Failure {
+    let message = format!(
+        "expected the {} bytes with the SHA-256 {}, received {} bytes with {}",
+        blob.size_bytes,
+        blob.sha256,
+        content.len(),
+        sha256(content)
+    );
+    Failure::new(Reason::HashFailed, message)
+}

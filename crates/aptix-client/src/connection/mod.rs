@@ -1,0 +1,145 @@
+//! The connection to the server, in domain types: outside this module nobody sees a protobuf message or a gRPC status.
+//!
+//! Every call has a deadline, every message a limit; a connection that says nothing is noticed by keep-alive pings.
+
+mod batches;
+mod call_error;
+mod feed;
+mod files;
+pub mod receipt;
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use aptix_model::id::WorkspaceId;
+use aptix_model::limits::MESSAGE_BYTES;
+use aptix_model::wire::v1::agent_service_client::AgentServiceClient;
+use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
+use aptix_model::wire::v1::file_service_client::FileServiceClient;
+use tonic::transport::{Channel, Endpoint, Uri};
+
+pub use batches::{ChangeView, Page, StateFeed};
+pub use call_error::CallError;
+pub use feed::{Feed, FeedEvent, FeedMessage, Lease};
+pub use files::CloudText;
+
+/// How long the server may take to be reached.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long it may take to answer a call that moves no file content.
+const ANSWER: Duration = Duration::from_secs(30);
+/// After this silence it is asked for a sign of life.
+const PING_AFTER: Duration = Duration::from_secs(10);
+/// And has this long to give one.
+const PING_ANSWER: Duration = Duration::from_secs(10);
+/// Bytes of a call's headers: error details are the largest of them.
+const HEADER_BYTES: u32 = 64 << 10;
+
+/// Where a server listens: `http://host:port`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServerUrl(Uri);
+
+/// Why a text names no server.
+#[derive(Debug, thiserror::Error)]
+#[error("{text:?} is not a server's address, expected http://HOST:PORT")]
+pub struct ServerUrlError {
+    text: String,
+}
+
+impl FromStr for ServerUrl {
+    type Err = ServerUrlError;
+
+    fn from_str(text: &str) -> Result<Self, ServerUrlError> {
+        let error = || ServerUrlError { text: text.to_owned() };
+        let uri: Uri = text.parse().map_err(|_| error())?;
+        let plain = uri.scheme_str() == Some("http") && matches!(uri.path(), "" | "/") && uri.query().is_none();
+        if plain && uri.host().is_some_and(|host| !host.is_empty()) { Ok(Self(uri)) } else { Err(error()) }
+    }
+}
+
+impl std::fmt::Display for ServerUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "http://{}", self.0.authority().map_or("", |authority| authority.as_str()))
+    }
+}
+
+/// A connection that serves one workspace. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    server: ServerUrl,
+    workspace: WorkspaceId,
+    channel: Channel,
+}
+
+impl Connection {
+    /// Connects.
+    ///
+    /// # Errors
+    /// [`CallError::Unreachable`] when nobody listens there or answers within five seconds.
+    pub async fn open(server: &ServerUrl, workspace: &WorkspaceId) -> Result<Self, CallError> {
+        let endpoint = Endpoint::from(server.0.clone())
+            .connect_timeout(CONNECT)
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(PING_AFTER)
+            .keep_alive_timeout(PING_ANSWER)
+            .keep_alive_while_idle(true)
+            .http2_max_header_list_size(HEADER_BYTES);
+        let connecting = tokio::time::timeout(CONNECT, endpoint.connect()).await;
+        let channel = match connecting {
+            Ok(Ok(channel)) => channel,
+            Ok(Err(error)) => return Err(CallError::unreachable(server, &error)),
+            Err(_) => return Err(CallError::silent(server, CONNECT)),
+        };
+        Ok(Self { server: server.clone(), workspace: workspace.clone(), channel })
+    }
+
+    /// The workspace it serves.
+    #[must_use]
+    pub fn workspace(&self) -> &WorkspaceId {
+        &self.workspace
+    }
+
+    fn batches(&self) -> BatchServiceClient<Channel> {
+        BatchServiceClient::new(self.channel.clone())
+            .max_decoding_message_size(MESSAGE_BYTES)
+            .max_encoding_message_size(MESSAGE_BYTES)
+    }
+
+    fn agents(&self) -> AgentServiceClient<Channel> {
+        AgentServiceClient::new(self.channel.clone())
+            .max_decoding_message_size(MESSAGE_BYTES)
+            .max_encoding_message_size(MESSAGE_BYTES)
+    }
+
+    fn files(&self) -> FileServiceClient<Channel> {
+        FileServiceClient::new(self.channel.clone())
+            .max_decoding_message_size(MESSAGE_BYTES)
+            .max_encoding_message_size(MESSAGE_BYTES)
+    }
+
+    /// Waits for an answer as long as it may take.
+    async fn within<T>(
+        &self,
+        deadline: Duration,
+        call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+    ) -> Result<T, CallError> {
+        match tokio::time::timeout(deadline, call).await {
+            Ok(Ok(response)) => Ok(response.into_inner()),
+            Ok(Err(status)) => Err(CallError::from_status(&self.server, &status)),
+            Err(_) => Err(CallError::silent(&self.server, deadline)),
+        }
+    }
+
+    async fn answer<T>(
+        &self,
+        call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+    ) -> Result<T, CallError> {
+        self.within(ANSWER, call).await
+    }
+}
+
+/// A request that the server, too, gives up after the time its caller waits.
+fn timed<T>(message: T, deadline: Duration) -> tonic::Request<T> {
+    let mut request = tonic::Request::new(message);
+    request.set_timeout(deadline);
+    request
+}

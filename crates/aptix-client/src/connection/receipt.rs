@@ -1,0 +1,70 @@
+//! A report in bytes: what the outbox keeps until the server has acknowledged it, in the protocol's own form.
+
+use aptix_model::failure::Failure;
+use aptix_model::id::{BatchId, WorkspaceId};
+use aptix_model::reason::Reason;
+use aptix_model::report::Report;
+use aptix_model::wire::{id, v1};
+use prost::Message;
+
+use super::batches::absent;
+
+/// What the server is owed about one batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Receipt {
+    /// The workspace the batch belongs to.
+    pub workspace: WorkspaceId,
+    /// The batch.
+    pub batch: BatchId,
+    /// What became of it.
+    pub report: Report,
+}
+
+/// Puts a receipt into bytes.
+#[must_use]
+pub fn encode(receipt: Receipt) -> Vec<u8> {
+    let message = v1::ReportBatchRequest {
+        workspace_id: receipt.workspace.to_string(),
+        batch_id: receipt.batch.to_string(),
+        lease_epoch: 0,
+        report: Some(receipt.report.into()),
+    };
+    message.encode_to_vec()
+}
+
+/// Reads back what [`encode`] wrote.
+///
+/// # Errors
+/// Everything that keeps the bytes from being a receipt.
+pub fn decode(bytes: &[u8]) -> Result<Receipt, Vec<Failure>> {
+    let message = v1::ReportBatchRequest::decode(bytes)
+        .map_err(|error| vec![Failure::new(Reason::Internal, format!("the bytes are no receipt: {error}"))])?;
+    let report = message.report.ok_or_else(|| vec![absent("report")])?;
+    Ok(Receipt {
+        workspace: id("workspaceId", &message.workspace_id).map_err(|failure| vec![failure])?,
+        batch: id("batchId", &message.batch_id).map_err(|failure| vec![failure])?,
+        report: Report::try_from(report)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aptix_model::report::Outcome;
+
+    #[test]
+    fn a_receipt_reads_back_and_other_bytes_do_not() {
+        let report = Report {
+            outcome: Outcome::Failed,
+            files: Vec::new(),
+            failures: vec![Failure::new(Reason::ShaMismatch, "another version").file(0, "a.txt")],
+            diff: String::new(),
+            diff_omitted: false,
+        };
+        let batch = "018f6d2e-7c1a-7b3e-9d55-0123456789ab".parse().unwrap();
+        let receipt = Receipt { workspace: "w".parse().unwrap(), batch, report };
+        assert_eq!(decode(&encode(receipt.clone())), Ok(receipt));
+        assert!(decode(b"").is_err());
+        assert!(decode(b"\xff\xff\xff").is_err());
+    }
+}
