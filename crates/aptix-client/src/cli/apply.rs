@@ -46,9 +46,9 @@ pub(super) struct Args {
 
 /// A dialect, or none: then the document tells.
 #[derive(Clone, Copy, Debug)]
-struct DialectChoice(Option<Dialect>);
+pub(super) struct DialectChoice(pub(super) Option<Dialect>);
 
-fn dialect(text: &str) -> Result<DialectChoice, String> {
+pub(super) fn dialect(text: &str) -> Result<DialectChoice, String> {
     if text == "auto" {
         return Ok(DialectChoice(None));
     }
@@ -60,8 +60,12 @@ fn dialect(text: &str) -> Result<DialectChoice, String> {
 pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
     let mut batch = Batch::default();
     let outcome = attempt(args, &places.state_home()?, &mut batch);
-    let shown =
-        output::Shown { batch: &batch, dry_run: args.dry_run, outcome: outcome.as_ref().map_err(|end| &end.refusal) };
+    let shown = output::Shown {
+        batch: &batch,
+        dry_run: args.dry_run,
+        stored: None,
+        outcome: outcome.as_ref().map(Some).map_err(|end| &end.refusal),
+    };
     let printed = if args.json { output::print_json(&shown) } else { output::print_text(&shown) };
     Ok(match (outcome, printed) {
         (Ok(_), printed) => printed,
@@ -77,8 +81,7 @@ struct End {
 
 impl From<Refusal> for End {
     fn from(refusal: Refusal) -> Self {
-        let exit = if refusal.is_environment() { Exit::Environment } else { Exit::Refused };
-        Self { exit, refusal }
+        Self { exit: Exit::of(&refusal), refusal }
     }
 }
 
@@ -113,7 +116,7 @@ fn attempt(args: &Args, state_home: &Path, batch: &mut Batch) -> Result<aptix_mo
 }
 
 /// Reads a document, and no more of it than would already be too much.
-fn read_document(file: Option<&Path>) -> Result<Vec<u8>, Failure> {
+pub(super) fn read_document(file: Option<&Path>) -> Result<Vec<u8>, Failure> {
     let file = file.filter(|path| *path != Path::new("-"));
     let limit = DOCUMENT_BYTES as u64 + 1;
     let mut bytes = Vec::new();

@@ -1,8 +1,16 @@
 //! The command line: what it is called with, and how its exit code comes about.
 
+mod agent;
 mod apply;
+mod batches;
+mod cancel;
 mod completions;
-mod output;
+mod described;
+pub(crate) mod output;
+mod read;
+mod server;
+mod show;
+mod submit;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -11,6 +19,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
+use uuid::Uuid;
+
+use crate::apply::Refusal;
 
 /// Applies edits that language models write to the files of a workspace: exactly, or not at all.
 #[derive(Parser, Debug)]
@@ -44,8 +55,30 @@ impl Places {
 enum Command {
     /// Apply one document to files, without a server
     Apply(apply::Args),
+    /// Serve a workspace: watch for batches, apply them, report what became of them
+    Agent(agent::Args),
+    /// Send one document to a server as a batch
+    Submit(submit::Args),
+    /// Show a batch, a file patch or a change
+    Show(show::Args),
+    /// List a workspace's batches, newest first
+    Batches(batches::Args),
+    /// Withdraw a batch that has not ended
+    Cancel(cancel::Args),
+    /// Print a file's authoritative text
+    Read(read::Args),
     /// Write a completion script for a shell to stdout
     Completions(completions::Args),
+}
+
+impl Command {
+    /// What is logged unless somebody asks for more or less: a service tells what it does, a command only what is wrong.
+    const fn talks_of(&self) -> tracing::Level {
+        match self {
+            Self::Agent(_) => tracing::Level::INFO,
+            _ => tracing::Level::WARN,
+        }
+    }
 }
 
 /// How a command ended, by the fixed exit codes.
@@ -61,6 +94,12 @@ enum Exit {
     Environment,
     /// Somebody interrupted it.
     Interrupted,
+}
+
+impl Exit {
+    fn of(refusal: &Refusal) -> Self {
+        if refusal.is_environment() { Self::Environment } else { Self::Refused }
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -86,7 +125,7 @@ pub fn main() -> ExitCode {
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() };
         }
     };
-    log_to_stderr();
+    log_to_stderr(cli.command.talks_of());
     match run(cli) {
         Ok(exit) => exit.into(),
         Err(error) => {
@@ -96,8 +135,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn log_to_stderr() {
-    let filter = EnvFilter::builder().with_default_directive(tracing::Level::WARN.into()).from_env_lossy();
+fn log_to_stderr(level: tracing::Level) {
+    let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -117,8 +156,19 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     let Cli { places, command } = cli;
     match command {
         Command::Apply(args) => interruptible(move || apply::run(&args, &places)).await,
+        Command::Agent(args) => agent::run(args, &places, format!("agent-{}", mint()).parse()).await,
+        Command::Submit(args) => submit::run(args, mint().to_string().parse()).await,
+        Command::Show(args) => show::run(args).await,
+        Command::Batches(args) => batches::run(args).await,
+        Command::Cancel(args) => cancel::run(args).await,
+        Command::Read(args) => read::run(args).await,
         Command::Completions(args) => Ok(completions::run(&args)),
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the edge of the program mints ids")]
+fn mint() -> Uuid {
+    Uuid::new_v4()
 }
 
 /// Runs work that blocks until it ends or somebody presses Ctrl-C.
@@ -127,8 +177,12 @@ async fn interruptible(work: impl FnOnce() -> anyhow::Result<Exit> + Send + 'sta
         ended = tokio::task::spawn_blocking(work) => ended?,
         pressed = tokio::signal::ctrl_c() => {
             pressed?;
-            output::say("interrupted; run any aptix command on this root to see the batch wholly applied or not at all");
-            Ok(Exit::Interrupted)
+            Ok(interrupted("interrupted; run any aptix command on this root to see the batch wholly applied or not at all"))
         }
     }
+}
+
+fn interrupted(said: &str) -> Exit {
+    output::say(said);
+    Exit::Interrupted
 }

@@ -4,20 +4,36 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use aptix_model::batch::{Batch, Change, FileEdit, FilePatch};
+use aptix_model::batch::{Batch, Change, FileEdit, FilePatch, Target};
 use aptix_model::failure::{Excerpt, Failure, Visible};
-use aptix_model::report::{ChangeReport, FileReport, Report};
+use aptix_model::id::BatchId;
+use aptix_model::record::FileIds;
+use aptix_model::report::{ChangeReport, FileReport, FileStatus, Report, Tier};
+use aptix_model::state::BatchState;
 use serde::Serialize;
 
 use crate::apply::Refusal;
 
 use super::Exit;
+use super::described::described;
 
 /// Everything there is to say about one batch.
 pub(super) struct Shown<'a> {
     pub(super) batch: &'a Batch,
     pub(super) dry_run: bool,
-    pub(super) outcome: Result<&'a Report, &'a Refusal>,
+    /// What the server made of it, if it was sent to one.
+    pub(super) stored: Option<Stored<'a>>,
+    /// What became of it; nothing while nothing has.
+    pub(super) outcome: Result<Option<&'a Report>, &'a Refusal>,
+}
+
+/// A batch as the server knows it.
+#[derive(Clone, Copy)]
+pub(super) struct Stored<'a> {
+    pub(super) id: BatchId,
+    pub(super) state: BatchState,
+    /// One entry for each file patch.
+    pub(super) ids: &'a [FileIds],
 }
 
 #[derive(Serialize)]
@@ -37,13 +53,13 @@ struct Answer<'a> {
 struct FileAnswer<'a> {
     file_patch_id: Option<String>,
     path: &'a str,
-    doc_path: &'a str,
+    doc_path: Option<&'a str>,
     file_key: Option<&'a str>,
     status: &'static str,
     renamed_to: Option<&'a str>,
     sha256_before: Option<String>,
-    sha256: String,
-    size_bytes: u64,
+    sha256: Option<String>,
+    size_bytes: Option<u64>,
     normalized: Vec<&'static str>,
     warnings: Vec<WarningAnswer<'a>>,
     changes: Vec<ChangeAnswer<'a>>,
@@ -92,21 +108,42 @@ struct ExcerptAnswer<'a> {
 
 /// Prints the one JSON object.
 pub(super) fn print_json(shown: &Shown<'_>) -> Exit {
+    let ids = |index| shown.stored.and_then(|stored| stored.ids.get(index));
+    let patches = shown.batch.files.iter().enumerate();
+    let asked;
     let (files, diff, errors) = match shown.outcome {
-        Ok(report) => {
-            let files = report.files.iter().zip(&shown.batch.files).map(|(file, patch)| file_answer(file, patch));
+        Ok(Some(report)) => {
+            let done = report.files.iter().zip(patches);
+            let files = done.map(|(file, (index, patch))| file_answer(file, patch, ids(index)));
             (files.collect(), report.diff.as_str(), Vec::new())
+        }
+        Ok(None) => {
+            asked = shown.batch.files.iter().map(described).collect::<String>();
+            (patches.map(|(index, patch)| asked_answer(patch, ids(index))).collect(), asked.as_str(), Vec::new())
         }
         Err(refusal) => (Vec::new(), "", refusal.failures.iter().map(error_answer).collect()),
     };
-    let state = match (shown.outcome.is_ok(), shown.dry_run) {
-        (false, _) => "FAILED",
-        (true, true) => "PREPARED",
-        (true, false) => "APPLIED",
+    let state = match (shown.stored, shown.outcome.is_ok(), shown.dry_run) {
+        (Some(stored), _, _) => stored.state.word(),
+        (None, false, _) => "FAILED",
+        (None, true, true) => "PREPARED",
+        (None, true, false) => "APPLIED",
     };
-    let success = shown.outcome.is_ok();
-    let answer = Answer { success, batch_id: None, state, dry_run: shown.dry_run, files, errors, diff };
-    match serde_json::to_string_pretty(&answer) {
+    let ended_badly = matches!(state, "REJECTED" | "CANCELLED" | "EXPIRED");
+    print_object(&Answer {
+        success: shown.outcome.is_ok() && !ended_badly,
+        batch_id: shown.stored.map(|stored| stored.id.to_string()),
+        state,
+        dry_run: shown.dry_run,
+        files,
+        errors,
+        diff,
+    })
+}
+
+/// Prints a JSON object.
+pub(super) fn print_object(object: &impl Serialize) -> Exit {
+    match serde_json::to_string_pretty(object) {
         Ok(text) => print(&(text + "\n")),
         Err(error) => {
             say(&format!("error: cannot print the answer: {error}"));
@@ -115,34 +152,68 @@ pub(super) fn print_json(shown: &Shown<'_>) -> Exit {
     }
 }
 
-fn file_answer<'a>(file: &'a FileReport, patch: &'a FilePatch) -> FileAnswer<'a> {
-    let changes: &[Change] = match &patch.edit {
-        FileEdit::LinePatch(lines) => &lines.changes,
+const fn changes_of(patch: &FilePatch) -> &[Change] {
+    match &patch.edit {
+        FileEdit::LinePatch(lines) => lines.changes.as_slice(),
         FileEdit::CreateFile(_) => &[],
-    };
+    }
+}
+
+fn change_id(ids: Option<&FileIds>, index: usize) -> Option<String> {
+    Some(ids?.changes.get(index)?.to_string())
+}
+
+fn file_answer<'a>(file: &'a FileReport, patch: &'a FilePatch, ids: Option<&FileIds>) -> FileAnswer<'a> {
+    let changes = file.changes.iter().zip(changes_of(patch)).enumerate();
     FileAnswer {
-        file_patch_id: None,
+        file_patch_id: ids.map(|ids| ids.file.to_string()),
         path: &file.path,
-        doc_path: &file.doc_path,
+        doc_path: Some(&file.doc_path),
         file_key: patch.key.as_deref(),
         status: file.status.word(),
         renamed_to: None,
         sha256_before: file.sha256_before.map(String::from),
-        sha256: file.sha256.into(),
-        size_bytes: file.size_bytes,
+        sha256: Some(file.sha256.into()),
+        size_bytes: Some(file.size_bytes),
         normalized: file.normalized.iter().map(|normalization| normalization.word()).collect(),
         warnings: file
             .warnings
             .iter()
             .map(|warning| WarningAnswer { code: &warning.code, message: &warning.message })
             .collect(),
-        changes: file.changes.iter().zip(changes).map(|(done, asked)| change_answer(done, asked)).collect(),
+        changes: changes.map(|(index, (done, asked))| change_answer(done, asked, change_id(ids, index))).collect(),
     }
 }
 
-fn change_answer<'a>(done: &ChangeReport, asked: &'a Change) -> ChangeAnswer<'a> {
+/// A file to which nothing has happened yet: what is asked for, and no lines of a new text.
+fn asked_answer<'a>(patch: &'a FilePatch, ids: Option<&FileIds>) -> FileAnswer<'a> {
+    const NOWHERE: ChangeReport = ChangeReport { tier: Tier::Exact, candidates: 0, start_line: 0, end_line: 0 };
+    let changes = changes_of(patch).iter().enumerate();
+    FileAnswer {
+        file_patch_id: ids.map(|ids| ids.file.to_string()),
+        path: patch.target.as_str(),
+        doc_path: match &patch.target {
+            Target::DocPath(path) => Some(path),
+            Target::Path(_) => None,
+        },
+        file_key: patch.key.as_deref(),
+        status: match &patch.edit {
+            FileEdit::LinePatch(_) => FileStatus::Modified.word(),
+            FileEdit::CreateFile(_) => FileStatus::Created.word(),
+        },
+        renamed_to: None,
+        sha256_before: None,
+        sha256: None,
+        size_bytes: None,
+        normalized: Vec::new(),
+        warnings: Vec::new(),
+        changes: changes.map(|(index, asked)| change_answer(&NOWHERE, asked, change_id(ids, index))).collect(),
+    }
+}
+
+fn change_answer<'a>(done: &ChangeReport, asked: &'a Change, change_id: Option<String>) -> ChangeAnswer<'a> {
     ChangeAnswer {
-        change_id: None,
+        change_id,
         change_key: asked.key.as_deref(),
         description: asked.description.as_deref(),
         tier: done.tier.word(),
@@ -176,22 +247,37 @@ fn excerpt_answer(excerpt: &Excerpt) -> ExcerptAnswer<'_> {
 
 /// Prints the diff and one line a file to stdout, or what is wrong to stderr.
 pub(super) fn print_text(shown: &Shown<'_>) -> Exit {
+    let mut head = String::new();
+    if let Some(stored) = shown.stored {
+        let label = shown.batch.label.as_deref().unwrap_or_default();
+        let _ = writeln!(head, "batch {} {} {}", stored.id, stored.state, Visible(label));
+    }
     match shown.outcome {
-        Ok(report) => print(&text_of(report, shown.dry_run)),
+        Ok(Some(report)) => print(&(head + &text_of(report, shown.dry_run))),
+        Ok(None) => {
+            show_diff(&mut head, &shown.batch.files.iter().map(described).collect::<String>());
+            print(&head)
+        }
         Err(refusal) => {
+            print(&head);
             refusal.failures.iter().for_each(|failure| say(text_of_failure(failure).trim_end()));
             Exit::Refused
         }
     }
 }
 
-fn text_of(report: &Report, dry_run: bool) -> String {
-    let mut text = String::new();
+/// Adds a diff as people read it.
+pub(crate) fn show_diff(text: &mut String, diff: &str) {
     // Only a line feed ends a line of a diff; a carriage return before it is something to see.
-    for line in report.diff.split_terminator('\n') {
+    for line in diff.split_terminator('\n') {
         let style = style_of(line);
         let _ = writeln!(text, "{style}{}{style:#}", ShownLine(line));
     }
+}
+
+fn text_of(report: &Report, dry_run: bool) -> String {
+    let mut text = String::new();
+    show_diff(&mut text, &report.diff);
     let would = if dry_run { "would be " } else { "" };
     for file in &report.files {
         let _ = writeln!(text, "{would}{} {}", file.status.word(), Visible(&file.path));
@@ -247,7 +333,17 @@ fn style_of(line: &str) -> Style {
 /// Prints to stdout, without colour where it is not wanted. Somebody who stopped listening is not an error.
 pub(super) fn print(text: &str) -> Exit {
     let mut stdout = anstream::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+}
+
+/// Prints a file's bytes to stdout, as they are.
+pub(super) fn print_bytes(bytes: &[u8]) -> Exit {
+    let mut stdout = std::io::stdout().lock();
+    printed(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+}
+
+fn printed(written: std::io::Result<()>) -> Exit {
+    match written {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             say(&format!("error: cannot write to stdout: {error}"));
             Exit::Environment

@@ -5,6 +5,7 @@ pub mod disk;
 pub mod errno;
 pub mod journal;
 pub(crate) mod listing;
+pub mod notes;
 pub mod outbox;
 pub mod publish;
 pub mod recovery;

@@ -58,14 +58,18 @@ pub fn pending(workspace: &Workspace) -> Result<Vec<Pending>, OutboxError> {
     let outbox = Outbox::open(workspace)?;
     let mut pending = Vec::new();
     for batch in outbox.batches().map_err(outbox.system("read"))? {
-        let bytes = journal::read_whole(&outbox.dir, &batch.to_string()).map_err(outbox.system("read"))?;
-        let Some(bytes) = bytes else { continue };
-        let path = outbox.path.join(batch.to_string());
-        let (_, receipt) = journal::decode(&bytes).map_err(|source| OutboxError::Receipt { path, source })?;
-        pending.push(Pending { batch, receipt: receipt.to_vec() });
+        pending.extend(outbox.read(batch)?);
     }
     pending.sort_by_key(|pending| pending.batch);
     Ok(pending)
+}
+
+/// The receipt of one batch, if it waits.
+///
+/// # Errors
+/// When the outbox cannot be read, or the receipt is damaged.
+pub fn find(workspace: &Workspace, batch: BatchId) -> Result<Option<Pending>, OutboxError> {
+    Outbox::open(workspace)?.read(batch)
 }
 
 /// The new content of a file that a batch changed, by its digest; `None` once it is acknowledged.
@@ -121,6 +125,14 @@ impl Outbox {
     fn system(&self, doing: &'static str) -> impl Fn(Errno) -> OutboxError + use<> {
         let path = self.path.clone();
         move |errno| OutboxError::System { doing, path: path.clone(), errno }
+    }
+
+    fn read(&self, batch: BatchId) -> Result<Option<Pending>, OutboxError> {
+        let bytes = journal::read_whole(&self.dir, &batch.to_string()).map_err(self.system("read"))?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        let path = self.path.join(batch.to_string());
+        let (_, receipt) = journal::decode(&bytes).map_err(|source| OutboxError::Receipt { path, source })?;
+        Ok(Some(Pending { batch, receipt: receipt.to_vec() }))
     }
 
     fn batches(&self) -> Result<Vec<BatchId>, Errno> {

@@ -100,6 +100,11 @@ impl StateDir {
         self.open("outbox")
     }
 
+    /// As [`Self::open_journal`], for what the agent remembers.
+    pub(super) fn open_agent(&self) -> Result<OwnedFd, StateError> {
+        self.open("agent")
+    }
+
     fn open(&self, part: &str) -> Result<OwnedFd, StateError> {
         let path = self.path.join(part);
         self.make(&path)?;

@@ -1,0 +1,138 @@
+//! Telling the server what became of a batch: first the new contents, then the report, and only then is it forgotten.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aptix_model::digest::Sha256Digest;
+use aptix_model::reason::Reason;
+use aptix_model::report::{FileStatus, Report};
+use tokio_util::sync::CancellationToken;
+
+use super::{AgentError, blocking};
+use crate::backoff::Backoff;
+use crate::connection::receipt::{self, Receipt};
+use crate::connection::{CallError, Connection, Lease};
+use crate::workspace::Workspace;
+use crate::workspace::outbox::{self, Pending};
+
+/// How often a report is tried before other work goes on.
+const ATTEMPTS: usize = 6;
+
+/// The way to the server under one lease.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) workspace: Arc<Workspace>,
+    pub(super) connection: Connection,
+    pub(super) lease: Lease,
+    /// Cancelled when the lease or the connection is lost.
+    pub(super) alive: CancellationToken,
+}
+
+/// Delivers whatever waits, oldest batch first; what cannot be delivered now keeps waiting.
+pub(super) async fn deliver_all(line: &Line) -> Result<(), AgentError> {
+    let workspace = Arc::clone(&line.workspace);
+    let waiting = blocking(move || outbox::pending(&workspace)).await??;
+    for pending in waiting {
+        if line.alive.is_cancelled() {
+            return Ok(());
+        }
+        deliver(line, pending).await?;
+    }
+    Ok(())
+}
+
+/// Delivers one receipt if that is possible now.
+pub(super) async fn deliver(line: &Line, pending: Pending) -> Result<(), AgentError> {
+    let receipt = match receipt::decode(&pending.receipt) {
+        Ok(receipt) if receipt.workspace == *line.connection.workspace() => receipt,
+        Ok(receipt) => {
+            tracing::warn!(BatchId = %pending.batch, workspace = %receipt.workspace,
+                "a report waits for another workspace; serve that one to deliver it");
+            return Ok(());
+        }
+        Err(failures) => {
+            tracing::error!(BatchId = %pending.batch, ?failures, "a report cannot be read and is kept");
+            return Ok(());
+        }
+    };
+    let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
+    for _ in 0..ATTEMPTS {
+        match report(line, &receipt).await? {
+            Ok(()) => {
+                tracing::info!(BatchId = %receipt.batch, outcome = ?receipt.report.outcome, "Batch.Reported");
+                return acknowledge(line, &receipt).await;
+            }
+            Err(error) => match after(&error) {
+                Next::Forget => {
+                    tracing::warn!(BatchId = %receipt.batch, outcome = ?receipt.report.outcome, %error,
+                        "the server has another end of the batch on record, the report is dropped");
+                    return acknowledge(line, &receipt).await;
+                }
+                Next::Reconnect => {
+                    tracing::warn!(BatchId = %receipt.batch, %error, "the report waits for a new connection");
+                    line.alive.cancel();
+                    return Ok(());
+                }
+                Next::Keep => {
+                    tracing::error!(BatchId = %receipt.batch, %error, "the server refuses the report, it is kept");
+                    return Ok(());
+                }
+                Next::Retry => tracing::warn!(BatchId = %receipt.batch, %error, "the report is tried again"),
+            },
+        }
+        tokio::select! {
+            () = tokio::time::sleep(backoff.wait()) => {}
+            () = line.alive.cancelled() => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+enum Next {
+    Retry,
+    Reconnect,
+    Forget,
+    Keep,
+}
+
+/// What a failed report calls for.
+fn after(error: &CallError) -> Next {
+    match error.reason() {
+        Some(Reason::ResultFinal | Reason::NotFound) => Next::Forget,
+        Some(Reason::LeaseLost) => Next::Reconnect,
+        // The server lost it between the question and the report, or it never came whole.
+        Some(Reason::BlobMissing | Reason::HashFailed) => Next::Retry,
+        _ if error.is_passing() => Next::Retry,
+        _ => Next::Keep,
+    }
+}
+
+async fn report(line: &Line, receipt: &Receipt) -> Result<Result<(), CallError>, AgentError> {
+    let new = new_contents(&receipt.report);
+    let missing = match line.connection.find_missing(&new).await {
+        Ok(missing) => missing,
+        Err(error) => return Ok(Err(error)),
+    };
+    for digest in missing {
+        let (workspace, batch) = (Arc::clone(&line.workspace), receipt.batch);
+        let Some(content) = blocking(move || outbox::content(&workspace, batch, digest)).await?? else {
+            tracing::error!(BatchId = %receipt.batch, %digest, "the content of a changed file is not kept any more");
+            continue;
+        };
+        if let Err(error) = line.connection.upload(digest, content).await {
+            return Ok(Err(error));
+        }
+    }
+    Ok(line.connection.report(line.lease, receipt.batch, receipt.report.clone()).await)
+}
+
+fn new_contents(report: &Report) -> Vec<Sha256Digest> {
+    let changed = report.files.iter().filter(|file| file.status != FileStatus::Unchanged);
+    changed.map(|file| file.sha256).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+async fn acknowledge(line: &Line, receipt: &Receipt) -> Result<(), AgentError> {
+    let (workspace, batch) = (Arc::clone(&line.workspace), receipt.batch);
+    Ok(blocking(move || outbox::acknowledge(&workspace, batch)).await??)
+}

@@ -1,0 +1,208 @@
+//! One batch, from its arrival to its receipt in the outbox.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use aptix_model::batch::Origin;
+use aptix_model::failure::Failure;
+use aptix_model::id::BatchId;
+use aptix_model::limits::{Limits, REPORT_DIFF_BYTES};
+use aptix_model::reason::Reason;
+use aptix_model::record::BatchRecord;
+use aptix_model::report::Report;
+use tokio_util::sync::CancellationToken;
+
+use super::approval::Verdict;
+use super::blobs::{self, Unfetched};
+use super::delivery::{self, Line};
+use super::inbox::Work;
+use super::{Agent, AgentError, blocking, question, refusal};
+use crate::apply::{self, Decision, Mode, Order};
+use crate::connection::receipt::{self, Receipt};
+use crate::workspace::outbox::{self, Pending};
+
+/// Failures of one batch that are logged.
+const LOGGED: usize = 20;
+
+/// What became of an arrival.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Dealt {
+    /// It need not come again.
+    Done,
+    /// Nothing happened; it has to come again.
+    Undone,
+}
+
+/// Applies or refuses a batch, and reports. A batch that already has a receipt is reported and not applied again.
+pub(super) async fn deal_with(agent: &Agent, line: &Line, work: Work) -> Result<Dealt, AgentError> {
+    let (local, id) = (Arc::clone(&line.workspace), work.batch);
+    if let Some(pending) = blocking(move || outbox::find(&local, id)).await?? {
+        delivery::deliver(line, pending).await?;
+        return Ok(Dealt::Done);
+    }
+    let record = match work.content {
+        Ok(record) => *record,
+        Err(failures) => {
+            log_refused(work.batch, &Origin::default(), &failures);
+            return refuse(line, work.batch, failures).await;
+        }
+    };
+    log_received(&record);
+    let outcome = carry_out(agent, line, &record, work.withdrawn).await?;
+    match outcome {
+        Outcome::Applied { receipt } => {
+            log_applied(&record);
+            delivery::deliver(line, Pending { batch: record.id, receipt }).await?;
+            Ok(Dealt::Done)
+        }
+        Outcome::Refused(failures) => {
+            log_refused(record.id, &record.origin, &failures);
+            if let Some(failure) = failures.iter().find(|failure| failure.reason == Reason::NeedsOperator) {
+                return Err(AgentError::NeedsOperator(Box::new(failure.clone())));
+            }
+            refuse(line, record.id, failures).await
+        }
+        Outcome::Withdrawn => {
+            tracing::info!(name: "Batch.Withdrawn", Event = "Batch.Withdrawn", BatchId = %record.id);
+            Ok(Dealt::Done)
+        }
+        Outcome::Undecided => Ok(Dealt::Undone),
+    }
+}
+
+enum Outcome {
+    /// Every file is as described, and the outbox has this receipt.
+    Applied { receipt: Vec<u8> },
+    /// Nothing changed.
+    Refused(Vec<Failure>),
+    /// Nothing changed, and nobody waits for a report.
+    Withdrawn,
+    /// Nothing changed, and nothing was decided.
+    Undecided,
+}
+
+impl From<Failure> for Outcome {
+    fn from(failure: Failure) -> Self {
+        Self::Refused(vec![failure])
+    }
+}
+
+async fn carry_out(
+    agent: &Agent,
+    line: &Line,
+    record: &BatchRecord,
+    withdrawn: CancellationToken,
+) -> Result<Outcome, AgentError> {
+    if record.workspace != agent.service.workspace {
+        let message = format!("the batch is for the workspace {}", record.workspace);
+        return Ok(Failure::new(Reason::PolicyDenied, message).into());
+    }
+    if let Some(failure) = agent.approval.beforehand() {
+        return Ok(failure.into());
+    }
+    let batch = tokio::select! {
+        fetched = blobs::fetch(&line.connection, record.batch.clone()) => match fetched {
+            Ok(batch) => batch,
+            Err(Unfetched::Refused(failure)) => return Ok((*failure).into()),
+            Err(Unfetched::Lost(error)) => {
+                tracing::warn!(BatchId = %record.id, %error, "the batch waits for a new connection");
+                line.alive.cancel();
+                return Ok(Outcome::Undecided);
+            }
+        },
+        () = withdrawn.cancelled() => return Ok(not_done(line)),
+    };
+    let (local, approval, stop) = (Arc::clone(&line.workspace), Arc::clone(&agent.approval), agent.stop.clone());
+    let (id, workspace, origin) = (record.id, record.workspace.clone(), record.origin.clone());
+    let outcome = blocking(move || {
+        let kept = OnceCell::new();
+        let encode = |report: &Report| {
+            let receipt = Receipt { workspace: workspace.clone(), batch: id, report: report.clone() };
+            kept.get_or_init(|| receipt::encode(receipt)).clone()
+        };
+        let order = Order {
+            limits: Limits::DEFAULT,
+            origin: &origin,
+            diff_bytes: REPORT_DIFF_BYTES,
+            mode: Mode::CommitWithReceipt { batch: id, encode: &encode },
+        };
+        let mut void = false;
+        let applied = apply::apply(&local, &batch, order, &mut |plan| match approval.ask(
+            || question::about(id, &batch, plan),
+            &withdrawn,
+            &stop,
+        ) {
+            Verdict::Yes => Decision::Apply,
+            Verdict::No(failure) => Decision::Refuse(failure),
+            Verdict::Void => {
+                void = true;
+                let message = "the batch was withdrawn, or the agent stops";
+                Decision::Refuse(Box::new(Failure::new(Reason::InvalidState, message)))
+            }
+        });
+        match applied {
+            Ok(_) => Some(Outcome::Applied { receipt: kept.into_inner().unwrap_or_default() }),
+            Err(_) if void => None,
+            Err(refusal) => Some(Outcome::Refused(refusal.failures)),
+        }
+    });
+    Ok(outcome.await?.unwrap_or_else(|| if agent.stop.is_cancelled() { Outcome::Undecided } else { not_done(line) }))
+}
+
+/// A batch whose token was cancelled was withdrawn, unless the whole connection is dead.
+fn not_done(line: &Line) -> Outcome {
+    if line.alive.is_cancelled() { Outcome::Undecided } else { Outcome::Withdrawn }
+}
+
+/// Keeps the report of a batch that changed nothing, then delivers it.
+async fn refuse(line: &Line, batch: BatchId, failures: Vec<Failure>) -> Result<Dealt, AgentError> {
+    let workspace = line.connection.workspace().clone();
+    let receipt = receipt::encode(Receipt { workspace, batch, report: refusal::report(failures) });
+    let (local, kept) = (Arc::clone(&line.workspace), receipt.clone());
+    blocking(move || outbox::put_refusal(&local, batch, &kept)).await??;
+    delivery::deliver(line, Pending { batch, receipt }).await?;
+    Ok(Dealt::Done)
+}
+
+fn log_received(record: &BatchRecord) {
+    let origin = &record.origin;
+    tracing::info!(
+        name: "Batch.Received",
+        Event = "Batch.Received",
+        SessionId = origin.session_id,
+        ConversationId = origin.conversation_id,
+        TurnId = origin.turn_id,
+        BatchId = %record.id,
+        Files = record.batch.files.len(),
+    );
+}
+
+fn log_applied(record: &BatchRecord) {
+    let origin = &record.origin;
+    tracing::info!(
+        name: "Batch.Applied",
+        Event = "Batch.Applied",
+        SessionId = origin.session_id,
+        ConversationId = origin.conversation_id,
+        TurnId = origin.turn_id,
+        BatchId = %record.id,
+        Files = record.batch.files.len(),
+    );
+}
+
+/// Logs a refused batch: the reason, the file if one is to blame, and all that was found (TUL-002 9).
+fn log_refused(batch: BatchId, origin: &Origin, failures: &[Failure]) {
+    let first = failures.first();
+    let found: Vec<_> = failures.iter().take(LOGGED).map(ToString::to_string).collect();
+    tracing::warn!(
+        name: "Batch.Refused",
+        Event = "Batch.Refused",
+        SessionId = origin.session_id,
+        ConversationId = origin.conversation_id,
+        TurnId = origin.turn_id,
+        BatchId = %batch,
+        Reason = first.map(|failure| failure.reason.code()),
+        DocPath = first.and_then(|failure| failure.path.as_deref()),
+        Failures = ?found,
+    );
+}

@@ -1,0 +1,73 @@
+//! What the feed brings, read ahead: so that a dead connection and a withdrawn batch are noticed while a batch is
+//! being dealt with.
+
+use std::collections::HashMap;
+
+use aptix_model::failure::Failure;
+use aptix_model::id::{BatchId, Revision};
+use aptix_model::record::BatchRecord;
+use aptix_model::state::BatchState;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::connection::{CallError, Feed, FeedEvent, FeedMessage};
+
+/// Events read ahead. While so many wait, the server has to keep the others.
+const AHEAD: usize = 64;
+
+/// An event that waits for its turn.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    pub(super) revision: Revision,
+    /// The batch, if it is free to be applied.
+    pub(super) work: Option<Work>,
+}
+
+/// A batch that is free to be applied.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub(super) batch: BatchId,
+    /// The batch, or why it cannot be understood.
+    pub(super) content: Result<Box<BatchRecord>, Vec<Failure>>,
+    /// Cancelled when the batch must no longer be applied: it was withdrawn, or the connection is dead.
+    pub(super) withdrawn: CancellationToken,
+}
+
+pub(super) type Arrivals = mpsc::Receiver<Arrival>;
+
+/// The two ends of the way from the feed to the one who deals with its events.
+pub(super) fn channel() -> (mpsc::Sender<Arrival>, Arrivals) {
+    mpsc::channel(AHEAD)
+}
+
+/// Reads the feed until it ends, and says why. From then on nothing that came by it may be written: `alive` is
+/// cancelled.
+pub(super) async fn read_ahead(mut feed: Feed, arrivals: mpsc::Sender<Arrival>, alive: CancellationToken) -> CallError {
+    let _dead_at_the_end = alive.clone().drop_guard();
+    let mut waiting = HashMap::new();
+    loop {
+        let event = match feed.next().await {
+            Ok(FeedMessage::Event(event)) => *event,
+            Ok(FeedMessage::Heartbeat) => continue,
+            Err(error) => return error,
+        };
+        if !event.state.is_open()
+            && let Some(token) = waiting.remove(&event.batch)
+        {
+            let token: CancellationToken = token;
+            token.cancel();
+        }
+        if arrivals.send(arrival(event, &mut waiting, &alive)).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+fn arrival(event: FeedEvent, waiting: &mut HashMap<BatchId, CancellationToken>, alive: &CancellationToken) -> Arrival {
+    let work = event.content.filter(|_| event.state == BatchState::Approved).map(|content| {
+        let withdrawn = alive.child_token();
+        waiting.insert(event.batch, withdrawn.clone());
+        Work { batch: event.batch, content: content.map(Box::new), withdrawn }
+    });
+    Arrival { revision: event.revision, work }
+}

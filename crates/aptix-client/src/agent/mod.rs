@@ -1,0 +1,128 @@
+//! The agent: watches a workspace's batches, applies those that may be, and reports what became of each.
+//!
+//! It trusts nothing the server says: every batch is checked again, and its own human decides.
+
+mod approval;
+mod blobs;
+mod delivery;
+mod executor;
+mod inbox;
+mod question;
+mod refusal;
+mod session;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aptix_model::failure::Failure;
+use aptix_model::id::{AgentId, Revision, WorkspaceId};
+use aptix_model::reason::{Detail, Reason};
+use tokio_util::sync::CancellationToken;
+
+pub use approval::Approve;
+
+use self::approval::Approval;
+use crate::backoff::Backoff;
+use crate::connection::{CallError, ServerUrl};
+use crate::workspace::Workspace;
+use crate::workspace::notes::{self, NoteError};
+use crate::workspace::outbox::OutboxError;
+use crate::workspace::state::StateError;
+
+/// The first and the longest wait for a server.
+const RECONNECT: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+
+/// What an agent serves, and how.
+#[derive(Clone, Debug)]
+pub struct Service {
+    /// The server.
+    pub server: ServerUrl,
+    /// The workspace on it.
+    pub workspace: WorkspaceId,
+    /// Who decides about writes.
+    pub approve: Approve,
+}
+
+/// Why an agent cannot go on. What the server does is never a reason.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// Another agent serves one of the roots, or the state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// What has to be remembered between runs cannot be.
+    #[error(transparent)]
+    Note(#[from] NoteError),
+    /// Reports cannot be kept.
+    #[error(transparent)]
+    Outbox(#[from] OutboxError),
+    /// A batch stopped half-way.
+    #[error("{0}")]
+    NeedsOperator(Box<Failure>),
+    /// A step on the disk ended without a result.
+    #[error("a step on the disk ended without a result: {0}")]
+    Step(#[from] tokio::task::JoinError),
+}
+
+/// An agent at work.
+struct Agent {
+    local: Arc<Workspace>,
+    service: Service,
+    id: AgentId,
+    approval: Arc<Approval>,
+    stop: CancellationToken,
+}
+
+/// Serves a workspace until `stop` is cancelled; then the batch in hand is finished first.
+///
+/// `new_id` is what the agent is called from now on, if it has no name yet.
+///
+/// # Errors
+/// When another agent serves one of the roots, or the disk refuses what the agent cannot work without.
+pub async fn serve(
+    local: Workspace,
+    service: Service,
+    new_id: AgentId,
+    stop: CancellationToken,
+) -> Result<(), AgentError> {
+    let _locks = local.lock_agent()?;
+    let id = notes::agent_id(&local, new_id)?;
+    let mut cursor = notes::cursor(&local, &service.server.to_string(), &service.workspace)?;
+    let approval = Arc::new(Approval::new(service.approve));
+    let agent = Agent { local: Arc::new(local), service, id, approval, stop };
+    let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
+    loop {
+        let before = cursor;
+        let ended = session::run(&agent, &mut cursor).await;
+        if cursor != before {
+            notes::put_cursor(&agent.local, &agent.service.server.to_string(), &agent.service.workspace, cursor)?;
+            backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
+        }
+        let Some(why) = ended? else { return Ok(()) };
+        if let Some(start) = other_start(&why) {
+            tracing::warn!(%why, from = %start, "the server does not have the events asked for");
+            cursor = start;
+        }
+        let wait = backoff.wait();
+        tracing::warn!(%why, milliseconds = wait.as_millis(), "waiting before connecting to {} again", agent.service.server);
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = agent.stop.cancelled() => return Ok(()),
+        }
+    }
+}
+
+/// Where to read from when the server does not have what was asked for. Batches that come again are told by their
+/// state and by the outbox.
+fn other_start(why: &CallError) -> Option<Revision> {
+    let CallError::Refused { failures, oldest } = why else { return None };
+    failures.iter().find_map(|failure| match (failure.reason, failure.detail) {
+        (Reason::Compacted, _) => Some(Revision(oldest.unwrap_or(1).saturating_sub(1))),
+        (_, Some(Detail::FutureRevision)) => Some(Revision(0)),
+        _ => None,
+    })
+}
+
+/// Does work that waits for a disk, away from the threads that must not wait.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, AgentError> {
+    Ok(tokio::task::spawn_blocking(work).await?)
+}

@@ -1,0 +1,27 @@
+//! What a person is shown before a batch is written.
+
+use std::fmt::Write as _;
+
+use aptix_engine::plan::BatchPlan;
+use aptix_model::batch::Batch;
+use aptix_model::failure::Visible;
+use aptix_model::id::BatchId;
+
+use crate::cli::output;
+
+/// The whole change, file by file, with nothing in it that could steer a terminal.
+pub(super) fn about(id: BatchId, batch: &Batch, plan: &BatchPlan<'_>) -> String {
+    let label = batch.label.as_deref().unwrap_or("(no label)");
+    let mut text = format!("\nBatch {id}: {}\n", Visible(label));
+    for file in &plan.files {
+        output::show_diff(&mut text, &String::from_utf8_lossy(&file.diff()));
+    }
+    for (file, patch) in plan.files.iter().zip(&batch.files) {
+        let _ = write!(text, "{} {}", file.status.word(), Visible(file.path.as_str()));
+        let _ = match &patch.label {
+            Some(label) => writeln!(text, ": {}", Visible(label)),
+            None => writeln!(text),
+        };
+    }
+    text
+}

@@ -1,0 +1,97 @@
+//! One connection, from the lease to its loss.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aptix_model::failure::Failure;
+use aptix_model::id::Revision;
+use aptix_model::reason::Reason;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::delivery::{self, Line};
+use super::executor::{self, Dealt};
+use super::{Agent, AgentError, inbox};
+use crate::connection::{CallError, Connection, Feed};
+
+/// How often reports that could not be delivered are tried again.
+const REDELIVERY: Duration = Duration::from_secs(15);
+/// How long the batch in hand may take once the agent is asked to stop.
+const GRACE: Duration = Duration::from_secs(8);
+
+/// Serves until the connection is lost, and says why; nothing when the agent is to stop.
+pub(super) async fn run(agent: &Agent, cursor: &mut Revision) -> Result<Option<CallError>, AgentError> {
+    let opened = tokio::select! {
+        opened = open(agent, *cursor) => opened,
+        () = agent.stop.cancelled() => return Ok(None),
+    };
+    let (connection, feed) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return Ok(Some(error)),
+    };
+    let alive = CancellationToken::new();
+    let line = Line { workspace: Arc::clone(&agent.local), connection, lease: feed.lease(), alive: alive.clone() };
+    tracing::info!(workspace = %agent.service.workspace, agent = %agent.id, epoch = line.lease.epoch, after = %cursor,
+        "serving {}", agent.service.server);
+    let (sender, mut arrivals) = inbox::channel();
+    let mut reader = JoinSet::new();
+    reader.spawn(inbox::read_ahead(feed, sender, alive.clone()));
+    tokio::select! {
+        outcome = work(agent, &line, &mut arrivals, cursor) => outcome?,
+        () = grace_is_over(agent) => tracing::warn!("stopping before everything is reported; it is reported at the next start"),
+    }
+    if agent.stop.is_cancelled() {
+        return Ok(None);
+    }
+    // A reader that has ended says why; one that has not is of no use without the lease.
+    reader.abort_all();
+    Ok(Some(match reader.join_next().await {
+        Some(Ok(why)) => why,
+        _ => CallError::Refused {
+            failures: vec![Failure::new(Reason::LeaseLost, "the lease is not in force any more")],
+            oldest: None,
+        },
+    }))
+}
+
+async fn open(agent: &Agent, cursor: Revision) -> Result<(Connection, Feed), CallError> {
+    let connection = Connection::open(&agent.service.server, &agent.service.workspace).await?;
+    let feed = connection.watch(&agent.id, cursor).await?;
+    Ok((connection, feed))
+}
+
+async fn grace_is_over(agent: &Agent) {
+    agent.stop.cancelled().await;
+    tokio::time::sleep(GRACE).await;
+}
+
+/// First what is owed, then event after event, until the agent stops or the connection is dead.
+async fn work(
+    agent: &Agent,
+    line: &Line,
+    arrivals: &mut inbox::Arrivals,
+    cursor: &mut Revision,
+) -> Result<(), AgentError> {
+    delivery::deliver_all(line).await?;
+    let mut redelivery = tokio::time::interval(REDELIVERY);
+    redelivery.reset();
+    loop {
+        let arrival = tokio::select! {
+            biased;
+            () = agent.stop.cancelled() => return Ok(()),
+            () = line.alive.cancelled() => return Ok(()),
+            arrival = arrivals.recv() => arrival,
+            _ = redelivery.tick() => {
+                delivery::deliver_all(line).await?;
+                continue;
+            }
+        };
+        let Some(arrival) = arrival else { return Ok(()) };
+        if let Some(work) = arrival.work
+            && executor::deal_with(agent, line, work).await? == Dealt::Undone
+        {
+            return Ok(());
+        }
+        *cursor = arrival.revision;
+    }
+}

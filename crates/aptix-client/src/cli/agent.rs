@@ -1,0 +1,61 @@
+//! `aptix agent`: serves a workspace until it is told to stop.
+
+use aptix_model::id::{AgentId, IdError};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::{Approve, Service, serve};
+use crate::workspace::disk::SystemDisk;
+use crate::workspace::root::RootSpec;
+use crate::workspace::{OpenError, Workspace};
+
+use super::server::ServerArgs;
+use super::{Exit, Places, output};
+
+/// Arguments of `aptix agent`.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// A directory to edit files in, and the name docPaths know it by; may be repeated
+    #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
+    roots: Vec<RootSpec>,
+    /// Who decides whether a batch is written
+    #[arg(long, value_enum, default_value_t = Approve::Ask)]
+    approve: Approve,
+}
+
+/// Serves; `new_id` is the agent's name from now on, if it has none yet.
+pub(super) async fn run(args: Args, places: &Places, new_id: Result<AgentId, IdError>) -> anyhow::Result<Exit> {
+    let (state_home, roots) = (places.state_home()?, args.roots);
+    let opened = tokio::task::spawn_blocking(move || Workspace::open(&roots, &state_home, Box::new(SystemDisk)));
+    let local = match opened.await? {
+        Ok(local) => local,
+        Err(error) => {
+            output::say(&format!("error: {}", error.failure()));
+            return Ok(match error {
+                OpenError::Root(_) | OpenError::NoRoot => Exit::Usage,
+                OpenError::State(_) | OpenError::Recovery(_) => Exit::Environment,
+            });
+        }
+    };
+    let ServerArgs { server, workspace } = args.server;
+    let service = Service { server, workspace, approve: args.approve };
+    let stop = CancellationToken::new();
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let told = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stop.cancel();
+        // A second signal does not make it stop sooner: the batch in hand is finished first.
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        ended = serve(local, service, new_id?, stop.clone()) => ended?,
+        () = told => {}
+    }
+    Ok(Exit::Done)
+}

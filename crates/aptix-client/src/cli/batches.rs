@@ -1,0 +1,95 @@
+//! `aptix batches`: what a workspace was asked to change, newest first.
+
+use std::fmt::Write as _;
+
+use aptix_model::batch::Target;
+use aptix_model::failure::Visible;
+use aptix_model::record::BatchOutline;
+use serde::Serialize;
+
+use crate::connection::CallError;
+
+use super::server::{self, Form, ServerArgs};
+use super::{Exit, output};
+
+/// Arguments of `aptix batches`.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    batches: Vec<Row>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    batch_id: String,
+    state: &'static str,
+    revision: u64,
+    batch_key: Option<String>,
+    label: Option<String>,
+    created_unix_ms: Option<u64>,
+    files: Vec<String>,
+}
+
+impl From<BatchOutline> for Row {
+    fn from(batch: BatchOutline) -> Self {
+        Self {
+            batch_id: batch.id.to_string(),
+            state: batch.state.word(),
+            revision: batch.revision.0,
+            batch_key: batch.key,
+            label: batch.label,
+            created_unix_ms: batch.created.map(|created| created.0),
+            files: batch.targets.into_iter().map(|(Target::DocPath(path) | Target::Path(path))| path).collect(),
+        }
+    }
+}
+
+pub(super) async fn run(args: Args) -> anyhow::Result<Exit> {
+    let form = Form::of(args.json);
+    server::run(form, list(args.server, form)).await
+}
+
+async fn list(server: ServerArgs, form: Form) -> Result<Exit, CallError> {
+    let connection = server.connect().await?;
+    let mut rows: Vec<Row> = Vec::new();
+    let mut token = String::new();
+    loop {
+        let page = connection.list(token).await?;
+        let page_rows = page.batches.into_iter().map(Row::from);
+        match form {
+            Form::Json => rows.extend(page_rows),
+            Form::Text => {
+                let text: String = page_rows.map(|row| line(&row)).collect();
+                output::print(&text);
+            }
+        }
+        match page.next {
+            Some(next) => token = next,
+            None if form == Form::Json => return Ok(output::print_object(&Answer { batches: rows })),
+            None => return Ok(Exit::Done),
+        }
+    }
+}
+
+fn line(row: &Row) -> String {
+    let mut line = format!("{}  {:<16}", row.batch_id, row.state);
+    let first = row.files.first().map_or("", String::as_str);
+    let _ = write!(line, "  {}", Visible(first));
+    if row.files.len() > 1 {
+        let _ = write!(line, " and {} more", row.files.len() - 1);
+    }
+    if let Some(label) = &row.label {
+        let _ = write!(line, "  {}", Visible(label));
+    }
+    line.push('\n');
+    line
+}

@@ -1,0 +1,144 @@
+//! What the commands that talk to a server have in common: where it is, and how its refusals end them.
+
+use std::time::Duration;
+
+use aptix_model::batch::Batch;
+use aptix_model::id::{BatchId, WorkspaceId};
+use aptix_model::reason::Reason;
+use aptix_model::record::BatchRecord;
+use aptix_model::report::Outcome;
+use aptix_model::state::BatchState;
+
+use crate::apply::Refusal;
+use crate::backoff::Backoff;
+use crate::connection::{CallError, Connection, ServerUrl};
+
+use super::output::{self, Shown, Stored};
+use super::{Exit, interrupted};
+
+/// How long a lost server is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Which server, and which workspace on it.
+#[derive(clap::Args, Debug)]
+pub(super) struct ServerArgs {
+    /// Where the server listens: http://HOST:PORT
+    #[arg(long, value_name = "URL")]
+    pub(super) server: ServerUrl,
+    /// The workspace
+    #[arg(long, value_name = "ID")]
+    pub(super) workspace: WorkspaceId,
+}
+
+impl ServerArgs {
+    pub(super) async fn connect(&self) -> Result<Connection, CallError> {
+        Connection::open(&self.server, &self.workspace).await
+    }
+}
+
+/// How a command prints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    /// For people.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+impl Form {
+    pub(super) const fn of(json: bool) -> Self {
+        if json { Self::Json } else { Self::Text }
+    }
+}
+
+/// Runs a command that talks to a server, until it ends or somebody presses Ctrl-C.
+pub(super) async fn run(form: Form, command: impl Future<Output = Result<Exit, CallError>>) -> anyhow::Result<Exit> {
+    let outcome = tokio::select! {
+        outcome = command => outcome,
+        pressed = tokio::signal::ctrl_c() => {
+            pressed?;
+            return Ok(interrupted("interrupted; what was sent to the server stays there"));
+        }
+    };
+    Ok(outcome.unwrap_or_else(|error| refused(form, error)))
+}
+
+/// Prints why a call failed.
+fn refused(form: Form, error: CallError) -> Exit {
+    let exit = match error.reason() {
+        Some(Reason::Internal | Reason::ResourceExhausted) | None => Exit::Environment,
+        Some(_) => Exit::Refused,
+    };
+    let refusal = Refusal { failures: error.into_failures() };
+    show(form, &Shown { batch: &Batch::default(), dry_run: false, stored: None, outcome: Err(&refusal) });
+    exit
+}
+
+fn show(form: Form, shown: &Shown<'_>) -> Exit {
+    match form {
+        Form::Json => output::print_json(shown),
+        Form::Text => output::print_text(shown),
+    }
+}
+
+/// Prints a stored batch and what became of it.
+pub(super) fn show_record(form: Form, record: &BatchRecord) -> Exit {
+    let stored = Some(Stored { id: record.id, state: record.state, ids: &record.ids });
+    let shown = |outcome| Shown { batch: &record.batch, dry_run: false, stored, outcome };
+    match &record.report {
+        Some(report) if report.outcome == Outcome::Applied => show(form, &shown(Ok(Some(report)))),
+        Some(report) => show(form, &shown(Err(&Refusal { failures: report.failures.clone() }))),
+        None => show(form, &shown(Ok(None))),
+    }
+}
+
+/// How a command ends that waited for a batch.
+pub(super) const fn exit_of(state: BatchState) -> Exit {
+    match state {
+        BatchState::Failed | BatchState::Rejected | BatchState::Cancelled | BatchState::Expired => Exit::Refused,
+        BatchState::Preparing
+        | BatchState::Prepared
+        | BatchState::PendingApproval
+        | BatchState::Approved
+        | BatchState::Applied
+        | BatchState::Reverted => Exit::Done,
+    }
+}
+
+/// Waits until a batch has ended, over lost connections, and reads it.
+pub(super) async fn wait_for_end(server: &ServerArgs, batch: BatchId) -> Result<BatchRecord, CallError> {
+    retry(|| async {
+        let connection = server.connect().await?;
+        let mut states = connection.watch_batch(batch).await?;
+        while states.next().await?.is_some_and(BatchState::is_open) {}
+        connection.get(batch).await
+    })
+    .await
+    .and_then(|record| if record.state.is_open() { Err(lost(server)) } else { Ok(record) })
+}
+
+fn lost(server: &ServerArgs) -> CallError {
+    let why = "it stopped telling about the batch before the batch ended".to_owned();
+    CallError::Unreachable { server: server.server.to_string(), why }
+}
+
+/// Calls again while the server cannot be reached, for a minute from the first failure in a row.
+pub(super) async fn retry<T, F: Future<Output = Result<T, CallError>>>(
+    mut call: impl FnMut() -> F,
+) -> Result<T, CallError> {
+    let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(3));
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        match call().await {
+            Err(error @ CallError::Unreachable { .. }) => {
+                let wait = backoff.wait();
+                if tokio::time::Instant::now() + wait > deadline {
+                    return Err(error);
+                }
+                output::say(&format!("waiting for the server: {error}"));
+                tokio::time::sleep(wait).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}

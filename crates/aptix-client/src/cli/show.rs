@@ -1,0 +1,61 @@
+//! `aptix show`: a batch, a file patch or a change, by id.
+
+use aptix_model::batch::Batch;
+use aptix_model::id::BatchId;
+use aptix_model::reason::Reason;
+use aptix_model::report::{Outcome, Report};
+
+use crate::connection::{CallError, ChangeView};
+
+use super::Exit;
+use super::described::described;
+use super::output::{self, Shown, Stored};
+use super::server::{self, Form, ServerArgs};
+
+/// Arguments of `aptix show`.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+    /// The id of a batch, a file patch or a change
+    #[arg(value_name = "ID")]
+    id: BatchId,
+}
+
+pub(super) async fn run(args: Args) -> anyhow::Result<Exit> {
+    let form = Form::of(args.json);
+    server::run(form, show(args, form)).await
+}
+
+async fn show(args: Args, form: Form) -> Result<Exit, CallError> {
+    let connection = args.server.connect().await?;
+    match connection.get(args.id).await {
+        Ok(record) => {
+            let printed = server::show_record(form, &record);
+            return Ok(if printed == Exit::Environment { printed } else { Exit::Done });
+        }
+        Err(error) if error.reason() == Some(Reason::NotFound) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(show_change(form, connection.get_change(&args.id.to_string()).await?))
+}
+
+fn show_change(form: Form, view: ChangeView) -> Exit {
+    let diff = described(&view.patch);
+    let report = view.report.map(|mut file| {
+        if let Some(index) = view.change_index {
+            file.changes = file.changes.into_iter().skip(index).take(1).collect();
+        }
+        Report { outcome: Outcome::Applied, files: vec![file], failures: Vec::new(), diff, diff_omitted: false }
+    });
+    let batch = Batch { files: vec![view.patch], ..Batch::default() };
+    let stored = Some(Stored { id: view.batch, state: view.state, ids: std::slice::from_ref(&view.ids) });
+    let shown = Shown { batch: &batch, dry_run: false, stored, outcome: Ok(report.as_ref()) };
+    match form {
+        Form::Json => output::print_json(&shown),
+        Form::Text => output::print_text(&shown),
+    }
+}

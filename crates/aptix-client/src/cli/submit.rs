@@ -1,0 +1,106 @@
+//! `aptix submit`: one document, sent to the server as a batch.
+
+use std::path::PathBuf;
+
+use aptix_model::batch::{Batch, Content, FileEdit, Origin};
+use aptix_model::documents;
+use aptix_model::id::{IdError, RequestId};
+use aptix_model::limits::INLINE_BYTES;
+use aptix_model::record::BatchRecord;
+
+use crate::apply::Refusal;
+use crate::connection::{CallError, Connection};
+
+use super::apply::{DialectChoice, dialect, read_document};
+use super::server::{self, Form, ServerArgs};
+use super::{Exit, output};
+
+/// Bytes of content that travel in the batch itself; the rest is uploaded first.
+const INLINE_TOTAL: usize = 2 << 20;
+
+/// Arguments of `aptix submit`.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// How the document is written: auto, line-patch, create-file
+    #[arg(long, default_value = "auto", value_parser = dialect)]
+    dialect: DialectChoice,
+    /// Wait until the batch has ended
+    #[arg(long)]
+    wait: bool,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+    /// The document; stdin when absent or "-"
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// Sends a document under a request id that is used for nothing else.
+pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyhow::Result<Exit> {
+    let form = Form::of(args.json);
+    let request = request?;
+    let (file, choice) = (args.file.clone(), args.dialect);
+    let read = tokio::task::spawn_blocking(move || {
+        let bytes = read_document(file.as_deref()).map_err(Refusal::from)?;
+        documents::parse(&bytes, choice.0).map_err(Refusal::from)
+    });
+    let document = match read.await? {
+        Ok(document) => document,
+        Err(refusal) => {
+            let exit = Exit::of(&refusal);
+            let shown =
+                output::Shown { batch: &Batch::default(), dry_run: false, stored: None, outcome: Err(&refusal) };
+            if args.json {
+                output::print_json(&shown)
+            } else {
+                output::print_text(&shown)
+            };
+            return Ok(exit);
+        }
+    };
+    for warning in &document.warnings {
+        output::say(&format!("warning: {}: {}", warning.code, warning.message));
+    }
+    server::run(form, async move {
+        let stored = submit(&args.server, &request, document.batch).await?;
+        let record = if args.wait { server::wait_for_end(&args.server, stored.id).await? } else { stored };
+        match server::show_record(form, &record) {
+            Exit::Environment => Ok(Exit::Environment),
+            _ => Ok(server::exit_of(record.state)),
+        }
+    })
+    .await
+}
+
+/// Sends a batch until the server has answered: the request id sees to it that it is stored once.
+async fn submit(server: &ServerArgs, request: &RequestId, batch: Batch) -> Result<BatchRecord, CallError> {
+    let first = server.connect().await?;
+    let batch = with_blobs(&first, batch).await?;
+    match first.submit(request, batch.clone(), Origin::default()).await {
+        Err(CallError::Unreachable { .. }) => {}
+        outcome => return outcome,
+    }
+    let again = || async { server.connect().await?.submit(request, batch.clone(), Origin::default()).await };
+    server::retry(again).await.inspect_err(|_| {
+        output::say(&format!("whether the batch was stored is not known; its request id is {request}"));
+    })
+}
+
+/// Uploads content that is too large to travel in the batch.
+async fn with_blobs(connection: &Connection, mut batch: Batch) -> Result<Batch, CallError> {
+    let mut inline = 0;
+    for file in &mut batch.files {
+        let FileEdit::CreateFile(create) = &mut file.edit else { continue };
+        let Content::Text(text) = &mut create.content else { continue };
+        if text.len() <= INLINE_BYTES && inline + text.len() <= INLINE_TOTAL {
+            inline += text.len();
+            continue;
+        }
+        let content = std::mem::take(text).into_bytes();
+        let digest = aptix_engine::digest::sha256(&content);
+        create.content = Content::Blob(connection.upload(digest, content).await?);
+    }
+    Ok(batch)
+}

@@ -1,0 +1,90 @@
+//! What the agent remembers between runs: its own name, and how far it has read a server's events.
+
+use std::path::PathBuf;
+
+use aptix_model::id::{AgentId, Revision, WorkspaceId};
+use rustix::io::Errno;
+
+use super::state::StateError;
+use super::{Workspace, journal};
+
+/// The file with the agent's name.
+const AGENT: &str = "agent-id";
+/// The file that says how far which server's events have been dealt with.
+const CURSOR: &str = "cursor";
+
+/// Why something cannot be remembered.
+#[derive(Debug, thiserror::Error)]
+pub enum NoteError {
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The system refuses.
+    #[error("cannot {doing} {}: {errno}", path.display())]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        errno: Errno,
+    },
+    /// The name that is kept is none.
+    #[error("{} does not hold an agent's name; remove the file to get a new one", path.display())]
+    Name {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// What the agent of these roots is called: `new` from now on, if it has no name yet. The caller holds the agent lock.
+///
+/// # Errors
+/// When the name cannot be read or kept.
+pub fn agent_id(workspace: &Workspace, new: AgentId) -> Result<AgentId, NoteError> {
+    match read(workspace, AGENT)? {
+        None => write(workspace, AGENT, new.as_str()).map(|()| new),
+        Some(name) => name.parse().map_err(|_| NoteError::Name { path: path(workspace, AGENT) }),
+    }
+}
+
+/// How far a server's events have been dealt with. What is not known is the beginning: events that come again do no
+/// harm.
+///
+/// # Errors
+/// When the system refuses to read it.
+pub fn cursor(workspace: &Workspace, server: &str, id: &WorkspaceId) -> Result<Revision, NoteError> {
+    let note = read(workspace, CURSOR)?.unwrap_or_default();
+    let mut words = note.split_whitespace();
+    let known = words.next() == Some(server) && words.next() == Some(id.as_str());
+    let revision = words.next().filter(|_| known).and_then(|word| word.parse().ok());
+    Ok(revision.map_or(Revision(0), Revision))
+}
+
+/// Keeps how far a server's events have been dealt with.
+///
+/// # Errors
+/// When it cannot be kept.
+pub fn put_cursor(workspace: &Workspace, server: &str, id: &WorkspaceId, cursor: Revision) -> Result<(), NoteError> {
+    write(workspace, CURSOR, &format!("{server} {id} {cursor}\n"))
+}
+
+fn path(workspace: &Workspace, name: &str) -> PathBuf {
+    workspace.primary().state.path().join("agent").join(name)
+}
+
+fn read(workspace: &Workspace, name: &str) -> Result<Option<String>, NoteError> {
+    let dir = workspace.primary().state.open_agent()?;
+    let read = journal::read_whole(&dir, name);
+    let bytes = read.map_err(|errno| NoteError::System { doing: "read", path: path(workspace, name), errno })?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+fn write(workspace: &Workspace, name: &str, text: &str) -> Result<(), NoteError> {
+    let dir = workspace.primary().state.open_agent()?;
+    journal::put_durably(workspace.disk(), &dir, name, text.as_bytes()).map_err(|errno| NoteError::System {
+        doing: "write",
+        path: path(workspace, name),
+        errno,
+    })
+}
