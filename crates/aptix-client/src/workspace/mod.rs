@@ -115,14 +115,14 @@ impl Workspace {
 
     /// Takes the commit locks of all roots, in the one order that everybody takes them in.
     fn lock(&self) -> Result<Vec<Lock>, StateError> {
-        let mut states: Vec<_> = self.roots.iter().map(|root| &root.state).collect();
+        let mut states: Vec<_> = self.roots.iter().map(|root| root.state()).collect();
         states.sort_by_key(|state| state.path());
         states.into_iter().map(state::StateDir::lock_commit).collect()
     }
 
     /// Where a record of the workspace's journal stands.
     fn record_path(&self, name: &str) -> PathBuf {
-        self.primary().state.path().join("journal").join(name)
+        self.primary().state().path().join("journal").join(name)
     }
 
     /// Takes the lock that keeps every other agent away from these roots, for as long as it is held.
@@ -130,7 +130,7 @@ impl Workspace {
     /// # Errors
     /// When another agent serves one of the roots.
     pub fn lock_agent(&self) -> Result<Vec<Lock>, StateError> {
-        let mut states: Vec<_> = self.roots.iter().map(|root| &root.state).collect();
+        let mut states: Vec<_> = self.roots.iter().map(|root| root.state()).collect();
         states.sort_by_key(|state| state.path());
         states.into_iter().map(state::StateDir::lock_agent).collect()
     }

@@ -118,7 +118,7 @@ struct Outbox {
 
 impl Outbox {
     fn open(workspace: &Workspace) -> Result<Self, OutboxError> {
-        let state = &workspace.primary().state;
+        let state = workspace.primary().state();
         Ok(Self { dir: state.open_outbox()?, path: state.path().join("outbox") })
     }
 

@@ -69,10 +69,10 @@ impl RecoveryError {
 /// Brings every root of a workspace to one end of whatever was left half-way. Holds nothing but the caller's lock.
 pub(super) fn recover(workspace: &Workspace) -> Result<(), RecoveryError> {
     for own in workspace.roots() {
-        let journal = Journal::open(workspace.disk(), &own.state)?;
+        let journal = Journal::open(workspace.disk(), own.state())?;
         recover_journal(workspace, &journal)?;
         let Some(primary) = journal.pointer()? else { continue };
-        if workspace.roots().iter().all(|root| root.state.path() != primary.path()) {
+        if workspace.roots().iter().all(|root| root.state().path() != primary.path()) {
             let _lock = primary.lock_commit().map_err(JournalError::State)?;
             recover_journal(workspace, &Journal::open(workspace.disk(), &primary)?)?;
         } else {

@@ -93,7 +93,7 @@ pub struct Root {
     dir: Arc<OwnedFd>,
     /// Where in this root Aptix keeps its own state, folded, if somebody opened a directory that holds it.
     own_state: Option<String>,
-    pub(super) state: StateDir,
+    state: StateDir,
 }
 
 impl Root {
@@ -123,6 +123,12 @@ impl Root {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Where Aptix keeps its own things about this root.
+    #[must_use]
+    pub const fn state(&self) -> &StateDir {
+        &self.state
     }
 
     pub(super) fn dir(&self) -> BorrowedFd<'_> {

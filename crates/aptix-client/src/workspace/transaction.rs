@@ -156,7 +156,7 @@ pub fn commit(
     check(workspace, changes)?;
     let ground = ground(workspace);
     let record = staging::draft(workspace, changes, receipt.map(|receipt| receipt.batch.to_string()));
-    let journal = Journal::open(workspace.disk(), &workspace.primary().state)?;
+    let journal = Journal::open(workspace.disk(), workspace.primary().state())?;
     let committed = prepare(workspace, &ground, &journal, &record, changes, receipt)
         .and_then(|()| Ok(journal.advance(Stage::Staging, Stage::Committed)?));
     if let Err(error) = committed {
@@ -192,8 +192,8 @@ fn prepare(
     changes: &[Change<'_>],
     receipt: Option<&Receipt>,
 ) -> Result<(), CommitError> {
-    for root in workspace.roots().iter().filter(|root| root.state.path() != journal.state().path()) {
-        Journal::open(workspace.disk(), &root.state)?.point_to(journal.state())?;
+    for root in workspace.roots().iter().filter(|root| root.state().path() != journal.state().path()) {
+        Journal::open(workspace.disk(), root.state())?.point_to(journal.state())?;
     }
     journal.begin(&journal::encode(record, receipt.map_or(&[], |receipt| receipt.bytes.as_slice())))?;
     let journal_failed = |errno| JournalError::System { doing: "keep contents beside", path: journal.path(""), errno };
@@ -242,9 +242,9 @@ fn abandon(workspace: &Workspace, ground: &Ground<'_>, journal: &Journal<'_>, re
 }
 
 fn drop_pointers(workspace: &Workspace) -> Result<(), JournalError> {
-    let primary = workspace.primary().state.path();
-    let others = workspace.roots().iter().filter(|root| root.state.path() != primary);
-    others.into_iter().try_for_each(|root| Journal::open(workspace.disk(), &root.state)?.drop_pointer())
+    let primary = workspace.primary().state().path();
+    let others = workspace.roots().iter().filter(|root| root.state().path() != primary);
+    others.into_iter().try_for_each(|root| Journal::open(workspace.disk(), root.state())?.drop_pointer())
 }
 
 /// Publishes every file, or takes back those that were.

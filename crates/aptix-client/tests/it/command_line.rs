@@ -1,0 +1,131 @@
+//! The command line itself: usage, text for people, logs, interruption.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn aptix(place: &Path, arguments: &[&str], document: &str) -> Output {
+    std::fs::create_dir_all(place.join("ws")).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_aptix"))
+        .args(arguments)
+        .current_dir(place.join("ws"))
+        .env("XDG_STATE_HOME", place.join("state"))
+        .env("RUST_LOG", "info")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let _ = stdin.write_all(document.as_bytes());
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn wrong_usage_is_exit_2_and_help_is_exit_0() {
+    let place = tempfile::tempdir().unwrap();
+    let cases: &[&[&str]] = &[
+        &[],
+        &["nothing"],
+        &["apply", "--nothing"],
+        &["apply", "--dialect", "klingon"],
+        &["apply", "--session", "a b"],
+    ];
+    for arguments in cases {
+        let output = aptix(place.path(), arguments, "");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{arguments:?}");
+    }
+    for arguments in [&["--help"][..], &["apply", "--help"], &["--version"], &["completions", "bash"]] {
+        let output = aptix(place.path(), arguments, "");
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(!output.stdout.is_empty() && output.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn people_get_a_diff_and_a_line_for_each_file_and_nothing_can_hide_in_it() {
+    let place = tempfile::tempdir().unwrap();
+    let document = r#"{"path":"a.txt","content":"one\u001b[31m\u202e\ttwo\n"}"#;
+    let output = aptix(place.path(), &["apply", "--yes"], document);
+    assert_eq!(output.status.code(), Some(0));
+    let shown = text(&output.stdout);
+    assert!(shown.contains("+one\\u{1b}[31m\\u{202e}\ttwo\n"), "{shown}");
+    assert!(shown.ends_with("\ncreated a.txt\n"), "{shown}");
+    assert!(!shown.contains('\u{1b}'), "no colour where nobody sees it: {shown:?}");
+
+    let output = aptix(place.path(), &["apply"], document);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    assert!(text(&output.stderr).contains("error: FILE_EXISTS: a.txt: "), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("hint: "));
+}
+
+#[test]
+fn a_created_file_is_logged_with_what_it_came_from_and_what_became_of_it() {
+    // TUL-004-3.3.7, TUL-004-6.2.1
+    let place = tempfile::tempdir().unwrap();
+    let document = r#"{"path":"a.txt","content":"x\n"}"#;
+    let logged = text(&aptix(place.path(), &["apply", "--session", "s-1"], document).stderr);
+    for field in [
+        "Event=\"Tool.CreateFile.Executed\"",
+        "SessionId=\"s-1\"",
+        "Path=\"a.txt\"",
+        "Overwrite=false",
+        "Success=true",
+        "SizeBytes=2",
+        "Hash=73cb3858a687a8494ca3323053016282f3dad39d42cf62ca4e79dda2aac7d9ac",
+    ] {
+        assert!(logged.contains(field), "{field}: {logged}");
+    }
+    let logged = text(&aptix(place.path(), &["apply"], document).stderr);
+    for field in ["Success=false", "ErrorCode=\"FILE_EXISTS\""] {
+        assert!(logged.contains(field), "{field}: {logged}");
+    }
+}
+
+#[test]
+fn a_document_that_cannot_be_read_is_a_failure_of_the_environment() {
+    let place = tempfile::tempdir().unwrap();
+    for file in ["nothing.json", "."] {
+        let output = aptix(place.path(), &["apply", "--json", file], "");
+        assert_eq!(output.status.code(), Some(3), "{file}");
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(answer["errors"][0]["code"], "READ_FAILED");
+    }
+}
+
+#[test]
+fn an_interrupted_command_says_so_and_exits_with_130() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(place.path().join("ws")).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_aptix"))
+        .args(["apply", "--json"])
+        .current_dir(place.path().join("ws"))
+        .env("XDG_STATE_HOME", place.path().join("state"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // It waits for its document once its lock exists; the handler was there before that.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let has_lock = || {
+        let roots = std::fs::read_dir(place.path().join("state/aptix/roots")).ok();
+        roots.and_then(|mut roots| roots.next()).is_some_and(|root| root.unwrap().path().join("journal").exists())
+    };
+    while !has_lock() {
+        assert!(std::time::Instant::now() < deadline, "the command never began");
+        std::thread::yield_now();
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let keep_open = child.stdin.take();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    drop(keep_open);
+}

@@ -1,0 +1,425 @@
+//! A disk that stops after any operation, or fails any one: the tree is entirely old or entirely new, and nothing is left over.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use aptix_client::apply::{Decision, Mode, Order, Refusal, apply};
+use aptix_client::workspace::disk::{Disk, SystemDisk};
+use aptix_client::workspace::{OpenError, Workspace, outbox};
+use aptix_model::batch::{
+    Batch, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, Target,
+};
+use aptix_model::id::BatchId;
+use aptix_model::limits::Limits;
+use aptix_model::reason::{Detail, Reason};
+use aptix_model::report::Report;
+use rustix::fs::Mode as Bits;
+use rustix::io::Errno;
+
+use crate::tree::{self, Tree};
+
+/// When something goes wrong; operations are counted from 1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    /// Never.
+    None,
+    /// Nothing works after this many operations; the last write before is cut short.
+    StopAfter(usize),
+    /// One operation fails.
+    FailAt(usize, Errno),
+    /// This kind of operation always fails.
+    Without(&'static str, Errno),
+}
+
+/// The real disk, with a fault.
+#[derive(Clone, Debug)]
+pub(crate) struct FaultyDisk {
+    fault: Fault,
+    count: Arc<AtomicUsize>,
+}
+
+impl FaultyDisk {
+    pub(crate) fn new(fault: Fault) -> Self {
+        Self { fault, count: Arc::default() }
+    }
+
+    fn gate(&self, what: &str) -> Result<(), Errno> {
+        let number = self.count.fetch_add(1, Ordering::SeqCst) + 1;
+        match self.fault {
+            Fault::StopAfter(last) if number > last => Err(Errno::IO),
+            Fault::FailAt(at, errno) if number == at => Err(errno),
+            Fault::Without(kind, errno) if kind == what => Err(errno),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Disk for FaultyDisk {
+    fn create(&self, dir: BorrowedFd<'_>, name: &str, mode: Bits) -> Result<OwnedFd, Errno> {
+        self.gate("create")?;
+        SystemDisk.create(dir, name, mode)
+    }
+
+    fn write(&self, file: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+        let half = bytes.len().div_ceil(2);
+        if let Err(errno) = self.gate("write") {
+            // A real disk that fails has often written a part.
+            let _ = SystemDisk.write(file, &bytes[..half]);
+            return Err(errno);
+        }
+        SystemDisk.write(file, &bytes[..half])
+    }
+
+    fn set_owner(&self, file: BorrowedFd<'_>, user: u32, group: u32) -> Result<(), Errno> {
+        self.gate("set_owner")?;
+        SystemDisk.set_owner(file, user, group)
+    }
+
+    fn set_mode(&self, file: BorrowedFd<'_>, mode: Bits) -> Result<(), Errno> {
+        self.gate("set_mode")?;
+        SystemDisk.set_mode(file, mode)
+    }
+
+    fn set_xattr(&self, file: BorrowedFd<'_>, name: &[u8], value: &[u8]) -> Result<(), Errno> {
+        self.gate("set_xattr")?;
+        SystemDisk.set_xattr(file, name, value)
+    }
+
+    fn sync(&self, _file: BorrowedFd<'_>) -> Result<(), Errno> {
+        // Nothing here loses power: what was written is read back, durable or not.
+        self.gate("sync")
+    }
+
+    fn exchange(&self, dir: BorrowedFd<'_>, one: &str, other: &str) -> Result<(), Errno> {
+        self.gate("exchange")?;
+        SystemDisk.exchange(dir, one, other)
+    }
+
+    fn rename_new(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
+        self.gate("rename_new")?;
+        SystemDisk.rename_new(dir, from, to)
+    }
+
+    fn rename(&self, dir: BorrowedFd<'_>, from: &str, to_dir: BorrowedFd<'_>, to: &str) -> Result<(), Errno> {
+        self.gate("rename")?;
+        SystemDisk.rename(dir, from, to_dir, to)
+    }
+
+    fn link(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
+        self.gate("link")?;
+        SystemDisk.link(dir, from, to)
+    }
+
+    fn unlink(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+        self.gate("unlink")?;
+        SystemDisk.unlink(dir, name)
+    }
+
+    fn make_dir(&self, dir: BorrowedFd<'_>, name: &str, mode: Bits) -> Result<(), Errno> {
+        self.gate("make_dir")?;
+        SystemDisk.make_dir(dir, name, mode)
+    }
+
+    fn remove_dir(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+        self.gate("remove_dir")?;
+        SystemDisk.remove_dir(dir, name)
+    }
+}
+
+/// The files that a batch of the tests changes: some are edited, some are new, one in new directories.
+const EDITED: [&str; 2] = ["a.txt", "dir/b.txt"];
+const CREATED: [&str; 2] = ["new.txt", "deep/er/new.txt"];
+
+pub(crate) fn lay_out(place: &Path) {
+    for path in EDITED {
+        let path = place.join("ws").join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "one\ntwo\nthree\n").unwrap();
+    }
+}
+
+/// Edits the first so many files and creates the first so many.
+pub(crate) fn batch(edited: usize, created: usize) -> Batch {
+    let sha = aptix_engine::digest::sha256(b"one\ntwo\nthree\n").to_string();
+    let edits = EDITED.iter().take(edited).map(|path| FilePatch {
+        target: Target::DocPath(format!("ws/{path}")),
+        key: None,
+        label: None,
+        edit: FileEdit::LinePatch(LinePatch {
+            original_sha256: sha.clone(),
+            changes: vec![Change {
+                key: None,
+                description: None,
+                operation: Operation::Insert { after_line: 1, new_lines: vec!["inserted".to_owned()] },
+            }],
+        }),
+    });
+    let creates = CREATED.iter().take(created).map(|path| FilePatch {
+        target: Target::Path((*path).to_owned()),
+        key: None,
+        label: None,
+        edit: FileEdit::CreateFile(CreateFile { content: Content::Text("new\n".to_owned()), overwrite: false }),
+    });
+    Batch { files: edits.chain(creates).collect(), ..Batch::default() }
+}
+
+pub(crate) fn open(place: &Path, fault: Fault) -> Result<(Workspace, Arc<AtomicUsize>), OpenError> {
+    let disk = FaultyDisk::new(fault);
+    let count = Arc::clone(&disk.count);
+    let root = format!("ws={}", place.join("ws").display()).parse().unwrap();
+    Ok((Workspace::open(&[root], &place.join("state"), Box::new(disk))?, count))
+}
+
+pub(crate) const BATCH: &str = "0190b3a0-0000-7000-8000-000000000001";
+
+pub(crate) fn commit(workspace: &Workspace, batch: &Batch, with_receipt: Receipt) -> Result<Report, Refusal> {
+    let encode = |report: &Report| format!("{} files", report.files.len()).into_bytes();
+    let mode = match with_receipt {
+        Receipt::None => Mode::Commit,
+        Receipt::Kept => Mode::CommitWithReceipt { batch: BATCH.parse::<BatchId>().unwrap(), encode: &encode },
+    };
+    let order = Order { limits: Limits::DEFAULT, origin: &Origin::default(), diff_bytes: 1 << 20, mode };
+    apply(workspace, batch, order, &mut |_| Decision::Apply)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Receipt {
+    None,
+    Kept,
+}
+
+/// The tree before and after a batch without faults, and how many operations it takes.
+fn reference(batch: &Batch, receipt: Receipt, fault: Fault) -> (Tree, Tree, usize) {
+    let place = tempfile::tempdir().unwrap();
+    lay_out(place.path());
+    let before = tree::read(&place.path().join("ws"));
+    let (workspace, count) = open(place.path(), fault).unwrap();
+    commit(&workspace, batch, receipt).unwrap();
+    (before, tree::read(&place.path().join("ws")), count.load(Ordering::SeqCst))
+}
+
+/// Whoever opens the workspace next finds it whole; tells whether it is new.
+#[track_caller]
+fn recovered(place: &Path, before: &Tree, after: &Tree, receipt: Receipt, what: &str) -> bool {
+    let (workspace, _) = open(place, Fault::None).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let now = tree::read(&place.join("ws"));
+    let is_new = now == *after;
+    tree::assert_same(&now, if is_new { after } else { before }, what);
+    let pending = outbox::pending(&workspace).unwrap();
+    assert_eq!(!pending.is_empty(), is_new && receipt == Receipt::Kept, "{what}: {pending:?}");
+    for pending in pending {
+        let (_, digest) = digest_of_new(after);
+        assert!(outbox::content(&workspace, pending.batch, digest).unwrap().is_some(), "{what}");
+        outbox::acknowledge(&workspace, pending.batch).unwrap();
+    }
+    crate::scenarios::assert_no_debris(place, what);
+    is_new
+}
+
+fn digest_of_new(tree: &Tree) -> (String, aptix_model::digest::Sha256Digest) {
+    let changed = tree.iter().find_map(|(name, entry)| match entry {
+        tree::Entry::File { bytes, .. } if bytes == b"new\n" || bytes.starts_with(b"one\ninserted") => {
+            Some((name.clone(), aptix_engine::digest::sha256(bytes)))
+        }
+        _ => None,
+    });
+    changed.unwrap()
+}
+
+fn stop_everywhere(edited: usize, created: usize, receipt: Receipt) {
+    let batch = batch(edited, created);
+    let (before, after, operations) = reference(&batch, receipt, Fault::None);
+    let mut ends = (0, 0);
+    for last in 0..=operations {
+        let what = format!("{edited} edited, {created} created, {receipt:?}, stopped after {last} of {operations}");
+        let place = tempfile::tempdir().unwrap();
+        lay_out(place.path());
+        let (workspace, _) = open(place.path(), Fault::StopAfter(last)).unwrap();
+        let outcome = commit(&workspace, &batch, receipt);
+        drop(workspace);
+        let is_new = recovered(place.path(), &before, &after, receipt, &what);
+        assert!(is_new || outcome.is_err(), "{what}: it was said to be applied");
+        if is_new { ends.1 += 1 } else { ends.0 += 1 }
+    }
+    assert!(ends.0 > 0 && ends.1 > 0, "both ends are met: {ends:?}");
+}
+
+#[test]
+fn stopping_after_any_operation_on_one_file_leaves_it_old_or_new() {
+    // TUL-004-5.1.5.3, TUL-004-5.4.1
+    stop_everywhere(1, 0, Receipt::None);
+    stop_everywhere(0, 1, Receipt::None);
+}
+
+#[test]
+fn stopping_after_any_operation_on_several_files_leaves_all_old_or_all_new() {
+    stop_everywhere(2, 1, Receipt::None);
+    stop_everywhere(1, 2, Receipt::Kept);
+}
+
+#[test]
+fn stopping_recovery_after_any_operation_is_recovered_from_too() {
+    let batch = batch(2, 2);
+    let (before, after, operations) = reference(&batch, Receipt::Kept, Fault::None);
+    for last in 0..=operations {
+        for again in 0..12 {
+            let what = format!("stopped after {last}, then recovery after {again}");
+            let place = tempfile::tempdir().unwrap();
+            lay_out(place.path());
+            let (workspace, _) = open(place.path(), Fault::StopAfter(last)).unwrap();
+            let _ = commit(&workspace, &batch, Receipt::Kept);
+            drop(workspace);
+            let _ = open(place.path(), Fault::StopAfter(again));
+            let _ = open(place.path(), Fault::StopAfter(again * 2));
+            recovered(place.path(), &before, &after, Receipt::Kept, &what);
+        }
+    }
+}
+
+#[test]
+fn any_error_of_any_operation_is_refused_with_its_reason_and_leaves_nothing() {
+    // TUL-004-5.1.5.4, TUL-004-5.4.2
+    let cases = [
+        (Errno::NOSPC, Reason::WriteFailed, Detail::NoSpace),
+        (Errno::DQUOT, Reason::WriteFailed, Detail::Quota),
+        (Errno::ROFS, Reason::WriteFailed, Detail::ReadOnly),
+        (Errno::ACCESS, Reason::WriteFailed, Detail::Permission),
+        (Errno::IO, Reason::WriteFailed, Detail::Io),
+        (Errno::MFILE, Reason::ResourceExhausted, Detail::Fds),
+    ];
+    let batch = batch(2, 2);
+    let (before, after, operations) = reference(&batch, Receipt::Kept, Fault::None);
+    for (errno, reason, detail) in cases {
+        let mut refused = 0;
+        for at in 1..=operations {
+            let what = format!("{errno:?} at operation {at} of {operations}");
+            let place = tempfile::tempdir().unwrap();
+            lay_out(place.path());
+            let (workspace, _) = open(place.path(), Fault::FailAt(at, errno)).unwrap();
+            match commit(&workspace, &batch, Receipt::Kept) {
+                Ok(_) => assert!(recovered(place.path(), &before, &after, Receipt::Kept, &what), "{what}"),
+                Err(refusal) => {
+                    refused += 1;
+                    // The refusal is final at once, not only after the next command has cleared up.
+                    tree::assert_same(&tree::read(&place.path().join("ws")), &before, &what);
+                    crate::scenarios::assert_no_debris(place.path(), &what);
+                    let failure = &refusal.failures[0];
+                    let expected = [
+                        (reason, Some(detail)),
+                        (reason, Some(Detail::RolledBack)),
+                        (Reason::DirectoryCreateFailed, Some(detail)),
+                    ];
+                    assert!(expected.contains(&(failure.reason, failure.detail)), "{what}: {failure}");
+                    assert!(failure.hint.is_some() && refusal.is_environment(), "{what}");
+                    drop(workspace);
+                    assert!(!recovered(place.path(), &before, &after, Receipt::Kept, &what), "{what}");
+                }
+            }
+        }
+        assert!(refused > operations / 2, "{errno:?}: only {refused} of {operations} were refused");
+    }
+}
+
+#[test]
+fn a_file_system_that_cannot_exchange_names_is_served_as_well() {
+    for kind in ["exchange", "rename_new"] {
+        let fault = Fault::Without(kind, Errno::INVAL);
+        let batch = batch(2, 2);
+        let (before, after, _) = reference(&batch, Receipt::None, Fault::None);
+        let (_, found, _) = reference(&batch, Receipt::None, fault);
+        tree::assert_same(&found, &after, kind);
+        assert_ne!(before, after);
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_said_to_be_so() {
+    // TUL-004-5.1.4.2
+    let place = tempfile::tempdir().unwrap();
+    lay_out(place.path());
+    let before = tree::read(&place.path().join("ws"));
+    let (workspace, _) = open(place.path(), Fault::Without("make_dir", Errno::NOSPC)).unwrap();
+    let refusal = commit(&workspace, &batch(0, 2), Receipt::None).unwrap_err();
+    let failure = &refusal.failures[0];
+    assert_eq!((failure.reason, failure.detail), (Reason::DirectoryCreateFailed, Some(Detail::NoSpace)));
+    assert_eq!(failure.path.as_deref(), Some("deep/er/new.txt"));
+    tree::assert_same(&tree::read(&place.path().join("ws")), &before, "no directory");
+}
+
+/// Dies in the middle of publishing, and gives the journal's record.
+fn die_while_publishing(place: &Path) -> std::path::PathBuf {
+    lay_out(place);
+    let batch = batch(2, 1);
+    let (_, _, operations) = reference(&batch, Receipt::None, Fault::None);
+    for last in (0..operations).rev() {
+        let (workspace, _) = open(place, Fault::StopAfter(last)).unwrap();
+        let _ = commit(&workspace, &batch, Receipt::None);
+        drop(workspace);
+        let is = |path: &str, text: &str| std::fs::read_to_string(place.join("ws").join(path)).unwrap().contains(text);
+        if is("a.txt", "inserted") && !is("dir/b.txt", "inserted") {
+            let roots = place.join("state/aptix/roots");
+            let root = std::fs::read_dir(roots).unwrap().next().unwrap().unwrap().path();
+            return root.join("journal/committed");
+        }
+        std::fs::remove_dir_all(place.join("state")).unwrap();
+        std::fs::remove_dir_all(place.join("ws")).unwrap();
+        lay_out(place);
+    }
+    panic!("there is a moment in which one file is new and one is old");
+}
+
+#[test]
+fn a_record_with_a_flipped_bit_is_never_carried_on() {
+    let place = tempfile::tempdir().unwrap();
+    let record = die_while_publishing(place.path());
+    let whole = std::fs::read(&record).unwrap();
+    let torn = tree::read(&place.path().join("ws"));
+    for at in 0..whole.len() {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 1;
+        std::fs::write(&record, &flipped).unwrap();
+        let refused = open(place.path(), Fault::None).unwrap_err().failure();
+        assert_eq!(refused.reason, Reason::NeedsOperator, "byte {at}: {refused}");
+        assert!(refused.message.contains(record.to_str().unwrap()), "{refused}");
+        tree::assert_same(&tree::read(&place.path().join("ws")), &torn, "flipped");
+    }
+    for length in 0..whole.len() {
+        std::fs::write(&record, &whole[..length]).unwrap();
+        assert!(open(place.path(), Fault::None).is_err(), "cut at {length}");
+        tree::assert_same(&tree::read(&place.path().join("ws")), &torn, "cut");
+    }
+    std::fs::write(&record, &whole).unwrap();
+    open(place.path(), Fault::None).unwrap();
+    assert!(std::fs::read_to_string(place.path().join("ws/dir/b.txt")).unwrap().contains("inserted"));
+}
+
+#[test]
+fn what_fits_neither_end_is_left_to_a_person() {
+    let place = tempfile::tempdir().unwrap();
+    let record = die_while_publishing(place.path());
+    // The second file can only go back, since somebody wrote it; the first only forward, for the same reason.
+    std::fs::write(place.path().join("ws/a.txt"), "mine\n").unwrap();
+    std::fs::write(place.path().join("ws/dir/b.txt"), "mine too\n").unwrap();
+    let torn = tree::read(&place.path().join("ws"));
+    for _ in 0..2 {
+        let refused = open(place.path(), Fault::None).unwrap_err().failure();
+        assert_eq!(refused.reason, Reason::NeedsOperator);
+        assert!(refused.message.contains("a.txt") && refused.message.contains(record.to_str().unwrap()), "{refused}");
+        tree::assert_same(&tree::read(&place.path().join("ws")), &torn, "untouched");
+    }
+}
+
+#[test]
+fn a_file_that_somebody_wrote_before_recovery_keeps_what_they_wrote() {
+    let place = tempfile::tempdir().unwrap();
+    die_while_publishing(place.path());
+    std::fs::write(place.path().join("ws/dir/b.txt"), "mine\n").unwrap();
+    open(place.path(), Fault::None).unwrap();
+    let read = |path: &str| std::fs::read_to_string(place.path().join("ws").join(path)).unwrap();
+    assert_eq!(read("dir/b.txt"), "mine\n");
+    assert_eq!(read("a.txt"), "one\ntwo\nthree\n", "the batch was taken back, since it could not be carried on");
+    assert!(!place.path().join("ws/new.txt").exists());
+    crate::scenarios::assert_no_debris(place.path(), "taken back");
+}

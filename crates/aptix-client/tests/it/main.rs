@@ -1,0 +1,17 @@
+//! What users of the crate `aptix-client` rely on, tested through the binary and the workspace.
+#![expect(clippy::disallowed_methods, reason = "tests lay out the directories they work in")]
+
+#[cfg(test)]
+mod command_line;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod large;
+#[cfg(test)]
+mod outbox;
+#[cfg(test)]
+mod roots;
+#[cfg(test)]
+mod scenarios;
+#[cfg(test)]
+mod tree;

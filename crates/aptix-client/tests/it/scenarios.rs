@@ -1,0 +1,368 @@
+//! Runs the scenario files: a tree, a document, what the command answers, and the tree afterwards.
+//!
+//! A scenario begins with `== IDS: TITLE`. Its parts begin with `--- ` and a word:
+//! `file PATH [mode=OCTAL]`, `dir PATH`, `link PATH -> TARGET`, `fifo PATH`, `hard PATH -> PATH` lay out the tree; `flags` and `roots`
+//! (default `ws=ws`) go to the command; `document` is its input; `exit N` (default 0), `error CODE [DETAIL] [KEY=VALUE]...`,
+//! `warning CODE` and `says KEY=VALUE...` are what it answers; `after PATH [mode=OCTAL]` is a file afterwards, everything else is as before.
+//! With `cases`, the scenario is run once for each line `TEXT => CODE [DETAIL] [& CODE ...]` or `TEXT => ok`, with `$1` in the document
+//! and in the names replaced by TEXT.
+//!
+//! In files and documents `\r \n \t \0 \\ \xNN` are bytes and a `\c` at the end of a line joins it to nothing, not even a newline.
+//! In documents, where JSON has its own escapes, only `{{sha PATH}}`, `{{xNN}}` and `{{N times TEXT}}` are replaced.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::tree::{self, Entry, Tree};
+
+#[test]
+fn line_patches() {
+    run_all(include_str!("scenarios/line_patch.txt"));
+}
+
+#[test]
+fn created_files() {
+    run_all(include_str!("scenarios/create_file.txt"));
+}
+
+#[test]
+fn paths() {
+    run_all(include_str!("scenarios/paths.txt"));
+}
+
+#[test]
+fn documents() {
+    run_all(include_str!("scenarios/documents.txt"));
+}
+
+#[test]
+fn bytes_that_stay() {
+    run_all(include_str!("scenarios/bytes.txt"));
+}
+
+/// One part of a scenario: the words of its first line, and the lines below.
+#[derive(Clone, Debug)]
+struct Part {
+    word: String,
+    rest: String,
+    body: String,
+}
+
+impl Part {
+    /// The path it begins with, and the rest.
+    fn path(&self) -> (&str, &str) {
+        let end = self.rest.find(" -> ").or_else(|| self.rest.find(" mode=")).unwrap_or(self.rest.len());
+        self.rest.split_at(end)
+    }
+}
+
+fn mode(rest: &str) -> Option<u32> {
+    rest.strip_prefix(" mode=").map(|mode| u32::from_str_radix(mode, 8).unwrap())
+}
+
+#[derive(Clone, Debug)]
+struct Scenario {
+    title: String,
+    parts: Vec<Part>,
+}
+
+fn run_all(text: &str) {
+    let mut failed = Vec::new();
+    for scenario in parse(text) {
+        for (case, scenario) in cases(&scenario) {
+            let name = format!("{} [{case}]", scenario.title);
+            // All that fail are told, not only the first.
+            if std::panic::catch_unwind(|| run(&scenario, &name)).is_err() {
+                failed.push(name);
+            }
+        }
+    }
+    assert!(failed.is_empty(), "failed:\n{}", failed.join("\n"));
+}
+
+fn parse(text: &str) -> Vec<Scenario> {
+    let mut scenarios: Vec<Scenario> = Vec::new();
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("== ") {
+            scenarios.push(Scenario { title: title.to_owned(), parts: Vec::new() });
+            continue;
+        }
+        let Some(scenario) = scenarios.last_mut() else { continue };
+        if let Some(head) = line.strip_prefix("--- ") {
+            let (word, rest) = head.split_once(' ').unwrap_or((head, ""));
+            scenario.parts.push(Part { word: word.to_owned(), rest: rest.to_owned(), body: String::new() });
+        } else if let Some(part) = scenario.parts.last_mut() {
+            part.body += line;
+            part.body.push('\n');
+        }
+    }
+    // The blank lines before the next scenario belong to nobody.
+    for scenario in &mut scenarios {
+        if let Some(part) = scenario.parts.last_mut() {
+            part.body.truncate(part.body.trim_end_matches('\n').len());
+            if !part.body.is_empty() {
+                part.body.push('\n');
+            }
+        }
+    }
+    scenarios
+}
+
+fn cases(scenario: &Scenario) -> Vec<(String, Scenario)> {
+    let Some(table) = scenario.parts.iter().find(|part| part.word == "cases") else {
+        return vec![(String::new(), scenario.clone())];
+    };
+    let mut cases = Vec::new();
+    for line in table.body.lines().filter(|line| !line.is_empty()) {
+        let (text, expected) = line.rsplit_once(" => ").unwrap_or_else(|| panic!("no '=>' in {line:?}"));
+        let mut case = scenario.clone();
+        case.parts.retain(|part| part.word != "cases");
+        for part in &mut case.parts {
+            part.body = part.body.replace("$1", text);
+            part.rest = expand(&part.rest.replace("$1", text));
+        }
+        if expected != "ok" {
+            // What the scenario says about a good ending does not hold for a refused case.
+            case.parts.retain(|part| !matches!(part.word.as_str(), "after" | "says" | "warning"));
+            let exit = case.parts.iter().all(|part| part.word != "exit");
+            let mut add = |word: &str, rest: &str| {
+                case.parts.push(Part { word: word.to_owned(), rest: rest.to_owned(), body: String::new() });
+            };
+            expected.split(" & ").for_each(|error| add("error", error));
+            if exit {
+                add("exit", "1");
+            }
+        }
+        cases.push((text.to_owned(), case));
+    }
+    cases
+}
+
+/// `{{N times TEXT}}`, written out.
+fn expand(text: &str) -> String {
+    let Some((plain, rest)) = text.split_once("{{") else { return text.to_owned() };
+    let Some((order, rest)) = rest.split_once("}}") else { return text.to_owned() };
+    match order.split_once(" times ") {
+        Some((count, what)) => format!("{plain}{}{}", what.repeat(count.parse().unwrap()), expand(rest)),
+        None => format!("{plain}{{{{{order}}}}}{}", expand(rest)),
+    }
+}
+
+impl Scenario {
+    fn all<'a>(&'a self, word: &'a str) -> impl Iterator<Item = &'a Part> {
+        self.parts.iter().filter(move |part| part.word == word)
+    }
+
+    fn rest<'a>(&'a self, word: &'a str, default: &'a str) -> &'a str {
+        self.all(word).next().map_or(default, |part| part.rest.as_str())
+    }
+}
+
+fn run(scenario: &Scenario, name: &str) {
+    let known = [
+        "file", "dir", "link", "fifo", "hard", "flags", "roots", "document", "exit", "error", "warning", "says",
+        "after",
+    ];
+    for part in &scenario.parts {
+        assert!(known.contains(&part.word.as_str()), "{name}: unknown part {:?}", part.word);
+    }
+    let place = tempfile::tempdir().unwrap();
+    let top = place.path().join("top");
+    std::fs::create_dir_all(top.join("ws")).unwrap();
+    lay_out(scenario, &top);
+    let before = tree::read(&top);
+
+    let document = document(scenario, &top);
+    let output = apply(scenario, place.path(), &top, &document);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let answer: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{name}: stdout is not one JSON object: {error}\n{stderr}"));
+
+    let told = format!("{name}\n{answer:#}\n{stderr}");
+    let errors: Vec<&Value> = answer["errors"].as_array().unwrap().iter().collect();
+    let expected: Vec<&Part> = scenario.all("error").collect();
+    let found: Vec<_> = errors.iter().map(|error| words(error)).collect();
+    assert_eq!(found.len(), expected.len(), "{told}");
+    for (error, part) in errors.iter().zip(expected) {
+        check_error(error, &part.rest, &told);
+    }
+    let exit: i32 = scenario.rest("exit", "0").parse().unwrap();
+    assert_eq!(output.status.code(), Some(exit), "{told}");
+    assert_eq!(answer["success"], exit == 0, "{told}");
+    assert_eq!(answer["files"].as_array().unwrap().is_empty(), exit != 0, "{told}");
+    let warned: Vec<_> =
+        answer["files"].as_array().unwrap().iter().flat_map(|file| file["warnings"].as_array().unwrap()).collect();
+    let warnings: Vec<_> = scenario.all("warning").map(|part| part.rest.as_str()).collect();
+    assert_eq!(warned.iter().map(|warning| warning["code"].as_str().unwrap()).collect::<Vec<_>>(), warnings, "{told}");
+    for part in scenario.all("says") {
+        check_file(&answer["files"], &part.rest, &told);
+    }
+
+    tree::assert_same(&tree::read(&top), &expected_tree(scenario, &before, &top), &told);
+    assert_no_debris(place.path(), name);
+}
+
+fn words(error: &Value) -> String {
+    format!("{} {}", error["code"].as_str().unwrap(), error["detail"].as_str().unwrap_or("-"))
+}
+
+/// `CODE [DETAIL] [KEY=VALUE]...`
+fn check_error(error: &Value, expected: &str, told: &str) {
+    let mut parts = expected.split_whitespace().peekable();
+    assert_eq!(error["code"], *parts.next().unwrap(), "{told}");
+    let detail = parts.next_if(|part| !part.contains('=')).map_or(Value::Null, Value::from);
+    assert_eq!(error["detail"], detail, "{told}");
+    check_keys(error, parts, told);
+    assert!(!error["message"].as_str().unwrap().is_empty(), "{told}");
+}
+
+fn check_file(files: &Value, expected: &str, told: &str) {
+    let mut parts = expected.split_whitespace();
+    let index: usize = parts.next().unwrap().parse().unwrap();
+    check_keys(&files[index], parts, told);
+}
+
+/// `KEY=VALUE`, the value compared as text; a key may be a path with dots.
+fn check_keys<'a>(value: &Value, pairs: impl Iterator<Item = &'a str>, told: &str) {
+    for pair in pairs {
+        let (key, expected) = pair.split_once('=').unwrap();
+        let found = value.pointer(&format!("/{}", key.replace('.', "/"))).unwrap_or(&Value::Null);
+        let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
+        assert_eq!(found, expected, "{key}: {told}");
+    }
+}
+
+fn lay_out(scenario: &Scenario, top: &Path) {
+    for part in &scenario.parts {
+        let (path, rest) = part.path();
+        let place = top.join(path);
+        if matches!(part.word.as_str(), "file" | "dir" | "link" | "fifo" | "hard") {
+            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        }
+        let target = rest.strip_prefix(" -> ").unwrap_or_default();
+        match part.word.as_str() {
+            "file" => {
+                std::fs::write(&place, bytes(&part.body)).unwrap();
+                std::fs::set_permissions(&place, std::fs::Permissions::from_mode(mode(rest).unwrap_or(0o644))).unwrap();
+            }
+            "dir" => std::fs::create_dir_all(&place).unwrap(),
+            "link" => symlink(target, &place).unwrap(),
+            "hard" => std::fs::hard_link(top.join(target), &place).unwrap(),
+            "fifo" => assert!(Command::new("mkfifo").arg(&place).status().unwrap().success()),
+            _ => {}
+        }
+    }
+}
+
+/// The bytes that a part's text stands for.
+fn bytes(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some((plain, escape)) = rest.split_once('\\') {
+        bytes.extend_from_slice(plain.as_bytes());
+        let (byte, length) = match escape.as_bytes() {
+            [b'r', ..] => (Some(b'\r'), 1),
+            [b'n', ..] => (Some(b'\n'), 1),
+            [b't', ..] => (Some(b'\t'), 1),
+            [b'0', ..] => (Some(0), 1),
+            [b'\\', ..] => (Some(b'\\'), 1),
+            [b'c', b'\n', ..] => (None, 2),
+            [b'x', ..] => (Some(u8::from_str_radix(&escape[1..3], 16).unwrap()), 3),
+            _ => panic!("unknown escape in {text:?}"),
+        };
+        bytes.extend(byte);
+        rest = &escape[length..];
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    bytes
+}
+
+fn document(scenario: &Scenario, top: &Path) -> Vec<u8> {
+    let part = scenario.all("document").next().expect("a scenario has a document");
+    let mut bytes = Vec::new();
+    let mut rest = part.body.as_str();
+    while let Some((plain, after)) = rest.split_once("{{") {
+        let (order, after) = after.split_once("}}").unwrap();
+        bytes.extend_from_slice(plain.as_bytes());
+        if let Some(path) = order.strip_prefix("sha ") {
+            bytes.extend_from_slice(sha256_of(&top.join(path)).as_bytes());
+        } else if let Some((count, text)) = order.split_once(" times ") {
+            bytes.extend_from_slice(text.repeat(count.parse().unwrap()).as_bytes());
+        } else {
+            bytes.push(u8::from_str_radix(order.strip_prefix('x').unwrap(), 16).unwrap());
+        }
+        rest = after;
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    bytes
+}
+
+/// The digest of a file, as another program computes it.
+pub(crate) fn sha256_of(path: &Path) -> String {
+    let output = Command::new("sha256sum").arg(path).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim_start_matches('\\')[..64].to_owned()
+}
+
+fn apply(scenario: &Scenario, place: &Path, top: &Path, document: &[u8]) -> Output {
+    let mut arguments = vec!["apply".to_owned(), "--json".to_owned()];
+    for root in scenario.rest("roots", "ws=ws").split(' ') {
+        arguments.extend(["--root".to_owned(), root.to_owned()]);
+    }
+    arguments.extend(scenario.rest("flags", "").split_whitespace().map(str::to_owned));
+    let mut child = Command::new("sh")
+        .args(["-c", "umask 022; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_aptix")])
+        .args(arguments)
+        .current_dir(top)
+        .env("XDG_STATE_HOME", place.join("state"))
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // A command that refuses early does not read all of it.
+    let _ = stdin.write_all(document);
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+fn expected_tree(scenario: &Scenario, before: &Tree, top: &Path) -> Tree {
+    let mut expected = before.clone();
+    for part in scenario.all("after") {
+        let (path, rest) = part.path();
+        let old = match before.get(path) {
+            Some(Entry::File { mode, .. }) => Some(*mode),
+            _ => None,
+        };
+        let mode = mode(rest).or(old).unwrap_or(0o644);
+        expected.insert(path.to_owned(), Entry::File { mode, bytes: bytes(&part.body) });
+        for parent in Path::new(path).ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty()) {
+            expected.entry(parent.to_str().unwrap().to_owned()).or_insert(Entry::Dir { mode: 0o755 });
+        }
+    }
+    assert!(top.exists());
+    expected
+}
+
+/// Nothing is left in the state directory but locks and empty directories.
+pub(crate) fn assert_no_debris(place: &Path, name: &str) {
+    let state = place.join("state");
+    if !state.exists() {
+        return;
+    }
+    let left: BTreeMap<_, _> = tree::read(&state)
+        .into_iter()
+        .filter(|(path, entry)| {
+            let file = PathBuf::from(path);
+            let is_lock = file.file_name().is_some_and(|name| name == "lock" || name == "agent.lock");
+            !is_lock && !matches!(entry, Entry::Dir { .. })
+        })
+        .collect();
+    assert!(left.is_empty(), "{name}: left in the state directory: {left:?}");
+}
