@@ -3,6 +3,7 @@
 //! Incoming messages are checked here for what protobuf cannot say (a oneof that must be set, an enum
 //! value that must be known); everything wrong is reported at once, by field.
 
+pub mod bytes;
 mod edit;
 mod record;
 mod report;

@@ -1,0 +1,51 @@
+//! Batches and reports as bytes, for whoever keeps them: protocol messages, so that what keeps the protocol readable
+//! by older and newer versions keeps stored bytes readable too.
+
+use std::string::ToString;
+use std::vec::Vec;
+
+use prost::Message;
+
+use super::v1;
+use crate::batch::Batch;
+use crate::report::Report;
+
+/// Why bytes are not what was kept.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the bytes are not {kind}: {why}")]
+pub struct BytesError {
+    kind: &'static str,
+    why: std::string::String,
+}
+
+/// A batch's content as bytes, without ids.
+#[must_use]
+pub fn batch_to_bytes(batch: &Batch) -> Vec<u8> {
+    v1::Edit::from(batch.clone()).encode_to_vec()
+}
+
+/// The batch that these bytes were made of.
+///
+/// # Errors
+/// When they were not made by [`batch_to_bytes`].
+pub fn batch_from_bytes(bytes: &[u8]) -> Result<Batch, BytesError> {
+    let error = |why| BytesError { kind: "a batch", why };
+    let edit = v1::Edit::decode(bytes).map_err(|failure| error(failure.to_string()))?;
+    Batch::try_from(edit).map_err(|failures| error(failures.iter().map(ToString::to_string).collect()))
+}
+
+/// A report as bytes.
+#[must_use]
+pub fn report_to_bytes(report: &Report) -> Vec<u8> {
+    v1::Report::from(report.clone()).encode_to_vec()
+}
+
+/// The report that these bytes were made of.
+///
+/// # Errors
+/// When they were not made by [`report_to_bytes`].
+pub fn report_from_bytes(bytes: &[u8]) -> Result<Report, BytesError> {
+    let error = |why| BytesError { kind: "a report", why };
+    let report = v1::Report::decode(bytes).map_err(|failure| error(failure.to_string()))?;
+    Report::try_from(report).map_err(|failures| error(failures.iter().map(ToString::to_string).collect()))
+}
