@@ -1,1 +1,12 @@
-//! x
+//! Keeps batches, numbers them, and streams them to the agents that apply them.
+//!
+//! `service` decodes a call, asks the `dispatcher`, and encodes its answer; the dispatcher decides what becomes of a
+//! batch; a `store` keeps it. No other crate's files are ever touched from here: no I/O on what users edit.
+
+pub mod config;
+pub mod dispatcher;
+pub mod ids;
+pub mod mint;
+pub mod serve;
+pub mod service;
+pub mod store;

@@ -1,1 +1,87 @@
-fn main() {}
+//! The program `aptix-server`: reads its configuration, opens its store, listens, and ends in order.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use aptix_server::config::{Config, ConfigFile};
+use aptix_server::serve::serve;
+use aptix_server::store::embedded::EmbeddedStore;
+use clap::{Parser, ValueEnum};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tonic::transport::server::TcpIncoming;
+use tracing_subscriber::EnvFilter;
+
+/// Keeps batches of file edits and streams them to the agents that apply them.
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    /// Address and port to listen on; port 0 lets the system choose [default: 127.0.0.1:7420]
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<SocketAddr>,
+    /// Directory for everything the server keeps [default: aptix-data]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Configuration file (TOML)
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// What is logged, to stderr: a level, or target=level pairs
+    #[arg(long, value_name = "FILTER", default_value = "info", env = "APTIX_LOG")]
+    log: EnvFilter,
+    /// How it is logged
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let logs = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(args.log.clone());
+    match args.log_format {
+        LogFormat::Text => logs.init(),
+        LogFormat::Json => logs.json().flatten_event(true).init(),
+    }
+    match run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+#[tokio::main]
+async fn run(args: Args) -> anyhow::Result<()> {
+    let file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
+    let config = Config::new(args.listen, args.data_dir, file)?;
+    let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
+    let store = EmbeddedStore::open(&config.data_dir)?;
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .with_context(|| format!("failed to listen on {}; give another address with --listen", config.listen))?;
+    let address = listener.local_addr().context("failed to learn the address")?;
+    tracing::info!(%address, dataDir = %config.data_dir.display(), "serving");
+    // Whoever started the server waits for this line; from here on connections are answered.
+    writeln!(std::io::stdout(), "listening on {address}").context("failed to write to stdout")?;
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let told = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    serve(Arc::new(store), config.options, incoming, told).await?;
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! What the server is told by its file and its command line. The command line wins.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::serve::Options;
+
+/// Where the server listens unless told otherwise.
+pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7420);
+
+/// Where the server keeps its data unless told otherwise, in the directory it is started in.
+pub const DATA_DIR: &str = "aptix-data";
+
+/// Everything the server is told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Where it listens; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// Where it keeps its data.
+    pub data_dir: PathBuf,
+    /// What it holds itself and its callers to.
+    pub options: Options,
+}
+
+/// The configuration file. A key it does not have is refused, not ignored.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConfigFile {
+    /// Address and port.
+    pub listen: Option<SocketAddr>,
+    /// Directory; relative to the one the server is started in.
+    pub data_dir: Option<PathBuf>,
+    /// Seconds between two signs of life on a feed, 1 to 3,600.
+    pub heartbeat_seconds: Option<u64>,
+    /// Calls that are worked on at one time.
+    pub calls: Option<usize>,
+    /// Streams of events at one time.
+    pub streams: Option<usize>,
+    /// Uploads and downloads at one time.
+    pub transfers: Option<usize>,
+}
+
+/// Why the configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("failed to read {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The file is not what a configuration file is.
+    #[error("{} is not a configuration: {error}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        error: Box<toml::de::Error>,
+    },
+    /// A number is out of its range.
+    #[error("{key} is {found}, expected {least} to {most}")]
+    Range {
+        /// The key.
+        key: &'static str,
+        /// What it says.
+        found: u64,
+        /// The least it may say.
+        least: u64,
+        /// The most it may say.
+        most: u64,
+    },
+}
+
+impl ConfigFile {
+    /// Reads a configuration file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has a key or a value that no configuration has.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Read { path: path.to_owned(), error })?;
+        toml::from_str(&text).map_err(|error| ConfigError::Parse { path: path.to_owned(), error: Box::new(error) })
+    }
+}
+
+impl Config {
+    /// What holds when the command line says `listen` and `data_dir`, and the file the rest.
+    ///
+    /// # Errors
+    /// When a number of the file is out of its range.
+    pub fn new(listen: Option<SocketAddr>, data_dir: Option<PathBuf>, file: ConfigFile) -> Result<Self, ConfigError> {
+        let mut options = Options::default();
+        if let Some(seconds) = within("heartbeat_seconds", file.heartbeat_seconds, 1, 3600)? {
+            options.dispatch.heartbeat = Duration::from_secs(seconds);
+        }
+        options.calls = count("calls", file.calls, options.calls)?;
+        options.dispatch.streams = count("streams", file.streams, options.dispatch.streams)?;
+        options.dispatch.transfers = count("transfers", file.transfers, options.dispatch.transfers)?;
+        Ok(Self {
+            listen: listen.or(file.listen).unwrap_or(LISTEN),
+            data_dir: data_dir.or(file.data_dir).unwrap_or_else(|| DATA_DIR.into()),
+            options,
+        })
+    }
+}
+
+fn count(key: &'static str, found: Option<usize>, otherwise: usize) -> Result<usize, ConfigError> {
+    let found = found.map(|found| found as u64);
+    Ok(within(key, found, 1, 1_000_000)?.and_then(|found| usize::try_from(found).ok()).unwrap_or(otherwise))
+}
+
+fn within(key: &'static str, found: Option<u64>, least: u64, most: u64) -> Result<Option<u64>, ConfigError> {
+    match found {
+        Some(found) if !(least..=most).contains(&found) => Err(ConfigError::Range { key, found, least, most }),
+        _ => Ok(found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_wins_over_the_file_and_the_file_over_the_defaults() {
+        let file: ConfigFile = toml::from_str("listen = '0.0.0.0:1'\ndata_dir = 'a'\nheartbeat_seconds = 2").unwrap();
+        let config = Config::new(None, Some("b".into()), file).unwrap();
+        assert_eq!(config.listen.port(), 1);
+        assert_eq!(config.data_dir, PathBuf::from("b"));
+        assert_eq!(config.options.dispatch.heartbeat, Duration::from_secs(2));
+        assert_eq!(Config::new(None, None, ConfigFile::default()).unwrap().listen, LISTEN);
+    }
+
+    #[test]
+    fn an_unknown_key_and_a_number_out_of_range_are_refused() {
+        assert!(toml::from_str::<ConfigFile>("lisen = '0.0.0.0:1'").is_err());
+        let file = ConfigFile { heartbeat_seconds: Some(0), ..ConfigFile::default() };
+        assert!(matches!(Config::new(None, None, file), Err(ConfigError::Range { key: "heartbeat_seconds", .. })));
+    }
+}

@@ -1,0 +1,321 @@
+//! The streams: a workspace's events for its agent, one batch's states for whoever waits.
+//!
+//! Each is a task that reads the store behind its own cursor and hands over one item at a time, so a slow receiver
+//! delays only itself.
+
+use std::sync::Arc;
+
+use aptix_model::batch::FileEdit;
+use aptix_model::failure::{Failure, Visible};
+use aptix_model::id::{AgentId, BatchId, Revision, WorkspaceId};
+use aptix_model::reason::{Detail, Reason};
+use aptix_model::record::BatchRecord;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+
+use super::Dispatcher;
+use super::lease::Claim;
+use super::read::ReadError;
+use super::refusal::{Refusal, exhausted, shutting_down};
+use super::submit::visible;
+use super::wake::Waker;
+use crate::store::{BatchSelector, StoreError};
+
+/// Events read at once.
+const PAGE: usize = 64;
+
+/// What a stream hands over.
+pub type Stream<T> = ReceiverStream<Result<T, FeedEnd>>;
+
+/// One thing an agent is told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Delivery {
+    /// The lease it holds, by its epoch.
+    Lease(u64),
+    /// Something happened to a batch.
+    Event(Revision, Box<BatchRecord>),
+    /// Everything up to here was told.
+    Heartbeat(Revision),
+}
+
+/// Why a stream was not begun.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum WatchError {
+    /// Another agent serves the workspace.
+    #[error("agent {0} serves the workspace")]
+    LeaseHeld(AgentId),
+    /// The wanted place does not exist yet.
+    #[error("there is no revision {after} yet, the newest is {newest}")]
+    FutureRevision {
+        /// The revision asked for.
+        after: Revision,
+        /// The newest there is.
+        newest: Revision,
+    },
+    /// Too many streams are open.
+    #[error("{0} streams are open")]
+    Streams(usize),
+    /// The server is going down.
+    #[error("the server is shutting down")]
+    ShuttingDown,
+    /// The batch cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<WatchError> for Refusal {
+    fn from(error: WatchError) -> Self {
+        let message = error.to_string();
+        Self::denied(match error {
+            WatchError::LeaseHeld(_) => Failure::new(Reason::LeaseLost, message)
+                .detail(Detail::LeaseHeld)
+                .hint("stop that agent, or wait until its stream has ended"),
+            WatchError::FutureRevision { .. } => {
+                let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::FutureRevision);
+                return Self::invalid(
+                    failure.field("afterRevision").hint("begin with 0 if the server was set up anew"),
+                );
+            }
+            WatchError::Streams(limit) => exhausted("streams", limit),
+            WatchError::ShuttingDown => shutting_down(),
+            WatchError::Read(error) => return error.into(),
+            WatchError::Store(error) => return error.into(),
+        })
+    }
+}
+
+/// Why a stream ended before its receiver went.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum FeedEnd {
+    /// A newer stream of the same agent took over.
+    #[error("a newer stream of the same agent took over")]
+    Superseded,
+    /// The receiver took nothing for too long.
+    #[error("the receiver took nothing for too long")]
+    Slow,
+    /// The server is going down.
+    #[error("the server is shutting down")]
+    ShuttingDown,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<FeedEnd> for Refusal {
+    fn from(end: FeedEnd) -> Self {
+        let message = end.to_string();
+        Self::denied(match end {
+            FeedEnd::Superseded => Failure::new(Reason::LeaseLost, message).detail(Detail::Superseded),
+            FeedEnd::Slow => Failure::new(Reason::ResourceExhausted, message)
+                .detail(Detail::SlowConsumer)
+                .hint("call again with the last revision that was dealt with"),
+            FeedEnd::ShuttingDown => shutting_down(),
+            FeedEnd::Store(error) => return error.into(),
+        })
+    }
+}
+
+/// Where a stream's task puts its items.
+pub(super) struct Outlet<T> {
+    items: mpsc::Sender<Result<T, FeedEnd>>,
+    /// A place kept free for the end, so that it can be told to a receiver that takes nothing.
+    end: mpsc::OwnedPermit<Result<T, FeedEnd>>,
+    superseded: CancellationToken,
+}
+
+impl<T> Outlet<T> {
+    /// An outlet and what comes out of it.
+    pub(super) async fn open(superseded: CancellationToken) -> Result<(Self, Stream<T>), StoreError> {
+        let (items, stream) = mpsc::channel(2);
+        let end = items.clone().reserve_owned().await.map_err(|_| StoreError::Closed)?;
+        Ok((Self { items, end, superseded }, ReceiverStream::new(stream)))
+    }
+
+    pub(super) fn finish(self, end: Option<FeedEnd>) {
+        if let Some(end) = end {
+            self.end.send(Err(end));
+        }
+    }
+}
+
+/// Why a task hands over nothing more; `None` when its receiver has gone.
+pub(super) type Stop = Option<FeedEnd>;
+
+impl Dispatcher {
+    /// Takes a workspace's lease and tells its events after a revision.
+    ///
+    /// # Errors
+    /// When another agent serves the workspace, the revision does not exist, or the server takes no more streams.
+    pub async fn feed(
+        self: &Arc<Self>,
+        workspace: WorkspaceId,
+        agent: &AgentId,
+        after: Revision,
+    ) -> Result<Stream<Delivery>, WatchError> {
+        let slot = self.stream_slot()?;
+        let newest = self.store.newest(workspace.clone()).await?.unwrap_or_default();
+        if after > newest {
+            return Err(WatchError::FutureRevision { after, newest });
+        }
+        let claim = self.leases.claim(&workspace, agent).map_err(WatchError::LeaseHeld)?;
+        let epoch = self.store.grant_epoch(workspace.clone()).await?;
+        tracing::info!(workspaceId = %workspace, agentId = %agent, epoch, after = after.0, "lease granted");
+        let (outlet, stream) = Outlet::open(claim.superseded.clone()).await?;
+        let (this, agent) = (Arc::clone(self), agent.clone());
+        self.tasks.spawn(async move {
+            let Err(stop) = this.tell(&workspace, after, epoch, &outlet).await;
+            tracing::info!(workspaceId = %workspace, agentId = %agent, epoch, end = ?stop, "lease ended");
+            outlet.finish(stop);
+            // The lease goes before the place among the streams, and both only now.
+            drop::<Claim>(claim);
+            drop(slot);
+        });
+        Ok(stream)
+    }
+
+    async fn tell(
+        &self,
+        workspace: &WorkspaceId,
+        after: Revision,
+        epoch: u64,
+        outlet: &Outlet<Delivery>,
+    ) -> Result<std::convert::Infallible, Stop> {
+        let mut waker = self.wakes.subscribe(workspace);
+        let mut told = after;
+        self.hand_over(outlet, Delivery::Lease(epoch)).await?;
+        loop {
+            let events = self.store.events(workspace.clone(), told, PAGE).await.map_err(stop)?;
+            let more = events.len() == PAGE;
+            for event in events {
+                let batch = self.store.batch(workspace.clone(), BatchSelector::Id(event.batch)).await.map_err(stop)?;
+                let batch = batch.ok_or_else(|| stop(lost(event.batch)))?;
+                log_forwarded(&batch);
+                self.hand_over(outlet, Delivery::Event(event.revision, Box::new(batch))).await?;
+                told = event.revision;
+            }
+            if !more && self.rest(outlet, &mut waker).await? == Rest::Quiet {
+                self.hand_over(outlet, Delivery::Heartbeat(told)).await?;
+            }
+        }
+    }
+
+    /// Tells the states of one batch until it has ended.
+    ///
+    /// # Errors
+    /// When there is no such batch, or the server takes no more streams.
+    pub async fn watch(
+        self: &Arc<Self>,
+        workspace: WorkspaceId,
+        id: BatchId,
+    ) -> Result<Stream<Box<BatchRecord>>, WatchError> {
+        let slot = self.stream_slot()?;
+        let waker = self.wakes.subscribe(&workspace);
+        let first = self.batch(&workspace, BatchSelector::Id(id)).await?;
+        let (outlet, stream) = Outlet::open(CancellationToken::new()).await?;
+        let this = Arc::clone(self);
+        self.tasks.spawn(async move {
+            let end = this.tell_states(first, waker, &outlet).await.err().flatten();
+            outlet.finish(end);
+            drop(slot);
+        });
+        Ok(stream)
+    }
+
+    async fn tell_states(
+        &self,
+        mut batch: BatchRecord,
+        mut waker: Waker,
+        outlet: &Outlet<Box<BatchRecord>>,
+    ) -> Result<(), Stop> {
+        loop {
+            let (workspace, id, told, open) =
+                (batch.workspace.clone(), batch.id, batch.revision, batch.state.is_open());
+            self.hand_over(outlet, Box::new(batch)).await?;
+            if !open {
+                return Ok(());
+            }
+            batch = loop {
+                self.rest(outlet, &mut waker).await?;
+                let now = self.store.batch(workspace.clone(), BatchSelector::Id(id)).await.map_err(stop)?;
+                let now = now.ok_or_else(|| stop(lost(id)))?;
+                if now.revision > told {
+                    break now;
+                }
+            };
+        }
+    }
+
+    fn stream_slot(&self) -> Result<tokio::sync::OwnedSemaphorePermit, WatchError> {
+        if self.closing.is_cancelled() {
+            return Err(WatchError::ShuttingDown);
+        }
+        let slot = Arc::clone(&self.streams).try_acquire_owned();
+        slot.map_err(|_| WatchError::Streams(self.settings.streams))
+    }
+
+    /// Hands one item over, and waits for room as long as a slow receiver may take.
+    pub(super) async fn hand_over<T>(&self, outlet: &Outlet<T>, item: T) -> Result<(), Stop> {
+        tokio::select! {
+            biased;
+            () = outlet.superseded.cancelled() => Err(Some(FeedEnd::Superseded)),
+            () = self.closing.cancelled() => Err(Some(FeedEnd::ShuttingDown)),
+            sent = timeout(self.settings.slow_after, outlet.items.send(Ok(item))) => match sent {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(_)) => Err(None),
+                Err(_) => Err(Some(FeedEnd::Slow)),
+            },
+        }
+    }
+
+    /// Waits for something to happen in the workspace, for one heartbeat at most.
+    async fn rest<T>(&self, outlet: &Outlet<T>, waker: &mut Waker) -> Result<Rest, Stop> {
+        tokio::select! {
+            biased;
+            () = outlet.superseded.cancelled() => Err(Some(FeedEnd::Superseded)),
+            () = self.closing.cancelled() => Err(Some(FeedEnd::ShuttingDown)),
+            () = outlet.items.closed() => Err(None),
+            woken = timeout(self.settings.heartbeat, waker.woken()) => {
+                Ok(if woken.is_ok() { Rest::Woken } else { Rest::Quiet })
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Woken,
+    Quiet,
+}
+
+fn stop(error: StoreError) -> Stop {
+    Some(FeedEnd::Store(error))
+}
+
+fn lost(id: BatchId) -> StoreError {
+    StoreError::Corrupt { what: format!("batch {id}"), why: "it is missing although an event names it".to_owned() }
+}
+
+/// Says that files to be created were sent to the agent (TUL-004 6.1).
+fn log_forwarded(record: &BatchRecord) {
+    if !record.state.is_open() {
+        return;
+    }
+    for patch in &record.batch.files {
+        let FileEdit::CreateFile(create) = &patch.edit else { continue };
+        tracing::info!(
+            SessionId = visible(&record.origin.session_id),
+            ConversationId = visible(&record.origin.conversation_id),
+            TurnId = visible(&record.origin.turn_id),
+            batchId = %record.id,
+            ToolName = "workspace_create_file",
+            Path = %Visible(patch.target.as_str()),
+            Overwrite = create.overwrite,
+            "Tool.CreateFile.Forwarded"
+        );
+    }
+}

@@ -1,0 +1,101 @@
+//! Decides what becomes of batches, and who is told. Knows domain values and a store; no protocol.
+
+pub mod cancel;
+pub mod feed;
+pub mod files;
+mod lease;
+pub mod read;
+pub mod refusal;
+pub mod report;
+pub mod submit;
+pub mod transfer;
+mod wake;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aptix_model::limits::Limits;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::lease::Leases;
+use self::wake::Wakes;
+use crate::store::{Store, StoreError};
+
+/// What the dispatcher holds itself to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// At least this often a feed says something.
+    pub heartbeat: Duration,
+    /// A receiver that takes nothing for this long is cut off.
+    pub slow_after: Duration,
+    /// Streams of events at one time.
+    pub streams: usize,
+    /// Uploads and downloads at one time.
+    pub transfers: usize,
+    /// What batches are held to.
+    pub limits: Limits,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            heartbeat: Duration::from_secs(5),
+            slow_after: Duration::from_secs(30),
+            streams: 20_000,
+            transfers: 64,
+            limits: Limits::DEFAULT,
+        }
+    }
+}
+
+/// Serves every workspace over one store.
+pub struct Dispatcher {
+    store: Arc<dyn Store>,
+    settings: Settings,
+    wakes: Arc<Wakes>,
+    leases: Arc<Leases>,
+    streams: Arc<Semaphore>,
+    transfers: Arc<Semaphore>,
+    closing: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Dispatcher {
+    /// A dispatcher over this store.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, settings: Settings) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            settings,
+            wakes: Arc::default(),
+            leases: Arc::default(),
+            streams: Arc::new(Semaphore::new(settings.streams)),
+            transfers: Arc::new(Semaphore::new(settings.transfers)),
+            closing: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        })
+    }
+
+    /// What it holds itself to.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Takes no new work from now on, and ends every stream of events.
+    pub fn stop(&self) {
+        self.closing.cancel();
+        self.tasks.close();
+    }
+
+    /// Waits for what was in flight when it was stopped, then closes the store.
+    ///
+    /// # Errors
+    /// When the store cannot be closed in order.
+    pub async fn finish(&self) -> Result<(), StoreError> {
+        self.tasks.wait().await;
+        self.store.close().await
+    }
+}

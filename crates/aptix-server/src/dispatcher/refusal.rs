@@ -1,0 +1,96 @@
+//! What a refused call is told. Every operation's error ends here; what nobody outside can act on is logged in full
+//! and told in general words (TUL-002 9).
+
+use aptix_model::failure::Failure;
+use aptix_model::id::WorkspaceId;
+use aptix_model::reason::{Detail, Reason};
+
+use crate::store::StoreError;
+
+/// A refused call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The call itself is not acceptable; everything that is wrong with it.
+    Invalid(Vec<Failure>),
+    /// The call is well-formed, and is refused for this reason.
+    Denied(Box<Failure>),
+}
+
+impl Refusal {
+    /// Refuses a call for one reason.
+    #[must_use]
+    pub fn denied(failure: Failure) -> Self {
+        Self::Denied(Box::new(failure))
+    }
+
+    /// Refuses a call that is not acceptable in one respect.
+    #[must_use]
+    pub fn invalid(failure: Failure) -> Self {
+        Self::Invalid(vec![failure])
+    }
+
+    /// Everything that is said.
+    #[must_use]
+    pub fn failures(&self) -> &[Failure] {
+        match self {
+            Self::Invalid(failures) => failures,
+            Self::Denied(failure) => std::slice::from_ref(failure),
+        }
+    }
+}
+
+impl From<Vec<Failure>> for Refusal {
+    fn from(failures: Vec<Failure>) -> Self {
+        Self::Invalid(failures)
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self::invalid(failure)
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::denied(match error {
+            StoreError::Closed => shutting_down(),
+            StoreError::ReadOnly { .. } => {
+                tracing::error!(%error, "call refused by the store");
+                Failure::new(Reason::Unavailable, "the server's store takes no writes at present")
+                    .detail(Detail::ReadOnly)
+                    .hint("the server's log says why; its operator has to act")
+            }
+            StoreError::Corrupt { .. } | StoreError::Failed { .. } => {
+                tracing::error!(%error, "call failed in the store");
+                Failure::new(Reason::Internal, "the server failed at its store")
+                    .hint("the server's log says why; its operator has to act")
+            }
+        })
+    }
+}
+
+/// The server is going down.
+#[must_use]
+pub fn shutting_down() -> Failure {
+    Failure::new(Reason::Unavailable, "the server is shutting down").detail(Detail::ShuttingDown).hint("call again")
+}
+
+/// The workspace has nothing of this description.
+#[must_use]
+pub fn not_found(workspace: &WorkspaceId, what: &str) -> Failure {
+    Failure::new(Reason::NotFound, format!("workspace {workspace} has no {what}"))
+}
+
+/// There is no such workspace.
+#[must_use]
+pub fn no_workspace(workspace: &WorkspaceId) -> Failure {
+    Failure::new(Reason::NotFound, format!("there is no workspace {workspace}"))
+        .hint("a workspace comes to be with its first batch or its first agent")
+}
+
+/// A bounded resource is used up.
+#[must_use]
+pub fn exhausted(what: &str, limit: usize) -> Failure {
+    Failure::new(Reason::ResourceExhausted, format!("the server's {limit} {what} are in use")).hint("call again later")
+}

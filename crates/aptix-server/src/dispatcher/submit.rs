@@ -1,0 +1,218 @@
+//! Submitting a batch: checked in full, then stored once for each request id, then told (TUL-002 8.6).
+
+use aptix_engine::validate::validate;
+use aptix_model::batch::{Batch, BlobRef, Content, FileEdit, Origin};
+use aptix_model::failure::{Failure, Visible};
+use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
+use aptix_model::reason::{Detail, Reason};
+use aptix_model::record::BatchRecord;
+use aptix_model::state::BatchState;
+
+use super::Dispatcher;
+use super::refusal::{Refusal, shutting_down};
+use crate::store::{Appended, Known, StoreError};
+use crate::{ids, mint};
+
+/// A batch as it comes in.
+#[derive(Clone, Debug)]
+pub struct Submission {
+    /// Whose files it changes.
+    pub workspace: WorkspaceId,
+    /// What it is submitted under.
+    pub request_id: RequestId,
+    /// What is to happen.
+    pub batch: Batch,
+    /// Whose turn it comes from.
+    pub origin: Origin,
+}
+
+/// Why a batch was not stored.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// The batch is not acceptable.
+    #[error("{} of its fields are not acceptable", .0.len())]
+    Invalid(Vec<Failure>),
+    /// It names content that was not uploaded.
+    #[error("{} blobs it names were not uploaded to the workspace", .0.len())]
+    BlobsMissing(Vec<(usize, BlobRef)>),
+    /// Another batch has its request id.
+    #[error("its request id was used for batch {0}, which has other content")]
+    RequestIdReused(BatchId),
+    /// The server is going down.
+    #[error("the server is shutting down")]
+    ShuttingDown,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<SubmitError> for Refusal {
+    fn from(error: SubmitError) -> Self {
+        let message = error.to_string();
+        Self::denied(match error {
+            SubmitError::Invalid(failures) => return Self::Invalid(failures),
+            SubmitError::BlobsMissing(blobs) => {
+                let named: Vec<_> = blobs
+                    .iter()
+                    .take(20)
+                    .map(|(index, blob)| format!("files[{index}]: {} ({} bytes)", blob.sha256, blob.size_bytes))
+                    .collect();
+                Failure::new(Reason::BlobMissing, format!("{message}: {}", named.join(", ")))
+                    .hint("upload each with UploadBlob, with this digest and size, then submit again")
+            }
+            SubmitError::RequestIdReused(_) => Failure::new(Reason::RequestIdReused, message)
+                .field("requestId")
+                .hint("choose a new request id for each batch; repeat one only with the same content"),
+            SubmitError::ShuttingDown => shutting_down(),
+            SubmitError::Store(error) => return error.into(),
+        })
+    }
+}
+
+impl Dispatcher {
+    /// Checks everything about a batch that can be checked without its files, and gives it ids. Nothing is stored.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub async fn check(&self, submission: Submission) -> Result<BatchRecord, SubmitError> {
+        let Submission { workspace, request_id, batch, origin } = submission;
+        if self.closing.is_cancelled() {
+            return Err(SubmitError::ShuttingDown);
+        }
+        let mut failures = check_origin(&origin, self.settings.limits.text_bytes);
+        if let Err(found) = validate(&batch, &self.settings.limits) {
+            failures.extend(found);
+        }
+        if !failures.is_empty() {
+            return Err(SubmitError::Invalid(failures));
+        }
+        let blobs: Vec<_> = referenced(&batch).collect();
+        if !blobs.is_empty() {
+            let digests = blobs.iter().map(|(_, blob)| blob.sha256).collect();
+            let sizes = self.store.blob_sizes(workspace.clone(), digests).await?;
+            let absent = blobs.into_iter().zip(sizes).filter(|((_, blob), size)| *size != Some(blob.size_bytes));
+            let absent: Vec<_> = absent.map(|(blob, _)| blob).collect();
+            if !absent.is_empty() {
+                return Err(SubmitError::BlobsMissing(absent));
+            }
+        }
+        let id = ids::batch_id(mint::uuid());
+        let now = mint::now();
+        Ok(BatchRecord {
+            id,
+            workspace,
+            revision: Revision::default(),
+            state: BatchState::Approved,
+            ids: ids::of(id, &batch),
+            batch,
+            origin,
+            request_id,
+            created: now,
+            updated: now,
+            report: None,
+        })
+    }
+
+    /// Stores a checked batch, unless it was stored before under its request id.
+    ///
+    /// # Errors
+    /// When the request id stands for another content, or the store fails.
+    pub async fn keep(&self, record: BatchRecord) -> Result<BatchRecord, SubmitError> {
+        match self.store.append(record).await? {
+            Appended::New(stored) => {
+                self.wakes.wake(&stored.workspace);
+                log_stored(&stored);
+                Ok(*stored)
+            }
+            Appended::Known(known) => {
+                let Known { stored, offered } = *known;
+                if stored.batch == offered.batch && stored.origin == offered.origin {
+                    Ok(stored)
+                } else {
+                    Err(SubmitError::RequestIdReused(stored.id))
+                }
+            }
+        }
+    }
+}
+
+fn check_origin(origin: &Origin, most: usize) -> Vec<Failure> {
+    let fields = [
+        ("origin.sessionId", &origin.session_id),
+        ("origin.conversationId", &origin.conversation_id),
+        ("origin.turnId", &origin.turn_id),
+    ];
+    let found = fields.iter().filter_map(|(field, text)| {
+        let length = text.as_deref().map_or(0, str::len);
+        (length > most).then(|| {
+            Failure::new(Reason::TooLarge, format!("{field} has {length} bytes, at most {most} are kept"))
+                .detail(Detail::Text)
+                .field(*field)
+        })
+    });
+    found.collect()
+}
+
+fn referenced(batch: &Batch) -> impl Iterator<Item = (usize, BlobRef)> + '_ {
+    batch.files.iter().enumerate().filter_map(|(index, patch)| match &patch.edit {
+        FileEdit::CreateFile(create) => match &create.content {
+            Content::Blob(blob) => Some((index, *blob)),
+            Content::Text(_) => None,
+        },
+        FileEdit::LinePatch(_) => None,
+    })
+}
+
+/// How many changes a batch has, over all its files.
+fn changes(batch: &Batch) -> usize {
+    let changes = batch.files.iter().map(|patch| match &patch.edit {
+        FileEdit::LinePatch(patch) => patch.changes.len(),
+        FileEdit::CreateFile(_) => 0,
+    });
+    changes.sum()
+}
+
+/// Says that a batch came in (TUL-002 9).
+pub fn log_received(submission: &Submission) {
+    let origin = &submission.origin;
+    tracing::info!(
+        workspaceId = %submission.workspace,
+        requestId = %submission.request_id,
+        files = submission.batch.files.len(),
+        changes = changes(&submission.batch),
+        SessionId = visible(&origin.session_id),
+        ConversationId = visible(&origin.conversation_id),
+        TurnId = visible(&origin.turn_id),
+        "batch received"
+    );
+}
+
+fn log_stored(stored: &BatchRecord) {
+    tracing::info!(
+        workspaceId = %stored.workspace,
+        batchId = %stored.id,
+        revision = stored.revision.0,
+        files = stored.batch.files.len(),
+        changes = changes(&stored.batch),
+        "batch stored"
+    );
+}
+
+/// Says that a batch was refused, and everything that was wrong with it (TUL-002 9).
+pub fn log_refused(workspace: &str, refusal: &Refusal) {
+    let failures = refusal.failures();
+    let first = failures.first();
+    let all: Vec<_> = failures.iter().take(20).map(ToString::to_string).collect();
+    tracing::warn!(
+        workspaceId = %Visible(workspace),
+        reason = first.map(|failure| failure.reason.code()),
+        docPath = first.and_then(|failure| visible(&failure.path)),
+        count = failures.len(),
+        failures = %Visible(&all.join("; ")),
+        "batch refused"
+    );
+}
+
+pub(super) fn visible(text: &Option<String>) -> Option<String> {
+    text.as_deref().map(|text| Visible(text).to_string())
+}

@@ -1,0 +1,273 @@
+//! Blobs on their way in and out. Bytes become a blob only when all of them came and have the announced digest; bytes
+//! that no longer have it are never handed out.
+
+use std::sync::Arc;
+
+use aptix_model::batch::BlobRef;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::failure::Failure;
+use aptix_model::id::WorkspaceId;
+use aptix_model::limits::CHUNK_BYTES;
+use aptix_model::reason::{Detail, Reason};
+use sha2::{Digest, Sha256};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::bytes::{Bytes, BytesMut};
+use tokio_util::sync::CancellationToken;
+
+use super::Dispatcher;
+use super::feed::{Outlet, Stop, Stream};
+use super::refusal::{Refusal, exhausted, not_found, shutting_down};
+use crate::mint;
+use crate::store::{Store, StoreError, UploadId};
+
+/// Bytes of the largest blob.
+pub const BLOB_BYTES: u64 = 256 << 20;
+
+/// Why a blob was not taken or given.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TransferError {
+    /// It is announced larger than any blob may be.
+    #[error("the blob is announced with {0} bytes, at most {BLOB_BYTES} are taken")]
+    TooLarge(u64),
+    /// It does not have the announced size.
+    #[error("the blob is announced with {announced} bytes, {came} came")]
+    Size {
+        /// Bytes announced.
+        announced: u64,
+        /// Bytes that came.
+        came: u64,
+    },
+    /// It does not have the announced digest.
+    #[error("the blob is announced with the digest {announced}, its bytes have {found}")]
+    Digest {
+        /// The digest announced.
+        announced: Sha256Digest,
+        /// The digest of what came.
+        found: Sha256Digest,
+    },
+    /// The workspace has no such blob.
+    #[error("workspace {0} has no blob {1}")]
+    NotFound(WorkspaceId, Sha256Digest),
+    /// Too many blobs are on their way.
+    #[error("{0} blobs are on their way")]
+    Transfers(usize),
+    /// The server is going down.
+    #[error("the server is shutting down")]
+    ShuttingDown,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<TransferError> for Refusal {
+    fn from(error: TransferError) -> Self {
+        let message = error.to_string();
+        Self::denied(match error {
+            TransferError::TooLarge(_) => {
+                Failure::new(Reason::TooLarge, message).detail(Detail::File).field("blob.sizeBytes")
+            }
+            TransferError::Size { .. } => Failure::new(Reason::HashFailed, message)
+                .field("blob.sizeBytes")
+                .hint("nothing was kept; announce the size of the bytes that are sent"),
+            TransferError::Digest { .. } => Failure::new(Reason::HashFailed, message)
+                .field("blob.sha256")
+                .hint("nothing was kept; announce the digest of the bytes that are sent"),
+            TransferError::NotFound(workspace, digest) => not_found(&workspace, &format!("blob {digest}")),
+            TransferError::Transfers(limit) => exhausted("transfers", limit),
+            TransferError::ShuttingDown => shutting_down(),
+            TransferError::Store(error) => return error.into(),
+        })
+    }
+}
+
+/// A blob on its way in. What came of it is dropped with it, unless it was finished.
+pub struct Upload {
+    store: Arc<dyn Store>,
+    workspace: WorkspaceId,
+    blob: BlobRef,
+    /// Where the bytes go; `None` if the workspace has the blob already, then they are only checked.
+    id: Option<UploadId>,
+    hasher: Sha256,
+    came: u64,
+    waiting: BytesMut,
+    chunks: u32,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Dispatcher {
+    /// Which of these blobs the workspace does not have, in the order asked.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn missing_blobs(
+        &self,
+        workspace: WorkspaceId,
+        digests: Vec<Sha256Digest>,
+    ) -> Result<Vec<Sha256Digest>, StoreError> {
+        let sizes = self.store.blob_sizes(workspace, digests.clone()).await?;
+        Ok(digests.into_iter().zip(sizes).filter(|(_, size)| size.is_none()).map(|(digest, _)| digest).collect())
+    }
+
+    /// Begins to take a blob.
+    ///
+    /// # Errors
+    /// When it is announced too large, or the server takes no more.
+    pub async fn upload(&self, workspace: WorkspaceId, blob: BlobRef) -> Result<Upload, TransferError> {
+        if self.closing.is_cancelled() {
+            return Err(TransferError::ShuttingDown);
+        }
+        if blob.size_bytes > BLOB_BYTES {
+            return Err(TransferError::TooLarge(blob.size_bytes));
+        }
+        let slot = self.transfer_slot()?;
+        let sizes = self.store.blob_sizes(workspace.clone(), vec![blob.sha256]).await?;
+        let known = sizes.first().copied().flatten().is_some();
+        Ok(Upload {
+            store: Arc::clone(&self.store),
+            workspace,
+            blob,
+            id: (!known).then(|| UploadId(mint::uuid())),
+            hasher: Sha256::new(),
+            came: 0,
+            waiting: BytesMut::new(),
+            chunks: 0,
+            _slot: slot,
+        })
+    }
+
+    /// Hands out a blob, chunk by chunk.
+    ///
+    /// # Errors
+    /// When the workspace has no such blob, or the server takes no more.
+    pub async fn download(
+        self: &Arc<Self>,
+        workspace: WorkspaceId,
+        digest: Sha256Digest,
+    ) -> Result<Stream<Bytes>, TransferError> {
+        let slot = self.transfer_slot()?;
+        let sizes = self.store.blob_sizes(workspace.clone(), vec![digest]).await?;
+        let Some(size) = sizes.first().copied().flatten() else {
+            return Err(TransferError::NotFound(workspace, digest));
+        };
+        let (outlet, stream) = Outlet::open(CancellationToken::new()).await?;
+        let this = Arc::clone(self);
+        self.tasks.spawn(async move {
+            let end = this.hand_out(workspace, digest, size, &outlet).await.err().flatten();
+            outlet.finish(end);
+            drop(slot);
+        });
+        Ok(stream)
+    }
+
+    async fn hand_out(
+        &self,
+        workspace: WorkspaceId,
+        digest: Sha256Digest,
+        size: u64,
+        outlet: &Outlet<Bytes>,
+    ) -> Result<(), Stop> {
+        if size == 0 {
+            return self.hand_over(outlet, Bytes::new()).await;
+        }
+        let stop = |error: StoreError| Some(error.into());
+        let (mut hasher, mut left) = (Sha256::new(), size);
+        for index in 0.. {
+            let chunk = self.store.blob_chunk(workspace.clone(), digest, index).await.map_err(stop)?;
+            let chunk = chunk.ok_or_else(|| stop(damaged(&digest, "a chunk is missing")))?;
+            hasher.update(&chunk);
+            left = left.saturating_sub(chunk.len() as u64);
+            // The last chunk is held back until the whole is known to be right.
+            if left == 0 && digest_of(hasher.clone()) != digest {
+                return Err(stop(damaged(&digest, "its bytes have another digest")));
+            }
+            self.hand_over(outlet, chunk).await?;
+            if left == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn transfer_slot(&self) -> Result<OwnedSemaphorePermit, TransferError> {
+        let slot = Arc::clone(&self.transfers).try_acquire_owned();
+        slot.map_err(|_| TransferError::Transfers(self.settings.transfers))
+    }
+}
+
+impl Upload {
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// When more come than were announced, or the store fails.
+    pub async fn push(&mut self, bytes: Bytes) -> Result<(), TransferError> {
+        self.came += bytes.len() as u64;
+        if self.came > self.blob.size_bytes {
+            return Err(TransferError::Size { announced: self.blob.size_bytes, came: self.came });
+        }
+        self.hasher.update(&bytes);
+        if self.id.is_some() {
+            self.waiting.extend_from_slice(&bytes);
+            while self.waiting.len() >= CHUNK_BYTES {
+                let chunk = self.waiting.split_to(CHUNK_BYTES).freeze();
+                self.put(chunk).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn put(&mut self, chunk: Bytes) -> Result<(), TransferError> {
+        if let Some(id) = self.id {
+            self.store.put_chunk(id, self.chunks, chunk).await?;
+            self.chunks += 1;
+        }
+        Ok(())
+    }
+
+    /// Makes what came the workspace's blob; when this answers, it is durable.
+    ///
+    /// # Errors
+    /// When the bytes are not what was announced, or the store fails; then nothing is kept.
+    pub async fn finish(mut self) -> Result<BlobRef, TransferError> {
+        if self.came != self.blob.size_bytes {
+            return Err(TransferError::Size { announced: self.blob.size_bytes, came: self.came });
+        }
+        let found = digest_of(std::mem::take(&mut self.hasher));
+        if found != self.blob.sha256 {
+            return Err(TransferError::Digest { announced: self.blob.sha256, found });
+        }
+        if !self.waiting.is_empty() {
+            let rest = std::mem::take(&mut self.waiting).freeze();
+            self.put(rest).await?;
+        }
+        // Taken first: once the store was asked, it may have done it, and nothing must be discarded any more.
+        if let Some(id) = self.id.take() {
+            self.store.commit_upload(id, self.workspace.clone(), self.blob).await?;
+        }
+        Ok(self.blob)
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.store.discard_upload(id);
+        }
+    }
+}
+
+/// The bytes, if they have this digest.
+pub(super) fn verified(bytes: Bytes, digest: &Sha256Digest) -> Result<Bytes, StoreError> {
+    if digest_of(Sha256::new_with_prefix(&bytes)) == *digest {
+        Ok(bytes)
+    } else {
+        Err(damaged(digest, "its bytes have another digest"))
+    }
+}
+
+fn digest_of(hasher: Sha256) -> Sha256Digest {
+    Sha256Digest::from_bytes(hasher.finalize().into())
+}
+
+fn damaged(digest: &Sha256Digest, why: &str) -> StoreError {
+    StoreError::Corrupt { what: format!("blob {digest}"), why: why.to_owned() }
+}

@@ -1,0 +1,60 @@
+//! The ids of a batch are one block: the batch's own is a `UUIDv7` whose last bits are zero, and its file patches and
+//! changes count on from there, in the batch's order. So an id leads to its batch without an index, and blocks never
+//! overlap, because no batch has more entries than the last bits can count.
+
+use aptix_model::batch::Batch;
+use aptix_model::id::{BatchId, Uuid};
+use aptix_model::record::FileIds;
+
+/// How many of an id's last bits count within its batch: room for 131,071 file patches and changes.
+const COUNTING_BITS: u32 = 17;
+const COUNTING: u128 = (1 << COUNTING_BITS) - 1;
+
+/// How many file patches and changes a batch can have.
+pub const ENTRIES: usize = (1 << COUNTING_BITS) - 1;
+
+/// The batch id that a new `UUIDv7` gives.
+#[must_use]
+pub fn batch_id(fresh: Uuid) -> BatchId {
+    BatchId(Uuid::from_u128(fresh.as_u128() & !COUNTING))
+}
+
+/// The batch that an id of a file patch or a change belongs to, if it is one of a batch's.
+#[must_use]
+pub fn batch_of(id: Uuid) -> BatchId {
+    batch_id(id)
+}
+
+/// The ids of a batch's file patches and changes.
+#[must_use]
+pub fn of(id: BatchId, batch: &Batch) -> Vec<FileIds> {
+    let mut next = id.0.as_u128();
+    FileIds::mint(batch, || {
+        next = next.wrapping_add(1);
+        Uuid::from_u128(next)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aptix_model::batch::{Change, FileEdit, FilePatch, LinePatch, Operation, Target};
+
+    #[test]
+    fn ids_differ_and_lead_back_to_their_batch() {
+        let change =
+            Change { key: None, description: None, operation: Operation::Insert { after_line: 0, new_lines: vec![] } };
+        let edit = FileEdit::LinePatch(LinePatch { original_sha256: String::new(), changes: vec![change; 3] });
+        let file = FilePatch { target: Target::Path("a".to_owned()), key: None, label: None, edit };
+        let batch = Batch { label: None, key: None, files: vec![file; 2] };
+        let id = batch_id(Uuid::from_u128(u128::MAX));
+        let ids = of(id, &batch);
+        let mut all: Vec<_> = ids
+            .iter()
+            .flat_map(|file| std::iter::once(file.file.0).chain(file.changes.iter().map(|change| change.0)))
+            .collect();
+        assert!(all.iter().all(|entry| batch_of(*entry) == id && *entry != id.0));
+        all.dedup();
+        assert_eq!(all.len(), 8);
+    }
+}

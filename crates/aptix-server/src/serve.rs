@@ -1,0 +1,173 @@
+//! Puts the server together: services, health, reflection, every limit, and an orderly end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aptix_model::limits::MESSAGE_BYTES;
+use aptix_model::wire::{FILE_DESCRIPTOR_SET, v1};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{sleep, timeout};
+use tokio_stream::Stream;
+use tonic::transport::Server;
+use tonic::transport::server::Connected;
+
+use crate::dispatcher::{Dispatcher, Settings};
+use crate::service::admission::Admission;
+use crate::service::agent::AgentService;
+use crate::service::batch::BatchService;
+use crate::service::file::FileService;
+use crate::store::{Store, StoreError};
+
+/// How long calls in flight may take once the server was told to stop.
+const GRACE: Duration = Duration::from_secs(7);
+
+/// How long the rest of the end may take.
+const LAST_GRACE: Duration = Duration::from_secs(2);
+
+/// What the server holds itself and its callers to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// What the dispatcher is held to.
+    pub dispatch: Settings,
+    /// Calls that are worked on at one time; streams count until they begin to answer.
+    pub calls: usize,
+    /// Until a call's answer must have begun.
+    pub call_deadline: Duration,
+    /// Between two messages of an upload.
+    pub upload_idle: Duration,
+    /// For a whole upload.
+    pub upload_total: Duration,
+    /// HTTP/2 streams of one connection.
+    pub connection_streams: u32,
+    /// Bytes of a call's headers.
+    pub header_bytes: u32,
+    /// After this long without a word a connection is asked for a sign of life.
+    pub keepalive_interval: Duration,
+    /// Without a sign of life for this long a connection is closed.
+    pub keepalive_timeout: Duration,
+    /// A connection of this age is asked to go.
+    pub connection_age: Duration,
+    /// And this long afterwards it is closed.
+    pub connection_age_grace: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            dispatch: Settings::default(),
+            calls: 256,
+            call_deadline: Duration::from_secs(30),
+            upload_idle: Duration::from_secs(30),
+            upload_total: Duration::from_secs(300),
+            connection_streams: 256,
+            header_bytes: 16 << 10,
+            keepalive_interval: Duration::from_secs(15),
+            keepalive_timeout: Duration::from_secs(15),
+            connection_age: Duration::from_secs(6 * 3600),
+            connection_age_grace: Duration::from_secs(300),
+        }
+    }
+}
+
+/// Why the server ended otherwise than in order.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The connections failed.
+    #[error("failed to serve: {0}")]
+    Transport(#[from] tonic::transport::Error),
+    /// Reflection could not be set up.
+    #[error("failed to describe the protocol: {0}")]
+    Reflection(#[from] tonic_reflection::server::Error),
+    /// The store could not be closed in order.
+    #[error("failed to close the store: {0}")]
+    Store(#[from] StoreError),
+}
+
+/// Serves the connections that come in until `shutdown` is done; then takes no new work, tells every stream, finishes
+/// what is in flight, and closes the store, all within ten seconds.
+///
+/// # Errors
+/// When the connections fail, or the store cannot be closed in order.
+pub async fn serve<I, C, E>(
+    store: Arc<dyn Store>,
+    options: Options,
+    incoming: I,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Result<(), ServeError>
+where
+    I: Stream<Item = Result<C, E>> + Send,
+    C: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let dispatcher = Dispatcher::new(Arc::clone(&store), options.dispatch);
+    let (health, health_service) = tonic_health::server::health_reporter();
+    health.set_serving::<BatchServer>().await;
+    health.set_serving::<AgentServer>().await;
+    health.set_serving::<FileServer>().await;
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()?;
+    let files = FileService {
+        dispatcher: Arc::clone(&dispatcher),
+        upload_idle: options.upload_idle,
+        upload_total: options.upload_total,
+    };
+    let router = Server::builder()
+        .layer(Admission::new(options.calls, options.call_deadline))
+        .max_concurrent_streams(options.connection_streams)
+        .http2_max_header_list_size(options.header_bytes)
+        .http2_keepalive_interval(Some(options.keepalive_interval))
+        .http2_keepalive_timeout(Some(options.keepalive_timeout))
+        .max_connection_age(options.connection_age)
+        .max_connection_age_grace(options.connection_age_grace)
+        .tcp_nodelay(true)
+        .add_service(health_service)
+        .add_service(reflection)
+        .add_service(
+            BatchServer::new(BatchService(Arc::clone(&dispatcher)))
+                .max_decoding_message_size(MESSAGE_BYTES)
+                .max_encoding_message_size(MESSAGE_BYTES),
+        )
+        .add_service(
+            AgentServer::new(AgentService(Arc::clone(&dispatcher)))
+                .max_decoding_message_size(MESSAGE_BYTES)
+                .max_encoding_message_size(MESSAGE_BYTES),
+        )
+        .add_service(
+            FileServer::new(files).max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES),
+        );
+    let told = tokio_util::sync::CancellationToken::new();
+    let stopping = async {
+        shutdown.await;
+        tracing::info!("shutting down");
+        health.set_not_serving::<BatchServer>().await;
+        health.set_not_serving::<AgentServer>().await;
+        health.set_not_serving::<FileServer>().await;
+        dispatcher.stop();
+        told.cancel();
+    };
+    let overdue = async {
+        told.cancelled().await;
+        sleep(GRACE).await;
+    };
+    let served = tokio::select! {
+        served = router.serve_with_incoming_shutdown(incoming, stopping) => served,
+        () = overdue => {
+            tracing::warn!("calls in flight were cut off");
+            Ok(())
+        }
+    };
+    dispatcher.stop();
+    match timeout(LAST_GRACE, dispatcher.finish()).await {
+        Ok(finished) => finished?,
+        Err(_) => tracing::warn!("the store was not closed in time; what it acknowledged is durable"),
+    }
+    served?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+type BatchServer = v1::batch_service_server::BatchServiceServer<BatchService>;
+type AgentServer = v1::agent_service_server::AgentServiceServer<AgentService>;
+type FileServer = v1::file_service_server::FileServiceServer<FileService>;

@@ -1,0 +1,205 @@
+//! `BatchService`: what authors and orchestrators call.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use aptix_model::batch::{Batch, FileEdit};
+use aptix_model::failure::Failure;
+use aptix_model::id::{RequestId, Uuid, WorkspaceId};
+use aptix_model::reason::{Detail, Reason};
+use aptix_model::record::BatchRecord;
+use aptix_model::wire::{self, listed_message, v1};
+use prost::Message;
+use tokio_stream::{Stream, StreamExt};
+use tonic::{Request, Response, Status};
+
+use super::status::status;
+use super::{page, size};
+use crate::dispatcher::Dispatcher;
+use crate::dispatcher::read::Part;
+use crate::dispatcher::refusal::Refusal;
+use crate::dispatcher::submit::{Submission, log_received, log_refused};
+use crate::store::BatchSelector;
+
+/// Serves `BatchService`.
+pub struct BatchService(pub Arc<Dispatcher>);
+
+#[tonic::async_trait]
+impl v1::batch_service_server::BatchService for BatchService {
+    async fn submit_batch(
+        &self,
+        request: Request<v1::SubmitBatchRequest>,
+    ) -> Result<Response<v1::SubmitBatchResponse>, Status> {
+        let request = request.into_inner();
+        let workspace = request.workspace_id.clone();
+        let batch = self.submit(request).await.map_err(|refusal| {
+            log_refused(&workspace, &refusal);
+            status(refusal)
+        })?;
+        Ok(Response::new(v1::SubmitBatchResponse { batch: Some(batch) }))
+    }
+
+    async fn get_batch(&self, request: Request<v1::GetBatchRequest>) -> Result<Response<v1::GetBatchResponse>, Status> {
+        let request = request.into_inner();
+        let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
+        let which = selector(request.batch).map_err(status)?;
+        let batch = self.0.batch(&workspace, which).await.map_err(status)?;
+        Ok(Response::new(v1::GetBatchResponse { batch: Some(size::fitted(batch.into())) }))
+    }
+
+    async fn get_change(
+        &self,
+        request: Request<v1::GetChangeRequest>,
+    ) -> Result<Response<v1::GetChangeResponse>, Status> {
+        let request = request.into_inner();
+        let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
+        let id: Uuid = wire::id("id", &request.id).map(|aptix_model::id::ChangeId(id)| id).map_err(status)?;
+        let part = self.0.part(&workspace, id).await.map_err(status)?;
+        Ok(Response::new(part_message(part)))
+    }
+
+    async fn list_batches(
+        &self,
+        request: Request<v1::ListBatchesRequest>,
+    ) -> Result<Response<v1::ListBatchesResponse>, Status> {
+        let request = request.into_inner();
+        let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
+        let wanted = page::size(request.page_size).map_err(status)?;
+        let before = page::batch(&request.page_token).map_err(status)?;
+        let listed = self.0.list(&workspace, before, wanted + 1).await.map_err(status)?;
+        let mut answer = v1::ListBatchesResponse::default();
+        let mut room = size::ROOM;
+        let mut last = None;
+        for entry in listed {
+            let batch = self.0.batch(&workspace, BatchSelector::Id(entry.batch)).await.map_err(status)?;
+            let batch = size::fitted(listed_message(batch));
+            let bytes = batch.encoded_len() + 8;
+            if answer.batches.len() == wanted || (bytes > room && last.is_some()) {
+                answer.next_page_token = last.map(page::after_batch).unwrap_or_default();
+                break;
+            }
+            room = room.saturating_sub(bytes);
+            last = Some(entry.revision);
+            answer.batches.push(batch);
+        }
+        Ok(Response::new(answer))
+    }
+
+    type WatchBatchStream = Pin<Box<dyn Stream<Item = Result<v1::WatchBatchResponse, Status>> + Send>>;
+
+    async fn watch_batch(
+        &self,
+        request: Request<v1::WatchBatchRequest>,
+    ) -> Result<Response<Self::WatchBatchStream>, Status> {
+        let request = request.into_inner();
+        let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
+        let batch = wire::id("batchId", &request.batch_id).map_err(status)?;
+        let states = self.0.watch(workspace, batch).await.map_err(status)?;
+        let answers = states.map(|state| {
+            let batch = size::fitted((*state.map_err(status)?).into());
+            Ok(v1::WatchBatchResponse { batch: Some(batch) })
+        });
+        Ok(Response::new(Box::pin(answers)))
+    }
+
+    async fn cancel_batch(
+        &self,
+        request: Request<v1::CancelBatchRequest>,
+    ) -> Result<Response<v1::CancelBatchResponse>, Status> {
+        let request = request.into_inner();
+        let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
+        let batch = wire::id("batchId", &request.batch_id).map_err(status)?;
+        let batch = self.0.cancel(&workspace, batch).await.map_err(status)?;
+        Ok(Response::new(v1::CancelBatchResponse { batch: Some(size::fitted(batch.into())) }))
+    }
+}
+
+impl BatchService {
+    async fn submit(&self, request: v1::SubmitBatchRequest) -> Result<v1::Batch, Refusal> {
+        let bytes = request.encoded_len();
+        let validate_only = request.validate_only;
+        let submission = submission(request)?;
+        log_received(&submission);
+        size::check(bytes, &submission.batch)?;
+        let record = self.0.check(submission).await?;
+        if validate_only {
+            return Ok(without_ids(record));
+        }
+        Ok(size::fitted(self.0.keep(record).await?.into()))
+    }
+}
+
+/// Decodes a submit; everything that is wrong with its shape.
+fn submission(request: v1::SubmitBatchRequest) -> Result<Submission, Vec<Failure>> {
+    let mut failures = Vec::new();
+    let workspace = wire::id::<WorkspaceId>("workspaceId", &request.workspace_id);
+    let workspace = workspace.map_err(|failure| failures.push(failure));
+    let request_id = wire::id::<RequestId>("requestId", &request.request_id);
+    let request_id = request_id.map_err(|failure| failures.push(failure));
+    let batch = match request.edit {
+        Some(edit) => Batch::try_from(edit).map_err(|found| failures.extend(found)),
+        None => {
+            failures.push(missing("edit", "what is to happen"));
+            Err(())
+        }
+    };
+    match (workspace, request_id, batch) {
+        (Ok(workspace), Ok(request_id), Ok(batch)) => {
+            let origin = request.origin.map(Into::into).unwrap_or_default();
+            Ok(Submission { workspace, request_id, batch, origin })
+        }
+        _ => Err(failures),
+    }
+}
+
+/// What a batch would be, had it been stored.
+fn without_ids(record: BatchRecord) -> v1::Batch {
+    let batch = v1::Batch::from(BatchRecord { ids: Vec::new(), ..record });
+    v1::Batch { batch_id: String::new(), create_time: None, update_time: None, ..batch }
+}
+
+fn selector(batch: Option<v1::get_batch_request::Batch>) -> Result<BatchSelector, Failure> {
+    match batch {
+        Some(v1::get_batch_request::Batch::BatchId(id)) => wire::id("batchId", &id).map(BatchSelector::Id),
+        Some(v1::get_batch_request::Batch::RequestId(id)) => wire::id("requestId", &id).map(BatchSelector::Request),
+        None => Err(missing("batch", "batchId or requestId")),
+    }
+}
+
+pub(super) fn missing(field: &str, expected: &str) -> Failure {
+    Failure::new(Reason::InvalidRequest, format!("{field} is not set, expected {expected}"))
+        .detail(Detail::Missing)
+        .field(field)
+}
+
+fn part_message(part: Part) -> v1::GetChangeResponse {
+    let Part { batch: mut record, file, change } = part;
+    let state = v1::BatchState::from(record.state).into();
+    let file_report = record.report.as_mut().filter(|report| file < report.files.len());
+    let file_report = file_report.map(|report| report.files.swap_remove(file).into());
+    record.report = None;
+    if let Some(patch) = record.batch.files.get(file).cloned() {
+        record.batch.files = vec![patch];
+        record.ids = record.ids.get(file).cloned().into_iter().collect();
+    }
+    if let (Some(change), Some(patch), Some(ids)) = (change, record.batch.files.first_mut(), record.ids.first_mut()) {
+        if let FileEdit::LinePatch(patch) = &mut patch.edit {
+            patch.changes = patch.changes.get(change).cloned().into_iter().collect();
+        }
+        ids.changes = ids.changes.get(change).copied().into_iter().collect();
+    }
+    let batch_id = record.id.to_string();
+    let mut edit = v1::Batch::from(record).edit.unwrap_or_default();
+    v1::GetChangeResponse {
+        batch_id,
+        state,
+        file: edit.files.pop(),
+        file_report,
+        file_index: position(file),
+        change_index: change.map(position),
+    }
+}
+
+fn position(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,9 @@
+//! The gRPC services: each call is decoded, asks the dispatcher once, and is answered. Protobuf stops here.
+
+pub mod admission;
+pub mod agent;
+pub mod batch;
+pub mod file;
+mod page;
+mod size;
+mod status;

@@ -1,0 +1,177 @@
+//! The one thread that writes. It takes everything that waits, writes it as one atomic batch with one flush, and only
+//! then answers. After a failed write it refuses every other: what reached the disk is no longer certain.
+
+use std::collections::HashMap;
+
+use fjall::{PersistMode, Slice};
+use tokio::sync::{mpsc, oneshot};
+
+use super::keys::{self, Key};
+use super::tables::{Tables, failed};
+use crate::store::{StoreError, UploadId};
+
+/// How many writes one flush may serve.
+const GROUP: usize = 256;
+
+/// One thing to be changed.
+pub(super) enum Put {
+    /// A record gets this value.
+    Record(Key, Vec<u8>),
+    /// A record goes.
+    RemoveRecord(Key),
+    /// A chunk gets this value.
+    Chunk(Key, Slice),
+}
+
+/// When a write must be durable.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flush {
+    /// Before it is answered.
+    Now,
+    /// With the next write that must be.
+    WithNext,
+}
+
+/// What the writes before it in the group and the store together say.
+pub(super) struct View<'a> {
+    tables: &'a Tables,
+    staged: &'a HashMap<Key, Slice>,
+}
+
+impl View<'_> {
+    /// A record, if there is one.
+    pub(super) fn get(&self, key: &Key) -> Result<Option<Slice>, StoreError> {
+        match self.staged.get(key) {
+            Some(value) => Ok(Some(value.clone())),
+            None => self.tables.records.get(key).map_err(failed("read a record")),
+        }
+    }
+}
+
+/// Answers the caller once it is known whether the group was written.
+type Completion = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+type Work = Box<dyn FnOnce(&View<'_>) -> (Vec<Put>, Completion) + Send>;
+
+/// What the committer is asked to do.
+pub(super) enum Job {
+    /// A write, and when it must be durable.
+    Write(Work, Flush),
+    /// What came of an upload goes.
+    Discard(UploadId),
+    /// Everything taken is flushed, and nothing more is taken.
+    Close(oneshot::Sender<Result<(), StoreError>>),
+}
+
+impl Job {
+    /// A write that reads, decides, and says what is to change; its answer comes when the change is durable.
+    pub(super) fn write<T: Send + 'static>(
+        flush: Flush,
+        work: impl FnOnce(&View<'_>) -> Result<(T, Vec<Put>), StoreError> + Send + 'static,
+    ) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
+        let (reply, answer) = oneshot::channel();
+        let work: Work = Box::new(move |view| {
+            let (answer, puts) = match work(view) {
+                Ok((answer, puts)) => (Ok(answer), puts),
+                Err(error) => (Err(error), Vec::new()),
+            };
+            let complete: Completion = Box::new(move |written| {
+                // Whoever asked may have gone; what was written stays.
+                let _ = reply.send(written.and(answer));
+            });
+            (puts, complete)
+        });
+        (Self::Write(work, flush), answer)
+    }
+}
+
+/// Serves jobs until the store is closed or dropped.
+pub(super) fn run(tables: &Tables, mut jobs: mpsc::Receiver<Job>) {
+    let mut failure: Option<StoreError> = None;
+    while let Some(first) = jobs.blocking_recv() {
+        let mut group = Group::default();
+        let mut next = Some(first);
+        let mut last = None;
+        while let Some(job) = next {
+            match job {
+                Job::Write(work, flush) => group.add(tables, work, flush),
+                other => {
+                    last = Some(other);
+                    break;
+                }
+            }
+            next = if group.completions.len() < GROUP { jobs.try_recv().ok() } else { None };
+        }
+        group.commit(tables, &mut failure);
+        match last {
+            // Best effort: what stays behind goes when the store is opened again.
+            Some(Job::Discard(upload)) if failure.is_none() => drop(tables.remove_upload(upload)),
+            Some(Job::Close(reply)) => {
+                let closed = match failure {
+                    Some(error) => Err(error),
+                    None => tables.db.persist(PersistMode::SyncAll).map_err(failed("flush")),
+                };
+                let _ = reply.send(closed);
+                return;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[derive(Default)]
+struct Group {
+    staged: HashMap<Key, Slice>,
+    puts: Vec<Put>,
+    completions: Vec<Completion>,
+    flush: Option<PersistMode>,
+}
+
+impl Group {
+    fn add(&mut self, tables: &Tables, work: Work, flush: Flush) {
+        let (puts, complete) = work(&View { tables, staged: &self.staged });
+        for put in &puts {
+            if let Put::Record(key, value) = put {
+                self.staged.insert(key.clone(), Slice::from(value.as_slice()));
+            }
+        }
+        self.puts.extend(puts);
+        self.completions.push(complete);
+        if flush == Flush::Now {
+            self.flush = Some(PersistMode::SyncData);
+        }
+    }
+
+    fn commit(self, tables: &Tables, failure: &mut Option<StoreError>) {
+        if failure.is_none() && !self.puts.is_empty() {
+            let mut batch = tables.db.batch().durability(self.flush);
+            for put in self.puts {
+                match put {
+                    Put::Record(key, value) => batch.insert(&tables.records, key, value),
+                    Put::RemoveRecord(key) => batch.remove(&tables.records, key),
+                    Put::Chunk(key, value) => batch.insert(&tables.chunks, key, value),
+                }
+            }
+            if let Err(error) = batch.commit() {
+                tracing::error!(cause = %error, "store refuses writes from now on");
+                *failure = Some(StoreError::ReadOnly { cause: error.to_string() });
+            }
+        }
+        let outcome = failure.clone().map_or(Ok(()), Err);
+        self.completions.into_iter().for_each(|complete| complete(outcome.clone()));
+    }
+}
+
+impl Tables {
+    /// Removes the chunks of an upload, and the note that it was begun; without the note it is a blob, and stays.
+    pub(super) fn remove_upload(&self, upload: UploadId) -> Result<(), StoreError> {
+        if !self.records.contains_key(keys::upload(upload)).map_err(failed("read a record"))? {
+            return Ok(());
+        }
+        let mut batch = self.db.batch();
+        for entry in self.chunks.prefix(upload.0.as_bytes()) {
+            batch.remove(&self.chunks, entry.key().map_err(failed("list chunks"))?);
+        }
+        batch.remove(&self.records, keys::upload(upload));
+        batch.commit().map_err(failed("remove an upload"))
+    }
+}

@@ -1,0 +1,92 @@
+//! How keys are laid out. Each begins with the letter of its table; a workspace's id is followed by a zero byte,
+//! which no id has, so that no workspace's keys begin like another's.
+
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
+use aptix_model::path::{DocPath, WorkspacePath};
+
+use crate::store::UploadId;
+
+/// A key.
+pub(super) type Key = Vec<u8>;
+
+fn of_workspace(table: u8, workspace: &WorkspaceId, rest: &[&[u8]]) -> Key {
+    let mut key = vec![table];
+    key.extend_from_slice(workspace.as_str().as_bytes());
+    key.push(0);
+    rest.iter().for_each(|part| key.extend_from_slice(part));
+    key
+}
+
+/// The workspace's newest revision and epoch.
+pub(super) fn workspace(workspace: &WorkspaceId) -> Key {
+    of_workspace(b'w', workspace, &[])
+}
+
+/// What never changes about a batch.
+pub(super) fn batch(id: BatchId) -> Key {
+    [b"b", id.0.as_bytes().as_slice()].concat()
+}
+
+/// Where a batch stands.
+pub(super) fn standing(id: BatchId) -> Key {
+    [b"s", id.0.as_bytes().as_slice()].concat()
+}
+
+/// Which batch a request id stands for.
+pub(super) fn request(workspace: &WorkspaceId, request: &RequestId) -> Key {
+    of_workspace(b'r', workspace, &[request.as_str().as_bytes()])
+}
+
+/// Which batch an event happened to.
+pub(super) fn event(workspace: &WorkspaceId, revision: Revision) -> Key {
+    of_workspace(b'e', workspace, &[&revision.0.to_be_bytes()])
+}
+
+/// Which batch a revision stored.
+pub(super) fn listed(workspace: &WorkspaceId, revision: Revision) -> Key {
+    of_workspace(b'l', workspace, &[&revision.0.to_be_bytes()])
+}
+
+/// A cloud file.
+pub(super) fn file(workspace: &WorkspaceId, path: &WorkspacePath) -> Key {
+    of_workspace(b'f', workspace, &[path.as_str().as_bytes()])
+}
+
+/// Where the workspace's cloud files begin.
+pub(super) fn files(workspace: &WorkspaceId) -> Key {
+    of_workspace(b'f', workspace, &[])
+}
+
+/// One path with this key; the path itself is the value.
+pub(super) fn file_key(workspace: &WorkspaceId, doc_path: &DocPath, path: &WorkspacePath) -> Key {
+    of_workspace(b'd', workspace, &[doc_path.as_str().as_bytes(), &[0], path.as_str().as_bytes()])
+}
+
+/// Where the paths with this key begin.
+pub(super) fn file_keys(workspace: &WorkspaceId, doc_path: &DocPath) -> Key {
+    of_workspace(b'd', workspace, &[doc_path.as_str().as_bytes(), &[0]])
+}
+
+/// The upload that a blob's bytes came by.
+pub(super) fn blob(workspace: &WorkspaceId, digest: &Sha256Digest) -> Key {
+    of_workspace(b'm', workspace, &[digest.as_bytes()])
+}
+
+/// An upload that is not a blob yet.
+pub(super) fn upload(upload: UploadId) -> Key {
+    [UPLOADS, upload.0.as_bytes().as_slice()].concat()
+}
+
+/// Where the uploads begin that are not blobs yet.
+pub(super) const UPLOADS: &[u8] = b"u";
+
+/// A chunk of an upload, in the table of chunks.
+pub(super) fn chunk(upload: UploadId, index: u32) -> Key {
+    [upload.0.as_bytes().as_slice(), &index.to_be_bytes()].concat()
+}
+
+/// The revision at the end of a key.
+pub(super) fn revision_of(key: &[u8]) -> Option<Revision> {
+    key.last_chunk().map(|bytes| Revision(u64::from_be_bytes(*bytes)))
+}

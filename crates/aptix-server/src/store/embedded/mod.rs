@@ -1,0 +1,251 @@
+//! The store on disk: an LSM tree with a journal, in one directory, for one process.
+
+mod committer;
+mod keys;
+mod record;
+mod tables;
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use aptix_model::batch::BlobRef;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::{BatchId, Revision, WorkspaceId};
+use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::record::BatchRecord;
+use fjall::Slice;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::bytes::Bytes;
+
+use self::committer::{Flush, Job, Put, View};
+use self::record::{Counters, Marker};
+use self::tables::{Instant, Tables};
+use super::{
+    Answer, Appended, BatchSelector, CloudFile, Event, Known, Store, StoreError, Transition, Transitioned, UploadId,
+};
+
+/// How many writes may wait for the committer; further ones wait to wait.
+const QUEUE: usize = 256;
+
+/// Keeps everything in one directory.
+pub struct EmbeddedStore {
+    tables: Tables,
+    jobs: mpsc::Sender<Job>,
+    committer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl EmbeddedStore {
+    /// Opens the store in a directory; makes it if there is none.
+    ///
+    /// # Errors
+    /// When the directory cannot be used, is in use, or is damaged.
+    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        let tables = Tables::open(dir)?;
+        let (jobs, waiting) = mpsc::channel(QUEUE);
+        let theirs = tables.clone();
+        let committer = std::thread::Builder::new()
+            .name("committer".to_owned())
+            .spawn(move || committer::run(&theirs, waiting))
+            .map_err(|error| StoreError::Failed { action: "start its writer", cause: error.to_string() })?;
+        Ok(Self { tables, jobs, committer: Mutex::new(Some(committer)) })
+    }
+
+    fn write<T: Send + 'static>(
+        &self,
+        flush: Flush,
+        work: impl FnOnce(&View<'_>) -> Result<(T, Vec<Put>), StoreError> + Send + 'static,
+    ) -> Answer<'_, T> {
+        let (job, answer) = Job::write(flush, work);
+        Box::pin(async move {
+            self.jobs.send(job).await.map_err(|_| StoreError::Closed)?;
+            answer.await.map_err(|_| StoreError::Closed)?
+        })
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Instant<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Answer<'_, T> {
+        let tables = self.tables.clone();
+        let reading = tokio::task::spawn_blocking(move || read(&tables.now()));
+        Box::pin(async move { reading.await.map_err(|_| StoreError::Closed)? })
+    }
+}
+
+impl Store for EmbeddedStore {
+    fn append(&self, batch: BatchRecord) -> Answer<'_, Appended> {
+        self.write(Flush::Now, move |view| append(view, batch))
+    }
+
+    fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
+        self.write(Flush::Now, move |view| transition(view, step))
+    }
+
+    fn grant_epoch(&self, workspace: WorkspaceId) -> Answer<'_, u64> {
+        self.write(Flush::Now, move |view| {
+            let mut counters = counters(view, &workspace)?;
+            counters.epoch += 1;
+            let record = Put::Record(keys::workspace(&workspace), record::encode_counters(counters));
+            Ok((counters.epoch, vec![record]))
+        })
+    }
+
+    fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>> {
+        self.read(move |now| now.newest(&workspace))
+    }
+
+    fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {
+        self.read(move |now| now.batch(&workspace, &which))
+    }
+
+    fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Event>> {
+        self.read(move |now| now.batches(&workspace, before.unwrap_or(Revision(u64::MAX)), limit))
+    }
+
+    fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Event>> {
+        self.read(move |now| now.events(&workspace, after, limit))
+    }
+
+    fn file(&self, workspace: WorkspaceId, path: WorkspacePath) -> Answer<'_, Option<CloudFile>> {
+        self.read(move |now| now.file(&workspace, &path))
+    }
+
+    fn files_with_key(&self, workspace: WorkspaceId, doc_path: DocPath) -> Answer<'_, Vec<CloudFile>> {
+        self.read(move |now| now.files_with_key(&workspace, &doc_path))
+    }
+
+    fn files(&self, workspace: WorkspaceId, after: Option<WorkspacePath>, limit: usize) -> Answer<'_, Vec<CloudFile>> {
+        self.read(move |now| now.files(&workspace, after.as_ref(), limit))
+    }
+
+    fn blob_sizes(&self, workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>> {
+        self.read(move |now| digests.iter().map(|digest| now.blob_size(&workspace, digest)).collect())
+    }
+
+    fn blob_chunk(&self, workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Answer<'_, Option<Bytes>> {
+        self.read(move |now| now.blob_chunk(&workspace, &digest, index))
+    }
+
+    fn put_chunk(&self, upload: UploadId, index: u32, bytes: Bytes) -> Answer<'_, ()> {
+        self.write(Flush::WithNext, move |_| {
+            let mut puts = vec![Put::Chunk(keys::chunk(upload, index), Slice::from(&*bytes))];
+            if index == 0 {
+                puts.push(Put::Record(keys::upload(upload), record::encode_id(upload.0)));
+            }
+            Ok(((), puts))
+        })
+    }
+
+    fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
+        let marker = self.write(Flush::Now, move |view| {
+            let key = keys::blob(&workspace, &blob.sha256);
+            if view.get(&key)?.is_some() {
+                return Ok((Kept::Former, Vec::new()));
+            }
+            let marker = record::encode_marker(Marker { upload, size_bytes: blob.size_bytes });
+            Ok((Kept::This, vec![Put::Record(key, marker), Put::RemoveRecord(keys::upload(upload))]))
+        });
+        Box::pin(async move {
+            if marker.await? == Kept::Former {
+                self.discard_upload(upload);
+            }
+            Ok(())
+        })
+    }
+
+    fn discard_upload(&self, upload: UploadId) {
+        // A full queue leaves it to the next start.
+        let _ = self.jobs.try_send(Job::Discard(upload));
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        Box::pin(async {
+            let (reply, closed) = oneshot::channel();
+            self.jobs.send(Job::Close(reply)).await.map_err(|_| StoreError::Closed)?;
+            let closed = closed.await.map_err(|_| StoreError::Closed)?;
+            let committer = self.committer.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(committer) = committer {
+                // It has answered, so it is about to return; its handle on the directory goes with it.
+                let _ = tokio::task::spawn_blocking(move || committer.join()).await;
+            }
+            closed
+        })
+    }
+}
+
+/// Whose bytes a blob has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    This,
+    Former,
+}
+
+fn counters(view: &View<'_>, workspace: &WorkspaceId) -> Result<Counters, StoreError> {
+    match view.get(&keys::workspace(workspace))? {
+        Some(record) => record::decode_counters(&record),
+        None => Ok(Counters::default()),
+    }
+}
+
+fn stored(view: &View<'_>, id: BatchId) -> Result<Option<BatchRecord>, StoreError> {
+    let (Some(batch), Some(standing)) = (view.get(&keys::batch(id))?, view.get(&keys::standing(id))?) else {
+        return Ok(None);
+    };
+    record::decode_batch(id, &batch, &standing).map(Some)
+}
+
+fn append(view: &View<'_>, mut batch: BatchRecord) -> Result<(Appended, Vec<Put>), StoreError> {
+    if let Some(known) = view.get(&keys::request(&batch.workspace, &batch.request_id))? {
+        let id = record::decode_id(&known)?;
+        let known = stored(view, id)?.ok_or_else(|| StoreError::Corrupt {
+            what: format!("batch {id}"),
+            why: format!("it is missing although request {} names it", batch.request_id),
+        })?;
+        return Ok((Appended::Known(Box::new(Known { stored: known, offered: batch })), Vec::new()));
+    }
+    let mut counters = counters(view, &batch.workspace)?;
+    counters.newest = counters.newest.next();
+    batch.revision = counters.newest;
+    let id = record::encode_id(batch.id.0);
+    let puts = vec![
+        Put::Record(keys::batch(batch.id), record::encode_batch(&batch)),
+        Put::Record(keys::standing(batch.id), record::encode_standing(&batch)),
+        Put::Record(keys::request(&batch.workspace, &batch.request_id), id.clone()),
+        Put::Record(keys::event(&batch.workspace, batch.revision), id.clone()),
+        Put::Record(keys::listed(&batch.workspace, batch.revision), id),
+        Put::Record(keys::workspace(&batch.workspace), record::encode_counters(counters)),
+    ];
+    Ok((Appended::New(Box::new(batch)), puts))
+}
+
+fn transition(view: &View<'_>, step: Transition) -> Result<(Transitioned, Vec<Put>), StoreError> {
+    let Some(mut batch) = stored(view, step.batch)?.filter(|batch| batch.workspace == step.workspace) else {
+        return Ok((Transitioned::Unknown, Vec::new()));
+    };
+    if batch.state != step.from {
+        return Ok((Transitioned::OtherState(batch), Vec::new()));
+    }
+    let mut counters = counters(view, &step.workspace)?;
+    if step.lease_epoch.is_some_and(|epoch| epoch == 0 || epoch != counters.epoch) {
+        return Ok((Transitioned::OtherEpoch { newest: counters.epoch }, Vec::new()));
+    }
+    counters.newest = counters.newest.next();
+    batch.revision = counters.newest;
+    batch.state = step.to;
+    batch.updated = step.at;
+    batch.report = step.report;
+    let mut puts = vec![
+        Put::Record(keys::standing(batch.id), record::encode_standing(&batch)),
+        Put::Record(keys::event(&step.workspace, counters.newest), record::encode_id(batch.id.0)),
+        Put::Record(keys::workspace(&step.workspace), record::encode_counters(counters)),
+    ];
+    for file in step.files {
+        let file =
+            CloudFile { path: file.path, doc_path: file.doc_path, content: file.content, revision: counters.newest };
+        let key = keys::file_key(&step.workspace, &file.doc_path, &file.path);
+        puts.push(Put::Record(key, record::encode_path(&file.path)));
+        puts.push(Put::Record(keys::file(&step.workspace, &file.path), record::encode_file(&file)));
+    }
+    Ok((Transitioned::Done(batch), puts))
+}

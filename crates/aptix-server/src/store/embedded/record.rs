@@ -1,0 +1,282 @@
+//! How records are written: a version byte, a checksum, then fields in a fixed order. A record that does not read
+//! back exactly is damaged; it is never taken for other data.
+
+use aptix_model::batch::{BlobRef, Origin};
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::{BatchId, Revision, Uuid};
+use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::record::{BatchRecord, UnixMillis};
+use aptix_model::report::Report;
+use aptix_model::state::BatchState;
+use aptix_model::wire::bytes::{batch_from_bytes, batch_to_bytes, report_from_bytes, report_to_bytes};
+use sha2::{Digest, Sha256};
+
+use crate::ids;
+use crate::store::{CloudFile, StoreError, UploadId};
+
+const VERSION: u8 = 1;
+const CHECKSUM_BYTES: usize = 8;
+
+/// What a workspace counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Counters {
+    pub(super) newest: Revision,
+    pub(super) epoch: u64,
+}
+
+/// A blob's bytes: which upload they came by, and how many they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Marker {
+    pub(super) upload: UploadId,
+    pub(super) size_bytes: u64,
+}
+
+pub(super) fn encode_counters(counters: Counters) -> Vec<u8> {
+    Writer::new().number(counters.newest.0).number(counters.epoch).finish()
+}
+
+pub(super) fn decode_counters(record: &[u8]) -> Result<Counters, StoreError> {
+    read("a workspace's counters", record, |fields| {
+        Some(Counters { newest: Revision(fields.number()?), epoch: fields.number()? })
+    })
+}
+
+pub(super) fn encode_id(id: Uuid) -> Vec<u8> {
+    Writer::new().bytes(id.as_bytes()).finish()
+}
+
+pub(super) fn decode_id(record: &[u8]) -> Result<BatchId, StoreError> {
+    read("an index entry", record, |fields| fields.id().map(BatchId))
+}
+
+pub(super) fn encode_marker(marker: Marker) -> Vec<u8> {
+    Writer::new().bytes(marker.upload.0.as_bytes()).number(marker.size_bytes).finish()
+}
+
+pub(super) fn decode_marker(record: &[u8]) -> Result<Marker, StoreError> {
+    read("a blob", record, |fields| Some(Marker { upload: UploadId(fields.id()?), size_bytes: fields.number()? }))
+}
+
+/// What never changes about a batch. Its ids follow from its own.
+pub(super) fn encode_batch(batch: &BatchRecord) -> Vec<u8> {
+    Writer::new()
+        .bytes(batch.workspace.as_str().as_bytes())
+        .bytes(batch.request_id.as_str().as_bytes())
+        .optional(batch.origin.session_id.as_deref().map(str::as_bytes))
+        .optional(batch.origin.conversation_id.as_deref().map(str::as_bytes))
+        .optional(batch.origin.turn_id.as_deref().map(str::as_bytes))
+        .number(batch.created.0)
+        .bytes(&batch_to_bytes(&batch.batch))
+        .finish()
+}
+
+/// Where a batch stands.
+pub(super) fn encode_standing(batch: &BatchRecord) -> Vec<u8> {
+    Writer::new()
+        .number(batch.revision.0)
+        .bytes(batch.state.word().as_bytes())
+        .number(batch.updated.0)
+        .optional(batch.report.as_ref().map(report_to_bytes).as_deref())
+        .finish()
+}
+
+struct Standing {
+    revision: Revision,
+    state: BatchState,
+    updated: UnixMillis,
+    report: Option<Report>,
+}
+
+fn decode_standing(what: &str, record: &[u8]) -> Result<Standing, StoreError> {
+    read(what, record, |fields| {
+        let revision = Revision(fields.number()?);
+        let word = fields.text()?;
+        let state = BatchState::ALL.into_iter().find(|state| state.word() == word)?;
+        let updated = UnixMillis(fields.number()?);
+        let report = match fields.optional()? {
+            Some(report) => Some(report_from_bytes(report).ok()?),
+            None => None,
+        };
+        Some(Standing { revision, state, updated, report })
+    })
+}
+
+pub(super) fn decode_batch(id: BatchId, batch: &[u8], standing: &[u8]) -> Result<BatchRecord, StoreError> {
+    let what = format!("batch {id}");
+    let Standing { revision, state, updated, report } = decode_standing(&what, standing)?;
+    read(&what, batch, |fields| {
+        let workspace = fields.text()?.parse().ok()?;
+        let request_id = fields.text()?.parse().ok()?;
+        let origin = Origin {
+            session_id: fields.optional_text()?,
+            conversation_id: fields.optional_text()?,
+            turn_id: fields.optional_text()?,
+        };
+        let created = UnixMillis(fields.number()?);
+        let batch = batch_from_bytes(fields.bytes()?).ok()?;
+        let ids = ids::of(id, &batch);
+        Some(BatchRecord { id, workspace, revision, state, batch, ids, origin, request_id, created, updated, report })
+    })
+}
+
+pub(super) fn encode_file(file: &CloudFile) -> Vec<u8> {
+    Writer::new()
+        .bytes(file.path.as_str().as_bytes())
+        .bytes(file.doc_path.as_str().as_bytes())
+        .bytes(file.content.sha256.as_bytes())
+        .number(file.content.size_bytes)
+        .number(file.revision.0)
+        .finish()
+}
+
+pub(super) fn decode_file(record: &[u8]) -> Result<CloudFile, StoreError> {
+    read("a cloud file", record, |fields| {
+        Some(CloudFile {
+            path: WorkspacePath::new(fields.text()?).ok()?,
+            doc_path: DocPath::new(fields.text()?).ok()?,
+            content: BlobRef {
+                sha256: Sha256Digest::from_bytes(fields.bytes()?.try_into().ok()?),
+                size_bytes: fields.number()?,
+            },
+            revision: Revision(fields.number()?),
+        })
+    })
+}
+
+pub(super) fn encode_path(path: &WorkspacePath) -> Vec<u8> {
+    Writer::new().bytes(path.as_str().as_bytes()).finish()
+}
+
+pub(super) fn decode_path(record: &[u8]) -> Result<WorkspacePath, StoreError> {
+    read("a cloud file's key", record, |fields| WorkspacePath::new(fields.text()?).ok())
+}
+
+fn checksum(fields: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let digest: [u8; 32] = Sha256::digest(fields).into();
+    let mut checksum = [0; CHECKSUM_BYTES];
+    checksum.copy_from_slice(&digest[..CHECKSUM_BYTES]);
+    checksum
+}
+
+/// Reads a record with `parse`, which must take every field and nothing else.
+fn read<T>(what: &str, record: &[u8], parse: impl FnOnce(&mut Fields<'_>) -> Option<T>) -> Result<T, StoreError> {
+    let corrupt = |why: String| StoreError::Corrupt { what: what.to_owned(), why };
+    let Some((version, rest)) = record.split_first() else { return Err(corrupt("it is empty".to_owned())) };
+    if *version != VERSION {
+        return Err(corrupt(format!("it has version {version}, this server writes version {VERSION}")));
+    }
+    let Some((sum, fields)) = rest.split_first_chunk::<CHECKSUM_BYTES>() else {
+        return Err(corrupt("it is cut short".to_owned()));
+    };
+    if *sum != checksum(fields) {
+        return Err(corrupt("its checksum does not match".to_owned()));
+    }
+    let mut fields = Fields(fields);
+    let value = parse(&mut fields).ok_or_else(|| corrupt("a field is missing or malformed".to_owned()))?;
+    if !fields.0.is_empty() {
+        return Err(corrupt(format!("{} bytes follow its last field", fields.0.len())));
+    }
+    Ok(value)
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn new() -> Self {
+        let mut record = vec![VERSION];
+        record.extend_from_slice(&[0; CHECKSUM_BYTES]);
+        Self(record)
+    }
+
+    fn number(mut self, number: u64) -> Self {
+        self.0.extend_from_slice(&number.to_be_bytes());
+        self
+    }
+
+    fn bytes(self, bytes: &[u8]) -> Self {
+        let mut writer = self.number(bytes.len() as u64);
+        writer.0.extend_from_slice(bytes);
+        writer
+    }
+
+    fn optional(mut self, bytes: Option<&[u8]>) -> Self {
+        self.0.push(u8::from(bytes.is_some()));
+        match bytes {
+            Some(bytes) => self.bytes(bytes),
+            None => self,
+        }
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        let sum = checksum(&self.0[1 + CHECKSUM_BYTES..]);
+        self.0[1..=CHECKSUM_BYTES].copy_from_slice(&sum);
+        self.0
+    }
+}
+
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn number(&mut self) -> Option<u64> {
+        let (number, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u64::from_be_bytes(*number))
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.number()?).ok()?;
+        let (bytes, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        str::from_utf8(self.bytes()?).ok()
+    }
+
+    fn optional(&mut self) -> Option<Option<&'a [u8]>> {
+        let (present, rest) = self.0.split_first()?;
+        self.0 = rest;
+        match present {
+            0 => Some(None),
+            1 => Some(Some(self.bytes()?)),
+            _ => None,
+        }
+    }
+
+    fn optional_text(&mut self) -> Option<Option<String>> {
+        match self.optional()? {
+            Some(bytes) => Some(Some(str::from_utf8(bytes).ok()?.to_owned())),
+            None => Some(None),
+        }
+    }
+
+    fn id(&mut self) -> Option<Uuid> {
+        Uuid::from_slice(self.bytes()?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_noticed() {
+        let record = encode_counters(Counters { newest: Revision(7), epoch: 3 });
+        assert_eq!(decode_counters(&record), Ok(Counters { newest: Revision(7), epoch: 3 }));
+        for bit in 0..record.len() * 8 {
+            let mut damaged = record.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(matches!(decode_counters(&damaged), Err(StoreError::Corrupt { .. })), "bit {bit}");
+        }
+        for length in 0..record.len() {
+            assert!(matches!(decode_counters(&record[..length]), Err(StoreError::Corrupt { .. })), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn a_record_of_another_kind_is_not_taken() {
+        let marker = encode_marker(Marker { upload: UploadId(Uuid::nil()), size_bytes: 1 });
+        assert!(matches!(decode_counters(&marker), Err(StoreError::Corrupt { .. })));
+    }
+}

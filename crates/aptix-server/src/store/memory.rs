@@ -1,0 +1,209 @@
+//! A store that forgets everything when it goes: for tests, and for trying the server out.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use aptix_model::batch::BlobRef;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
+use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::record::BatchRecord;
+use tokio_util::bytes::Bytes;
+
+use super::{
+    Answer, Appended, BatchSelector, CloudFile, Event, Known, Store, StoreError, Transition, Transitioned, UploadId,
+};
+
+/// Keeps everything in maps.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    workspaces: HashMap<WorkspaceId, Workspace>,
+    uploads: HashMap<UploadId, Vec<Bytes>>,
+    closed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Workspace {
+    /// Whether a batch or an agent made it known; an upload alone does not.
+    known: bool,
+    epoch: u64,
+    events: Vec<BatchId>,
+    batches: HashMap<BatchId, BatchRecord>,
+    requests: HashMap<RequestId, BatchId>,
+    order: BTreeMap<Revision, BatchId>,
+    files: BTreeMap<WorkspacePath, CloudFile>,
+    blobs: HashMap<Sha256Digest, Arc<[Bytes]>>,
+}
+
+impl Workspace {
+    fn newest(&self) -> Revision {
+        Revision(self.events.len() as u64)
+    }
+}
+
+impl MemoryStore {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read<T: Send + 'static>(&self, workspace: &WorkspaceId, read: impl FnOnce(&Workspace) -> T) -> Answer<'_, T> {
+        let state = self.lock();
+        let value = match state.workspaces.get(workspace) {
+            Some(workspace) => read(workspace),
+            None => read(&Workspace::default()),
+        };
+        Box::pin(std::future::ready(Ok(value)))
+    }
+
+    fn write<T: Send + 'static>(&self, write: impl FnOnce(&mut State) -> T) -> Answer<'_, T> {
+        let mut state = self.lock();
+        let value = if state.closed { Err(StoreError::Closed) } else { Ok(write(&mut state)) };
+        Box::pin(std::future::ready(value))
+    }
+}
+
+impl Store for MemoryStore {
+    fn append(&self, mut batch: BatchRecord) -> Answer<'_, Appended> {
+        self.write(|state| {
+            let workspace = state.workspaces.entry(batch.workspace.clone()).or_default();
+            if let Some(known) = workspace.requests.get(&batch.request_id).and_then(|id| workspace.batches.get(id)) {
+                return Appended::Known(Box::new(Known { stored: known.clone(), offered: batch }));
+            }
+            workspace.known = true;
+            workspace.events.push(batch.id);
+            batch.revision = workspace.newest();
+            workspace.requests.insert(batch.request_id.clone(), batch.id);
+            workspace.order.insert(batch.revision, batch.id);
+            workspace.batches.insert(batch.id, batch.clone());
+            Appended::New(Box::new(batch))
+        })
+    }
+
+    fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
+        self.write(|state| {
+            let Some(workspace) = state.workspaces.get_mut(&step.workspace) else { return Transitioned::Unknown };
+            let revision = workspace.newest().next();
+            let Some(batch) = workspace.batches.get_mut(&step.batch) else { return Transitioned::Unknown };
+            if batch.state != step.from {
+                return Transitioned::OtherState(batch.clone());
+            }
+            if step.lease_epoch.is_some_and(|epoch| epoch == 0 || epoch != workspace.epoch) {
+                return Transitioned::OtherEpoch { newest: workspace.epoch };
+            }
+            batch.revision = revision;
+            batch.state = step.to;
+            batch.updated = step.at;
+            batch.report = step.report;
+            let batch = batch.clone();
+            workspace.events.push(step.batch);
+            for file in step.files {
+                let file = CloudFile { path: file.path, doc_path: file.doc_path, content: file.content, revision };
+                workspace.files.insert(file.path.clone(), file);
+            }
+            Transitioned::Done(batch)
+        })
+    }
+
+    fn grant_epoch(&self, workspace: WorkspaceId) -> Answer<'_, u64> {
+        self.write(|state| {
+            let workspace = state.workspaces.entry(workspace).or_default();
+            workspace.known = true;
+            workspace.epoch += 1;
+            workspace.epoch
+        })
+    }
+
+    fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>> {
+        self.read(&workspace, |workspace| workspace.known.then(|| workspace.newest()))
+    }
+
+    fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {
+        self.read(&workspace, |workspace| {
+            let id = match &which {
+                BatchSelector::Id(id) => Some(id),
+                BatchSelector::Request(request) => workspace.requests.get(request),
+            };
+            id.and_then(|id| workspace.batches.get(id)).cloned()
+        })
+    }
+
+    fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Event>> {
+        let before = before.unwrap_or(Revision(u64::MAX));
+        self.read(&workspace, |workspace| {
+            let older = workspace.order.range(..before).rev().take(limit);
+            older.map(|(revision, batch)| Event { revision: *revision, batch: *batch }).collect()
+        })
+    }
+
+    fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Event>> {
+        let skipped = usize::try_from(after.0).unwrap_or(usize::MAX);
+        self.read(&workspace, |workspace| {
+            let numbered = (1..).map(Revision).zip(&workspace.events);
+            numbered.skip(skipped).take(limit).map(|(revision, batch)| Event { revision, batch: *batch }).collect()
+        })
+    }
+
+    fn file(&self, workspace: WorkspaceId, path: WorkspacePath) -> Answer<'_, Option<CloudFile>> {
+        self.read(&workspace, |workspace| workspace.files.get(&path).cloned())
+    }
+
+    fn files_with_key(&self, workspace: WorkspaceId, doc_path: DocPath) -> Answer<'_, Vec<CloudFile>> {
+        self.read(&workspace, |workspace| {
+            workspace.files.values().filter(|file| file.doc_path == doc_path).cloned().collect()
+        })
+    }
+
+    fn files(&self, workspace: WorkspaceId, after: Option<WorkspacePath>, limit: usize) -> Answer<'_, Vec<CloudFile>> {
+        self.read(&workspace, |workspace| {
+            let later = workspace.files.values().filter(|file| after.as_ref().is_none_or(|after| file.path > *after));
+            later.take(limit).cloned().collect()
+        })
+    }
+
+    fn blob_sizes(&self, workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>> {
+        self.read(&workspace, |workspace| {
+            let size = |chunks: &Arc<[Bytes]>| chunks.iter().map(|chunk| chunk.len() as u64).sum();
+            digests.iter().map(|digest| workspace.blobs.get(digest).map(size)).collect()
+        })
+    }
+
+    fn blob_chunk(&self, workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Answer<'_, Option<Bytes>> {
+        self.read(&workspace, |workspace| {
+            let index = usize::try_from(index).unwrap_or(usize::MAX);
+            workspace.blobs.get(&digest).and_then(|chunks| chunks.get(index)).cloned()
+        })
+    }
+
+    fn put_chunk(&self, upload: UploadId, index: u32, bytes: Bytes) -> Answer<'_, ()> {
+        let result = self.write(|state| {
+            let chunks = state.uploads.entry(upload).or_default();
+            if chunks.len() != usize::try_from(index).unwrap_or(usize::MAX) {
+                return Err(StoreError::Failed { action: "take a chunk", cause: format!("chunk {index} is not next") });
+            }
+            chunks.push(bytes);
+            Ok(())
+        });
+        Box::pin(async { result.await? })
+    }
+
+    fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
+        self.write(|state| {
+            let chunks = state.uploads.remove(&upload).unwrap_or_default();
+            state.workspaces.entry(workspace).or_default().blobs.entry(blob.sha256).or_insert(chunks.into());
+        })
+    }
+
+    fn discard_upload(&self, upload: UploadId) {
+        self.lock().uploads.remove(&upload);
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        self.lock().closed = true;
+        Box::pin(std::future::ready(Ok(())))
+    }
+}

@@ -1,0 +1,208 @@
+//! The seam to whatever keeps batches, events, cloud files and blobs.
+//!
+//! It speaks of domain values only. What a write answers is durable, and nothing is visible to a reader before it
+//! is. Nothing here assumes that one process has the store for itself: whoever changes a batch says what it must
+//! be before.
+
+use std::pin::Pin;
+
+use aptix_model::batch::BlobRef;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::{BatchId, RequestId, Revision, Uuid, WorkspaceId};
+use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::record::{BatchRecord, UnixMillis};
+use aptix_model::report::Report;
+use aptix_model::state::BatchState;
+use tokio_util::bytes::Bytes;
+
+pub mod embedded;
+pub mod memory;
+
+/// What a store will answer.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Why a store gave no answer. Refusals that a caller can cause are answers, not errors.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A write failed earlier, so nothing is written any more: what is on disk is no longer certain.
+    #[error("the store takes no more writes since one failed: {cause}; mend the disk and start the server again")]
+    ReadOnly {
+        /// What failed then.
+        cause: String,
+    },
+    /// A record is not what was written.
+    #[error("the record of {what} is damaged: {why}; restore the data directory from a copy")]
+    Corrupt {
+        /// Which record.
+        what: String,
+        /// How it shows.
+        why: String,
+    },
+    /// The system failed.
+    #[error("the store could not {action}: {cause}")]
+    Failed {
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        cause: String,
+    },
+    /// The store was closed while the call waited.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// What came of storing a batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Appended {
+    /// It is stored.
+    New(Box<BatchRecord>),
+    /// Its request id was used before; nothing was stored.
+    Known(Box<Known>),
+}
+
+/// Two batches under one request id.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Known {
+    /// The batch it was used for.
+    pub stored: BatchRecord,
+    /// The batch that was to be stored now.
+    pub offered: BatchRecord,
+}
+
+/// One step in a batch's life, with all that changes at the same instant.
+#[derive(Clone, Debug)]
+pub struct Transition {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// The batch.
+    pub batch: BatchId,
+    /// The state it must be in.
+    pub from: BatchState,
+    /// The state it is in afterwards.
+    pub to: BatchState,
+    /// When.
+    pub at: UnixMillis,
+    /// The newest epoch that must have been granted, where the step needs a lease; 0 never was.
+    pub lease_epoch: Option<u64>,
+    /// What became of the batch.
+    pub report: Option<Report>,
+    /// Files that are now as reported.
+    pub files: Vec<FileUpdate>,
+}
+
+/// A file's new version.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileUpdate {
+    /// Its path, with its root's name in front.
+    pub path: WorkspacePath,
+    /// Its lower-case key.
+    pub doc_path: DocPath,
+    /// Its bytes.
+    pub content: BlobRef,
+}
+
+/// What came of a step.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Transitioned {
+    /// It is taken.
+    Done(BatchRecord),
+    /// The batch was in another state; nothing changed.
+    OtherState(BatchRecord),
+    /// A newer lease was granted, or none ever; nothing changed.
+    OtherEpoch {
+        /// The newest granted, 0 for none.
+        newest: u64,
+    },
+    /// The workspace has no such batch.
+    Unknown,
+}
+
+/// Something that happened in a workspace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// Its number.
+    pub revision: Revision,
+    /// The batch it happened to.
+    pub batch: BatchId,
+}
+
+/// Selects one batch of a workspace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BatchSelector {
+    /// By its id.
+    Id(BatchId),
+    /// By what it was submitted under.
+    Request(RequestId),
+}
+
+/// A file of a workspace, as last reported.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CloudFile {
+    /// Its path, with its root's name in front.
+    pub path: WorkspacePath,
+    /// Its lower-case key.
+    pub doc_path: DocPath,
+    /// Its bytes.
+    pub content: BlobRef,
+    /// The event that made it what it is.
+    pub revision: Revision,
+}
+
+/// Names an upload while its bytes are not yet a blob.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct UploadId(pub Uuid);
+
+/// Keeps what the server must not forget.
+pub trait Store: Send + Sync + 'static {
+    /// Keeps a batch under the workspace's next revision, unless its request id is known. The revision in the record
+    /// is ignored.
+    fn append(&self, batch: BatchRecord) -> Answer<'_, Appended>;
+
+    /// Takes one step, if the batch is in the expected state.
+    fn transition(&self, step: Transition) -> Answer<'_, Transitioned>;
+
+    /// Grants the workspace's next lease epoch; the first is 1. The workspace comes to be, if it was not.
+    fn grant_epoch(&self, workspace: WorkspaceId) -> Answer<'_, u64>;
+
+    /// The workspace's newest revision; `None` if there is no such workspace.
+    fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>>;
+
+    /// One batch of the workspace.
+    fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>>;
+
+    /// The workspace's batches, newest first, each with its first revision; only those before a revision, if one is
+    /// given.
+    fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Event>>;
+
+    /// The workspace's events after a revision, in their order.
+    fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Event>>;
+
+    /// The file with this path.
+    fn file(&self, workspace: WorkspaceId, path: WorkspacePath) -> Answer<'_, Option<CloudFile>>;
+
+    /// Every file with this key; more than one where paths differ only in case.
+    fn files_with_key(&self, workspace: WorkspaceId, doc_path: DocPath) -> Answer<'_, Vec<CloudFile>>;
+
+    /// The workspace's files by path; only those after a path, if one is given.
+    fn files(&self, workspace: WorkspaceId, after: Option<WorkspacePath>, limit: usize) -> Answer<'_, Vec<CloudFile>>;
+
+    /// For each digest, how many bytes its blob has; `None` if the workspace has no such blob.
+    fn blob_sizes(&self, workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>>;
+
+    /// One chunk of a blob, counted from 0; `None` past the last, or if there is no such blob. The bytes are not
+    /// checked against the digest: whoever has them all does that.
+    fn blob_chunk(&self, workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Answer<'_, Option<Bytes>>;
+
+    /// Takes the next chunk of an upload, counted from 0. It need not be durable yet.
+    fn put_chunk(&self, upload: UploadId, index: u32, bytes: Bytes) -> Answer<'_, ()>;
+
+    /// Makes an upload, whose bytes were verified, the workspace's blob. If there is one already, that stays and the
+    /// upload is dropped.
+    fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()>;
+
+    /// Drops what came of an upload. Does its best at once; what is left goes when the store is opened again.
+    fn discard_upload(&self, upload: UploadId);
+
+    /// Waits until everything taken is written, and takes nothing more.
+    fn close(&self) -> Answer<'_, ()>;
+}

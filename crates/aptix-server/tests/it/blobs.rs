@@ -1,0 +1,133 @@
+//! Blobs on their way in and out, and batches that name them.
+
+use std::time::Duration;
+
+use aptix_model::wire::v1;
+use aptix_model::wire::v1::create_file::Content;
+use aptix_model::wire::v1::read_file_request::File;
+use aptix_server::dispatcher::Settings;
+use aptix_server::serve::Options;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Code;
+
+use crate::server::{Server, applied, assert_refused, create_file, part_chunk, part_start, refusal, sha256, submit};
+
+fn blob(bytes: &[u8]) -> v1::BlobRef {
+    v1::BlobRef { sha256: sha256(bytes), size_bytes: bytes.len() as u64 }
+}
+
+fn patterned(length: usize) -> Vec<u8> {
+    (0..length).map(|index| u8::try_from(index * 31 % 251).unwrap()).collect()
+}
+
+/// A blob comes back as it went, in whatever pieces; uploading it again is a no-op; other workspaces have no part in it.
+#[tokio::test]
+async fn a_blob_comes_back_as_it_went() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    for length in [0, 1, (1 << 20) - 1, 1 << 20, (2 << 20) + 17] {
+        let bytes = patterned(length);
+        let kept = client.upload("w", &bytes).await.unwrap();
+        assert_eq!(kept, blob(&bytes));
+        assert_eq!(client.upload("w", &bytes).await.unwrap(), kept);
+        assert!(client.download("w", &kept.sha256.to_uppercase()).await.unwrap() == bytes, "{length} bytes");
+        assert_refused(client.download("v", &kept.sha256).await, Code::NotFound, "NOT_FOUND", "");
+    }
+    let bytes = patterned(3000);
+    let mut parts = vec![part_start("w", blob(&bytes))];
+    parts.extend(bytes.chunks(7).map(|chunk| part_chunk(chunk.to_vec())));
+    client.upload_parts(parts).await.unwrap();
+    assert!(client.download("w", &sha256(&bytes)).await.unwrap() == bytes);
+    let asked = v1::FindMissingBlobsRequest {
+        workspace_id: "w".to_owned(),
+        sha256: vec![sha256(b"no"), sha256(&bytes), sha256(b"nor this")],
+    };
+    let missing = client.files.find_missing_blobs(asked).await.unwrap().into_inner();
+    assert_eq!(missing.missing_sha256, [sha256(b"no"), sha256(b"nor this")]);
+}
+
+/// An upload that is not what it announced, or not an upload, is refused by name, and nothing is kept.
+#[tokio::test]
+async fn an_upload_must_be_what_it_announces() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let good = blob(b"content");
+    let start = |sha256: &str, size_bytes| part_start("w", v1::BlobRef { sha256: sha256.to_owned(), size_bytes });
+    let chunk = |bytes: &[u8]| part_chunk(bytes.to_vec());
+    let cases = [
+        ("wrong digest", vec![start(&good.sha256, 7), chunk(b"CONTENT")], "HASH_FAILED", ""),
+        ("too few bytes", vec![start(&good.sha256, 8), chunk(b"content")], "HASH_FAILED", ""),
+        ("too many bytes", vec![start(&good.sha256, 6), chunk(b"content")], "HASH_FAILED", ""),
+        ("no bytes", vec![start(&good.sha256, 7)], "HASH_FAILED", ""),
+        ("over the limit", vec![start(&good.sha256, (256 << 20) + 1)], "TOO_LARGE", "FILE"),
+        ("chunk too large", vec![start(&good.sha256, 2 << 20), chunk(&vec![0; (1 << 20) + 1])], "TOO_LARGE", "FILE"),
+        ("empty chunk", vec![start(&good.sha256, 7), chunk(b"")], "INVALID_REQUEST", "MISSING"),
+        ("no start", vec![chunk(b"content")], "INVALID_REQUEST", "MISSING"),
+        ("nothing", vec![], "INVALID_REQUEST", "MISSING"),
+        ("no part", vec![start(&good.sha256, 7), v1::UploadBlobRequest { part: None }], "INVALID_REQUEST", "MISSING"),
+        ("two starts", vec![start(&good.sha256, 7), start(&good.sha256, 7)], "INVALID_REQUEST", "UNEXPECTED_FIELD"),
+        ("no digest", vec![start("abc", 7), chunk(b"content")], "INVALID_REQUEST", "SHA_FORMAT"),
+    ];
+    for (case, parts, reason, detail) in cases {
+        let status = client.upload_parts(parts).await.unwrap_err();
+        let expected = (Code::InvalidArgument, reason.to_owned(), detail.to_owned());
+        assert_eq!(refusal(&status), expected, "{case}: {}", status.message());
+        assert_refused(client.download("w", &good.sha256).await, Code::NotFound, "NOT_FOUND", "");
+    }
+    let known = client.upload("w", b"content").await.unwrap();
+    let lie = client.upload_parts(vec![part_start("w", known), chunk(b"CONTENT")]).await;
+    assert_refused(lie, Code::InvalidArgument, "HASH_FAILED", "");
+}
+
+/// An upload that stands still is ended, and its place is free for the next.
+#[tokio::test]
+async fn an_upload_that_stands_still_is_ended() {
+    let dispatch = Settings { transfers: 1, ..Settings::default() };
+    let upload_idle = Duration::from_millis(50);
+    let server = Server::with(Options { dispatch, upload_idle, ..Options::default() });
+    let mut client = server.connect().await;
+    let (parts, stream) = mpsc::channel(4);
+    parts.send(part_start("w", blob(b"content"))).await.unwrap();
+    let status = client.files.upload_blob(ReceiverStream::new(stream)).await.unwrap_err();
+    assert_eq!(refusal(&status).0, Code::DeadlineExceeded);
+    client.upload("w", b"content").await.unwrap();
+}
+
+/// No more blobs are on their way at one time than the server allows.
+#[tokio::test]
+async fn transfers_are_bounded() {
+    let dispatch = Settings { transfers: 1, ..Settings::default() };
+    let server = Server::with(Options { dispatch, ..Options::default() });
+    let mut client = server.connect().await;
+    let bytes = patterned(12 << 20);
+    client.upload("w", &bytes).await.unwrap();
+    let request = v1::DownloadBlobRequest { workspace_id: "w".to_owned(), sha256: sha256(&bytes) };
+    // Its window is full long before its end, so it holds its place.
+    let _unread = client.files.download_blob(request.clone()).await.unwrap();
+    let second = client.files.download_blob(request).await.map(drop);
+    assert_refused(second, Code::ResourceExhausted, "RESOURCE_EXHAUSTED", "");
+}
+
+/// A created file's content may be a blob, which must have been uploaded with this digest and size.
+#[tokio::test]
+async fn a_batch_names_only_blobs_that_are_there() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let bytes = patterned((1 << 20) + 1);
+    let named = blob(&bytes);
+    let files = vec![create_file("big.txt", Content::Blob(named.clone()))];
+    let status = client.submit(submit("w", "r1", files.clone())).await.unwrap_err();
+    assert_eq!(refusal(&status), (Code::FailedPrecondition, "BLOB_MISSING".to_owned(), String::new()));
+    assert!(status.message().contains(&named.sha256));
+    client.upload("w", &bytes).await.unwrap();
+    let other_size = v1::BlobRef { size_bytes: 3, ..named };
+    let wrong = vec![create_file("big.txt", Content::Blob(other_size))];
+    let answer = client.submit(submit("w", "r1", wrong)).await;
+    assert_refused(answer, Code::FailedPrecondition, "BLOB_MISSING", "");
+    let batch = client.submit(submit("w", "r1", files)).await.unwrap();
+    let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    client.report("w", &batch.batch_id, epoch, applied(&[("app", "big.txt", &bytes)])).await.unwrap();
+    let read = client.read("w", File::Path("app/big.txt".to_owned())).await.unwrap();
+    assert_eq!((read.content, read.file.unwrap().size_bytes), (None, bytes.len() as u64));
+}

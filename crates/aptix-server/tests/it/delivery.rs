@@ -1,0 +1,251 @@
+//! From a stored batch to its agent and back: feeds, leases, reports, cloud files.
+
+use std::time::Duration;
+
+use aptix_model::wire::v1;
+use aptix_model::wire::v1::read_file_request::File;
+use aptix_model::wire::v1::watch_batches_response::Message;
+use aptix_server::dispatcher::Settings;
+use aptix_server::serve::Options;
+use tonic::Code;
+
+use crate::server::{
+    SOON, Server, applied, assert_refused, create_text, failed, fields, line_patch, next, next_event, refusal, sha256,
+    submit,
+};
+
+/// TUL-002-8.6.4, TUL-002-8.6.7, TUL-002-8.6.8: the stored batch is handed to the agent; the new file is uploaded, and
+/// with the report it becomes the cloud file. TUL-004-3.2.5: request and result stay readable.
+#[tokio::test]
+async fn a_batch_goes_to_its_agent_and_its_files_become_cloud_files() {
+    let server = Server::start();
+    let (mut author, mut agent) = (server.connect().await, server.connect().await);
+    let (epoch, mut feed) = agent.lease("w", "agent", 0).await.unwrap();
+    assert_eq!(epoch, 1);
+    let files = vec![line_patch("app/src/a.txt"), create_text("New.txt", "text\n")];
+    let batch = author.submit(submit("w", "r1", files)).await.unwrap();
+    let event = next_event(&mut feed).await.unwrap();
+    assert_eq!((event.revision, event.batch.as_ref()), (1, Some(&batch)));
+
+    let report = applied(&[("app", "src/A.txt", b"first\nnew\n"), ("app", "New.txt", b"text\n")]);
+    let answer = agent.report("w", &batch.batch_id, epoch, report.clone()).await;
+    let status = answer.unwrap_err();
+    assert_eq!(refusal(&status), (Code::FailedPrecondition, "BLOB_MISSING".to_owned(), String::new()));
+    assert!(status.message().contains(&sha256(b"text\n")), "{}", status.message());
+    agent.upload("w", b"first\nnew\n").await.unwrap();
+    agent.upload("w", b"text\n").await.unwrap();
+    let ended = agent.report("w", &batch.batch_id, epoch, report.clone()).await.unwrap();
+    assert_eq!((ended.state(), ended.revision, ended.edit), (v1::BatchState::Applied, 2, None));
+
+    let event = next_event(&mut feed).await.unwrap();
+    assert_eq!((event.revision, event.batch.unwrap().state()), (2, v1::BatchState::Applied));
+    let whole = author.get("w", &batch.batch_id).await.unwrap();
+    assert_eq!((whole.report, whole.edit), (Some(report), batch.edit));
+
+    let read = author.read("w", File::DocPath("app/src/a.txt".to_owned())).await.unwrap();
+    assert_eq!((read.source(), read.content.as_deref()), (v1::Source::Cloud, Some(b"first\nnew\n".as_slice())));
+    let file = read.file.unwrap();
+    assert_eq!((file.path.as_str(), file.revision), ("app/src/A.txt", 2));
+    assert_eq!(author.read("w", File::Path("app/New.txt".to_owned())).await.unwrap().file.unwrap().size_bytes, 5);
+    let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 1, page_token: String::new() };
+    let page = author.files.list_files(list.clone()).await.unwrap().into_inner();
+    assert_eq!(page.files[0].path, "app/New.txt");
+    let list = v1::ListFilesRequest { page_token: page.next_page_token, ..list };
+    let page = author.files.list_files(list).await.unwrap().into_inner();
+    assert_eq!((page.files[0].path.as_str(), page.next_page_token.as_str()), ("app/src/A.txt", ""));
+}
+
+/// A report is taken once. The same one again is answered alike, under whatever lease; another is refused.
+#[tokio::test]
+async fn a_report_is_final_and_may_be_repeated() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let batch = client.submit(submit("w", "r1", vec![line_patch("app/a.txt")])).await.unwrap();
+    let (epoch, feed) = client.lease("w", "agent", 0).await.unwrap();
+    let first = client.report("w", &batch.batch_id, epoch, failed("SHA_MISMATCH")).await.unwrap();
+    drop(feed);
+    let (newer, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    assert_eq!(newer, epoch + 1);
+    for lease in [epoch, newer, 99] {
+        assert_eq!(client.report("w", &batch.batch_id, lease, failed("SHA_MISMATCH")).await.unwrap(), first);
+    }
+    let rejected = v1::Report { outcome: v1::Outcome::Rejected.into(), ..failed("REJECTED") };
+    for other in [failed("FILE_MISSING"), rejected, applied(&[("app", "a.txt", b"")])] {
+        let answer = client.report("w", &batch.batch_id, newer, other).await;
+        assert_refused(answer, Code::FailedPrecondition, "RESULT_FINAL", "");
+    }
+    assert_eq!(client.get("w", &batch.batch_id).await.unwrap().state(), v1::BatchState::Failed);
+}
+
+/// A report under an epoch that is not the newest is refused, and so is one for another workspace's batch.
+#[tokio::test]
+async fn a_report_needs_the_newest_lease_and_its_own_workspace() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let batch = client.submit(submit("w", "r1", vec![line_patch("app/a.txt")])).await.unwrap();
+    for epoch in [0, 1] {
+        let answer = client.report("w", &batch.batch_id, epoch, failed("SHA_MISMATCH")).await;
+        assert_refused(answer, Code::FailedPrecondition, "LEASE_LOST", "");
+    }
+    let (old, _first) = client.lease("w", "agent", 0).await.unwrap();
+    let (new, _second) = client.lease("w", "agent", 0).await.unwrap();
+    let answer = client.report("w", &batch.batch_id, old, failed("SHA_MISMATCH")).await;
+    assert_refused(answer, Code::FailedPrecondition, "LEASE_LOST", "");
+    let (other, _third) = client.lease("v", "agent", 0).await.unwrap();
+    let foreign = client.report("v", &batch.batch_id, other, failed("SHA_MISMATCH")).await.unwrap_err();
+    let absent = client.report("v", &batch.batch_id.replace('0', "1"), other, failed("X")).await.unwrap_err();
+    assert_eq!(refusal(&foreign), refusal(&absent));
+    assert_eq!(refusal(&foreign).0, Code::NotFound);
+    client.report("w", &batch.batch_id, new, failed("SHA_MISMATCH")).await.unwrap();
+}
+
+/// A report that cannot be about its batch is refused, with every misfit named.
+#[tokio::test]
+async fn a_report_must_fit_its_batch() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let files = vec![line_patch("app/a.txt"), create_text("b.txt", "b")];
+    let batch = client.submit(submit("w", "r1", files)).await.unwrap();
+    let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    client.upload("w", b"").await.unwrap();
+    let good = applied(&[("app", "a.txt", b""), ("app", "b.txt", b"")]);
+    let edited = |edit: fn(&mut v1::Report)| {
+        let mut report = good.clone();
+        edit(&mut report);
+        report
+    };
+    let cases = [
+        (edited(|report| drop(report.files.pop())), "report.files"),
+        (edited(|report| report.files.reverse()), "report.files[0].path"),
+        (edited(|report| report.files[0].doc_path = "app/b.txt".to_owned()), "report.files[0].docPath"),
+        (edited(|report| report.files[0].path = "../a.txt".to_owned()), "report.files[0].path"),
+        (edited(|report| report.files[1].sha256 = "no".to_owned()), "report.files[1].sha256"),
+        (edited(|report| report.files[1].status = 127), "report.files[1].status"),
+        (edited(|report| report.outcome = 0), "report.outcome"),
+        (edited(|report| report.outcome = v1::Outcome::Failed.into()), "report.files"),
+        (edited(|report| report.failures = failed("X").failures), "report.failures"),
+        (edited(|report| report.diff = "x".repeat((1 << 20) + 1)), "report.diff"),
+    ];
+    for (report, field) in cases {
+        let status = client.report("w", &batch.batch_id, epoch, report).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument, "{field}: {status:?}");
+        assert!(fields(&status).iter().any(|named| named == field), "{field} in {:?}", fields(&status));
+    }
+    client.report("w", &batch.batch_id, epoch, good).await.unwrap();
+}
+
+/// A feed resumes after any revision: nothing comes twice, nothing is missing, and heartbeats say how far it is.
+#[tokio::test]
+async fn a_feed_resumes_anywhere_without_gap() {
+    let dispatch = Settings { heartbeat: Duration::from_millis(20), ..Settings::default() };
+    let server = Server::with(Options { dispatch, ..Options::default() });
+    let mut client = server.connect().await;
+    for number in 0..150 {
+        client.submit(submit("w", &format!("r{number}"), vec![create_text("a", "")])).await.unwrap();
+    }
+    for after in [0, 1, 149, 150] {
+        let (_, mut feed) = client.lease("w", "agent", after).await.unwrap();
+        for expected in after + 1..=150 {
+            assert_eq!(next_event(&mut feed).await.unwrap().revision, expected);
+        }
+        match next(&mut feed).await.unwrap().message {
+            Some(Message::Heartbeat(heartbeat)) => assert_eq!(heartbeat.revision, 150),
+            other => panic!("expected a heartbeat, found {other:?}"),
+        }
+    }
+    let answer = client.lease("w", "agent", 151).await.map(drop);
+    assert_refused(answer, Code::InvalidArgument, "INVALID_REQUEST", "FUTURE_REVISION");
+}
+
+/// One agent serves a workspace; the same one takes over from itself, and its older stream is told so.
+#[tokio::test]
+async fn a_lease_is_held_by_one_agent_and_taken_over_by_itself() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (first, mut old) = client.lease("w", "agent-a", 0).await.unwrap();
+    let answer = client.lease("w", "agent-b", 0).await.map(drop);
+    assert_refused(answer, Code::FailedPrecondition, "LEASE_LOST", "LEASE_HELD");
+    let (second, new) = client.lease("w", "agent-a", 0).await.unwrap();
+    assert_eq!(second, first + 1);
+    assert_refused(next(&mut old).await, Code::Aborted, "LEASE_LOST", "SUPERSEDED");
+    drop(new);
+    // The lease is free once the server has seen the stream go.
+    let deadline = tokio::time::Instant::now() + SOON;
+    let third = loop {
+        match client.lease("w", "agent-b", 0).await {
+            Ok((epoch, _)) => break epoch,
+            Err(status) => assert_eq!(refusal(&status).2, "LEASE_HELD"),
+        }
+        assert!(tokio::time::Instant::now() < deadline, "the lease is given back");
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(third, second + 1);
+}
+
+/// An agent that reads nothing is cut off and told so; other workspaces do not notice.
+#[tokio::test]
+async fn a_slow_receiver_is_cut_off_and_resumes() {
+    let dispatch = Settings { slow_after: Duration::from_millis(100), ..Settings::default() };
+    let server = Server::with(Options { dispatch, ..Options::default() });
+    let (mut author, mut slow, mut quick) = (server.connect().await, server.connect().await, server.connect().await);
+    let (_, mut stuck) = slow.lease("slow", "agent", 0).await.unwrap();
+    let (_, mut feed) = quick.lease("quick", "agent", 0).await.unwrap();
+    for number in 0..12 {
+        let files = vec![create_text("a", &"x".repeat(900_000))];
+        author.submit(submit("slow", &format!("r{number}"), files)).await.unwrap();
+    }
+    author.submit(submit("quick", "r", vec![create_text("a", "")])).await.unwrap();
+    assert_eq!(next_event(&mut feed).await.unwrap().revision, 1);
+    // Somebody else can serve the workspace once the server gave the slow one up.
+    let deadline = tokio::time::Instant::now() + SOON;
+    while let Err(status) = quick.lease("slow", "other", 0).await.map(drop) {
+        assert_eq!(refusal(&status).2, "LEASE_HELD");
+        assert!(tokio::time::Instant::now() < deadline, "the slow receiver is given up");
+        tokio::task::yield_now().await;
+    }
+    let mut seen = 0;
+    let status = loop {
+        match next_event(&mut stuck).await {
+            Ok(event) => {
+                seen += 1;
+                assert_eq!(event.revision, seen);
+            }
+            Err(status) => break status,
+        }
+    };
+    assert_eq!(refusal(&status), (Code::ResourceExhausted, "RESOURCE_EXHAUSTED".into(), "SLOW_CONSUMER".into()));
+    assert!(seen < 12);
+}
+
+/// Two files whose keys are equal are not guessed between.
+#[tokio::test]
+async fn a_key_of_two_files_is_ambiguous() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    client.upload("w", b"").await.unwrap();
+    for (request, path) in [("r1", "Read.me"), ("r2", "READ.ME")] {
+        let batch = client.submit(submit("w", request, vec![create_text(path, "")])).await.unwrap();
+        client.report("w", &batch.batch_id, epoch, applied(&[("app", path, b"")])).await.unwrap();
+    }
+    let answer = client.read("w", File::DocPath("app/read.me".to_owned())).await;
+    assert_refused(answer, Code::FailedPrecondition, "AMBIGUOUS_PATH", "CASE_COLLISION");
+    assert_eq!(client.read("w", File::Path("app/READ.ME".to_owned())).await.unwrap().file.unwrap().path, "app/READ.ME");
+}
+
+/// Told to stop, the server says so on every stream, takes nothing more, and ends.
+#[tokio::test]
+async fn streams_are_told_when_the_server_stops() {
+    let mut server = Server::start();
+    let mut client = server.connect().await;
+    let (_, mut feed) = client.lease("w", "agent", 0).await.unwrap();
+    let batch = client.submit(submit("w", "r1", vec![create_text("a", "")])).await.unwrap();
+    let watch = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id };
+    let mut states = client.batches.watch_batch(watch).await.unwrap().into_inner();
+    next(&mut states).await.unwrap();
+    next_event(&mut feed).await.unwrap();
+    server.tell_to_stop();
+    assert_refused(next(&mut feed).await, Code::Unavailable, "UNAVAILABLE", "SHUTTING_DOWN");
+    assert_refused(next(&mut states).await, Code::Unavailable, "UNAVAILABLE", "SHUTTING_DOWN");
+    server.stop().await.unwrap();
+}

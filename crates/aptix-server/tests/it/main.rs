@@ -1,0 +1,20 @@
+//! The server through its boundaries: the store seam, gRPC over an in-memory connection, and the program itself.
+
+#[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod blobs;
+#[cfg(test)]
+mod delivery;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod logs;
+#[cfg(test)]
+mod process;
+#[cfg(test)]
+mod server;
+#[cfg(test)]
+mod store_contract;
+#[cfg(test)]
+mod submit;

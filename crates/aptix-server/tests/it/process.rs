@@ -1,0 +1,115 @@
+//! The program itself: its first line, its end, its configuration.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use aptix_model::wire::v1;
+use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
+
+use crate::server::{create_text, submit};
+
+struct Program {
+    child: Option<Child>,
+    pid: u32,
+    address: String,
+}
+
+impl Program {
+    fn start(data_dir: &Path, more: &[&str]) -> Self {
+        let mut child = command(data_dir).args(more).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on ").expect("the first line says where").to_owned();
+        Self { pid: child.id(), child: Some(child), address }
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.pid.to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for its end; answers its exit code.
+    fn end(mut self) -> Option<i32> {
+        let mut child = self.child.take().unwrap();
+        let (ended, end) = mpsc::channel();
+        std::thread::spawn(move || ended.send(child.wait().unwrap().code()));
+        end.recv_timeout(Duration::from_secs(10)).unwrap_or_else(|_| {
+            self.signal("-KILL");
+            panic!("the server ends within ten seconds")
+        })
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn command(data_dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aptix-server"));
+    command.args(["--listen", "127.0.0.1:0", "--log", "warn", "--data-dir"]).arg(data_dir);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+async fn connect(program: &Program) -> BatchServiceClient<tonic::transport::Channel> {
+    let endpoint = tonic::transport::Endpoint::new(format!("http://{}", program.address)).unwrap();
+    BatchServiceClient::new(endpoint.connect().await.unwrap())
+}
+
+/// The server says where it listens, keeps what it acknowledged through an orderly end and through a kill, and ends
+/// with 0 when told to.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_acknowledged_outlives_the_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut kept: Vec<v1::Batch> = Vec::new();
+    for (round, signal) in ["-TERM", "-KILL", "-INT"].into_iter().enumerate() {
+        let program = Program::start(dir.path(), &[]);
+        let mut client = connect(&program).await;
+        for batch in &kept {
+            let which = Some(v1::get_batch_request::Batch::BatchId(batch.batch_id.clone()));
+            let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which };
+            assert_eq!(client.get_batch(request).await.unwrap().into_inner().batch.as_ref(), Some(batch));
+        }
+        let request = submit("w", &format!("r{round}"), vec![create_text("a", "text")]);
+        kept.push(client.submit_batch(request).await.unwrap().into_inner().batch.unwrap());
+        assert_eq!(kept.last().unwrap().revision, kept.len() as u64);
+        program.signal(signal);
+        let expected = if signal == "-KILL" { None } else { Some(0) };
+        assert_eq!(program.end(), expected, "{signal}");
+    }
+}
+
+/// What the server cannot start with is said, with what to do, and ends it with 2 or 3.
+#[test]
+fn a_start_that_cannot_be_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let running = Program::start(dir.path(), &[]);
+    let other = tempfile::tempdir().unwrap();
+    let config = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    std::io::Write::write_all(&mut config.as_file(), b"lisen = '127.0.0.1:0'\n").unwrap();
+    let config = config.path().to_str().unwrap();
+    let cases: [(&Path, &[&str], i32, &str); 5] = [
+        (dir.path(), &[], 3, "--data-dir"),
+        (other.path(), &["--config", config], 3, "lisen"),
+        (other.path(), &["--config", "/nonexistent/file"], 3, "/nonexistent/file"),
+        (other.path(), &["--log-format", "xml"], 2, "xml"),
+        (other.path(), &["--lisen", "1"], 2, "--lisen"),
+    ];
+    for (data_dir, arguments, code, said) in cases {
+        let mut child = command(data_dir).args(arguments).spawn().unwrap();
+        let mut error = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{error}");
+        assert!(error.contains(said), "{said} in {error}");
+    }
+    running.signal("-TERM");
+    assert_eq!(running.end(), Some(0));
+}

@@ -1,0 +1,298 @@
+//! A whole server in this process, reached over in-memory connections, and the calls that tests make.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aptix_model::wire::v1;
+use aptix_model::wire::v1::agent_service_client::AgentServiceClient;
+use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
+use aptix_model::wire::v1::file_service_client::FileServiceClient;
+use aptix_server::serve::{Options, ServeError, serve};
+use aptix_server::store::Store;
+use aptix_server::store::memory::MemoryStore;
+use hyper_util::rt::TokioIo;
+use sha2::{Digest, Sha256};
+use tokio::io::DuplexStream;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::{Code, Status, Streaming};
+use tonic_types::StatusExt;
+
+/// Nothing that is waited for takes longer, unless it is broken.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
+pub(crate) struct Server {
+    connections: mpsc::Sender<Result<DuplexStream, std::io::Error>>,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<Result<(), ServeError>>,
+}
+
+/// One connection's clients.
+#[derive(Clone)]
+pub(crate) struct Clients {
+    pub(crate) batches: BatchServiceClient<Channel>,
+    pub(crate) agent: AgentServiceClient<Channel>,
+    pub(crate) files: FileServiceClient<Channel>,
+    pub(crate) channel: Channel,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        Self::over(Arc::new(MemoryStore::default()), Options::default())
+    }
+
+    pub(crate) fn with(options: Options) -> Self {
+        Self::over(Arc::new(MemoryStore::default()), options)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the handle is kept, and awaited by `stop`")]
+    pub(crate) fn over(store: Arc<dyn Store>, options: Options) -> Self {
+        let (connections, incoming) = mpsc::channel(16);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let told = async {
+            let _ = stopped.await;
+        };
+        let task = tokio::spawn(serve(store, options, ReceiverStream::new(incoming), told));
+        Self { connections, stop: Some(stop), task }
+    }
+
+    /// A connection of its own.
+    pub(crate) async fn connect(&self) -> Clients {
+        let connections = self.connections.clone();
+        let connector = tower::service_fn(move |_: Uri| {
+            let connections = connections.clone();
+            async move {
+                let (ours, theirs) = tokio::io::duplex(64 << 10);
+                connections.send(Ok(theirs)).await.map_err(std::io::Error::other)?;
+                Ok::<_, std::io::Error>(TokioIo::new(ours))
+            }
+        });
+        let channel = Endpoint::from_static("http://server").connect_with_connector(connector).await.unwrap();
+        Clients {
+            batches: BatchServiceClient::new(channel.clone()).max_encoding_message_size(64 << 20),
+            agent: AgentServiceClient::new(channel.clone()),
+            files: FileServiceClient::new(channel.clone()).max_encoding_message_size(64 << 20),
+            channel,
+        }
+    }
+
+    /// Tells the server to stop, and does not wait.
+    pub(crate) fn tell_to_stop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+    }
+
+    pub(crate) async fn stop(mut self) -> Result<(), ServeError> {
+        self.tell_to_stop();
+        tokio::time::timeout(SOON, self.task).await.expect("the server ends in time").unwrap()
+    }
+}
+
+impl Clients {
+    pub(crate) async fn submit(&mut self, request: v1::SubmitBatchRequest) -> Result<v1::Batch, Status> {
+        Ok(self.batches.submit_batch(request).await?.into_inner().batch.expect("the answer has the batch"))
+    }
+
+    pub(crate) async fn get(&mut self, workspace: &str, id: &str) -> Result<v1::Batch, Status> {
+        let batch = Some(v1::get_batch_request::Batch::BatchId(id.to_owned()));
+        let request = v1::GetBatchRequest { workspace_id: workspace.to_owned(), batch };
+        Ok(self.batches.get_batch(request).await?.into_inner().batch.expect("the answer has the batch"))
+    }
+
+    /// Begins to serve a workspace; answers the epoch and the rest of the stream.
+    pub(crate) async fn lease(
+        &mut self,
+        workspace: &str,
+        agent: &str,
+        after: u64,
+    ) -> Result<(u64, Streaming<v1::WatchBatchesResponse>), Status> {
+        let request = v1::WatchBatchesRequest {
+            workspace_id: workspace.to_owned(),
+            agent_id: agent.to_owned(),
+            after_revision: after,
+        };
+        let mut stream = self.agent.watch_batches(request).await?.into_inner();
+        match next(&mut stream).await?.message {
+            Some(v1::watch_batches_response::Message::Lease(lease)) => Ok((lease.epoch, stream)),
+            other => panic!("the first message is the lease, not {other:?}"),
+        }
+    }
+
+    pub(crate) async fn report(
+        &mut self,
+        workspace: &str,
+        batch: &str,
+        lease_epoch: u64,
+        report: v1::Report,
+    ) -> Result<v1::Batch, Status> {
+        let (workspace_id, batch_id) = (workspace.to_owned(), batch.to_owned());
+        let request = v1::ReportBatchRequest { workspace_id, batch_id, lease_epoch, report: Some(report) };
+        Ok(self.agent.report_batch(request).await?.into_inner().batch.expect("the answer has the batch"))
+    }
+
+    pub(crate) async fn upload(&mut self, workspace: &str, bytes: &[u8]) -> Result<v1::BlobRef, Status> {
+        let blob = v1::BlobRef { sha256: sha256(bytes), size_bytes: bytes.len() as u64 };
+        let chunks: Vec<_> = bytes.chunks(1 << 20).map(|chunk| part_chunk(chunk.to_vec())).collect();
+        let parts = std::iter::once(part_start(workspace, blob)).chain(chunks).collect();
+        self.upload_parts(parts).await
+    }
+
+    pub(crate) async fn upload_parts(&mut self, parts: Vec<v1::UploadBlobRequest>) -> Result<v1::BlobRef, Status> {
+        let answer = self.files.upload_blob(tokio_stream::iter(parts)).await?;
+        Ok(answer.into_inner().blob.expect("the answer has the blob"))
+    }
+
+    pub(crate) async fn download(&mut self, workspace: &str, sha256: &str) -> Result<Vec<u8>, Status> {
+        let request = v1::DownloadBlobRequest { workspace_id: workspace.to_owned(), sha256: sha256.to_owned() };
+        let mut stream = self.files.download_blob(request).await?.into_inner();
+        let mut bytes = Vec::new();
+        while let Some(part) = stream.next().await {
+            bytes.extend_from_slice(&part?.chunk);
+        }
+        Ok(bytes)
+    }
+
+    pub(crate) async fn read(
+        &mut self,
+        workspace: &str,
+        file: v1::read_file_request::File,
+    ) -> Result<v1::ReadFileResponse, Status> {
+        let request = v1::ReadFileRequest { workspace_id: workspace.to_owned(), file: Some(file) };
+        Ok(self.files.read_file(request).await?.into_inner())
+    }
+}
+
+/// The next message of a stream, which must not end.
+pub(crate) async fn next<T>(stream: &mut Streaming<T>) -> Result<T, Status> {
+    let message = tokio::time::timeout(SOON, stream.message()).await.expect("a message comes in time")?;
+    Ok(message.expect("the stream goes on"))
+}
+
+/// The next event of a feed, heartbeats left out.
+pub(crate) async fn next_event(stream: &mut Streaming<v1::WatchBatchesResponse>) -> Result<v1::BatchEvent, Status> {
+    loop {
+        if let Some(v1::watch_batches_response::Message::Event(event)) = next(stream).await?.message {
+            return Ok(event);
+        }
+    }
+}
+
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    let digest: [u8; 32] = Sha256::digest(bytes).into();
+    aptix_model::digest::Sha256Digest::from_bytes(digest).to_string()
+}
+
+pub(crate) fn part_start(workspace: &str, blob: v1::BlobRef) -> v1::UploadBlobRequest {
+    let start = v1::UploadBlobStart { workspace_id: workspace.to_owned(), blob: Some(blob) };
+    v1::UploadBlobRequest { part: Some(v1::upload_blob_request::Part::Start(start)) }
+}
+
+pub(crate) fn part_chunk(bytes: Vec<u8>) -> v1::UploadBlobRequest {
+    v1::UploadBlobRequest { part: Some(v1::upload_blob_request::Part::Chunk(bytes.into())) }
+}
+
+/// A submit of these file patches.
+pub(crate) fn submit(workspace: &str, request: &str, files: Vec<v1::FilePatch>) -> v1::SubmitBatchRequest {
+    v1::SubmitBatchRequest {
+        workspace_id: workspace.to_owned(),
+        request_id: request.to_owned(),
+        edit: Some(v1::Edit { label: "test".to_owned(), key: "batch-key".to_owned(), files }),
+        origin: Some(v1::Origin {
+            session_id: "session-1".to_owned(),
+            conversation_id: "conversation-1".to_owned(),
+            turn_id: "turn-1".to_owned(),
+        }),
+        validate_only: false,
+    }
+}
+
+/// Replaces line 1 of a file that was `old`.
+pub(crate) fn line_patch(doc_path: &str) -> v1::FilePatch {
+    let change = |key: &str, operation| v1::Change {
+        change_id: String::new(),
+        key: key.to_owned(),
+        description: format!("why {key}"),
+        operation: Some(operation),
+    };
+    let insert = v1::InsertLines { after_line: 0, new_lines: vec!["first".to_owned()] };
+    let replace = v1::ReplaceLines {
+        start_line: 1,
+        end_line: 1,
+        expected_original_lines: vec!["old".to_owned()],
+        new_lines: vec!["new".to_owned()],
+    };
+    let changes = vec![
+        change("insert", v1::change::Operation::Insert(insert)),
+        change("replace", v1::change::Operation::Replace(replace)),
+    ];
+    v1::FilePatch {
+        file_patch_id: String::new(),
+        key: format!("key of {doc_path}"),
+        label: String::new(),
+        target: Some(v1::file_patch::Target::DocPath(doc_path.to_owned())),
+        action: Some(v1::file_patch::Action::LinePatch(v1::LinePatch { original_sha256: sha256(b"old\n"), changes })),
+    }
+}
+
+/// Creates a file.
+pub(crate) fn create_file(path: &str, content: v1::create_file::Content) -> v1::FilePatch {
+    let create = v1::CreateFile { overwrite: true, content: Some(content) };
+    v1::FilePatch {
+        file_patch_id: String::new(),
+        key: format!("key of {path}"),
+        label: String::new(),
+        target: Some(v1::file_patch::Target::Path(path.to_owned())),
+        action: Some(v1::file_patch::Action::CreateFile(create)),
+    }
+}
+
+pub(crate) fn create_text(path: &str, text: &str) -> v1::FilePatch {
+    create_file(path, v1::create_file::Content::Text(text.to_owned()))
+}
+
+/// A report that a batch was applied, with these files as they are now: path, root, content.
+pub(crate) fn applied(files: &[(&str, &str, &[u8])]) -> v1::Report {
+    let files = files.iter().map(|(root, path, content)| v1::FileReport {
+        path: (*path).to_owned(),
+        doc_path: format!("{root}/{}", path.to_lowercase()),
+        status: v1::FileStatus::Modified.into(),
+        sha256_before: Some(sha256(b"old\n")),
+        sha256: sha256(content),
+        size_bytes: content.len() as u64,
+        normalized: Vec::new(),
+        warnings: Vec::new(),
+        changes: Vec::new(),
+    });
+    v1::Report { outcome: v1::Outcome::Applied.into(), files: files.collect(), ..v1::Report::default() }
+}
+
+/// A report that nothing changed, for this reason.
+pub(crate) fn failed(reason: &str) -> v1::Report {
+    let failure = v1::Failure { reason: reason.to_owned(), message: "it failed".to_owned(), ..v1::Failure::default() };
+    v1::Report { outcome: v1::Outcome::Failed.into(), failures: vec![failure], ..v1::Report::default() }
+}
+
+/// What a refusal says: its code, its reason, its detail.
+pub(crate) fn refusal(status: &Status) -> (Code, String, String) {
+    let details = status.get_error_details();
+    let info = details.error_info().unwrap_or_else(|| panic!("a refusal has ErrorInfo: {status:?}"));
+    assert_eq!(info.domain, "aptix.dev");
+    (status.code(), info.reason.clone(), info.metadata.get("detail").cloned().unwrap_or_default())
+}
+
+/// The fields a refusal names.
+pub(crate) fn fields(status: &Status) -> Vec<String> {
+    let details = status.get_error_details();
+    let violations = details.bad_request().map(|request| request.field_violations.clone()).unwrap_or_default();
+    violations.into_iter().map(|violation| violation.field).collect()
+}
+
+/// Holds a refusal against what it must be.
+pub(crate) fn assert_refused<T: std::fmt::Debug>(answer: Result<T, Status>, code: Code, reason: &str, detail: &str) {
+    let status = answer.expect_err("the call is refused");
+    assert_eq!(refusal(&status), (code, reason.to_owned(), detail.to_owned()), "{}", status.message());
+}

@@ -1,0 +1,284 @@
+//! What every store promises, held against each of them; and what the one on disk promises beyond the end of a process.
+
+use std::sync::Arc;
+
+use aptix_model::batch::{Batch, BlobRef, Content, CreateFile, FileEdit, FilePatch, Origin, Target};
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::{Revision, Uuid, WorkspaceId};
+use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::record::{BatchRecord, UnixMillis};
+use aptix_model::report::{Outcome, Report};
+use aptix_model::state::BatchState;
+use aptix_server::ids;
+use aptix_server::store::embedded::EmbeddedStore;
+use aptix_server::store::memory::MemoryStore;
+use aptix_server::store::{
+    Appended, BatchSelector, FileUpdate, Known, Store, StoreError, Transition, Transitioned, UploadId,
+};
+
+/// Runs a promise against every store.
+macro_rules! promised {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        mod memory {
+            $($(#[$doc])* #[tokio::test] async fn $name() {
+                super::$name(std::sync::Arc::new(super::MemoryStore::default())).await;
+            })+
+        }
+        mod embedded {
+            $($(#[$doc])* #[tokio::test] async fn $name() {
+                let dir = tempfile::tempdir().unwrap();
+                super::$name(std::sync::Arc::new(super::EmbeddedStore::open(dir.path()).unwrap())).await;
+            })+
+        }
+    };
+}
+
+promised! {
+    /// TUL-002-7.1.4, TUL-002-8.6.3
+    what_is_stored_is_found_again,
+    revisions_have_no_gap_and_begin_at_one,
+    one_request_id_stores_one_batch,
+    a_step_is_taken_from_the_expected_state_and_epoch_alone,
+    /// TUL-002-8.6.8
+    a_step_makes_files_at_the_same_instant,
+    lists_go_backwards_and_events_forwards,
+    blobs_are_seen_when_they_are_whole,
+    a_closed_store_takes_nothing,
+}
+
+fn workspace(name: &str) -> WorkspaceId {
+    name.parse().unwrap()
+}
+
+fn batch(number: u128, in_workspace: &str, request: &str) -> BatchRecord {
+    let id = ids::batch_id(Uuid::from_u128(number << 64));
+    let create = CreateFile { content: Content::Text(format!("text {number}")), overwrite: false };
+    let file = FilePatch {
+        target: Target::Path("a.txt".to_owned()),
+        key: Some("key".to_owned()),
+        label: None,
+        edit: FileEdit::CreateFile(create),
+    };
+    let batch = Batch { label: Some("label".to_owned()), key: None, files: vec![file] };
+    BatchRecord {
+        id,
+        workspace: workspace(in_workspace),
+        revision: Revision::default(),
+        state: BatchState::Approved,
+        ids: ids::of(id, &batch),
+        batch,
+        origin: Origin { session_id: Some("session".to_owned()), conversation_id: None, turn_id: Some("7".to_owned()) },
+        request_id: request.parse().unwrap(),
+        created: UnixMillis(1_700_000_000_123),
+        updated: UnixMillis(1_700_000_000_123),
+        report: None,
+    }
+}
+
+fn report() -> Report {
+    Report { outcome: Outcome::Applied, files: vec![], failures: vec![], diff: "diff".to_owned(), diff_omitted: false }
+}
+
+fn step(batch: &BatchRecord, to: BatchState) -> Transition {
+    Transition {
+        workspace: batch.workspace.clone(),
+        batch: batch.id,
+        from: batch.state,
+        to,
+        at: UnixMillis(1_800_000_000_000),
+        lease_epoch: None,
+        report: Some(report()),
+        files: Vec::new(),
+    }
+}
+
+async fn append(store: &Arc<impl Store>, record: BatchRecord) -> BatchRecord {
+    match store.append(record).await.unwrap() {
+        Appended::New(stored) => *stored,
+        Appended::Known(known) => panic!("request id {} is known", known.stored.request_id),
+    }
+}
+
+async fn what_is_stored_is_found_again(store: Arc<impl Store>) {
+    let (w, v) = (workspace("w"), workspace("w.v"));
+    assert_eq!(store.newest(w.clone()).await, Ok(None));
+    let stored = append(&store, batch(1, "w", "r1")).await;
+    assert_eq!(stored, BatchRecord { revision: Revision(1), ..batch(1, "w", "r1") });
+    for which in [BatchSelector::Id(stored.id), BatchSelector::Request(stored.request_id.clone())] {
+        assert_eq!(store.batch(w.clone(), which.clone()).await, Ok(Some(stored.clone())));
+        assert_eq!(store.batch(v.clone(), which).await, Ok(None));
+    }
+    assert_eq!(store.newest(w).await, Ok(Some(Revision(1))));
+    assert_eq!(store.newest(v).await, Ok(None));
+}
+
+async fn revisions_have_no_gap_and_begin_at_one(store: Arc<impl Store>) {
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..200_u128 {
+        let store = Arc::clone(&store);
+        let name = if number % 2 == 0 { "w" } else { "v" };
+        tasks.spawn(async move { append(&store, batch(number + 1, name, &format!("r{number}"))).await });
+    }
+    let mut stored = tasks.join_all().await;
+    stored.sort_by_key(|batch| (batch.workspace.clone(), batch.revision));
+    for (index, batch) in stored.iter().enumerate() {
+        assert_eq!(batch.revision, Revision(index as u64 % 100 + 1));
+    }
+    let events = store.events(workspace("w"), Revision(0), 1000).await.unwrap();
+    let expected: Vec<_> = stored.iter().filter(|batch| batch.workspace.as_str() == "w").collect();
+    assert_eq!(events.len(), 100);
+    for (event, batch) in events.iter().zip(expected) {
+        assert_eq!((event.revision, event.batch), (batch.revision, batch.id));
+    }
+}
+
+async fn one_request_id_stores_one_batch(store: Arc<impl Store>) {
+    let first = append(&store, batch(1, "w", "same")).await;
+    let offered = batch(2, "w", "same");
+    let known = Known { stored: first.clone(), offered: offered.clone() };
+    assert_eq!(store.append(offered).await, Ok(Appended::Known(Box::new(known))));
+    assert_eq!(store.newest(workspace("w")).await, Ok(Some(Revision(1))));
+    append(&store, batch(3, "v", "same")).await;
+}
+
+async fn a_step_is_taken_from_the_expected_state_and_epoch_alone(store: Arc<impl Store>) {
+    let first = append(&store, batch(1, "w", "r1")).await;
+    let with_lease = |epoch| Transition { lease_epoch: Some(epoch), ..step(&first, BatchState::Applied) };
+    for epoch in [0, 1] {
+        assert_eq!(store.transition(with_lease(epoch)).await, Ok(Transitioned::OtherEpoch { newest: 0 }));
+    }
+    assert_eq!(store.grant_epoch(workspace("w")).await, Ok(1));
+    assert_eq!(store.grant_epoch(workspace("w")).await, Ok(2));
+    assert_eq!(store.grant_epoch(workspace("v")).await, Ok(1));
+    assert_eq!(store.newest(workspace("v")).await, Ok(Some(Revision(0))), "an agent makes a workspace known");
+    assert_eq!(store.transition(with_lease(1)).await, Ok(Transitioned::OtherEpoch { newest: 2 }));
+    let elsewhere = Transition { workspace: workspace("v"), ..with_lease(1) };
+    assert_eq!(store.transition(elsewhere).await, Ok(Transitioned::Unknown));
+    let applied = BatchRecord {
+        revision: Revision(2),
+        state: BatchState::Applied,
+        updated: UnixMillis(1_800_000_000_000),
+        report: Some(report()),
+        ..first.clone()
+    };
+    assert_eq!(store.transition(with_lease(2)).await, Ok(Transitioned::Done(applied.clone())));
+    assert_eq!(store.transition(with_lease(2)).await, Ok(Transitioned::OtherState(applied.clone())));
+    assert_eq!(store.batch(workspace("w"), BatchSelector::Id(first.id)).await, Ok(Some(applied)));
+}
+
+fn file(path: &str, size_bytes: u64) -> FileUpdate {
+    FileUpdate {
+        path: WorkspacePath::new(path).unwrap(),
+        doc_path: DocPath::new(&path.to_lowercase()).unwrap(),
+        content: BlobRef { sha256: Sha256Digest::EMPTY, size_bytes },
+    }
+}
+
+async fn a_step_makes_files_at_the_same_instant(store: Arc<impl Store>) {
+    let w = workspace("w");
+    let first = append(&store, batch(1, "w", "r1")).await;
+    let second = append(&store, batch(2, "w", "r2")).await;
+    let files = vec![file("app/B", 1), file("app/a", 2), file("app/A", 3), file("app/a/b", 4)];
+    store.transition(Transition { files, ..step(&first, BatchState::Applied) }).await.unwrap();
+    store.transition(Transition { files: vec![file("app/B", 9)], ..step(&second, BatchState::Applied) }).await.unwrap();
+    let paths = |files: Vec<aptix_server::store::CloudFile>| -> Vec<(String, u64, u64)> {
+        files.into_iter().map(|file| (file.path.to_string(), file.content.size_bytes, file.revision.0)).collect()
+    };
+    let all = paths(store.files(w.clone(), None, 10).await.unwrap());
+    let expected = [("app/A", 3, 3), ("app/B", 9, 4), ("app/a", 2, 3), ("app/a/b", 4, 3)];
+    assert_eq!(all, expected.map(|(path, size, revision)| (path.to_owned(), size, revision)));
+    let after = Some(WorkspacePath::new("app/B").unwrap());
+    assert_eq!(paths(store.files(w.clone(), after, 1).await.unwrap()), all[2..3]);
+    let twins = store.files_with_key(w.clone(), DocPath::new("app/a").unwrap()).await.unwrap();
+    assert_eq!(paths(twins).len(), 2);
+    assert_eq!(store.file(w, WorkspacePath::new("app/b").unwrap()).await, Ok(None));
+    assert_eq!(store.files(workspace("v"), None, 10).await, Ok(vec![]));
+}
+
+async fn lists_go_backwards_and_events_forwards(store: Arc<impl Store>) {
+    let w = workspace("w");
+    let mut stored = Vec::new();
+    for number in 1..=5 {
+        stored.push(append(&store, batch(number, "w", &format!("r{number}"))).await);
+    }
+    store.transition(step(&stored[0], BatchState::Cancelled)).await.unwrap();
+    append(&store, batch(9, "w1", "r")).await;
+    let listed = |list: Vec<aptix_server::store::Event>| list.iter().map(|event| event.revision.0).collect::<Vec<_>>();
+    assert_eq!(listed(store.batches(w.clone(), None, 3).await.unwrap()), [5, 4, 3]);
+    assert_eq!(listed(store.batches(w.clone(), Some(Revision(3)), 3).await.unwrap()), [2, 1]);
+    assert_eq!(listed(store.events(w.clone(), Revision(0), 2).await.unwrap()), [1, 2]);
+    let events = store.events(w.clone(), Revision(4), 9).await.unwrap();
+    assert_eq!((listed(events.clone()), events[1].batch), (vec![5, 6], stored[0].id));
+    assert_eq!(store.events(w.clone(), Revision(6), 9).await, Ok(vec![]));
+    assert_eq!(store.events(w, Revision(u64::MAX), 9).await, Ok(vec![]));
+}
+
+async fn blobs_are_seen_when_they_are_whole(store: Arc<impl Store>) {
+    let w = workspace("w");
+    let (upload, blob) =
+        (UploadId(Uuid::from_u128(5)), BlobRef { sha256: Sha256Digest::from_bytes([7; 32]), size_bytes: 5 });
+    let sizes = || store.blob_sizes(workspace("w"), vec![Sha256Digest::EMPTY, blob.sha256]);
+    store.put_chunk(upload, 0, b"abc".as_slice().into()).await.unwrap();
+    assert_eq!(sizes().await, Ok(vec![None, None]));
+    assert_eq!(store.blob_chunk(w.clone(), blob.sha256, 0).await, Ok(None));
+    store.put_chunk(upload, 1, b"de".as_slice().into()).await.unwrap();
+    store.commit_upload(upload, w.clone(), blob).await.unwrap();
+    assert_eq!(sizes().await, Ok(vec![None, Some(5)]));
+    // Neither a late discard nor another upload of the same blob takes anything away.
+    store.discard_upload(upload);
+    let again = UploadId(Uuid::from_u128(6));
+    store.put_chunk(again, 0, b"abcde".as_slice().into()).await.unwrap();
+    store.commit_upload(again, w.clone(), blob).await.unwrap();
+    let dropped = UploadId(Uuid::from_u128(7));
+    store.put_chunk(dropped, 0, b"x".as_slice().into()).await.unwrap();
+    store.discard_upload(dropped);
+    for (index, expected) in [(0, Some(b"abc".as_slice())), (1, Some(b"de")), (2, None)] {
+        let chunk = store.blob_chunk(w.clone(), blob.sha256, index).await.unwrap();
+        assert_eq!(chunk.as_deref(), expected);
+    }
+    assert_eq!(store.blob_sizes(workspace("v"), vec![blob.sha256]).await, Ok(vec![None]));
+    assert_eq!(store.newest(w).await, Ok(None), "an upload makes no workspace known");
+}
+
+async fn a_closed_store_takes_nothing(store: Arc<impl Store>) {
+    append(&store, batch(1, "w", "r1")).await;
+    store.close().await.unwrap();
+    assert_eq!(store.append(batch(2, "w", "r2")).await, Err(StoreError::Closed));
+}
+
+/// What was acknowledged is there when the store is opened again, and counting goes on where it was.
+#[tokio::test]
+async fn what_is_acknowledged_survives_reopening() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+    let w = workspace("w");
+    let stored = append(&store, batch(1, "w", "r1")).await;
+    store.grant_epoch(w.clone()).await.unwrap();
+    let applied = Transition { files: vec![file("app/a", 1)], ..step(&stored, BatchState::Applied) };
+    let Ok(Transitioned::Done(applied)) = store.transition(applied).await else { panic!("the step is taken") };
+    let blob = BlobRef { sha256: Sha256Digest::from_bytes([7; 32]), size_bytes: 1 };
+    store.put_chunk(UploadId(Uuid::from_u128(5)), 0, b"a".as_slice().into()).await.unwrap();
+    store.commit_upload(UploadId(Uuid::from_u128(5)), w.clone(), blob).await.unwrap();
+    store.put_chunk(UploadId(Uuid::from_u128(6)), 0, b"unfinished".as_slice().into()).await.unwrap();
+    assert!(EmbeddedStore::open(dir.path()).err().unwrap().to_string().contains("in use"));
+    store.close().await.unwrap();
+    drop(store);
+
+    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+    assert_eq!(store.batch(w.clone(), BatchSelector::Id(stored.id)).await, Ok(Some(applied)));
+    assert_eq!(store.blob_chunk(w.clone(), blob.sha256, 0).await.unwrap().as_deref(), Some(b"a".as_slice()));
+    assert_eq!(store.files(w.clone(), None, 9).await.unwrap().len(), 1);
+    assert_eq!(store.grant_epoch(w.clone()).await, Ok(2));
+    assert_eq!(append(&store, batch(2, "w", "r2")).await.revision, Revision(3));
+    assert!(matches!(store.append(batch(3, "w", "r1")).await, Ok(Appended::Known(_))));
+}
+
+/// A directory that cannot be used is an error that names it.
+#[tokio::test]
+async fn a_place_that_is_no_directory_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    let _ = tempfile::Builder::new().prefix("x").tempfile_in(dir.path()).unwrap().persist(&path).unwrap();
+    let error = EmbeddedStore::open(&path).err().unwrap();
+    assert!(error.to_string().contains("file"), "{error}");
+}

@@ -1,0 +1,219 @@
+//! Submitting and reading back: ids, keys, idempotence, pages, withdrawal.
+
+use std::collections::HashSet;
+
+use aptix_model::wire::v1;
+use tonic::Code;
+
+use crate::server::{Server, applied, assert_refused, create_text, failed, fields, line_patch, next, refusal, submit};
+
+type Operation = v1::file_patch::Action;
+
+fn change_ids(file: &v1::FilePatch) -> Vec<String> {
+    match &file.action {
+        Some(Operation::LinePatch(patch)) => patch.changes.iter().map(|change| change.change_id.clone()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// TUL-002-7.1.1, TUL-002-7.1.2, TUL-002-7.1.3, TUL-002-8.6.3, TUL-002-10.1, TUL-002-10.2, TUL-002-10.5: a batch of
+/// several files is stored, and the answer has all three kinds of ids, each once, although the request has none.
+/// TUL-002-7.2.1, TUL-002-7.2.2, TUL-002-10.6: keys and descriptions come back.
+#[tokio::test]
+async fn a_batch_of_several_files_comes_back_with_ids_and_keys() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let files = vec![line_patch("app/a.txt"), create_text("src/New.txt", "text\n"), line_patch("app/b.txt")];
+    let mut without_keys = create_text("plain.txt", "");
+    without_keys.key.clear();
+    let files: Vec<_> = files.into_iter().chain([without_keys]).collect();
+    let batch = client.submit(submit("w", "r1", files.clone())).await.unwrap();
+    assert_eq!((batch.revision, batch.state()), (1, v1::BatchState::Approved));
+    assert_eq!(batch.request_id, "r1");
+    assert!(batch.create_time.is_some());
+    let edit = batch.edit.as_ref().unwrap();
+    let mut ids: Vec<_> = edit.files.iter().flat_map(change_ids).collect();
+    assert_eq!(ids.len(), 4);
+    ids.extend(edit.files.iter().map(|file| file.file_patch_id.clone()));
+    ids.push(batch.batch_id.clone());
+    assert!(ids.iter().all(|id| id.len() == 36));
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 9, "no id stands twice");
+    let mut echoed = edit.files.clone();
+    for file in &mut echoed {
+        file.file_patch_id.clear();
+        if let Some(Operation::LinePatch(patch)) = &mut file.action {
+            patch.changes.iter_mut().for_each(|change| change.change_id.clear());
+        }
+    }
+    assert_eq!(echoed, files);
+    assert_eq!((edit.key.as_str(), edit.label.as_str()), ("batch-key", "test"));
+    assert_eq!(batch.origin.as_ref().unwrap().turn_id, "turn-1");
+    assert_eq!(client.get("w", &batch.batch_id).await.unwrap(), batch);
+}
+
+/// TUL-002-7.1.4: file patches and changes are found again under their ids. TUL-002-7.2.3: a key finds nothing.
+#[tokio::test]
+async fn parts_are_found_by_id_and_never_by_key() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let batch = client.submit(submit("w", "r1", vec![create_text("n", ""), line_patch("app/a.txt")])).await.unwrap();
+    let files = batch.edit.unwrap().files;
+    let ask = |workspace: &str, id: &str| v1::GetChangeRequest { workspace_id: workspace.into(), id: id.into() };
+    let file = client.batches.get_change(ask("w", &files[1].file_patch_id)).await.unwrap().into_inner();
+    assert_eq!((file.file_index, file.change_index, file.batch_id.as_str()), (1, None, batch.batch_id.as_str()));
+    assert_eq!(file.file.as_ref(), Some(&files[1]));
+    let changes = change_ids(&files[1]);
+    let change = client.batches.get_change(ask("w", &changes[1])).await.unwrap().into_inner();
+    assert_eq!((change.file_index, change.change_index), (1, Some(1)));
+    assert_eq!(change_ids(&change.file.unwrap()), changes[1..]);
+    for id in [batch.batch_id.as_str(), "01900000-0000-7000-8000-000000000001"] {
+        assert_refused(client.batches.get_change(ask("w", id)).await, Code::NotFound, "NOT_FOUND", "");
+    }
+    assert_refused(client.batches.get_change(ask("v", &changes[1])).await, Code::NotFound, "NOT_FOUND", "");
+    let by_key = client.batches.get_change(ask("w", &files[1].key)).await;
+    assert_refused(by_key, Code::InvalidArgument, "INVALID_REQUEST", "ID_FORMAT");
+}
+
+/// The same request id gives the same answer; with other content it is refused and nothing is stored.
+#[tokio::test]
+async fn a_request_id_stands_for_one_batch() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let request = submit("w", "r1", vec![line_patch("app/a.txt")]);
+    let first = client.submit(request.clone()).await.unwrap();
+    assert_eq!(client.submit(request.clone()).await.unwrap(), first);
+    let mut other = request.clone();
+    other.edit.as_mut().unwrap().label = "another".to_owned();
+    assert_refused(client.submit(other).await, Code::AlreadyExists, "REQUEST_ID_REUSED", "");
+    let mut elsewhere = request;
+    elsewhere.workspace_id = "v".to_owned();
+    let elsewhere = client.submit(elsewhere).await.unwrap();
+    assert_ne!(elsewhere.batch_id, first.batch_id);
+    let by_request = v1::GetBatchRequest {
+        workspace_id: "w".to_owned(),
+        batch: Some(v1::get_batch_request::Batch::RequestId("r1".to_owned())),
+    };
+    assert_eq!(client.batches.get_batch(by_request).await.unwrap().into_inner().batch, Some(first));
+}
+
+/// Fifty concurrent submits with one request id store one batch, and all get its answer.
+#[tokio::test]
+async fn concurrent_submits_with_one_request_id_store_one_batch() {
+    let server = Server::start();
+    let client = server.connect().await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..50 {
+        let mut client = client.clone();
+        tasks.spawn(async move { client.submit(submit("w", "same", vec![line_patch("app/a.txt")])).await.unwrap() });
+    }
+    let answers = tasks.join_all().await;
+    assert!(answers.iter().all(|answer| *answer == answers[0]));
+    let list = v1::ListBatchesRequest { workspace_id: "w".to_owned(), ..v1::ListBatchesRequest::default() };
+    assert_eq!(client.clone().batches.list_batches(list).await.unwrap().into_inner().batches.len(), 1);
+}
+
+/// TUL-002-8.6.2: a batch is validated before anything is stored; everything wrong is said at once.
+/// TUL-002-9.2, TUL-002-10.3, TUL-002-10.4: overlaps, bad ranges and malformed digests are refused by name.
+#[tokio::test]
+async fn a_batch_that_is_not_acceptable_is_refused_whole() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let mut digest = line_patch("app/a.txt");
+    let mut overlap = line_patch("app/b.txt");
+    let mut range = line_patch("app/c.txt");
+    let replace = |start_line, end_line| v1::Change {
+        operation: Some(v1::change::Operation::Replace(v1::ReplaceLines {
+            start_line,
+            end_line,
+            expected_original_lines: vec![String::new(); usize::try_from(end_line - start_line + 1).unwrap_or(1)],
+            new_lines: vec!["x".to_owned()],
+        })),
+        ..v1::Change::default()
+    };
+    if let Some(Operation::LinePatch(patch)) = &mut digest.action {
+        patch.original_sha256 = "abc".to_owned();
+    }
+    if let Some(Operation::LinePatch(patch)) = &mut overlap.action {
+        patch.changes = vec![replace(1, 3), replace(3, 4)];
+    }
+    if let Some(Operation::LinePatch(patch)) = &mut range.action {
+        patch.changes = vec![replace(0, 0), replace(5, 4)];
+    }
+    let answer = client.submit(submit("w", "r1", vec![digest, overlap, range])).await;
+    let status = answer.unwrap_err();
+    assert_eq!(status.code(), Code::InvalidArgument);
+    let named = fields(&status);
+    for file in ["files[0]", "files[1]", "files[2]"] {
+        assert!(named.iter().any(|field| field.starts_with(file)), "{file} in {named:?}");
+    }
+    let listed = v1::ListBatchesRequest { workspace_id: "w".to_owned(), ..v1::ListBatchesRequest::default() };
+    assert_refused(client.batches.list_batches(listed).await, Code::NotFound, "NOT_FOUND", "");
+}
+
+/// A batch that is only validated is answered without ids, and nothing is stored.
+#[tokio::test]
+async fn validation_alone_stores_nothing() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let mut request = submit("w", "r1", vec![line_patch("app/a.txt")]);
+    request.validate_only = true;
+    let answer = client.submit(request).await.unwrap();
+    assert_eq!((answer.batch_id.as_str(), answer.revision), ("", 0));
+    assert_eq!(change_ids(&answer.edit.unwrap().files[0]), ["", ""]);
+    let status = client.get("w", "01900000-0000-7000-8000-000000000000").await.unwrap_err();
+    assert_eq!(refusal(&status).0, Code::NotFound);
+}
+
+/// Pages are newest first, without content, and end; a foreign token or size is refused.
+#[tokio::test]
+async fn batches_are_listed_in_pages() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    for number in 0..7 {
+        client.submit(submit("w", &format!("r{number}"), vec![create_text("a", "text")])).await.unwrap();
+    }
+    let mut request = v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size: 3, page_token: String::new() };
+    let mut seen = Vec::new();
+    loop {
+        let page = client.batches.list_batches(request.clone()).await.unwrap().into_inner();
+        assert!(page.batches.len() <= 3);
+        assert!(page.batches.iter().all(|batch| batch.edit.as_ref().unwrap().files[0].action.is_none()));
+        seen.extend(page.batches.into_iter().map(|batch| batch.request_id));
+        if page.next_page_token.is_empty() {
+            break;
+        }
+        request.page_token = page.next_page_token;
+    }
+    assert_eq!(seen, ["r6", "r5", "r4", "r3", "r2", "r1", "r0"]);
+    for (page_size, token) in [(-1, ""), (1001, ""), (3, "x"), (3, "b-1"), (3, "b01"), (3, "fpath")] {
+        let request = v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size, page_token: token.to_owned() };
+        assert_refused(client.batches.list_batches(request).await, Code::InvalidArgument, "INVALID_REQUEST", "PAGE");
+    }
+}
+
+/// A batch can be withdrawn until it has ended, again and again; whoever waits for it is told.
+#[tokio::test]
+async fn a_batch_is_withdrawn_once_and_stays_withdrawn() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let batch = client.submit(submit("w", "r1", vec![line_patch("app/a.txt")])).await.unwrap();
+    let watch = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone() };
+    let mut states = client.batches.watch_batch(watch).await.unwrap().into_inner();
+    assert_eq!(next(&mut states).await.unwrap().batch.unwrap().state(), v1::BatchState::Approved);
+    let cancel = v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone() };
+    let answer = client.batches.cancel_batch(cancel.clone()).await.unwrap().into_inner().batch.unwrap();
+    assert_eq!((answer.state(), answer.revision), (v1::BatchState::Cancelled, 2));
+    assert_eq!(client.batches.cancel_batch(cancel.clone()).await.unwrap().into_inner().batch, Some(answer));
+    assert_eq!(next(&mut states).await.unwrap().batch.unwrap().state(), v1::BatchState::Cancelled);
+    assert_eq!(states.message().await.unwrap(), None, "the stream ends with the batch");
+
+    let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    let late = client.report("w", &batch.batch_id, epoch, failed("SHA_MISMATCH")).await;
+    assert_refused(late, Code::FailedPrecondition, "RESULT_FINAL", "");
+
+    let batch = client.submit(submit("w", "r2", vec![create_text("n", "")])).await.unwrap();
+    client.upload("w", b"").await.unwrap();
+    client.report("w", &batch.batch_id, epoch, applied(&[("app", "n", b"")])).await.unwrap();
+    let cancel = v1::CancelBatchRequest { batch_id: batch.batch_id, ..cancel };
+    assert_refused(client.batches.cancel_batch(cancel).await, Code::FailedPrecondition, "INVALID_STATE", "");
+}
