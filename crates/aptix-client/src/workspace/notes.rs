@@ -70,18 +70,18 @@ pub fn put_cursor(workspace: &Workspace, server: &str, id: &WorkspaceId, cursor:
 }
 
 fn path(workspace: &Workspace, name: &str) -> PathBuf {
-    workspace.primary().state.path().join("agent").join(name)
+    workspace.primary().state().path().join("agent").join(name)
 }
 
 fn read(workspace: &Workspace, name: &str) -> Result<Option<String>, NoteError> {
-    let dir = workspace.primary().state.open_agent()?;
+    let dir = workspace.primary().state().open_agent()?;
     let read = journal::read_whole(&dir, name);
     let bytes = read.map_err(|errno| NoteError::System { doing: "read", path: path(workspace, name), errno })?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 fn write(workspace: &Workspace, name: &str, text: &str) -> Result<(), NoteError> {
-    let dir = workspace.primary().state.open_agent()?;
+    let dir = workspace.primary().state().open_agent()?;
     journal::put_durably(workspace.disk(), &dir, name, text.as_bytes()).map_err(|errno| NoteError::System {
         doing: "write",
         path: path(workspace, name),
