@@ -4,8 +4,10 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
+mod bench;
 mod ci;
 mod codegen;
+mod demo;
 mod python;
 mod register;
 mod repo;
@@ -35,6 +37,13 @@ enum Command {
     },
     /// Check what the compiler does not: arrows between crates, who names what, requirement ids, house rules.
     Tidy,
+    /// Show the main job on a small real project: server, agent, one batch applied, one refused.
+    Demo,
+    /// Measure beside floors and peers, in the same run.
+    Bench {
+        /// What to measure.
+        subject: bench::Subject,
+    },
     /// Run every test, with the binaries and the Python environment they need.
     Test,
     /// Run everything a change must pass before it lands.
@@ -56,6 +65,8 @@ fn run() -> anyhow::Result<()> {
         Command::Codegen { check: true } => codegen::check(),
         Command::Codegen { check: false } => codegen::write(),
         Command::Tidy => tidy::check(),
+        Command::Demo => demo::demo(),
+        Command::Bench { subject } => bench::bench(subject),
         Command::Test => test::test(),
         Command::Ci => ci::ci(),
     }

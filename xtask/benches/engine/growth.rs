@@ -1,0 +1,107 @@
+//! How time and memory grow with the file and with the number of changes.
+
+use std::fmt::Write as _;
+use std::hint::black_box;
+
+use anyhow::{Context, Result, ensure};
+use aptix_engine::digest::sha256;
+use aptix_engine::plan::Observed;
+use aptix_model::batch::{Batch, Change, Operation};
+use aptix_model::path::WorkspacePath;
+
+use crate::corpus::batch;
+use crate::{Goal, PASSES, median, peak, plan_and_apply, time};
+
+const FILE: usize = 10 << 20;
+const CHANGES: usize = 10_000;
+
+/// A text, evenly spread one-line replacements, and the same as a unified diff.
+struct Case {
+    text: String,
+    batch: Batch,
+    diff: String,
+}
+
+fn case(bytes: usize, changes: usize) -> Case {
+    let lines: Vec<String> =
+        (0..bytes / 44).map(|number| format!("line {number:>10} of a text that is made up here")).collect();
+    let mut text = String::with_capacity(bytes + lines.len());
+    for line in &lines {
+        text.push_str(line);
+        text.push('\n');
+    }
+    let step = lines.len() / changes;
+    let mut diff = String::from("--- a/file\n+++ b/file\n");
+    let replacements = (0..changes).map(|index| {
+        let (line, new) = (index * step, format!("replaced {index}"));
+        let number = line + 1;
+        // Writing to a String does not fail.
+        let _ = write!(diff, "@@ -{number},2 +{number},2 @@\n-{}\n+{new}\n {}\n", lines[line], lines[line + 1]);
+        let operation = Operation::Replace {
+            start_line: number as i64,
+            end_line: number as i64,
+            expected_original_lines: vec![lines[line].clone()],
+            new_lines: vec![new],
+        };
+        Change { key: None, description: None, operation }
+    });
+    let changes = replacements.collect();
+    Case { batch: batch(&text, changes), text, diff }
+}
+
+fn observe(case: &Case) -> Result<[Observed<'_>; 1]> {
+    Ok([Observed {
+        path: WorkspacePath::new("file")?,
+        doc_path: "r/file".into(),
+        content: Some(case.text.as_bytes()),
+        digest: Some(sha256(case.text.as_bytes())),
+    }])
+}
+
+pub(crate) fn measure() -> Result<Vec<Goal>> {
+    let cases = [case(FILE, CHANGES), case(2 * FILE, CHANGES), case(FILE, 2 * CHANGES)];
+    let observed = cases.iter().map(observe).collect::<Result<Vec<_>>>()?;
+    let patch = diffy::Patch::from_str(&cases[0].diff).context("the peer reads the diff")?;
+    let peer = diffy::apply(&cases[0].text, &patch).context("the peer applies the diff")?;
+    ensure!(plan_and_apply(&cases[0].batch, &observed[0])? == peer.as_bytes(), "the engine and the peer disagree");
+
+    let (mut ours, mut theirs) = ([const { Vec::new() }; 3], Vec::new());
+    for _ in 0..PASSES {
+        for ((times, case), observed) in ours.iter_mut().zip(&cases).zip(&observed) {
+            times.push(time(|| {
+                black_box(plan_and_apply(&case.batch, observed).ok());
+            }));
+        }
+        theirs.push(time(|| {
+            let patch = diffy::Patch::from_str(&cases[0].diff);
+            black_box(patch.ok().and_then(|patch| diffy::apply(&cases[0].text, &patch).ok()));
+        }));
+    }
+    let [base, larger, more] = ours.map(median);
+    // The file is in memory already; what comes on top is the result and whatever the engine needs.
+    let extra = peak(|| {
+        black_box(plan_and_apply(&cases[0].batch, &observed[0]).ok());
+    });
+    let overhead = extra.saturating_sub(peer.len()) as f64 / f64::from(1 << 20);
+    Ok(vec![
+        Goal {
+            name: "10,000 changes in 10 MB: diffy's parse + apply / ours",
+            measured: median(theirs) / base,
+            at_least: Some(2.0),
+            at_most: None,
+        },
+        Goal {
+            name: "time with the file twice as long / once",
+            measured: larger / base,
+            at_least: None,
+            at_most: Some(2.2),
+        },
+        Goal { name: "time with twice the changes / once", measured: more / base, at_least: None, at_most: Some(2.2) },
+        Goal {
+            name: "peak memory beyond file and result, MiB",
+            measured: overhead,
+            at_least: None,
+            at_most: Some(1.0),
+        },
+    ])
+}

@@ -1,0 +1,192 @@
+//! How fast the engine plans and applies line patches, beside its floors and a peer in the same run.
+//!
+//! Thread CPU time, all rows interleaved, corpus totals per pass, median of 7 passes. Arguments: pairs of
+//! folders, each the same crate before and after. Fails when a result is wrong or a goal is missed.
+
+#![expect(clippy::print_stdout, reason = "a bench prints its figures")]
+
+mod corpus;
+mod growth;
+
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use aptix_engine::digest::sha256;
+use aptix_engine::plan::{Observed, plan};
+use aptix_engine::validate::validate;
+use aptix_model::batch::Batch;
+use aptix_model::limits::Limits;
+use aptix_model::path::WorkspacePath;
+use cpu_time::ThreadTime;
+
+use crate::corpus::Edit;
+
+#[global_allocator]
+static MEMORY: peak_alloc::PeakAlloc = peak_alloc::PeakAlloc;
+
+const PASSES: usize = 7;
+
+fn main() -> Result<()> {
+    // Cargo passes `--bench` to every bench.
+    let folders: Vec<PathBuf> = std::env::args_os().skip(1).filter(|word| word != "--bench").map(Into::into).collect();
+    if folders.is_empty() {
+        bail!("no corpus given; start the bench with 'cargo xtask bench engine'");
+    }
+    let corpus = corpus::read(&folders)?;
+    let bytes: usize = corpus.edits.iter().map(|edit| edit.before.len()).sum();
+    println!(
+        "{} edits, {:.1} MB before, {} changes; {} pairs left out that no line patch can say",
+        corpus.edits.len(),
+        bytes as f64 / 1e6,
+        corpus.edits.iter().map(|edit| edit.changes).sum::<usize>(),
+        corpus.left_out,
+    );
+    ensure!(corpus.edits.len() >= 1000, "expected at least 1000 edits");
+    let mut goals = measure_corpus(&corpus.edits)?;
+    goals.extend(growth::measure()?);
+    for goal in &goals {
+        println!("{goal}");
+    }
+    let missed = goals.iter().filter(|goal| !goal.holds()).count();
+    ensure!(missed == 0, "{missed} of {} goals missed", goals.len());
+    Ok(())
+}
+
+/// A measured ratio and what it must be.
+pub(crate) struct Goal {
+    pub(crate) name: &'static str,
+    pub(crate) measured: f64,
+    pub(crate) at_least: Option<f64>,
+    pub(crate) at_most: Option<f64>,
+}
+
+impl Goal {
+    fn holds(&self) -> bool {
+        self.at_least.is_none_or(|least| self.measured >= least)
+            && self.at_most.is_none_or(|most| self.measured <= most)
+    }
+}
+
+impl std::fmt::Display for Goal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let verdict = if self.holds() { "ok    " } else { "MISSED" };
+        write!(f, "{verdict} {:<62} {:>7.2}", self.name, self.measured)?;
+        self.at_least.map_or(Ok(()), |least| write!(f, "  (at least {least})"))?;
+        self.at_most.map_or(Ok(()), |most| write!(f, "  (at most {most})"))
+    }
+}
+
+/// What a plan looks at.
+fn observe(edit: &Edit, known_digest: bool) -> Result<[Observed<'_>; 1]> {
+    let digest = known_digest.then(|| sha256(&edit.before));
+    Ok([Observed { path: WorkspacePath::new("file")?, doc_path: "r/file".into(), content: Some(&edit.before), digest }])
+}
+
+/// Plans and applies one batch, digest and diff left alone.
+pub(crate) fn plan_and_apply(batch: &Batch, observed: &[Observed<'_>]) -> Result<Vec<u8>> {
+    let valid = validate(batch, &Limits::DEFAULT).map_err(|failures| anyhow::anyhow!("{failures:?}"))?;
+    let plan = plan(&valid, observed, &Limits::DEFAULT).map_err(|failures| anyhow::anyhow!("{failures:?}"))?;
+    Ok(plan.files.first().map(|file| file.content().into_owned()).unwrap_or_default())
+}
+
+fn measure_corpus(edits: &[Edit]) -> Result<Vec<Goal>> {
+    let known = edits.iter().map(|edit| observe(edit, true)).collect::<Result<Vec<_>>>()?;
+    let unknown = edits.iter().map(|edit| observe(edit, false)).collect::<Result<Vec<_>>>()?;
+    for (edit, observed) in edits.iter().zip(&unknown) {
+        ensure!(plan_and_apply(&edit.batch, observed)? == edit.after, "{} came out wrong", edit.name);
+    }
+    let valid = edits.iter().map(|edit| validate(&edit.batch, &Limits::DEFAULT));
+    let valid: Vec<_> = valid.collect::<Result<_, _>>().map_err(|failures| anyhow::anyhow!("{failures:?}"))?;
+    let mut buffer = Vec::with_capacity(1 << 22);
+    let mut rows = [const { Vec::new() }; 6];
+    for _ in 0..PASSES {
+        rows[0].push(time(|| {
+            for edit in edits {
+                buffer.clear();
+                buffer.extend_from_slice(&edit.before);
+                black_box(&buffer);
+            }
+        }));
+        rows[1].push(time(|| {
+            for (valid, observed) in valid.iter().zip(&known) {
+                if let Ok(plan) = plan(valid, observed, &Limits::DEFAULT) {
+                    black_box(plan.files.first().map(|file| file.content().into_owned()));
+                }
+            }
+        }));
+        rows[2].push(time(|| {
+            for (valid, observed) in valid.iter().zip(&unknown) {
+                if let Ok(plan) = plan(valid, observed, &Limits::DEFAULT)
+                    && let Some(file) = plan.files.first()
+                {
+                    let content = file.content();
+                    black_box((file.digest_before(), file.digest_after(&content)));
+                }
+            }
+        }));
+        rows[3].push(time(|| {
+            for edit in edits {
+                black_box((sha256(&edit.before), sha256(&edit.after)));
+            }
+        }));
+        rows[4].push(time(|| {
+            for edit in edits {
+                let patch = diffy::Patch::from_str(&edit.diff);
+                black_box(patch.ok().and_then(|patch| diffy::apply(&edit.before_text, &patch).ok()));
+            }
+        }));
+        rows[5].push(time(|| {
+            for (edit, observed) in edits.iter().zip(&known) {
+                black_box(plan_and_apply(&edit.batch, observed).ok());
+            }
+        }));
+    }
+    let [memcpy, bare, digests, sha2, diffy, validated] = rows.map(median);
+    let micros = |seconds: f64| seconds * 1e6 / edits.len() as f64;
+    println!(
+        "us/edit: memcpy {:.2}, plan+apply {:.2}, with validate {:.2}, with digests {:.2}, sha2 twice {:.2}, diffy {:.2}",
+        micros(memcpy),
+        micros(bare),
+        micros(validated),
+        micros(digests),
+        micros(sha2),
+        micros(diffy)
+    );
+    Ok(vec![
+        Goal { name: "plan + apply / memcpy", measured: bare / memcpy, at_least: None, at_most: Some(3.0) },
+        Goal {
+            name: "with both digests / (plan + apply + sha2 twice)",
+            measured: digests / (bare + sha2),
+            at_least: None,
+            at_most: Some(1.1),
+        },
+        Goal {
+            name: "diffy's parse + apply / plan + apply",
+            measured: diffy / bare,
+            at_least: Some(5.0),
+            at_most: None,
+        },
+    ])
+}
+
+/// CPU seconds of this thread.
+pub(crate) fn time(work: impl FnOnce()) -> f64 {
+    let start = ThreadTime::now();
+    work();
+    start.elapsed().as_secs_f64().max(Duration::from_nanos(1).as_secs_f64())
+}
+
+pub(crate) fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples.get(samples.len() / 2).copied().unwrap_or_default()
+}
+
+/// The most memory that was in use during some work, beyond what was in use before, in bytes.
+pub(crate) fn peak(work: impl FnOnce()) -> usize {
+    let before = MEMORY.current_usage();
+    MEMORY.reset_peak_usage();
+    work();
+    MEMORY.peak_usage() - before
+}

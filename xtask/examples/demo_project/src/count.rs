@@ -1,0 +1,6 @@
+//! Counting.
+
+/// How many words a text has.
+pub fn words(text: &str) -> usize {
+    text.split(' ').count()
+}
