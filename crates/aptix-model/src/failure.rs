@@ -131,7 +131,7 @@ impl fmt::Display for Failure {
         if let Some(change) = self.change_index {
             write!(f, ", change {change}")?;
         }
-        write!(f, ": {}", self.message)
+        write!(f, ": {}", Visible(&self.message))
     }
 }
 
@@ -159,6 +159,14 @@ impl fmt::Display for Visible<'_> {
 pub const fn is_invisible(character: char) -> bool {
     matches!(
         character,
-        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
     )
 }

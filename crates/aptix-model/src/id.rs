@@ -83,7 +83,7 @@ macro_rules! chosen {
 
             fn from_str(text: &str) -> Result<Self, IdError> {
                 let allowed: fn(u8) -> bool = $allowed;
-                if text.is_empty() || text.len() > $max || !text.bytes().all(allowed) {
+                if text.is_empty() || text.len() > $max || text.starts_with(['.', '-']) || !text.bytes().all(allowed) {
                     return Err(IdError { kind: $kind, rule: $rule, found: text.to_owned() });
                 }
                 Ok(Self(text.to_owned()))
@@ -110,13 +110,13 @@ const fn is_name_byte(byte: u8) -> bool {
 
 chosen! {
     /// Names a workspace: one developer's folder, as the server knows it.
-    WorkspaceId = "a workspace id", "1 to 64 of the characters A-Z a-z 0-9 . _ -", 64, is_name_byte;
+    WorkspaceId = "a workspace id", "1 to 64 of the characters A-Z a-z 0-9 . _ -, not beginning with . or -", 64, is_name_byte;
     /// Names an agent: one installation that serves workspaces.
-    AgentId = "an agent id", "1 to 64 of the characters A-Z a-z 0-9 . _ -", 64, is_name_byte;
+    AgentId = "an agent id", "1 to 64 of the characters A-Z a-z 0-9 . _ -, not beginning with . or -", 64, is_name_byte;
     /// Names the author's session; whose clipboards and history a batch belongs to.
-    SessionId = "a session id", "1 to 128 printable ASCII characters", 128, |byte| byte.is_ascii_graphic();
+    SessionId = "a session id", "1 to 128 visible ASCII characters, not beginning with . or -", 128, |byte| byte.is_ascii_graphic();
     /// Makes a submit idempotent: the same id never stores two batches.
-    RequestId = "a request id", "1 to 128 printable ASCII characters", 128, |byte| byte.is_ascii_graphic();
+    RequestId = "a request id", "1 to 128 visible ASCII characters, not beginning with . or -", 128, |byte| byte.is_ascii_graphic();
 }
 
 /// A workspace's counter of events: gapless, the first event has 1; 0 means "before the first".
@@ -127,7 +127,7 @@ impl Revision {
     /// The one after this.
     #[must_use]
     pub const fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
     }
 }
 

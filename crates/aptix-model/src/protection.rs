@@ -8,6 +8,9 @@ use alloc::string::String;
 use crate::path::fold;
 use crate::reason::Detail;
 
+/// Directories of version control and of Aptix itself, without their leading dot.
+const CLOSED: [&str; 6] = ["git", "hg", "svn", "jj", "bzr", "aptix"];
+
 /// Why a path is closed to every batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Protection {
@@ -33,21 +36,19 @@ impl Protection {
 /// Whether a path, valid or not, is closed; both `/` and `\` separate its names.
 #[must_use]
 pub fn of(path: &str) -> Option<Protection> {
-    let mut names = path.split(['/', '\\']).map(canonical_name).peekable();
     let mut last = String::new();
-    while let Some(name) = names.next() {
+    for name in path.split(['/', '\\']).map(canonical_name).filter(|name| !name.is_empty()) {
         if is_protected(&name) {
             return Some(Protection::Protected);
         }
-        if names.peek().is_none() {
-            last = name;
-        }
+        last = name;
     }
     is_secret(&last).then_some(Protection::Secret)
 }
 
-/// A name as HFS+ and NTFS would compare it.
+/// A name as HFS+ and NTFS would compare it, without the stream it may name.
 fn canonical_name(name: &str) -> String {
+    let name = name.split_once(':').map_or(name, |(name, _stream)| name);
     let kept: String = name.chars().filter(|character| !is_ignored_by_hfs(*character)).collect();
     fold(kept.trim_end_matches(['.', ' ']))
 }
@@ -57,16 +58,15 @@ const fn is_ignored_by_hfs(character: char) -> bool {
 }
 
 fn is_protected(name: &str) -> bool {
-    let name = name.split_once(':').map_or(name, |(name, _stream)| name);
-    matches!(name, ".git" | ".hg" | ".svn" | ".jj" | ".bzr" | ".aptix") || is_short_git(name)
+    name.strip_prefix('.').is_some_and(|name| CLOSED.contains(&name)) || is_short(name)
 }
 
-/// `git~1`, and `gi7eba~1` once the first four short names are taken.
-fn is_short_git(name: &str) -> bool {
+/// Whether NTFS may have made the name short for a closed one: `git~1`, and `gi7eba~1` once four such are taken.
+fn is_short(name: &str) -> bool {
     let Some((stem, number)) = name.split_once('~') else { return false };
-    let hashed =
-        || stem.strip_prefix("gi").is_some_and(|hex| hex.len() == 4 && hex.bytes().all(|b| b.is_ascii_hexdigit()));
-    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) && (stem == "git" || hashed())
+    let is_hex = |hex: &str| hex.len() == 4 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_closed = CLOSED.contains(&stem) || stem.strip_prefix("gi").is_some_and(is_hex);
+    is_closed && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn is_secret(name: &str) -> bool {
@@ -102,6 +102,9 @@ mod tests {
             ".APTIX",
             ".git./x",
             ".git /x",
+            "HG~1/x",
+            ".git.:x",
+            ".\u{17f}vn/x",
         ];
         for path in spellings {
             assert_eq!(of(path), Some(Protection::Protected), "{path:?}");
@@ -115,7 +118,7 @@ mod tests {
 
     #[test]
     fn secrets_are_closed_and_their_examples_are_not() {
-        for path in [".env", "d/.env.local", "certs/key.pem", ".ssh/id_rsa", ".NPMRC", ".netrc"] {
+        for path in [".env", "d/.env.local", "certs/key.pem", ".env:x", ".env/", ".ssh/id_rsa", ".NPMRC", ".netrc"] {
             assert_eq!(of(path), Some(Protection::Secret), "{path:?}");
         }
         for path in [".env.example", "src/git.rs", ".gitignore", "gitx~1", "environment", "id_rsa.pub", ".github/x"] {

@@ -101,6 +101,8 @@ catalogue! {
         HashFailed = "HASH_FAILED",
         /// A referenced blob has not been uploaded.
         BlobMissing = "BLOB_MISSING",
+        /// What a call waits for did not come in time.
+        DeadlineExceeded = "DEADLINE_EXCEEDED",
         /// A bounded resource is used up; the same call may pass later.
         ResourceExhausted = "RESOURCE_EXHAUSTED",
         /// The other side could not be reached or gave no answer in time.
@@ -113,7 +115,7 @@ catalogue! {
 catalogue! {
     /// The finer word beside a [`Reason`].
     Detail {
-        /// A path is empty or blank.
+        /// A path, a document or a list that must hold something is empty.
         Empty = "EMPTY",
         /// A path has a `..` component.
         Traversal = "TRAVERSAL",
@@ -155,7 +157,7 @@ catalogue! {
         TooDeep = "TOO_DEEP",
         /// A document path is not lower-case.
         NotLowercase = "NOT_LOWERCASE",
-        /// A path does not begin with the name of a root of this workspace.
+        /// A path does not begin with the name of a root of this workspace, or has nothing after it.
         UnknownRoot = "UNKNOWN_ROOT",
         /// A component that must be a directory is not.
         NotDirectory = "NOT_DIRECTORY",
@@ -271,8 +273,6 @@ catalogue! {
         RolledBack = "ROLLED_BACK",
         /// A directory vanished while the batch was being applied.
         ParentGone = "PARENT_GONE",
-        /// The blob is not part of what this call may name.
-        NotInBatch = "NOT_IN_BATCH",
         /// Another agent serves the workspace.
         LeaseHeld = "LEASE_HELD",
         /// A newer connection of the same agent took over.

@@ -97,7 +97,7 @@ impl BatchState {
         })
     }
 
-    /// Whether something can still happen to the files.
+    /// Whether the batch has not ended.
     #[must_use]
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Preparing | Self::Prepared | Self::PendingApproval | Self::Approved)

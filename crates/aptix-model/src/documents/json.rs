@@ -13,15 +13,20 @@ use serde_json::error::Category;
 use serde_path_to_error::Segment;
 
 use crate::failure::Failure;
+use crate::limits::Limits;
 use crate::reason::{Detail, Reason};
 
 /// Nesting no document needs.
 const DEPTH: usize = 64;
+/// Top-level keys that are looked at to recognise a dialect.
+const KEYS: usize = 100;
+/// Characters of a document that a message repeats at most.
+const SHOWN: usize = 300;
 
 /// Reads a whole text as one value.
 pub(super) fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+    let Object(value) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let place = Place::of(error.path());
         place.put_on(classify(error.inner(), text))
     })?;
@@ -29,7 +34,7 @@ pub(super) fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
     Ok(value)
 }
 
-/// The keys of the top-level object, in order; the values are only skipped over.
+/// The first keys of the top-level object, in order; the values are only skipped over.
 pub(super) fn top_level_keys(text: &str) -> Result<Vec<String>, Failure> {
     struct Keys(Vec<String>);
     impl<'de> Deserialize<'de> for Keys {
@@ -45,9 +50,8 @@ pub(super) fn top_level_keys(text: &str) -> Result<Vec<String>, Failure> {
                 fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
                     let mut keys = Vec::new();
                     while let Some((key, IgnoredAny)) = map.next_entry::<String, IgnoredAny>()? {
-                        keys.push(key);
-                        if keys.len() > 1000 {
-                            return Err(A::Error::custom("too many keys in one object"));
+                        if keys.len() < KEYS {
+                            keys.push(key);
                         }
                     }
                     Ok(Keys(keys))
@@ -59,9 +63,10 @@ pub(super) fn top_level_keys(text: &str) -> Result<Vec<String>, Failure> {
     from_str::<Keys>(text).map(|keys| keys.0)
 }
 
-/// Refuses nesting that no document needs, before anything recurses into it.
-pub(super) fn check_depth(text: &str) -> Result<(), Failure> {
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+/// Refuses what would cost more than any document is worth, before anything is built from it: nesting, and more objects
+/// than a batch has files and changes.
+pub(super) fn check_size(text: &str) -> Result<(), Failure> {
+    let (mut depth, mut objects, mut in_string, mut escaped) = (0_usize, 0_usize, false, false);
     for (offset, byte) in text.bytes().enumerate() {
         if in_string {
             (in_string, escaped) = match byte {
@@ -73,7 +78,8 @@ pub(super) fn check_depth(text: &str) -> Result<(), Failure> {
         }
         match byte {
             b'"' => in_string = true,
-            b'[' | b'{' => depth += 1,
+            b'[' => depth += 1,
+            b'{' => (depth, objects) = (depth + 1, objects + 1),
             b']' | b'}' => depth = depth.saturating_sub(1),
             _ => {}
         }
@@ -82,13 +88,22 @@ pub(super) fn check_depth(text: &str) -> Result<(), Failure> {
             return Err(Failure::new(Reason::InvalidRequest, message).detail(Detail::Depth));
         }
     }
+    let most = 1 + Limits::DEFAULT.files + Limits::DEFAULT.changes;
+    if objects > most {
+        let message = format!("the document has {objects} objects, a batch has at most {most}");
+        return Err(Failure::new(Reason::TooLarge, message)
+            .detail(Detail::Changes)
+            .hint("send several smaller batches, one after the other"));
+    }
     Ok(())
 }
 
 /// Whether one word may be a misspelling of the other.
 pub(super) fn is_near(word: &str, known: &str) -> bool {
-    let distance = strsim::damerau_levenshtein(&word.to_lowercase(), &known.to_lowercase());
-    distance <= known.len() / 3
+    if word.len() > 4 * known.len() {
+        return false;
+    }
+    strsim::damerau_levenshtein(&word.to_lowercase(), &known.to_lowercase()) <= known.len() / 3
 }
 
 /// The known word that an unknown one is most likely a misspelling of.
@@ -150,7 +165,7 @@ impl Place {
 
 /// Puts a parser's error into the catalogue's words.
 fn classify(error: &serde_json::Error, text: &str) -> Failure {
-    let message = error.to_string();
+    let message = shown(&error.to_string());
     let refuse = |detail: Detail| Failure::new(Reason::InvalidRequest, message.clone()).detail(detail);
     match error.classify() {
         Category::Eof => {
@@ -162,15 +177,18 @@ fn classify(error: &serde_json::Error, text: &str) -> Failure {
         Category::Syntax => return classify_syntax(error, &message, text),
         Category::Data | Category::Io => {}
     }
-    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     if message.starts_with("too many") {
         let detail = if message.contains("changes") { Detail::Changes } else { Detail::Files };
         return Failure::new(Reason::TooLarge, message).detail(detail).hint("send several smaller batches");
     }
     if message.starts_with("unknown field") {
-        let (unknown, known) = quoted.split_first().map_or(("", &[][..]), |(unknown, known)| (*unknown, known));
+        // The parser's own words come last, whatever the key is.
+        let whole = error.to_string();
+        let (unknown, known) = whole.rsplit_once("expected ").unwrap_or_default();
+        let unknown = unknown.trim_start_matches("unknown field `").trim_end_matches("`, ");
+        let known = known.split('`').skip(1).step_by(2);
         let failure = refuse(Detail::UnknownField);
-        return match nearest(unknown, known.iter().copied()) {
+        return match nearest(unknown, known) {
             Some(near) => failure.hint(format!("did you mean '{near}'?")),
             None => failure.hint("leave the field out"),
         };
@@ -197,7 +215,19 @@ fn classify_syntax(error: &serde_json::Error, message: &str, text: &str) -> Fail
     if message.contains("number") || word.starts_with("NaN") || word.starts_with("Infinity") {
         return refuse(Detail::Number);
     }
+    if text.trim_start().starts_with("```") {
+        return refuse(Detail::Json).hint("send what stands between the code fences, without the fences");
+    }
     refuse(Detail::Json).hint("JSON has no comments, trailing commas, single quotes or raw line breaks in strings")
+}
+
+/// A parser's message with what it repeats of the document cut short.
+fn shown(message: &str) -> String {
+    if message.chars().count() <= 2 * SHOWN {
+        return message.to_owned();
+    }
+    let tail = message.chars().count() - SHOWN;
+    message.chars().take(SHOWN).chain(" ... ".chars()).chain(message.chars().skip(tail)).collect()
 }
 
 /// The text from a parser's line and column on.
@@ -211,7 +241,7 @@ fn rest_at(text: &str, line: usize, column: usize) -> &str {
     text.split_at(offset).1
 }
 
-/// A whole number; one that no integer type holds becomes the largest, so that the range check names it.
+/// A whole number; one that no integer type holds becomes the nearest that one does, so that the range check names it.
 #[derive(Clone, Copy)]
 pub(super) struct Whole(pub(super) i64);
 
@@ -262,7 +292,7 @@ impl<'de, T: Deserialize<'de> + Named, const MAX: usize> Deserialize<'de> for Bo
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
                 let mut items = Vec::new();
-                while let Some(item) = list.next_element()? {
+                while let Some(Object(item)) = list.next_element()? {
                     if items.len() == MAX {
                         return Err(A::Error::custom(format_args!("too many {}: at most {MAX} in a batch", T::PLURAL)));
                     }
@@ -278,4 +308,25 @@ impl<'de, T: Deserialize<'de> + Named, const MAX: usize> Deserialize<'de> for Bo
 /// What the items of a bounded list are called.
 pub(super) trait Named {
     const PLURAL: &'static str;
+}
+
+/// A value written as an object: derived structs would take a list of their fields' values too.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ObjectVisitor<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
 }

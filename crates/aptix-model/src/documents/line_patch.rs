@@ -5,7 +5,6 @@ use std::vec::Vec;
 use std::{format, vec};
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::id_ignored;
 use super::json::{self, Bounded, Named, Place, Whole};
@@ -23,7 +22,7 @@ const OPERATIONS: [&str; 3] = ["insert", "replace", "delete"];
 struct BatchDocument {
     batch_label: Option<String>,
     batch_key: Option<String>,
-    batch_id: Option<IgnoredAny>,
+    batch_id: Option<String>,
     files: Option<Bounded<FileDocument, { Limits::DEFAULT.files }>>,
 }
 
@@ -31,7 +30,7 @@ struct BatchDocument {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct FileDocument {
     file_key: Option<String>,
-    file_patch_id: Option<IgnoredAny>,
+    file_patch_id: Option<String>,
     doc_path: Option<String>,
     original_sha256: Option<String>,
     file_label: Option<String>,
@@ -46,7 +45,7 @@ impl Named for FileDocument {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ChangeDocument {
     change_key: Option<String>,
-    change_id: Option<IgnoredAny>,
+    change_id: Option<String>,
     operation: Option<String>,
     description: Option<String>,
     after_line: Option<Whole>,
@@ -71,6 +70,13 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     };
     let files = files.0.into_iter().enumerate().filter_map(|(index, file)| reading.file(index, file)).collect();
     if !reading.failures.is_empty() {
+        let more = reading.failures.len().saturating_sub(LISTED);
+        reading.failures.truncate(LISTED);
+        if more > 0 {
+            reading
+                .failures
+                .push(Failure::new(Reason::InvalidRequest, format!("{more} more violations are not listed")));
+        }
         return Err(reading.failures);
     }
     Ok((Batch { label: document.batch_label, key: document.batch_key, files }, reading.warnings))
@@ -81,6 +87,9 @@ fn required(field: &str) -> Failure {
         .detail(Detail::Missing)
 }
 
+/// Failures that are listed before the rest is only counted.
+const LISTED: usize = 100;
+
 /// What is found on the way from the shape to the batch.
 struct Reading {
     failures: Vec<Failure>,
@@ -88,9 +97,16 @@ struct Reading {
 }
 
 impl Reading {
+    /// Warns once, however often there is reason to.
+    fn warn(&mut self, warning: Warning) {
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
     fn file(&mut self, index: usize, file: FileDocument) -> Option<FilePatch> {
         if file.file_patch_id.is_some() {
-            self.warnings.push(id_ignored("filePatchId"));
+            self.warn(id_ignored("filePatchId"));
         }
         let at = |field: &str| Place::new(format!("files[{index}].{field}"), index, None);
         if file.doc_path.is_none() {
@@ -112,7 +128,7 @@ impl Reading {
 
     fn change(&mut self, (file, position): (usize, usize), change: ChangeDocument) -> Option<Change> {
         if change.change_id.is_some() {
-            self.warnings.push(id_ignored("changeId"));
+            self.warn(id_ignored("changeId"));
         }
         let mut fields = Fields { file, position, failures: &mut self.failures };
         let operation = match change.operation.as_deref() {

@@ -88,7 +88,7 @@ pub struct Document {
 /// can be told without guessing come together.
 pub fn parse(bytes: &[u8], dialect: Option<Dialect>) -> Result<Document, Vec<Failure>> {
     let text = decode(bytes).map_err(|failure| vec![failure])?;
-    json::check_depth(text).map_err(|failure| vec![failure])?;
+    json::check_size(text).map_err(|failure| vec![failure])?;
     let dialect = match dialect {
         Some(dialect) => dialect,
         None => recognise(text).map_err(|failure| vec![failure])?,
@@ -136,7 +136,8 @@ fn recognise(text: &str) -> Result<Dialect, Failure> {
 }
 
 fn unrecognised(keys: &[String]) -> Failure {
-    let found = keys.iter().map(|key| format!("'{key}'")).take(10).collect::<Vec<_>>().join(", ");
+    let short = |key: &String| format!("'{}'", key.chars().take(40).collect::<String>());
+    let found = keys.iter().map(short).take(10).collect::<Vec<_>>().join(", ");
     let known: Vec<String> = Dialect::ALL
         .into_iter()
         .map(|dialect| {

@@ -88,14 +88,14 @@ fn create_file(index: usize, create: v1::CreateFile) -> Result<CreateFile, Failu
             let message = format!("the text has {} bytes, inline content has at most {INLINE_BYTES}", text.len());
             return Err(Failure::new(Reason::TooLarge, message)
                 .detail(Detail::File)
-                .field(format!("files[{index}].content.text"))
+                .field(format!("files[{index}].createFile.text"))
                 .hint("upload it with UploadBlob and name the blob"));
         }
         Some(v1::create_file::Content::Text(text)) => Content::Text(text),
         Some(v1::create_file::Content::Blob(blob)) => {
-            Content::Blob(blob_ref(&format!("files[{index}].content.blob"), &blob)?)
+            Content::Blob(blob_ref(&format!("files[{index}].createFile.blob"), &blob)?)
         }
-        None => return Err(missing(&format!("files[{index}].content"), "text or blob")),
+        None => return Err(missing(&format!("files[{index}].createFile"), "text or blob")),
     };
     Ok(CreateFile { content, overwrite: create.overwrite })
 }

@@ -1,7 +1,7 @@
 //! The gRPC protocol: generated types, and every conversion between them and the types of this crate.
 //!
-//! Incoming messages are checked here for what protobuf cannot say (a oneof that must be set, an enum
-//! value that must be known); everything wrong is reported at once, by field.
+//! Incoming messages are checked here for what protobuf cannot say: a oneof that must be set, an enum
+//! value that must be known, an id that must read as one.
 
 pub mod bytes;
 mod edit;

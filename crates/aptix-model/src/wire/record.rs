@@ -105,6 +105,7 @@ pub fn listed_message(record: BatchRecord) -> v1::Batch {
     };
     let mut listed = v1::Batch::from(BatchRecord { batch: Batch::default(), ..record });
     if let Some(report) = &mut listed.report {
+        report.diff_omitted |= !report.diff.is_empty();
         report.diff.clear();
     }
     v1::Batch { edit: Some(edit), ..listed }
@@ -116,7 +117,7 @@ impl TryFrom<v1::Batch> for BatchRecord {
     fn try_from(message: v1::Batch) -> Result<Self, Vec<Failure>> {
         let one = |failure: Failure| vec![failure];
         let edit = message.edit.ok_or_else(|| one(missing("edit", "the batch's content")))?;
-        let ids = edit.files.iter().map(file_ids).collect::<Result<_, _>>().map_err(one)?;
+        let ids = edit.files.iter().enumerate().map(file_ids).collect::<Result<_, _>>().map_err(one)?;
         let created = message.create_time.as_ref().ok_or_else(|| one(missing("createTime", "a time")))?;
         let updated = message.update_time.as_ref().ok_or_else(|| one(missing("updateTime", "a time")))?;
         Ok(Self {
@@ -135,14 +136,17 @@ impl TryFrom<v1::Batch> for BatchRecord {
     }
 }
 
-fn file_ids(file: &v1::FilePatch) -> Result<FileIds, Failure> {
+fn file_ids((index, file): (usize, &v1::FilePatch)) -> Result<FileIds, Failure> {
     let changes = match &file.action {
         Some(v1::file_patch::Action::LinePatch(patch)) => patch.changes.as_slice(),
         _ => &[],
     };
     Ok(FileIds {
-        file: id("filePatchId", &file.file_patch_id)?,
-        changes: changes.iter().map(|change| id("changeId", &change.change_id)).collect::<Result<_, _>>()?,
+        file: id(&format!("files[{index}].filePatchId"), &file.file_patch_id)?,
+        changes: changes
+            .iter()
+            .map(|change| id(&format!("files[{index}].changes.changeId"), &change.change_id))
+            .collect::<Result<_, _>>()?,
     })
 }
 

@@ -7,6 +7,8 @@ use std::vec::Vec;
 
 use super::{digest, given, unknown_enum, v1};
 use crate::failure::{Excerpt, Failure};
+use crate::limits::REPORT_DIFF_BYTES;
+use crate::path::WorkspacePath;
 use crate::reason::{Detail, Reason};
 use crate::report::{ChangeReport, FileReport, FileStatus, Normalization, Outcome, Report, Tier, Warning};
 
@@ -27,6 +29,7 @@ impl TryFrom<v1::Report> for Report {
                 Err(failure) => failures.push(failure),
             }
         }
+        failures.extend(inconsistency(outcome, &report.failures, files.is_empty(), &report.diff));
         if !failures.is_empty() {
             return Err(failures);
         }
@@ -38,6 +41,22 @@ impl TryFrom<v1::Report> for Report {
             diff_omitted: report.diff_omitted,
         })
     }
+}
+
+/// What an outcome and the rest of a report say against each other.
+fn inconsistency(outcome: Outcome, failures: &[v1::Failure], no_files: bool, diff: &str) -> Option<Failure> {
+    let message = match outcome {
+        Outcome::Applied if !failures.is_empty() => "an applied batch has no failures",
+        Outcome::Failed | Outcome::Rejected if failures.is_empty() => {
+            "a batch that was not applied says why, in failures"
+        }
+        Outcome::Failed | Outcome::Rejected if !no_files || !diff.is_empty() => {
+            "a batch that was not applied changed no file"
+        }
+        _ if diff.len() > REPORT_DIFF_BYTES => "the diff is too long; leave it out and set diffOmitted",
+        _ => return None,
+    };
+    Some(Failure::new(Reason::InvalidRequest, message).detail(Detail::UnexpectedField).field("report"))
 }
 
 impl TryFrom<v1::FileReport> for FileReport {
@@ -55,6 +74,11 @@ fn file_report(at: &str, file: v1::FileReport) -> Result<FileReport, Failure> {
         v1::FileStatus::Unchanged => FileStatus::Unchanged,
         v1::FileStatus::Unspecified => return Err(unknown_enum(&format!("{at}.status"), file.status)),
     };
+    for (field, path) in [("path", &file.path), ("docPath", &file.doc_path)] {
+        WorkspacePath::new(path).map_err(|error| {
+            Failure::new(Reason::InvalidPath, format!("{error}")).detail(error.detail()).field(format!("{at}.{field}"))
+        })?;
+    }
     let sha256_before = file.sha256_before.map(|text| digest(&format!("{at}.sha256Before"), &text)).transpose()?;
     let changes = file.changes.into_iter().enumerate();
     let changes = changes.map(|(index, change)| {

@@ -92,6 +92,15 @@ fn what_is_not_in_the_format_is_refused_with_its_place_and_its_word() {
                 "files[0].changes: INVALID_REQUEST.MISSING".into(),
             ],
         ),
+        (
+            format!(r#"{{"files": [["k", null, "r/a", "{SHA}", null, []]]}}"#),
+            vec!["files[0]: INVALID_REQUEST.TYPE".into()],
+        ),
+        (
+            patch(r#"["k", null, "insert", null, 0, null, null, null, ["x"]]"#),
+            vec![format!("{at}: INVALID_REQUEST.TYPE")],
+        ),
+        ("```json\n{}\n```".into(), vec!["-: INVALID_REQUEST.JSON".into()]),
         // fields
         (r#"{"files": [], "batchlabel": ""}"#.into(), vec!["batchlabel: INVALID_REQUEST.UNKNOWN_FIELD".into()]),
         (r#"{"Path": "a", "content": ""}"#.into(), vec!["Path: INVALID_REQUEST.UNKNOWN_FIELD".into()]),
@@ -174,4 +183,24 @@ fn a_misspelt_field_is_told_its_nearest_right_name() {
 fn a_list_longer_than_any_batch_is_refused_while_it_is_read() {
     let text = patch(&["{}"; 100_001].join(","));
     assert_eq!(refusals(text.as_bytes()), ["files[0].changes: TOO_LARGE.CHANGES"]);
+    let text = patch(&["{}"; 110_002].join(","));
+    assert_eq!(refusals(text.as_bytes()), ["-: TOO_LARGE.CHANGES"]);
+    let text = patch(&["{}"; 1000].join(","));
+    assert_eq!(refusals(text.as_bytes()).len(), 101, "the rest is only counted");
+}
+
+#[test]
+fn a_message_repeats_little_of_a_hostile_document_and_nothing_raw() {
+    let long = "x".repeat(1 << 20);
+    for text in [
+        format!(r#"{{"path": "a", "content": "", "overwrite": "{long}"}}"#),
+        format!(r#"{{"path": "a", "content": "", "{long}": 1}}"#),
+        format!(r#"{{"{long}": 1}}"#),
+    ] {
+        let failures = read(&text).unwrap_err();
+        assert!(failures[0].message.len() < 1000, "{}", failures[0].message.len());
+    }
+    let failures = read(r#"{"path": "a", "content": "", "x`content`y\u001b[2J": 1}"#).unwrap_err();
+    assert!(!failures[0].to_string().contains('\u{1b}'));
+    assert_eq!(failures[0].hint.as_deref(), Some("leave the field out"));
 }

@@ -37,7 +37,7 @@ fn batch() -> Batch {
     Batch { label: Some("L".into()), key: None, files }
 }
 
-fn report() -> Report {
+fn applied() -> Report {
     let file = FileReport {
         path: "a".into(),
         doc_path: "r/a".into(),
@@ -49,6 +49,10 @@ fn report() -> Report {
         warnings: vec![Warning { code: "W".into(), message: "m".into() }],
         changes: vec![ChangeReport { tier: Tier::Exact, candidates: 1, start_line: 4, end_line: 3 }],
     };
+    Report { outcome: Outcome::Applied, files: vec![file], failures: Vec::new(), diff: "d".into(), diff_omitted: false }
+}
+
+fn failed() -> Report {
     let mut failure = Failure::new(Reason::ShaMismatch, "m")
         .detail(Detail::Line)
         .hint("h")
@@ -59,10 +63,10 @@ fn report() -> Report {
         .current(Sha256Digest::EMPTY);
     failure.nearest.push(Excerpt { start_line: 1, end_line: 2, text: "x\ny".into() });
     Report {
-        outcome: Outcome::Applied,
-        files: vec![file],
+        outcome: Outcome::Failed,
+        files: Vec::new(),
         failures: vec![failure],
-        diff: "d".into(),
+        diff: String::new(),
         diff_omitted: false,
     }
 }
@@ -85,7 +89,7 @@ fn record() -> BatchRecord {
         request_id: "r-1".parse().unwrap(),
         created: UnixMillis(1_700_000_000_123),
         updated: UnixMillis(1_700_000_000_456),
-        report: Some(report()),
+        report: Some(applied()),
     }
 }
 
@@ -94,6 +98,24 @@ fn record() -> BatchRecord {
 fn a_record_comes_back_as_it_went() {
     let message = v1::Batch::from(record());
     assert_eq!(BatchRecord::try_from(message), Ok(record()));
+    assert_eq!(Report::try_from(v1::Report::from(failed())), Ok(failed()));
+}
+
+#[test]
+fn a_report_that_contradicts_itself_is_refused() {
+    let (applied, failed) = (v1::Report::from(applied()), v1::Report::from(failed()));
+    let mut outside = applied.clone();
+    outside.files[0].path = "../../etc/passwd".into();
+    let contradictions = [
+        v1::Report { failures: failed.failures.clone(), ..applied.clone() },
+        v1::Report { files: applied.files.clone(), ..failed.clone() },
+        v1::Report { failures: Vec::new(), ..failed.clone() },
+        v1::Report { diff: "x".repeat((1 << 20) + 1), ..applied },
+        outside,
+    ];
+    for report in contradictions {
+        assert!(Report::try_from(report).is_err());
+    }
 }
 
 #[test]
@@ -120,15 +142,15 @@ fn unset_oneofs_are_all_named_at_once() {
     edit.files[2].action = Some(v1::file_patch::Action::CreateFile(v1::CreateFile::default()));
     let failures = Batch::try_from(edit).unwrap_err();
     let fields: Vec<_> = failures.iter().map(|failure| failure.field.as_deref().unwrap()).collect();
-    assert_eq!(fields, ["files[0].target", "files[0].changes[1].operation", "files[1].action", "files[2].content"]);
+    assert_eq!(fields, ["files[0].target", "files[0].changes[1].operation", "files[1].action", "files[2].createFile"]);
     assert!(failures.iter().all(|failure| failure.detail == Some(Detail::Missing)));
 }
 
 #[test]
 fn unknown_enum_values_and_oversized_inline_text_are_refused() {
-    let message = v1::Report { outcome: 127, ..report().into() };
+    let message = v1::Report { outcome: 127, ..applied().into() };
     assert_eq!(Report::try_from(message).unwrap_err()[0].detail, Some(Detail::UnknownEnum));
-    let mut message = v1::Report::from(report());
+    let mut message = v1::Report::from(applied());
     message.files[0].status = 127;
     assert_eq!(Report::try_from(message).unwrap_err()[0].field.as_deref(), Some("report.files[0].status"));
     let mut edit = v1::Edit::from(batch());

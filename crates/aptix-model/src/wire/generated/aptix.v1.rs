@@ -143,7 +143,8 @@ pub struct InsertLines {
     /// The line above the new ones; 0 inserts before line 1. At most the number of lines in the file.
     #[prost(int64, tag = "1")]
     pub after_line: i64,
-    /// At least one line, without terminators: none may contain "\n" or "\r". Each gets the terminator of the line above.
+    /// At least one line, without terminators: none may contain "\n" or "\r". Each gets the terminator of the line above; at the
+    /// top, that of line 1; in an empty file, "\n".
     #[prost(string, repeated, tag = "2")]
     pub new_lines: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
@@ -251,7 +252,7 @@ pub struct Report {
 /// What became of one file.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FileReport {
-    /// The path relative to its root, in its real case.
+    /// The path relative to its root, in its real case, without the root's name.
     #[prost(string, tag = "1")]
     pub path: ::prost::alloc::string::String,
     /// The lower-case key: the root's name and the lower-cased path.
@@ -357,8 +358,8 @@ pub struct Excerpt {
 }
 /// Where a batch is in its life.
 ///
-/// APPROVED becomes APPLIED, FAILED or REJECTED by an agent's report, or CANCELLED by CancelBatch. An ended batch never
-/// opens again.
+/// APPROVED becomes APPLIED, FAILED or REJECTED by an agent's report, CANCELLED by CancelBatch, or EXPIRED. An ended
+/// batch never opens again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum BatchState {
@@ -672,15 +673,16 @@ pub mod agent_service_client {
         /// after after_revision; then each new one as it becomes durable. The first message is the lease.
         ///
         /// One agent serves a workspace at a time. While one holds the lease, another agent_id is refused; the same agent_id
-        /// takes over, and its older stream ends with ABORTED (SUPERSEDED).
+        /// takes over, and its older stream ends with ABORTED (LEASE_LOST.SUPERSEDED).
         ///
-        /// A receiver that falls too far behind is sent RESOURCE_EXHAUSTED (SLOW_CONSUMER) and resumes where it was.
+        /// A receiver that falls too far behind is sent RESOURCE_EXHAUSTED (RESOURCE_EXHAUSTED.SLOW_CONSUMER) and resumes where it was.
         ///
         /// Errors:
-        /// - FAILED_PRECONDITION (LEASE_HELD): another agent serves the workspace; call again later.
+        /// - FAILED_PRECONDITION (WORKSPACE_BUSY.LEASE_HELD): another agent serves the workspace; call again later.
         /// - OUT_OF_RANGE (COMPACTED): events after after_revision are no longer kept; metadata "oldest" of the ErrorInfo has
         ///   the first that is. Call again with a revision of at least oldest - 1.
-        /// - INVALID_ARGUMENT (FUTURE_REVISION): after_revision does not exist yet.
+        /// - INVALID_ARGUMENT (INVALID_REQUEST.FUTURE_REVISION): after_revision does not exist yet.
+        /// - INVALID_ARGUMENT: an id is not one.
         /// - UNAVAILABLE: the server is shutting down; call again.
         pub async fn watch_batches(
             &mut self,
@@ -767,15 +769,16 @@ pub mod agent_service_server {
         /// after after_revision; then each new one as it becomes durable. The first message is the lease.
         ///
         /// One agent serves a workspace at a time. While one holds the lease, another agent_id is refused; the same agent_id
-        /// takes over, and its older stream ends with ABORTED (SUPERSEDED).
+        /// takes over, and its older stream ends with ABORTED (LEASE_LOST.SUPERSEDED).
         ///
-        /// A receiver that falls too far behind is sent RESOURCE_EXHAUSTED (SLOW_CONSUMER) and resumes where it was.
+        /// A receiver that falls too far behind is sent RESOURCE_EXHAUSTED (RESOURCE_EXHAUSTED.SLOW_CONSUMER) and resumes where it was.
         ///
         /// Errors:
-        /// - FAILED_PRECONDITION (LEASE_HELD): another agent serves the workspace; call again later.
+        /// - FAILED_PRECONDITION (WORKSPACE_BUSY.LEASE_HELD): another agent serves the workspace; call again later.
         /// - OUT_OF_RANGE (COMPACTED): events after after_revision are no longer kept; metadata "oldest" of the ErrorInfo has
         ///   the first that is. Call again with a revision of at least oldest - 1.
-        /// - INVALID_ARGUMENT (FUTURE_REVISION): after_revision does not exist yet.
+        /// - INVALID_ARGUMENT (INVALID_REQUEST.FUTURE_REVISION): after_revision does not exist yet.
+        /// - INVALID_ARGUMENT: an id is not one.
         /// - UNAVAILABLE: the server is shutting down; call again.
         async fn watch_batches(
             &self,
@@ -1020,7 +1023,7 @@ pub struct SubmitBatchRequest {
     /// The workspace whose files change. It comes to be with its first batch or its first agent.
     #[prost(string, tag = "1")]
     pub workspace_id: ::prost::alloc::string::String,
-    /// Makes the call repeatable: 1 to 128 printable ASCII characters, chosen anew for each batch. Kept as long as the
+    /// Makes the call repeatable: 1 to 128 visible ASCII characters, chosen anew for each batch. Kept as long as the
     /// batch.
     #[prost(string, tag = "2")]
     pub request_id: ::prost::alloc::string::String,
@@ -1282,6 +1285,7 @@ pub mod batch_service_client {
         /// Reads a batch.
         ///
         /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one, or none is set.
         /// - NOT_FOUND: the workspace has no such batch.
         pub async fn get_batch(
             &mut self,
@@ -1310,6 +1314,7 @@ pub mod batch_service_client {
         /// Reads one change, or one file patch, by its id.
         ///
         /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one.
         /// - NOT_FOUND: the workspace has no file patch or change with this id.
         pub async fn get_change(
             &mut self,
@@ -1366,6 +1371,7 @@ pub mod batch_service_client {
         /// Streams the states of one batch: the present one at once, then each new one; ends after an ended state.
         ///
         /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one, or none is set.
         /// - NOT_FOUND: the workspace has no such batch.
         /// - UNAVAILABLE: the server is shutting down; call again.
         pub async fn watch_batch(
@@ -1396,6 +1402,7 @@ pub mod batch_service_client {
         /// then refused, and the answer to its next call says so. Cancelling a cancelled batch again answers the same.
         ///
         /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one, or none is set.
         /// - NOT_FOUND: the workspace has no such batch.
         /// - FAILED_PRECONDITION (INVALID_STATE): the batch has ended another way.
         pub async fn cancel_batch(
@@ -1456,6 +1463,7 @@ pub mod batch_service_server {
         /// Reads a batch.
         ///
         /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one, or none is set.
         /// - NOT_FOUND: the workspace has no such batch.
         async fn get_batch(
             &self,
@@ -1467,6 +1475,7 @@ pub mod batch_service_server {
         /// Reads one change, or one file patch, by its id.
         ///
         /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one.
         /// - NOT_FOUND: the workspace has no file patch or change with this id.
         async fn get_change(
             &self,
@@ -1495,6 +1504,7 @@ pub mod batch_service_server {
         /// Streams the states of one batch: the present one at once, then each new one; ends after an ended state.
         ///
         /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one, or none is set.
         /// - NOT_FOUND: the workspace has no such batch.
         /// - UNAVAILABLE: the server is shutting down; call again.
         async fn watch_batch(
@@ -1505,6 +1515,7 @@ pub mod batch_service_server {
         /// then refused, and the answer to its next call says so. Cancelling a cancelled batch again answers the same.
         ///
         /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one, or none is set.
         /// - NOT_FOUND: the workspace has no such batch.
         /// - FAILED_PRECONDITION (INVALID_STATE): the batch has ended another way.
         async fn cancel_batch(
@@ -2172,6 +2183,7 @@ pub mod file_service_client {
         /// Reads the authoritative text of a file.
         ///
         /// Errors:
+        /// - INVALID_ARGUMENT: an id, a path or a digest is not one, or none is set.
         /// - NOT_FOUND: the workspace has no such cloud file.
         /// - FAILED_PRECONDITION (AMBIGUOUS_PATH): two files differ from the doc_path only in case.
         pub async fn read_file(
@@ -2288,6 +2300,7 @@ pub mod file_service_client {
         /// Downloads one blob in chunks, in order.
         ///
         /// Errors:
+        /// - INVALID_ARGUMENT: an id, a path or a digest is not one, or none is set.
         /// - NOT_FOUND: the workspace has no such blob.
         pub async fn download_blob(
             &mut self,
@@ -2331,6 +2344,7 @@ pub mod file_service_server {
         /// Reads the authoritative text of a file.
         ///
         /// Errors:
+        /// - INVALID_ARGUMENT: an id, a path or a digest is not one, or none is set.
         /// - NOT_FOUND: the workspace has no such cloud file.
         /// - FAILED_PRECONDITION (AMBIGUOUS_PATH): two files differ from the doc_path only in case.
         async fn read_file(
@@ -2385,6 +2399,7 @@ pub mod file_service_server {
         /// Downloads one blob in chunks, in order.
         ///
         /// Errors:
+        /// - INVALID_ARGUMENT: an id, a path or a digest is not one, or none is set.
         /// - NOT_FOUND: the workspace has no such blob.
         async fn download_blob(
             &self,
