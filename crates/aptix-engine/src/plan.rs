@@ -36,6 +36,8 @@ pub struct Observed<'a> {
     pub doc_path: String,
     /// The file's bytes; `None` when there is no file.
     pub content: Option<&'a [u8]>,
+    /// The SHA-256 of `content`, if the caller has it: then planning hashes nothing.
+    pub digest: Option<Sha256Digest>,
 }
 
 /// What will happen to the files of a batch: all of it, or nothing.
@@ -63,6 +65,7 @@ pub struct FilePlan<'a> {
     /// One entry for each change, in the patch's order; empty for a whole-file edit.
     pub changes: Vec<ChangeReport>,
     base: Option<&'a [u8]>,
+    known_digest: Option<Sha256Digest>,
     base_digest: OnceCell<BaseDigest>,
 }
 
@@ -145,6 +148,7 @@ fn plan_content<'a>(base: Base, content: &'a str, observed: &'a Observed<'a>) ->
         warnings: Vec::new(),
         changes: Vec::new(),
         base: observed.content,
+        known_digest: observed.digest,
         base_digest: OnceCell::new(),
     })
 }
@@ -180,7 +184,8 @@ fn plan_lines<'a>(
     let base_digest = OnceCell::new();
     if let Base::MustMatch(stated) = base {
         let shared = lowered.as_ref().ok().and_then(|lowered| lowered.edit.start()).unwrap_or(0);
-        let found = base_digest.get_or_init(|| BaseDigest::new(bytes, shared)).digest;
+        let hash = || base_digest.get_or_init(|| BaseDigest::new(bytes, shared)).digest;
+        let found = observed.digest.unwrap_or_else(hash);
         if found != stated {
             if !is_canonical(stated, bytes) {
                 return Err(other_version(stated, found, &text, changes, lowered.is_ok(), limits).into());
@@ -199,6 +204,7 @@ fn plan_lines<'a>(
         warnings: Vec::new(),
         changes,
         base: observed.content,
+        known_digest: observed.digest,
         base_digest,
     })
 }
@@ -292,6 +298,9 @@ impl FilePlan<'_> {
     #[must_use]
     pub fn digest_before(&self) -> Option<Sha256Digest> {
         let base = self.base?;
+        if self.known_digest.is_some() {
+            return self.known_digest;
+        }
         let shared = match &self.action {
             FileAction::Write(_) => 0,
             FileAction::Edit(edit) => edit.start().unwrap_or(base.len()),

@@ -33,6 +33,7 @@ pub(crate) fn apply_all(batch: &Batch, files: &[Option<&[u8]>], limits: &Limits)
             path: path.clone(),
             doc_path: doc_path.clone(),
             content: content.as_deref(),
+            digest: None,
         })
         .collect();
     let plan = plan(&valid, &snapshot, limits)?;
