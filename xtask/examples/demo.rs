@@ -3,6 +3,8 @@
 //!
 //! Started by `cargo xtask demo`, which builds the two binaries first. Exits 0 only if all of that held.
 
+#![expect(clippy::print_stdout, reason = "a demo shows what happens")]
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
