@@ -165,6 +165,7 @@ impl Found {
             path: self.place.path.clone(),
             doc_path: self.place.doc_path.clone(),
             content: self.original.as_ref().map(|original| original.bytes.as_slice()),
+            digest: None,
         }
     }
 }

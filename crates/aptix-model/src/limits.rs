@@ -44,12 +44,8 @@ pub const INLINE_BYTES: usize = 1 << 20;
 /// Bytes of one chunk of a blob on the wire and in the store.
 pub const CHUNK_BYTES: usize = 1 << 20;
 
-/// Bytes of one gRPC request, an agent's report excepted.
+/// Bytes of one gRPC message, both ways.
 pub const MESSAGE_BYTES: usize = 4 << 20;
-
-/// Bytes of one gRPC answer or event, and of a report: a batch of [`MESSAGE_BYTES`] with an id for every change, and
-/// what became of each.
-pub const ANSWER_BYTES: usize = 32 << 20;
 
 /// Bytes of the diff a report carries; a longer one is left out and said to be.
 pub const REPORT_DIFF_BYTES: usize = 1 << 20;

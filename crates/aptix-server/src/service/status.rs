@@ -125,6 +125,7 @@ const fn code(reason: Reason, detail: Option<Detail>) -> Code {
         Reason::RequestIdReused => Code::AlreadyExists,
         Reason::Compacted => Code::OutOfRange,
         Reason::ResourceExhausted => Code::ResourceExhausted,
+        Reason::DeadlineExceeded => Code::DeadlineExceeded,
         Reason::WorkspaceBusy | Reason::Unavailable => Code::Unavailable,
         Reason::Internal => Code::Internal,
     }

@@ -678,7 +678,7 @@ pub mod agent_service_client {
         /// A receiver that falls too far behind is sent RESOURCE_EXHAUSTED (RESOURCE_EXHAUSTED.SLOW_CONSUMER) and resumes where it was.
         ///
         /// Errors:
-        /// - FAILED_PRECONDITION (WORKSPACE_BUSY.LEASE_HELD): another agent serves the workspace; call again later.
+        /// - FAILED_PRECONDITION (LEASE_LOST.LEASE_HELD): another agent serves the workspace; call again later.
         /// - OUT_OF_RANGE (COMPACTED): events after after_revision are no longer kept; metadata "oldest" of the ErrorInfo has
         ///   the first that is. Call again with a revision of at least oldest - 1.
         /// - INVALID_ARGUMENT (INVALID_REQUEST.FUTURE_REVISION): after_revision does not exist yet.
@@ -774,7 +774,7 @@ pub mod agent_service_server {
         /// A receiver that falls too far behind is sent RESOURCE_EXHAUSTED (RESOURCE_EXHAUSTED.SLOW_CONSUMER) and resumes where it was.
         ///
         /// Errors:
-        /// - FAILED_PRECONDITION (WORKSPACE_BUSY.LEASE_HELD): another agent serves the workspace; call again later.
+        /// - FAILED_PRECONDITION (LEASE_LOST.LEASE_HELD): another agent serves the workspace; call again later.
         /// - OUT_OF_RANGE (COMPACTED): events after after_revision are no longer kept; metadata "oldest" of the ErrorInfo has
         ///   the first that is. Call again with a revision of at least oldest - 1.
         /// - INVALID_ARGUMENT (INVALID_REQUEST.FUTURE_REVISION): after_revision does not exist yet.
