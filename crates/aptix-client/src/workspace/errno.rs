@@ -5,8 +5,7 @@ use aptix_model::reason::{Detail, Reason};
 use rustix::io::Errno;
 
 /// What to do about a root that takes no batch.
-pub(super) const OPERATOR: &str =
-    "a person has to look at the files that the record names; this root takes no batch until then";
+pub(super) const OPERATOR: &str = "a person has to look at the files that the record names, and remove the record; this root takes no batch until then";
 
 /// The finer word for an error number, where there is one.
 #[must_use]

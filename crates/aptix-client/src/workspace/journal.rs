@@ -35,16 +35,19 @@ pub(super) enum Stage {
     Committed,
     /// The batch failed half-way and is being taken back.
     Undoing,
+    /// The batch is carried out; what it kept of the old files is being cleared away.
+    Finishing,
 }
 
 impl Stage {
-    const ALL: [Self; 3] = [Self::Staging, Self::Committed, Self::Undoing];
+    const ALL: [Self; 4] = [Self::Staging, Self::Committed, Self::Undoing, Self::Finishing];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Staging => "staging",
             Self::Committed => "committed",
             Self::Undoing => "undoing",
+            Self::Finishing => "finishing",
         }
     }
 }
@@ -85,6 +88,13 @@ pub(super) struct NewFile {
     pub(super) before: Option<Hex>,
     /// The digest of the new bytes.
     pub(super) after: Hex,
+}
+
+impl NewFile {
+    /// The real path in the root.
+    pub(super) fn real(&self) -> String {
+        if self.dir.is_empty() { self.name.clone() } else { format!("{}/{}", self.dir, self.name) }
+    }
 }
 
 /// A digest as a record spells it.
@@ -246,9 +256,14 @@ impl<'a> Journal<'a> {
 
     /// Lets the record say how far the commit has come, durably.
     pub(super) fn advance(&self, from: Stage, to: Stage) -> Result<(), JournalError> {
+        self.mark(from, to)?;
+        disk::sync_dir(self.disk, self.dir.as_fd()).map_err(self.system("advance"))
+    }
+
+    /// Lets the record say how far the commit has come, for everybody but a power cut.
+    pub(super) fn mark(&self, from: Stage, to: Stage) -> Result<(), JournalError> {
         let dir = self.dir.as_fd();
-        let advanced = self.disk.rename(dir, from.name(), dir, to.name());
-        advanced.and_then(|()| disk::sync_dir(self.disk, dir)).map_err(self.system("advance"))
+        self.disk.rename(dir, from.name(), dir, to.name()).map_err(self.system("advance"))
     }
 
     /// Ends a commit that was carried out: its record becomes the receipt, or goes.
@@ -272,6 +287,11 @@ impl<'a> Journal<'a> {
             .try_for_each(|outcome| outcome)
             .and_then(|()| disk::sync_dir(self.disk, self.dir.as_fd()))
             .map_err(self.system("end"))
+    }
+
+    /// Whether recovery could find a commit that has to be carried on.
+    pub(super) fn may_be_committed(&self) -> bool {
+        !matches!(beneath::look_up(self.dir.as_fd(), Stage::Committed.name()), Ok(None))
     }
 
     /// Whether an unfinished record lies about that stands for nothing.

@@ -122,16 +122,30 @@ fn is_gone(dir: &OwnedFd, name: &str) -> bool {
     matches!(beneath::look_up(dir.as_fd(), name), Ok(None))
 }
 
-/// Swaps back until what comes out is what was last put in: then every save of somebody else is in place.
+/// Takes published bytes out again, swapping until what comes out is what was last put in: then the last save of
+/// anybody is in place. A save that a later one has overtaken goes the way it would have gone without us.
 fn give_back(disk: &dyn Disk, dir: &OwnedFd, file: &NewFile) -> Result<(), PublishError> {
-    let mut put_in = Some(file.after.0);
+    let digest = || Ok::<_, Errno>(snapshot::digest(dir.as_fd(), &file.staged)?.map(|(digest, _)| digest));
+    let after = Some(file.after.0);
+    let mut put_in = after;
     for _ in 0..SWAPS {
-        let displaced = snapshot::digest(dir.as_fd(), &file.staged)?.map(|(digest, _)| digest);
-        exchange(disk, dir, file)?;
-        if snapshot::digest(dir.as_fd(), &file.staged)?.map(|(digest, _)| digest) == put_in {
-            return Ok(());
+        let restored = digest()?;
+        match exchange(disk, dir, file) {
+            // Somebody removed the file, which overtakes every save before.
+            Err(Errno::NOENT) if is_gone(dir, &file.name) => {}
+            outcome => {
+                outcome?;
+                let out = digest()?;
+                if out != put_in {
+                    put_in = restored;
+                    continue;
+                }
+                if out == after {
+                    return Ok(());
+                }
+            }
         }
-        put_in = displaced;
+        return Ok(disk::unlink_if_there(disk, dir.as_fd(), &file.staged)?);
     }
     Err(PublishError::System(Errno::BUSY))
 }
@@ -145,20 +159,10 @@ pub(super) fn withdraw(ground: &Ground<'_>, file: &NewFile) -> Result<(), Publis
     settle(ground.disk, &dir, file)?;
     match standing(Some(&dir), file)? {
         Standing::Published if file.before.is_none() => Ok(ground.disk.unlink(dir.as_fd(), &file.name)?),
-        Standing::Published | Standing::Displaced => {
-            exchange(ground.disk, &dir, file)?;
-            match snapshot::digest(dir.as_fd(), &file.staged)? {
-                Some((digest, _)) if digest == file.after.0 => Ok(()),
-                _ => {
-                    give_back(ground.disk, &dir, file)?;
-                    Err(PublishError::Changed)
-                }
-            }
-        }
-        Standing::Staged | Standing::Outrun | Standing::Cleared => Ok(()),
-        // A new file that somebody has written since is theirs.
-        Standing::Overwritten if file.before.is_none() => Ok(()),
-        Standing::Overwritten | Standing::Finished | Standing::Unknown => Err(PublishError::Changed),
+        Standing::Published | Standing::Displaced => give_back(ground.disk, &dir, file),
+        // What somebody has written since is theirs.
+        Standing::Staged | Standing::Outrun | Standing::Cleared | Standing::Overwritten | Standing::Foreign => Ok(()),
+        Standing::Finished | Standing::Unknown => Err(PublishError::Changed),
     }
 }
 
@@ -179,6 +183,8 @@ pub(super) enum Standing {
     Overwritten,
     /// The old state, with nothing staged.
     Cleared,
+    /// Nothing of the batch is there any more, and the old file is not either.
+    Foreign,
     /// Anything else.
     Unknown,
 }
@@ -223,6 +229,7 @@ pub(super) fn standing(dir: Option<&OwnedFd>, file: &NewFile) -> Result<Standing
         (false, Holds::After, Holds::After | Holds::Nothing) => Standing::Published,
         (true, Holds::After, Holds::Before) => Standing::Published,
         (true, Holds::After, Holds::Nothing) => Standing::Finished,
+        (true, Holds::Other | Holds::Nothing, Holds::Nothing) => Standing::Foreign,
         (true, Holds::Before, Holds::Nothing) | (false, Holds::Nothing, Holds::Nothing) => Standing::Cleared,
         (true, _, Holds::Before) | (false, Holds::Other | Holds::Before, Holds::Nothing) => Standing::Overwritten,
         (true, Holds::After, Holds::Other) => Standing::Displaced,
@@ -233,13 +240,12 @@ pub(super) fn standing(dir: Option<&OwnedFd>, file: &NewFile) -> Result<Standing
 
 impl Standing {
     /// Whether an end can be reached from here, or is reached already.
-    pub(super) const fn can_go(self, direction: Direction, file: &NewFile) -> bool {
-        match (self, direction) {
-            (Self::Staged | Self::Published, _) => true,
-            (Self::Finished | Self::Overwritten, Direction::Forward) => true,
-            (Self::Outrun | Self::Displaced | Self::Cleared, Direction::Back) => true,
-            (Self::Overwritten, Direction::Back) => file.before.is_none(),
-            _ => false,
+    pub(super) const fn can_go(self, direction: Direction) -> bool {
+        match self {
+            Self::Staged | Self::Published | Self::Overwritten | Self::Foreign => true,
+            Self::Finished => matches!(direction, Direction::Forward),
+            Self::Outrun | Self::Displaced | Self::Cleared => matches!(direction, Direction::Back),
+            Self::Unknown => false,
         }
     }
 }
@@ -271,6 +277,11 @@ pub(super) fn clear(ground: &Ground<'_>, file: &NewFile, seen: Option<Stamp>) ->
     let kept = format!("{}.kept-{}", file.name, file.staged.trim_matches('.').split('.').next().unwrap_or("copy"));
     ground.disk.rename_new(dir.as_fd(), &file.staged, &kept)?;
     Ok(Some(kept))
+}
+
+/// Clears away what every file has staged or kept.
+pub(super) fn clear_all(ground: &Ground<'_>, record: &Record) -> Result<(), Errno> {
+    record.files.iter().try_for_each(|file| clear(ground, file, None).map(drop))
 }
 
 /// Removes staged files of a commit that never reached its commit point, whatever is in them.

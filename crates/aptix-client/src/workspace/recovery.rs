@@ -98,14 +98,20 @@ fn recover_journal(workspace: &Workspace, journal: &Journal<'_>) -> Result<(), R
         outbox::drop_contents(workspace.disk(), journal.state(), record.batch.as_deref())?;
         return Ok(journal.end()?);
     }
+    if stage == Stage::Finishing {
+        publish::clear_all(&ground, &record).map_err(system("clear away"))?;
+        return Ok(journal.end_applied(&record, stage)?);
+    }
     let standings = look_around(&ground, &record).map_err(system("look at"))?;
     let stuck = |direction| -> Vec<String> {
-        let stuck = standings.iter().filter(|(file, standing)| !standing.can_go(direction, file));
-        stuck.map(|(file, _)| format!("{}/{}", file.dir, file.name)).collect()
+        let stuck = standings.iter().filter(|(_, standing)| !standing.can_go(direction));
+        stuck.map(|(file, _)| file.real()).collect()
     };
     if stage == Stage::Committed && stuck(Direction::Forward).is_empty() {
         carry_on(&ground, &record, &standings).map_err(system("carry on"))?;
-        return Ok(journal.end_applied(&record, stage)?);
+        journal.mark(stage, Stage::Finishing)?;
+        publish::clear_all(&ground, &record).map_err(system("clear away"))?;
+        return Ok(journal.end_applied(&record, Stage::Finishing)?);
     }
     let files = stuck(Direction::Back);
     if !files.is_empty() {
@@ -132,8 +138,7 @@ fn carry_on(ground: &Ground<'_>, record: &Record, standings: &[(&NewFile, Standi
     for (file, _) in standings.iter().filter(|(_, standing)| *standing == Standing::Staged) {
         publish::publish(ground, file).map_err(errno_of)?;
     }
-    publish::sync_dirs(ground, record)?;
-    record.files.iter().try_for_each(|file| publish::clear(ground, file, None).map(drop))
+    publish::sync_dirs(ground, record)
 }
 
 /// Takes every file back, last one first, and clears everything away.
@@ -142,7 +147,7 @@ pub(super) fn take_back(ground: &Ground<'_>, record: &Record) -> Result<(), Errn
         publish::withdraw(ground, file).map_err(errno_of)?;
     }
     publish::sync_dirs(ground, record)?;
-    record.files.iter().try_for_each(|file| publish::clear(ground, file, None).map(drop))?;
+    publish::clear_all(ground, record)?;
     publish::remove_dirs(ground, record)
 }
 

@@ -125,6 +125,20 @@ pub enum CommitError {
         /// What is wrong.
         fault: FileFault,
     },
+    /// The disk failed at the commit point, and again when that was to be undone: the next command finds out.
+    #[error(
+        "{error}; clearing away failed as well: {cause}; the next command on this root applies the batch wholly or not \
+         at all, by the record {}",
+        record.display()
+    )]
+    Undecided {
+        /// What failed at first.
+        error: Box<CommitError>,
+        /// What failed then.
+        cause: String,
+        /// The record.
+        record: PathBuf,
+    },
     /// A file, after others were published, and those could not be put back.
     #[error("{fault}; putting the other files back failed as well: {cause}; see the record {}", record.display())]
     NeedsOperator {
@@ -160,8 +174,7 @@ pub fn commit(
     let committed = prepare(workspace, &ground, &journal, &record, changes, receipt)
         .and_then(|()| Ok(journal.advance(Stage::Staging, Stage::Committed)?));
     if let Err(error) = committed {
-        abandon(workspace, &ground, &journal, &record);
-        return Err(error);
+        return Err(abandon(workspace, &ground, &journal, &record, error));
     }
     let stamps = publish_all(workspace, &ground, &journal, &record)?;
     Ok(finish(workspace, &ground, &journal, &record, &stamps))
@@ -228,16 +241,29 @@ fn prepare(
     Ok(())
 }
 
-/// Clears away a commit that did not reach its commit point. What cannot be cleared now is cleared by recovery.
-fn abandon(workspace: &Workspace, ground: &Ground<'_>, journal: &Journal<'_>, record: &Record) {
+/// Clears away a commit that failed before anything was published, and says what its failure comes to.
+fn abandon(
+    workspace: &Workspace,
+    ground: &Ground<'_>,
+    journal: &Journal<'_>,
+    record: &Record,
+    error: CommitError,
+) -> CommitError {
     let cleared = publish::unstage(ground, record).map_err(|errno| errno.to_string()).and_then(|()| {
         outbox::drop_contents(ground.disk, journal.state(), record.batch.as_deref())
             .and_then(|()| journal.end())
             .and_then(|()| drop_pointers(workspace))
             .map_err(|error| error.to_string())
     });
-    if let Err(error) = cleared {
-        tracing::warn!(error, "files of a refused batch are left to be cleared by the next command");
+    match cleared {
+        Ok(()) => error,
+        Err(cause) if journal.may_be_committed() => {
+            CommitError::Undecided { error: Box::new(error), cause, record: journal.path(Stage::Committed.name()) }
+        }
+        Err(cause) => {
+            tracing::warn!(cause, "files of a refused batch are left to be cleared by the next command");
+            error
+        }
     }
 }
 
@@ -315,23 +341,23 @@ fn finish(
     stamps: &[Option<Stamp>],
 ) -> Vec<Notice> {
     let mut notices = Vec::new();
-    let mut cleared = Ok(());
-    for (change, (file, stamp)) in record.files.iter().zip(stamps).enumerate() {
+    for (change, file) in record.files.iter().enumerate() {
         let dir = ground.open_dir(file.root, &file.dir);
         let now = dir.and_then(|dir| snapshot::digest(dir.as_fd(), &file.name));
         if now.is_ok_and(|now| now.map(|(digest, _)| digest) != Some(file.after.0)) {
             notices.push(Notice::Overwritten { change });
         }
-        match publish::clear(ground, file, *stamp) {
-            Ok(kept) => notices.extend(kept.map(|name| Notice::Kept { change, name })),
-            Err(errno) => cleared = Err(errno),
-        }
     }
-    let ended = cleared.map_err(|errno| errno.to_string()).and_then(|()| {
-        let ended = journal.end_applied(record, Stage::Committed).and_then(|()| drop_pointers(workspace));
+    let mut clear = || -> Result<(), String> {
+        journal.mark(Stage::Committed, Stage::Finishing).map_err(|error| error.to_string())?;
+        for (change, (file, stamp)) in record.files.iter().zip(stamps).enumerate() {
+            let kept = publish::clear(ground, file, *stamp).map_err(|errno| errno.to_string())?;
+            notices.extend(kept.map(|name| Notice::Kept { change, name }));
+        }
+        let ended = journal.end_applied(record, Stage::Finishing).and_then(|()| drop_pointers(workspace));
         ended.map_err(|error| error.to_string())
-    });
-    if let Err(error) = ended {
+    };
+    if let Err(error) = clear() {
         tracing::warn!(error, "the batch is applied; its record is left to be cleared by the next command");
     }
     notices
@@ -370,7 +396,7 @@ impl CommitError {
             Self::File { change, .. } | Self::RolledBack { change, .. } | Self::NeedsOperator { change, .. } => {
                 Some(*change)
             }
-            Self::State(_) | Self::Recovery(_) | Self::Journal(_) => None,
+            Self::State(_) | Self::Recovery(_) | Self::Journal(_) | Self::Undecided { .. } => None,
         }
     }
 
@@ -387,7 +413,9 @@ impl CommitError {
                 let system = failure.reason == Reason::WriteFailed && failure.detail != Some(Detail::ParentGone);
                 if system { failure.detail(Detail::RolledBack) } else { failure }
             }
-            Self::NeedsOperator { .. } => Failure::new(Reason::NeedsOperator, self.to_string()).hint(errno::OPERATOR),
+            Self::NeedsOperator { .. } | Self::Undecided { .. } => {
+                Failure::new(Reason::NeedsOperator, self.to_string()).hint(errno::OPERATOR)
+            }
         }
     }
 }

@@ -10,6 +10,8 @@ mod large;
 #[cfg(test)]
 mod outbox;
 #[cfg(test)]
+mod races;
+#[cfg(test)]
 mod roots;
 #[cfg(test)]
 mod scenarios;

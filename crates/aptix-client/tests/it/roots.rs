@@ -136,3 +136,15 @@ fn the_workspace_says_which_roots_it_has() {
     let workspace = Workspace::open(&[spec], &place.path().join("state"), Box::new(SystemDisk)).unwrap();
     assert_eq!(workspace.roots()[0].name(), "my.project");
 }
+
+#[test]
+fn names_that_are_no_utf8_are_in_nobodys_way() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = tempfile::tempdir().unwrap();
+    faults::lay_out(place.path());
+    let odd = place.path().join("ws").join(std::ffi::OsStr::from_bytes(b"\xff\xfe.txt"));
+    std::fs::write(&odd, "odd").unwrap();
+    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+    faults::commit(&workspace, &faults::batch(1, 1), Receipt::None).unwrap();
+    assert_eq!(std::fs::read(&odd).unwrap(), b"odd");
+}
