@@ -1,8 +1,18 @@
 //! End to end: the real server, agent and command line as processes, an orchestrator in Python, files on a real disk.
 
 #[cfg(test)]
+mod agent;
+#[cfg(test)]
+mod crash;
+#[cfg(test)]
+mod documents;
+#[cfg(test)]
+mod person;
+#[cfg(test)]
 mod processes;
 #[cfg(test)]
 mod readme;
+#[cfg(test)]
+mod refused;
 #[cfg(test)]
 mod serve;

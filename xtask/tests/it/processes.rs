@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -63,18 +64,52 @@ impl Machine {
     pub(crate) fn server_at(&self, address: &str) -> Server {
         let mut command = Command::new(binary("aptix-server"));
         command.args(["--listen", address, "--data-dir"]).arg(self.path("data")).stdout(Stdio::piped());
+        command.stderr(self.log("server.log"));
         let mut process = Running(command.spawn().unwrap());
         let mut first = String::new();
         BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut first).unwrap();
         let address = first.trim_end().strip_prefix("listening on ").map(str::to_owned);
-        Server { process, address: address.unwrap_or_else(|| panic!("the server began with {first:?}")) }
+        let address =
+            address.unwrap_or_else(|| panic!("the server began with {first:?}\n{}", self.logged("server.log")));
+        Server { process, address }
     }
 
     /// Starts an agent that serves this machine's project as workspace `demo` and asks nobody.
     pub(crate) fn agent(&self, server: &Server) -> Running {
+        self.agent_that(server, "auto")
+    }
+
+    /// Starts an agent that decides about writes in this way.
+    pub(crate) fn agent_that(&self, server: &Server, approve: &str) -> Running {
         let url = server.url();
-        let arguments = ["agent", "--server", &url, "--workspace", "demo", "--root", "project", "--approve", "auto"];
-        Running(self.aptix(&arguments).spawn().unwrap())
+        let arguments = ["agent", "--server", &url, "--workspace", "demo", "--root", "project", "--approve", approve];
+        Running(self.aptix(&arguments).stderr(self.log("agent.log")).spawn().unwrap())
+    }
+
+    /// A file for a process to write its log to, after what is in it.
+    fn log(&self, name: &str) -> fs::File {
+        write(&self.path(name), &self.logged(name));
+        fs::File::options().append(true).open(self.path(name)).unwrap()
+    }
+
+    /// What was logged so far.
+    pub(crate) fn logged(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// What a command that talks to the server prints as JSON, and its exit code.
+    #[track_caller]
+    pub(crate) fn ask(&self, server: &Server, command: &str, arguments: &[&str]) -> (Value, Option<i32>) {
+        let url = server.url();
+        let all = [&[command, "--server", &url, "--workspace", "demo", "--json"], arguments].concat();
+        json(&self.aptix(&all).output().unwrap())
+    }
+
+    /// Submits a document and waits until its batch has ended.
+    #[track_caller]
+    pub(crate) fn submit(&self, server: &Server, document: &str) -> (Value, Option<i32>) {
+        write(&self.path("submitted.json"), document);
+        self.ask(server, "submit", &["--wait", "submitted.json"])
     }
 }
 
@@ -93,14 +128,31 @@ impl Server {
 
     /// Asks it to end as a service manager does, and says whether it ended well.
     pub(crate) fn terminate(mut self) -> bool {
-        let id = self.process.0.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-        self.process.0.wait().unwrap().success()
+        self.process.terminate() == Some(0)
     }
 }
 
 /// A process that is killed, as by `kill -9`, when this is dropped.
-pub(crate) struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
+
+impl Running {
+    /// Asks it to end as a service manager does, and tells its exit code.
+    pub(crate) fn terminate(&mut self) -> Option<i32> {
+        let id = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        self.0.wait().unwrap().code()
+    }
+}
+
+/// Waits until something holds; half a minute is enough for anything here.
+#[track_caller]
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: not within half a minute");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {

@@ -60,7 +60,8 @@ pub(super) async fn deliver(line: &Line, pending: Pending) -> Result<(), AgentEr
     for _ in 0..ATTEMPTS {
         match report(line, &receipt).await? {
             Ok(()) => {
-                tracing::info!(BatchId = %receipt.batch, outcome = ?receipt.report.outcome, "Batch.Reported");
+                tracing::info!(name: "Batch.Reported", Event = "Batch.Reported", BatchId = %receipt.batch,
+                    Outcome = ?receipt.report.outcome);
                 return acknowledge(line, &receipt).await;
             }
             Err(error) => match after(&error) {

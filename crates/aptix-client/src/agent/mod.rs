@@ -11,6 +11,7 @@ mod question;
 mod refusal;
 mod session;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,9 +47,15 @@ pub struct Service {
 /// Why an agent cannot go on. What the server does is never a reason.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// Another agent serves one of the roots, or the state directory cannot be used.
+    /// Another agent serves one of the roots.
+    #[error("another agent serves this root already (it holds {}); stop it first", lock.display())]
+    Served {
+        /// The lock it holds.
+        lock: PathBuf,
+    },
+    /// The state directory cannot be used.
     #[error(transparent)]
-    State(#[from] StateError),
+    State(StateError),
     /// What has to be remembered between runs cannot be.
     #[error(transparent)]
     Note(#[from] NoteError),
@@ -61,6 +68,15 @@ pub enum AgentError {
     /// A step on the disk ended without a result.
     #[error("a step on the disk ended without a result: {0}")]
     Step(#[from] tokio::task::JoinError),
+}
+
+impl From<StateError> for AgentError {
+    fn from(error: StateError) -> Self {
+        match error {
+            StateError::Busy { path } => Self::Served { lock: path },
+            error => Self::State(error),
+        }
+    }
 }
 
 /// An agent at work.

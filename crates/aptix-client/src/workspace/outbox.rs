@@ -105,8 +105,9 @@ pub fn put_refusal(workspace: &Workspace, batch: BatchId, receipt: &[u8]) -> Res
 pub fn acknowledge(workspace: &Workspace, batch: BatchId) -> Result<(), OutboxError> {
     let outbox = Outbox::open(workspace)?;
     let name = batch.to_string();
-    disk::unlink_if_there(workspace.disk(), outbox.dir.as_fd(), &name)
-        .and_then(|()| remove_contents(workspace.disk(), &outbox.dir, &name))
+    // The receipt goes last: as long as it is there, whoever dies half-way comes back to finish this.
+    remove_contents(workspace.disk(), &outbox.dir, &name)
+        .and_then(|()| disk::unlink_if_there(workspace.disk(), outbox.dir.as_fd(), &name))
         .and_then(|()| disk::sync_dir(workspace.disk(), outbox.dir.as_fd()))
         .map_err(outbox.system("clear"))
 }

@@ -1,0 +1,206 @@
+//! The agent as a process: what it applies, what it refuses, what it tells, and what it survives.
+
+use serde_json::Value;
+
+use crate::documents::{create, insert};
+use crate::processes::{Machine, eventually};
+
+fn served(approve: &str) -> (Machine, crate::processes::Server, crate::processes::Running) {
+    let machine = Machine::new();
+    let server = machine.server();
+    let agent = machine.agent_that(&server, approve);
+    (machine, server, agent)
+}
+
+/// TUL-002-8.6.3, TUL-002-8.6.4, TUL-002-8.6.7, TUL-002-8.6.8: stored, handed over, applied, uploaded, the cloud's.
+#[test]
+fn several_files_change_in_one_batch_and_become_the_cloud_files() {
+    let (machine, server, _agent) = served("auto");
+    machine.put("Src/One.txt", "1\n2\n");
+    machine.put("two.txt", "a\nb");
+    let (done, code) = machine.submit(&server, &insert(&[("src/one.txt", "1\n2\n"), ("two.txt", "a\nb")], 1, "new"));
+    assert_eq!((code, &done["state"]), (Some(0), &"APPLIED".into()), "{done}");
+    assert_eq!(machine.files(), [("Src/One.txt", "1\nnew\n2\n"), ("two.txt", "a\nnew\nb")].map(owned));
+    assert_eq!(done["files"][0]["path"], "Src/One.txt");
+    assert!(done["diff"].as_str().unwrap().contains("\n+new\n"), "{done}");
+
+    let (read, code) = machine.ask(&server, "read", &["project/src/one.txt"]);
+    assert_eq!((code, &read["content"]), (Some(0), &"1\nnew\n2\n".into()), "{read}");
+    assert_eq!((&read["path"], &read["source"]), (&"project/Src/One.txt".into(), &"CLOUD".into()), "{read}");
+    assert_eq!(read["sha256"], done["files"][0]["sha256"]);
+
+    let change = done["files"][1]["changes"][0]["changeId"].as_str().unwrap();
+    for id in [&done["batchId"], &done["files"][1]["filePatchId"], &change.into()] {
+        let (shown, code) = machine.ask(&server, "show", &[id.as_str().unwrap()]);
+        assert_eq!(
+            (code, &shown["batchId"], &shown["state"]),
+            (Some(0), &done["batchId"], &"APPLIED".into()),
+            "{shown}"
+        );
+        let last = shown["files"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["changes"][0]["changeId"], change, "{shown}");
+    }
+    let (listed, _) = machine.ask(&server, "batches", &[]);
+    assert_eq!(listed["batches"][0]["batchId"], done["batchId"], "{listed}");
+}
+
+/// TUL-002-8.6.5: one file of two is another version; neither changes.
+#[test]
+fn a_batch_with_one_stale_file_changes_none() {
+    let (machine, server, _agent) = served("auto");
+    machine.put("one.txt", "1\n");
+    machine.put("two.txt", "somebody was here\n");
+    let before = machine.files();
+    let (done, code) = machine.submit(&server, &insert(&[("one.txt", "1\n"), ("two.txt", "2\n")], 1, "new"));
+    assert_eq!((code, &done["state"]), (Some(1), &"FAILED".into()), "{done}");
+    assert_eq!(done["errors"][0]["code"], "SHA_MISMATCH", "{done}");
+    assert!(done["errors"][0]["path"].as_str().unwrap().ends_with("two.txt"), "{done}");
+    assert_eq!(machine.files(), before);
+}
+
+/// TUL-004-6.1.2, TUL-004-6.1.4.2, TUL-004-6.2.1, TUL-004-6.2.3: both sides log the file, with size and hash.
+#[test]
+fn a_created_file_is_logged_on_both_sides() {
+    let (machine, server, _agent) = served("auto");
+    let (done, code) = machine.submit(&server, &create("docs/New.md", "hello\n"));
+    assert_eq!((code, &done["files"][0]["status"]), (Some(0), &"created".into()), "{done}");
+    let hash = done["files"][0]["sha256"].as_str().unwrap();
+    let (_, code) = machine.submit(&server, &create("docs/New.md", "again\n"));
+    assert_eq!(code, Some(1));
+    let log = machine.logged("agent.log");
+    let executed: Vec<_> = log.lines().filter(|line| line.contains("Tool.CreateFile.Executed")).collect();
+    for told in ["Path=\"docs/New.md\"", "Overwrite=false", "Success=true", "SizeBytes=6", hash] {
+        assert!(executed[0].contains(told), "{told} in {}", executed[0]);
+    }
+    for told in ["Success=false", "ErrorCode=\"FILE_EXISTS\""] {
+        assert!(executed[1].contains(told), "{told} in {}", executed[1]);
+    }
+    let log = machine.logged("server.log");
+    assert!(log.contains("Tool.CreateFile.Forwarded"), "{log}");
+    let result = log.lines().find(|line| line.contains("Tool.CreateFile.ResultReceived")).unwrap();
+    assert!(result.contains(hash), "{result}");
+}
+
+/// TUL-002-9.6, TUL-002-9.8: what came and why it was refused is in the agent's log, with the file.
+#[test]
+fn a_refusal_is_logged_with_its_reason_and_file() {
+    let (machine, server, _agent) = served("auto");
+    machine.submit(&server, &insert(&[("absent.txt", "1\n")], 1, "new"));
+    let log = machine.logged("agent.log");
+    let refused = log.lines().find(|line| line.contains("Batch.Refused")).unwrap();
+    for told in ["Reason=\"FILE_MISSING\"", "DocPath=\"project/absent.txt\"", "BatchId="] {
+        assert!(refused.contains(told), "{told} in {refused}");
+    }
+    assert!(log.contains("Batch.Received"), "{log}");
+}
+
+#[test]
+fn without_a_terminal_a_question_is_an_answer() {
+    let (machine, server, _agent) = served("ask");
+    let (done, code) = machine.submit(&server, &create("a.txt", ""));
+    assert_eq!(
+        (code, &done["state"], &done["errors"][0]["code"]),
+        (Some(1), &"FAILED".into(), &"APPROVAL_REQUIRED".into())
+    );
+    assert_eq!(machine.files(), []);
+}
+
+#[test]
+fn an_agent_that_never_approves_rejects_everything() {
+    let (machine, server, _agent) = served("never");
+    let (done, code) = machine.submit(&server, &create("a.txt", ""));
+    assert_eq!((code, &done["state"], &done["errors"][0]["code"]), (Some(1), &"REJECTED".into(), &"REJECTED".into()));
+    assert_eq!(machine.files(), []);
+}
+
+#[test]
+fn a_second_agent_of_one_root_is_refused_and_the_first_goes_on() {
+    let (machine, server, _agent) = served("auto");
+    eventually("the agent serves", || machine.logged("agent.log").contains("serving"));
+    let url = server.url();
+    let second = ["agent", "--server", &url, "--workspace", "other", "--root", "project", "--approve", "auto"];
+    let second = machine.aptix(&second).output().unwrap();
+    let said = String::from_utf8_lossy(&second.stderr);
+    assert_eq!(second.status.code(), Some(3), "{said}");
+    assert!(said.contains("another agent serves"), "{said}");
+    assert_eq!(machine.submit(&server, &create("a.txt", "")).1, Some(0));
+}
+
+#[test]
+fn a_cancelled_batch_is_not_applied() {
+    let machine = Machine::new();
+    let server = machine.server();
+    crate::processes::write(&machine.path("a.json"), &create("a.txt", ""));
+    let (stored, code) = machine.ask(&server, "submit", &["a.json"]);
+    assert_eq!((code, &stored["state"]), (Some(0), &"APPROVED".into()), "{stored}");
+    let (url, id) = (server.url(), stored["batchId"].as_str().unwrap());
+    let cancel = ["cancel", "--server", &url, "--workspace", "demo", id];
+    assert!(machine.aptix(&cancel).output().unwrap().status.success());
+    let _agent = machine.agent(&server);
+    assert_eq!(machine.submit(&server, &create("b.txt", "")).1, Some(0));
+    assert_eq!(machine.files(), [("b.txt", "")].map(owned));
+    let (shown, _) = machine.ask(&server, "show", &[id]);
+    assert_eq!(shown["state"], "CANCELLED", "{shown}");
+}
+
+#[test]
+fn content_of_three_megabytes_travels_there_and_back() {
+    let (machine, server, _agent) = served("auto");
+    let content = "0123456789abcde\n".repeat(3 << 16);
+    let (done, code) = machine.submit(&server, &create("big.txt", &content));
+    assert_eq!((code, &done["files"][0]["sizeBytes"]), (Some(0), &content.len().into()), "{}", done["errors"]);
+    assert_eq!(machine.files(), [("big.txt", content.as_str())].map(owned));
+    let (read, _) = machine.ask(&server, "read", &["project/big.txt"]);
+    assert!(read["content"] == content.as_str(), "{} bytes came back", read["content"].as_str().unwrap().len());
+}
+
+#[test]
+fn an_agent_resumes_when_its_server_comes_back() {
+    let (machine, server, mut agent) = served("auto");
+    assert_eq!(machine.submit(&server, &create("a.txt", "1\n")).1, Some(0));
+    let address = server.address.clone();
+    drop(server);
+    eventually("the loss is noticed", || machine.logged("agent.log").contains("waiting before connecting"));
+    let server = machine.server_at(&address);
+    let (done, code) = machine.submit(&server, &insert(&[("a.txt", "1\n")], 1, "2"));
+    assert_eq!((code, &done["state"]), (Some(0), &"APPLIED".into()), "{done}");
+    assert_eq!(machine.files(), [("a.txt", "1\n2\n")].map(owned));
+    assert_eq!(agent.terminate(), Some(0));
+    assert!(server.terminate());
+}
+
+#[test]
+fn an_agent_that_is_started_again_does_what_came_meanwhile() {
+    let (machine, server, mut agent) = served("auto");
+    assert_eq!(machine.submit(&server, &create("a.txt", "1\n")).1, Some(0));
+    assert_eq!(agent.terminate(), Some(0));
+    crate::processes::write(&machine.path("later.json"), &insert(&[("a.txt", "1\n")], 1, "2"));
+    let (stored, _) = machine.ask(&server, "submit", &["later.json"]);
+    let _agent = machine.agent(&server);
+    let id = stored["batchId"].as_str().unwrap();
+    eventually("the batch is applied", || machine.ask(&server, "show", &[id]).0["state"] == "APPLIED");
+    assert_eq!(machine.files(), [("a.txt", "1\n2\n")].map(owned));
+}
+
+#[test]
+fn several_roots_are_served_by_one_agent() {
+    let machine = Machine::new();
+    let server = machine.server();
+    let url = server.url();
+    machine.put("lib/x.txt", "1\n");
+    machine.put("app/y.txt", "1\n");
+    let agent = ["agent", "--server", &url, "--workspace", "demo", "--approve", "auto", "--root", "left=project/lib"];
+    let agent = [&agent[..], &["--root", "right=project/app"]].concat();
+    let _agent = crate::processes::Running(machine.aptix(&agent).spawn().unwrap());
+    let document = insert(&[("x.txt", "1\n"), ("y.txt", "1\n")], 0, "0");
+    let document = document.replace("project/x", "left/x").replace("project/y", "right/y");
+    let (done, code) = machine.submit(&server, &document);
+    assert_eq!(code, Some(0), "{done}");
+    assert_eq!(machine.files(), [("app/y.txt", "0\n1\n"), ("lib/x.txt", "0\n1\n")].map(owned));
+    let (read, _) = machine.ask(&server, "read", &["right/y.txt"]);
+    assert_eq!(read["content"], Value::from("0\n1\n"), "{read}");
+}
+
+fn owned((path, content): (&str, &str)) -> (String, String) {
+    (path.to_owned(), content.to_owned())
+}

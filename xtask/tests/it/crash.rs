@@ -1,0 +1,170 @@
+//! `kill -9` at random moments, again and again, while batches come: nothing is applied twice, nothing that was
+//! acknowledged is lost.
+//!
+//! Every batch adds a line to a file pinned by its digest: one that is applied twice is refused or shows, one that is
+//! forgotten never ends.
+
+use std::hash::{BuildHasher, RandomState};
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::documents::{create, insert};
+use crate::processes::{Machine, eventually, json, write};
+
+/// How often the agent is killed.
+const AGENT_KILLS: usize = 40;
+/// How often the server is killed.
+const SERVER_KILLS: usize = 50;
+/// How long a process lives at most before it is killed.
+const LIFE: Duration = Duration::from_millis(250);
+
+fn below(bound: u64) -> u64 {
+    RandomState::new().hash_one(()) % bound
+}
+
+/// An address that no outgoing connection takes while nobody listens there.
+fn address() -> String {
+    let bind = || TcpListener::bind(("127.0.0.1", 20_000 + u16::try_from(below(12_000)).unwrap()));
+    let listener = std::iter::repeat_with(bind).find_map(Result::ok).unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+/// Waits until a log has a few more lines, at random, or a short life is over.
+fn live_a_little(machine: &Machine, log: &str) {
+    let lines = || machine.logged(log).lines().count();
+    let (enough, deadline) = (lines() + usize::try_from(below(12)).unwrap(), Instant::now() + LIFE);
+    while lines() < enough && Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+}
+
+/// Sends batch after batch for a file of its own until told to stop; returns the file as it must be.
+fn add_lines(machine: &Machine, url: &str, name: &str, stop: &AtomicBool) -> (String, String) {
+    let (path, document) = (format!("{name}.txt"), machine.path(&format!("{name}.json")));
+    let mut content = "0\n".to_owned();
+    for number in 1.. {
+        write(&document, &insert(&[(&path, &content)], number, &number.to_string()));
+        let done = submit(machine, url, &["--wait"], document.to_str().unwrap());
+        assert_eq!(done["state"], "APPLIED", "{name}, batch {number}: {done}");
+        content.push_str(&format!("{number}\n"));
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    (path, content)
+}
+
+/// Creates file after file without waiting for any; returns the files and the batches that were acknowledged.
+fn create_files(machine: &Machine, url: &str, stop: &AtomicBool) -> (Vec<(String, String)>, Vec<Value>) {
+    let (mut files, mut batches) = (Vec::new(), Vec::new());
+    let document = machine.path("create.json");
+    while !stop.load(Ordering::Relaxed) {
+        let path = format!("made/{}.txt", files.len());
+        write(&document, &create(&path, "made\n"));
+        batches.push(submit(machine, url, &[], document.to_str().unwrap())["batchId"].clone());
+        files.push((path, "made\n".to_owned()));
+    }
+    (files, batches)
+}
+
+/// Submits until the server can be reached. A submit that never reached one has stored nothing.
+fn submit(machine: &Machine, url: &str, how: &[&str], document: &str) -> Value {
+    let arguments = [&["submit", "--server", url, "--workspace", "demo", "--json"], how, &[document]].concat();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let output = machine.aptix(&arguments).output().unwrap();
+        let (answer, code) = json(&output);
+        match code {
+            Some(3) if answer["batchId"].is_null() && answer["errors"][0]["code"] == "UNAVAILABLE" => {}
+            Some(0) => return answer,
+            code => panic!("exit {code:?}: {answer} {}", String::from_utf8_lossy(&output.stderr)),
+        }
+        assert!(Instant::now() < deadline, "no server for a minute: {answer}");
+    }
+}
+
+/// Waits until the agent owes the server nothing, and keeps nothing for it.
+#[track_caller]
+fn await_empty_outbox(machine: &Machine) {
+    let mut found = Vec::new();
+    for root in std::fs::read_dir(machine.path("state/aptix/roots")).unwrap() {
+        let outbox = root.unwrap().path().join("outbox");
+        eventually(&format!("every report is acknowledged and forgotten in {}", outbox.display()), || {
+            let entries = std::fs::read_dir(&outbox).unwrap();
+            found = entries.map(|entry| entry.unwrap().file_name()).filter(|name| name != "next").collect();
+            found.is_empty()
+        });
+    }
+}
+
+#[test]
+fn an_agent_killed_at_any_moment_applies_each_batch_once_and_reports_it() {
+    let machine = Machine::new();
+    let names = ["a", "b", "c"];
+    names.iter().for_each(|name| machine.put(&format!("{name}.txt"), "0\n"));
+    let server = machine.server();
+    let (url, stop) = (server.url(), AtomicBool::new(false));
+    let (mut files, _agent) = std::thread::scope(|scope| {
+        let clients = names.map(|name| {
+            scope.spawn({
+                let (machine, url, stop) = (&machine, &url, &stop);
+                move || add_lines(machine, url, name, stop)
+            })
+        });
+        for _ in 0..AGENT_KILLS {
+            let _killed_at_the_end = machine.agent(&server);
+            live_a_little(&machine, "agent.log");
+        }
+        stop.store(true, Ordering::Relaxed);
+        let agent = machine.agent(&server);
+        (clients.map(|client| client.join().unwrap()).to_vec(), agent)
+    });
+    files.sort();
+    assert_eq!(machine.files(), files);
+    await_empty_outbox(&machine);
+    let applied: usize = files.iter().map(|(_, content)| content.lines().count() - 1).sum();
+    let (listed, _) = machine.ask(&server, "batches", &[]);
+    let batches = listed["batches"].as_array().unwrap();
+    assert!(batches.iter().all(|batch| batch["state"] == "APPLIED"), "{listed}");
+    assert_eq!(batches.len(), applied);
+}
+
+#[test]
+fn a_server_killed_at_any_moment_loses_no_acknowledged_batch_and_no_report() {
+    let machine = Machine::new();
+    let names = ["a", "b", "c"];
+    names.iter().for_each(|name| machine.put(&format!("{name}.txt"), "0\n"));
+    let address = address();
+    let first = machine.server_at(&address);
+    let (url, stop) = (first.url(), AtomicBool::new(false));
+    let _agent = machine.agent(&first);
+    let (lines, (made, batches), server) = std::thread::scope(|scope| {
+        let (machine, url, stop) = (&machine, &url, &stop);
+        let clients = names.map(|name| scope.spawn(move || add_lines(machine, url, name, stop)));
+        let maker = scope.spawn(|| create_files(machine, url, stop));
+        let mut server = first;
+        for _ in 0..SERVER_KILLS {
+            live_a_little(machine, "server.log");
+            drop(server);
+            server = machine.server_at(&address);
+        }
+        stop.store(true, Ordering::Relaxed);
+        (clients.map(|client| client.join().unwrap()).to_vec(), maker.join().unwrap(), server)
+    });
+    for batch in &batches {
+        let state = || machine.ask(&server, "show", &[batch.as_str().unwrap()]).0["state"].clone();
+        eventually("an acknowledged batch is applied", || state() == "APPLIED");
+    }
+    let mut files = [lines, made].concat();
+    files.sort();
+    assert_eq!(machine.files(), files);
+    await_empty_outbox(&machine);
+    for (path, content) in &files {
+        let (read, _) = machine.ask(&server, "read", &[&format!("project/{path}")]);
+        assert_eq!(read["content"], content.as_str(), "{path}");
+    }
+    assert!(server.terminate());
+}
