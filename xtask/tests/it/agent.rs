@@ -12,7 +12,8 @@ fn served(approve: &str) -> (Machine, crate::processes::Server, crate::processes
     (machine, server, agent)
 }
 
-/// TUL-002-8.6.3, TUL-002-8.6.4, TUL-002-8.6.7, TUL-002-8.6.8: stored, handed over, applied, uploaded, the cloud's.
+/// TUL-002-8.6.3, TUL-002-8.6.4, TUL-002-8.6.7, TUL-002-8.6.8: stored, handed over, applied, uploaded, the cloud's;
+/// TUL-002-4.2.3, TUL-002-5.1.3: under the same docPath, every change with its id.
 #[test]
 fn several_files_change_in_one_batch_and_become_the_cloud_files() {
     let (machine, server, _agent) = served("auto");
