@@ -1,6 +1,6 @@
 //! The program `aptix-server`: reads its configuration, opens its store, listens, and ends in order.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -47,7 +47,10 @@ enum LogFormat {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let logs = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(args.log.clone());
+    let logs = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_env_filter(args.log.clone());
     match args.log_format {
         LogFormat::Text => logs.init(),
         LogFormat::Json => logs.json().flatten_event(true).init(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aptix_model::limits::MESSAGE_BYTES;
-use aptix_model::wire::{FILE_DESCRIPTOR_SET, v1};
+use aptix_model::wire::FILE_DESCRIPTOR_SET;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{sleep, timeout};
 use tokio_stream::Stream;
@@ -13,9 +13,9 @@ use tonic::transport::server::Connected;
 
 use crate::dispatcher::{Dispatcher, Settings};
 use crate::service::admission::Admission;
-use crate::service::agent::AgentService;
-use crate::service::batch::BatchService;
-use crate::service::file::FileService;
+use crate::service::agent::{AgentServer, AgentService};
+use crate::service::batch::{BatchServer, BatchService};
+use crate::service::file::{FileServer, FileService};
 use crate::store::{Store, StoreError};
 
 /// How long calls in flight may take once the server was told to stop.
@@ -55,11 +55,11 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             dispatch: Settings::default(),
-            calls: 256,
+            calls: 128,
             call_deadline: Duration::from_secs(30),
             upload_idle: Duration::from_secs(30),
             upload_total: Duration::from_secs(300),
-            connection_streams: 256,
+            connection_streams: 1024,
             header_bytes: 16 << 10,
             keepalive_interval: Duration::from_secs(15),
             keepalive_timeout: Duration::from_secs(15),
@@ -121,7 +121,6 @@ where
         .http2_keepalive_timeout(Some(options.keepalive_timeout))
         .max_connection_age(options.connection_age)
         .max_connection_age_grace(options.connection_age_grace)
-        .tcp_nodelay(true)
         .add_service(health_service)
         .add_service(reflection)
         .add_service(
@@ -167,7 +166,3 @@ where
     tracing::info!("stopped");
     Ok(())
 }
-
-type BatchServer = v1::batch_service_server::BatchServiceServer<BatchService>;
-type AgentServer = v1::agent_service_server::AgentServiceServer<AgentService>;
-type FileServer = v1::file_service_server::FileServiceServer<FileService>;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use aptix_model::batch::FileEdit;
-use aptix_model::failure::{Failure, Visible};
+use aptix_model::failure::Failure;
 use aptix_model::id::{AgentId, BatchId, Revision, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::Dispatcher;
 use super::lease::Claim;
 use super::read::ReadError;
-use super::refusal::{Refusal, exhausted, shutting_down};
+use super::refusal::{Refusal, exhausted, shown, shutting_down};
 use super::submit::visible;
 use super::wake::Waker;
 use crate::store::{BatchSelector, StoreError};
@@ -313,7 +313,7 @@ fn log_forwarded(record: &BatchRecord) {
             TurnId = visible(&record.origin.turn_id),
             batchId = %record.id,
             ToolName = "workspace_create_file",
-            Path = %Visible(patch.target.as_str()),
+            Path = shown(patch.target.as_str()),
             Overwrite = create.overwrite,
             "Tool.CreateFile.Forwarded"
         );

@@ -44,7 +44,7 @@ impl Default for Settings {
             heartbeat: Duration::from_secs(5),
             slow_after: Duration::from_secs(30),
             streams: 20_000,
-            transfers: 64,
+            transfers: 32,
             limits: Limits::DEFAULT,
         }
     }

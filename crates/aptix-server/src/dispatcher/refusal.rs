@@ -1,11 +1,14 @@
 //! What a refused call is told. Every operation's error ends here; what nobody outside can act on is logged in full
 //! and told in general words (TUL-002 9).
 
-use aptix_model::failure::Failure;
+use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::WorkspaceId;
 use aptix_model::reason::{Detail, Reason};
 
 use crate::store::StoreError;
+
+/// Characters of callers' text that one field of a log line shows.
+const LOGGED_CHARS: usize = 1024;
 
 /// A refused call.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -68,6 +71,14 @@ impl From<StoreError> for Refusal {
             }
         })
     }
+}
+
+/// Callers' text as a log line shows it: harmless and short.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    let head: String = text.chars().take(LOGGED_CHARS).collect();
+    let cut = if head.len() < text.len() { " ..." } else { "" };
+    format!("{}{cut}", Visible(&head))
 }
 
 /// The server is going down.

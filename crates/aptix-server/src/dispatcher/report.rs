@@ -4,7 +4,6 @@
 use aptix_model::batch::{Batch, BlobRef, FileEdit, FilePatch, Target};
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::{BatchId, WorkspaceId};
-use aptix_model::limits::REPORT_DIFF_BYTES;
 use aptix_model::path::{DocPath, WorkspacePath, document_spelling, fold};
 use aptix_model::reason::Reason;
 use aptix_model::record::BatchRecord;
@@ -13,7 +12,7 @@ use aptix_model::state::{BatchState, Step, StepError};
 
 use super::Dispatcher;
 use super::read::ReadError;
-use super::refusal::Refusal;
+use super::refusal::{Refusal, shown};
 use super::submit::visible;
 use crate::mint;
 use crate::store::{BatchSelector, FileUpdate, StoreError, Transition, Transitioned};
@@ -142,21 +141,14 @@ impl Dispatcher {
 
 /// Holds a report against its batch; answers what it says about files.
 fn fit(batch: &Batch, report: &Report) -> Result<Vec<FileUpdate>, Vec<Failure>> {
+    if report.outcome != Outcome::Applied {
+        return Ok(Vec::new());
+    }
+    if report.files.len() != batch.files.len() {
+        let (found, expected) = (report.files.len(), batch.files.len());
+        return Err(vec![misfit("report.files", format!("the report has {found} files, the batch has {expected}"))]);
+    }
     let mut failures = Vec::new();
-    if report.diff.len() > REPORT_DIFF_BYTES {
-        let message = format!("the diff has {} bytes, a report carries at most {REPORT_DIFF_BYTES}", report.diff.len());
-        failures.push(Failure::new(Reason::TooLarge, message).field("report.diff").hint("leave it out and say so"));
-    }
-    let applied = report.outcome == Outcome::Applied;
-    if applied && !report.failures.is_empty() {
-        failures.push(misfit("report.failures", "an applied batch has no failures".to_owned()));
-    }
-    let expected = if applied { batch.files.len() } else { 0 };
-    if report.files.len() != expected {
-        let message = format!("the report has {} files, expected {expected}", report.files.len());
-        failures.push(misfit("report.files", message));
-        return Err(failures);
-    }
     let mut updates = Vec::with_capacity(report.files.len());
     for (index, (patch, file)) in batch.files.iter().zip(&report.files).enumerate() {
         match fit_file(index, patch, file) {
@@ -210,7 +202,7 @@ fn log_reported(record: &BatchRecord, report: &Report) {
             ConversationId = visible(&record.origin.conversation_id),
             TurnId = visible(&record.origin.turn_id),
             batchId = %record.id,
-            Path = %Visible(patch.target.as_str()),
+            Path = shown(patch.target.as_str()),
             Success = report.outcome == Outcome::Applied,
             ErrorCode = failure.map(|failure| failure.reason.code()),
             SizeBytes = file.map(|file| file.size_bytes),

@@ -2,14 +2,14 @@
 
 use aptix_engine::validate::validate;
 use aptix_model::batch::{Batch, BlobRef, Content, FileEdit, Origin};
-use aptix_model::failure::{Failure, Visible};
+use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
 
 use super::Dispatcher;
-use super::refusal::{Refusal, shutting_down};
+use super::refusal::{Refusal, shown, shutting_down};
 use crate::store::{Appended, Known, StoreError};
 use crate::{ids, mint};
 
@@ -204,15 +204,16 @@ pub fn log_refused(workspace: &str, refusal: &Refusal) {
     let first = failures.first();
     let all: Vec<_> = failures.iter().take(20).map(ToString::to_string).collect();
     tracing::warn!(
-        workspaceId = %Visible(workspace),
+        workspaceId = shown(workspace),
         reason = first.map(|failure| failure.reason.code()),
         docPath = first.and_then(|failure| visible(&failure.path)),
         count = failures.len(),
-        failures = %Visible(&all.join("; ")),
+        failures = shown(&all.join("; ")),
         "batch refused"
     );
 }
 
+/// Whatever an author may have left out, as a log line shows it.
 pub(super) fn visible(text: &Option<String>) -> Option<String> {
-    text.as_deref().map(|text| Visible(text).to_string())
+    text.as_deref().map(shown)
 }

@@ -15,7 +15,10 @@ use super::size;
 use super::status::status;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::feed::Delivery;
-use crate::dispatcher::refusal::Refusal;
+use crate::dispatcher::refusal::{Refusal, shown};
+
+/// `AgentService` as a gRPC server.
+pub type AgentServer = v1::agent_service_server::AgentServiceServer<AgentService>;
 
 /// Serves `AgentService`.
 pub struct AgentService(pub Arc<Dispatcher>);
@@ -46,7 +49,8 @@ impl v1::agent_service_server::AgentService for AgentService {
     ) -> Result<Response<v1::ReportBatchResponse>, Status> {
         let batch = self.report(request.into_inner()).await.map_err(|refusal| {
             let first = refusal.failures().first().map(ToString::to_string);
-            tracing::warn!(reason = first, "report refused");
+            let reason = first.map(|text| shown(&text));
+            tracing::warn!(reason, "report refused");
             status(refusal)
         })?;
         Ok(Response::new(v1::ReportBatchResponse { batch: Some(batch) }))

@@ -21,6 +21,9 @@ use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::submit::{Submission, log_received, log_refused};
 use crate::store::BatchSelector;
 
+/// `BatchService` as a gRPC server.
+pub type BatchServer = v1::batch_service_server::BatchServiceServer<BatchService>;
+
 /// Serves `BatchService`.
 pub struct BatchService(pub Arc<Dispatcher>);
 

@@ -25,6 +25,9 @@ use crate::store::CloudFile;
 /// Digests that one question may name.
 const ASKED: usize = 10_000;
 
+/// `FileService` as a gRPC server.
+pub type FileServer = v1::file_service_server::FileServiceServer<FileService>;
+
 /// Serves `FileService`.
 pub struct FileService {
     /// Who answers.

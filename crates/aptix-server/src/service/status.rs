@@ -33,8 +33,8 @@ pub(super) fn status(refusal: impl Into<Refusal>) -> Status {
 
 /// The status of a call that took too long.
 pub(super) fn too_late(message: &str) -> Status {
-    let failure = Failure::new(Reason::Unavailable, message).hint("ask what became of it, then call again");
-    with_code(Code::DeadlineExceeded, &[failure])
+    let failure = Failure::new(Reason::DeadlineExceeded, message).hint("ask what became of it, then call again");
+    status(Refusal::denied(failure))
 }
 
 fn with_code(code: Code, failures: &[Failure]) -> Status {

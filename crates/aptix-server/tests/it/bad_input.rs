@@ -44,9 +44,9 @@ async fn a_submit_names_what_is_wrong_with_it() {
         ("files[0].target", "MISSING", file(&|patch| patch.target = None)),
         ("files[0].action", "MISSING", file(&|patch| patch.action = None)),
         ("files[0].changes[1].operation", "MISSING", file(&no_operation)),
-        ("files[0].content", "MISSING", created(None)),
-        ("files[0].content.blob.sha256", "SHA_FORMAT", created(Some(Content::Blob(bad_blob)))),
-        ("files[0].content.text", "FILE", created(Some(Content::Text("x".repeat((1 << 20) + 1))))),
+        ("files[0].createFile", "MISSING", created(None)),
+        ("files[0].createFile.blob.sha256", "SHA_FORMAT", created(Some(Content::Blob(bad_blob)))),
+        ("files[0].createFile.text", "FILE", created(Some(Content::Text("x".repeat((1 << 20) + 1))))),
     ];
     for (field, detail, request) in cases {
         let status = client.submit(request).await.unwrap_err();

@@ -122,9 +122,9 @@ async fn a_report_must_fit_its_batch() {
         (edited(|report| report.files[1].sha256 = "no".to_owned()), "report.files[1].sha256"),
         (edited(|report| report.files[1].status = 127), "report.files[1].status"),
         (edited(|report| report.outcome = 0), "report.outcome"),
-        (edited(|report| report.outcome = v1::Outcome::Failed.into()), "report.files"),
-        (edited(|report| report.failures = failed("X").failures), "report.failures"),
-        (edited(|report| report.diff = "x".repeat((1 << 20) + 1)), "report.diff"),
+        (edited(|report| report.outcome = v1::Outcome::Failed.into()), "report"),
+        (edited(|report| report.failures = failed("X").failures), "report"),
+        (edited(|report| report.diff = "x".repeat((1 << 20) + 1)), "report"),
     ];
     for (report, field) in cases {
         let status = client.report("w", &batch.batch_id, epoch, report).await.unwrap_err();

@@ -121,6 +121,22 @@ async fn a_call_has_a_deadline() {
     drop(sender);
 }
 
+/// Headers over the limit are refused.
+#[tokio::test]
+async fn headers_are_bounded() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let ask = |value: String| {
+        let asked = v1::FindMissingBlobsRequest { workspace_id: "w".to_owned(), sha256: Vec::new() };
+        let mut request = tonic::Request::new(asked);
+        request.metadata_mut().insert("x-large", value.parse().unwrap());
+        request
+    };
+    client.files.find_missing_blobs(ask("x".repeat(8 << 10))).await.unwrap();
+    assert!(client.files.find_missing_blobs(ask("x".repeat(64 << 10))).await.is_err());
+    client.files.find_missing_blobs(ask(String::new())).await.unwrap();
+}
+
 async fn health(channel: Channel, service: &str) -> Result<ServingStatus, tonic::Status> {
     let request = HealthCheckRequest { service: service.to_owned() };
     Ok(HealthClient::new(channel).check(request).await?.into_inner().status())

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
+use tonic::Code;
+use tonic::transport::Channel;
 
-use crate::server::{create_text, submit};
+use crate::server::{create_text, refusal, submit};
 
 struct Program {
     child: Option<Child>,
@@ -19,7 +21,13 @@ struct Program {
 
 impl Program {
     fn start(data_dir: &Path, more: &[&str]) -> Self {
-        let mut child = command(data_dir).args(more).spawn().unwrap();
+        let mut command = command(data_dir);
+        command.args(more);
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("listening on ").expect("the first line says where").to_owned();
@@ -59,7 +67,7 @@ fn command(data_dir: &Path) -> Command {
     command
 }
 
-async fn connect(program: &Program) -> BatchServiceClient<tonic::transport::Channel> {
+async fn connect(program: &Program) -> BatchServiceClient<Channel> {
     let endpoint = tonic::transport::Endpoint::new(format!("http://{}", program.address)).unwrap();
     BatchServiceClient::new(endpoint.connect().await.unwrap())
 }
@@ -73,11 +81,7 @@ async fn what_was_acknowledged_outlives_the_process() {
     for (round, signal) in ["-TERM", "-KILL", "-INT"].into_iter().enumerate() {
         let program = Program::start(dir.path(), &[]);
         let mut client = connect(&program).await;
-        for batch in &kept {
-            let which = Some(v1::get_batch_request::Batch::BatchId(batch.batch_id.clone()));
-            let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which };
-            assert_eq!(client.get_batch(request).await.unwrap().into_inner().batch.as_ref(), Some(batch));
-        }
+        read_back(&mut client, &kept).await;
         let request = submit("w", &format!("r{round}"), vec![create_text("a", "text")]);
         kept.push(client.submit_batch(request).await.unwrap().into_inner().batch.unwrap());
         assert_eq!(kept.last().unwrap().revision, kept.len() as u64);
@@ -112,4 +116,69 @@ fn a_start_that_cannot_be_says_why() {
     }
     running.signal("-TERM");
     assert_eq!(running.end(), Some(0));
+}
+
+/// After a write that the disk refused, every other is refused by name, what was acknowledged stays readable, and it is
+/// all there when the disk is mended.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_write_stops_all_writes_and_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new("bash");
+    // Once a limit is set, a write past it fails as one on a full disk does, instead of ending the process.
+    command.args([
+        "-c",
+        "trap '' XFSZ; exec \"$@\"",
+        "--",
+        env!("CARGO_BIN_EXE_aptix-server"),
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    command.args(["--log", "off", "--data-dir"]).arg(dir.path()).stdout(Stdio::piped());
+    let limited = Program::spawn(command);
+    let limit = Command::new("prlimit").args(["--fsize=3000000", "--pid", &limited.pid.to_string()]).status();
+    assert!(limit.unwrap().success());
+    let mut client = connect(&limited).await;
+    let mut kept = Vec::new();
+    let refused = loop {
+        let text = noise(500_000, kept.len() as u64);
+        let request = submit("w", &format!("r{}", kept.len()), vec![create_text("a", &text)]);
+        match client.submit_batch(request).await {
+            Ok(answer) => kept.push(answer.into_inner().batch.unwrap()),
+            Err(status) => break status,
+        }
+        assert!(kept.len() < 100, "the limit is reached");
+    };
+    assert!(!kept.is_empty());
+    let expected = (Code::Unavailable, "UNAVAILABLE".to_owned(), "READ_ONLY".to_owned());
+    assert_eq!(refusal(&refused), expected);
+    let small = client.submit_batch(submit("w", "small", vec![create_text("a", "")])).await.unwrap_err();
+    assert_eq!(refusal(&small), expected, "what would fit is refused too");
+    read_back(&mut client, &kept).await;
+    limited.signal("-KILL");
+    limited.end();
+
+    let mended = Program::start(dir.path(), &[]);
+    let mut client = connect(&mended).await;
+    read_back(&mut client, &kept).await;
+    client.submit_batch(submit("w", "next", vec![create_text("a", "")])).await.unwrap();
+}
+
+async fn read_back(client: &mut BatchServiceClient<Channel>, kept: &[v1::Batch]) {
+    for batch in kept {
+        let which = Some(v1::get_batch_request::Batch::BatchId(batch.batch_id.clone()));
+        let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which };
+        assert_eq!(client.get_batch(request).await.unwrap().into_inner().batch.as_ref(), Some(batch));
+    }
+}
+
+/// Text that does not compress.
+fn noise(length: usize, seed: u64) -> String {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let letters = std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(b'!' + u8::try_from(state % 90).unwrap())
+    });
+    letters.take(length).collect()
 }

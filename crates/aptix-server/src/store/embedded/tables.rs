@@ -1,5 +1,6 @@
 //! The tables on disk, and how they are read. A read sees one instant.
 
+use std::panic::catch_unwind;
 use std::path::Path;
 
 use aptix_model::digest::Sha256Digest;
@@ -33,7 +34,12 @@ fn missing(what: String) -> StoreError {
 impl Tables {
     /// Opens the tables in a directory, makes them if there are none, and removes what unfinished uploads left.
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
-        let db = Database::builder(dir).open().map_err(|error| match error {
+        // Its reader panics on some damaged journals; to whoever starts the server that is damage like any other.
+        let opened = catch_unwind(|| Database::builder(dir).open()).map_err(|_| StoreError::Corrupt {
+            what: format!("the data directory {}", dir.display()),
+            why: "its journal does not read".to_owned(),
+        })?;
+        let db = opened.map_err(|error| match error {
             fjall::Error::Locked => StoreError::Failed {
                 action: "open the data directory",
                 cause: format!("{} is in use by another server; give this one another --data-dir", dir.display()),
