@@ -63,7 +63,7 @@ impl Dispatcher {
             };
             match self.store.transition(step).await? {
                 Transitioned::Done(batch) => {
-                    self.wakes.wake(workspace);
+                    self.wakes.wake(workspace, id);
                     tracing::info!(workspaceId = %workspace, batchId = %id, "batch cancelled");
                     return Ok(batch);
                 }

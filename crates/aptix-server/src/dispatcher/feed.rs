@@ -20,7 +20,7 @@ use super::lease::Claim;
 use super::read::ReadError;
 use super::refusal::{Refusal, exhausted, shown, shutting_down};
 use super::submit::visible;
-use super::wake::Waker;
+use super::wake::{Topic, Waker};
 use crate::store::{BatchSelector, StoreError};
 
 /// Events read at once.
@@ -185,7 +185,7 @@ impl Dispatcher {
         epoch: u64,
         outlet: &Outlet<Delivery>,
     ) -> Result<std::convert::Infallible, Stop> {
-        let mut waker = self.wakes.subscribe(workspace);
+        let mut waker = self.wakes.subscribe(Topic::Workspace(workspace.clone()));
         let mut told = after;
         self.hand_over(outlet, Delivery::Lease(epoch)).await?;
         loop {
@@ -214,7 +214,7 @@ impl Dispatcher {
         id: BatchId,
     ) -> Result<Stream<Box<BatchRecord>>, WatchError> {
         let slot = self.stream_slot()?;
-        let waker = self.wakes.subscribe(&workspace);
+        let waker = self.wakes.subscribe(Topic::Batch(id));
         let first = self.batch(&workspace, BatchSelector::Id(id)).await?;
         let (outlet, stream) = Outlet::open(CancellationToken::new()).await?;
         let this = Arc::clone(self);

@@ -101,7 +101,7 @@ impl Dispatcher {
             };
             match self.store.transition(step).await? {
                 Transitioned::Done(batch) => {
-                    self.wakes.wake(workspace);
+                    self.wakes.wake(workspace, id);
                     log_reported(&batch, &report);
                     return Ok(batch);
                 }

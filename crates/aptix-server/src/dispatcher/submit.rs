@@ -120,7 +120,7 @@ impl Dispatcher {
     pub async fn keep(&self, record: BatchRecord) -> Result<BatchRecord, SubmitError> {
         match self.store.append(record).await? {
             Appended::New(stored) => {
-                self.wakes.wake(&stored.workspace);
+                self.wakes.wake(&stored.workspace, stored.id);
                 log_stored(&stored);
                 Ok(*stored)
             }

@@ -1,39 +1,51 @@
-//! Wakes those who wait for a workspace's next event. A wake-up carries nothing: the store is read for what is new,
-//! so a slow reader holds nobody up and costs no memory.
+//! Wakes those who wait for the next event of a workspace, or of one batch. A wake-up carries nothing: the store is read
+//! for what is new, so a slow reader holds nobody up and costs no memory.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aptix_model::id::WorkspaceId;
+use aptix_model::id::{BatchId, WorkspaceId};
 use tokio::sync::watch;
+
+/// Whose events are waited for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Topic {
+    /// Any of the workspace.
+    Workspace(WorkspaceId),
+    /// Those of one batch.
+    Batch(BatchId),
+}
 
 /// Who waits for what.
 #[derive(Debug, Default)]
-pub(super) struct Wakes(Mutex<HashMap<WorkspaceId, watch::Sender<()>>>);
+pub(super) struct Wakes(Mutex<HashMap<Topic, watch::Sender<()>>>);
 
-/// Waits for one workspace's events.
+/// Waits for the events of one topic.
 #[derive(Debug)]
 pub(super) struct Waker {
-    workspace: WorkspaceId,
+    topic: Topic,
     wakes: Arc<Wakes>,
     receiver: watch::Receiver<()>,
 }
 
 impl Wakes {
-    fn lock(&self) -> MutexGuard<'_, HashMap<WorkspaceId, watch::Sender<()>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Topic, watch::Sender<()>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins to wait; nothing that happens from now on is missed.
-    pub(super) fn subscribe(self: &Arc<Self>, workspace: &WorkspaceId) -> Waker {
-        let receiver = self.lock().entry(workspace.clone()).or_default().subscribe();
-        Waker { workspace: workspace.clone(), wakes: Arc::clone(self), receiver }
+    pub(super) fn subscribe(self: &Arc<Self>, topic: Topic) -> Waker {
+        let receiver = self.lock().entry(topic.clone()).or_default().subscribe();
+        Waker { topic, wakes: Arc::clone(self), receiver }
     }
 
-    /// Wakes everybody who waits for this workspace.
-    pub(super) fn wake(&self, workspace: &WorkspaceId) {
-        if let Some(sender) = self.lock().get(workspace) {
-            sender.send_replace(());
+    /// Wakes everybody who waits for an event of this batch.
+    pub(super) fn wake(&self, workspace: &WorkspaceId, batch: BatchId) {
+        let wakes = self.lock();
+        for topic in [Topic::Workspace(workspace.clone()), Topic::Batch(batch)] {
+            if let Some(sender) = wakes.get(&topic) {
+                sender.send_replace(());
+            }
         }
     }
 }
@@ -49,8 +61,8 @@ impl Waker {
 impl Drop for Waker {
     fn drop(&mut self) {
         let mut wakes = self.wakes.lock();
-        if wakes.get(&self.workspace).is_some_and(|sender| sender.receiver_count() <= 1) {
-            wakes.remove(&self.workspace);
+        if wakes.get(&self.topic).is_some_and(|sender| sender.receiver_count() <= 1) {
+            wakes.remove(&self.topic);
         }
     }
 }

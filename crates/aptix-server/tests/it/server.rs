@@ -7,6 +7,7 @@ use aptix_model::wire::v1;
 use aptix_model::wire::v1::agent_service_client::AgentServiceClient;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::file_service_client::FileServiceClient;
+use aptix_server::dispatcher::Settings;
 use aptix_server::serve::{Options, ServeError, serve};
 use aptix_server::store::Store;
 use aptix_server::store::memory::MemoryStore;
@@ -41,7 +42,9 @@ pub(crate) struct Clients {
 
 impl Server {
     pub(crate) fn start() -> Self {
-        Self::over(Arc::new(MemoryStore::default()), Options::default())
+        // Without heartbeats to fall back on, every event has to wake whoever waits for it.
+        let dispatch = Settings { heartbeat: Duration::from_secs(3600), ..Settings::default() };
+        Self::with(Options { dispatch, ..Options::default() })
     }
 
     pub(crate) fn with(options: Options) -> Self {

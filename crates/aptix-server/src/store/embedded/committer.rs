@@ -16,7 +16,7 @@ const GROUP: usize = 256;
 /// One thing to be changed.
 pub(super) enum Put {
     /// A record gets this value.
-    Record(Key, Vec<u8>),
+    Record(Key, Slice),
     /// A record goes.
     RemoveRecord(Key),
     /// A chunk gets this value.
@@ -131,7 +131,7 @@ impl Group {
         let (puts, complete) = work(&View { tables, staged: &self.staged });
         for put in &puts {
             if let Put::Record(key, value) = put {
-                self.staged.insert(key.clone(), Slice::from(value.as_slice()));
+                self.staged.insert(key.clone(), value.clone());
             }
         }
         self.puts.extend(puts);

@@ -69,7 +69,9 @@ impl EmbeddedStore {
     ) -> Answer<'_, T> {
         let tables = self.tables.clone();
         let reading = tokio::task::spawn_blocking(move || read(&tables.now()));
-        Box::pin(async move { reading.await.map_err(|_| StoreError::Closed)? })
+        Box::pin(async move {
+            reading.await.map_err(|error| StoreError::Failed { action: "read", cause: error.to_string() })?
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::report::Report;
 use aptix_model::state::BatchState;
 use aptix_model::wire::bytes::{batch_from_bytes, batch_to_bytes, report_from_bytes, report_to_bytes};
+use fjall::Slice;
 use sha2::{Digest, Sha256};
 
 use crate::ids;
@@ -31,7 +32,7 @@ pub(super) struct Marker {
     pub(super) size_bytes: u64,
 }
 
-pub(super) fn encode_counters(counters: Counters) -> Vec<u8> {
+pub(super) fn encode_counters(counters: Counters) -> Slice {
     Writer::new().number(counters.newest.0).number(counters.epoch).finish()
 }
 
@@ -41,7 +42,7 @@ pub(super) fn decode_counters(record: &[u8]) -> Result<Counters, StoreError> {
     })
 }
 
-pub(super) fn encode_id(id: Uuid) -> Vec<u8> {
+pub(super) fn encode_id(id: Uuid) -> Slice {
     Writer::new().bytes(id.as_bytes()).finish()
 }
 
@@ -49,7 +50,7 @@ pub(super) fn decode_id(record: &[u8]) -> Result<BatchId, StoreError> {
     read("an index entry", record, |fields| fields.id().map(BatchId))
 }
 
-pub(super) fn encode_marker(marker: Marker) -> Vec<u8> {
+pub(super) fn encode_marker(marker: Marker) -> Slice {
     Writer::new().bytes(marker.upload.0.as_bytes()).number(marker.size_bytes).finish()
 }
 
@@ -58,7 +59,7 @@ pub(super) fn decode_marker(record: &[u8]) -> Result<Marker, StoreError> {
 }
 
 /// What never changes about a batch. Its ids follow from its own.
-pub(super) fn encode_batch(batch: &BatchRecord) -> Vec<u8> {
+pub(super) fn encode_batch(batch: &BatchRecord) -> Slice {
     Writer::new()
         .bytes(batch.workspace.as_str().as_bytes())
         .bytes(batch.request_id.as_str().as_bytes())
@@ -71,7 +72,7 @@ pub(super) fn encode_batch(batch: &BatchRecord) -> Vec<u8> {
 }
 
 /// Where a batch stands.
-pub(super) fn encode_standing(batch: &BatchRecord) -> Vec<u8> {
+pub(super) fn encode_standing(batch: &BatchRecord) -> Slice {
     Writer::new()
         .number(batch.revision.0)
         .bytes(batch.state.word().as_bytes())
@@ -119,7 +120,7 @@ pub(super) fn decode_batch(id: BatchId, batch: &[u8], standing: &[u8]) -> Result
     })
 }
 
-pub(super) fn encode_file(file: &CloudFile) -> Vec<u8> {
+pub(super) fn encode_file(file: &CloudFile) -> Slice {
     Writer::new()
         .bytes(file.path.as_str().as_bytes())
         .bytes(file.doc_path.as_str().as_bytes())
@@ -143,7 +144,7 @@ pub(super) fn decode_file(record: &[u8]) -> Result<CloudFile, StoreError> {
     })
 }
 
-pub(super) fn encode_path(path: &WorkspacePath) -> Vec<u8> {
+pub(super) fn encode_path(path: &WorkspacePath) -> Slice {
     Writer::new().bytes(path.as_str().as_bytes()).finish()
 }
 
@@ -207,10 +208,10 @@ impl Writer {
         }
     }
 
-    fn finish(mut self) -> Vec<u8> {
+    fn finish(mut self) -> Slice {
         let sum = checksum(&self.0[1 + CHECKSUM_BYTES..]);
         self.0[1..=CHECKSUM_BYTES].copy_from_slice(&sum);
-        self.0
+        self.0.into()
     }
 }
 
@@ -265,7 +266,7 @@ mod tests {
         let record = encode_counters(Counters { newest: Revision(7), epoch: 3 });
         assert_eq!(decode_counters(&record), Ok(Counters { newest: Revision(7), epoch: 3 }));
         for bit in 0..record.len() * 8 {
-            let mut damaged = record.clone();
+            let mut damaged = record.to_vec();
             damaged[bit / 8] ^= 1 << (bit % 8);
             assert!(matches!(decode_counters(&damaged), Err(StoreError::Corrupt { .. })), "bit {bit}");
         }

@@ -1,5 +1,6 @@
 //! The tables on disk, and how they are read. A read sees one instant.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::panic::catch_unwind;
 use std::path::Path;
 
@@ -34,6 +35,12 @@ fn missing(what: String) -> StoreError {
 impl Tables {
     /// Opens the tables in a directory, makes them if there are none, and removes what unfinished uploads left.
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
+        // What people write is in there: nobody else reads it.
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+        made.map_err(|error| StoreError::Failed {
+            action: "make the data directory",
+            cause: format!("{}: {error}", dir.display()),
+        })?;
         // Its reader panics on some damaged journals; to whoever starts the server that is damage like any other.
         let opened = catch_unwind(|| Database::builder(dir).open()).map_err(|_| StoreError::Corrupt {
             what: format!("the data directory {}", dir.display()),
