@@ -84,7 +84,7 @@ async fn an_upload_must_be_what_it_announces() {
 #[tokio::test]
 async fn an_upload_that_stands_still_is_ended() {
     let dispatch = Settings { transfers: 1, ..Settings::default() };
-    let upload_idle = Duration::from_millis(50);
+    let upload_idle = Duration::from_secs(1);
     let server = Server::with(Options { dispatch, upload_idle, ..Options::default() });
     let mut client = server.connect().await;
     let (parts, stream) = mpsc::channel(4);

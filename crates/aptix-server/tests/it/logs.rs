@@ -1,7 +1,8 @@
 //! What the log says of a batch's life.
 
+use std::cell::RefCell;
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Once};
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
@@ -15,17 +16,22 @@ use aptix_server::store::{
 };
 use tokio_util::bytes::Bytes;
 use tonic::Code;
-use tracing_subscriber::fmt::MakeWriter;
 
 use crate::server::{Server, applied, create_text, failed, line_patch, next_event, refusal, submit};
 
-/// Keeps what is logged on this thread; each test runs its server on its own.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+thread_local! {
+    /// What was logged on this thread: a test's server runs on the test's own.
+    static LOGGED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
-impl Write for Log {
+/// One log for the whole program: one that each test set for itself would miss events while others set theirs.
+static BEGIN: Once = Once::new();
+
+struct ThisThread;
+
+impl Write for ThisThread {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        LOGGED.with_borrow_mut(|logged| logged.extend_from_slice(bytes));
         Ok(bytes.len())
     }
 
@@ -34,24 +40,21 @@ impl Write for Log {
     }
 }
 
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
+struct Log;
 
 impl Log {
-    fn begin() -> (Self, tracing::subscriber::DefaultGuard) {
-        let log = Self::default();
-        let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(log.clone()).finish();
-        (log, tracing::subscriber::set_default(subscriber))
+    fn begin() -> Self {
+        BEGIN.call_once(|| {
+            let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(|| ThisThread).finish();
+            tracing::subscriber::set_global_default(subscriber).unwrap();
+        });
+        LOGGED.with_borrow_mut(Vec::clear);
+        Self
     }
 
     /// The lines that tell this event.
     fn told(&self, event: &str) -> Vec<String> {
-        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        let text = String::from_utf8(LOGGED.with_borrow(Vec::clone)).unwrap();
         let message = format!("\"message\":\"{event}\"");
         text.lines().filter(|line| line.contains(&message)).map(str::to_owned).collect()
     }
@@ -70,7 +73,7 @@ impl Log {
 /// TUL-004-3.2.6, TUL-004-6.1.3, TUL-004-3.1.1: the server itself creates nothing.
 #[tokio::test]
 async fn a_batch_leaves_its_trace() {
-    let (log, _guard) = Log::begin();
+    let log = Log::begin();
     let server = Server::start();
     let mut client = server.connect().await;
     let files = vec![create_text("src/New.txt", "text\n"), line_patch("app/a.txt")];
@@ -98,7 +101,7 @@ async fn a_batch_leaves_its_trace() {
 /// TUL-004-6.1.4.2: a result that is a failure says which.
 #[tokio::test]
 async fn a_failed_result_is_logged_with_its_error() {
-    let (log, _guard) = Log::begin();
+    let log = Log::begin();
     let server = Server::start();
     let mut client = server.connect().await;
     let batch = client.submit(submit("w", "r1", vec![create_text("a.txt", "")])).await.unwrap();
@@ -111,7 +114,7 @@ async fn a_failed_result_is_logged_with_its_error() {
 /// TUL-002-9.8: a refused batch is logged with its reason, its document path, and everything that failed validation.
 #[tokio::test]
 async fn a_refused_batch_is_logged_with_its_reasons() {
-    let (log, _guard) = Log::begin();
+    let log = Log::begin();
     let server = Server::start();
     let mut client = server.connect().await;
     let mut file = line_patch("app/a.txt");
@@ -185,7 +188,7 @@ impl Store for FailedStore {
 /// TUL-002-9.4, TUL-002-9.5: an unexpected error is logged in full, and its caller sees only general words.
 #[tokio::test]
 async fn an_unexpected_error_is_logged_and_not_told() {
-    let (log, _guard) = Log::begin();
+    let log = Log::begin();
     let server = Server::over(Arc::new(FailedStore::default()), Options::default());
     let mut client = server.connect().await;
     let status = client.submit(submit("w", "r1", vec![create_text("a", "")])).await.unwrap_err();

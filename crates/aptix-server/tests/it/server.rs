@@ -23,7 +23,7 @@ use tonic::{Code, Status, Streaming};
 use tonic_types::StatusExt;
 
 /// Nothing that is waited for takes longer, unless it is broken.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 pub(crate) struct Server {
     connections: mpsc::Sender<Result<DuplexStream, std::io::Error>>,
