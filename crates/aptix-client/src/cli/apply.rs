@@ -67,6 +67,9 @@ pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
         outcome: outcome.as_ref().map(Some).map_err(|end| &end.refusal),
     };
     let printed = if args.json { output::print_json(&shown) } else { output::print_text(&shown) };
+    if outcome.is_ok() && !args.dry_run && printed == Exit::Environment {
+        output::say("the batch was applied all the same");
+    }
     Ok(match (outcome, printed) {
         (Ok(_), printed) => printed,
         (Err(end), _) => end.exit,

@@ -332,8 +332,12 @@ fn style_of(line: &str) -> Style {
 
 /// Prints to stdout, without colour where it is not wanted. Somebody who stopped listening is not an error.
 pub(super) fn print(text: &str) -> Exit {
-    let mut stdout = anstream::stdout().lock();
-    printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+    let choice = anstream::AutoStream::choice(&std::io::stdout());
+    let mut shown = anstream::AutoStream::new(Vec::new(), choice);
+    match shown.write_all(text.as_bytes()) {
+        Ok(()) => print_bytes(&shown.into_inner()),
+        failed => printed(failed),
+    }
 }
 
 /// Prints a file's bytes to stdout, as they are.

@@ -81,3 +81,13 @@ fn a_document_over_its_limit_is_refused_without_reading_all_of_it() {
     assert_eq!(answer["errors"][0]["code"], "TOO_LARGE", "{answer}");
     assert_eq!(answer["errors"][0]["detail"], "DOCUMENT", "{answer}");
 }
+
+#[test]
+fn content_of_exactly_the_limit_is_written() {
+    // TUL-004-5.3.1
+    let place = place(b"x");
+    let content = "x".repeat(10 << 20);
+    let answer = apply(place.path(), format!(r#"{{"path":"new","content":"{content}"}}"#).as_bytes());
+    assert_eq!(answer["files"][0]["sizeBytes"], 10 << 20, "{}", answer["errors"]);
+    assert!(std::fs::read(place.path().join("ws/new")).unwrap() == content.as_bytes());
+}
