@@ -25,14 +25,11 @@ pub(super) async fn fetch(connection: &Connection, mut batch: Batch) -> Result<B
         let refused = |failure: Failure| Unfetched::Refused(Box::new(failure.file(index, file.target.as_str())));
         fetched = fetched.saturating_add(blob.size_bytes);
         check_size(blob, fetched).map_err(refused)?;
-        let content = connection.download(blob).await.map_err(|error| match error {
-            CallError::Refused { ref failures, .. } if !error.is_passing() => {
-                let failure = failures.first().cloned();
-                let failure = failure.unwrap_or_else(|| Failure::new(Reason::BlobMissing, error.to_string()));
-                refused(Failure { reason: Reason::BlobMissing, ..failure })
-            }
-            error => Unfetched::Lost(error),
-        })?;
+        let content = match connection.download(blob).await {
+            Ok(content) => content,
+            Err(error) if error.is_passing() => return Err(Unfetched::Lost(error)),
+            Err(error) => return Err(refused(unavailable(error))),
+        };
         let text = String::from_utf8(content).map_err(|error| {
             let message = format!("the blob is not UTF-8: byte {} is wrong", error.utf8_error().valid_up_to());
             refused(Failure::new(Reason::NotText, message).detail(Detail::Encoding))
@@ -40,6 +37,16 @@ pub(super) async fn fetch(connection: &Connection, mut batch: Batch) -> Result<B
         create.content = Content::Text(text);
     }
     Ok(batch)
+}
+
+/// A blob that will not come: the server does not have it, or has other bytes under its name.
+fn unavailable(error: CallError) -> Failure {
+    let failure = error.into_failures().into_iter().next();
+    let failure = failure.unwrap_or_else(|| Failure::new(Reason::BlobMissing, "the blob did not come"));
+    match failure.reason {
+        Reason::NotFound => Failure { reason: Reason::BlobMissing, ..failure },
+        _ => failure,
+    }
 }
 
 /// Nothing is fetched that could not be written, nor more for one batch than a file may have.

@@ -88,6 +88,14 @@ struct Agent {
     stop: CancellationToken,
 }
 
+impl Agent {
+    /// Keeps how far the server's events have been dealt with, for the next start.
+    async fn remember(&self, cursor: Revision) -> Result<(), AgentError> {
+        let (local, Service { server, workspace, .. }) = (Arc::clone(&self.local), self.service.clone());
+        Ok(blocking(move || notes::put_cursor(&local, &server.to_string(), &workspace, cursor)).await??)
+    }
+}
+
 /// Serves a workspace until `stop` is cancelled; then the batch in hand is finished first.
 ///
 /// `new_id` is what the agent is called from now on, if it has no name yet.
@@ -110,7 +118,7 @@ pub async fn serve(
         let before = cursor;
         let ended = session::run(&agent, &mut cursor).await;
         if cursor != before {
-            notes::put_cursor(&agent.local, &agent.service.server.to_string(), &agent.service.workspace, cursor)?;
+            agent.remember(cursor).await?;
             backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
         }
         let Some(why) = ended? else { return Ok(()) };

@@ -14,7 +14,7 @@ use super::executor::{self, Dealt};
 use super::{Agent, AgentError, inbox};
 use crate::connection::{CallError, Connection, Feed};
 
-/// How often reports that could not be delivered are tried again.
+/// How often reports that could not be delivered are tried again, and how far the events were dealt with is kept.
 const REDELIVERY: Duration = Duration::from_secs(15);
 /// How long the batch in hand may take once the agent is asked to stop.
 const GRACE: Duration = Duration::from_secs(8);
@@ -82,6 +82,7 @@ async fn work(
             () = line.alive.cancelled() => return Ok(()),
             arrival = arrivals.recv() => arrival,
             _ = redelivery.tick() => {
+                agent.remember(*cursor).await?;
                 delivery::deliver_all(line).await?;
                 continue;
             }

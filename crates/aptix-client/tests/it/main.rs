@@ -2,7 +2,11 @@
 #![expect(clippy::disallowed_methods, reason = "tests lay out the directories they work in")]
 
 #[cfg(test)]
+mod agent;
+#[cfg(test)]
 mod command_line;
+#[cfg(test)]
+mod fake_server;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]

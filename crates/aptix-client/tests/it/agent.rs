@@ -1,0 +1,288 @@
+//! The agent against a server that is wrong, forgetful, slow or gone.
+
+use std::path::Path;
+use std::time::Duration;
+
+use aptix_client::agent::{AgentError, Approve, Service, serve};
+use aptix_client::workspace::Workspace;
+use aptix_client::workspace::disk::SystemDisk;
+use aptix_engine::digest::sha256;
+use aptix_model::wire::v1;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tonic::{Code, Status};
+
+use crate::fake_server::{FakeServer, refusal};
+
+/// A server, a directory `ws` with a file `a.txt` of one line, and an agent that serves it as long as this lives.
+struct Scene {
+    server: FakeServer,
+    place: tempfile::TempDir,
+    agents: JoinSet<Result<(), AgentError>>,
+    stop: CancellationToken,
+    _tasks: JoinSet<()>,
+}
+
+impl Scene {
+    fn set(approve: Approve) -> Self {
+        let mut tasks = JoinSet::new();
+        let server = FakeServer::start(&mut tasks);
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("ws")).unwrap();
+        std::fs::write(place.path().join("ws/a.txt"), "1\n").unwrap();
+        let mut scene = Self { server, place, agents: JoinSet::new(), stop: CancellationToken::new(), _tasks: tasks };
+        scene.start(approve);
+        scene
+    }
+
+    fn start(&mut self, approve: Approve) {
+        let spec = format!("ws={}", self.place.path().join("ws").display()).parse().unwrap();
+        let local = Workspace::open(&[spec], self.place.path(), Box::new(SystemDisk)).unwrap();
+        let service = Service { server: self.server.url.parse().unwrap(), workspace: "w".parse().unwrap(), approve };
+        self.stop = CancellationToken::new();
+        self.agents.spawn(serve(local, service, "agent-1".parse().unwrap(), self.stop.clone()));
+    }
+
+    async fn stop(&mut self) {
+        self.stop.cancel();
+        self.agents.join_next().await.unwrap().unwrap().unwrap();
+    }
+
+    fn file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.place.path().join("ws").join(name)).unwrap()
+    }
+
+    /// The last report about a batch once there are so many about all.
+    async fn report(&self, count: usize, number: u32) -> v1::Report {
+        let reports = || self.server.script.lock().unwrap().reports.clone();
+        eventually(&format!("{count} reports"), || reports().len() >= count).await;
+        let mut about = reports().into_iter().rev().filter(|report| report.batch_id == id(number));
+        about.next().unwrap().report.unwrap()
+    }
+
+    fn outbox(&self) -> usize {
+        let root = std::fs::read_dir(self.place.path().join("aptix/roots")).unwrap().next().unwrap().unwrap();
+        std::fs::read_dir(root.path().join("outbox")).map_or(0, Iterator::count)
+    }
+}
+
+async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(20), waiting).await.is_ok(), "{what}: not within 20 seconds");
+}
+
+fn id(number: u32) -> String {
+    format!("018f6d2e-7c1a-7b3e-9d55-{number:012}")
+}
+
+/// An approved batch with this one file patch.
+fn batch(number: u32, target: &str, action: Option<v1::file_patch::Action>) -> v1::Batch {
+    let target = Some(v1::file_patch::Target::Path(target.to_owned()));
+    let changes = match &action {
+        Some(v1::file_patch::Action::LinePatch(patch)) => patch.changes.len(),
+        _ => 0,
+    };
+    assert!(changes <= 1, "change ids are those of the batch");
+    let file = v1::FilePatch { file_patch_id: id(number), target, action, ..v1::FilePatch::default() };
+    v1::Batch {
+        batch_id: id(number),
+        workspace_id: "w".to_owned(),
+        revision: u64::from(number),
+        state: v1::BatchState::Approved.into(),
+        edit: Some(v1::Edit { files: vec![file], ..v1::Edit::default() }),
+        request_id: "r".to_owned(),
+        create_time: Some(prost_types::Timestamp::default()),
+        update_time: Some(prost_types::Timestamp::default()),
+        ..v1::Batch::default()
+    }
+}
+
+fn create(text: &str) -> Option<v1::file_patch::Action> {
+    let content = Some(v1::create_file::Content::Text(text.to_owned()));
+    Some(v1::file_patch::Action::CreateFile(v1::CreateFile { content, overwrite: false }))
+}
+
+fn blob(sha256: &str, size_bytes: u64) -> Option<v1::file_patch::Action> {
+    let blob = v1::BlobRef { sha256: sha256.to_owned(), size_bytes };
+    let content = Some(v1::create_file::Content::Blob(blob));
+    Some(v1::file_patch::Action::CreateFile(v1::CreateFile { content, overwrite: false }))
+}
+
+/// Adds a line to `a.txt` as it is at first.
+fn insert(number: u32) -> v1::Batch {
+    let operation = v1::change::Operation::Insert(v1::InsertLines { after_line: 1, new_lines: vec!["2".to_owned()] });
+    let change = v1::Change { change_id: id(number), operation: Some(operation), ..v1::Change::default() };
+    let patch = v1::LinePatch { original_sha256: sha256(b"1\n").to_string(), changes: vec![change] };
+    batch(number, "a.txt", Some(v1::file_patch::Action::LinePatch(patch)))
+}
+
+fn internal() -> Status {
+    refusal(Code::Internal, "INTERNAL", &[])
+}
+
+#[tokio::test]
+async fn whatever_the_server_sends_is_checked_again() {
+    let scene = Scene::set(Approve::Auto);
+    let foreign = v1::Batch { workspace_id: "other".to_owned(), ..batch(1, "x.txt", create("x")) };
+    let other_bytes = sha256(b"other").to_string();
+    scene.server.script.lock().unwrap().blobs.insert(other_bytes.clone(), b"bytes".to_vec());
+    let cases = [
+        (foreign, "POLICY_DENIED"),
+        (batch(2, "../x.txt", create("x")), "INVALID_PATH"),
+        (batch(3, ".git/hooks/pre-commit", create("x")), "POLICY_DENIED"),
+        (batch(4, "x.txt", None), "INVALID_REQUEST"),
+        (batch(5, "x.txt", blob(&sha256(b"never").to_string(), 5)), "BLOB_MISSING"),
+        (batch(6, "x.txt", blob(&other_bytes, 5)), "HASH_FAILED"),
+        (batch(7, "x.txt", blob(&sha256(b"huge").to_string(), 1 << 40)), "TOO_LARGE"),
+    ];
+    for (number, (batch, expected)) in (1..).zip(cases) {
+        scene.server.tell(batch);
+        let report = scene.report(usize::try_from(number).unwrap(), number).await;
+        assert_eq!(
+            (report.outcome(), report.failures[0].reason.as_str()),
+            (v1::Outcome::Failed, expected),
+            "{report:?}"
+        );
+    }
+    let entries: Vec<_> = std::fs::read_dir(scene.place.path().join("ws")).unwrap().collect();
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    assert_eq!(scene.outbox(), 0);
+}
+
+/// TUL-002-8.6.7, TUL-004-6.2.3: a report follows its contents, and is repeated until it is taken.
+#[tokio::test]
+async fn a_report_is_repeated_until_it_is_taken() {
+    let scene = Scene::set(Approve::Auto);
+    let missing = refusal(Code::FailedPrecondition, "BLOB_MISSING", &[]);
+    scene.server.script.lock().unwrap().refuse_report = [internal(), Status::unavailable(""), missing].into();
+    scene.server.tell(insert(1));
+    let report = scene.report(4, 1).await;
+    assert_eq!(report.outcome(), v1::Outcome::Applied);
+    eventually("the receipt is forgotten", || scene.outbox() == 0).await;
+    assert_eq!(scene.file("a.txt"), "1\n2\n");
+    let script = scene.server.script.lock().unwrap();
+    assert_eq!(script.blobs[&report.files[0].sha256], b"1\n2\n");
+    assert!(script.reports.iter().all(|told| told.report.as_ref() == Some(&report)), "{:?}", script.reports);
+}
+
+#[tokio::test]
+async fn a_report_that_comes_too_late_is_dropped() {
+    for reason in ["RESULT_FINAL", "NOT_FOUND"] {
+        let scene = Scene::set(Approve::Auto);
+        let late = refusal(Code::FailedPrecondition, reason, &[]);
+        scene.server.script.lock().unwrap().refuse_report = [late].into();
+        scene.server.tell(insert(1));
+        scene.server.tell(batch(2, "b.txt", create("")));
+        scene.report(2, 2).await;
+        eventually("both receipts are forgotten", || scene.outbox() == 0).await;
+        assert_eq!(scene.server.script.lock().unwrap().reports.len(), 2, "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn a_lost_lease_is_taken_anew_and_the_report_repeated_under_it() {
+    let scene = Scene::set(Approve::Auto);
+    let lost = refusal(Code::FailedPrecondition, "LEASE_LOST", &[]);
+    scene.server.script.lock().unwrap().refuse_report = [lost].into();
+    scene.server.tell(insert(1));
+    scene.report(2, 1).await;
+    let epochs: Vec<_> = scene.server.script.lock().unwrap().reports.iter().map(|report| report.lease_epoch).collect();
+    assert_eq!(epochs, [1, 2]);
+    assert_eq!(scene.file("a.txt"), "1\n2\n");
+}
+
+/// A report the server finds wrong is kept; the batch is not applied again although the server sends it again.
+#[tokio::test]
+async fn a_refused_report_is_kept_and_its_batch_not_applied_again() {
+    let mut scene = Scene::set(Approve::Auto);
+    let wrong = refusal(Code::InvalidArgument, "INVALID_REQUEST", &[]);
+    scene.server.script.lock().unwrap().refuse_report = [wrong.clone(), wrong.clone(), wrong].into();
+    scene.server.tell(insert(1));
+    scene.server.tell(batch(2, "b.txt", create("")));
+    scene.server.tell(insert(1));
+    scene.report(3, 1).await;
+    scene.stop().await;
+    assert_eq!(scene.file("a.txt"), "1\n2\n");
+    scene.start(Approve::Never);
+    eventually("everything is reported", || scene.outbox() == 0).await;
+    let script = scene.server.script.lock().unwrap();
+    let outcomes = script.reports.iter().map(|told| told.report.as_ref().unwrap().outcome());
+    assert!(outcomes.clone().all(|outcome| outcome == v1::Outcome::Applied), "{:?}", outcomes.collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn reading_goes_on_where_it_ended_or_where_the_server_can() {
+    let mut scene = Scene::set(Approve::Auto);
+    scene.server.tell(insert(1));
+    scene.report(1, 1).await;
+    scene.server.tell(v1::Batch { edit: None, state: v1::BatchState::Applied.into(), ..insert(1) });
+    scene.server.tell(batch(2, "b.txt", create("")));
+    scene.report(2, 2).await;
+    scene.stop().await;
+    let future = refusal(Code::InvalidArgument, "INVALID_REQUEST", &[("detail", "FUTURE_REVISION")]);
+    let compacted = refusal(Code::OutOfRange, "COMPACTED", &[("oldest", "3")]);
+    scene.server.script.lock().unwrap().refuse_watch = [future, compacted].into();
+    scene.start(Approve::Auto);
+    let watched = || scene.server.script.lock().unwrap().watched_after.clone();
+    eventually("it reads again", || watched().len() == 4).await;
+    assert_eq!(watched(), [0, 3, 0, 2]);
+}
+
+#[tokio::test]
+async fn a_server_that_gives_no_sign_of_life_is_left() {
+    let scene = Scene::set(Approve::Auto);
+    let watched = || scene.server.script.lock().unwrap().watched_after.len();
+    eventually("it reads", || watched() == 1).await;
+    scene.server.be_alive(false);
+    eventually("it connects again", || watched() >= 2).await;
+    scene.server.be_alive(true);
+    scene.server.tell(insert(1));
+    eventually("it works again", || scene.file("a.txt") == "1\n2\n").await;
+}
+
+#[tokio::test]
+async fn a_batch_that_was_withdrawn_before_its_turn_is_not_applied() {
+    let scene = Scene::set(Approve::Auto);
+    scene.server.tell(v1::Batch { edit: None, state: v1::BatchState::Cancelled.into(), ..insert(1) });
+    scene.server.tell(batch(2, "b.txt", create("")));
+    scene.report(1, 2).await;
+    assert_eq!(scene.file("a.txt"), "1\n");
+}
+
+#[tokio::test]
+async fn a_second_agent_of_a_root_does_not_start() {
+    let mut scene = Scene::set(Approve::Auto);
+    eventually("the first serves", || !scene.server.script.lock().unwrap().watched_after.is_empty()).await;
+    scene.start(Approve::Auto);
+    let second = scene.agents.join_next().await.unwrap().unwrap();
+    assert!(matches!(second, Err(AgentError::Served { .. })), "{second:?}");
+}
+
+#[tokio::test]
+async fn an_agent_that_never_approves_rejects_and_writes_nothing() {
+    let scene = Scene::set(Approve::Never);
+    scene.server.tell(insert(1));
+    let report = scene.report(1, 1).await;
+    assert_eq!((report.outcome(), report.failures[0].reason.as_str()), (v1::Outcome::Rejected, "REJECTED"));
+    assert_eq!(scene.file("a.txt"), "1\n");
+}
+
+/// The agent keeps its name and nothing else in the state directory once all is reported.
+#[tokio::test]
+async fn an_agent_keeps_its_name() {
+    let mut scene = Scene::set(Approve::Auto);
+    scene.server.tell(insert(1));
+    scene.report(1, 1).await;
+    scene.stop().await;
+    let kept = find(scene.place.path(), "agent-id");
+    assert_eq!(kept, "agent-1");
+}
+
+fn find(place: &Path, name: &str) -> String {
+    let root = std::fs::read_dir(place.join("aptix/roots")).unwrap().next().unwrap().unwrap();
+    std::fs::read_to_string(root.path().join("agent").join(name)).unwrap()
+}

@@ -1,0 +1,200 @@
+//! A server that does as it is told, and is stricter than the real one: it takes no report whose contents it lacks.
+
+use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use aptix_engine::digest::sha256;
+use aptix_model::wire::v1;
+use tokio::sync::watch;
+use tokio_stream::{Stream, StreamExt};
+use tonic::transport::server::TcpIncoming;
+use tonic::{Code, Request, Response, Status, Streaming};
+use tonic_types::{ErrorDetails, StatusExt};
+
+/// What the fake does, and what was done to it.
+#[derive(Default)]
+pub(crate) struct Script {
+    /// What the next watches are refused with.
+    pub(crate) refuse_watch: VecDeque<Status>,
+    /// What the next reports are refused with.
+    pub(crate) refuse_report: VecDeque<Status>,
+    /// After each watch that asked for events after these revisions.
+    pub(crate) watched_after: Vec<u64>,
+    /// Every report that came, refused or not.
+    pub(crate) reports: Vec<v1::ReportBatchRequest>,
+    /// Contents by digest.
+    pub(crate) blobs: HashMap<String, Vec<u8>>,
+}
+
+/// The fake; clones share what it does.
+#[derive(Clone)]
+pub(crate) struct FakeServer {
+    pub(crate) script: Arc<Mutex<Script>>,
+    /// Everything it ever tells, from revision 1.
+    events: watch::Sender<Vec<v1::Batch>>,
+    /// Whether it gives signs of life.
+    alive: watch::Sender<bool>,
+    /// Where it listens.
+    pub(crate) url: String,
+}
+
+/// A refusal in the catalogue's words.
+pub(crate) fn refusal(code: Code, reason: &str, metadata: &[(&str, &str)]) -> Status {
+    let metadata: HashMap<_, _> =
+        metadata.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Status::with_error_details(
+        code,
+        "as the test wants it",
+        ErrorDetails::with_error_info(reason, "aptix.dev", metadata),
+    )
+}
+
+impl FakeServer {
+    /// Listens, for as long as the tasks live.
+    pub(crate) fn start(tasks: &mut tokio::task::JoinSet<()>) -> Self {
+        let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let url = format!("http://{}", incoming.local_addr().unwrap());
+        let (events, alive) = (watch::channel(Vec::new()).0, watch::channel(true).0);
+        let fake = Self { script: Arc::default(), events, alive, url };
+        let router = tonic::transport::Server::builder()
+            .add_service(v1::agent_service_server::AgentServiceServer::new(fake.clone()))
+            .add_service(v1::file_service_server::FileServiceServer::new(fake.clone()));
+        tasks.spawn(async move { router.serve_with_incoming(incoming).await.unwrap() });
+        fake
+    }
+
+    /// Tells of a batch, as the next revision.
+    pub(crate) fn tell(&self, batch: v1::Batch) {
+        self.events.send_modify(|events| events.push(batch));
+    }
+
+    /// Stops giving signs of life, or gives them again.
+    pub(crate) fn be_alive(&self, alive: bool) {
+        self.alive.send_replace(alive);
+    }
+}
+
+type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl v1::agent_service_server::AgentService for FakeServer {
+    type WatchBatchesStream = Answers<v1::WatchBatchesResponse>;
+
+    async fn watch_batches(
+        &self,
+        request: Request<v1::WatchBatchesRequest>,
+    ) -> Result<Response<Self::WatchBatchesStream>, Status> {
+        use v1::watch_batches_response::Message;
+        let after = request.into_inner().after_revision;
+        let epoch = {
+            let mut script = self.script.lock().unwrap();
+            script.watched_after.push(after);
+            if let Some(status) = script.refuse_watch.pop_front() {
+                return Err(status);
+            }
+            script.watched_after.len() as u64
+        };
+        let interval = Duration::from_millis(100);
+        let (sender, answers) = tokio::sync::mpsc::channel(1);
+        let (mut events, alive) = (self.events.subscribe(), self.alive.subscribe());
+        tokio::spawn(async move {
+            let lease = v1::Lease { epoch, heartbeat_interval: Some(interval.try_into().unwrap()) };
+            let mut message = Message::Lease(lease);
+            let mut told = after;
+            loop {
+                let answer = v1::WatchBatchesResponse { message: Some(message) };
+                if sender.send(Ok(answer)).await.is_err() {
+                    return;
+                }
+                let next = events.borrow_and_update().get(usize::try_from(told).unwrap()).cloned();
+                message = match next {
+                    Some(batch) => {
+                        told += 1;
+                        Message::Event(v1::BatchEvent { revision: told, batch: Some(batch) })
+                    }
+                    None => {
+                        let _ = tokio::time::timeout(interval, events.changed()).await;
+                        let mut alive = alive.clone();
+                        alive.wait_for(|alive| *alive).await.unwrap();
+                        Message::Heartbeat(v1::Heartbeat { revision: told })
+                    }
+                };
+            }
+        });
+        Ok(Response::new(Box::pin(tokio_stream::wrappers::ReceiverStream::new(answers))))
+    }
+
+    async fn report_batch(
+        &self,
+        request: Request<v1::ReportBatchRequest>,
+    ) -> Result<Response<v1::ReportBatchResponse>, Status> {
+        let request = request.into_inner();
+        let mut script = self.script.lock().unwrap();
+        script.reports.push(request.clone());
+        if let Some(status) = script.refuse_report.pop_front() {
+            return Err(status);
+        }
+        if request.lease_epoch != script.watched_after.len() as u64 {
+            return Err(refusal(Code::FailedPrecondition, "LEASE_LOST", &[]));
+        }
+        let files = request.report.unwrap_or_default().files;
+        if files.iter().any(|file| !script.blobs.contains_key(&file.sha256)) {
+            return Err(refusal(Code::FailedPrecondition, "BLOB_MISSING", &[]));
+        }
+        Ok(Response::new(v1::ReportBatchResponse::default()))
+    }
+}
+
+#[tonic::async_trait]
+impl v1::file_service_server::FileService for FakeServer {
+    type DownloadBlobStream = Answers<v1::DownloadBlobResponse>;
+
+    async fn read_file(&self, _: Request<v1::ReadFileRequest>) -> Result<Response<v1::ReadFileResponse>, Status> {
+        Err(Status::unimplemented("no agent reads cloud files"))
+    }
+
+    async fn list_files(&self, _: Request<v1::ListFilesRequest>) -> Result<Response<v1::ListFilesResponse>, Status> {
+        Err(Status::unimplemented("no agent lists cloud files"))
+    }
+
+    async fn find_missing_blobs(
+        &self,
+        request: Request<v1::FindMissingBlobsRequest>,
+    ) -> Result<Response<v1::FindMissingBlobsResponse>, Status> {
+        let script = self.script.lock().unwrap();
+        let asked = request.into_inner().sha256.into_iter();
+        let missing_sha256 = asked.filter(|digest| !script.blobs.contains_key(digest)).collect();
+        Ok(Response::new(v1::FindMissingBlobsResponse { missing_sha256 }))
+    }
+
+    async fn upload_blob(
+        &self,
+        request: Request<Streaming<v1::UploadBlobRequest>>,
+    ) -> Result<Response<v1::UploadBlobResponse>, Status> {
+        let mut parts = request.into_inner();
+        let (mut blob, mut content) = (None, Vec::new());
+        while let Some(part) = parts.next().await {
+            match part?.part.unwrap() {
+                v1::upload_blob_request::Part::Start(start) => blob = start.blob,
+                v1::upload_blob_request::Part::Chunk(chunk) => content.extend_from_slice(&chunk),
+            }
+        }
+        let blob = blob.unwrap();
+        assert_eq!(sha256(&content).to_string(), blob.sha256, "an agent announces what it sends");
+        self.script.lock().unwrap().blobs.insert(blob.sha256.clone(), content);
+        Ok(Response::new(v1::UploadBlobResponse { blob: Some(blob) }))
+    }
+
+    async fn download_blob(
+        &self,
+        request: Request<v1::DownloadBlobRequest>,
+    ) -> Result<Response<Self::DownloadBlobStream>, Status> {
+        let digest = request.into_inner().sha256;
+        let content = self.script.lock().unwrap().blobs.get(&digest).cloned();
+        let content = content.ok_or_else(|| refusal(Code::NotFound, "NOT_FOUND", &[]))?;
+        let answer = v1::DownloadBlobResponse { chunk: content.into() };
+        Ok(Response::new(Box::pin(tokio_stream::once(Ok(answer)))))
+    }
+}
