@@ -41,12 +41,14 @@ fn live_a_little(machine: &Machine, log: &str) {
     }
 }
 
-/// Sends batch after batch for a file of its own until told to stop; returns the file as it must be.
-fn add_lines(machine: &Machine, url: &str, name: &str, stop: &AtomicBool) -> (String, String) {
-    let (path, document) = (format!("{name}.txt"), machine.path(&format!("{name}.json")));
+/// Sends batch after batch for two files of its own until told to stop; returns the files as they must be.
+fn add_lines(machine: &Machine, url: &str, name: &str, stop: &AtomicBool) -> Vec<(String, String)> {
+    let paths = file_names(name);
+    let document = machine.path(&format!("{name}.json"));
     let mut content = "0\n".to_owned();
     for number in 1.. {
-        write(&document, &insert(&[(&path, &content)], number, &number.to_string()));
+        let files = paths.each_ref().map(|path| (path.as_str(), content.as_str()));
+        write(&document, &insert(&files, number, &number.to_string()));
         let done = submit(machine, url, &["--wait"], document.to_str().unwrap());
         assert_eq!(done["state"], "APPLIED", "{name}, batch {number}: {done}");
         content.push_str(&format!("{number}\n"));
@@ -54,7 +56,18 @@ fn add_lines(machine: &Machine, url: &str, name: &str, stop: &AtomicBool) -> (St
             break;
         }
     }
-    (path, content)
+    paths.map(|path| (path, content.clone())).to_vec()
+}
+
+fn file_names(name: &str) -> [String; 2] {
+    [format!("{name}.txt"), format!("deep/down/{name}.txt")]
+}
+
+/// A machine with the files that three clients add lines to.
+fn machine_for(names: [&str; 3]) -> Machine {
+    let machine = Machine::new();
+    names.iter().flat_map(|name| file_names(name)).for_each(|path| machine.put(&path, "0\n"));
+    machine
 }
 
 /// Creates file after file without waiting for any; returns the files and the batches that were acknowledged.
@@ -102,9 +115,8 @@ fn await_empty_outbox(machine: &Machine) {
 
 #[test]
 fn an_agent_killed_at_any_moment_applies_each_batch_once_and_reports_it() {
-    let machine = Machine::new();
     let names = ["a", "b", "c"];
-    names.iter().for_each(|name| machine.put(&format!("{name}.txt"), "0\n"));
+    let machine = machine_for(names);
     let server = machine.server();
     let (url, stop) = (server.url(), AtomicBool::new(false));
     let (mut files, _agent) = std::thread::scope(|scope| {
@@ -120,7 +132,7 @@ fn an_agent_killed_at_any_moment_applies_each_batch_once_and_reports_it() {
         }
         stop.store(true, Ordering::Relaxed);
         let agent = machine.agent(&server);
-        (clients.map(|client| client.join().unwrap()).to_vec(), agent)
+        (clients.map(|client| client.join().unwrap()).concat(), agent)
     });
     files.sort();
     assert_eq!(machine.files(), files);
@@ -129,14 +141,13 @@ fn an_agent_killed_at_any_moment_applies_each_batch_once_and_reports_it() {
     let (listed, _) = machine.ask(&server, "batches", &[]);
     let batches = listed["batches"].as_array().unwrap();
     assert!(batches.iter().all(|batch| batch["state"] == "APPLIED"), "{listed}");
-    assert_eq!(batches.len(), applied);
+    assert_eq!(batches.len() * 2, applied, "each batch added a line to two files");
 }
 
 #[test]
 fn a_server_killed_at_any_moment_loses_no_acknowledged_batch_and_no_report() {
-    let machine = Machine::new();
     let names = ["a", "b", "c"];
-    names.iter().for_each(|name| machine.put(&format!("{name}.txt"), "0\n"));
+    let machine = machine_for(names);
     let address = address();
     let first = machine.server_at(&address);
     let (url, stop) = (first.url(), AtomicBool::new(false));
@@ -152,7 +163,7 @@ fn a_server_killed_at_any_moment_loses_no_acknowledged_batch_and_no_report() {
             server = machine.server_at(&address);
         }
         stop.store(true, Ordering::Relaxed);
-        (clients.map(|client| client.join().unwrap()).to_vec(), maker.join().unwrap(), server)
+        (clients.map(|client| client.join().unwrap()).concat(), maker.join().unwrap(), server)
     });
     for batch in &batches {
         let state = || machine.ask(&server, "show", &[batch.as_str().unwrap()]).0["state"].clone();

@@ -13,7 +13,7 @@ mod session;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aptix_model::failure::Failure;
 use aptix_model::id::{AgentId, Revision, WorkspaceId};
@@ -32,6 +32,9 @@ use crate::workspace::state::StateError;
 
 /// The first and the longest wait for a server.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+
+/// A connection that lasted so long was one: the next attempt comes soon.
+const SERVED: Duration = Duration::from_secs(120);
 
 /// What an agent serves, and how.
 #[derive(Clone, Debug)]
@@ -115,10 +118,12 @@ pub async fn serve(
     let agent = Agent { local: Arc::new(local), service, id, approval, stop };
     let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
     loop {
-        let before = cursor;
+        let (before, began) = (cursor, Instant::now());
         let ended = session::run(&agent, &mut cursor).await;
         if cursor != before {
             agent.remember(cursor).await?;
+        }
+        if cursor != before || began.elapsed() > SERVED {
             backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
         }
         let Some(why) = ended? else { return Ok(()) };

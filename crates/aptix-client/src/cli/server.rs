@@ -8,6 +8,7 @@ use aptix_model::reason::Reason;
 use aptix_model::record::BatchRecord;
 use aptix_model::report::Outcome;
 use aptix_model::state::BatchState;
+use tokio::time::Instant;
 
 use crate::apply::Refusal;
 use crate::backoff::Backoff;
@@ -92,6 +93,14 @@ pub(super) fn show_record(form: Form, record: &BatchRecord) -> Exit {
     }
 }
 
+/// Prints a batch that was stored, and why nothing more is known about it.
+pub(super) fn show_lost(form: Form, record: &BatchRecord, error: CallError) -> Exit {
+    let stored = Some(Stored { id: record.id, state: record.state, ids: &record.ids });
+    let refusal = Refusal { failures: error.into_failures() };
+    show(form, &Shown { batch: &record.batch, dry_run: false, stored, outcome: Err(&refusal) });
+    Exit::Environment
+}
+
 /// How a command ends that waited for a batch.
 pub(super) const fn exit_of(state: BatchState) -> Exit {
     match state {
@@ -106,39 +115,67 @@ pub(super) const fn exit_of(state: BatchState) -> Exit {
 }
 
 /// Waits until a batch has ended, over lost connections, and reads it.
+///
+/// # Errors
+/// When the batch is gone, or the server was not heard of for a minute.
 pub(super) async fn wait_for_end(server: &ServerArgs, batch: BatchId) -> Result<BatchRecord, CallError> {
-    retry(|| async {
-        let connection = server.connect().await?;
-        let mut states = connection.watch_batch(batch).await?;
-        while states.next().await?.is_some_and(BatchState::is_open) {}
-        connection.get(batch).await
-    })
-    .await
-    .and_then(|record| if record.state.is_open() { Err(lost(server)) } else { Ok(record) })
+    let mut waiting = Waiting::new();
+    loop {
+        match follow(server, batch, &mut waiting).await {
+            Err(error) => waiting.after(error).await?,
+            Ok(record) if record.state.is_open() => waiting.after(ended_early(server)).await?,
+            Ok(record) => return Ok(record),
+        }
+    }
 }
 
-fn lost(server: &ServerArgs) -> CallError {
-    let why = "it stopped telling about the batch before the batch ended".to_owned();
+fn ended_early(server: &ServerArgs) -> CallError {
+    let why = "it stopped telling about the batch before the batch had ended".to_owned();
     CallError::Unreachable { server: server.server.to_string(), why }
 }
 
-/// Calls again while the server cannot be reached, for a minute from the first failure in a row.
+async fn follow(server: &ServerArgs, batch: BatchId, waiting: &mut Waiting) -> Result<BatchRecord, CallError> {
+    let connection = server.connect().await?;
+    let mut states = connection.watch_batch(batch).await?;
+    while states.next().await?.is_some_and(BatchState::is_open) {
+        *waiting = Waiting::new();
+    }
+    connection.get(batch).await
+}
+
+/// Calls again while the server cannot be reached, for a minute.
 pub(super) async fn retry<T, F: Future<Output = Result<T, CallError>>>(
     mut call: impl FnMut() -> F,
 ) -> Result<T, CallError> {
-    let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(3));
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let mut waiting = Waiting::new();
     loop {
         match call().await {
-            Err(error @ CallError::Unreachable { .. }) => {
-                let wait = backoff.wait();
-                if tokio::time::Instant::now() + wait > deadline {
-                    return Err(error);
-                }
-                output::say(&format!("waiting for the server: {error}"));
-                tokio::time::sleep(wait).await;
-            }
-            outcome => return outcome,
+            Err(error) => waiting.after(error).await?,
+            Ok(answer) => return Ok(answer),
         }
+    }
+}
+
+/// The patience with a server that cannot be reached.
+struct Waiting {
+    backoff: Backoff,
+    until: Instant,
+}
+
+impl Waiting {
+    fn new() -> Self {
+        let backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(3));
+        Self { backoff, until: Instant::now() + PATIENCE }
+    }
+
+    /// Waits a little if that can help, else gives the error back.
+    async fn after(&mut self, error: CallError) -> Result<(), CallError> {
+        let wait = self.backoff.wait();
+        if !matches!(error, CallError::Unreachable { .. }) || Instant::now() + wait > self.until {
+            return Err(error);
+        }
+        output::say(&format!("waiting for the server: {error}"));
+        tokio::time::sleep(wait).await;
+        Ok(())
     }
 }

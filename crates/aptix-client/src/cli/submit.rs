@@ -65,7 +65,14 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
     }
     server::run(form, async move {
         let stored = submit(&args.server, &request, document.batch).await?;
-        let record = if args.wait { server::wait_for_end(&args.server, stored.id).await? } else { stored };
+        let record = if args.wait {
+            match server::wait_for_end(&args.server, stored.id).await {
+                Ok(record) => record,
+                Err(error) => return Ok(server::show_lost(form, &stored, error)),
+            }
+        } else {
+            stored
+        };
         match server::show_record(form, &record) {
             Exit::Environment => Ok(Exit::Environment),
             _ => Ok(server::exit_of(record.state)),
