@@ -10,7 +10,7 @@ use crate::processes::{Machine, Running, Server, write};
 
 /// An agent that asks, and the terminal it asks on.
 struct Terminal {
-    _agent: Running,
+    agent: Running,
     keyboard: ChildStdin,
     screen: Receiver<u8>,
     seen: String,
@@ -42,7 +42,7 @@ impl Terminal {
                 shown.consume(count);
             }
         });
-        Self { _agent: Running(child), keyboard, screen, seen: String::new() }
+        Self { agent: Running(child), keyboard, screen, seen: String::new() }
     }
 
     /// What is shown up to and with this text.
@@ -126,4 +126,20 @@ fn a_question_about_a_withdrawn_batch_is_void() {
     terminal.until("The question is void");
     terminal.answer("y");
     assert_eq!(machine.files(), []);
+}
+
+#[test]
+fn an_agent_that_asks_can_be_stopped_and_asks_again() {
+    let machine = Machine::new();
+    let server = machine.server();
+    let mut terminal = Terminal::open(&machine, &server);
+    write(&machine.path("a.json"), &create("a.txt", ""));
+    machine.ask(&server, "submit", &["a.json"]);
+    terminal.until("Apply this batch? [y/n] ");
+    let parent = terminal.agent.0.id().to_string();
+    assert!(Command::new("pkill").args(["-TERM", "--parent", &parent]).status().unwrap().success());
+    terminal.until("The question is void");
+    assert!(terminal.agent.0.wait().unwrap().success());
+    assert_eq!(machine.files(), []);
+    Terminal::open(&machine, &server).until("Apply this batch? [y/n] ");
 }
