@@ -59,7 +59,7 @@ async fn run() -> Result<()> {
     say("5. The report, and the cloud text read back by its SHA-256");
     for file in &report.files {
         let content = check_cloud_text(&mut files, &project, file).await?;
-        println!("   {:<9} {:<14} {} bytes, sha256 {}", file.status.word(), file.path, content.len(), file.sha256);
+        println!("   {:<9} {:<20} {:>4} bytes, sha256 {}", file.status.word(), file.path, content.len(), file.sha256);
     }
 
     say("6. The same patch again, now with a stale SHA-256: refused, and nothing changes");

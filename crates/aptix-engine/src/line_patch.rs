@@ -51,7 +51,9 @@ pub(crate) fn lower(
     line_limit: usize,
 ) -> Result<Lowered, Vec<(usize, LinePatchError)>> {
     let mut errors = Vec::new();
-    let mut edit = TextEdit::default();
+    let new_lines = changes.iter().flat_map(|change| change.new_lines);
+    let new_bytes = new_lines.map(|line| line.len() + Terminator::CrLf.as_bytes().len()).sum();
+    let mut edit = TextEdit::with_capacity(changes.len(), new_bytes);
     let mut reports =
         vec![ChangeReport { tier: Tier::Exact, candidates: 1, start_line: 0, end_line: 0 }; changes.len()];
     let mut cursor = text.cursor();

@@ -1,19 +1,17 @@
 //! The logical lines of a byte file: byte order mark, `\n` and `\r\n`, a last line without terminator.
 //!
-//! Lines are found by counting line feeds forward, many at once; no index of lines is built.
+//! One pass over the bytes looks for NUL and counts line feeds block by block; a line is then found in its block.
+
+use alloc::vec::Vec;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
 /// The UTF-8 byte order mark; never part of a line.
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
-/// Lines that are stepped over one by one: cheaper than counting.
-const NEAR: usize = 8;
-/// Bytes of a line, guessed low: so many for each line wanted are counted at once.
-const SHORT_LINE: usize = 16;
-/// Bytes that are counted at once at most.
-const MAX_SPAN: usize = 64 << 10;
-/// Bytes below which counting is not worth it.
-const MIN_SPAN: usize = 512;
+/// Bytes whose line feeds are counted together.
+const BLOCK: usize = 512;
+/// Bytes that are looked at side by side.
+const LANES: usize = 32;
 
 /// What ends a line. A carriage return alone is text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,10 +48,12 @@ pub(crate) enum NotText {
 }
 
 /// A file's bytes, known to have lines.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Text<'a> {
     bytes: &'a [u8],
     start: usize,
+    /// How many line feeds there are up to the end of each block.
+    feeds: Vec<u32>,
 }
 
 impl<'a> Text<'a> {
@@ -62,11 +62,18 @@ impl<'a> Text<'a> {
         if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
             return Err(NotText::Encoding);
         }
-        if let Some(offset) = memchr(0, bytes) {
-            return Err(NotText::Nul(offset));
+        let mut feeds = Vec::with_capacity(bytes.len().div_ceil(BLOCK));
+        let mut total = 0;
+        for (index, block) in bytes.chunks(BLOCK).enumerate() {
+            let (count, lowest) = survey(block);
+            if lowest == 0 {
+                return Err(NotText::Nul(index * BLOCK + memchr(0, block).unwrap_or_default()));
+            }
+            total += count;
+            feeds.push(total);
         }
         let start = if bytes.starts_with(BOM) { BOM.len() } else { 0 };
-        Ok(Self { bytes, start })
+        Ok(Self { bytes, start, feeds })
     }
 
     /// Everything, byte order mark included.
@@ -85,13 +92,13 @@ impl<'a> Text<'a> {
     }
 
     /// A cursor above line 1.
-    pub(crate) const fn cursor(&self) -> Cursor<'a> {
+    pub(crate) fn cursor(&self) -> Cursor<'_> {
         self.cursor_at(self.start, 0)
     }
 
     /// A cursor at an offset where a line starts, with so many lines above.
-    pub(crate) const fn cursor_at(&self, offset: usize, above: usize) -> Cursor<'a> {
-        Cursor { bytes: self.bytes, start: self.start, at: offset, above }
+    pub(crate) fn cursor_at(&self, offset: usize, above: usize) -> Cursor<'_> {
+        Cursor { bytes: self.bytes, feeds: &self.feeds, at: offset, above }
     }
 
     /// The terminator of line 1, `\n` if it has none.
@@ -107,6 +114,23 @@ impl<'a> Text<'a> {
     }
 }
 
+/// How many line feeds a block has, and its lowest byte.
+fn survey(block: &[u8]) -> (u32, u8) {
+    // Lanes that do not depend on each other, so that the compiler takes many bytes at a time. A lane meets few enough
+    // bytes of a block to count them in one.
+    let (chunks, rest) = block.as_chunks::<LANES>();
+    let (mut feeds, mut lowest) = ([0_u8; LANES], [u8::MAX; LANES]);
+    for chunk in chunks {
+        for ((feeds, lowest), byte) in feeds.iter_mut().zip(&mut lowest).zip(chunk) {
+            *feeds += u8::from(*byte == b'\n');
+            *lowest = (*lowest).min(*byte);
+        }
+    }
+    let count = feeds.iter().map(|feeds| u32::from(*feeds)).sum::<u32>();
+    let rest_count = rest.iter().filter(|byte| **byte == b'\n').count() as u32;
+    (count + rest_count, lowest.iter().chain(rest).copied().min().unwrap_or(u8::MAX))
+}
+
 /// A logical line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Line<'a> {
@@ -120,7 +144,7 @@ pub(crate) struct Line<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
-    start: usize,
+    feeds: &'a [u32],
     at: usize,
     above: usize,
 }
@@ -141,36 +165,38 @@ impl<'a> Cursor<'a> {
     /// # Errors
     /// The number of lines there are, when they are fewer.
     pub(crate) fn seek(&mut self, above: usize) -> Result<(), usize> {
-        let mut span = MAX_SPAN;
-        while self.above < above {
-            let missing = above - self.above;
-            let rest = self.bytes.get(self.at..).unwrap_or_default();
-            if rest.is_empty() {
-                return Err(self.above);
-            }
-            let is_near = missing <= NEAR;
-            let length = if is_near { rest.len() } else { span.min(missing.saturating_mul(SHORT_LINE)) };
-            let block = rest.get(..length).unwrap_or(rest);
-            if (is_near || span < MIN_SPAN)
-                && let Some(feed) = memchr_iter(b'\n', block).nth(missing - 1)
-            {
-                self.at += feed + 1;
-                self.above = above;
-                break;
-            }
-            let feeds = memchr_iter(b'\n', block).count();
-            if feeds >= missing {
-                // Too far: count in smaller steps, and in the end one by one.
-                span = block.len() / 4;
-                continue;
-            }
-            self.at += block.len();
-            self.above += feeds;
-            if self.at == self.bytes.len() && self.at > self.start && !self.bytes.ends_with(b"\n") {
-                self.above += 1;
-            }
+        if above <= self.above {
+            return Ok(());
         }
+        // The first block with enough line feeds has the one that is looked for.
+        let mut block = self.at / BLOCK;
+        while self.feeds.get(block).is_some_and(|feeds| (*feeds as usize) < above) {
+            block += 1;
+        }
+        if block == self.feeds.len() {
+            return self.seek_last(above);
+        }
+        let (mut from, mut missing) = (self.at, above - self.above);
+        if let Some(feeds) = block.checked_sub(1).and_then(|block| self.feeds.get(block))
+            && block * BLOCK > self.at
+        {
+            (from, missing) = (block * BLOCK, above - *feeds as usize);
+        }
+        let rest = self.bytes.get(from..).unwrap_or_default();
+        let feed = memchr_iter(b'\n', rest).nth(missing - 1);
+        self.at = feed.map_or(self.bytes.len(), |feed| from + feed + 1);
+        self.above = above;
         Ok(())
+    }
+
+    /// Moves to the end, where only a line without terminator can be missing.
+    fn seek_last(&mut self, above: usize) -> Result<(), usize> {
+        let terminated = self.feeds.last().map_or(0, |feeds| *feeds as usize);
+        if self.at < self.bytes.len() {
+            self.at = self.bytes.len();
+            self.above = terminated + usize::from(!self.bytes.ends_with(b"\n"));
+        }
+        if self.above < above { Err(self.above) } else { Ok(()) }
     }
 
     /// Steps over the next line if its text is `expected`, and says what ends it. `expected` has no line feed.

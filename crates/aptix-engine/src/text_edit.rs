@@ -32,6 +32,11 @@ pub struct OverlapError {
 }
 
 impl TextEdit {
+    /// An edit without replacements yet, with room for so many, and for so many bytes of new text.
+    pub(crate) fn with_capacity(replacements: usize, text: usize) -> Self {
+        Self { texts: Vec::with_capacity(text), cuts: Vec::with_capacity(replacements) }
+    }
+
     /// Puts replacements together, each a byte range of the base and the text that takes its place.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! How fast the engine plans and applies line patches, beside its floors and a peer in the same run.
 //!
-//! Thread CPU time, all rows interleaved, corpus totals per pass, median of 7 passes. Arguments: pairs of
-//! folders, each the same crate before and after. Fails when a result is wrong or a goal is missed.
+//! Thread CPU time, all rows interleaved, corpus totals per pass, median of 7 passes. The argument is
+//! a file that lists folders, two for each crate: before and after. Fails when a result is wrong or a goal is missed.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -30,10 +30,10 @@ const PASSES: usize = 7;
 
 fn main() -> Result<()> {
     // Cargo passes `--bench` to every bench.
-    let folders: Vec<PathBuf> = std::env::args_os().skip(1).filter(|word| word != "--bench").map(Into::into).collect();
-    if folders.is_empty() {
+    let Some(list) = std::env::args_os().skip(1).find(|word| word != "--bench") else {
         bail!("no corpus given; start the bench with 'cargo xtask bench engine'");
-    }
+    };
+    let folders: Vec<PathBuf> = std::fs::read_to_string(list)?.lines().map(Into::into).collect();
     let corpus = corpus::read(&folders)?;
     let bytes: usize = corpus.edits.iter().map(|edit| edit.before.len()).sum();
     println!(
@@ -99,14 +99,11 @@ fn measure_corpus(edits: &[Edit]) -> Result<Vec<Goal>> {
     }
     let valid = edits.iter().map(|edit| validate(&edit.batch, &Limits::DEFAULT));
     let valid: Vec<_> = valid.collect::<Result<_, _>>().map_err(|failures| anyhow::anyhow!("{failures:?}"))?;
-    let mut buffer = Vec::with_capacity(1 << 22);
     let mut rows = [const { Vec::new() }; 6];
     for _ in 0..PASSES {
         rows[0].push(time(|| {
             for edit in edits {
-                buffer.clear();
-                buffer.extend_from_slice(&edit.before);
-                black_box(&buffer);
+                black_box(edit.before.to_vec());
             }
         }));
         rows[1].push(time(|| {
