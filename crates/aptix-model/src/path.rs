@@ -84,8 +84,8 @@ pub enum PathError {
     /// Upper case in a document path.
     #[error("a docPath is lower-case")]
     NotLowercase,
-    /// A document path of one component.
-    #[error("a docPath has at least two components: a root's name and a path in that root")]
+    /// A path of one component where a root's name comes first.
+    #[error("the path has one component; expected at least two: a root's name and a path in that root")]
     NoRoot,
 }
 
@@ -132,7 +132,7 @@ impl WorkspacePath {
     /// # Errors
     /// Names the first rule the text breaks.
     pub fn new(text: &str) -> Result<Self, PathError> {
-        check(text)?;
+        check(text, text)?;
         Ok(Self(text.to_owned()))
     }
 
@@ -166,12 +166,62 @@ impl fmt::Debug for WorkspacePath {
     }
 }
 
-/// A file's lower-case key: a root's name, then the path in that root (TUL-002 3.1).
+/// A file's place among all roots of a workspace: a root's name, `/`, and the path in that root.
+///
+/// The limits on length and depth hold for the path in the root, so every file of a root has one.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DocPath {
-    whole: WorkspacePath,
+pub struct RootedPath {
+    text: String,
     root_len: usize,
 }
+
+impl RootedPath {
+    /// Checks a path that begins with a root's name.
+    ///
+    /// # Errors
+    /// When it is no valid path, or has no component after the root's name.
+    pub fn new(text: &str) -> Result<Self, PathError> {
+        let Some((root, rest)) = text.split_once('/') else {
+            return Err(check(text, text).err().unwrap_or(PathError::NoRoot));
+        };
+        check(text, rest)?;
+        Ok(Self { text: text.to_owned(), root_len: root.len() })
+    }
+
+    /// The whole path.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The root's name.
+    #[must_use]
+    pub fn root(&self) -> &str {
+        self.text.split_at(self.root_len).0
+    }
+
+    /// The path in the root.
+    #[must_use]
+    pub fn rest(&self) -> &str {
+        self.text.split_at(self.root_len + 1).1
+    }
+}
+
+impl fmt::Display for RootedPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for RootedPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.text, f)
+    }
+}
+
+/// A file's lower-case key: a root's name, then the path in that root (TUL-002 3.1).
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DocPath(RootedPath);
 
 impl DocPath {
     /// Checks a document path.
@@ -179,30 +229,30 @@ impl DocPath {
     /// # Errors
     /// When it is no valid path, not lower-case, or has no component after the root's name.
     pub fn new(text: &str) -> Result<Self, PathError> {
-        let whole = WorkspacePath::new(text)?;
-        if text != lowercase(text) {
-            return Err(PathError::NotLowercase);
+        let rooted = RootedPath::new(text);
+        // That it is not lower-case is said before that it has no root.
+        match rooted {
+            Ok(_) | Err(PathError::NoRoot) if text != lowercase(text) => Err(PathError::NotLowercase),
+            rooted => rooted.map(Self),
         }
-        let root_len = text.find('/').ok_or(PathError::NoRoot)?;
-        Ok(Self { whole, root_len })
     }
 
     /// The whole key.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        self.whole.as_str()
+        self.0.as_str()
     }
 
     /// The root's name.
     #[must_use]
     pub fn root(&self) -> &str {
-        self.as_str().split_at(self.root_len).0
+        self.0.root()
     }
 
     /// The lower-cased path in the root.
     #[must_use]
     pub fn rest(&self) -> &str {
-        self.as_str().split_at(self.root_len + 1).1
+        self.0.rest()
     }
 }
 
@@ -243,7 +293,8 @@ pub fn document_spelling(text: &str) -> String {
     }
 }
 
-fn check(text: &str) -> Result<(), PathError> {
+/// Checks every component of `text`, and how long and deep `limited` is: the part of it that is in one root.
+fn check(text: &str, limited: &str) -> Result<(), PathError> {
     if text.trim().is_empty() || text == "." || text == "./" {
         return Err(PathError::Empty);
     }
@@ -254,10 +305,10 @@ fn check(text: &str) -> Result<(), PathError> {
     if text.contains('\\') {
         return Err(PathError::Backslash);
     }
-    if text.split('/').count() > DEPTH {
+    if limited.split('/').count() > DEPTH {
         return Err(PathError::TooDeep);
     }
-    if text.len() >= PATH_BYTES {
+    if limited.len() >= PATH_BYTES {
         return Err(PathError::TooLong);
     }
     text.split('/').try_for_each(check_name)
@@ -421,5 +472,25 @@ mod tests {
         assert_eq!((path.root(), path.rest()), ("repo", "src/a.rs"));
         assert_eq!(DocPath::new("repo/A.rs"), Err(PathError::NotLowercase));
         assert_eq!(DocPath::new("a.rs"), Err(PathError::NoRoot));
+    }
+
+    #[test]
+    fn the_limits_hold_for_the_path_in_the_root() {
+        let deepest = ["d"; 64].join("/");
+        // 20 names of 199 bytes, one of 95, and 20 slashes.
+        let longest = ("x".repeat(199) + "/").repeat(20) + &"x".repeat(95);
+        assert_eq!(longest.len(), 4095);
+        for path in [deepest.as_str(), longest.as_str()] {
+            assert!(WorkspacePath::new(path).is_ok(), "{:?}", WorkspacePath::new(path));
+            for root in ["r", "n".repeat(255).as_str()] {
+                let text = std::format!("{root}/{path}");
+                assert_eq!(DocPath::new(&text).unwrap().rest(), path);
+                assert_eq!(RootedPath::new(&text).unwrap().root(), root);
+            }
+            assert!(DocPath::new(&std::format!("r/d/{path}")).is_err());
+        }
+        assert_eq!(RootedPath::new(&std::format!("{}/a", "n".repeat(256))), Err(PathError::TooLong));
+        assert_eq!(RootedPath::new("a"), Err(PathError::NoRoot));
+        assert_eq!(RootedPath::new("/a"), Err(PathError::Absolute));
     }
 }

@@ -8,7 +8,7 @@ use std::vec::Vec;
 use super::{digest, given, unknown_enum, v1};
 use crate::failure::{Excerpt, Failure};
 use crate::limits::REPORT_DIFF_BYTES;
-use crate::path::WorkspacePath;
+use crate::path::{DocPath, PathError, WorkspacePath};
 use crate::reason::{Detail, Reason};
 use crate::report::{ChangeReport, FileReport, FileStatus, Normalization, Outcome, Report, Tier, Warning};
 
@@ -74,11 +74,11 @@ fn file_report(at: &str, file: v1::FileReport) -> Result<FileReport, Failure> {
         v1::FileStatus::Unchanged => FileStatus::Unchanged,
         v1::FileStatus::Unspecified => return Err(unknown_enum(&format!("{at}.status"), file.status)),
     };
-    for (field, path) in [("path", &file.path), ("docPath", &file.doc_path)] {
-        WorkspacePath::new(path).map_err(|error| {
-            Failure::new(Reason::InvalidPath, format!("{error}")).detail(error.detail()).field(format!("{at}.{field}"))
-        })?;
-    }
+    let refused = |field: &str, error: PathError| {
+        Failure::new(Reason::InvalidPath, format!("{error}")).detail(error.detail()).field(format!("{at}.{field}"))
+    };
+    WorkspacePath::new(&file.path).map_err(|error| refused("path", error))?;
+    DocPath::new(&file.doc_path).map_err(|error| refused("docPath", error))?;
     let sha256_before = file.sha256_before.map(|text| digest(&format!("{at}.sha256Before"), &text)).transpose()?;
     let changes = file.changes.into_iter().enumerate();
     let changes = changes.map(|(index, change)| {
