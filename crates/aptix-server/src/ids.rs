@@ -54,6 +54,7 @@ mod tests {
             .flat_map(|file| std::iter::once(file.file.0).chain(file.changes.iter().map(|change| change.0)))
             .collect();
         assert!(all.iter().all(|entry| batch_of(*entry) == id && *entry != id.0));
+        all.sort();
         all.dedup();
         assert_eq!(all.len(), 8);
     }

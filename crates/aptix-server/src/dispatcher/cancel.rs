@@ -1,5 +1,7 @@
 //! Withdrawing a batch.
 
+use std::sync::Arc;
+
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::reason::Reason;
@@ -44,7 +46,12 @@ impl Dispatcher {
     ///
     /// # Errors
     /// When there is no such batch, or it has ended another way.
-    pub async fn cancel(&self, workspace: &WorkspaceId, id: BatchId) -> Result<BatchRecord, CancelError> {
+    pub async fn cancel(self: &Arc<Self>, workspace: WorkspaceId, id: BatchId) -> Result<BatchRecord, CancelError> {
+        let this = Arc::clone(self);
+        self.to_the_end(async move { this.withdraw(&workspace, id).await }).await
+    }
+
+    async fn withdraw(&self, workspace: &WorkspaceId, id: BatchId) -> Result<BatchRecord, CancelError> {
         let mut batch = self.batch(workspace, BatchSelector::Id(id)).await?;
         // A state that changed meanwhile is looked at again; states only go forward, so this ends.
         loop {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use aptix_model::batch::FileEdit;
+use aptix_model::batch::{FileEdit, Origin};
 use aptix_model::failure::Failure;
 use aptix_model::id::{AgentId, BatchId, Revision, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
@@ -18,16 +18,15 @@ use tokio_util::sync::CancellationToken;
 use super::Dispatcher;
 use super::lease::Claim;
 use super::read::ReadError;
-use super::refusal::{Refusal, exhausted, shown, shutting_down};
-use super::submit::visible;
+use super::refusal::{Refusal, exhausted, shown, shown_if_given, shutting_down};
 use super::wake::{Topic, Waker};
 use crate::store::{BatchSelector, StoreError};
 
 /// Events read at once.
 const PAGE: usize = 64;
 
-/// What a stream hands over.
-pub type Stream<T> = ReceiverStream<Result<T, FeedEnd>>;
+/// What a stream hands over, and why it ended.
+pub type Items<T> = ReceiverStream<Result<T, FeedEnd>>;
 
 /// One thing an agent is told.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -130,7 +129,7 @@ pub(super) struct Outlet<T> {
 
 impl<T> Outlet<T> {
     /// An outlet and what comes out of it.
-    pub(super) async fn open(superseded: CancellationToken) -> Result<(Self, Stream<T>), StoreError> {
+    pub(super) async fn open(superseded: CancellationToken) -> Result<(Self, Items<T>), StoreError> {
         let (items, stream) = mpsc::channel(2);
         let end = items.clone().reserve_owned().await.map_err(|_| StoreError::Closed)?;
         Ok((Self { items, end, superseded }, ReceiverStream::new(stream)))
@@ -156,14 +155,14 @@ impl Dispatcher {
         workspace: WorkspaceId,
         agent: &AgentId,
         after: Revision,
-    ) -> Result<Stream<Delivery>, WatchError> {
+    ) -> Result<Items<Delivery>, WatchError> {
         let slot = self.stream_slot()?;
         let newest = self.store.newest(workspace.clone()).await?.unwrap_or_default();
         if after > newest {
             return Err(WatchError::FutureRevision { after, newest });
         }
-        let claim = self.leases.claim(&workspace, agent).map_err(WatchError::LeaseHeld)?;
-        let epoch = self.store.grant_epoch(workspace.clone()).await?;
+        let (this, wanted, asking) = (Arc::clone(self), workspace.clone(), agent.clone());
+        let (claim, epoch) = self.to_the_end(async move { this.lease(&wanted, &asking).await }).await?;
         tracing::info!(workspaceId = %workspace, agentId = %agent, epoch, after = after.0, "lease granted");
         let (outlet, stream) = Outlet::open(claim.superseded.clone()).await?;
         let (this, agent) = (Arc::clone(self), agent.clone());
@@ -176,6 +175,16 @@ impl Dispatcher {
             drop(slot);
         });
         Ok(stream)
+    }
+
+    /// Grants an epoch and then takes the lease, as one step.
+    async fn lease(&self, workspace: &WorkspaceId, agent: &AgentId) -> Result<(Claim, u64), WatchError> {
+        let turn = self.leases.turn(workspace).await;
+        self.leases.ask(workspace, agent).map_err(WatchError::LeaseHeld)?;
+        let epoch = self.store.grant_epoch(workspace.clone()).await?;
+        let claim = self.leases.hold(workspace, agent);
+        drop(turn);
+        Ok((claim, epoch))
     }
 
     async fn tell(
@@ -194,8 +203,11 @@ impl Dispatcher {
             for event in events {
                 let batch = self.store.batch(workspace.clone(), BatchSelector::Id(event.batch)).await.map_err(stop)?;
                 let batch = batch.ok_or_else(|| stop(lost(event.batch)))?;
-                log_forwarded(&batch);
+                let created = forwarded(&batch);
                 self.hand_over(outlet, Delivery::Event(event.revision, Box::new(batch))).await?;
+                if let Some(created) = &created {
+                    log_forwarded(created);
+                }
                 told = event.revision;
             }
             if !more && self.rest(outlet, &mut waker).await? == Rest::Quiet {
@@ -212,7 +224,7 @@ impl Dispatcher {
         self: &Arc<Self>,
         workspace: WorkspaceId,
         id: BatchId,
-    ) -> Result<Stream<Box<BatchRecord>>, WatchError> {
+    ) -> Result<Items<Box<BatchRecord>>, WatchError> {
         let slot = self.stream_slot()?;
         let waker = self.wakes.subscribe(Topic::Batch(id));
         let first = self.batch(&workspace, BatchSelector::Id(id)).await?;
@@ -300,21 +312,43 @@ fn lost(id: BatchId) -> StoreError {
     StoreError::Corrupt { what: format!("batch {id}"), why: "it is missing although an event names it".to_owned() }
 }
 
+/// Files to be created that are about to be sent to the agent.
+struct Forwarded {
+    batch: BatchId,
+    origin: Origin,
+    files: Vec<ForwardedFile>,
+}
+
+struct ForwardedFile {
+    path: String,
+    overwrite: bool,
+}
+
+fn forwarded(record: &BatchRecord) -> Option<Forwarded> {
+    let files = record.batch.files.iter().filter_map(|patch| match &patch.edit {
+        FileEdit::CreateFile(create) => {
+            Some(ForwardedFile { path: shown(patch.target.as_str()), overwrite: create.overwrite })
+        }
+        FileEdit::LinePatch(_) => None,
+    });
+    record.state.is_open().then(|| Forwarded {
+        batch: record.id,
+        origin: record.origin.clone(),
+        files: files.collect(),
+    })
+}
+
 /// Says that files to be created were sent to the agent (TUL-004 6.1).
-fn log_forwarded(record: &BatchRecord) {
-    if !record.state.is_open() {
-        return;
-    }
-    for patch in &record.batch.files {
-        let FileEdit::CreateFile(create) = &patch.edit else { continue };
+fn log_forwarded(forwarded: &Forwarded) {
+    for file in &forwarded.files {
         tracing::info!(
-            SessionId = visible(&record.origin.session_id),
-            ConversationId = visible(&record.origin.conversation_id),
-            TurnId = visible(&record.origin.turn_id),
-            batchId = %record.id,
+            SessionId = shown_if_given(&forwarded.origin.session_id),
+            ConversationId = shown_if_given(&forwarded.origin.conversation_id),
+            TurnId = shown_if_given(&forwarded.origin.turn_id),
+            batchId = %forwarded.batch,
             ToolName = "workspace_create_file",
-            Path = shown(patch.target.as_str()),
-            Overwrite = create.overwrite,
+            Path = file.path,
+            Overwrite = file.overwrite,
             "Tool.CreateFile.Forwarded"
         );
     }

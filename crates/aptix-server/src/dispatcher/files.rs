@@ -3,7 +3,7 @@
 use aptix_model::failure::Failure;
 use aptix_model::id::WorkspaceId;
 use aptix_model::limits::INLINE_BYTES;
-use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::reason::{Detail, Reason};
 use tokio_util::bytes::Bytes;
 
@@ -19,7 +19,7 @@ pub enum FileSelector {
     /// By its lower-case key.
     Key(DocPath),
     /// By its path, its root's name in front.
-    Path(WorkspacePath),
+    Path(RootedPath),
 }
 
 /// Why a file cannot be read.
@@ -105,7 +105,7 @@ impl Dispatcher {
     pub async fn files(
         &self,
         workspace: &WorkspaceId,
-        after: Option<WorkspacePath>,
+        after: Option<RootedPath>,
         limit: usize,
     ) -> Result<Vec<CloudFile>, FileError> {
         let files = self.store.files(workspace.clone(), after, limit).await?;

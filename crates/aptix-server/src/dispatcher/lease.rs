@@ -2,14 +2,27 @@
 //! decided by its epoch, in the store.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aptix_model::id::{AgentId, WorkspaceId};
 use tokio_util::sync::CancellationToken;
 
+/// How many workspaces may be leased at the same instant.
+const TURNS: usize = 64;
+
 /// Every held lease.
-#[derive(Debug, Default)]
-pub(super) struct Leases(Mutex<Held>);
+#[derive(Debug)]
+pub(super) struct Leases {
+    held: Mutex<Held>,
+    turns: [tokio::sync::Mutex<()>; TURNS],
+}
+
+impl Default for Leases {
+    fn default() -> Self {
+        Self { held: Mutex::default(), turns: std::array::from_fn(|_| tokio::sync::Mutex::default()) }
+    }
+}
 
 #[derive(Debug, Default)]
 struct Held {
@@ -36,23 +49,37 @@ pub(super) struct Claim {
 
 impl Leases {
     fn lock(&self) -> MutexGuard<'_, Held> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the lease, from the same agent if need be; answers who holds it if that is another agent.
-    pub(super) fn claim(self: &Arc<Self>, workspace: &WorkspaceId, agent: &AgentId) -> Result<Claim, AgentId> {
-        let mut held = self.lock();
-        if let Some(holder) = held.holders.get(workspace) {
-            if holder.agent != *agent {
-                return Err(holder.agent.clone());
-            }
-            holder.superseded.cancel();
+    /// A workspace's turn: whoever has it asks, is granted an epoch, and holds, with nobody in between. So the newest
+    /// epoch is always that of the holder.
+    pub(super) async fn turn(&self, workspace: &WorkspaceId) -> tokio::sync::MutexGuard<'_, ()> {
+        let mut hasher = DefaultHasher::new();
+        workspace.hash(&mut hasher);
+        let stripe = usize::try_from(hasher.finish() % TURNS as u64).unwrap_or_default();
+        self.turns[stripe].lock().await
+    }
+
+    /// Refuses a lease that another agent holds; answers who that is.
+    pub(super) fn ask(&self, workspace: &WorkspaceId, agent: &AgentId) -> Result<(), AgentId> {
+        match self.lock().holders.get(workspace) {
+            Some(holder) if holder.agent != *agent => Err(holder.agent.clone()),
+            _ => Ok(()),
         }
+    }
+
+    /// Takes the lease; whoever held it is superseded.
+    pub(super) fn hold(self: &Arc<Self>, workspace: &WorkspaceId, agent: &AgentId) -> Claim {
+        let mut held = self.lock();
         held.claims += 1;
         let claim = held.claims;
         let superseded = CancellationToken::new();
-        held.holders.insert(workspace.clone(), Holder { agent: agent.clone(), claim, superseded: superseded.clone() });
-        Ok(Claim { workspace: workspace.clone(), claim, leases: Arc::clone(self), superseded })
+        let holder = Holder { agent: agent.clone(), claim, superseded: superseded.clone() };
+        if let Some(former) = held.holders.insert(workspace.clone(), holder) {
+            former.superseded.cancel();
+        }
+        Claim { workspace: workspace.clone(), claim, leases: Arc::clone(self), superseded }
     }
 }
 

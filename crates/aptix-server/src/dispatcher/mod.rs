@@ -90,6 +90,16 @@ impl Dispatcher {
         self.tasks.close();
     }
 
+    /// Does a write and all that follows from it, even if the caller goes away meanwhile: what is stored is also told.
+    async fn to_the_end<T, E>(&self, work: impl Future<Output = Result<T, E>> + Send + 'static) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let done = self.tasks.spawn(work).await;
+        done.map_err(|error| StoreError::Failed { action: "finish a write", cause: error.to_string() })?
+    }
+
     /// Waits for what was in flight when it was stopped, then closes the store.
     ///
     /// # Errors

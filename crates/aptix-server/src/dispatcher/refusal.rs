@@ -81,6 +81,12 @@ pub fn shown(text: &str) -> String {
     format!("{}{cut}", Visible(&head))
 }
 
+/// What an author may have left out, as a log line shows it.
+#[must_use]
+pub fn shown_if_given(text: &Option<String>) -> Option<String> {
+    text.as_deref().map(shown)
+}
+
 /// The server is going down.
 #[must_use]
 pub fn shutting_down() -> Failure {

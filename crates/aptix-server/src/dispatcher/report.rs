@@ -1,10 +1,12 @@
 //! Taking an agent's report: once, under the newest lease, and only if it fits the batch. With it the files it names
 //! become the workspace's cloud files (TUL-002 8.6).
 
+use std::sync::Arc;
+
 use aptix_model::batch::{Batch, BlobRef, FileEdit, FilePatch, Target};
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::{BatchId, WorkspaceId};
-use aptix_model::path::{DocPath, WorkspacePath, document_spelling, fold};
+use aptix_model::path::{DocPath, RootedPath, WorkspacePath, fold};
 use aptix_model::reason::Reason;
 use aptix_model::record::BatchRecord;
 use aptix_model::report::{FileReport, FileStatus, Outcome, Report};
@@ -12,10 +14,9 @@ use aptix_model::state::{BatchState, Step, StepError};
 
 use super::Dispatcher;
 use super::read::ReadError;
-use super::refusal::{Refusal, shown};
-use super::submit::visible;
+use super::refusal::{Refusal, shown, shown_if_given};
 use crate::mint;
-use crate::store::{BatchSelector, FileUpdate, StoreError, Transition, Transitioned};
+use crate::store::{BatchSelector, FileUpdate, StoreError, Transition, Transitioned, Twins};
 
 /// Why a report was not taken.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -74,6 +75,17 @@ impl Dispatcher {
     /// # Errors
     /// When there is no such batch, it ended another way, the lease is lost, or the report does not fit.
     pub async fn report(
+        self: &Arc<Self>,
+        workspace: WorkspaceId,
+        id: BatchId,
+        lease_epoch: u64,
+        report: Report,
+    ) -> Result<BatchRecord, ReportError> {
+        let this = Arc::clone(self);
+        self.to_the_end(async move { this.take_report(&workspace, id, lease_epoch, report).await }).await
+    }
+
+    async fn take_report(
         &self,
         workspace: &WorkspaceId,
         id: BatchId,
@@ -169,18 +181,53 @@ fn fit_file(index: usize, patch: &FilePatch, file: &FileReport) -> Result<FileUp
         let message = format!("{doc_path} is not the key of {path}: expected its root's name and {}", path.folded());
         return Err(misfit(&field("docPath"), message));
     }
-    let named = fold(&document_spelling(patch.target.as_str()));
-    let fits = match &patch.target {
-        Target::DocPath(_) => named == doc_path.as_str(),
-        Target::Path(_) => named == doc_path.rest() || named == doc_path.as_str(),
+    let named = patch.target.as_str();
+    let (fits, twins) = match &patch.target {
+        // The agent looks for the only file with this key, at every level.
+        Target::DocPath(_) => (fold(named) == doc_path.as_str(), Twins::Gone),
+        Target::Path(_) => {
+            let in_root = named.strip_prefix(doc_path.root()).and_then(|rest| rest.strip_prefix('/'));
+            (named == path.as_str() || in_root == Some(path.as_str()), Twins::MayExist)
+        }
     };
     if !fits {
-        let expected = Visible(patch.target.as_str());
-        return Err(misfit(&field("path"), format!("{doc_path} is not the file that the batch names: {expected}")));
+        let message = format!("{path} ({doc_path}) is not the file that the batch names: {}", Visible(named));
+        return Err(misfit(&field("path"), message));
     }
-    let rooted = WorkspacePath::new(&format!("{}/{path}", doc_path.root()))
+    fit_content(index, patch, file)?;
+    let rooted = RootedPath::new(&format!("{}/{path}", doc_path.root()))
         .map_err(|error| misfit(&field("path"), error.to_string()).detail(error.detail()))?;
-    Ok(FileUpdate { path: rooted, doc_path, content: BlobRef { sha256: file.sha256, size_bytes: file.size_bytes } })
+    let content = BlobRef { sha256: file.sha256, size_bytes: file.size_bytes };
+    Ok(FileUpdate { path: rooted, doc_path, content, twins })
+}
+
+/// Holds what is said to have become of a file against its digests, and against what was to be done.
+fn fit_content(index: usize, patch: &FilePatch, file: &FileReport) -> Result<(), Failure> {
+    let field = |name: &str| format!("report.files[{index}].{name}");
+    let (status, expected) = match file.sha256_before {
+        None => (FileStatus::Created, "there was no file before"),
+        Some(before) if before == file.sha256 => (FileStatus::Unchanged, "the digests before and after are equal"),
+        Some(_) => (FileStatus::Modified, "the digests before and after differ"),
+    };
+    if file.status != status {
+        let message = format!("the status is {}, but {expected}: expected {}", file.status.word(), status.word());
+        return Err(misfit(&field("status"), message));
+    }
+    let (changes, creates) = match &patch.edit {
+        FileEdit::LinePatch(patch) => (patch.changes.len(), false),
+        FileEdit::CreateFile(_) => (0, true),
+    };
+    if status == FileStatus::Created && !creates {
+        return Err(misfit(
+            &field("status"),
+            "a line patch creates no file: expected modified or unchanged".to_owned(),
+        ));
+    }
+    if file.changes.len() != changes {
+        let message = format!("the file patch has {changes} changes, the report has {}", file.changes.len());
+        return Err(misfit(&field("changes"), message));
+    }
+    Ok(())
 }
 
 fn misfit(field: &str, message: String) -> Failure {
@@ -198,9 +245,9 @@ fn log_reported(record: &BatchRecord, report: &Report) {
         let about = |failure: &&Failure| failure.file_index == Some(index);
         let failure = report.failures.iter().find(about).or_else(|| report.failures.first());
         tracing::info!(
-            SessionId = visible(&record.origin.session_id),
-            ConversationId = visible(&record.origin.conversation_id),
-            TurnId = visible(&record.origin.turn_id),
+            SessionId = shown_if_given(&record.origin.session_id),
+            ConversationId = shown_if_given(&record.origin.conversation_id),
+            TurnId = shown_if_given(&record.origin.turn_id),
             batchId = %record.id,
             Path = shown(patch.target.as_str()),
             Success = report.outcome == Outcome::Applied,

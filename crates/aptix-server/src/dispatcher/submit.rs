@@ -1,5 +1,7 @@
 //! Submitting a batch: checked in full, then stored once for each request id, then told (TUL-002 8.6).
 
+use std::sync::Arc;
+
 use aptix_engine::validate::validate;
 use aptix_model::batch::{Batch, BlobRef, Content, FileEdit, Origin};
 use aptix_model::failure::Failure;
@@ -9,8 +11,8 @@ use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
 
 use super::Dispatcher;
-use super::refusal::{Refusal, shown, shutting_down};
-use crate::store::{Appended, Known, StoreError};
+use super::refusal::{Refusal, shown, shown_if_given, shutting_down};
+use crate::store::{Appended, BatchSelector, StoreError};
 use crate::{ids, mint};
 
 /// A batch as it comes in.
@@ -117,22 +119,41 @@ impl Dispatcher {
     ///
     /// # Errors
     /// When the request id stands for another content, or the store fails.
-    pub async fn keep(&self, record: BatchRecord) -> Result<BatchRecord, SubmitError> {
+    pub async fn keep(self: &Arc<Self>, record: BatchRecord) -> Result<BatchRecord, SubmitError> {
+        let this = Arc::clone(self);
+        self.to_the_end(async move { this.append(record).await }).await
+    }
+
+    async fn append(&self, record: BatchRecord) -> Result<BatchRecord, SubmitError> {
         match self.store.append(record).await? {
             Appended::New(stored) => {
                 self.wakes.wake(&stored.workspace, stored.id);
                 log_stored(&stored);
                 Ok(*stored)
             }
-            Appended::Known(known) => {
-                let Known { stored, offered } = *known;
-                if stored.batch == offered.batch && stored.origin == offered.origin {
-                    Ok(stored)
-                } else {
-                    Err(SubmitError::RequestIdReused(stored.id))
-                }
-            }
+            Appended::Known(known) => same(known.stored, &known.offered),
         }
+    }
+
+    /// What a checked batch would be, had it been stored; nothing is.
+    ///
+    /// # Errors
+    /// When the request id stands for another content, or the store fails.
+    pub async fn rehearse(&self, record: BatchRecord) -> Result<BatchRecord, SubmitError> {
+        let which = BatchSelector::Request(record.request_id.clone());
+        if let Some(stored) = self.store.batch(record.workspace.clone(), which).await? {
+            same(stored, &record)?;
+        }
+        Ok(record)
+    }
+}
+
+/// The stored batch, if it has the content that is offered under its request id.
+fn same(stored: BatchRecord, offered: &BatchRecord) -> Result<BatchRecord, SubmitError> {
+    if stored.batch == offered.batch && stored.origin == offered.origin {
+        Ok(stored)
+    } else {
+        Err(SubmitError::RequestIdReused(stored.id))
     }
 }
 
@@ -180,9 +201,9 @@ pub fn log_received(submission: &Submission) {
         requestId = %submission.request_id,
         files = submission.batch.files.len(),
         changes = changes(&submission.batch),
-        SessionId = visible(&origin.session_id),
-        ConversationId = visible(&origin.conversation_id),
-        TurnId = visible(&origin.turn_id),
+        SessionId = shown_if_given(&origin.session_id),
+        ConversationId = shown_if_given(&origin.conversation_id),
+        TurnId = shown_if_given(&origin.turn_id),
         "batch received"
     );
 }
@@ -206,14 +227,9 @@ pub fn log_refused(workspace: &str, refusal: &Refusal) {
     tracing::warn!(
         workspaceId = shown(workspace),
         reason = first.map(|failure| failure.reason.code()),
-        docPath = first.and_then(|failure| visible(&failure.path)),
+        docPath = first.and_then(|failure| shown_if_given(&failure.path)),
         count = failures.len(),
         failures = shown(&all.join("; ")),
         "batch refused"
     );
-}
-
-/// Whatever an author may have left out, as a log line shows it.
-pub(super) fn visible(text: &Option<String>) -> Option<String> {
-    text.as_deref().map(shown)
 }

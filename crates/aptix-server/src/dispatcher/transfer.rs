@@ -15,7 +15,7 @@ use tokio_util::bytes::{Bytes, BytesMut};
 use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
-use super::feed::{Outlet, Stop, Stream};
+use super::feed::{Items, Outlet, Stop};
 use super::refusal::{Refusal, exhausted, not_found, shutting_down};
 use crate::mint;
 use crate::store::{Store, StoreError, UploadId};
@@ -143,7 +143,7 @@ impl Dispatcher {
         self: &Arc<Self>,
         workspace: WorkspaceId,
         digest: Sha256Digest,
-    ) -> Result<Stream<Bytes>, TransferError> {
+    ) -> Result<Items<Bytes>, TransferError> {
         let slot = self.transfer_slot()?;
         let sizes = self.store.blob_sizes(workspace.clone(), vec![digest]).await?;
         let Some(size) = sizes.first().copied().flatten() else {

@@ -63,7 +63,7 @@ impl AgentService {
         let id = wire::id("batchId", &request.batch_id)?;
         let report = request.report.ok_or_else(|| missing("report", "what became of the batch"))?;
         let report = Report::try_from(report)?;
-        let batch = self.0.report(&workspace, id, request.lease_epoch, report).await?;
+        let batch = self.0.report(workspace, id, request.lease_epoch, report).await?;
         Ok(event_message(batch))
     }
 }

@@ -112,7 +112,7 @@ impl v1::batch_service_server::BatchService for BatchService {
         let request = request.into_inner();
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let batch = wire::id("batchId", &request.batch_id).map_err(status)?;
-        let batch = self.0.cancel(&workspace, batch).await.map_err(status)?;
+        let batch = self.0.cancel(workspace, batch).await.map_err(status)?;
         Ok(Response::new(v1::CancelBatchResponse { batch: Some(size::fitted(batch.into())) }))
     }
 }
@@ -126,7 +126,7 @@ impl BatchService {
         size::check(bytes, &submission.batch)?;
         let record = self.0.check(submission).await?;
         if validate_only {
-            return Ok(without_ids(record));
+            return Ok(without_ids(self.0.rehearse(record).await?));
         }
         Ok(size::fitted(self.0.keep(record).await?.into()))
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use aptix_model::batch::BlobRef;
 use aptix_model::failure::Failure;
 use aptix_model::limits::CHUNK_BYTES;
-use aptix_model::path::{DocPath, PathError, WorkspacePath};
+use aptix_model::path::{DocPath, PathError, RootedPath};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::wire::{self, v1};
 use prost::Message;
@@ -48,7 +48,7 @@ impl v1::file_service_server::FileService for FileService {
                 DocPath::new(&key).map(FileSelector::Key).map_err(|error| bad_path("docPath", &error))
             }
             Some(v1::read_file_request::File::Path(path)) => {
-                WorkspacePath::new(&path).map(FileSelector::Path).map_err(|error| bad_path("path", &error))
+                RootedPath::new(&path).map(FileSelector::Path).map_err(|error| bad_path("path", &error))
             }
             None => Err(missing("file", "docPath or path")),
         };

@@ -2,7 +2,7 @@
 
 use aptix_model::failure::Failure;
 use aptix_model::id::Revision;
-use aptix_model::path::WorkspacePath;
+use aptix_model::path::RootedPath;
 use aptix_model::reason::{Detail, Reason};
 
 const DEFAULT_SIZE: usize = 50;
@@ -32,16 +32,16 @@ pub(super) fn batch(token: &str) -> Result<Option<Revision>, Failure> {
 }
 
 /// The token after a file.
-pub(super) fn after_file(path: &WorkspacePath) -> String {
+pub(super) fn after_file(path: &RootedPath) -> String {
     format!("f{path}")
 }
 
 /// The file that a token stands after; `None` for the first page.
-pub(super) fn file(token: &str) -> Result<Option<WorkspacePath>, Failure> {
+pub(super) fn file(token: &str) -> Result<Option<RootedPath>, Failure> {
     if token.is_empty() {
         return Ok(None);
     }
-    let path = token.strip_prefix('f').and_then(|path| WorkspacePath::new(path).ok());
+    let path = token.strip_prefix('f').and_then(|path| RootedPath::new(path).ok());
     path.map(Some).ok_or_else(foreign)
 }
 

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
-use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::BatchRecord;
 use tokio_util::bytes::Bytes;
 
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Event, Known, Store, StoreError, Transition, Transitioned, UploadId,
+    Answer, Appended, BatchSelector, CloudFile, Event, Known, Store, StoreError, Transition, Transitioned, Twins,
+    UploadId,
 };
 
 /// Keeps everything in maps.
@@ -36,7 +37,7 @@ struct Workspace {
     batches: HashMap<BatchId, BatchRecord>,
     requests: HashMap<RequestId, BatchId>,
     order: BTreeMap<Revision, BatchId>,
-    files: BTreeMap<WorkspacePath, CloudFile>,
+    files: BTreeMap<RootedPath, CloudFile>,
     blobs: HashMap<Sha256Digest, Arc<[Bytes]>>,
 }
 
@@ -101,6 +102,9 @@ impl Store for MemoryStore {
             batch.report = step.report;
             let batch = batch.clone();
             workspace.events.push(step.batch);
+            for file in step.files.iter().filter(|file| file.twins == Twins::Gone) {
+                workspace.files.retain(|_, other| other.doc_path != file.doc_path);
+            }
             for file in step.files {
                 let file = CloudFile { path: file.path, doc_path: file.doc_path, content: file.content, revision };
                 workspace.files.insert(file.path.clone(), file);
@@ -148,7 +152,7 @@ impl Store for MemoryStore {
         })
     }
 
-    fn file(&self, workspace: WorkspaceId, path: WorkspacePath) -> Answer<'_, Option<CloudFile>> {
+    fn file(&self, workspace: WorkspaceId, path: RootedPath) -> Answer<'_, Option<CloudFile>> {
         self.read(&workspace, |workspace| workspace.files.get(&path).cloned())
     }
 
@@ -158,7 +162,7 @@ impl Store for MemoryStore {
         })
     }
 
-    fn files(&self, workspace: WorkspaceId, after: Option<WorkspacePath>, limit: usize) -> Answer<'_, Vec<CloudFile>> {
+    fn files(&self, workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Answer<'_, Vec<CloudFile>> {
         self.read(&workspace, |workspace| {
             let later = workspace.files.values().filter(|file| after.as_ref().is_none_or(|after| file.path > *after));
             later.take(limit).cloned().collect()

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, RequestId, Revision, Uuid, WorkspaceId};
-use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::report::Report;
 use aptix_model::state::BatchState;
@@ -94,11 +94,22 @@ pub struct Transition {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileUpdate {
     /// Its path, with its root's name in front.
-    pub path: WorkspacePath,
+    pub path: RootedPath,
     /// Its lower-case key.
     pub doc_path: DocPath,
     /// Its bytes.
     pub content: BlobRef,
+    /// What is known of other files with its key.
+    pub twins: Twins,
+}
+
+/// Files with one key, whose paths differ only in case or form.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Twins {
+    /// There may be others; they stay.
+    MayExist,
+    /// There is no other on disk; what is kept of others goes.
+    Gone,
 }
 
 /// What came of a step.
@@ -139,7 +150,7 @@ pub enum BatchSelector {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CloudFile {
     /// Its path, with its root's name in front.
-    pub path: WorkspacePath,
+    pub path: RootedPath,
     /// Its lower-case key.
     pub doc_path: DocPath,
     /// Its bytes.
@@ -178,13 +189,13 @@ pub trait Store: Send + Sync + 'static {
     fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Event>>;
 
     /// The file with this path.
-    fn file(&self, workspace: WorkspaceId, path: WorkspacePath) -> Answer<'_, Option<CloudFile>>;
+    fn file(&self, workspace: WorkspaceId, path: RootedPath) -> Answer<'_, Option<CloudFile>>;
 
     /// Every file with this key; more than one where paths differ only in case.
     fn files_with_key(&self, workspace: WorkspaceId, doc_path: DocPath) -> Answer<'_, Vec<CloudFile>>;
 
     /// The workspace's files by path; only those after a path, if one is given.
-    fn files(&self, workspace: WorkspaceId, after: Option<WorkspacePath>, limit: usize) -> Answer<'_, Vec<CloudFile>>;
+    fn files(&self, workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Answer<'_, Vec<CloudFile>>;
 
     /// For each digest, how many bytes its blob has; `None` if the workspace has no such blob.
     fn blob_sizes(&self, workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>>;

@@ -1,17 +1,24 @@
 //! From a stored batch to its agent and back: feeds, leases, reports, cloud files.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use aptix_model::batch::Origin;
+use aptix_model::id::Revision;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::read_file_request::File;
 use aptix_model::wire::v1::watch_batches_response::Message;
-use aptix_server::dispatcher::Settings;
+use aptix_server::dispatcher::feed::{Delivery, FeedEnd};
+use aptix_server::dispatcher::submit::Submission;
+use aptix_server::dispatcher::{Dispatcher, Settings};
 use aptix_server::serve::Options;
+use aptix_server::store::embedded::EmbeddedStore;
+use tokio_stream::StreamExt;
 use tonic::Code;
 
 use crate::server::{
     SOON, Server, applied, assert_refused, create_text, failed, fields, line_patch, next, next_event, refusal, sha256,
-    submit,
+    submit, two_changes,
 };
 
 /// TUL-002-8.6.4, TUL-002-8.6.7, TUL-002-8.6.8: the stored batch is handed to the agent; the new file is uploaded, and
@@ -27,7 +34,8 @@ async fn a_batch_goes_to_its_agent_and_its_files_become_cloud_files() {
     let event = next_event(&mut feed).await.unwrap();
     assert_eq!((event.revision, event.batch.as_ref()), (1, Some(&batch)));
 
-    let report = applied(&[("app", "src/A.txt", b"first\nnew\n"), ("app", "New.txt", b"text\n")]);
+    let mut report = applied(&[("app", "src/A.txt", b"first\nnew\n"), ("app", "New.txt", b"text\n")]);
+    report.files[0].changes = two_changes();
     let answer = agent.report("w", &batch.batch_id, epoch, report.clone()).await;
     let status = answer.unwrap_err();
     assert_eq!(refusal(&status), (Code::FailedPrecondition, "BLOB_MISSING".to_owned(), String::new()));
@@ -99,6 +107,10 @@ async fn a_report_needs_the_newest_lease_and_its_own_workspace() {
     client.report("w", &batch.batch_id, new, failed("SHA_MISMATCH")).await.unwrap();
 }
 
+fn created(file: &mut v1::FileReport) {
+    (file.status, file.sha256_before) = (v1::FileStatus::Created.into(), None);
+}
+
 /// A report that cannot be about its batch is refused, with every misfit named.
 #[tokio::test]
 async fn a_report_must_fit_its_batch() {
@@ -108,7 +120,8 @@ async fn a_report_must_fit_its_batch() {
     let batch = client.submit(submit("w", "r1", files)).await.unwrap();
     let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
     client.upload("w", b"").await.unwrap();
-    let good = applied(&[("app", "a.txt", b""), ("app", "b.txt", b"")]);
+    let mut good = applied(&[("app", "a.txt", b""), ("app", "b.txt", b"")]);
+    good.files[0].changes = two_changes();
     let edited = |edit: fn(&mut v1::Report)| {
         let mut report = good.clone();
         edit(&mut report);
@@ -119,6 +132,14 @@ async fn a_report_must_fit_its_batch() {
         (edited(|report| report.files.reverse()), "report.files[0].path"),
         (edited(|report| report.files[0].doc_path = "app/b.txt".to_owned()), "report.files[0].docPath"),
         (edited(|report| report.files[0].path = "../a.txt".to_owned()), "report.files[0].path"),
+        (edited(|report| report.files[1].path = "B.txt".to_owned()), "report.files[1].path"),
+        (edited(|report| report.files[0].changes.truncate(1)), "report.files[0].changes"),
+        (edited(|report| report.files[1].changes = two_changes()), "report.files[1].changes"),
+        (edited(|report| report.files[0].sha256_before = None), "report.files[0].status"),
+        (edited(|report| report.files[1].sha256_before = Some(sha256(b""))), "report.files[1].status"),
+        (edited(|report| report.files[1].status = v1::FileStatus::Created.into()), "report.files[1].status"),
+        (edited(|report| report.files[1].status = v1::FileStatus::Unchanged.into()), "report.files[1].status"),
+        (edited(|report| created(&mut report.files[0])), "report.files[0].status"),
         (edited(|report| report.files[1].sha256 = "no".to_owned()), "report.files[1].sha256"),
         (edited(|report| report.files[1].status = 127), "report.files[1].status"),
         (edited(|report| report.outcome = 0), "report.outcome"),
@@ -231,6 +252,107 @@ async fn a_key_of_two_files_is_ambiguous() {
     let answer = client.read("w", File::DocPath("app/read.me".to_owned())).await;
     assert_refused(answer, Code::FailedPrecondition, "AMBIGUOUS_PATH", "CASE_COLLISION");
     assert_eq!(client.read("w", File::Path("app/READ.ME".to_owned())).await.unwrap().file.unwrap().path, "app/READ.ME");
+}
+
+/// A key that two files had is one file's again once an edit by that key was applied: the agent found only one.
+#[tokio::test]
+async fn a_key_of_two_files_heals() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    client.upload("w", b"").await.unwrap();
+    for (request, path) in [("r1", "Read.me"), ("r2", "READ.ME"), ("r3", "other")] {
+        let batch = client.submit(submit("w", request, vec![create_text(path, "")])).await.unwrap();
+        client.report("w", &batch.batch_id, epoch, applied(&[("app", path, b"")])).await.unwrap();
+    }
+    let batch = client.submit(submit("w", "r4", vec![line_patch("app/read.me")])).await.unwrap();
+    let mut report = applied(&[("app", "read.ME", b"")]);
+    report.files[0].changes = two_changes();
+    client.report("w", &batch.batch_id, epoch, report).await.unwrap();
+    let read = client.read("w", File::DocPath("app/read.me".to_owned())).await.unwrap();
+    assert_eq!(read.file.unwrap().path, "app/read.ME");
+    let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), ..v1::ListFilesRequest::default() };
+    let files = client.files.list_files(list).await.unwrap().into_inner().files;
+    assert_eq!(files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["app/other", "app/read.ME"]);
+}
+
+/// Every path that a batch may name can be reported, read and listed, however deep and long it is.
+#[tokio::test]
+async fn the_deepest_and_the_longest_path_become_cloud_files() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    client.upload("w", b"").await.unwrap();
+    let longest = ("x".repeat(199) + "/").repeat(20) + &"x".repeat(95);
+    for path in [["d"; 64].join("/"), longest] {
+        for (request, target) in [("path", create_text(&path, "")), ("key", line_patch(&format!("app/{path}")))] {
+            let by_key = request == "key";
+            let request = format!("{request}-{}", path.len());
+            let batch = client.submit(submit("w", &request, vec![target])).await.unwrap();
+            let mut report = applied(&[("app", &path, b"")]);
+            if by_key {
+                report.files[0].changes = two_changes();
+            }
+            client.report("w", &batch.batch_id, epoch, report).await.unwrap();
+        }
+        for file in [File::DocPath(format!("app/{path}")), File::Path(format!("app/{path}"))] {
+            assert_eq!(client.read("w", file).await.unwrap().file.unwrap().revision % 2, 0);
+        }
+    }
+    let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 1, page_token: String::new() };
+    let page = client.files.list_files(list.clone()).await.unwrap().into_inner();
+    let list = v1::ListFilesRequest { page_token: page.next_page_token, ..list };
+    assert_eq!(client.files.list_files(list).await.unwrap().into_inner().files.len(), 1);
+}
+
+/// A batch whose author goes away before the answer is told to the agent all the same.
+#[tokio::test]
+async fn a_batch_is_told_although_its_author_has_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+    let settings = Settings { heartbeat: Duration::from_secs(3600), ..Settings::default() };
+    let dispatcher = Dispatcher::new(store, settings);
+    let mut feed = dispatcher.feed("w".parse().unwrap(), &"agent".parse().unwrap(), Revision(0)).await.unwrap();
+    assert!(matches!(feed.next().await, Some(Ok(Delivery::Lease(1)))));
+    let batch = aptix_model::batch::Batch::try_from(submit("w", "r", vec![line_patch("app/a")]).edit.unwrap()).unwrap();
+    let (workspace, request_id) = ("w".parse().unwrap(), "r".parse().unwrap());
+    let submission = Submission { workspace, request_id, batch, origin: Origin::default() };
+    let record = dispatcher.check(submission).await.unwrap();
+    let id = record.id;
+    tokio::select! {
+        biased;
+        _ = dispatcher.keep(record) => panic!("a durable write takes a while"),
+        () = std::future::ready(()) => {}
+    }
+    match tokio::time::timeout(SOON, feed.next()).await.expect("the event comes in time") {
+        Some(Ok(Delivery::Event(Revision(1), told))) => assert_eq!(told.id, id),
+        other => panic!("expected the batch, found {other:?}"),
+    }
+}
+
+/// Of two streams that one agent opens at the same instant, the one that stays has the newest epoch.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stream_that_stays_has_the_newest_epoch() {
+    let dir = tempfile::tempdir().unwrap();
+    let dispatcher = Dispatcher::new(Arc::new(EmbeddedStore::open(dir.path()).unwrap()), Settings::default());
+    for _ in 0..50 {
+        let open = || async {
+            let (workspace, agent) = ("w".parse().unwrap(), "agent".parse().unwrap());
+            let mut feed = dispatcher.feed(workspace, &agent, Revision(0)).await.unwrap();
+            match feed.next().await {
+                Some(Ok(Delivery::Lease(epoch))) => (Some(epoch), feed),
+                // Superseded before it could say its epoch.
+                Some(Err(FeedEnd::Superseded)) => (None, feed),
+                other => panic!("expected the lease, found {other:?}"),
+            }
+        };
+        let (first, second) = tokio::join!(open(), open());
+        let mut older = if first.0 < second.0 { first.1 } else { second.1 };
+        if first.0.is_some() && second.0.is_some() {
+            let end = tokio::time::timeout(SOON, older.next()).await.expect("the older stream ends in time");
+            assert!(matches!(end, Some(Err(FeedEnd::Superseded))), "{end:?}");
+        }
+    }
 }
 
 /// Told to stop, the server says so on every stream, takes nothing more, and ends.

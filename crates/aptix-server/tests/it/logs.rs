@@ -7,7 +7,7 @@ use std::sync::{Arc, Once};
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{Revision, WorkspaceId};
-use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::BatchRecord;
 use aptix_server::serve::Options;
 use aptix_server::store::memory::MemoryStore;
@@ -17,7 +17,7 @@ use aptix_server::store::{
 use tokio_util::bytes::Bytes;
 use tonic::Code;
 
-use crate::server::{Server, applied, create_text, failed, line_patch, next_event, refusal, submit};
+use crate::server::{Server, applied, create_text, failed, line_patch, next_event, refusal, submit, two_changes};
 
 thread_local! {
     /// What was logged on this thread: a test's server runs on the test's own.
@@ -89,7 +89,8 @@ async fn a_batch_leaves_its_trace() {
     log.assert_one("Tool.CreateFile.Forwarded", &[turn.as_slice(), what.as_slice()].concat());
 
     client.upload("w", b"text\n").await.unwrap();
-    let report = applied(&[("app", "src/New.txt", b"text\n"), ("app", "a.txt", b"text\n")]);
+    let mut report = applied(&[("app", "src/New.txt", b"text\n"), ("app", "a.txt", b"text\n")]);
+    report.files[1].changes = two_changes();
     let hash = format!("\"Hash\":\"{}\"", report.files[0].sha256);
     client.report("w", &batch.batch_id, epoch, report.clone()).await.unwrap();
     client.report("w", &batch.batch_id, epoch, report).await.unwrap();
@@ -158,13 +159,13 @@ impl Store for FailedStore {
     fn events(&self, _: WorkspaceId, _: Revision, _: usize) -> Answer<'_, Vec<Event>> {
         failure()
     }
-    fn file(&self, _: WorkspaceId, _: WorkspacePath) -> Answer<'_, Option<CloudFile>> {
+    fn file(&self, _: WorkspaceId, _: RootedPath) -> Answer<'_, Option<CloudFile>> {
         failure()
     }
     fn files_with_key(&self, _: WorkspaceId, _: DocPath) -> Answer<'_, Vec<CloudFile>> {
         failure()
     }
-    fn files(&self, _: WorkspaceId, _: Option<WorkspacePath>, _: usize) -> Answer<'_, Vec<CloudFile>> {
+    fn files(&self, _: WorkspaceId, _: Option<RootedPath>, _: usize) -> Answer<'_, Vec<CloudFile>> {
         failure()
     }
     fn blob_sizes(&self, _: WorkspaceId, _: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>> {

@@ -257,7 +257,7 @@ pub(crate) fn create_text(path: &str, text: &str) -> v1::FilePatch {
     create_file(path, v1::create_file::Content::Text(text.to_owned()))
 }
 
-/// A report that a batch was applied, with these files as they are now: path, root, content.
+/// A report that a batch of created files was applied, which replaced others: root, path, content.
 pub(crate) fn applied(files: &[(&str, &str, &[u8])]) -> v1::Report {
     let files = files.iter().map(|(root, path, content)| v1::FileReport {
         path: (*path).to_owned(),
@@ -271,6 +271,11 @@ pub(crate) fn applied(files: &[(&str, &str, &[u8])]) -> v1::Report {
         changes: Vec::new(),
     });
     v1::Report { outcome: v1::Outcome::Applied.into(), files: files.collect(), ..v1::Report::default() }
+}
+
+/// What became of the two changes of a line patch.
+pub(crate) fn two_changes() -> Vec<v1::ChangeReport> {
+    vec![v1::ChangeReport { tier: "exact".to_owned(), candidates: 1, start_line: 1, end_line: 1 }; 2]
 }
 
 /// A report that nothing changed, for this reason.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aptix_model::batch::{Batch, BlobRef, Content, CreateFile, FileEdit, FilePatch, Origin, Target};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{Revision, Uuid, WorkspaceId};
-use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::report::{Outcome, Report};
 use aptix_model::state::BatchState;
@@ -14,7 +14,7 @@ use aptix_server::ids;
 use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{
-    Appended, BatchSelector, FileUpdate, Known, Store, StoreError, Transition, Transitioned, UploadId,
+    Appended, BatchSelector, FileUpdate, Known, Store, StoreError, Transition, Transitioned, Twins, UploadId,
 };
 
 /// Runs a promise against every store.
@@ -42,6 +42,7 @@ promised! {
     a_step_is_taken_from_the_expected_state_and_epoch_alone,
     /// TUL-002-8.6.8
     a_step_makes_files_at_the_same_instant,
+    a_file_without_twins_takes_the_place_of_what_is_kept_of_them,
     lists_go_backwards_and_events_forwards,
     blobs_are_seen_when_they_are_whole,
     a_closed_store_takes_nothing,
@@ -169,9 +170,10 @@ async fn a_step_is_taken_from_the_expected_state_and_epoch_alone(store: Arc<impl
 
 fn file(path: &str, size_bytes: u64) -> FileUpdate {
     FileUpdate {
-        path: WorkspacePath::new(path).unwrap(),
+        path: RootedPath::new(path).unwrap(),
         doc_path: DocPath::new(&path.to_lowercase()).unwrap(),
         content: BlobRef { sha256: Sha256Digest::EMPTY, size_bytes },
+        twins: Twins::MayExist,
     }
 }
 
@@ -188,12 +190,39 @@ async fn a_step_makes_files_at_the_same_instant(store: Arc<impl Store>) {
     let all = paths(store.files(w.clone(), None, 10).await.unwrap());
     let expected = [("app/A", 3, 3), ("app/B", 9, 4), ("app/a", 2, 3), ("app/a/b", 4, 3)];
     assert_eq!(all, expected.map(|(path, size, revision)| (path.to_owned(), size, revision)));
-    let after = Some(WorkspacePath::new("app/B").unwrap());
+    let after = Some(RootedPath::new("app/B").unwrap());
     assert_eq!(paths(store.files(w.clone(), after, 1).await.unwrap()), all[2..3]);
     let twins = store.files_with_key(w.clone(), DocPath::new("app/a").unwrap()).await.unwrap();
     assert_eq!(paths(twins).len(), 2);
-    assert_eq!(store.file(w, WorkspacePath::new("app/b").unwrap()).await, Ok(None));
+    assert_eq!(store.file(w, RootedPath::new("app/b").unwrap()).await, Ok(None));
     assert_eq!(store.files(workspace("v"), None, 10).await, Ok(vec![]));
+}
+
+async fn a_file_without_twins_takes_the_place_of_what_is_kept_of_them(store: Arc<impl Store>) {
+    let w = workspace("w");
+    let mut batches = Vec::new();
+    for number in 1..=3 {
+        batches.push(append(&store, batch(number, "w", &format!("r{number}"))).await);
+    }
+    let update = |batch, files| {
+        let step = Transition { files, ..step(batch, BatchState::Applied) };
+        store.transition(step)
+    };
+    let alone = |path| FileUpdate { twins: Twins::Gone, ..file(path, 7) };
+    // The three go into one group of writes, or into several.
+    let (first, second, third) = tokio::join!(
+        update(&batches[0], vec![file("app/a", 1), file("app/A", 2), file("app/a.b", 3)]),
+        update(&batches[1], vec![alone("app/A")]),
+        update(&batches[2], vec![file("app/a", 4), alone("app/A.b"), alone("app/c")]),
+    );
+    for answer in [first, second, third] {
+        assert!(matches!(answer, Ok(Transitioned::Done(_))));
+    }
+    let files = store.files(w.clone(), None, 10).await.unwrap();
+    let kept: Vec<_> = files.iter().map(|file| (file.path.as_str(), file.content.size_bytes)).collect();
+    assert_eq!(kept, [("app/A", 7), ("app/A.b", 7), ("app/a", 4), ("app/c", 7)]);
+    let with_key = store.files_with_key(w, DocPath::new("app/a.b").unwrap()).await.unwrap();
+    assert_eq!(with_key.len(), 1);
 }
 
 async fn lists_go_backwards_and_events_forwards(store: Arc<impl Store>) {

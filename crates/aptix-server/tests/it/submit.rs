@@ -162,6 +162,13 @@ async fn validation_alone_stores_nothing() {
     assert_eq!(change_ids(&answer.edit.unwrap().files[0]), ["", ""]);
     let status = client.get("w", "01900000-0000-7000-8000-000000000000").await.unwrap_err();
     assert_eq!(refusal(&status).0, Code::NotFound);
+
+    // A request id that is taken is told before the real call is made.
+    client.submit(submit("w", "r1", vec![line_patch("app/a.txt")])).await.unwrap();
+    let again = v1::SubmitBatchRequest { validate_only: true, ..submit("w", "r1", vec![line_patch("app/a.txt")]) };
+    assert_eq!(client.submit(again).await.unwrap().batch_id, "");
+    let other = v1::SubmitBatchRequest { validate_only: true, ..submit("w", "r1", vec![line_patch("app/b.txt")]) };
+    assert_refused(client.submit(other).await, Code::AlreadyExists, "REQUEST_ID_REUSED", "");
 }
 
 /// Pages are newest first, without content, and end; a foreign token or size is refused.

@@ -1,7 +1,7 @@
 //! The one thread that writes. It takes everything that waits, writes it as one atomic batch with one flush, and only
 //! then answers. After a failed write it refuses every other: what reached the disk is no longer certain.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use fjall::{PersistMode, Slice};
 use tokio::sync::{mpsc, oneshot};
@@ -35,16 +35,36 @@ pub(super) enum Flush {
 /// What the writes before it in the group and the store together say.
 pub(super) struct View<'a> {
     tables: &'a Tables,
-    staged: &'a HashMap<Key, Slice>,
+    staged: &'a Staged,
 }
+
+/// What a group will change among the records; `None` where one goes.
+type Staged = BTreeMap<Key, Option<Slice>>;
 
 impl View<'_> {
     /// A record, if there is one.
     pub(super) fn get(&self, key: &Key) -> Result<Option<Slice>, StoreError> {
         match self.staged.get(key) {
-            Some(value) => Ok(Some(value.clone())),
+            Some(value) => Ok(value.clone()),
             None => self.tables.records.get(key).map_err(failed("read a record")),
         }
+    }
+
+    /// Every record whose key begins like this.
+    pub(super) fn beginning_with(&self, prefix: &[u8]) -> Result<BTreeMap<Key, Slice>, StoreError> {
+        let mut found = BTreeMap::new();
+        for entry in self.tables.records.prefix(prefix) {
+            let (key, value) = entry.into_inner().map_err(failed("list records"))?;
+            found.insert(key.to_vec(), value);
+        }
+        let staged = self.staged.range(prefix.to_vec()..).take_while(|(key, _)| key.starts_with(prefix));
+        for (key, value) in staged {
+            match value {
+                Some(value) => found.insert(key.clone(), value.clone()),
+                None => found.remove(key),
+            };
+        }
+        Ok(found)
     }
 }
 
@@ -120,8 +140,9 @@ pub(super) fn run(tables: &Tables, mut jobs: mpsc::Receiver<Job>) {
 
 #[derive(Default)]
 struct Group {
-    staged: HashMap<Key, Slice>,
-    puts: Vec<Put>,
+    /// One value for each key: in one atomic batch the order of writes to the same key is not defined.
+    staged: Staged,
+    chunks: Vec<(Key, Slice)>,
     completions: Vec<Completion>,
     flush: Option<PersistMode>,
 }
@@ -129,12 +150,13 @@ struct Group {
 impl Group {
     fn add(&mut self, tables: &Tables, work: Work, flush: Flush) {
         let (puts, complete) = work(&View { tables, staged: &self.staged });
-        for put in &puts {
-            if let Put::Record(key, value) = put {
-                self.staged.insert(key.clone(), value.clone());
+        for put in puts {
+            match put {
+                Put::Record(key, value) => drop(self.staged.insert(key, Some(value))),
+                Put::RemoveRecord(key) => drop(self.staged.insert(key, None)),
+                Put::Chunk(key, value) => self.chunks.push((key, value)),
             }
         }
-        self.puts.extend(puts);
         self.completions.push(complete);
         if flush == Flush::Now {
             self.flush = Some(PersistMode::SyncData);
@@ -142,14 +164,16 @@ impl Group {
     }
 
     fn commit(self, tables: &Tables, failure: &mut Option<StoreError>) {
-        if failure.is_none() && !self.puts.is_empty() {
+        if failure.is_none() && !(self.staged.is_empty() && self.chunks.is_empty()) {
             let mut batch = tables.db.batch().durability(self.flush);
-            for put in self.puts {
-                match put {
-                    Put::Record(key, value) => batch.insert(&tables.records, key, value),
-                    Put::RemoveRecord(key) => batch.remove(&tables.records, key),
-                    Put::Chunk(key, value) => batch.insert(&tables.chunks, key, value),
+            for (key, value) in self.staged {
+                match value {
+                    Some(value) => batch.insert(&tables.records, key, value),
+                    None => batch.remove(&tables.records, key),
                 }
+            }
+            for (key, value) in self.chunks {
+                batch.insert(&tables.chunks, key, value);
             }
             if let Err(error) = batch.commit() {
                 tracing::error!(cause = %error, "store refuses writes from now on");

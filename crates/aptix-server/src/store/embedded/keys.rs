@@ -3,7 +3,7 @@
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
-use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::path::{DocPath, RootedPath};
 
 use crate::store::UploadId;
 
@@ -49,7 +49,7 @@ pub(super) fn listed(workspace: &WorkspaceId, revision: Revision) -> Key {
 }
 
 /// A cloud file.
-pub(super) fn file(workspace: &WorkspaceId, path: &WorkspacePath) -> Key {
+pub(super) fn file(workspace: &WorkspaceId, path: &RootedPath) -> Key {
     of_workspace(b'f', workspace, &[path.as_str().as_bytes()])
 }
 
@@ -59,7 +59,7 @@ pub(super) fn files(workspace: &WorkspaceId) -> Key {
 }
 
 /// One path with this key; the path itself is the value.
-pub(super) fn file_key(workspace: &WorkspaceId, doc_path: &DocPath, path: &WorkspacePath) -> Key {
+pub(super) fn file_key(workspace: &WorkspaceId, doc_path: &DocPath, path: &RootedPath) -> Key {
     of_workspace(b'd', workspace, &[doc_path.as_str().as_bytes(), &[0], path.as_str().as_bytes()])
 }
 

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, Revision, WorkspaceId};
-use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::BatchRecord;
 use fjall::Slice;
 use tokio::sync::{mpsc, oneshot};
@@ -22,7 +22,8 @@ use self::committer::{Flush, Job, Put, View};
 use self::record::{Counters, Marker};
 use self::tables::{Instant, Tables};
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Event, Known, Store, StoreError, Transition, Transitioned, UploadId,
+    Answer, Appended, BatchSelector, CloudFile, Event, Known, Store, StoreError, Transition, Transitioned, Twins,
+    UploadId,
 };
 
 /// How many writes may wait for the committer; further ones wait to wait.
@@ -109,7 +110,7 @@ impl Store for EmbeddedStore {
         self.read(move |now| now.events(&workspace, after, limit))
     }
 
-    fn file(&self, workspace: WorkspaceId, path: WorkspacePath) -> Answer<'_, Option<CloudFile>> {
+    fn file(&self, workspace: WorkspaceId, path: RootedPath) -> Answer<'_, Option<CloudFile>> {
         self.read(move |now| now.file(&workspace, &path))
     }
 
@@ -117,7 +118,7 @@ impl Store for EmbeddedStore {
         self.read(move |now| now.files_with_key(&workspace, &doc_path))
     }
 
-    fn files(&self, workspace: WorkspaceId, after: Option<WorkspacePath>, limit: usize) -> Answer<'_, Vec<CloudFile>> {
+    fn files(&self, workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Answer<'_, Vec<CloudFile>> {
         self.read(move |now| now.files(&workspace, after.as_ref(), limit))
     }
 
@@ -242,6 +243,12 @@ fn transition(view: &View<'_>, step: Transition) -> Result<(Transitioned, Vec<Pu
         Put::Record(keys::event(&step.workspace, counters.newest), record::encode_id(batch.id.0)),
         Put::Record(keys::workspace(&step.workspace), record::encode_counters(counters)),
     ];
+    for file in step.files.iter().filter(|file| file.twins == Twins::Gone) {
+        for (key, path) in view.beginning_with(&keys::file_keys(&step.workspace, &file.doc_path))? {
+            puts.push(Put::RemoveRecord(key));
+            puts.push(Put::RemoveRecord(keys::file(&step.workspace, &record::decode_path(&path)?)));
+        }
+    }
     for file in step.files {
         let file =
             CloudFile { path: file.path, doc_path: file.doc_path, content: file.content, revision: counters.newest };

@@ -4,7 +4,7 @@
 use aptix_model::batch::{BlobRef, Origin};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, Revision, Uuid};
-use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::report::Report;
 use aptix_model::state::BatchState;
@@ -133,7 +133,7 @@ pub(super) fn encode_file(file: &CloudFile) -> Slice {
 pub(super) fn decode_file(record: &[u8]) -> Result<CloudFile, StoreError> {
     read("a cloud file", record, |fields| {
         Some(CloudFile {
-            path: WorkspacePath::new(fields.text()?).ok()?,
+            path: RootedPath::new(fields.text()?).ok()?,
             doc_path: DocPath::new(fields.text()?).ok()?,
             content: BlobRef {
                 sha256: Sha256Digest::from_bytes(fields.bytes()?.try_into().ok()?),
@@ -144,12 +144,12 @@ pub(super) fn decode_file(record: &[u8]) -> Result<CloudFile, StoreError> {
     })
 }
 
-pub(super) fn encode_path(path: &WorkspacePath) -> Slice {
+pub(super) fn encode_path(path: &RootedPath) -> Slice {
     Writer::new().bytes(path.as_str().as_bytes()).finish()
 }
 
-pub(super) fn decode_path(record: &[u8]) -> Result<WorkspacePath, StoreError> {
-    read("a cloud file's key", record, |fields| WorkspacePath::new(fields.text()?).ok())
+pub(super) fn decode_path(record: &[u8]) -> Result<RootedPath, StoreError> {
+    read("a cloud file's key", record, |fields| RootedPath::new(fields.text()?).ok())
 }
 
 fn checksum(fields: &[u8]) -> [u8; CHECKSUM_BYTES] {

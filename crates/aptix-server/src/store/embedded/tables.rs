@@ -6,7 +6,7 @@ use std::path::Path;
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, Revision, WorkspaceId};
-use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::BatchRecord;
 use fjall::{Database, Guard, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, Readable, Slice, Snapshot};
 use tokio_util::bytes::Bytes;
@@ -132,7 +132,7 @@ impl Instant<'_> {
         self.snapshot.range(&self.tables.records, range).take(limit).map(numbered).collect()
     }
 
-    pub(super) fn file(&self, workspace: &WorkspaceId, path: &WorkspacePath) -> Result<Option<CloudFile>, StoreError> {
+    pub(super) fn file(&self, workspace: &WorkspaceId, path: &RootedPath) -> Result<Option<CloudFile>, StoreError> {
         self.get(&keys::file(workspace, path))?.map(|record| record::decode_file(&record)).transpose()
     }
 
@@ -153,7 +153,7 @@ impl Instant<'_> {
     pub(super) fn files(
         &self,
         workspace: &WorkspaceId,
-        after: Option<&WorkspacePath>,
+        after: Option<&RootedPath>,
         limit: usize,
     ) -> Result<Vec<CloudFile>, StoreError> {
         let all = keys::files(workspace);
