@@ -31,7 +31,7 @@ pub(crate) fn write() -> Result<()> {
     Ok(())
 }
 
-/// Fails when a committed file is not what [`write`] would make of its source.
+/// Fails when a committed file is not what [`write()`] would make of its source.
 ///
 /// # Errors
 ///
