@@ -17,7 +17,7 @@ use crate::workspace::Workspace;
 use crate::workspace::listing::Listings;
 use crate::workspace::resolve::{self, Place};
 use crate::workspace::snapshot::{self, Original};
-use crate::workspace::transaction::{self, Change, Notice, Receipt};
+use crate::workspace::transaction::{self, Change, Loss, Notice, Receipt};
 
 /// How a batch is to be applied.
 #[derive(Clone, Copy)]
@@ -214,12 +214,15 @@ fn change<'a>(index: usize, found: &'a [Found], plan: &'a BatchPlan<'a>, report:
 
 fn report_file(plan: &FilePlan<'_>, found: &Found) -> FileReport {
     let mut report = plan.report(&plan.content());
-    let links = found.original.as_ref().map_or(1, |original| original.links);
-    if links > 1 && plan.status == FileStatus::Modified {
-        report.warnings.push(Warning {
-            code: "HARD_LINK_BROKEN".to_owned(),
-            message: format!("the file had {links} names; only this one has the new content"),
-        });
+    let Some(original) = found.original.as_ref().filter(|_| plan.status == FileStatus::Modified) else { return report };
+    let links = original.links;
+    if links > 1 {
+        let message = format!("the file had {links} names; only this one has the new content");
+        report.warnings.push(Warning { code: "HARD_LINK_BROKEN".to_owned(), message });
+    }
+    if original.is_setuid() {
+        let message = "the file ran with the rights of its owner or group; with new content it does not".to_owned();
+        report.warnings.push(Warning { code: "SETUID_CLEARED".to_owned(), message });
     }
     report
 }
@@ -246,6 +249,14 @@ fn add_notice(report: &mut Report, changed: &[usize], notice: Notice) {
         Notice::Overwritten { change } => {
             let message = "somebody wrote the file right after it was published; their version stands".to_owned();
             (change, Warning { code: "WRITTEN_AFTERWARDS".to_owned(), message })
+        }
+        Notice::Lost { change, loss: Loss::Owner } => {
+            let message = "the system does not let the new file have the owner and group of the old one".to_owned();
+            (change, Warning { code: "OWNER_CHANGED".to_owned(), message })
+        }
+        Notice::Lost { change, loss: Loss::Attribute(name) } => {
+            let message = format!("the system does not let the new file have the attribute {name:?} of the old one");
+            (change, Warning { code: "ATTRIBUTE_LOST".to_owned(), message })
         }
     };
     if let Some(file) = changed.get(change).and_then(|index| report.files.get_mut(*index)) {

@@ -16,8 +16,8 @@ pub trait Disk: Send + Sync {
     fn create(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<OwnedFd, Errno>;
     /// Writes some of the bytes at the end of what was written before; tells how many.
     fn write(&self, file: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno>;
-    /// Gives an open file an owner and a group.
-    fn set_owner(&self, file: BorrowedFd<'_>, user: u32, group: u32) -> Result<(), Errno>;
+    /// Gives an open file a group, and an owner where one is named.
+    fn set_owner(&self, file: BorrowedFd<'_>, user: Option<u32>, group: u32) -> Result<(), Errno>;
     /// Gives an open file its permission bits.
     fn set_mode(&self, file: BorrowedFd<'_>, mode: Mode) -> Result<(), Errno>;
     /// Gives an open file an extended attribute.
@@ -64,8 +64,8 @@ impl Disk for SystemDisk {
         retried(|| rustix::io::write(file, bytes))
     }
 
-    fn set_owner(&self, file: BorrowedFd<'_>, user: u32, group: u32) -> Result<(), Errno> {
-        retried(|| rustix::fs::fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group))))
+    fn set_owner(&self, file: BorrowedFd<'_>, user: Option<u32>, group: u32) -> Result<(), Errno> {
+        retried(|| rustix::fs::fchown(file, user.map(Uid::from_raw), Some(Gid::from_raw(group))))
     }
 
     fn set_mode(&self, file: BorrowedFd<'_>, mode: Mode) -> Result<(), Errno> {

@@ -14,6 +14,8 @@ use super::snapshot::{self, Stamp};
 
 /// How often a file that somebody keeps saving is swapped until nothing of theirs is displaced.
 const SWAPS: usize = 16;
+/// Bytes of the longest name that file systems take.
+const NAME_BYTES: usize = 255;
 
 /// A disk, and the roots of a record on it.
 #[derive(Clone)]
@@ -26,6 +28,24 @@ impl Ground<'_> {
     pub(super) fn open_dir(&self, root: usize, path: &str) -> Result<OwnedFd, Errno> {
         let root = self.roots.get(root).ok_or(Errno::NOENT)?;
         beneath::open_dir(root.as_fd(), path)
+    }
+
+    /// As [`Self::open_dir`]; `None` when somebody took the directory away, or put something else in its place.
+    pub(super) fn find_dir(&self, root: usize, path: &str) -> Result<Option<OwnedFd>, Errno> {
+        match self.open_dir(root, path) {
+            Ok(dir) => Ok(Some(dir)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// What it means that a name was not found: the file is gone, or its whole directory is.
+    fn missing(&self, file: &NewFile) -> PublishError {
+        match self.find_dir(file.root, &file.dir) {
+            Ok(None) => PublishError::ParentGone,
+            Ok(Some(_)) => PublishError::Changed,
+            Err(errno) => errno.into(),
+        }
     }
 }
 
@@ -53,10 +73,13 @@ pub(super) fn publish(ground: &Ground<'_>, file: &NewFile) -> Result<Option<Stam
         errno => errno.into(),
     })?;
     let Some(before) = file.before else {
-        return publish_new(ground.disk, &dir, file).map(|()| None);
+        return match publish_new(ground.disk, &dir, file) {
+            Err(PublishError::System(Errno::NOENT)) => Err(ground.missing(file)),
+            outcome => outcome.map(|()| None),
+        };
     };
     exchange(ground.disk, &dir, file).map_err(|errno| match errno {
-        Errno::NOENT if is_gone(&dir, &file.name) => PublishError::Changed,
+        Errno::NOENT if is_gone(&dir, &file.name) => ground.missing(file),
         errno => errno.into(),
     })?;
     match snapshot::digest(dir.as_fd(), &file.staged)? {
@@ -150,19 +173,45 @@ fn give_back(disk: &dyn Disk, dir: &OwnedFd, file: &NewFile) -> Result<(), Publi
     Err(PublishError::System(Errno::BUSY))
 }
 
-/// Takes one file back to its old bytes, if it has the new ones.
+/// Takes one file back to its old bytes, if it has the new ones. Where there is no directory any more, there is
+/// nothing to take back.
 pub(super) fn withdraw(ground: &Ground<'_>, file: &NewFile) -> Result<(), PublishError> {
-    let dir = match ground.open_dir(file.root, &file.dir) {
-        Err(Errno::NOENT) if file.before.is_none() => return Ok(()),
-        outcome => outcome?,
-    };
+    let Some(dir) = ground.find_dir(file.root, &file.dir)? else { return Ok(()) };
     settle(ground.disk, &dir, file)?;
-    match standing(Some(&dir), file)? {
-        Standing::Published if file.before.is_none() => Ok(ground.disk.unlink(dir.as_fd(), &file.name)?),
-        Standing::Published | Standing::Displaced => give_back(ground.disk, &dir, file),
-        // What somebody has written since is theirs.
-        Standing::Staged | Standing::Outrun | Standing::Cleared | Standing::Overwritten | Standing::Foreign => Ok(()),
-        Standing::Finished | Standing::Unknown => Err(PublishError::Changed),
+    match (standing(Some(&dir), file)?, file.before) {
+        (Standing::Published, None) => take_out(ground.disk, &dir, file),
+        (Standing::Published | Standing::Displaced, Some(_)) => give_back(ground.disk, &dir, file),
+        // What somebody has written since is theirs; what they wrote and we moved is kept when all is cleared away.
+        (
+            Standing::Displaced
+            | Standing::Staged
+            | Standing::Outrun
+            | Standing::Cleared
+            | Standing::Overwritten
+            | Standing::Foreign,
+            _,
+        ) => Ok(()),
+        (Standing::Finished | Standing::Unknown, _) => Err(PublishError::Changed),
+    }
+}
+
+/// Takes a new file out again, and looks at what came out: only the bytes that were put in are removed.
+fn take_out(disk: &dyn Disk, dir: &OwnedFd, file: &NewFile) -> Result<(), PublishError> {
+    let held = dir.as_fd();
+    // Where a new file is published by a second link, it may still have its first; the name is nobody else's.
+    disk::unlink_if_there(disk, held, &file.staged)?;
+    match disk.rename(held, &file.name, held, &file.staged) {
+        // Somebody removed the file: there is nothing to take out.
+        Err(Errno::NOENT) => return Ok(()),
+        outcome => outcome?,
+    }
+    match snapshot::digest(held, &file.staged)? {
+        Some((digest, _)) if digest == file.after.0 => Ok(disk::unlink_if_there(disk, held, &file.staged)?),
+        _ => match publish_new(disk, dir, file) {
+            // Something newer has the name already; this one is kept beside it when all is cleared away.
+            Err(PublishError::Exists) => Ok(()),
+            outcome => outcome,
+        },
     }
 }
 
@@ -175,7 +224,7 @@ pub(super) enum Standing {
     Outrun,
     /// The new bytes are in place and can be taken back.
     Published,
-    /// The new bytes are in place, and something that nobody planned was displaced by them.
+    /// Something that nobody planned has the staged name: it was displaced by the new bytes, or taken out in their stead.
     Displaced,
     /// The new bytes are in place and the old ones were cleared away.
     Finished,
@@ -207,32 +256,36 @@ enum Holds {
     Other,
 }
 
-fn holds(dir: &OwnedFd, name: &str, file: &NewFile) -> Result<Holds, Errno> {
-    let digest = snapshot::digest(dir.as_fd(), name)?.map(|(digest, _)| digest);
-    Ok(match digest {
-        Some(digest) if digest == file.after.0 => Holds::After,
-        Some(digest) if file.before == Some(Hex(digest)) => Holds::Before,
+fn holds(dir: &OwnedFd, name: &str, file: &NewFile) -> Result<(Holds, Option<Stamp>), Errno> {
+    let found = snapshot::digest(dir.as_fd(), name)?;
+    let holds = match found {
+        Some((digest, _)) if digest == file.after.0 => Holds::After,
+        Some((digest, _)) if file.before == Some(Hex(digest)) => Holds::Before,
         None if is_gone(dir, name) => Holds::Nothing,
         _ => Holds::Other,
-    })
+    };
+    Ok((holds, found.map(|(_, stamp)| stamp)))
 }
 
 /// Finds out where a file stands, from what its two names mean. Without its directory it has neither name.
 pub(super) fn standing(dir: Option<&OwnedFd>, file: &NewFile) -> Result<Standing, Errno> {
-    let (now, staged) = match dir {
+    let nothing = (Holds::Nothing, None);
+    let ((now, published), (staged, first)) = match dir {
         Some(dir) => (holds(dir, &file.name, file)?, holds(dir, &file.staged, file)?),
-        None => (Holds::Nothing, Holds::Nothing),
+        None => (nothing, nothing),
     };
+    let is_one_file = published.zip(first).is_some_and(|(published, first)| published.is_same_file(first));
     Ok(match (file.before.is_some(), now, staged) {
         (true, Holds::Before, Holds::After) | (false, Holds::Nothing, Holds::After) => Standing::Staged,
-        // Without a flag for it, a new file is published by a second link.
-        (false, Holds::After, Holds::After | Holds::Nothing) => Standing::Published,
+        (false, Holds::After, Holds::Nothing) => Standing::Published,
+        // Without a flag for it, a new file is published by a second link; another file of these bytes is somebody's.
+        (false, Holds::After, Holds::After) if is_one_file => Standing::Published,
         (true, Holds::After, Holds::Before) => Standing::Published,
         (true, Holds::After, Holds::Nothing) => Standing::Finished,
         (true, Holds::Other | Holds::Nothing, Holds::Nothing) => Standing::Foreign,
         (true, Holds::Before, Holds::Nothing) | (false, Holds::Nothing, Holds::Nothing) => Standing::Cleared,
         (true, _, Holds::Before) | (false, Holds::Other | Holds::Before, Holds::Nothing) => Standing::Overwritten,
-        (true, Holds::After, Holds::Other) => Standing::Displaced,
+        (true, Holds::After, Holds::Other) | (false, _, Holds::Other) => Standing::Displaced,
         (_, _, Holds::After) => Standing::Outrun,
         _ => Standing::Unknown,
     })
@@ -242,9 +295,9 @@ impl Standing {
     /// Whether an end can be reached from here, or is reached already.
     pub(super) const fn can_go(self, direction: Direction) -> bool {
         match self {
-            Self::Staged | Self::Published | Self::Overwritten | Self::Foreign => true,
+            Self::Staged | Self::Published | Self::Overwritten => true,
             Self::Finished => matches!(direction, Direction::Forward),
-            Self::Outrun | Self::Displaced | Self::Cleared => matches!(direction, Direction::Back),
+            Self::Outrun | Self::Displaced | Self::Cleared | Self::Foreign => matches!(direction, Direction::Back),
             Self::Unknown => false,
         }
     }
@@ -252,19 +305,13 @@ impl Standing {
 
 /// Brings a file that was cut short in the middle of a step to one of the step's ends.
 pub(super) fn settle_in(ground: &Ground<'_>, file: &NewFile) -> Result<Option<OwnedFd>, Errno> {
-    match ground.open_dir(file.root, &file.dir) {
-        Ok(dir) => settle(ground.disk, &dir, file).map(|()| Some(dir)),
-        Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(errno),
-    }
+    let dir = ground.find_dir(file.root, &file.dir)?;
+    dir.map(|dir| settle(ground.disk, &dir, file).map(|()| dir)).transpose()
 }
 
 /// Removes what has the staged name, unless it is something that nobody planned: then it is kept, and its name told.
 pub(super) fn clear(ground: &Ground<'_>, file: &NewFile, seen: Option<Stamp>) -> Result<Option<String>, Errno> {
-    let dir = match ground.open_dir(file.root, &file.dir) {
-        Err(Errno::NOENT) => return Ok(None),
-        outcome => outcome?,
-    };
+    let Some(dir) = ground.find_dir(file.root, &file.dir)? else { return Ok(None) };
     let Some(stat) = beneath::look_up(dir.as_fd(), &file.staged)? else { return Ok(None) };
     let planned = seen == Some(Stamp::of(&stat)) || {
         let digest = snapshot::digest(dir.as_fd(), &file.staged)?.map(|(digest, _)| digest);
@@ -274,23 +321,33 @@ pub(super) fn clear(ground: &Ground<'_>, file: &NewFile, seen: Option<Stamp>) ->
         disk::unlink_if_there(ground.disk, dir.as_fd(), &file.staged)?;
         return Ok(None);
     }
-    let kept = format!("{}.kept-{}", file.name, file.staged.trim_matches('.').split('.').next().unwrap_or("copy"));
+    let kept = kept_name(file);
     ground.disk.rename_new(dir.as_fd(), &file.staged, &kept)?;
     Ok(Some(kept))
 }
 
+/// The name under which something that nobody planned is kept beside a file; cut where it would be too long for one.
+fn kept_name(file: &NewFile) -> String {
+    let mark = format!(".kept-{}", file.staged.trim_matches('.').split('.').next().unwrap_or("copy"));
+    let end = file.name.floor_char_boundary(NAME_BYTES.saturating_sub(mark.len()));
+    format!("{}{mark}", file.name.get(..end).unwrap_or_default())
+}
+
 /// Clears away what every file has staged or kept.
 pub(super) fn clear_all(ground: &Ground<'_>, record: &Record) -> Result<(), Errno> {
-    record.files.iter().try_for_each(|file| clear(ground, file, None).map(drop))
+    for file in &record.files {
+        if let Some(kept) = clear(ground, file, None)? {
+            tracing::warn!(file = file.real(), kept, "what somebody else wrote meanwhile was kept under another name");
+        }
+    }
+    Ok(())
 }
 
 /// Removes staged files of a commit that never reached its commit point, whatever is in them.
 pub(super) fn unstage(ground: &Ground<'_>, record: &Record) -> Result<(), Errno> {
     for file in &record.files {
-        match ground.open_dir(file.root, &file.dir) {
-            Ok(dir) => disk::unlink_if_there(ground.disk, dir.as_fd(), &file.staged)?,
-            Err(Errno::NOENT) => {}
-            Err(errno) => return Err(errno),
+        if let Some(dir) = ground.find_dir(file.root, &file.dir)? {
+            disk::unlink_if_there(ground.disk, dir.as_fd(), &file.staged)?;
         }
     }
     remove_dirs(ground, record)
@@ -299,11 +356,9 @@ pub(super) fn unstage(ground: &Ground<'_>, record: &Record) -> Result<(), Errno>
 /// Removes the directories that a commit made, as far as they are empty.
 pub(super) fn remove_dirs(ground: &Ground<'_>, record: &Record) -> Result<(), Errno> {
     for made in record.dirs.iter().rev() {
-        let removed = ground
-            .open_dir(made.root, &made.parent)
-            .and_then(|parent| ground.disk.remove_dir(parent.as_fd(), &made.name));
-        match removed {
-            Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => {}
+        let Some(parent) = ground.find_dir(made.root, &made.parent)? else { continue };
+        match ground.disk.remove_dir(parent.as_fd(), &made.name) {
+            Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::NOTEMPTY | Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
     }
@@ -316,9 +371,9 @@ pub(super) fn sync_dirs(ground: &Ground<'_>, record: &Record) -> Result<(), Errn
     let of_dirs = record.dirs.iter().map(|dir| (dir.root, dir.parent.as_str()));
     let distinct: std::collections::BTreeSet<_> = of_files.chain(of_dirs).collect();
     for (root, path) in distinct {
-        match ground.open_dir(root, path) {
-            Ok(dir) => disk::sync_dir(ground.disk, dir.as_fd())?,
-            Err(Errno::NOENT) => {}
+        let Some(dir) = ground.find_dir(root, path)? else { continue };
+        match disk::sync_dir(ground.disk, dir.as_fd()) {
+            Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(errno),
         }
     }

@@ -141,12 +141,15 @@ fn carry_on(ground: &Ground<'_>, record: &Record, standings: &[(&NewFile, Standi
     publish::sync_dirs(ground, record)
 }
 
-/// Takes every file back, last one first, and clears everything away.
+/// Takes every file back, last one first, and clears everything away. One that cannot be taken back keeps no other
+/// from it; then nothing is cleared away.
 pub(super) fn take_back(ground: &Ground<'_>, record: &Record) -> Result<(), Errno> {
+    let mut taken = Ok(());
     for file in record.files.iter().rev() {
-        publish::withdraw(ground, file).map_err(errno_of)?;
+        taken = taken.and(publish::withdraw(ground, file).map_err(errno_of));
     }
     publish::sync_dirs(ground, record)?;
+    taken?;
     publish::clear_all(ground, record)?;
     publish::remove_dirs(ground, record)
 }

@@ -23,16 +23,19 @@ pub struct Original {
     pub bytes: Vec<u8>,
     /// How many names it has.
     pub links: usize,
-    /// Its permission bits.
-    pub(super) mode: u32,
-    pub(super) user: u32,
-    pub(super) group: u32,
-    /// Its extended attributes, access lists among them.
-    pub(super) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(super) attributes: Attributes,
     /// Whether the system would refuse to replace it.
     pub(super) immutable: bool,
     /// What would show that somebody touched it since.
     pub(super) stamp: Stamp,
+}
+
+impl Original {
+    /// Whether it runs with the rights of its owner or group, whoever starts it.
+    #[must_use]
+    pub const fn is_setuid(&self) -> bool {
+        self.attributes.mode & 0o6000 != 0
+    }
 }
 
 /// Which file it is, and when it was last touched: while this stays the same, so do the bytes.
@@ -54,6 +57,28 @@ impl Stamp {
             modified: (stat.st_mtime, stat.st_mtime_nsec),
             changed: (stat.st_ctime, stat.st_ctime_nsec),
         }
+    }
+
+    /// Whether both are of one file, whenever it was touched.
+    pub(super) const fn is_same_file(self, other: Self) -> bool {
+        self.device == other.device && self.inode == other.inode
+    }
+}
+
+/// What a file has besides its bytes, and a new one in its place has to have as well.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Attributes {
+    /// The permission bits.
+    pub(super) mode: u32,
+    pub(super) user: u32,
+    pub(super) group: u32,
+    /// The extended attributes, access lists among them, in the order of their names.
+    pub(super) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Attributes {
+    fn of(file: BorrowedFd<'_>, stat: &Stat) -> Self {
+        Self { mode: stat.st_mode & 0o7777, user: stat.st_uid, group: stat.st_gid, xattrs: read_xattrs(file) }
     }
 }
 
@@ -114,7 +139,7 @@ pub(crate) fn read(workspace: &Workspace, place: &Place, limit: u64) -> Result<O
     if size > limit {
         return Err(ReadError::TooLarge { found: size, limit });
     }
-    let xattrs = read_xattrs(file.as_fd());
+    let attributes = Attributes::of(file.as_fd(), &stat);
     let immutable = is_immutable(file.as_fd());
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
     std::fs::File::from(file)
@@ -127,10 +152,7 @@ pub(crate) fn read(workspace: &Workspace, place: &Place, limit: u64) -> Result<O
     Ok(Some(Original {
         bytes,
         links: usize::try_from(stat.st_nlink).unwrap_or(usize::MAX),
-        mode: stat.st_mode & 0o7777,
-        user: stat.st_uid,
-        group: stat.st_gid,
-        xattrs,
+        attributes,
         immutable,
         stamp: Stamp::of(&stat),
     }))
@@ -168,6 +190,21 @@ pub(super) fn digest(dir: BorrowedFd<'_>, name: &str) -> Result<Option<(Sha256Di
     }
 }
 
+/// What a name of a directory has besides its bytes; `None` when there is no regular file.
+///
+/// # Errors
+/// When the system refuses to look.
+pub(super) fn attributes(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Attributes>, Errno> {
+    let file = match beneath::open_file(dir, name) {
+        Ok(file) => file,
+        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    let stat = rustix::fs::fstat(&file)?;
+    let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    Ok(is_file.then(|| Attributes::of(file.as_fd(), &stat)))
+}
+
 /// The attributes that can be read; file systems without any have none.
 fn read_xattrs(file: BorrowedFd<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut names = vec![0; rustix::fs::flistxattr_query(file).unwrap_or(0)];
@@ -181,5 +218,6 @@ fn read_xattrs(file: BorrowedFd<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
             found.push((name.to_owned(), value));
         }
     }
+    found.sort();
     found
 }

@@ -1,7 +1,7 @@
 //! Puts new bytes beside the old ones: the directories that are missing, then each file with its owner and mode.
 
 use std::collections::BTreeSet;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{Access, AtFlags, Mode};
 use rustix::io::Errno;
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use super::disk::{self, Disk};
 use super::journal::{Hex, NewDir, NewFile, Record};
 use super::publish::Ground;
-use super::snapshot::{self, Original, Stamp};
+use super::snapshot::{self, Attributes, Original, Stamp};
 use super::transaction::{Change, FileFault};
 use super::{Workspace, beneath};
 
@@ -61,14 +61,41 @@ pub(super) fn check(ground: &Ground<'_>, change: &Change<'_>) -> Result<(), File
     Ok(())
 }
 
-/// Makes a directory that was missing. One that somebody else made meanwhile does as well.
-pub(super) fn make_dir(ground: &Ground<'_>, made: &NewDir) -> Result<(), Errno> {
+/// Whose a directory is that was missing when the batch was planned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Made {
+    /// The commit made it, and removes it should it fail.
+    Here,
+    /// Somebody else made it meanwhile; it does as well, and stays.
+    Elsewhere,
+}
+
+/// Makes a directory that was missing.
+pub(super) fn make_dir(ground: &Ground<'_>, made: &NewDir) -> Result<Made, Errno> {
     let parent = ground.open_dir(made.root, &made.parent)?;
     let mode = Mode::RWXU | Mode::RWXG | Mode::RWXO;
     match ground.disk.make_dir(parent.as_fd(), &made.name, mode) {
-        Err(Errno::EXIST) => beneath::open_dir(parent.as_fd(), &made.name).map(drop),
-        outcome => outcome,
+        Err(Errno::EXIST) => beneath::open_dir(parent.as_fd(), &made.name).map(|_| Made::Elsewhere),
+        outcome => outcome.map(|()| Made::Here),
     }
+}
+
+/// A staged file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Staged {
+    /// What would show that somebody touched it.
+    pub(super) stamp: Stamp,
+    /// What its original has and it could not get.
+    pub(super) losses: Vec<Loss>,
+}
+
+/// What a file that is replaced has, and the system does not give to the new one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// The owner or the group.
+    Owner,
+    /// The extended attribute of this name.
+    Attribute(String),
 }
 
 /// Stages a file: complete, with the owner, mode and attributes of the one it replaces, and durable.
@@ -77,7 +104,7 @@ pub(super) fn stage(
     file: &NewFile,
     original: Option<&Original>,
     bytes: &[u8],
-) -> Result<Stamp, FileFault> {
+) -> Result<Staged, FileFault> {
     let dir = ground.open_dir(file.root, &file.dir).map_err(gone)?;
     let system = |doing| move |errno| FileFault::System { doing, errno };
     let mode = match original {
@@ -86,29 +113,74 @@ pub(super) fn stage(
     };
     let staged = ground.disk.create(dir.as_fd(), &file.staged, mode).map_err(system("create a file beside it"))?;
     disk::write_all(ground.disk, staged.as_fd(), bytes).map_err(system("write"))?;
-    if let Some(original) = original {
-        dress(ground.disk, staged.as_fd(), original).map_err(system("keep the mode"))?;
-    }
+    let losses = match original {
+        Some(original) => {
+            dress(ground.disk, staged.as_fd(), &original.attributes).map_err(system("keep the mode and attributes"))?
+        }
+        None => Vec::new(),
+    };
     ground.disk.sync(staged.as_fd()).map_err(system("make it durable"))?;
-    stamp(&staged).map_err(system("look at the new file"))
+    let stat = rustix::fs::fstat(&staged).map_err(system("look at the new file"))?;
+    Ok(Staged { stamp: Stamp::of(&stat), losses })
 }
 
-/// Gives a staged file what its original has, as far as the system lets us.
-fn dress(disk: &dyn Disk, staged: BorrowedFd<'_>, original: &Original) -> Result<(), Errno> {
-    let owned = rustix::fs::fstat(staged)
-        .is_ok_and(|stat| (stat.st_uid, stat.st_gid) == (original.user, original.group))
-        || disk.set_owner(staged, original.user, original.group).is_ok();
-    for (name, value) in &original.xattrs {
-        // Some attributes are the system's to give; others need a file system that has them.
-        let _ = disk.set_xattr(staged, name, value);
+/// Gives a staged file what its original has, as far as the system lets us; tells what it does not.
+fn dress(disk: &dyn Disk, staged: BorrowedFd<'_>, original: &Attributes) -> Result<Vec<Loss>, Errno> {
+    let (owner, group) = own(disk, staged, original)?;
+    let mut losses = Vec::new();
+    if owner == Kept::No || group == Kept::No {
+        losses.push(Loss::Owner);
     }
-    // Under another owner the special bits would grant what nobody granted.
-    let mode = if owned { original.mode } else { original.mode & 0o777 };
-    disk.set_mode(staged, Mode::from_raw_mode(mode))
+    for (name, value) in &original.xattrs {
+        match disk.set_xattr(staged, name, value) {
+            // Some attributes are the system's to give; others need a file system that has them.
+            Err(Errno::OPNOTSUPP | Errno::PERM | Errno::ACCESS) => {
+                losses.push(Loss::Attribute(String::from_utf8_lossy(name).into_owned()));
+            }
+            outcome => outcome?,
+        }
+    }
+    // New bytes get nobody's rights but those of whoever runs them.
+    let mode = original.mode & 0o1777;
+    let mode = match group {
+        Kept::Yes => mode,
+        // Another group may do no more than everybody.
+        Kept::No => mode & (0o1707 | ((mode & 0o007) << 3)),
+    };
+    disk.set_mode(staged, Mode::from_raw_mode(mode))?;
+    Ok(losses)
 }
 
-fn stamp(file: &OwnedFd) -> Result<Stamp, Errno> {
-    Ok(Stamp::of(&rustix::fs::fstat(file)?))
+/// Whether a new file has what the old one has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Yes,
+    No,
+}
+
+/// Gives a staged file its original's owner and group, or the group alone.
+fn own(disk: &dyn Disk, staged: BorrowedFd<'_>, original: &Attributes) -> Result<(Kept, Kept), Errno> {
+    let stat = rustix::fs::fstat(staged)?;
+    if (stat.st_uid, stat.st_gid) == (original.user, original.group) {
+        return Ok((Kept::Yes, Kept::Yes));
+    }
+    if is_given(disk.set_owner(staged, Some(original.user), original.group))? == Kept::Yes {
+        return Ok((Kept::Yes, Kept::Yes));
+    }
+    let owner = if stat.st_uid == original.user { Kept::Yes } else { Kept::No };
+    if stat.st_gid == original.group {
+        return Ok((owner, Kept::Yes));
+    }
+    Ok((owner, is_given(disk.set_owner(staged, None, original.group))?))
+}
+
+/// Tells a system that may not give something from one that fails.
+fn is_given(outcome: Result<(), Errno>) -> Result<Kept, Errno> {
+    match outcome {
+        Ok(()) => Ok(Kept::Yes),
+        Err(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(Kept::No),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Checks, just before the commit point, that what was planned on is still there and what was staged is untouched.
@@ -128,8 +200,11 @@ pub(super) fn recheck(
         (None, None) => Ok(()),
         (None, Some(_)) => Err(FileFault::Exists),
         (Some(original), Some(now)) if now == original.stamp => Ok(()),
-        (Some(_), _) => match snapshot::digest(dir.as_fd(), &file.name).map_err(system)? {
-            Some((digest, _)) if Some(Hex(digest)) == file.before => Ok(()),
+        (Some(original), _) => match snapshot::digest(dir.as_fd(), &file.name).map_err(system)? {
+            Some((digest, _)) if Some(Hex(digest)) == file.before => {
+                let now = snapshot::attributes(dir.as_fd(), &file.name).map_err(system)?;
+                if now.as_ref() == Some(&original.attributes) { Ok(()) } else { Err(FileFault::Attributes) }
+            }
             now => Err(FileFault::Changed { current: now.map(|(digest, _)| digest) }),
         },
     }

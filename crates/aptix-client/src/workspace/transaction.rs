@@ -13,8 +13,10 @@ use super::recovery::{self, RecoveryError};
 use super::resolve::Place;
 use super::root::Root;
 use super::snapshot::{self, Original, Stamp};
+use super::staging::Made;
 use super::state::StateError;
 use super::{Workspace, errno, outbox, staging};
+pub use staging::Loss;
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -58,6 +60,13 @@ pub enum Notice {
         /// Position among the changes.
         change: usize,
     },
+    /// The system does not give the new file something that the old one had.
+    Lost {
+        /// Position among the changes.
+        change: usize,
+        /// What.
+        loss: Loss,
+    },
 }
 
 /// What keeps one file from being written.
@@ -69,6 +78,9 @@ pub enum FileFault {
         /// The digest it has now.
         current: Option<Sha256Digest>,
     },
+    /// Its bytes are as they were, but not the rest.
+    #[error("somebody else changed the file's owner, mode or attributes after it was read")]
+    Attributes,
     /// A file that must not exist has appeared.
     #[error("a file appeared at this path after it was found free")]
     Exists,
@@ -169,15 +181,19 @@ pub fn commit(
     }
     check(workspace, changes)?;
     let ground = ground(workspace);
-    let record = staging::draft(workspace, changes, receipt.map(|receipt| receipt.batch.to_string()));
+    let mut record = staging::draft(workspace, changes, receipt.map(|receipt| receipt.batch.to_string()));
     let journal = Journal::open(workspace.disk(), workspace.primary().state())?;
-    let committed = prepare(workspace, &ground, &journal, &record, changes, receipt)
-        .and_then(|()| Ok(journal.advance(Stage::Staging, Stage::Committed)?));
-    if let Err(error) = committed {
-        return Err(abandon(workspace, &ground, &journal, &record, error));
-    }
+    let committed = prepare(workspace, &ground, &journal, &mut record, changes, receipt).and_then(|notices| {
+        journal.advance(Stage::Staging, Stage::Committed)?;
+        Ok(notices)
+    });
+    let mut notices = match committed {
+        Ok(notices) => notices,
+        Err(error) => return Err(abandon(workspace, &ground, &journal, &record, error)),
+    };
     let stamps = publish_all(workspace, &ground, &journal, &record)?;
-    Ok(finish(workspace, &ground, &journal, &record, &stamps))
+    notices.extend(finish(workspace, &ground, &journal, &record, &stamps));
+    Ok(notices)
 }
 
 /// Looks for what would make a commit of these changes fail, as far as that can be seen without touching anything.
@@ -196,38 +212,45 @@ fn ground(workspace: &Workspace) -> Ground<'_> {
     Ground { disk: workspace.disk(), roots: workspace.roots().iter().map(Root::held).collect() }
 }
 
-/// Everything up to the commit point.
+/// Everything up to the commit point. The record keeps only the directories that had to be made.
 fn prepare(
     workspace: &Workspace,
     ground: &Ground<'_>,
     journal: &Journal<'_>,
-    record: &Record,
+    record: &mut Record,
     changes: &[Change<'_>],
     receipt: Option<&Receipt>,
-) -> Result<(), CommitError> {
+) -> Result<Vec<Notice>, CommitError> {
     for root in workspace.roots().iter().filter(|root| root.state().path() != journal.state().path()) {
         Journal::open(workspace.disk(), root.state())?.point_to(journal.state())?;
     }
-    journal.begin(&journal::encode(record, receipt.map_or(&[], |receipt| receipt.bytes.as_slice())))?;
+    let receipt = receipt.map_or(&[][..], |receipt| receipt.bytes.as_slice());
+    journal.begin(&journal::encode(record, receipt))?;
     let journal_failed = |errno| JournalError::System { doing: "keep contents beside", path: journal.path(""), errno };
     let contents = match &record.batch {
         Some(batch) => Some(outbox::open_contents(ground.disk, journal.state(), batch).map_err(journal_failed)?),
         None => None,
     };
-    for made in &record.dirs {
+    for made in record.dirs.clone() {
         let path = if made.parent.is_empty() { made.name.clone() } else { format!("{}/{}", made.parent, made.name) };
         let needs = |change: &Change<'_>| {
             change.place.root == made.root && std::path::Path::new(&change.place.dir).starts_with(&path)
         };
         let change = changes.iter().position(needs).unwrap_or_default();
-        staging::make_dir(ground, made)
-            .map_err(|errno| CommitError::File { change, fault: FileFault::MakeDir { errno } })?;
+        let failed = |errno| CommitError::File { change, fault: FileFault::MakeDir { errno } };
+        if staging::make_dir(ground, &made).map_err(failed)? == Made::Elsewhere {
+            record.dirs.retain(|dir| *dir != made);
+            journal.begin(&journal::encode(record, receipt))?;
+        }
     }
+    let mut notices = Vec::new();
     let mut stamps = Vec::with_capacity(changes.len());
     for (change, (what, file)) in changes.iter().zip(&record.files).enumerate() {
         let bytes = what.plan.content();
-        let staged = staging::stage(ground, file, what.original, &bytes);
-        stamps.push(staged.map_err(|fault| CommitError::File { change, fault })?);
+        let staged =
+            staging::stage(ground, file, what.original, &bytes).map_err(|fault| CommitError::File { change, fault })?;
+        stamps.push(staged.stamp);
+        notices.extend(staged.losses.into_iter().map(|loss| Notice::Lost { change, loss }));
         if let Some(contents) = &contents {
             outbox::put_content(ground.disk, contents, what.after, &bytes).map_err(journal_failed)?;
         }
@@ -238,7 +261,7 @@ fn prepare(
     for (change, ((what, file), staged)) in changes.iter().zip(&record.files).zip(stamps).enumerate() {
         staging::recheck(ground, file, what.original, staged).map_err(|fault| CommitError::File { change, fault })?;
     }
-    Ok(())
+    Ok(notices)
 }
 
 /// Clears away a commit that failed before anything was published, and says what its failure comes to.
@@ -371,7 +394,7 @@ impl FileFault {
         let changed = Failure::new(Reason::FileChanged, self.to_string()).hint(again);
         match self {
             Self::Changed { current } => Failure { current_sha256: *current, ..changed },
-            Self::Tampered => changed,
+            Self::Attributes | Self::Tampered => changed,
             Self::Exists => Failure::new(Reason::FileExists, self.to_string())
                 .hint("read the file, then send the batch again with overwrite, or with another path"),
             Self::ParentGone => Failure::new(Reason::WriteFailed, self.to_string())

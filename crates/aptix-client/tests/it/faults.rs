@@ -31,18 +31,28 @@ pub(crate) enum Fault {
     FailAt(usize, Errno),
     /// This kind of operation always fails.
     Without(&'static str, Errno),
+    /// These kinds of operations always fail.
+    WithoutAny(&'static [&'static str], Errno),
 }
 
-/// The real disk, with a fault.
-#[derive(Clone, Debug)]
+/// What somebody does just before a name gets another meaning; told the kind of operation and the one or two names.
+pub(crate) type Watcher = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
+
+/// The real disk, with a fault, and with somebody who watches it.
+#[derive(Clone)]
 pub(crate) struct FaultyDisk {
     fault: Fault,
     count: Arc<AtomicUsize>,
+    watcher: Watcher,
 }
 
 impl FaultyDisk {
     pub(crate) fn new(fault: Fault) -> Self {
-        Self { fault, count: Arc::default() }
+        Self { fault, count: Arc::default(), watcher: Arc::new(|_, _, _| {}) }
+    }
+
+    pub(crate) fn watched(fault: Fault, watcher: Watcher) -> Self {
+        Self { watcher, ..Self::new(fault) }
     }
 
     fn gate(&self, what: &str) -> Result<(), Errno> {
@@ -51,6 +61,7 @@ impl FaultyDisk {
             Fault::StopAfter(last) if number > last => Err(Errno::IO),
             Fault::FailAt(at, errno) if number == at => Err(errno),
             Fault::Without(kind, errno) if kind == what => Err(errno),
+            Fault::WithoutAny(kinds, errno) if kinds.contains(&what) => Err(errno),
             _ => Ok(()),
         }
     }
@@ -72,8 +83,8 @@ impl Disk for FaultyDisk {
         SystemDisk.write(file, &bytes[..half])
     }
 
-    fn set_owner(&self, file: BorrowedFd<'_>, user: u32, group: u32) -> Result<(), Errno> {
-        self.gate("set_owner")?;
+    fn set_owner(&self, file: BorrowedFd<'_>, user: Option<u32>, group: u32) -> Result<(), Errno> {
+        self.gate(if user.is_some() { "set_owner" } else { "set_group" })?;
         SystemDisk.set_owner(file, user, group)
     }
 
@@ -94,26 +105,31 @@ impl Disk for FaultyDisk {
 
     fn exchange(&self, dir: BorrowedFd<'_>, one: &str, other: &str) -> Result<(), Errno> {
         self.gate("exchange")?;
+        (self.watcher)("exchange", one, other);
         SystemDisk.exchange(dir, one, other)
     }
 
     fn rename_new(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
         self.gate("rename_new")?;
+        (self.watcher)("rename_new", from, to);
         SystemDisk.rename_new(dir, from, to)
     }
 
     fn rename(&self, dir: BorrowedFd<'_>, from: &str, to_dir: BorrowedFd<'_>, to: &str) -> Result<(), Errno> {
         self.gate("rename")?;
+        (self.watcher)("rename", from, to);
         SystemDisk.rename(dir, from, to_dir, to)
     }
 
     fn link(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
         self.gate("link")?;
+        (self.watcher)("link", from, to);
         SystemDisk.link(dir, from, to)
     }
 
     fn unlink(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
         self.gate("unlink")?;
+        (self.watcher)("unlink", name, "");
         SystemDisk.unlink(dir, name)
     }
 
@@ -166,7 +182,10 @@ pub(crate) fn batch(edited: usize, created: usize) -> Batch {
 }
 
 pub(crate) fn open(place: &Path, fault: Fault) -> Result<(Workspace, Arc<AtomicUsize>), OpenError> {
-    let disk = FaultyDisk::new(fault);
+    open_on(place, FaultyDisk::new(fault))
+}
+
+pub(crate) fn open_on(place: &Path, disk: FaultyDisk) -> Result<(Workspace, Arc<AtomicUsize>), OpenError> {
     let count = Arc::clone(&disk.count);
     let root = format!("ws={}", place.join("ws").display()).parse().unwrap();
     Ok((Workspace::open(&[root], &place.join("state"), Box::new(disk))?, count))
@@ -417,6 +436,93 @@ fn what_fits_neither_end_is_left_to_a_person() {
         assert_eq!(refused.reason, Reason::NeedsOperator);
         assert!(refused.message.contains("a.txt") && refused.message.contains(record.to_str().unwrap()), "{refused}");
         tree::assert_same(&tree::read(&place.path().join("ws")), &torn, "untouched");
+    }
+}
+
+#[test]
+fn a_directory_that_is_removed_before_recovery_takes_the_batch_back() {
+    let place = tempfile::tempdir().unwrap();
+    die_while_publishing(place.path());
+    let ws = place.path().join("ws");
+    std::fs::remove_dir_all(ws.join("dir")).unwrap();
+    open(place.path(), Fault::None).unwrap();
+    let left = tree::read(&ws);
+    assert_eq!(left.keys().collect::<Vec<_>>(), ["a.txt"]);
+    assert_eq!(std::fs::read(ws.join("a.txt")).unwrap(), b"one\ntwo\nthree\n");
+    crate::scenarios::assert_no_debris(place.path(), "taken back");
+}
+
+/// Edits `a.txt` on a disk, and gives the codes of the warnings.
+fn warnings(place: &Path, fault: Fault) -> Result<Vec<String>, Refusal> {
+    let (workspace, _) = open(place, fault).unwrap();
+    let report = commit(&workspace, &batch(1, 0), Receipt::None)?;
+    Ok(report.files[0].warnings.iter().map(|warning| warning.code.clone()).collect())
+}
+
+#[test]
+fn a_file_that_cannot_keep_its_owner_gives_nobody_new_rights() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    let cases = [
+        (Fault::None, 0o6_664, 0o664, (4321, 4321), &["SETUID_CLEARED"][..]),
+        (Fault::Without("set_owner", Errno::PERM), 0o664, 0o664, (0, 4321), &["OWNER_CHANGED"]),
+    ];
+    for (fault, before, after, owner, codes) in cases {
+        let place = tempfile::tempdir().unwrap();
+        lay_out(place.path());
+        let file = place.path().join("ws/a.txt");
+        // Only root can give files away; for others there is no file that cannot keep its owner.
+        if chown(&file, Some(4321), Some(4321)).is_err() {
+            return;
+        }
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(before)).unwrap();
+        assert_eq!(warnings(place.path(), fault).unwrap(), codes, "{fault:?}");
+        let found = file.metadata().unwrap();
+        assert_eq!((found.uid(), found.gid()), owner, "{fault:?}");
+        assert_eq!(found.mode() & 0o7777, after, "{fault:?}");
+    }
+}
+
+#[test]
+fn a_file_that_can_keep_neither_owner_nor_group_lets_the_group_do_no_more_than_everybody() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    let place = tempfile::tempdir().unwrap();
+    lay_out(place.path());
+    let file = place.path().join("ws/a.txt");
+    if chown(&file, Some(4321), Some(4321)).is_err() {
+        return;
+    }
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o674)).unwrap();
+    assert_eq!(
+        warnings(place.path(), Fault::WithoutAny(&["set_owner", "set_group"], Errno::PERM)).unwrap(),
+        ["OWNER_CHANGED"]
+    );
+    assert_eq!(file.metadata().unwrap().mode() & 0o7777, 0o644);
+}
+
+#[test]
+fn an_attribute_that_the_system_keeps_to_itself_is_told_and_one_that_fails_refuses_the_batch() {
+    let cases = [
+        (Errno::PERM, Some("ATTRIBUTE_LOST")),
+        (Errno::OPNOTSUPP, Some("ATTRIBUTE_LOST")),
+        (Errno::NOSPC, None),
+        (Errno::IO, None),
+    ];
+    for (errno, code) in cases {
+        let place = tempfile::tempdir().unwrap();
+        lay_out(place.path());
+        let file = place.path().join("ws/a.txt");
+        // A file system without attributes has none to lose.
+        if rustix::fs::setxattr(&file, "user.mark", b"x", rustix::fs::XattrFlags::empty()).is_err() {
+            return;
+        }
+        match (warnings(place.path(), Fault::Without("set_xattr", errno)), code) {
+            (Ok(codes), Some(code)) => assert_eq!(codes, [code], "{errno:?}"),
+            (Err(refusal), None) => {
+                assert_eq!(refusal.failures[0].reason, Reason::WriteFailed);
+                assert_eq!(std::fs::read(&file).unwrap(), b"one\ntwo\nthree\n");
+            }
+            (outcome, _) => panic!("{errno:?}: {outcome:?}"),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use aptix_client::apply::{Decision, Mode, Order, Refusal, apply};
@@ -11,7 +12,7 @@ use aptix_model::limits::Limits;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Report;
 
-use crate::faults::{self, Fault};
+use crate::faults::{self, Fault, FaultyDisk, Watcher};
 use crate::tree;
 
 fn apply_while(workspace: &Workspace, batch: &Batch, meanwhile: &dyn Fn()) -> Result<Report, Refusal> {
@@ -22,63 +23,89 @@ fn apply_while(workspace: &Workspace, batch: &Batch, meanwhile: &dyn Fn()) -> Re
     })
 }
 
+type Deed = fn(&Path);
+
+/// What somebody may do to a workspace, and how a batch ends for that.
+const DEEDS: &[(&str, Deed, Reason, Option<Detail>)] = &[
+    ("written in place", |ws| std::fs::write(ws.join("a.txt"), "mine\n").unwrap(), Reason::FileChanged, None),
+    (
+        "saved by renaming",
+        |ws| {
+            std::fs::write(ws.join("save"), "mine\n").unwrap();
+            std::fs::rename(ws.join("save"), ws.join("a.txt")).unwrap();
+        },
+        Reason::FileChanged,
+        None,
+    ),
+    ("removed", |ws| std::fs::remove_file(ws.join("a.txt")).unwrap(), Reason::FileChanged, None),
+    (
+        "made a link",
+        |ws| {
+            std::fs::remove_file(ws.join("a.txt")).unwrap();
+            symlink("/etc/hostname", ws.join("a.txt")).unwrap();
+        },
+        Reason::FileChanged,
+        None,
+    ),
+    (
+        "made a directory",
+        |ws| {
+            std::fs::remove_file(ws.join("a.txt")).unwrap();
+            std::fs::create_dir(ws.join("a.txt")).unwrap();
+        },
+        Reason::FileChanged,
+        None,
+    ),
+    ("created", |ws| std::fs::write(ws.join("new.txt"), "mine\n").unwrap(), Reason::FileExists, None),
+    (
+        "created as a link",
+        |ws| {
+            symlink("/tmp/nowhere", ws.join("save")).unwrap();
+            std::fs::rename(ws.join("save"), ws.join("new.txt")).unwrap();
+        },
+        Reason::FileExists,
+        None,
+    ),
+    (
+        "its directory removed",
+        |ws| std::fs::remove_dir_all(ws.join("dir")).unwrap(),
+        Reason::WriteFailed,
+        Some(Detail::ParentGone),
+    ),
+    (
+        "its directory made a link out",
+        |ws| {
+            std::fs::remove_dir_all(ws.join("dir")).unwrap();
+            symlink("../outside", ws.join("dir")).unwrap();
+        },
+        Reason::WriteFailed,
+        None,
+    ),
+    (
+        "given another mode",
+        |ws| {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::set_permissions(ws.join("a.txt"), std::fs::Permissions::from_mode(0o600)).unwrap();
+        },
+        Reason::FileChanged,
+        None,
+    ),
+    (
+        "its directory made, and the file",
+        |ws| {
+            std::fs::create_dir_all(ws.join("deep")).unwrap();
+            std::fs::write(ws.join("new.txt"), "new\n").unwrap();
+        },
+        Reason::FileExists,
+        None,
+    ),
+];
+
 #[test]
 fn whatever_happens_between_plan_and_commit_is_noticed_and_kept() {
-    type Deed = fn(&Path);
-    let cases: &[(&str, Deed, Reason, Option<Detail>)] = &[
-        ("written in place", |ws| std::fs::write(ws.join("a.txt"), "mine\n").unwrap(), Reason::FileChanged, None),
-        (
-            "saved by renaming",
-            |ws| {
-                std::fs::write(ws.join("save"), "mine\n").unwrap();
-                std::fs::rename(ws.join("save"), ws.join("a.txt")).unwrap();
-            },
-            Reason::FileChanged,
-            None,
-        ),
-        ("removed", |ws| std::fs::remove_file(ws.join("a.txt")).unwrap(), Reason::FileChanged, None),
-        (
-            "made a link",
-            |ws| {
-                std::fs::remove_file(ws.join("a.txt")).unwrap();
-                symlink("/etc/hostname", ws.join("a.txt")).unwrap();
-            },
-            Reason::FileChanged,
-            None,
-        ),
-        (
-            "made a directory",
-            |ws| {
-                std::fs::remove_file(ws.join("a.txt")).unwrap();
-                std::fs::create_dir(ws.join("a.txt")).unwrap();
-            },
-            Reason::FileChanged,
-            None,
-        ),
-        ("created", |ws| std::fs::write(ws.join("new.txt"), "mine\n").unwrap(), Reason::FileExists, None),
-        ("created as a link", |ws| symlink("/tmp/nowhere", ws.join("new.txt")).unwrap(), Reason::FileExists, None),
-        (
-            "its directory removed",
-            |ws| std::fs::remove_dir_all(ws.join("dir")).unwrap(),
-            Reason::WriteFailed,
-            Some(Detail::ParentGone),
-        ),
-        (
-            "its directory made a link out",
-            |ws| {
-                std::fs::remove_dir_all(ws.join("dir")).unwrap();
-                symlink("../outside", ws.join("dir")).unwrap();
-            },
-            Reason::WriteFailed,
-            None,
-        ),
-    ];
-    for (what, deed, reason, detail) in cases {
+    for (what, deed, reason, detail) in DEEDS {
         let place = tempfile::tempdir().unwrap();
-        faults::lay_out(place.path());
-        let ws = place.path().join("ws");
-        std::fs::create_dir(place.path().join("outside")).unwrap();
-        std::fs::write(place.path().join("outside/b.txt"), "one\ntwo\nthree\n").unwrap();
+        let ws = lay_out(place.path());
         let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
         let expected = std::sync::Mutex::new(tree::Tree::new());
         let refusal = apply_while(&workspace, &faults::batch(2, 2), &|| {
@@ -92,6 +119,130 @@ fn whatever_happens_between_plan_and_commit_is_noticed_and_kept() {
         assert_eq!(std::fs::read(place.path().join("outside/b.txt")).unwrap(), b"one\ntwo\nthree\n");
         crate::scenarios::assert_no_debris(place.path(), what);
     }
+}
+
+/// A workspace laid out anew, with a directory outside that links may lead to.
+fn lay_out(place: &Path) -> std::path::PathBuf {
+    faults::lay_out(place);
+    std::fs::create_dir(place.join("outside")).unwrap();
+    std::fs::write(place.join("outside/b.txt"), "one\ntwo\nthree\n").unwrap();
+    place.join("ws")
+}
+
+/// Does something once, before the operation of this number that gives a name another meaning.
+fn before_move(number: usize, deed: impl Fn() + Send + Sync + 'static) -> Watcher {
+    let count = AtomicUsize::new(0);
+    Arc::new(move |_, _, _| {
+        if count.fetch_add(1, Ordering::SeqCst) + 1 == number {
+            deed();
+        }
+    })
+}
+
+/// How a tree looks when somebody does something to it before a batch, or after one.
+fn afterwards(batch: Option<&Batch>, deed: Deed) -> tree::Tree {
+    let place = tempfile::tempdir().unwrap();
+    let ws = lay_out(place.path());
+    if let Some(batch) = batch {
+        let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+        apply_while(&workspace, batch, &|| {}).unwrap();
+    }
+    deed(&ws);
+    tree::read(&ws)
+}
+
+#[test]
+fn whatever_happens_before_any_move_is_kept_and_the_batch_is_whole() {
+    let batch = faults::batch(2, 2);
+    // What comes of these two depends on what the batch has made already.
+    let dependent = ["given another mode", "its directory made, and the file"];
+    for (what, deed, reason, _) in DEEDS.iter().filter(|(what, ..)| !dependent.contains(what)) {
+        let (old, new) = (afterwards(None, *deed), afterwards(Some(&batch), *deed));
+        let mut ends = [0, 0];
+        for number in 1.. {
+            let what = format!("{what}, before move {number}");
+            let place = tempfile::tempdir().unwrap();
+            let ws = lay_out(place.path());
+            let done = Arc::new(AtomicBool::new(false));
+            let watcher = before_move(number, {
+                let (ws, done, deed) = (ws.clone(), Arc::clone(&done), *deed);
+                move || {
+                    deed(&ws);
+                    done.store(true, Ordering::SeqCst);
+                }
+            });
+            let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
+            let outcome = apply_while(&workspace, &batch, &|| {});
+            drop(workspace);
+            if !done.load(Ordering::SeqCst) {
+                break;
+            }
+            ends[usize::from(outcome.is_ok())] += 1;
+            if let Err(refusal) = &outcome {
+                assert_eq!(refusal.failures[0].reason, *reason, "{what}: {}", refusal.failures[0]);
+            }
+            tree::assert_same(&tree::read(&ws), if outcome.is_ok() { &new } else { &old }, &what);
+            assert_eq!(std::fs::read(place.path().join("outside/b.txt")).unwrap(), b"one\ntwo\nthree\n", "{what}");
+            crate::scenarios::assert_no_debris(place.path(), &what);
+            faults::open(place.path(), Fault::None).unwrap();
+        }
+        assert!(ends[0] > 0 && ends[1] > 0, "{what}: both ends are met: {ends:?}");
+    }
+}
+
+#[test]
+fn undoing_a_creation_takes_out_nothing_that_somebody_put_there() {
+    let place = tempfile::tempdir().unwrap();
+    let ws = lay_out(place.path());
+    let watcher: Watcher = Arc::new({
+        let ws = ws.clone();
+        move |kind, from, _| match (kind, from) {
+            // The last file cannot be created, so that the first is taken out again; just then somebody saves it.
+            ("rename_new", _) if ws.join("new.txt").exists() => {
+                let _ = std::fs::write(ws.join("deep/er/new.txt"), "mine\n");
+            }
+            ("rename", "new.txt") => {
+                std::fs::write(ws.join("save"), "mine too\n").unwrap();
+                std::fs::rename(ws.join("save"), ws.join("new.txt")).unwrap();
+            }
+            _ => {}
+        }
+    });
+    let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
+    let refusal = apply_while(&workspace, &faults::batch(2, 2), &|| {}).unwrap_err();
+    assert_eq!(refusal.failures[0].reason, Reason::FileExists, "{}", refusal.failures[0]);
+    assert_eq!(std::fs::read(ws.join("new.txt")).unwrap(), b"mine too\n");
+    assert_eq!(std::fs::read(ws.join("deep/er/new.txt")).unwrap(), b"mine\n");
+    assert_eq!(std::fs::read(ws.join("a.txt")).unwrap(), b"one\ntwo\nthree\n");
+    assert!(tree::read(&ws).keys().all(|name| !name.contains("aptix") && !name.contains("kept")));
+    crate::scenarios::assert_no_debris(place.path(), "undone");
+}
+
+#[test]
+fn a_kept_copy_of_a_file_with_the_longest_name_has_a_name_too() {
+    let place = tempfile::tempdir().unwrap();
+    let ws = lay_out(place.path());
+    let long = "\u{e4}".repeat(127);
+    std::fs::rename(ws.join("a.txt"), ws.join(&long)).unwrap();
+    let watcher: Watcher = Arc::new({
+        let ws = ws.clone();
+        // Somebody who has the old file open writes it after it was replaced.
+        move |kind, _, to| {
+            if (kind, to) == ("rename", "finishing") {
+                let staged = tree::read(&ws).into_keys().find(|name| name.ends_with(".aptix-tmp")).unwrap();
+                std::fs::write(ws.join(staged), "mine\n").unwrap();
+            }
+        }
+    });
+    let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
+    let mut batch = faults::batch(1, 0);
+    batch.files[0].target = aptix_model::batch::Target::DocPath(format!("ws/{long}"));
+    let report = apply_while(&workspace, &batch, &|| {}).unwrap();
+    assert_eq!(report.files[0].warnings[0].code, "LATE_WRITE");
+    let kept = tree::read(&ws).into_keys().find(|name| name.contains(".kept-")).unwrap();
+    assert_eq!(std::fs::read(ws.join(&kept)).unwrap(), b"mine\n");
+    assert!(kept.len() <= 255 && long.starts_with(kept.split(".kept-").next().unwrap()), "{kept}");
+    crate::scenarios::assert_no_debris(place.path(), "kept");
 }
 
 #[test]
