@@ -97,6 +97,32 @@ fn a_person_sees_the_whole_change_and_decides() {
 }
 
 #[test]
+fn what_was_typed_before_a_question_does_not_answer_it() {
+    let machine = Machine::new();
+    machine.put("a.txt", "one\n");
+    let server = machine.server();
+    let mut terminal = Terminal::open(&machine, &server);
+    terminal.until("serving");
+    std::thread::scope(|scope| {
+        for word in ["first", "second"] {
+            for _ in 0..100 {
+                terminal.answer("y");
+            }
+            terminal.answer(word);
+            terminal.until(word);
+            let refused = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
+            terminal.until("Apply this batch? [y/n] ");
+            terminal.answer("n");
+            terminal.until("(one line for the author, or nothing) ");
+            terminal.answer("");
+            let (refused, code) = refused.join().unwrap();
+            assert_eq!((code, &refused["state"]), (Some(1), &"REJECTED".into()), "{refused}");
+        }
+    });
+    assert_eq!(machine.files(), [("a.txt".to_owned(), "one\n".to_owned())]);
+}
+
+#[test]
 fn what_changed_while_a_person_thought_is_checked_again() {
     let machine = Machine::new();
     machine.put("a.txt", "one\n");

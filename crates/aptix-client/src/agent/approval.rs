@@ -1,11 +1,13 @@
 //! Whether a batch may be written: asked of the person at the terminal, or decided once for all.
 
-use std::io::{BufRead, IsTerminal};
+use std::io::IsTerminal;
 
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::reason::Reason;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+
+use super::keyboard::Keyboard;
 
 /// Characters of a person's reason that reach the author.
 const REASON_CHARS: usize = 2000;
@@ -36,20 +38,20 @@ pub(super) enum Verdict {
 #[derive(Debug)]
 pub(super) struct Approval {
     approve: Approve,
-    /// The lines a person types; absent without a person.
-    lines: Option<Mutex<mpsc::Receiver<String>>>,
+    /// What a person types on; absent without a person.
+    keyboard: Option<Keyboard>,
 }
 
 impl Approval {
     /// Decides in this way, with the person at the terminal if there is one and one is needed.
     pub(super) fn new(approve: Approve) -> Self {
         let person = approve == Approve::Ask && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-        Self { approve, lines: person.then(|| Mutex::new(typed_lines())) }
+        Self { approve, keyboard: person.then(Keyboard::of_terminal) }
     }
 
     /// What can be said without seeing what would change.
     pub(super) fn beforehand(&self) -> Option<Failure> {
-        match (self.approve, &self.lines) {
+        match (self.approve, &self.keyboard) {
             (Approve::Never, _) => {
                 let message = "the agent runs with --approve never and refuses every batch";
                 Some(Failure::new(Reason::Rejected, message))
@@ -71,15 +73,20 @@ impl Approval {
         withdrawn: &CancellationToken,
         stop: &CancellationToken,
     ) -> Verdict {
-        let verdict = match &self.lines {
-            Some(lines) => tokio::runtime::Handle::current().block_on(async {
-                let (shown, mut terminal) = (shown(), say);
-                tokio::select! {
-                    verdict = ask_person(lines, &shown, &mut terminal) => verdict,
-                    () = withdrawn.cancelled() => void(),
-                    () = stop.cancelled() => void(),
-                }
-            }),
+        let verdict = match &self.keyboard {
+            Some(keyboard) => {
+                say(&shown());
+                // What was typed before the whole change was shown was not meant for it.
+                let mut open = keyboard.open();
+                let mut terminal = say;
+                tokio::runtime::Handle::current().block_on(async {
+                    tokio::select! {
+                        verdict = ask_person(&mut open.lines, &mut terminal) => verdict,
+                        () = withdrawn.cancelled() => void(),
+                        () = stop.cancelled() => void(),
+                    }
+                })
+            }
             None => self.beforehand().map_or(Verdict::Yes, |failure| Verdict::No(Box::new(failure))),
         };
         if withdrawn.is_cancelled() { Verdict::Void } else { verdict }
@@ -91,11 +98,7 @@ fn void() -> Verdict {
     Verdict::Void
 }
 
-async fn ask_person(lines: &Mutex<mpsc::Receiver<String>>, shown: &str, say: &mut (dyn FnMut(&str) + Send)) -> Verdict {
-    let mut lines = lines.lock().await;
-    // What was typed before the question was not meant for it.
-    while lines.try_recv().is_ok() {}
-    say(shown);
+async fn ask_person(lines: &mut mpsc::Receiver<String>, say: &mut (dyn FnMut(&str) + Send)) -> Verdict {
     loop {
         say("Apply this batch? [y/n] ");
         let Some(answer) = lines.recv().await else {
@@ -122,19 +125,6 @@ fn refusal(why: &str) -> Failure {
     Failure::new(Reason::Rejected, Visible(&message).to_string())
 }
 
-/// Reads the terminal for as long as the agent lives: a read from a terminal cannot be given up.
-fn typed_lines() -> mpsc::Receiver<String> {
-    let (sender, receiver) = mpsc::channel(64);
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            if sender.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
-}
-
 fn say(text: &str) {
     use std::io::Write;
     let mut terminal = anstream::stderr().lock();
@@ -147,21 +137,14 @@ mod tests {
     use super::*;
 
     async fn answered(typed: &[&str]) -> Verdict {
-        let (sender, receiver) = mpsc::channel(8);
-        let lines = Mutex::new(receiver);
+        let (sender, mut lines) = mpsc::channel(8);
+        for line in typed {
+            sender.send((*line).to_owned()).await.unwrap();
+        }
+        drop(sender);
         let mut said = String::new();
-        let mut say = |text: &str| said.push_str(text);
-        let asking = ask_person(&lines, "diff\n", &mut say);
-        let typing = async {
-            // The question throws away what was typed before it.
-            tokio::task::yield_now().await;
-            for line in typed {
-                sender.send((*line).to_owned()).await.unwrap();
-            }
-            drop(sender);
-        };
-        let verdict = tokio::join!(biased; asking, typing).0;
-        assert!(said.starts_with("diff\nApply this batch? [y/n] "), "{said}");
+        let verdict = ask_person(&mut lines, &mut |text: &str| said.push_str(text)).await;
+        assert!(said.starts_with("Apply this batch? [y/n] "), "{said}");
         verdict
     }
 
@@ -178,7 +161,7 @@ mod tests {
 
     #[test]
     fn without_a_person_nothing_is_asked() {
-        let fixed = |approve| Approval { approve, lines: None };
+        let fixed = |approve| Approval { approve, keyboard: None };
         assert_eq!(fixed(Approve::Auto).beforehand(), None);
         assert_eq!(fixed(Approve::Never).beforehand().unwrap().reason, Reason::Rejected);
         assert_eq!(fixed(Approve::Ask).beforehand().unwrap().reason, Reason::ApprovalRequired);

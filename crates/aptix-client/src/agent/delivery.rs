@@ -18,6 +18,8 @@ use crate::workspace::outbox::{self, Pending};
 
 /// How often a report is tried before other work goes on.
 const ATTEMPTS: usize = 6;
+/// Ended batches that are known again should a server send them once more.
+const REMEMBERED: usize = 10_000;
 
 /// The way to the server under one lease.
 #[derive(Clone, Debug)]
@@ -32,14 +34,17 @@ pub(super) struct Line {
 /// Delivers whatever waits, oldest batch first; what cannot be delivered now keeps waiting.
 pub(super) async fn deliver_all(line: &Line) -> Result<(), AgentError> {
     let workspace = Arc::clone(&line.workspace);
-    let waiting = blocking(move || outbox::pending(&workspace)).await??;
-    for pending in waiting {
+    for batch in blocking(move || outbox::waiting(&workspace)).await?? {
         if line.alive.is_cancelled() {
             return Ok(());
         }
-        deliver(line, pending).await?;
+        let workspace = Arc::clone(&line.workspace);
+        if let Some(pending) = blocking(move || outbox::find(&workspace, batch)).await?? {
+            deliver(line, pending).await?;
+        }
     }
-    Ok(())
+    let workspace = Arc::clone(&line.workspace);
+    Ok(blocking(move || outbox::forget_done(&workspace, REMEMBERED)).await??)
 }
 
 /// Delivers one receipt if that is possible now.

@@ -2,12 +2,13 @@
 
 use std::cell::OnceCell;
 use std::sync::Arc;
+use std::time::Duration;
 
 use aptix_model::batch::Origin;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 use aptix_model::limits::{Limits, REPORT_DIFF_BYTES};
-use aptix_model::reason::Reason;
+use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
 use aptix_model::report::Report;
 use tokio_util::sync::CancellationToken;
@@ -16,13 +17,18 @@ use super::approval::Verdict;
 use super::blobs::{self, Unfetched};
 use super::delivery::{self, Line};
 use super::inbox::Work;
-use super::{Agent, AgentError, blocking, question, refusal};
+use super::{Agent, AgentError, blocking, question, told};
 use crate::apply::{self, Decision, Mode, Order};
+use crate::backoff::Backoff;
 use crate::connection::receipt::{self, Receipt};
+use crate::workspace::Workspace;
 use crate::workspace::outbox::{self, Pending};
 
 /// Failures of one batch that are logged.
 const LOGGED: usize = 20;
+
+/// The first and the longest wait for what keeps a batch from being decided and will pass.
+const PASSING: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
 /// What became of an arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,9 +39,15 @@ pub(super) enum Dealt {
     Undone,
 }
 
-/// Applies or refuses a batch, and reports. A batch that already has a receipt is reported and not applied again.
+/// Applies or refuses a batch, and reports. A batch that already has a receipt is reported and not applied again; one
+/// whose report the server has had is left alone, however often it comes.
 pub(super) async fn deal_with(agent: &Agent, line: &Line, work: Work) -> Result<Dealt, AgentError> {
     let (local, id) = (Arc::clone(&line.workspace), work.batch);
+    if blocking(move || outbox::is_done(&local, id)).await?? {
+        tracing::info!(BatchId = %id, "the batch has ended here and was reported; it is not applied again");
+        return Ok(Dealt::Done);
+    }
+    let local = Arc::clone(&line.workspace);
     if let Some(pending) = blocking(move || outbox::find(&local, id)).await?? {
         delivery::deliver(line, pending).await?;
         return Ok(Dealt::Done);
@@ -48,8 +60,7 @@ pub(super) async fn deal_with(agent: &Agent, line: &Line, work: Work) -> Result<
         }
     };
     log_received(&record);
-    let outcome = carry_out(agent, line, &record, work.withdrawn).await?;
-    match outcome {
+    match decide(agent, line, &record, &work.withdrawn).await? {
         Outcome::Applied { receipt } => {
             log_applied(&record);
             delivery::deliver(line, Pending { batch: record.id, receipt }).await?;
@@ -87,6 +98,38 @@ impl From<Failure> for Outcome {
     }
 }
 
+/// Carries a batch out, again and again as long as what keeps it from that will pass.
+async fn decide(
+    agent: &Agent,
+    line: &Line,
+    record: &BatchRecord,
+    withdrawn: &CancellationToken,
+) -> Result<Outcome, AgentError> {
+    let mut backoff = Backoff::new(PASSING.0, PASSING.1);
+    loop {
+        let outcome = carry_out(agent, line, record, withdrawn.clone()).await?;
+        let passing = match &outcome {
+            Outcome::Refused(failures) => failures.iter().find(|failure| will_pass(failure)),
+            Outcome::Applied { .. } | Outcome::Withdrawn | Outcome::Undecided => None,
+        };
+        let Some(failure) = passing else { return Ok(outcome) };
+        tracing::warn!(BatchId = %record.id, %failure, "the batch is tried again");
+        tokio::select! {
+            () = tokio::time::sleep(backoff.wait()) => {}
+            () = withdrawn.cancelled() => return Ok(not_done(line)),
+            () = agent.stop.cancelled() => return Ok(Outcome::Undecided),
+        }
+    }
+}
+
+/// Whether a failure says nothing about the batch, only that this machine is busy.
+fn will_pass(failure: &Failure) -> bool {
+    matches!(
+        (failure.reason, failure.detail),
+        (Reason::WorkspaceBusy, _) | (Reason::ResourceExhausted, Some(Detail::Fds))
+    )
+}
+
 async fn carry_out(
     agent: &Agent,
     line: &Line,
@@ -115,11 +158,10 @@ async fn carry_out(
     let (local, approval, stop) = (Arc::clone(&line.workspace), Arc::clone(&agent.approval), agent.stop.clone());
     let (id, workspace, origin) = (record.id, record.workspace.clone(), record.origin.clone());
     let outcome = blocking(move || {
-        let kept = OnceCell::new();
-        let encode = |report: &Report| {
-            let receipt = Receipt { workspace: workspace.clone(), batch: id, report: report.clone() };
-            kept.get_or_init(|| receipt::encode(receipt)).clone()
-        };
+        let told = OnceCell::new();
+        let encoded =
+            |report: &Report| told::encode(Receipt { workspace: workspace.clone(), batch: id, report: report.clone() });
+        let encode = |report: &Report| told.get_or_init(|| encoded(report)).clone().unwrap_or_default();
         let order = Order {
             limits: Limits::DEFAULT,
             origin: &origin,
@@ -127,26 +169,46 @@ async fn carry_out(
             mode: Mode::CommitWithReceipt { batch: id, encode: &encode },
         };
         let mut void = false;
-        let applied = apply::apply(&local, &batch, order, &mut |plan| match approval.ask(
-            || question::about(id, &batch, plan),
-            &withdrawn,
-            &stop,
-        ) {
-            Verdict::Yes => Decision::Apply,
-            Verdict::No(failure) => Decision::Refuse(failure),
-            Verdict::Void => {
-                void = true;
-                let message = "the batch was withdrawn, or the agent stops";
-                Decision::Refuse(Box::new(Failure::new(Reason::InvalidState, message)))
+        let applied = apply::apply(&local, &batch, order, &mut |plan| {
+            if let Some(Err(failure)) = told.get() {
+                return Decision::Refuse(failure.clone());
+            }
+            match approval.ask(|| question::about(id, &batch, plan, &local), &withdrawn, &stop) {
+                Verdict::Yes => Decision::Apply,
+                Verdict::No(failure) => Decision::Refuse(failure),
+                Verdict::Void => {
+                    void = true;
+                    let message = "the batch was withdrawn, or the agent stops";
+                    Decision::Refuse(Box::new(Failure::new(Reason::InvalidState, message)))
+                }
             }
         });
         match applied {
-            Ok(_) => Some(Outcome::Applied { receipt: kept.into_inner().unwrap_or_default() }),
+            Ok(report) => {
+                let kept = told.get().and_then(|told| told.as_ref().ok()).cloned().unwrap_or_default();
+                log_warnings(id, &report);
+                Some(Outcome::Applied { receipt: amended(&local, id, kept, encoded(&report)) })
+            }
             Err(_) if void => None,
             Err(refusal) => Some(Outcome::Refused(refusal.failures)),
         }
     });
     Ok(outcome.await?.unwrap_or_else(|| if agent.stop.is_cancelled() { Outcome::Undecided } else { not_done(line) }))
+}
+
+/// The receipt of an applied batch, with what was noticed after its commit had kept one.
+fn amended(local: &Workspace, batch: BatchId, kept: Vec<u8>, now: Result<Vec<u8>, Box<Failure>>) -> Vec<u8> {
+    let now = match now {
+        Ok(now) if now != kept => now,
+        _ => return kept,
+    };
+    match outbox::put(local, batch, &now) {
+        Ok(()) => now,
+        Err(error) => {
+            tracing::warn!(BatchId = %batch, %error, "the report goes without what was noticed after the commit");
+            kept
+        }
+    }
 }
 
 /// A batch whose token was cancelled was withdrawn, unless the whole connection is dead.
@@ -157,11 +219,20 @@ fn not_done(line: &Line) -> Outcome {
 /// Keeps the report of a batch that changed nothing, then delivers it.
 async fn refuse(line: &Line, batch: BatchId, failures: Vec<Failure>) -> Result<Dealt, AgentError> {
     let workspace = line.connection.workspace().clone();
-    let receipt = receipt::encode(Receipt { workspace, batch, report: refusal::report(failures) });
+    let receipt = receipt::encode(Receipt { workspace, batch, report: told::refusal(failures) });
     let (local, kept) = (Arc::clone(&line.workspace), receipt.clone());
-    blocking(move || outbox::put_refusal(&local, batch, &kept)).await??;
+    blocking(move || outbox::put(&local, batch, &kept)).await??;
     delivery::deliver(line, Pending { batch, receipt }).await?;
     Ok(Dealt::Done)
+}
+
+/// Logs what the author and whoever runs the agent should know although the batch was applied.
+fn log_warnings(batch: BatchId, report: &Report) {
+    for file in &report.files {
+        for warning in &file.warnings {
+            tracing::warn!(BatchId = %batch, DocPath = %file.doc_path, Code = %warning.code, "{}", warning.message);
+        }
+    }
 }
 
 fn log_received(record: &BatchRecord) {

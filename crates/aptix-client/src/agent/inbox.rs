@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::{CallError, Feed, FeedEvent, FeedMessage};
 
-/// Events read ahead. While so many wait, the server has to keep the others.
-const AHEAD: usize = 64;
+/// Events read ahead, of a message's size at most each. While so many wait, the server has to keep the others.
+const AHEAD: usize = 8;
 
 /// An event that waits for its turn.
 #[derive(Debug)]
@@ -49,17 +49,30 @@ pub(super) async fn read_ahead(mut feed: Feed, arrivals: mpsc::Sender<Arrival>, 
         let event = match feed.next().await {
             Ok(FeedMessage::Event(event)) => *event,
             Ok(FeedMessage::Heartbeat) => continue,
+            Ok(FeedMessage::Unreadable { revision, batch, why }) => {
+                tracing::error!(%revision, BatchId = batch.map(tracing::field::display), %why,
+                    "an event cannot be understood and is passed over; a newer version of aptix may be needed");
+                // Whatever has become of the batch, it is not known to be free to be applied.
+                batch.iter().for_each(|batch| withdraw(&mut waiting, *batch));
+                if arrivals.send(Arrival { revision, work: None }).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+                continue;
+            }
             Err(error) => return error,
         };
-        if !event.state.is_open()
-            && let Some(token) = waiting.remove(&event.batch)
-        {
-            let token: CancellationToken = token;
-            token.cancel();
+        if !event.state.is_open() {
+            withdraw(&mut waiting, event.batch);
         }
         if arrivals.send(arrival(event, &mut waiting, &alive)).await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+}
+
+fn withdraw(waiting: &mut HashMap<BatchId, CancellationToken>, batch: BatchId) {
+    if let Some(token) = waiting.remove(&batch) {
+        token.cancel();
     }
 }
 

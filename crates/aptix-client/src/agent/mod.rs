@@ -7,9 +7,10 @@ mod blobs;
 mod delivery;
 mod executor;
 mod inbox;
+mod keyboard;
 mod question;
-mod refusal;
 mod session;
+mod told;
 
 use std::path::PathBuf;
 use std::sync::Arc;

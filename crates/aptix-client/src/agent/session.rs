@@ -93,6 +93,7 @@ async fn work(
         {
             return Ok(());
         }
-        *cursor = arrival.revision;
+        // An event that cannot be understood may have no revision.
+        *cursor = arrival.revision.max(*cursor);
     }
 }

@@ -16,7 +16,9 @@ use crate::workspace::disk::SystemDisk;
 use crate::workspace::root::RootSpec;
 use crate::workspace::{OpenError, Workspace};
 
-use super::{Exit, Places, output};
+use super::diff::Paths;
+use super::output::{self, Form};
+use super::{Exit, Places};
 
 /// Arguments of `aptix apply`.
 #[derive(clap::Args, Debug)]
@@ -33,12 +35,12 @@ pub(super) struct Args {
     /// Say what would happen, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Agree to everything that would be asked; what is forbidden stays so
+    /// Answer yes to what policy would ask; there is no policy in this version, so nothing is asked
     #[arg(long)]
     yes: bool,
     /// Print one JSON object instead of text
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// The document; stdin when absent or "-"
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
@@ -63,10 +65,11 @@ pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
     let shown = output::Shown {
         batch: &batch,
         dry_run: args.dry_run,
+        paths: Paths::among(args.roots.len()),
         stored: None,
         outcome: outcome.as_ref().map(Some).map_err(|end| &end.refusal),
     };
-    let printed = if args.json { output::print_json(&shown) } else { output::print_text(&shown) };
+    let printed = output::show(Form::of(args.json), &shown);
     if outcome.is_ok() && !args.dry_run && printed == Exit::Environment {
         output::say("the batch was applied all the same");
     }
@@ -114,7 +117,7 @@ fn attempt(args: &Args, state_home: &Path, batch: &mut Batch) -> Result<aptix_mo
         diff_bytes: usize::MAX,
         mode: if args.dry_run { Mode::DryRun } else { Mode::Commit },
     };
-    // A person who runs this command is asked nothing; `--yes` answers what a policy would ask.
+    // Without a policy there is nothing that `--yes` would answer.
     Ok(apply(&workspace, batch, order, &mut |_| Decision::Apply)?)
 }
 

@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use crate::connection::CallError;
 
-use super::server::{self, Form, ServerArgs};
-use super::{Exit, output};
+use super::Exit;
+use super::output::{self, Form};
+use super::server::{self, ServerArgs};
 
 /// Arguments of `aptix batches`.
 #[derive(clap::Args, Debug)]
@@ -19,7 +20,7 @@ pub(super) struct Args {
     server: ServerArgs,
     /// Print one JSON object instead of text
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 #[derive(Serialize)]

@@ -4,8 +4,9 @@ use aptix_model::id::BatchId;
 
 use crate::connection::CallError;
 
-use super::server::{self, Form, ServerArgs};
-use super::{Exit, output};
+use super::Exit;
+use super::output::{self, Form};
+use super::server::{self, ServerArgs};
 
 /// Arguments of `aptix cancel`.
 #[derive(clap::Args, Debug)]

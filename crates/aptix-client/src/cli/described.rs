@@ -10,7 +10,10 @@ pub(super) fn described(patch: &FilePatch) -> String {
     let mut text = format!("--- {path}\n+++ {path}\n");
     match &patch.edit {
         FileEdit::CreateFile(create) => match &create.content {
-            Content::Text(content) => add(&mut text, '+', content.lines()),
+            Content::Text(content) => {
+                let _ = writeln!(text, "@@ -0,0 +1,{} @@", content.lines().count());
+                add(&mut text, '+', content.lines());
+            }
             Content::Blob(blob) => {
                 let _ = writeln!(text, "the {} bytes with the SHA-256 {}", blob.size_bytes, blob.sha256);
             }
@@ -21,16 +24,20 @@ pub(super) fn described(patch: &FilePatch) -> String {
 }
 
 fn describe(text: &mut String, operation: &Operation) {
-    let (head, old, new): (_, &[String], &[String]) = match operation {
-        Operation::Insert { after_line, new_lines } => (format!("insert after line {after_line}"), &[], new_lines),
+    let (start, head, old, new): (_, _, &[String], &[String]) = match operation {
+        Operation::Insert { after_line, new_lines } => {
+            (*after_line, format!("insert after line {after_line}"), &[], new_lines)
+        }
         Operation::Replace { start_line, end_line, expected_original_lines, new_lines } => {
-            (format!("replace lines {start_line} to {end_line}"), expected_original_lines, new_lines)
+            let head = format!("replace lines {start_line} to {end_line}");
+            (*start_line, head, expected_original_lines, new_lines)
         }
         Operation::Delete { start_line, end_line, expected_original_lines } => {
-            (format!("delete lines {start_line} to {end_line}"), expected_original_lines, &[])
+            (*start_line, format!("delete lines {start_line} to {end_line}"), expected_original_lines, &[])
         }
     };
-    let _ = writeln!(text, "@@ {head} @@");
+    // Where the new lines will stand depends on the other changes: both sides are told by the lines of the original.
+    let _ = writeln!(text, "@@ -{start},{} +{start},{} @@ {head}", old.len(), new.len());
     add(text, '-', old.iter().map(String::as_str));
     add(text, '+', new.iter().map(String::as_str));
 }

@@ -6,7 +6,8 @@ mod batches;
 mod cancel;
 mod completions;
 mod described;
-pub(crate) mod output;
+pub(crate) mod diff;
+mod output;
 mod read;
 mod server;
 mod show;
@@ -23,6 +24,8 @@ use uuid::Uuid;
 
 use crate::apply::Refusal;
 
+use self::output::Form;
+
 /// Applies edits that language models write to the files of a workspace: exactly, or not at all.
 #[derive(Parser, Debug)]
 #[command(name = "aptix", version, propagate_version = true)]
@@ -36,15 +39,22 @@ struct Cli {
 /// Where Aptix keeps its own things.
 #[derive(clap::Args, Debug)]
 struct Places {
-    /// Where programs keep their state
-    #[arg(long, env = "XDG_STATE_HOME", hide = true, global = true, value_name = "DIR")]
+    /// Where programs keep their state, instead of $XDG_STATE_HOME
+    #[arg(long, hide = true, global = true, value_name = "DIR", value_parser = absolute)]
     state_home: Option<PathBuf>,
+}
+
+fn absolute(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if path.is_absolute() { Ok(path) } else { Err("expected an absolute path".to_owned()) }
 }
 
 impl Places {
     /// The directory for state. A relative one in the environment means nothing, as the specification has it.
     fn state_home(&self) -> anyhow::Result<PathBuf> {
-        let given = self.state_home.clone().filter(|path| path.is_absolute());
+        let from_environment =
+            || std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        let given = self.state_home.clone().or_else(from_environment);
         given
             .or_else(|| Some(std::env::home_dir()?.join(".local/state")))
             .context("no home directory is known: set XDG_STATE_HOME to a directory of your own")
@@ -72,6 +82,18 @@ enum Command {
 }
 
 impl Command {
+    /// How it prints.
+    const fn form(&self) -> Form {
+        Form::of(match self {
+            Self::Apply(args) => args.json,
+            Self::Submit(args) => args.json,
+            Self::Show(args) => args.json,
+            Self::Batches(args) => args.json,
+            Self::Read(args) => args.json,
+            Self::Agent(_) | Self::Cancel(_) | Self::Completions(_) => false,
+        })
+    }
+
     /// What is logged unless somebody asks for more or less: a service tells what it does, a command only what is wrong.
     const fn talks_of(&self) -> tracing::Level {
         match self {
@@ -126,9 +148,11 @@ pub fn main() -> ExitCode {
         }
     };
     log_to_stderr(cli.command.talks_of());
+    let form = cli.command.form();
     match run(cli) {
         Ok(exit) => exit.into(),
         Err(error) => {
+            output::show_broken_off(form, &format!("{error:#}"));
             output::say(&format!("error: {error:#}"));
             Exit::Environment.into()
         }
@@ -140,6 +164,8 @@ fn log_to_stderr(level: tracing::Level) {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // Who logs to a closed pipe is not heard, and works on; the complaint about it would panic.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal())
         .init();
 }
@@ -155,7 +181,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
 async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     let Cli { places, command } = cli;
     match command {
-        Command::Apply(args) => interruptible(move || apply::run(&args, &places)).await,
+        Command::Apply(args) => interruptible(Form::of(args.json), move || apply::run(&args, &places)).await,
         Command::Agent(args) => agent::run(args, &places, format!("agent-{}", mint()).parse()).await,
         Command::Submit(args) => submit::run(args, mint().to_string().parse()).await,
         Command::Show(args) => show::run(args).await,
@@ -172,17 +198,21 @@ fn mint() -> Uuid {
 }
 
 /// Runs work that blocks until it ends or somebody presses Ctrl-C.
-async fn interruptible(work: impl FnOnce() -> anyhow::Result<Exit> + Send + 'static) -> anyhow::Result<Exit> {
+async fn interruptible(
+    form: Form,
+    work: impl FnOnce() -> anyhow::Result<Exit> + Send + 'static,
+) -> anyhow::Result<Exit> {
     tokio::select! {
         ended = tokio::task::spawn_blocking(work) => ended?,
         pressed = tokio::signal::ctrl_c() => {
             pressed?;
-            Ok(interrupted("interrupted; run any aptix command on this root to see the batch wholly applied or not at all"))
+            Ok(interrupted(form, "interrupted; run any aptix command on this root to see the batch wholly applied or not at all"))
         }
     }
 }
 
-fn interrupted(said: &str) -> Exit {
+fn interrupted(form: Form, said: &str) -> Exit {
+    output::show_broken_off(form, said);
     output::say(said);
     Exit::Interrupted
 }

@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use anstyle::{AnsiColor, Style};
+use anstyle::AnsiColor;
 use aptix_model::batch::{Batch, Change, FileEdit, FilePatch, Target};
 use aptix_model::failure::{Excerpt, Failure, Visible};
 use aptix_model::id::BatchId;
+use aptix_model::reason::Reason;
 use aptix_model::record::FileIds;
 use aptix_model::report::{ChangeReport, FileReport, FileStatus, Report, Tier};
 use aptix_model::state::BatchState;
@@ -16,11 +18,14 @@ use crate::apply::Refusal;
 
 use super::Exit;
 use super::described::described;
+use super::diff::{Paths, ShownLine, show_diff, show_diff_under};
 
 /// Everything there is to say about one batch.
 pub(super) struct Shown<'a> {
     pub(super) batch: &'a Batch,
     pub(super) dry_run: bool,
+    /// How people are told which file it is.
+    pub(super) paths: Paths,
     /// What the server made of it, if it was sent to one.
     pub(super) stored: Option<Stored<'a>>,
     /// What became of it; nothing while nothing has.
@@ -106,8 +111,47 @@ struct ExcerptAnswer<'a> {
     text: &'a str,
 }
 
-/// Prints the one JSON object.
-pub(super) fn print_json(shown: &Shown<'_>) -> Exit {
+/// How a command prints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    /// For people.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+impl Form {
+    pub(super) const fn of(json: bool) -> Self {
+        if json { Self::Json } else { Self::Text }
+    }
+}
+
+/// Prints what there is to say about a batch.
+pub(super) fn show(form: Form, shown: &Shown<'_>) -> Exit {
+    match form {
+        Form::Json => print_json(shown),
+        Form::Text => print_text(shown),
+    }
+}
+
+/// Prints why there is nothing to say about any batch.
+pub(super) fn show_refusal(form: Form, refusal: &Refusal) {
+    let batch = Batch::default();
+    show(form, &Shown { batch: &batch, dry_run: false, paths: Paths::InRoot, stored: None, outcome: Err(refusal) });
+}
+
+/// Prints the JSON object of a command that ended before it could say anything else; to people it is said elsewhere.
+pub(super) fn show_broken_off(form: Form, why: &str) {
+    if form == Form::Json {
+        show_refusal(form, &Failure::new(Reason::Internal, why).into());
+    }
+}
+
+/// Whether the one JSON object was printed, or is being printed.
+static ANSWERED: AtomicBool = AtomicBool::new(false);
+
+/// Prints the one JSON object about a batch.
+fn print_json(shown: &Shown<'_>) -> Exit {
     let ids = |index| shown.stored.and_then(|stored| stored.ids.get(index));
     let patches = shown.batch.files.iter().enumerate();
     let asked;
@@ -141,8 +185,11 @@ pub(super) fn print_json(shown: &Shown<'_>) -> Exit {
     })
 }
 
-/// Prints a JSON object.
+/// Prints a JSON object, unless there was one already: work that was broken off may still come to its end.
 pub(super) fn print_object(object: &impl Serialize) -> Exit {
+    if ANSWERED.swap(true, Ordering::SeqCst) {
+        return Exit::Done;
+    }
     match serde_json::to_string_pretty(object) {
         Ok(text) => print(&(text + "\n")),
         Err(error) => {
@@ -246,14 +293,14 @@ fn excerpt_answer(excerpt: &Excerpt) -> ExcerptAnswer<'_> {
 }
 
 /// Prints the diff and one line a file to stdout, or what is wrong to stderr.
-pub(super) fn print_text(shown: &Shown<'_>) -> Exit {
+fn print_text(shown: &Shown<'_>) -> Exit {
     let mut head = String::new();
     if let Some(stored) = shown.stored {
         let label = shown.batch.label.as_deref().unwrap_or_default();
         let _ = writeln!(head, "batch {} {} {}", stored.id, stored.state, Visible(label));
     }
     match shown.outcome {
-        Ok(Some(report)) => print(&(head + &text_of(report, shown.dry_run))),
+        Ok(Some(report)) => print(&(head + &text_of(report, shown.dry_run, shown.paths))),
         Ok(None) => {
             show_diff(&mut head, &shown.batch.files.iter().map(described).collect::<String>());
             print(&head)
@@ -266,21 +313,17 @@ pub(super) fn print_text(shown: &Shown<'_>) -> Exit {
     }
 }
 
-/// Adds a diff as people read it.
-pub(crate) fn show_diff(text: &mut String, diff: &str) {
-    // Only a line feed ends a line of a diff; a carriage return before it is something to see.
-    for line in diff.split_terminator('\n') {
-        let style = style_of(line);
-        let _ = writeln!(text, "{style}{}{style:#}", ShownLine(line));
-    }
-}
-
-fn text_of(report: &Report, dry_run: bool) -> String {
+fn text_of(report: &Report, dry_run: bool, paths: Paths) -> String {
     let mut text = String::new();
-    show_diff(&mut text, &report.diff);
+    let changed = report.files.iter().filter(|file| file.status != FileStatus::Unchanged);
+    let names: Vec<_> = changed.map(|file| paths.name(&file.path, &file.doc_path)).collect();
+    match paths {
+        Paths::InRoot => show_diff(&mut text, &report.diff),
+        Paths::WithRoot => show_diff_under(&mut text, &report.diff, &names),
+    }
     let would = if dry_run { "would be " } else { "" };
     for file in &report.files {
-        let _ = writeln!(text, "{would}{} {}", file.status.word(), Visible(&file.path));
+        let _ = writeln!(text, "{would}{} {}", file.status.word(), Visible(&paths.name(&file.path, &file.doc_path)));
         for warning in &file.warnings {
             let _ = writeln!(text, "  warning: {}: {}", warning.code, Visible(&warning.message));
         }
@@ -306,28 +349,6 @@ fn text_of_failure(failure: &Failure) -> String {
         let _ = writeln!(text, "  hint: {}", ShownLine(hint));
     }
     text
-}
-
-/// A line of untrusted text: control and invisible characters are shown, tabs are left to the terminal.
-struct ShownLine<'a>(&'a str);
-
-impl std::fmt::Display for ShownLine<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (index, part) in self.0.split('\t').enumerate() {
-            write!(f, "{}{}", if index == 0 { "" } else { "\t" }, Visible(part))?;
-        }
-        Ok(())
-    }
-}
-
-fn style_of(line: &str) -> Style {
-    match line.as_bytes() {
-        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd', b'i', b'f', b'f', ..] => Style::new().bold(),
-        [b'+', ..] => AnsiColor::Green.on_default(),
-        [b'-', ..] => AnsiColor::Red.on_default(),
-        [b'@', ..] => AnsiColor::Cyan.on_default(),
-        _ => Style::new(),
-    }
 }
 
 /// Prints to stdout, without colour where it is not wanted. Somebody who stopped listening is not an error.

@@ -5,8 +5,9 @@ use serde::Serialize;
 
 use crate::connection::CallError;
 
-use super::server::{self, Form, ServerArgs};
-use super::{Exit, output};
+use super::Exit;
+use super::output::{self, Form};
+use super::server::{self, ServerArgs};
 
 /// Arguments of `aptix read`.
 #[derive(clap::Args, Debug)]
@@ -15,7 +16,7 @@ pub(super) struct Args {
     server: ServerArgs,
     /// Print one JSON object instead of the text
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// The file: a root's name, "/" and the lower-case path in that root
     #[arg(value_name = "DOC_PATH", value_parser = doc_path)]
     doc_path: DocPath,

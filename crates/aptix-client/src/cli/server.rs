@@ -1,8 +1,8 @@
 //! What the commands that talk to a server have in common: where it is, and how its refusals end them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use aptix_model::batch::Batch;
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::reason::Reason;
 use aptix_model::record::BatchRecord;
@@ -14,7 +14,8 @@ use crate::apply::Refusal;
 use crate::backoff::Backoff;
 use crate::connection::{CallError, Connection, ServerUrl};
 
-use super::output::{self, Shown, Stored};
+use super::diff::Paths;
+use super::output::{self, Form, Shown, Stored, show};
 use super::{Exit, interrupted};
 
 /// How long a lost server is waited for.
@@ -37,28 +38,13 @@ impl ServerArgs {
     }
 }
 
-/// How a command prints.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Form {
-    /// For people.
-    Text,
-    /// One JSON object.
-    Json,
-}
-
-impl Form {
-    pub(super) const fn of(json: bool) -> Self {
-        if json { Self::Json } else { Self::Text }
-    }
-}
-
 /// Runs a command that talks to a server, until it ends or somebody presses Ctrl-C.
 pub(super) async fn run(form: Form, command: impl Future<Output = Result<Exit, CallError>>) -> anyhow::Result<Exit> {
     let outcome = tokio::select! {
         outcome = command => outcome,
         pressed = tokio::signal::ctrl_c() => {
             pressed?;
-            return Ok(interrupted("interrupted; what was sent to the server stays there"));
+            return Ok(interrupted(form, "interrupted; what was sent to the server stays there"));
         }
     };
     Ok(outcome.unwrap_or_else(|error| refused(form, error)))
@@ -71,21 +57,15 @@ fn refused(form: Form, error: CallError) -> Exit {
         Some(_) => Exit::Refused,
     };
     let refusal = Refusal { failures: error.into_failures() };
-    show(form, &Shown { batch: &Batch::default(), dry_run: false, stored: None, outcome: Err(&refusal) });
+    output::show_refusal(form, &refusal);
     exit
-}
-
-fn show(form: Form, shown: &Shown<'_>) -> Exit {
-    match form {
-        Form::Json => output::print_json(shown),
-        Form::Text => output::print_text(shown),
-    }
 }
 
 /// Prints a stored batch and what became of it.
 pub(super) fn show_record(form: Form, record: &BatchRecord) -> Exit {
     let stored = Some(Stored { id: record.id, state: record.state, ids: &record.ids });
-    let shown = |outcome| Shown { batch: &record.batch, dry_run: false, stored, outcome };
+    let paths = paths_of(record);
+    let shown = |outcome| Shown { batch: &record.batch, dry_run: false, paths, stored, outcome };
     match &record.report {
         Some(report) if report.outcome == Outcome::Applied => show(form, &shown(Ok(Some(report)))),
         Some(report) => show(form, &shown(Err(&Refusal { failures: report.failures.clone() }))),
@@ -93,11 +73,19 @@ pub(super) fn show_record(form: Form, record: &BatchRecord) -> Exit {
     }
 }
 
+/// A server does not know how many roots an agent has, but in how many a batch changed files.
+fn paths_of(record: &BatchRecord) -> Paths {
+    let files = record.report.iter().flat_map(|report| &report.files);
+    let roots: BTreeSet<_> = files.filter_map(|file| Some(file.doc_path.split_once('/')?.0)).collect();
+    Paths::among(roots.len())
+}
+
 /// Prints a batch that was stored, and why nothing more is known about it.
 pub(super) fn show_lost(form: Form, record: &BatchRecord, error: CallError) -> Exit {
     let stored = Some(Stored { id: record.id, state: record.state, ids: &record.ids });
     let refusal = Refusal { failures: error.into_failures() };
-    show(form, &Shown { batch: &record.batch, dry_run: false, stored, outcome: Err(&refusal) });
+    let paths = paths_of(record);
+    show(form, &Shown { batch: &record.batch, dry_run: false, paths, stored, outcome: Err(&refusal) });
     Exit::Environment
 }
 

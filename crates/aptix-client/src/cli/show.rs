@@ -9,8 +9,9 @@ use crate::connection::{CallError, ChangeView};
 
 use super::Exit;
 use super::described::described;
-use super::output::{self, Shown, Stored};
-use super::server::{self, Form, ServerArgs};
+use super::diff::Paths;
+use super::output::{self, Form, Shown, Stored};
+use super::server::{self, ServerArgs};
 
 /// Arguments of `aptix show`.
 #[derive(clap::Args, Debug)]
@@ -19,7 +20,7 @@ pub(super) struct Args {
     server: ServerArgs,
     /// Print one JSON object instead of text
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// The id of a batch, a file patch or a change
     #[arg(value_name = "ID")]
     id: BatchId,
@@ -53,9 +54,6 @@ fn show_change(form: Form, view: ChangeView) -> Exit {
     });
     let batch = Batch { files: vec![view.patch], ..Batch::default() };
     let stored = Some(Stored { id: view.batch, state: view.state, ids: std::slice::from_ref(&view.ids) });
-    let shown = Shown { batch: &batch, dry_run: false, stored, outcome: Ok(report.as_ref()) };
-    match form {
-        Form::Json => output::print_json(&shown),
-        Form::Text => output::print_text(&shown),
-    }
+    let paths = Paths::InRoot;
+    output::show(form, &Shown { batch: &batch, dry_run: false, paths, stored, outcome: Ok(report.as_ref()) })
 }

@@ -11,9 +11,10 @@ use aptix_model::record::BatchRecord;
 use crate::apply::Refusal;
 use crate::connection::{CallError, Connection};
 
+use super::Exit;
 use super::apply::{DialectChoice, dialect, read_document};
-use super::server::{self, Form, ServerArgs};
-use super::{Exit, output};
+use super::output::{self, Form};
+use super::server::{self, ServerArgs};
 
 /// Bytes of content that travel in the batch itself; the rest is uploaded first.
 const INLINE_TOTAL: usize = 2 << 20;
@@ -31,7 +32,7 @@ pub(super) struct Args {
     wait: bool,
     /// Print one JSON object instead of text
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// The document; stdin when absent or "-"
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
@@ -50,13 +51,7 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
         Ok(document) => document,
         Err(refusal) => {
             let exit = Exit::of(&refusal);
-            let shown =
-                output::Shown { batch: &Batch::default(), dry_run: false, stored: None, outcome: Err(&refusal) };
-            if args.json {
-                output::print_json(&shown)
-            } else {
-                output::print_text(&shown)
-            };
+            output::show_refusal(form, &refusal);
             return Ok(exit);
         }
     };

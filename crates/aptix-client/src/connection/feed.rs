@@ -44,6 +44,15 @@ pub struct FeedEvent {
 pub enum FeedMessage {
     /// Something happened.
     Event(Box<FeedEvent>),
+    /// Something happened that this version cannot understand.
+    Unreadable {
+        /// The event's revision.
+        revision: Revision,
+        /// The batch, if at least that is told.
+        batch: Option<BatchId>,
+        /// What is wrong with the event.
+        why: Box<Failure>,
+    },
     /// Nothing happened for a while.
     Heartbeat,
 }
@@ -129,17 +138,23 @@ impl Feed {
         };
         use v1::watch_batches_response::Message;
         match message.message {
-            Some(Message::Event(event)) => Ok(FeedMessage::Event(Box::new(feed_event(event)?))),
+            Some(Message::Event(event)) => Ok(feed_event(event)),
             // A message this version does not know is a sign of life all the same.
             Some(Message::Heartbeat(_) | Message::Lease(_)) | None => Ok(FeedMessage::Heartbeat),
         }
     }
 }
 
-fn feed_event(event: v1::BatchEvent) -> Result<FeedEvent, CallError> {
-    let batch = event.batch.ok_or_else(|| CallError::answer([absent("batch")]))?;
+fn feed_event(event: v1::BatchEvent) -> FeedMessage {
+    let revision = Revision(event.revision);
+    let batch = event.batch.as_ref().and_then(|batch| batch.batch_id.parse().ok());
+    readable(revision, event).unwrap_or_else(|why| FeedMessage::Unreadable { revision, batch, why: Box::new(why) })
+}
+
+fn readable(revision: Revision, event: v1::BatchEvent) -> Result<FeedMessage, Failure> {
+    let batch = event.batch.ok_or_else(|| absent("batch"))?;
     let head = v1::Batch { edit: None, report: None, ..batch.clone() };
-    let outline = BatchOutline::try_from(head).map_err(|failure| CallError::answer([failure]))?;
+    let outline = BatchOutline::try_from(head)?;
     let content = outline.state.is_open().then(|| BatchRecord::try_from(batch));
-    Ok(FeedEvent { revision: Revision(event.revision), batch: outline.id, state: outline.state, content })
+    Ok(FeedMessage::Event(Box::new(FeedEvent { revision, batch: outline.id, state: outline.state, content })))
 }

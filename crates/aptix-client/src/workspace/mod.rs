@@ -14,6 +14,7 @@ pub mod root;
 pub mod snapshot;
 mod staging;
 pub mod state;
+pub(crate) mod terminal;
 pub mod transaction;
 
 use std::fmt;

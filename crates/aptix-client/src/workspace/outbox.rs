@@ -22,11 +22,11 @@ pub enum OutboxError {
     #[error(transparent)]
     State(#[from] StateError),
     /// The system refuses.
-    #[error("cannot {doing} the outbox {}: {errno}", path.display())]
+    #[error("cannot {doing} {}: {errno}", path.display())]
     System {
         /// What was tried.
         doing: &'static str,
-        /// The outbox.
+        /// The directory.
         path: PathBuf,
         /// What the system says.
         errno: Errno,
@@ -50,18 +50,13 @@ pub struct Pending {
     pub receipt: Vec<u8>,
 }
 
-/// The receipts that wait, oldest batch first.
+/// The batches whose receipts wait, oldest first.
 ///
 /// # Errors
-/// When the outbox cannot be read, or a receipt in it is damaged.
-pub fn pending(workspace: &Workspace) -> Result<Vec<Pending>, OutboxError> {
+/// When the outbox cannot be read.
+pub fn waiting(workspace: &Workspace) -> Result<Vec<BatchId>, OutboxError> {
     let outbox = Outbox::open(workspace)?;
-    let mut pending = Vec::new();
-    for batch in outbox.batches().map_err(outbox.system("read"))? {
-        pending.extend(outbox.read(batch)?);
-    }
-    pending.sort_by_key(|pending| pending.batch);
-    Ok(pending)
+    batches(&outbox.dir).map_err(outbox.system("read"))
 }
 
 /// The receipt of one batch, if it waits.
@@ -87,29 +82,59 @@ pub fn content(workspace: &Workspace, batch: BatchId, digest: Sha256Digest) -> R
     read.map_err(outbox.system("read"))
 }
 
-/// Keeps the receipt of a batch that changed nothing: it failed, or a person refused it.
+/// Keeps a receipt: that of a batch that changed nothing, or a fuller one for the one that its commit left.
 ///
 /// # Errors
 /// When it cannot be made durable.
-pub fn put_refusal(workspace: &Workspace, batch: BatchId, receipt: &[u8]) -> Result<(), OutboxError> {
+pub fn put(workspace: &Workspace, batch: BatchId, receipt: &[u8]) -> Result<(), OutboxError> {
     let outbox = Outbox::open(workspace)?;
     let record = Record { roots: Vec::new(), batch: Some(batch.to_string()), dirs: Vec::new(), files: Vec::new() };
     let bytes = journal::encode(&record, receipt);
     journal::put_durably(workspace.disk(), &outbox.dir, &batch.to_string(), &bytes).map_err(outbox.system("write"))
 }
 
-/// Forgets what the server has acknowledged. Doing it again does nothing.
+/// Forgets what the server has acknowledged, but not that the batch has ended: it may come again, from a server that
+/// tells its events once more. Doing it again does nothing.
 ///
 /// # Errors
 /// When the system refuses to remove it.
 pub fn acknowledge(workspace: &Workspace, batch: BatchId) -> Result<(), OutboxError> {
     let outbox = Outbox::open(workspace)?;
-    let name = batch.to_string();
+    let done = Outbox::open_done(workspace)?;
+    let (disk, name) = (workspace.disk(), batch.to_string());
+    match disk.create(done.dir.as_fd(), &name, Mode::RUSR | Mode::WUSR) {
+        Ok(_) | Err(Errno::EXIST) => {}
+        Err(errno) => return Err(done.system("note an ended batch in")(errno)),
+    }
+    disk::sync_dir(disk, done.dir.as_fd()).map_err(done.system("write"))?;
     // The receipt goes last: as long as it is there, whoever dies half-way comes back to finish this.
-    remove_contents(workspace.disk(), &outbox.dir, &name)
-        .and_then(|()| disk::unlink_if_there(workspace.disk(), outbox.dir.as_fd(), &name))
-        .and_then(|()| disk::sync_dir(workspace.disk(), outbox.dir.as_fd()))
+    remove_contents(disk, &outbox.dir, &name)
+        .and_then(|()| disk::unlink_if_there(disk, outbox.dir.as_fd(), &name))
+        .and_then(|()| disk::sync_dir(disk, outbox.dir.as_fd()))
         .map_err(outbox.system("clear"))
+}
+
+/// Whether a batch has ended here and the server has acknowledged it.
+///
+/// # Errors
+/// When the system refuses to look.
+pub fn is_done(workspace: &Workspace, batch: BatchId) -> Result<bool, OutboxError> {
+    let done = Outbox::open_done(workspace)?;
+    let found = beneath::look_up(done.dir.as_fd(), &batch.to_string()).map_err(done.system("read"))?;
+    Ok(found.is_some())
+}
+
+/// Forgets ended batches but for the newest so many.
+///
+/// # Errors
+/// When the system refuses.
+pub fn forget_done(workspace: &Workspace, keep: usize) -> Result<(), OutboxError> {
+    let done = Outbox::open_done(workspace)?;
+    let batches = batches(&done.dir).map_err(done.system("read"))?;
+    for batch in batches.iter().take(batches.len().saturating_sub(keep)) {
+        disk::unlink_if_there(workspace.disk(), done.dir.as_fd(), &batch.to_string()).map_err(done.system("clear"))?;
+    }
+    Ok(())
 }
 
 struct Outbox {
@@ -121,6 +146,12 @@ impl Outbox {
     fn open(workspace: &Workspace) -> Result<Self, OutboxError> {
         let state = workspace.primary().state();
         Ok(Self { dir: state.open_outbox()?, path: state.path().join("outbox") })
+    }
+
+    /// The names of ended batches, beside what is still owed.
+    fn open_done(workspace: &Workspace) -> Result<Self, OutboxError> {
+        let state = workspace.primary().state();
+        Ok(Self { dir: state.open_done()?, path: state.path().join("done") })
     }
 
     fn system(&self, doing: &'static str) -> impl Fn(Errno) -> OutboxError + use<> {
@@ -135,14 +166,16 @@ impl Outbox {
         let (_, receipt) = journal::decode(&bytes).map_err(|source| OutboxError::Receipt { path, source })?;
         Ok(Some(Pending { batch, receipt: receipt.to_vec() }))
     }
+}
 
-    fn batches(&self) -> Result<Vec<BatchId>, Errno> {
-        let mut batches = Vec::new();
-        for entry in Dir::new(disk::open_readable(self.dir.as_fd())?)? {
-            batches.extend(entry?.file_name().to_str().ok().and_then(|name| name.parse::<BatchId>().ok()));
-        }
-        Ok(batches)
+/// The batches that a directory has an entry for, oldest first.
+fn batches(dir: &OwnedFd) -> Result<Vec<BatchId>, Errno> {
+    let mut batches = Vec::new();
+    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
+        batches.extend(entry?.file_name().to_str().ok().and_then(|name| name.parse::<BatchId>().ok()));
     }
+    batches.sort();
+    Ok(batches)
 }
 
 fn contents_name(batch: &str) -> String {

@@ -100,6 +100,11 @@ impl StateDir {
         self.open("outbox")
     }
 
+    /// As [`Self::open_journal`], for the names of batches that the server needs no word about any more.
+    pub(super) fn open_done(&self) -> Result<OwnedFd, StateError> {
+        self.open("done")
+    }
+
     /// As [`Self::open_journal`], for what the agent remembers.
     pub(super) fn open_agent(&self) -> Result<OwnedFd, StateError> {
         self.open("agent")

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use aptix_client::agent::{AgentError, Approve, Service, serve};
 use aptix_client::workspace::Workspace;
-use aptix_client::workspace::disk::SystemDisk;
 use aptix_engine::digest::sha256;
 use aptix_model::wire::v1;
 use tokio::task::JoinSet;
@@ -13,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
 use crate::fake_server::{FakeServer, refusal};
+use crate::faults::{Fault, FaultyDisk};
 
 /// A server, a directory `ws` with a file `a.txt` of one line, and an agent that serves it as long as this lives.
 struct Scene {
@@ -25,19 +25,27 @@ struct Scene {
 
 impl Scene {
     fn set(approve: Approve) -> Self {
+        Self::set_with(approve, Fault::None)
+    }
+
+    fn set_with(approve: Approve, fault: Fault) -> Self {
         let mut tasks = JoinSet::new();
         let server = FakeServer::start(&mut tasks);
         let place = tempfile::tempdir().unwrap();
         std::fs::create_dir(place.path().join("ws")).unwrap();
         std::fs::write(place.path().join("ws/a.txt"), "1\n").unwrap();
         let mut scene = Self { server, place, agents: JoinSet::new(), stop: CancellationToken::new(), _tasks: tasks };
-        scene.start(approve);
+        scene.start_with(approve, fault);
         scene
     }
 
     fn start(&mut self, approve: Approve) {
+        self.start_with(approve, Fault::None);
+    }
+
+    fn start_with(&mut self, approve: Approve, fault: Fault) {
         let spec = format!("ws={}", self.place.path().join("ws").display()).parse().unwrap();
-        let local = Workspace::open(&[spec], self.place.path(), Box::new(SystemDisk)).unwrap();
+        let local = Workspace::open(&[spec], self.place.path(), Box::new(FaultyDisk::new(fault))).unwrap();
         let service = Service { server: self.server.url.parse().unwrap(), workspace: "w".parse().unwrap(), approve };
         self.stop = CancellationToken::new();
         self.agents.spawn(serve(local, service, "agent-1".parse().unwrap(), self.stop.clone()));
@@ -50,6 +58,10 @@ impl Scene {
 
     fn file(&self, name: &str) -> String {
         std::fs::read_to_string(self.place.path().join("ws").join(name)).unwrap()
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        std::fs::write(self.place.path().join("ws").join(name), text).unwrap();
     }
 
     /// The last report about a batch once there are so many about all.
@@ -102,8 +114,12 @@ fn batch(number: u32, target: &str, action: Option<v1::file_patch::Action>) -> v
 }
 
 fn create(text: &str) -> Option<v1::file_patch::Action> {
+    write(text, false)
+}
+
+fn write(text: &str, overwrite: bool) -> Option<v1::file_patch::Action> {
     let content = Some(v1::create_file::Content::Text(text.to_owned()));
-    Some(v1::file_patch::Action::CreateFile(v1::CreateFile { content, overwrite: false }))
+    Some(v1::file_patch::Action::CreateFile(v1::CreateFile { content, overwrite }))
 }
 
 fn blob(sha256: &str, size_bytes: u64) -> Option<v1::file_patch::Action> {
@@ -217,19 +233,74 @@ async fn a_refused_report_is_kept_and_its_batch_not_applied_again() {
 #[tokio::test]
 async fn reading_goes_on_where_it_ended_or_where_the_server_can() {
     let mut scene = Scene::set(Approve::Auto);
-    scene.server.tell(insert(1));
+    scene.server.tell(batch(1, "a.txt", write("theirs\n", true)));
     scene.report(1, 1).await;
     scene.server.tell(v1::Batch { edit: None, state: v1::BatchState::Applied.into(), ..insert(1) });
     scene.server.tell(batch(2, "b.txt", create("")));
     scene.report(2, 2).await;
     scene.stop().await;
+    scene.put("a.txt", "mine\n");
     let future = refusal(Code::InvalidArgument, "INVALID_REQUEST", &[("detail", "FUTURE_REVISION")]);
-    let compacted = refusal(Code::OutOfRange, "COMPACTED", &[("oldest", "3")]);
+    let compacted = refusal(Code::OutOfRange, "COMPACTED", &[("oldest", "1")]);
     scene.server.script.lock().unwrap().refuse_watch = [future, compacted].into();
     scene.start(Approve::Auto);
     let watched = || scene.server.script.lock().unwrap().watched_after.clone();
     eventually("it reads again", || watched().len() == 4).await;
-    assert_eq!(watched(), [0, 3, 0, 2]);
+    assert_eq!(watched(), [0, 3, 0, 0]);
+    scene.server.tell(batch(4, "c.txt", create("")));
+    scene.report(3, 4).await;
+    assert_eq!(scene.file("a.txt"), "mine\n", "what was applied is not applied again over what came after it");
+}
+
+/// The same batch comes twice before its first report is acknowledged, and again from a server that was set back.
+#[tokio::test]
+async fn a_batch_that_comes_again_is_not_applied_again_over_what_the_user_wrote() {
+    let scene = Scene::set(Approve::Auto);
+    let theirs = || batch(1, "a.txt", write("theirs\n", true));
+    scene.server.tell(theirs());
+    scene.report(1, 1).await;
+    eventually("the receipt is forgotten", || scene.outbox() == 0).await;
+    scene.put("a.txt", "mine\n");
+    scene.server.tell(theirs());
+    scene.server.tell(batch(2, "b.txt", create("")));
+    scene.report(2, 2).await;
+    assert_eq!(scene.file("a.txt"), "mine\n");
+    assert_eq!(scene.server.script.lock().unwrap().reports.len(), 2, "nothing is reported twice either");
+}
+
+/// What is wrong with this machine for a while is not told as the end of the batch.
+#[tokio::test]
+async fn a_batch_waits_out_what_will_pass() {
+    let scene = Scene::set_with(Approve::Auto, Fault::FirstExchange(rustix::io::Errno::MFILE));
+    scene.server.tell(insert(1));
+    let report = scene.report(1, 1).await;
+    assert_eq!(report.outcome(), v1::Outcome::Applied, "{report:?}");
+    assert_eq!(scene.file("a.txt"), "1\n2\n");
+}
+
+#[tokio::test]
+async fn what_is_noticed_after_the_commit_is_reported() {
+    let scene = Scene::set_with(Approve::Auto, Fault::LateWrite);
+    scene.server.tell(insert(1));
+    let report = scene.report(1, 1).await;
+    assert_eq!(report.outcome(), v1::Outcome::Applied);
+    let codes: Vec<_> = report.files[0].warnings.iter().map(|warning| warning.code.as_str()).collect();
+    assert_eq!(codes, ["WRITTEN_AFTERWARDS"], "{report:?}");
+    assert_eq!(scene.file("a.txt"), "theirs\n");
+}
+
+#[tokio::test]
+async fn an_event_that_cannot_be_understood_is_passed_over() {
+    let mut scene = Scene::set(Approve::Auto);
+    scene.server.tell(v1::Batch { state: 99, ..insert(1) });
+    scene.server.tell(v1::Batch { batch_id: "no id".to_owned(), ..insert(1) });
+    scene.server.tell(batch(2, "b.txt", create("")));
+    let report = scene.report(1, 2).await;
+    assert_eq!(report.outcome(), v1::Outcome::Applied);
+    assert_eq!(scene.server.script.lock().unwrap().watched_after, [0], "one connection is enough");
+    scene.stop().await;
+    assert_eq!(scene.file("a.txt"), "1\n");
+    assert!(find(scene.place.path(), "cursor").ends_with(" 3\n"));
 }
 
 #[tokio::test]

@@ -35,6 +35,8 @@ fn wrong_usage_is_exit_2_and_help_is_exit_0() {
         &["apply", "--nothing"],
         &["apply", "--dialect", "klingon"],
         &["apply", "--session", "a b"],
+        &["apply", "--state-home", "relative"],
+        &["--state-home", "../state", "apply"],
     ];
     for arguments in cases {
         let output = aptix(place.path(), arguments, "");
@@ -101,6 +103,41 @@ fn a_document_that_cannot_be_read_is_a_failure_of_the_environment() {
 }
 
 #[test]
+fn a_log_that_nobody_reads_changes_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(place.path().join("ws")).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_aptix"))
+        .args(["apply", "--json"])
+        .current_dir(place.path().join("ws"))
+        .env("XDG_STATE_HOME", place.path().join("state"))
+        .env("RUST_LOG", "info")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stderr.take());
+    child.stdin.take().unwrap().write_all(br#"{"path":"a.txt","content":"x"}"#).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["state"], "APPLIED");
+}
+
+#[test]
+fn with_several_roots_people_are_told_which() {
+    let place = tempfile::tempdir().unwrap();
+    for root in ["One", "two"] {
+        std::fs::create_dir(place.path().join(root)).unwrap();
+    }
+    let arguments = ["apply", "--root", "one=../One", "--root", "two=../two"];
+    let shown = aptix(place.path(), &arguments, r#"{"path":"two/a.txt","content":"x\n"}"#);
+    let shown = text(&shown.stdout);
+    assert!(shown.starts_with("two/a.txt:\ndiff --git "), "{shown}");
+    assert!(shown.ends_with("\ncreated two/a.txt\n"), "{shown}");
+}
+
+#[test]
 fn an_interrupted_command_says_so_and_exits_with_130() {
     let place = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(place.path().join("ws")).unwrap();
@@ -109,7 +146,7 @@ fn an_interrupted_command_says_so_and_exits_with_130() {
         .current_dir(place.path().join("ws"))
         .env("XDG_STATE_HOME", place.path().join("state"))
         .stdin(Stdio::piped())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
@@ -126,6 +163,9 @@ fn an_interrupted_command_says_so_and_exits_with_130() {
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let keep_open = child.stdin.take();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&answer["state"], &answer["errors"][0]["code"]), (&"FAILED".into(), &"INTERNAL".into()), "{answer}");
     drop(keep_open);
 }

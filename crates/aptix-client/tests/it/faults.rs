@@ -15,7 +15,7 @@ use aptix_model::id::BatchId;
 use aptix_model::limits::Limits;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Report;
-use rustix::fs::Mode as Bits;
+use rustix::fs::{Mode as Bits, OFlags};
 use rustix::io::Errno;
 
 use crate::tree::{self, Tree};
@@ -33,6 +33,10 @@ pub(crate) enum Fault {
     Without(&'static str, Errno),
     /// These kinds of operations always fail.
     WithoutAny(&'static [&'static str], Errno),
+    /// The first exchange fails.
+    FirstExchange(Errno),
+    /// Somebody writes a file right after it was published by an exchange.
+    LateWrite,
 }
 
 /// What somebody does just before a name gets another meaning; told the kind of operation and the one or two names.
@@ -44,11 +48,12 @@ pub(crate) struct FaultyDisk {
     fault: Fault,
     count: Arc<AtomicUsize>,
     watcher: Watcher,
+    exchanges: Arc<AtomicUsize>,
 }
 
 impl FaultyDisk {
     pub(crate) fn new(fault: Fault) -> Self {
-        Self { fault, count: Arc::default(), watcher: Arc::new(|_, _, _| {}) }
+        Self { fault, count: Arc::default(), exchanges: Arc::default(), watcher: Arc::new(|_, _, _| {}) }
     }
 
     pub(crate) fn watched(fault: Fault, watcher: Watcher) -> Self {
@@ -106,7 +111,17 @@ impl Disk for FaultyDisk {
     fn exchange(&self, dir: BorrowedFd<'_>, one: &str, other: &str) -> Result<(), Errno> {
         self.gate("exchange")?;
         (self.watcher)("exchange", one, other);
-        SystemDisk.exchange(dir, one, other)
+        let earlier = self.exchanges.fetch_add(1, Ordering::SeqCst);
+        match self.fault {
+            Fault::FirstExchange(errno) if earlier == 0 => return Err(errno),
+            _ => SystemDisk.exchange(dir, one, other)?,
+        }
+        if let (Fault::LateWrite, 0) = (self.fault, earlier) {
+            let name = if one.starts_with('.') { other } else { one };
+            let file = rustix::fs::openat(dir, name, OFlags::WRONLY | OFlags::TRUNC, Bits::empty())?;
+            rustix::io::write(file, b"theirs\n")?;
+        }
+        Ok(())
     }
 
     fn rename_new(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
@@ -226,12 +241,12 @@ fn recovered(place: &Path, before: &Tree, after: &Tree, receipt: Receipt, what: 
     let now = tree::read(&place.join("ws"));
     let is_new = now == *after;
     tree::assert_same(&now, if is_new { after } else { before }, what);
-    let pending = outbox::pending(&workspace).unwrap();
+    let pending = outbox::waiting(&workspace).unwrap();
     assert_eq!(!pending.is_empty(), is_new && receipt == Receipt::Kept, "{what}: {pending:?}");
-    for pending in pending {
+    for batch in pending {
         let (_, digest) = digest_of_new(after);
-        assert!(outbox::content(&workspace, pending.batch, digest).unwrap().is_some(), "{what}");
-        outbox::acknowledge(&workspace, pending.batch).unwrap();
+        assert!(outbox::content(&workspace, batch, digest).unwrap().is_some(), "{what}");
+        outbox::acknowledge(&workspace, batch).unwrap();
     }
     crate::scenarios::assert_no_debris(place, what);
     is_new

@@ -25,16 +25,17 @@ fn a_receipt_and_the_new_contents_outlive_the_process_until_they_are_acknowledge
 
     let workspace = open(place.path());
     let batch: BatchId = BATCH.parse().unwrap();
-    let pending = outbox::pending(&workspace).unwrap();
-    assert_eq!(pending.len(), 1);
-    assert_eq!((pending[0].batch, pending[0].receipt.as_slice()), (batch, b"3 files".as_slice()));
+    assert_eq!(outbox::waiting(&workspace).unwrap(), [batch]);
+    assert_eq!(outbox::find(&workspace, batch).unwrap().unwrap().receipt, b"3 files");
+    assert!(!outbox::is_done(&workspace, batch).unwrap());
     for file in &report.files {
         let kept = outbox::content(&workspace, batch, file.sha256).unwrap().unwrap();
         assert_eq!(kept, std::fs::read(place.path().join("ws").join(&file.path)).unwrap());
     }
     outbox::acknowledge(&workspace, batch).unwrap();
     outbox::acknowledge(&workspace, batch).unwrap();
-    assert!(outbox::pending(&workspace).unwrap().is_empty());
+    assert!(outbox::waiting(&workspace).unwrap().is_empty());
+    assert!(outbox::is_done(&open(place.path()), batch).unwrap());
     assert!(outbox::content(&workspace, batch, report.files[0].sha256).unwrap().is_none());
     crate::scenarios::assert_no_debris(place.path(), "acknowledged");
 }
@@ -43,9 +44,9 @@ fn a_receipt_and_the_new_contents_outlive_the_process_until_they_are_acknowledge
 fn a_refusal_waits_like_a_receipt() {
     let place = place();
     let batch: BatchId = BATCH.parse().unwrap();
-    outbox::put_refusal(&open(place.path()), batch, b"no").unwrap();
+    outbox::put(&open(place.path()), batch, b"no").unwrap();
     let workspace = open(place.path());
-    assert_eq!(outbox::pending(&workspace).unwrap()[0].receipt, b"no");
+    assert_eq!(outbox::find(&workspace, batch).unwrap().unwrap().receipt, b"no");
     outbox::acknowledge(&workspace, batch).unwrap();
 }
 
@@ -61,16 +62,31 @@ fn a_batch_that_changes_nothing_leaves_a_receipt_all_the_same() {
     }
     let report = faults::commit(&workspace, &same, Receipt::Kept).unwrap();
     assert_eq!(report.files[0].status, aptix_model::report::FileStatus::Unchanged);
-    assert_eq!(outbox::pending(&workspace).unwrap().len(), 1);
+    assert_eq!(outbox::waiting(&workspace).unwrap().len(), 1);
 }
 
 #[test]
 fn a_damaged_receipt_is_an_error_and_not_nothing() {
     let place = place();
     let workspace = open(place.path());
-    outbox::put_refusal(&workspace, BATCH.parse().unwrap(), b"no").unwrap();
+    outbox::put(&workspace, BATCH.parse().unwrap(), b"no").unwrap();
     let path = workspace.roots()[0].state().path().join("outbox").join(BATCH);
     std::fs::write(&path, b"").unwrap();
-    let error = outbox::pending(&workspace).unwrap_err();
+    let error = outbox::find(&workspace, BATCH.parse().unwrap()).unwrap_err();
     assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+}
+
+#[test]
+fn only_so_many_ended_batches_are_remembered() {
+    let place = place();
+    let workspace = open(place.path());
+    let batches: Vec<BatchId> =
+        (0..4).map(|number| format!("018f6d2e-7c1a-7b3e-9d55-{number:012}").parse().unwrap()).collect();
+    for batch in &batches {
+        outbox::put(&workspace, *batch, b"no").unwrap();
+        outbox::acknowledge(&workspace, *batch).unwrap();
+    }
+    outbox::forget_done(&workspace, 2).unwrap();
+    let done: Vec<_> = batches.iter().map(|batch| outbox::is_done(&workspace, *batch).unwrap()).collect();
+    assert_eq!(done, [false, false, true, true]);
 }

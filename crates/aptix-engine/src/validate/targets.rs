@@ -20,7 +20,9 @@ pub(super) fn check(target: &Target, site: &mut Site<'_, '_>) -> Option<ValidTar
     let text = target.as_str();
     let violation = match checked {
         // An invisible character in `.git` is first of all an attempt at `.git`.
-        Err(error @ PathError::Bidi(_)) => protection::of(text).map_or(Violation::Path(error), Violation::Protected),
+        Err(error @ (PathError::Bidi(_) | PathError::Control(_))) => {
+            protection::of(text).map_or(Violation::Path(error), Violation::Protected)
+        }
         Err(error) => Violation::Path(error),
         Ok(target) => match protection::of(text) {
             None => return Some(target),

@@ -1,0 +1,122 @@
+//! What a person types while a question is open. Whatever is typed at any other time is nobody's answer.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc;
+
+use crate::workspace::terminal::{self, Input};
+
+/// Lines that may wait while one question is open.
+const LINES: usize = 16;
+/// Bytes of a line that count.
+const LINE_BYTES: usize = 16 << 10;
+
+/// The keyboard of the person at the terminal.
+#[derive(Clone, Debug)]
+pub(super) struct Keyboard(Arc<Mutex<Typing>>);
+
+#[derive(Debug, Default)]
+struct Typing {
+    /// Where lines go; nowhere while no question is open.
+    asked: Option<mpsc::Sender<String>>,
+    /// What was typed of the present line.
+    line: Vec<u8>,
+    /// Whether nobody will ever type again.
+    ended: bool,
+}
+
+/// An open question: the lines typed since it was opened. It is closed when this is dropped.
+#[derive(Debug)]
+pub(super) struct Open {
+    keyboard: Keyboard,
+    pub(super) lines: mpsc::Receiver<String>,
+}
+
+impl Keyboard {
+    /// The terminal's, read for as long as the agent lives.
+    pub(super) fn of_terminal() -> Self {
+        let keyboard = Self(Arc::default());
+        let typed = keyboard.clone();
+        std::thread::spawn(move || typed.read());
+        keyboard
+    }
+
+    /// Opens a question: throws away what was typed before, and takes what is typed from now on.
+    pub(super) fn open(&self) -> Open {
+        let (sender, lines) = mpsc::channel(LINES);
+        let mut typing = self.typing();
+        terminal::discard_input();
+        typing.line.clear();
+        typing.asked = Some(sender).filter(|_| !typing.ended);
+        drop(typing);
+        Open { keyboard: self.clone(), lines }
+    }
+
+    fn typing(&self) -> MutexGuard<'_, Typing> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self) {
+        let mut buffer = [0; 4096];
+        loop {
+            terminal::await_input();
+            // Read and passed on under one lock: nothing read before a question is passed on after it was opened.
+            let mut typing = self.typing();
+            match terminal::read_input(&mut buffer) {
+                Input::Bytes(count) => typing.take(buffer.get(..count).unwrap_or_default()),
+                Input::Nothing => {}
+                Input::End => {
+                    typing.ended = true;
+                    typing.asked = None;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Typing {
+    fn take(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if *byte != b'\n' {
+                if self.line.len() < LINE_BYTES {
+                    self.line.push(*byte);
+                }
+                continue;
+            }
+            let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
+            if let Some(asked) = &self.asked {
+                // Who types more lines than a question has answers is not heard.
+                let _ = asked.try_send(line);
+            }
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.keyboard.typing().asked = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_typed_while_a_question_is_open_answers_it() {
+        let keyboard = Keyboard(Arc::default());
+        let types = |text: &str| keyboard.typing().take(text.as_bytes());
+        types(&"y\n".repeat(100));
+        types("ye");
+        let mut open = keyboard.open();
+        assert!(open.lines.try_recv().is_err());
+        types("n\r\nno\n");
+        assert_eq!(open.lines.try_recv().as_deref(), Ok("n\r"));
+        assert_eq!(open.lines.try_recv().as_deref(), Ok("no"));
+        types("y\n");
+        drop(open);
+        types("y\n");
+        assert!(keyboard.open().lines.try_recv().is_err());
+    }
+}
