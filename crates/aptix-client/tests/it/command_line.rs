@@ -53,11 +53,11 @@ fn wrong_usage_is_exit_2_and_help_is_exit_0() {
 #[test]
 fn people_get_a_diff_and_a_line_for_each_file_and_nothing_can_hide_in_it() {
     let place = tempfile::tempdir().unwrap();
-    let document = r#"{"path":"a.txt","content":"one\u001b[31m\u202e\ttwo\n"}"#;
+    let document = r#"{"path":"a.txt","content":"one\u001b[31m\u202e\ufe0f\u3164\udb40\udd00\ttwo\n"}"#;
     let output = aptix(place.path(), &["apply", "--yes"], document);
     assert_eq!(output.status.code(), Some(0));
     let shown = text(&output.stdout);
-    assert!(shown.contains("+one\\u{1b}[31m\\u{202e}\ttwo\n"), "{shown}");
+    assert!(shown.contains("+one\\u{1b}[31m\\u{202e}\\u{fe0f}\\u{3164}\\u{e0100}\ttwo\n"), "{shown}");
     assert!(shown.ends_with("\ncreated a.txt\n"), "{shown}");
     assert!(!shown.contains('\u{1b}'), "no colour where nobody sees it: {shown:?}");
 

@@ -141,11 +141,13 @@ fn bad_paths_are_refused() {
     );
     assert_eq!(paths(&["src/.git/config"]), ["POLICY_DENIED.PROTECTED at files[0].path"]);
     assert_eq!(
-        paths(&[".g\u{200c}it/x", ".g\u{202e}it/x", "a\u{202e}b"]),
+        paths(&[".g\u{200c}it/x", ".g\u{202e}it/x", "a\u{202e}b", ".g\u{feff}it/x", "a\u{feff}b"]),
         [
             "POLICY_DENIED.PROTECTED at files[0].path",
             "POLICY_DENIED.PROTECTED at files[1].path",
-            "INVALID_PATH.BIDI at files[2].path"
+            "INVALID_PATH.BIDI at files[2].path",
+            "POLICY_DENIED.PROTECTED at files[3].path",
+            "INVALID_PATH.CONTROL at files[4].path"
         ]
     );
     assert_eq!(doc_paths(&["repo/.env"]), ["POLICY_DENIED.SECRET at files[0].docPath"]);
