@@ -154,7 +154,7 @@ mod tests {
         let change = ChangeReport { tier: Tier::Exact, candidates: 1, start_line: 1000, end_line: 1000 };
         let file = |warnings: usize, changes: usize, path: usize| FileReport {
             path: "p".repeat(path),
-            doc_path: "p".repeat(path),
+            doc_path: format!("r/{}", "p".repeat(path)),
             status: FileStatus::Created,
             sha256_before: None,
             sha256: aptix_engine::digest::sha256(b""),
