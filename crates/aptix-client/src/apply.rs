@@ -16,7 +16,7 @@ use aptix_model::report::{FileReport, FileStatus, Outcome, Report, Warning};
 use crate::workspace::Workspace;
 use crate::workspace::listing::Listings;
 use crate::workspace::resolve::{self, Place};
-use crate::workspace::snapshot::{self, Original};
+use crate::workspace::snapshot::{self, Original, ReadError};
 use crate::workspace::transaction::{self, Change, Loss, Notice, Receipt};
 
 /// How a batch is to be applied.
@@ -176,6 +176,7 @@ fn find(workspace: &Workspace, batch: &ValidBatch<'_>, limits: &Limits) -> Resul
     let mut found = Vec::new();
     let mut failures = Vec::new();
     let mut seen = HashMap::new();
+    let mut left = limits.batch_bytes;
     for (index, target) in plan::reads(batch).enumerate() {
         let name = batch.batch.files.get(index).map_or("", |file| file.target.as_str());
         let place = match resolve::resolve(workspace, &mut listings, target) {
@@ -193,8 +194,16 @@ fn find(workspace: &Workspace, batch: &ValidBatch<'_>, limits: &Limits) -> Resul
             failures.push(failure.file(index, name));
             continue;
         }
-        match snapshot::read(workspace, &place, limits.file_bytes) {
-            Ok(original) => found.push(Found { place, original }),
+        match snapshot::read(workspace, &place, limits.file_bytes.min(left)) {
+            Ok(original) => {
+                left -= original.as_ref().map_or(0, |original| original.bytes.len() as u64);
+                found.push(Found { place, original });
+            }
+            Err(ReadError::TooLarge { limit, .. }) if limit < limits.file_bytes => {
+                let error = ReadError::BatchTooLarge { limit: limits.batch_bytes };
+                failures.push(error.failure().file(index, name));
+                break;
+            }
             Err(error) => failures.push(error.failure().file(index, name)),
         }
     }

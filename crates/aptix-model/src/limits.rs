@@ -5,6 +5,8 @@
 pub struct Limits {
     /// Bytes of a file to be edited.
     pub file_bytes: u64,
+    /// Bytes of all the files that a batch reads.
+    pub batch_bytes: u64,
     /// Bytes of content for a created file.
     pub created_bytes: u64,
     /// Bytes of one line of an edited file, or of a new line.
@@ -21,6 +23,7 @@ impl Limits {
     /// What holds unless somebody configures otherwise.
     pub const DEFAULT: Self = Self {
         file_bytes: 256 << 20,
+        batch_bytes: 1 << 30,
         created_bytes: 10 << 20,
         line_bytes: 64 << 20,
         files: 10_000,

@@ -102,7 +102,8 @@ impl From<OpenError> for End {
 }
 
 fn attempt(args: &Args, state_home: &Path, batch: &mut Batch) -> Result<aptix_model::report::Report, End> {
-    let workspace = Workspace::open(&args.roots, state_home, Box::new(SystemDisk))?;
+    let open = if args.dry_run { Workspace::open_to_look } else { Workspace::open };
+    let workspace = open(&args.roots, state_home, Box::new(SystemDisk))?;
     let bytes = read_document(args.file.as_deref()).map_err(Refusal::from)?;
     let document = documents::parse(&bytes, args.dialect.0).map_err(Refusal::from)?;
     drop(bytes);

@@ -4,7 +4,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Stat, StatxFlags};
 use rustix::io::Errno;
 
 /// How often a look-up that raced with a rename is begun again.
@@ -73,7 +73,7 @@ fn open(top: BorrowedFd<'_>, path: &str, kind: Kind) -> Result<OwnedFd, Errno> {
 
 /// Does what `openat2` does, one component at a time.
 fn walk(top: BorrowedFd<'_>, path: &str, kind: Kind) -> Result<OwnedFd, Errno> {
-    let device = rustix::fs::fstat(top)?.st_dev;
+    let mount = mount_of(top)?;
     let mut held: Option<OwnedFd> = None;
     let mut names = path.split('/').peekable();
     while let Some(name) = names.next() {
@@ -83,12 +83,20 @@ fn walk(top: BorrowedFd<'_>, path: &str, kind: Kind) -> Result<OwnedFd, Errno> {
         let kind = if names.peek().is_some() { Kind::Directory } else { kind };
         let dir = held.as_ref().map_or(top, AsFd::as_fd);
         let opened = rustix::fs::openat(dir, name, kind.flags(), Mode::empty())?;
-        if rustix::fs::fstat(&opened)?.st_dev != device {
+        if mount_of(opened.as_fd())? != mount {
             return Err(Errno::XDEV);
         }
         held = Some(opened);
     }
     held.ok_or(Errno::NOENT)
+}
+
+/// Which mount something is on: its device, and the mount's own number where the kernel tells it, since a directory
+/// that is mounted a second time is on the same device.
+fn mount_of(file: BorrowedFd<'_>) -> Result<(u64, Option<u64>), Errno> {
+    let mount = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok();
+    let number = mount.filter(|stat| stat.stx_mask & StatxFlags::MNT_ID.bits() != 0).map(|stat| stat.stx_mnt_id);
+    Ok((rustix::fs::fstat(file)?.st_dev, number))
 }
 
 #[cfg(test)]

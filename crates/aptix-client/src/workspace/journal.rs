@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
@@ -20,7 +20,7 @@ use super::state::{StateDir, StateError};
 use super::{beneath, errno};
 
 /// The first word of every record, with the version of its form.
-const MAGIC: &str = "aptix-journal-1";
+const MAGIC: &str = "aptix-journal-2";
 /// The name of a record while it is being written: nothing else has happened yet.
 const NEXT: &str = "next";
 /// The name of the file that points to the journal of another root of the same batch.
@@ -56,14 +56,23 @@ impl Stage {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Record {
-    /// The roots of the workspace, by canonical path.
-    pub(super) roots: Vec<OsString>,
+    /// The roots of the workspace.
+    pub(super) roots: Vec<RootMark>,
     /// Whose receipt this becomes.
     pub(super) batch: Option<String>,
     /// Directories that did not exist, parents first.
     pub(super) dirs: Vec<NewDir>,
     /// The files that change.
     pub(super) files: Vec<NewFile>,
+}
+
+/// By what a root is known again: its canonical path, and which directory it is, whatever its path.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RootMark {
+    pub(super) path: OsString,
+    pub(super) device: u64,
+    pub(super) inode: u64,
 }
 
 /// A directory that the commit makes.
@@ -122,6 +131,12 @@ pub enum RecordError {
     /// Cut short or altered.
     #[error("its checksum does not fit")]
     Checksum,
+    /// Made for roots that this journal is not of.
+    #[error("it is of other roots than the journal it stands in")]
+    Foreign,
+    /// Something else where the journal of another root should be named.
+    #[error("it does not name the journal of another root")]
+    Pointer,
     /// The right checksum over something else.
     #[error("it does not have the fields of a record")]
     Fields,
@@ -215,6 +230,12 @@ impl<'a> Journal<'a> {
         Ok(Self { disk, dir: state.open_journal()?, state: state.clone() })
     }
 
+    /// As [`Self::open`], where there is a journal; makes nothing.
+    pub(super) fn find(disk: &'a dyn Disk, state: &StateDir) -> Result<Option<Self>, JournalError> {
+        let dir = state.find_journal()?;
+        Ok(dir.map(|dir| Self { disk, dir, state: state.clone() }))
+    }
+
     /// The state that the journal is a part of.
     pub(super) const fn state(&self) -> &StateDir {
         &self.state
@@ -235,7 +256,12 @@ impl<'a> Journal<'a> {
         for stage in Stage::ALL {
             let Some(bytes) = read_whole(&self.dir, stage.name()).map_err(self.system("read"))? else { continue };
             let path = self.path(stage.name());
-            let (record, _) = decode(&bytes).map_err(|source| JournalError::Record { path, source })?;
+            let unusable = |source| JournalError::Record { path: path.clone(), source };
+            let (record, _) = decode(&bytes).map_err(unusable)?;
+            // A record that was copied here would be carried out in roots that nobody opened.
+            if !record.roots.iter().any(|root| self.state.is_of(Path::new(&root.path))) {
+                return Err(unusable(RecordError::Foreign));
+            }
             return Ok(Some((stage, record)));
         }
         Ok(None)
@@ -308,8 +334,11 @@ impl<'a> Journal<'a> {
     /// Where the batch of this root is recorded, if elsewhere.
     pub(super) fn pointer(&self) -> Result<Option<StateDir>, JournalError> {
         use std::os::unix::ffi::OsStringExt;
-        let bytes = read_whole(&self.dir, ELSEWHERE).map_err(self.system("read"))?;
-        Ok(bytes.map(|bytes| StateDir::at(PathBuf::from(OsString::from_vec(bytes)))))
+        let Some(bytes) = read_whole(&self.dir, ELSEWHERE).map_err(self.system("read"))? else { return Ok(None) };
+        let named = PathBuf::from(OsString::from_vec(bytes));
+        let found = self.state.siblings().map_err(JournalError::State)?.into_iter().find(|state| state.path() == named);
+        let unusable = || JournalError::Record { path: self.path(ELSEWHERE), source: RecordError::Pointer };
+        found.ok_or_else(unusable).map(Some)
     }
 
     /// Forgets the note that the batch is recorded elsewhere.

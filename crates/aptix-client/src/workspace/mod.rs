@@ -79,18 +79,41 @@ impl Workspace {
     /// When a root cannot be opened, two of them overlap, or an earlier commit cannot be brought to an end.
     pub fn open(specs: &[RootSpec], state_home: &Path, disk: Box<dyn Disk>) -> Result<Self, OpenError> {
         let state = state_home.join("aptix");
-        let system = |source| StateError::System { path: state.clone(), source };
-        disk::private_dir(&state).map_err(system)?;
-        let state = state.canonicalize().map_err(system)?;
+        disk::private_dir(&state).map_err(|source| StateError::System { path: state.clone(), source })?;
+        let workspace = Self::hold(specs, &state, disk)?;
+        workspace.recover()?;
+        Ok(workspace)
+    }
+
+    /// Opens roots to look at them and change nothing. Where nothing was ever kept about them there is nothing to bring
+    /// to an end, and nothing is made: no state, and no lock. Otherwise as [`Self::open`].
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_to_look(specs: &[RootSpec], state_home: &Path, disk: Box<dyn Disk>) -> Result<Self, OpenError> {
+        let workspace = Self::hold(specs, &state_home.join("aptix"), disk)?;
+        if workspace.roots.iter().any(|root| root.state().exists()) {
+            workspace.recover()?;
+        } else {
+            recovery::recover_moved(&workspace)?;
+        }
+        Ok(workspace)
+    }
+
+    fn hold(specs: &[RootSpec], state: &Path, disk: Box<dyn Disk>) -> Result<Self, OpenError> {
+        let state = state::real_path(state).map_err(|source| StateError::System { path: state.to_owned(), source })?;
         let roots = specs.iter().map(|spec| Root::open(spec, &state)).collect::<Result<Vec<_>, _>>()?;
         root::check_disjoint(&roots)?;
         if roots.is_empty() {
             return Err(OpenError::NoRoot);
         }
-        let workspace = Self { roots, disk };
-        let _locks = workspace.lock()?;
-        recovery::recover(&workspace)?;
-        Ok(workspace)
+        Ok(Self { roots, disk })
+    }
+
+    fn recover(&self) -> Result<(), OpenError> {
+        let _locks = self.lock()?;
+        recovery::recover(self)?;
+        Ok(recovery::recover_moved(self)?)
     }
 
     /// The roots, in the order given.

@@ -29,6 +29,18 @@ pub enum RecoveryError {
         /// What the system says.
         errno: Errno,
     },
+    /// At the path of a root that took part in the commit there is another directory now.
+    #[error(
+        "{} is not the directory any more that it was when the batch recorded in {} stopped half-way",
+        root.display(),
+        record.display()
+    )]
+    Replaced {
+        /// The root.
+        root: PathBuf,
+        /// The record.
+        record: PathBuf,
+    },
     /// The system refuses.
     #[error("cannot {doing} the batch recorded in {}: {errno}", record.display())]
     System {
@@ -59,7 +71,7 @@ impl RecoveryError {
     pub fn failure(&self) -> Failure {
         match self {
             Self::Journal(error) => error.failure(),
-            Self::Root { .. } | Self::Torn { .. } | Self::System { .. } => {
+            Self::Root { .. } | Self::Replaced { .. } | Self::Torn { .. } | Self::System { .. } => {
                 Failure::new(Reason::NeedsOperator, self.to_string()).hint(errno::OPERATOR)
             }
         }
@@ -79,6 +91,29 @@ pub(super) fn recover(workspace: &Workspace) -> Result<(), RecoveryError> {
             recover_journal(workspace, &Journal::open(workspace.disk(), &primary)?)?;
         }
         journal.drop_pointer()?;
+    }
+    Ok(())
+}
+
+/// Brings to an end what was left half-way in these very directories when they had other paths: their state is found by
+/// path, so that it is not theirs any more.
+pub(super) fn recover_moved(workspace: &Workspace) -> Result<(), RecoveryError> {
+    let own: Vec<_> = workspace.roots().iter().map(|root| root.state().path()).collect();
+    let others = workspace.primary().state().siblings().map_err(JournalError::State)?;
+    for state in others.iter().filter(|state| !own.contains(&state.path())) {
+        let Some(journal) = Journal::find(workspace.disk(), state)? else { continue };
+        let record = match journal.read() {
+            Ok(Some((_, record))) => record,
+            Ok(None) => continue,
+            Err(error) => {
+                tracing::warn!(%error, "a record of another root cannot be read");
+                continue;
+            }
+        };
+        if record.roots.iter().any(|mark| workspace.roots().iter().any(|root| root.is_marked(mark))) {
+            let _lock = state.lock_commit().map_err(JournalError::State)?;
+            recover_journal(workspace, &journal)?;
+        }
     }
     Ok(())
 }
@@ -165,18 +200,19 @@ const fn errno_of(error: PublishError) -> Errno {
 /// The roots of a record: those of the workspace as they are held, others opened anew.
 fn open_ground<'w>(workspace: &'w Workspace, record: &Record, path: &Path) -> Result<Ground<'w>, RecoveryError> {
     let mut roots = Vec::new();
-    for name in &record.roots {
-        let name = Path::new(name);
-        let held = workspace.roots().iter().find(|root| root.path() == name).map(root::Root::held);
-        let failed = |error: std::io::Error| RecoveryError::Root {
-            root: name.to_owned(),
-            record: path.to_owned(),
-            errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
-        };
-        roots.push(match held {
-            Some(held) => held,
-            None => Arc::new(root::open_held(name).map_err(failed)?),
-        });
+    for mark in &record.roots {
+        if let Some(root) = workspace.roots().iter().find(|root| root.is_marked(mark)) {
+            roots.push(root.held());
+            continue;
+        }
+        let root = PathBuf::from(&mark.path);
+        let failed = |errno| RecoveryError::Root { root: root.clone(), record: path.to_owned(), errno };
+        let held = root::open_held(&root).map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+        // The number of a device may be another one after a boot.
+        if root::mark(&held, &root).map_err(failed)?.inode != mark.inode {
+            return Err(RecoveryError::Replaced { root, record: path.to_owned() });
+        }
+        roots.push(Arc::new(held));
     }
     Ok(Ground { disk: workspace.disk(), roots })
 }

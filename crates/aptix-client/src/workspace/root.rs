@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use aptix_model::path::{PathError, WorkspacePath, fold};
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
+use super::journal::RootMark;
 use super::state::StateDir;
 
 /// What a person writes to open a root: `[NAME=]DIR`.
@@ -91,6 +93,7 @@ pub struct Root {
     name: String,
     path: PathBuf,
     dir: Arc<OwnedFd>,
+    mark: RootMark,
     /// Where in this root Aptix keeps its own state, folded, if somebody opened a directory that holds it.
     own_state: Option<String>,
     state: StateDir,
@@ -110,7 +113,8 @@ impl Root {
             return Err(RootError::Own { dir: path });
         }
         let own_state = state.strip_prefix(&path).ok().and_then(Path::to_str).map(fold);
-        Ok(Self { name, dir: Arc::new(dir), own_state, state: StateDir::of_root(state, &path), path })
+        let mark = mark(&dir, &path).map_err(|errno| failed(errno.into()))?;
+        Ok(Self { name, dir: Arc::new(dir), mark, own_state, state: StateDir::of_root(state, &path), path })
     }
 
     /// The name, lower-case.
@@ -129,6 +133,16 @@ impl Root {
     #[must_use]
     pub const fn state(&self) -> &StateDir {
         &self.state
+    }
+
+    /// By what it is known again.
+    pub(super) const fn mark(&self) -> &RootMark {
+        &self.mark
+    }
+
+    /// Whether it is the very directory that is marked, whatever its path was then.
+    pub(super) const fn is_marked(&self, mark: &RootMark) -> bool {
+        self.mark.device == mark.device && self.mark.inode == mark.inode
     }
 
     pub(super) fn dir(&self) -> BorrowedFd<'_> {
@@ -161,6 +175,12 @@ pub(super) fn check_disjoint(roots: &[Root]) -> Result<(), RootError> {
         }
     }
     Ok(())
+}
+
+/// By what the directory at a path is known again.
+pub(super) fn mark(dir: &OwnedFd, path: &Path) -> Result<RootMark, Errno> {
+    let stat = rustix::fs::fstat(dir)?;
+    Ok(RootMark { path: path.as_os_str().to_owned(), device: stat.st_dev, inode: stat.st_ino })
 }
 
 /// Holds a directory open by name only.

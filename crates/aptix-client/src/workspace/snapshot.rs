@@ -96,6 +96,12 @@ pub enum ReadError {
         /// How many it may have.
         limit: u64,
     },
+    /// Too many bytes, with those of the files before it.
+    #[error("the files of the batch have more than {limit} bytes together, counting up to this one")]
+    BatchTooLarge {
+        /// How many they may have.
+        limit: u64,
+    },
     /// The system refuses.
     #[error("cannot read the file: {0}")]
     System(Errno),
@@ -110,6 +116,9 @@ impl ReadError {
             Self::TooLarge { .. } => Failure::new(Reason::TooLarge, self.to_string())
                 .detail(Detail::File)
                 .hint("files of this size are not edited here"),
+            Self::BatchTooLarge { .. } => Failure::new(Reason::TooLarge, self.to_string())
+                .detail(Detail::Files)
+                .hint("split the batch: send the changes of these files in several batches"),
             Self::System(errno) => errno::read_failure(*errno, self.to_string()),
         }
     }

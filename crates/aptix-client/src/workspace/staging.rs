@@ -36,7 +36,7 @@ pub(super) fn draft(workspace: &Workspace, changes: &[Change<'_>], batch: Option
         after: Hex(change.after),
     });
     Record {
-        roots: workspace.roots().iter().map(|root| root.path().as_os_str().to_owned()).collect(),
+        roots: workspace.roots().iter().map(|root| root.mark().clone()).collect(),
         batch,
         dirs,
         files: files.collect(),

@@ -1,12 +1,14 @@
 //! What Aptix keeps for itself about a root: locks, journal, outbox; owner-only, never in the workspace.
 
 use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use rustix::io::Errno;
@@ -79,9 +81,33 @@ impl StateDir {
         Self { path: state.join("roots").join(name.to_string()) }
     }
 
-    /// The state in a known directory.
-    pub(super) const fn at(path: PathBuf) -> Self {
-        Self { path }
+    /// Whether it is the state of the root at a canonical path.
+    pub(super) fn is_of(&self, root: &Path) -> bool {
+        self.path.parent().and_then(Path::parent).is_some_and(|state| Self::of_root(state, root).path == self.path)
+    }
+
+    /// The states that there are of other roots; none where nothing was ever kept.
+    pub(super) fn siblings(&self) -> Result<Vec<Self>, StateError> {
+        let Some(roots) = self.path.parent() else { return Ok(Vec::new()) };
+        let system = |source| StateError::System { path: roots.to_owned(), source };
+        let entries = match std::fs::read_dir(roots) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(system)?,
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(system)?;
+            let is_state = entry.file_name().to_str().is_some_and(|name| name.parse::<Sha256Digest>().is_ok());
+            if is_state && entry.path() != self.path && entry.file_type().map_err(system)?.is_dir() {
+                found.push(Self { path: entry.path() });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether anything was ever kept about this root.
+    pub(super) fn exists(&self) -> bool {
+        self.path.symlink_metadata().is_ok()
     }
 
     /// The directory, to be told to a person.
@@ -93,6 +119,15 @@ impl StateDir {
     /// Makes the directory and what it consists of, and holds the part in which journal records stand.
     pub(super) fn open_journal(&self) -> Result<OwnedFd, StateError> {
         self.open("journal")
+    }
+
+    /// As [`Self::open_journal`], where there is one; makes nothing.
+    pub(super) fn find_journal(&self) -> Result<Option<OwnedFd>, StateError> {
+        let path = self.path.join("journal");
+        match root::open_held(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some).map_err(|source| StateError::System { path, source }),
+        }
     }
 
     /// As [`Self::open_journal`], for what the server is still owed.
@@ -153,5 +188,15 @@ impl StateDir {
                 Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_STEP),
             }
         }
+    }
+}
+
+/// The canonical path of something that need not exist.
+pub(super) fn real_path(path: &Path) -> Result<PathBuf, std::io::Error> {
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Err(error), Some(parent), Some(name)) if error.kind() == ErrorKind::NotFound => {
+            Ok(real_path(parent)?.join(name))
+        }
+        (outcome, ..) => outcome,
     }
 }

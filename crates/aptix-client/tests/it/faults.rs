@@ -389,7 +389,7 @@ fn a_directory_that_cannot_be_made_is_said_to_be_so() {
 }
 
 /// Dies in the middle of publishing, and gives the journal's record.
-fn die_while_publishing(place: &Path) -> std::path::PathBuf {
+pub(crate) fn die_while_publishing(place: &Path) -> std::path::PathBuf {
     lay_out(place);
     let batch = batch(2, 1);
     let (_, _, operations) = reference(&batch, Receipt::None, Fault::None);

@@ -148,3 +148,121 @@ fn names_that_are_no_utf8_are_in_nobodys_way() {
     faults::commit(&workspace, &faults::batch(1, 1), Receipt::None).unwrap();
     assert_eq!(std::fs::read(&odd).unwrap(), b"odd");
 }
+
+fn open_named(place: &Path, spec: &str) -> Result<Workspace, aptix_model::failure::Failure> {
+    let (name, dir) = spec.split_once('=').unwrap();
+    let spec = format!("{name}={}", place.join(dir).display()).parse().unwrap();
+    Workspace::open(&[spec], &place.join("state"), Box::new(SystemDisk)).map_err(|error| error.failure())
+}
+
+fn is_new(place: &Path, dir: &str) -> [bool; 2] {
+    ["a.txt", "dir/b.txt"].map(|path| std::fs::read_to_string(place.join(dir).join(path)).unwrap().contains("inserted"))
+}
+
+#[test]
+fn a_root_that_was_renamed_after_a_crash_is_recovered_under_its_new_name() {
+    let place = tempfile::tempdir().unwrap();
+    faults::die_while_publishing(place.path());
+    std::fs::rename(place.path().join("ws"), place.path().join("moved")).unwrap();
+    // Somebody puts another directory in its place: it is not the one that the record speaks of.
+    faults::lay_out(place.path());
+    let other = tree::read(&place.path().join("ws"));
+    let refused = open_named(place.path(), "ws=ws").unwrap_err();
+    assert_eq!(refused.reason, Reason::NeedsOperator, "{refused}");
+    tree::assert_same(&tree::read(&place.path().join("ws")), &other, "another directory");
+    assert_eq!(is_new(place.path(), "moved"), [true, false]);
+
+    open_named(place.path(), "ws=moved").unwrap();
+    assert_eq!(is_new(place.path(), "moved"), [true, true]);
+    open_named(place.path(), "ws=ws").unwrap();
+    tree::assert_same(&tree::read(&place.path().join("ws")), &other, "another directory");
+    crate::scenarios::assert_no_debris(place.path(), "recovered");
+}
+
+#[test]
+fn a_dry_run_recovers_a_root_that_was_renamed() {
+    let place = tempfile::tempdir().unwrap();
+    faults::die_while_publishing(place.path());
+    std::fs::rename(place.path().join("ws"), place.path().join("moved")).unwrap();
+    let (exit, answer) = aptix(place.path(), &["--dry-run", "--root", "moved"]);
+    assert_eq!(exit, Some(0), "{answer}");
+    assert_eq!(is_new(place.path(), "moved"), [true, true]);
+}
+
+#[test]
+fn a_dry_run_leaves_no_trace() {
+    let place = tempfile::tempdir().unwrap();
+    faults::lay_out(place.path());
+    let before = tree::read(&place.path().join("ws"));
+    let (exit, answer) = aptix(place.path(), &["--dry-run", "--root", "ws"]);
+    assert_eq!((exit, &answer["success"]), (Some(0), &true.into()), "{answer}");
+    assert!(!place.path().join("state").exists());
+    tree::assert_same(&tree::read(&place.path().join("ws")), &before, "dry run");
+    // Where nothing is kept yet, Aptix's own directory is not edited either.
+    let (exit, answer) = aptix(place.path(), &["--dry-run", "--root", "ws", "--root", "state/aptix"]);
+    assert_eq!(exit, Some(2), "{answer}");
+}
+
+#[test]
+fn a_record_of_other_roots_is_never_carried_out() {
+    let place = tempfile::tempdir().unwrap();
+    let record = faults::die_while_publishing(place.path());
+    std::fs::create_dir(place.path().join("other")).unwrap();
+    let other = open_named(place.path(), "other=other").unwrap();
+    let journal = other.roots()[0].state().path().join("journal");
+    drop(other);
+    for stage in ["staging", "committed", "undoing", "finishing"] {
+        std::fs::copy(&record, journal.join(stage)).unwrap();
+        let refused = open_named(place.path(), "other=other").unwrap_err();
+        assert_eq!(refused.reason, Reason::NeedsOperator, "{refused}");
+        assert!(refused.message.contains("of other roots"), "{refused}");
+        assert_eq!(is_new(place.path(), "ws"), [true, false]);
+        std::fs::remove_file(journal.join(stage)).unwrap();
+    }
+    open_named(place.path(), "other=other").unwrap();
+}
+
+#[test]
+fn only_the_journal_of_another_root_is_looked_for_elsewhere() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = tempfile::tempdir().unwrap();
+    let record = faults::die_while_publishing(place.path());
+    std::fs::create_dir(place.path().join("other")).unwrap();
+    let other = open_named(place.path(), "other=other").unwrap();
+    let state = other.roots()[0].state().path().to_owned();
+    drop(other);
+    let outside = place.path().join("outside");
+    std::fs::create_dir_all(outside.join("journal")).unwrap();
+    std::fs::copy(&record, outside.join("journal/committed")).unwrap();
+    let link = state.with_file_name("0".repeat(64));
+    std::os::unix::fs::symlink(&outside, &link).unwrap();
+    for named in [outside.clone(), link, state.with_file_name("1".repeat(64)), state.join("journal"), "".into()] {
+        std::fs::write(state.join("journal/elsewhere"), named.as_os_str().as_bytes()).unwrap();
+        let refused = open_named(place.path(), "other=other").unwrap_err();
+        assert_eq!(refused.reason, Reason::NeedsOperator, "{}: {refused}", named.display());
+        assert!(refused.message.contains("elsewhere"), "{refused}");
+        assert!(outside.join("journal/committed").exists());
+        assert_eq!(is_new(place.path(), "ws"), [true, false]);
+    }
+}
+
+#[test]
+fn the_files_of_a_batch_have_a_limit_together() {
+    use aptix_client::apply::{Decision, Mode, Order, apply};
+    use aptix_model::limits::Limits;
+    let place = tempfile::tempdir().unwrap();
+    faults::lay_out(place.path());
+    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+    let with = |batch_bytes| {
+        let limits = Limits { batch_bytes, ..Limits::DEFAULT };
+        let origin = aptix_model::batch::Origin::default();
+        let order = Order { limits, origin: &origin, diff_bytes: 1 << 20, mode: Mode::DryRun };
+        apply(&workspace, &faults::batch(2, 1), order, &mut |_| Decision::Apply)
+    };
+    with(28).unwrap();
+    let refused = with(27).unwrap_err();
+    assert_eq!(refused.failures.len(), 1);
+    let failure = &refused.failures[0];
+    assert_eq!((failure.reason, failure.file_index), (Reason::TooLarge, Some(1)), "{failure}");
+    assert!(failure.hint.as_deref().is_some_and(|hint| hint.contains("split")), "{failure}");
+}

@@ -185,7 +185,15 @@ fn twins_are_refused() {
 /// H15, L37, L38, L39, L40, TUL-004-5.3.1, TUL-004-5.3.2: sizes.
 #[test]
 fn sizes_are_limited() {
-    let limits = Limits { created_bytes: 10, line_bytes: 4, files: 3, changes: 3, text_bytes: 5, file_bytes: 100 };
+    let limits = Limits {
+        created_bytes: 10,
+        line_bytes: 4,
+        files: 3,
+        changes: 3,
+        text_bytes: 5,
+        file_bytes: 100,
+        ..Limits::DEFAULT
+    };
     let is = |files: Vec<FilePatch>, expected: &[&str]| assert_eq!(found_with(&batch(files), &limits), expected);
     is(vec![create("a", "0123456789")], &[]);
     is(vec![create("a", "0123456789+")], &["TOO_LARGE.FILE at files[0].content"]);
