@@ -132,4 +132,33 @@ mod tests {
         assert_eq!(both(&root, "proc/self", Kind::Directory), Err(Errno::XDEV));
         assert_eq!(walk(root.as_fd(), "proc/version", Kind::File).unwrap_err(), Errno::XDEV);
     }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test lays out its own directory")]
+    fn neither_way_of_opening_enters_a_mount_of_the_same_device() {
+        use std::io::{BufRead, BufReader};
+        use std::process::{Command, Stdio};
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(place.path().join("a/b")).unwrap();
+        std::fs::create_dir(place.path().join("c")).unwrap();
+        // The mount is the child's alone, and goes with it; it is seen through the child's root.
+        let child = Command::new("unshare")
+            .args(["-rm", "sh", "-c", "mount --bind c a/b && echo mounted && cat"])
+            .current_dir(place.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let Ok(mut child) = child else { return };
+        let mut said = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        // Where nobody may mount anything, there is nothing to be seen.
+        if said == "mounted\n" {
+            let path = format!("/proc/{}/root{}/a", child.id(), place.path().display());
+            let top = rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+            assert_eq!(both(&top, "b", Kind::Directory), Err(Errno::XDEV));
+            both(&top, ".", Kind::Directory).unwrap();
+        }
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
 }

@@ -11,6 +11,7 @@ use aptix_model::batch::{Batch, FileEdit, Origin};
 use aptix_model::limits::Limits;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Report;
+use rustix::io::Errno;
 
 use crate::faults::{self, Fault, FaultyDisk, Watcher};
 use crate::tree;
@@ -187,6 +188,29 @@ fn whatever_happens_before_any_move_is_kept_and_the_batch_is_whole() {
             faults::open(place.path(), Fault::None).unwrap();
         }
         assert!(ends[0] > 0 && ends[1] > 0, "{what}: both ends are met: {ends:?}");
+    }
+}
+
+#[test]
+fn a_file_that_somebody_creates_with_the_same_bytes_is_theirs() {
+    for published_by in ["rename_new", "link"] {
+        let place = tempfile::tempdir().unwrap();
+        let ws = lay_out(place.path());
+        let watcher: Watcher = Arc::new({
+            let ws = ws.clone();
+            move |kind, _, to| {
+                if (kind, to) == (published_by, "new.txt") {
+                    std::fs::write(ws.join("new.txt"), "new\n").unwrap();
+                }
+            }
+        });
+        let fault = if published_by == "link" { Fault::Without("rename_new", Errno::INVAL) } else { Fault::None };
+        let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(fault, watcher)).unwrap();
+        let refusal = apply_while(&workspace, &faults::batch(2, 2), &|| {}).unwrap_err();
+        assert_eq!(refusal.failures[0].reason, Reason::FileExists, "{}", refusal.failures[0]);
+        let left: Vec<_> = tree::read(&ws).into_keys().collect();
+        assert_eq!(left, ["a.txt", "dir", "dir/b.txt", "new.txt"], "{published_by}");
+        assert_eq!(std::fs::read(ws.join("new.txt")).unwrap(), b"new\n");
     }
 }
 
