@@ -238,13 +238,17 @@ fn report_file(plan: &FilePlan<'_>, found: &Found) -> FileReport {
 
 fn add_diff(report: &mut Report, plan: &BatchPlan<'_>, limit: usize) {
     for file in &plan.files {
-        let diff = file.diff();
-        if report.diff.len() + diff.len() > limit {
-            report.diff.clear();
-            report.diff_omitted = true;
-            return;
+        let room = limit - report.diff.len();
+        let diff = file.diff(room);
+        // Bytes that are no UTF-8 take more room as text.
+        match diff.as_deref().map(String::from_utf8_lossy).filter(|diff| diff.len() <= room) {
+            Some(diff) => report.diff.push_str(&diff),
+            None => {
+                report.diff.clear();
+                report.diff_omitted = true;
+                return;
+            }
         }
-        report.diff.push_str(&String::from_utf8_lossy(&diff));
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! No diff algorithm: what an edit replaces by the same lines is left out at both ends, and that is all.
 
+use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,86 +11,102 @@ use core::ops::Range;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::plan::FileAction;
-use crate::text_edit::TextEdit;
+use crate::text_edit::{TextEdit, slice};
 
 /// Unchanged lines shown above and below a change.
 const CONTEXT: usize = 3;
 
-/// The diff of one file; empty if nothing changes.
-pub(crate) fn unified(path: &str, base: Option<&[u8]>, action: &FileAction<'_>) -> Vec<u8> {
+/// The diff of one file: empty if nothing changes, `None` if it would have more than `limit` bytes. What is built
+/// until that shows is not much longer.
+pub(crate) fn unified(path: &str, base: Option<&[u8]>, action: &FileAction<'_>, limit: usize) -> Option<Vec<u8>> {
     let old = base.unwrap_or_default();
     let blocks = match action {
-        FileAction::Edit(edit) => blocks(edit, old),
+        FileAction::Edit(edit) => blocks(edit, old, limit)?,
         FileAction::Write(bytes) => {
-            Vec::from_iter(trimmed(old, Block { old: 0..old.len(), new: bytes.clone().into_owned() }))
+            Vec::from_iter(trimmed(old, Block { old: 0..old.len(), new: Cow::Borrowed(bytes) }))
         }
     };
     if blocks.is_empty() && base.is_some() {
-        return Vec::new();
+        return Some(Vec::new());
     }
-    let (a, b) = (quoted(&format!("a/{path}")), quoted(&format!("b/{path}")));
-    let mut out = format!("diff --git {a} {b}\n");
+    let mut out = Bounded { bytes: Vec::new(), room: limit };
+    let (a, b) = (git_name(&format!("a/{path}")), git_name(&format!("b/{path}")));
+    out.push(format!("diff --git {a} {b}\n").as_bytes())?;
     if base.is_none() {
-        out.push_str("new file mode 100644\n");
+        out.push(b"new file mode 100644\n")?;
     }
-    let mut out = out.into_bytes();
     if !blocks.is_empty() {
         // A tab tells where a name with blanks ends.
         let end = if path.contains(' ') { "\t" } else { "" };
         let from = if base.is_some() { format!("{a}{end}") } else { String::from("/dev/null") };
-        out.extend_from_slice(format!("--- {from}\n+++ {b}{end}\n").as_bytes());
+        out.push(format!("--- {from}\n+++ {b}{end}\n").as_bytes())?;
     }
-    write_hunks(&mut out, old, &blocks);
-    out
+    write_hunks(&mut out, old, &blocks)?;
+    Some(out.bytes)
 }
 
 /// Whole lines of the base, and the lines that take their place.
 #[derive(Debug)]
-struct Block {
+struct Block<'a> {
     old: Range<usize>,
-    new: Vec<u8>,
+    new: Cow<'a, [u8]>,
 }
 
-/// An edit's replacements, widened to whole lines; those that then share a line are one.
-fn blocks(edit: &TextEdit, base: &[u8]) -> Vec<Block> {
-    let mut wide: Vec<Block> = Vec::new();
+/// An edit's replacements, widened to whole lines; those that then share a line are one. `None` if their lines alone
+/// pass the limit.
+fn blocks<'a>(edit: &'a TextEdit, base: &'a [u8], limit: usize) -> Option<Vec<Block<'a>>> {
+    let mut done = Vec::new();
+    let mut room = limit;
+    let mut finish = |block: Block<'a>| {
+        let Some(block) = trimmed(base, block) else { return Some(()) };
+        room = room.checked_sub(block.old.len())?.checked_sub(block.new.len())?;
+        done.push(block);
+        Some(())
+    };
+    let mut open: Option<Block<'a>> = None;
     for (range, text) in edit.replacements() {
         let start = line_start(base, range.start);
-        let mut block = match wide.pop() {
+        let mut block = match open.take() {
             // The last block took the rest of this line along; take back what is decided here.
             Some(mut last) if last.old.end > start => {
-                last.new.truncate(last.new.len().saturating_sub(last.old.end.saturating_sub(range.start)));
+                let new = last.new.to_mut();
+                new.truncate(new.len().saturating_sub(last.old.end.saturating_sub(range.start)));
+                new.extend_from_slice(text);
                 last
             }
             last => {
-                wide.extend(last);
-                Block { old: start..range.end, new: slice(base, start..range.start).to_vec() }
+                last.map_or(Some(()), &mut finish)?;
+                let new = match slice(base, start..range.start) {
+                    [] => Cow::Borrowed(text),
+                    head => Cow::Owned([head, text].concat()),
+                };
+                Block { old: start..range.end, new }
             }
         };
-        block.new.extend_from_slice(text);
         block.old.end = range.end;
-        if line_start(base, range.end) < range.end || is_open(base, &block) {
+        if line_start(base, range.end) < range.end || ends_within_a_line(base, &block) {
             let end = line_end(base, range.end);
-            block.new.extend_from_slice(slice(base, range.end..end));
+            block.new.to_mut().extend_from_slice(slice(base, range.end..end));
             block.old.end = end;
         }
-        wide.push(block);
+        open = Some(block);
     }
-    wide.into_iter().filter_map(|block| trimmed(base, block)).collect()
+    open.map_or(Some(()), finish)?;
+    Some(done)
 }
 
 /// Whether a block's new text ends in the middle of a line that the base goes on with.
-fn is_open(base: &[u8], block: &Block) -> bool {
+fn ends_within_a_line(base: &[u8], block: &Block<'_>) -> bool {
     block.old.end < base.len() && !block.new.is_empty() && !block.new.ends_with(b"\n")
 }
 
 /// A block without the lines it has in common with the base at either end; `None` if nothing is left.
-fn trimmed(base: &[u8], mut block: Block) -> Option<Block> {
+fn trimmed<'a>(base: &[u8], mut block: Block<'a>) -> Option<Block<'a>> {
     let old = slice(base, block.old.clone());
-    if old == block.new {
+    if old == &*block.new {
         return None;
     }
-    let same = old.iter().zip(&block.new).take_while(|(old, new)| old == new).count();
+    let same = old.iter().zip(&*block.new).take_while(|(old, new)| old == new).count();
     let head = line_start(old, same);
     let (old_rest, new_rest) = (old.get(head..)?, block.new.get(head..)?);
     let same = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(old, new)| old == new).count();
@@ -101,39 +118,66 @@ fn trimmed(base: &[u8], mut block: Block) -> Option<Block> {
         memchr(b'\n', common).map_or(0, |at| same - at - 1)
     };
     block.old = block.old.start + head..block.old.end - tail;
-    block.new.truncate(block.new.len() - tail);
-    block.new.drain(..head);
+    match &mut block.new {
+        Cow::Borrowed(new) => *new = slice(new, head..new.len() - tail),
+        Cow::Owned(new) => {
+            new.truncate(new.len() - tail);
+            new.drain(..head);
+        }
+    }
     Some(block)
 }
 
+/// Bytes that may not become more than there is room for.
+struct Bounded {
+    bytes: Vec<u8>,
+    room: usize,
+}
+
+impl Bounded {
+    fn push(&mut self, part: &[u8]) -> Option<()> {
+        self.room = self.room.checked_sub(part.len())?;
+        self.bytes.extend_from_slice(part);
+        Some(())
+    }
+
+    fn push_line(&mut self, mark: u8, line: &[u8]) -> Option<()> {
+        self.push(&[mark])?;
+        self.push(line)?;
+        if line.ends_with(b"\n") { Some(()) } else { self.push(b"\n\\ No newline at end of file\n") }
+    }
+}
+
 /// A hunk being written: its lines, and how many of them each side has.
-#[derive(Default)]
 struct Hunk {
-    lines: Vec<u8>,
+    lines: Bounded,
     old_count: usize,
     new_count: usize,
 }
 
 impl Hunk {
-    fn keep(&mut self, line: &[u8]) {
-        push_line(&mut self.lines, b' ', line);
-        self.old_count += 1;
-        self.new_count += 1;
+    fn keep(&mut self, text: &[u8]) -> Option<()> {
+        lines(text).try_for_each(|line| {
+            self.old_count += 1;
+            self.new_count += 1;
+            self.lines.push_line(b' ', line)
+        })
     }
 
-    fn replace(&mut self, old: &[u8], new: &[u8]) {
+    fn replace(&mut self, old: &[u8], new: &[u8]) -> Option<()> {
         for line in lines(old) {
-            push_line(&mut self.lines, b'-', line);
+            self.lines.push_line(b'-', line)?;
             self.old_count += 1;
         }
         for line in lines(new) {
-            push_line(&mut self.lines, b'+', line);
+            self.lines.push_line(b'+', line)?;
             self.new_count += 1;
         }
+        Some(())
     }
 }
 
-fn write_hunks(out: &mut Vec<u8>, base: &[u8], blocks: &[Block]) {
+fn write_hunks(out: &mut Bounded, base: &[u8], blocks: &[Block<'_>]) -> Option<()> {
     // Lines of either side above `at`.
     let (mut at, mut old_above, mut new_above) = (0, 0, 0);
     let mut blocks = blocks.iter().peekable();
@@ -144,24 +188,26 @@ fn write_hunks(out: &mut Vec<u8>, base: &[u8], blocks: &[Block]) {
         }
         let skipped = memchr_iter(b'\n', slice(base, at..start)).count();
         (old_above, new_above) = (old_above + skipped, new_above + skipped);
-        let mut hunk = Hunk::default();
-        lines(slice(base, start..block.old.start)).for_each(|line| hunk.keep(line));
-        hunk.replace(slice(base, block.old.clone()), &block.new);
+        let lines = Bounded { bytes: Vec::new(), room: out.room };
+        let mut hunk = Hunk { lines, old_count: 0, new_count: 0 };
+        hunk.keep(slice(base, start..block.old.start))?;
+        hunk.replace(slice(base, block.old.clone()), &block.new)?;
         at = block.old.end;
         while let Some(next) = blocks.next_if(|next| next.old.start <= lines_below(base, at, 2 * CONTEXT)) {
-            lines(slice(base, at..next.old.start)).for_each(|line| hunk.keep(line));
-            hunk.replace(slice(base, next.old.clone()), &next.new);
+            hunk.keep(slice(base, at..next.old.start))?;
+            hunk.replace(slice(base, next.old.clone()), &next.new)?;
             at = next.old.end;
         }
         let end = lines_below(base, at, CONTEXT);
-        lines(slice(base, at..end)).for_each(|line| hunk.keep(line));
+        hunk.keep(slice(base, at..end))?;
         at = end;
         let (old, new) = (side(old_above, hunk.old_count), side(new_above, hunk.new_count));
-        out.extend_from_slice(format!("@@ -{old} +{new} @@\n").as_bytes());
-        out.extend_from_slice(&hunk.lines);
+        out.push(format!("@@ -{old} +{new} @@\n").as_bytes())?;
+        out.push(&hunk.lines.bytes)?;
         old_above += hunk.old_count;
         new_above += hunk.new_count;
     }
+    Some(())
 }
 
 /// One side of a hunk header; a side without lines is named by the line above.
@@ -170,14 +216,6 @@ fn side(above: usize, count: usize) -> String {
         0 => format!("{above},0"),
         1 => format!("{}", above + 1),
         _ => format!("{},{count}", above + 1),
-    }
-}
-
-fn push_line(out: &mut Vec<u8>, mark: u8, line: &[u8]) {
-    out.push(mark);
-    out.extend_from_slice(line);
-    if !line.ends_with(b"\n") {
-        out.extend_from_slice(b"\n\\ No newline at end of file\n");
     }
 }
 
@@ -201,12 +239,8 @@ fn lines_below(text: &[u8], at: usize, count: usize) -> usize {
     (0..count).fold(at, |at, _| line_end(text, at))
 }
 
-fn slice(text: &[u8], range: Range<usize>) -> &[u8] {
-    text.get(range).unwrap_or_default()
-}
-
 /// A name as git writes it: in quotes, with octal escapes, if it has more than printable ASCII.
-fn quoted(name: &str) -> String {
+fn git_name(name: &str) -> String {
     if name.bytes().all(|byte| (b' '..=b'~').contains(&byte) && !matches!(byte, b'"' | b'\\')) {
         return String::from(name);
     }

@@ -1,9 +1,12 @@
 //! SHA-256 of bytes, of the canonical text of a file, and of an edited file whose beginning was hashed before.
 
+use core::cell::OnceCell;
+
 use aptix_model::digest::Sha256Digest;
+use memchr::{memchr_iter, memmem};
 use sha2::{Digest, Sha256};
 
-use crate::text::BOM;
+use crate::text::{BOM, Terminator};
 
 /// The SHA-256 of some bytes.
 #[must_use]
@@ -11,54 +14,87 @@ pub fn sha256(bytes: &[u8]) -> Sha256Digest {
     finish(Sha256::new_with_prefix(bytes))
 }
 
-/// Whether `stated` is the digest of the canonical text: UTF-8, no byte order mark, `\r\n` as `\n`.
+/// Whether `stated` is the digest of a canonical text (UTF-8, no byte order mark, `\r\n` as `\n`) that is not the
+/// bytes themselves.
 pub(crate) fn is_canonical(stated: Sha256Digest, bytes: &[u8]) -> bool {
     canonical(bytes) == Some(stated)
 }
 
-/// Whether `stated` is the digest of the bytes or of their canonical text.
-pub(crate) fn is_digest_of(stated: Sha256Digest, bytes: &[u8]) -> bool {
-    sha256(bytes) == stated || is_canonical(stated, bytes)
-}
-
-/// The digest of the canonical text, if the bytes are UTF-8. Nothing is copied.
+/// The digest of the canonical text; none if the bytes are no UTF-8, or canonical as they are. Nothing is copied.
 fn canonical(bytes: &[u8]) -> Option<Sha256Digest> {
-    core::str::from_utf8(bytes).ok()?;
-    let mut rest = bytes.strip_prefix(BOM).unwrap_or(bytes);
-    let mut hasher = Sha256::new();
-    while let Some(at) = memchr::memmem::find(rest, b"\r\n") {
-        let (head, tail) = rest.split_at(at);
-        hasher.update(head);
-        hasher.update(b"\n");
-        rest = tail.get(2..).unwrap_or_default();
+    let text = bytes.strip_prefix(BOM).unwrap_or(bytes);
+    let mut ends = memmem::find_iter(text, b"\r\n").peekable();
+    if text.len() == bytes.len() && ends.peek().is_none() {
+        return None;
     }
-    hasher.update(rest);
+    core::str::from_utf8(text).ok()?;
+    let mut hasher = Sha256::new();
+    let mut at = 0;
+    for end in ends {
+        hasher.update(text.get(at..end)?);
+        hasher.update(b"\n");
+        at = end + 2;
+    }
+    hasher.update(text.get(at..)?);
     Some(finish(hasher))
 }
 
-/// The digest of a base, and the state of the hash where the edited text begins to differ from it.
+/// The digests of the lines of some bytes if all of them ended alike: with the last terminator left out, and with it.
+pub(crate) fn ended_with(terminator: Terminator, bytes: &[u8]) -> [Sha256Digest; 2] {
+    let mut hasher = Sha256::new();
+    let mut at = 0;
+    let body = bytes.strip_suffix(b"\n").map_or(bytes, |body| body.strip_suffix(b"\r").unwrap_or(body));
+    for end in memchr_iter(b'\n', body) {
+        let line = body.get(at..end).unwrap_or_default();
+        hasher.update(line.strip_suffix(b"\r").unwrap_or(line));
+        hasher.update(terminator.as_bytes());
+        at = end + 1;
+    }
+    hasher.update(body.get(at..).unwrap_or_default());
+    [finish(hasher.clone()), finish(hasher.chain_update(terminator.as_bytes()))]
+}
+
+/// The bytes of a file as they were found, hashed at most once, and not at all if their digest is known.
 #[derive(Debug)]
-pub(crate) struct BaseDigest {
-    /// The digest of the base.
-    pub(crate) digest: Sha256Digest,
+pub(crate) struct Original<'a> {
+    /// The bytes.
+    pub(crate) bytes: &'a [u8],
+    known: Option<Sha256Digest>,
+    hashed: OnceCell<Hashed>,
+}
+
+/// A digest, and the state of the hash after the first bytes.
+#[derive(Debug)]
+struct Hashed {
+    digest: Sha256Digest,
     shared: usize,
     after_shared: Sha256,
 }
 
-impl BaseDigest {
-    /// Hashes a base whose first `shared` bytes will be the result's too.
-    pub(crate) fn new(base: &[u8], shared: usize) -> Self {
-        let shared = shared.min(base.len());
-        let (head, tail) = base.split_at(shared);
-        let after_shared = Sha256::new_with_prefix(head);
-        let digest = finish(after_shared.clone().chain_update(tail));
-        Self { digest, shared, after_shared }
+impl<'a> Original<'a> {
+    pub(crate) const fn new(bytes: &'a [u8], known: Option<Sha256Digest>) -> Self {
+        Self { bytes, known, hashed: OnceCell::new() }
+    }
+
+    /// The digest. If it has to be computed, the state after the first `shared` bytes, which a result will have
+    /// too, is kept.
+    pub(crate) fn digest(&self, shared: usize) -> Sha256Digest {
+        self.known.unwrap_or_else(|| {
+            let hash = || {
+                let (head, tail) = self.bytes.split_at(shared.min(self.bytes.len()));
+                let after_shared = Sha256::new_with_prefix(head);
+                let digest = finish(after_shared.clone().chain_update(tail));
+                Hashed { digest, shared: head.len(), after_shared }
+            };
+            self.hashed.get_or_init(hash).digest
+        })
     }
 
     /// The digest of a result that begins with the shared bytes.
-    pub(crate) fn of_result(&self, result: &[u8]) -> Sha256Digest {
-        match result.get(self.shared..) {
-            Some(tail) => finish(self.after_shared.clone().chain_update(tail)),
+    pub(crate) fn digest_of_result(&self, result: &[u8]) -> Sha256Digest {
+        let hashed = self.hashed.get().and_then(|hashed| Some((hashed, result.get(hashed.shared..)?)));
+        match hashed {
+            Some((hashed, tail)) => finish(hashed.after_shared.clone().chain_update(tail)),
             None => sha256(result),
         }
     }

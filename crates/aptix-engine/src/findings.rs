@@ -1,29 +1,43 @@
 //! Failures as they are found: all of them, as long as a reader could want to read them.
 
 use alloc::format;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 
+use crate::shown::counted;
+
 /// How many failures are listed; the rest is counted.
 const LISTED: usize = 100;
 
 /// What was found wrong so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Findings {
     listed: Vec<Failure>,
+    room: usize,
     unlisted: usize,
 }
 
 impl Findings {
+    /// None yet.
+    pub(crate) const fn new() -> Self {
+        Self { listed: Vec::new(), room: LISTED, unlisted: 0 }
+    }
+
+    /// None yet, with the room that is left in these.
+    pub(crate) const fn nested(&self) -> Self {
+        Self { listed: Vec::new(), room: self.room, unlisted: 0 }
+    }
+
     /// Adds a failure, which is only made while there is room for it.
     pub(crate) fn add(&mut self, failure: impl FnOnce() -> Failure) {
-        if self.listed.len() >= LISTED {
-            self.unlisted += 1;
-        } else {
-            self.listed.push(failure());
+        match self.room.checked_sub(1) {
+            None => self.unlisted += 1,
+            Some(room) => {
+                self.room = room;
+                self.listed.push(failure());
+            }
         }
     }
 
@@ -36,7 +50,8 @@ impl Findings {
     /// The failures; the last one then says how many more there are.
     pub(crate) fn into_failures(mut self) -> Vec<Failure> {
         if self.unlisted > 0 {
-            let message = format!("{} more failures are not listed", self.unlisted);
+            let are = if self.unlisted == 1 { "is" } else { "are" };
+            let message = format!("{} {are} not listed", counted(self.unlisted, "more failure"));
             let reason = self.listed.last().map_or(Reason::Internal, |failure| failure.reason);
             self.listed.push(Failure::new(reason, message).hint("correct the listed ones first"));
         }
@@ -51,6 +66,8 @@ impl Findings {
 
 impl From<Failure> for Findings {
     fn from(failure: Failure) -> Self {
-        Self { listed: vec![failure], unlisted: 0 }
+        let mut findings = Self::new();
+        findings.add(|| failure);
+        findings
     }
 }

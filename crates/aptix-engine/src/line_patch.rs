@@ -1,14 +1,17 @@
 //! Line changes lowered to a [`TextEdit`]: numbers to byte ranges, new lines to the file's own terminators.
 //!
 //! An unterminated file is edited as if its last line ended like the line above it; in the end the last
-//! terminator is taken away again, so that unterminated stays unterminated whatever lines come or go.
+//! terminator is taken away again, so that unterminated stays unterminated whatever lines come or go. If the
+//! last line is then blank it does not show as a line: reports do not count it, and a warning says so.
 
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use aptix_model::report::{ChangeReport, Tier};
 
-use crate::text::{Cursor, Terminator, Text};
+use crate::shown::counted;
+use crate::text::{BOM, Cursor, Terminator, Text};
 use crate::text_edit::TextEdit;
 use crate::validate::LineChange;
 
@@ -16,7 +19,7 @@ use crate::validate::LineChange;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum LinePatchError {
     /// A line that the file does not have.
-    #[error("the change names line {named}, and the file has {lines} lines")]
+    #[error("the change names line {named}, and the file has {}", counted(*lines, "line"))]
     PastEnd { named: usize, lines: usize },
     /// A line of the range is not the expected one.
     #[error("line {} is not the expected line", first + index)]
@@ -31,6 +34,9 @@ pub(crate) enum LinePatchError {
     /// A line of the range is too long to be edited.
     #[error("line {line} has {found} bytes, and a line to be edited has at most {limit}")]
     LongLine { line: usize, found: usize, limit: usize },
+    /// A new line 1 that would begin the file with a byte order mark.
+    #[error("newLines[0] begins with U+FEFF, and at the top of the file that would become its byte order mark")]
+    ByteOrderMark,
 }
 
 /// A line patch as one edit of bytes.
@@ -39,6 +45,8 @@ pub(crate) struct Lowered {
     pub(crate) edit: TextEdit,
     /// One entry for each change, in the patch's order.
     pub(crate) changes: Vec<ChangeReport>,
+    /// Whether the last line is blank and, being unterminated, does not show as a line.
+    pub(crate) hides_blank_line: bool,
 }
 
 /// Lowers changes, sorted top to bottom and disjoint, to one edit of the text's bytes.
@@ -52,8 +60,8 @@ pub(crate) fn lower(
 ) -> Result<Lowered, Vec<(usize, LinePatchError)>> {
     let mut errors = Vec::new();
     let new_lines = changes.iter().flat_map(|change| change.new_lines);
-    let new_bytes = new_lines.map(|line| line.len() + Terminator::CrLf.as_bytes().len()).sum();
-    let mut edit = TextEdit::with_capacity(changes.len(), new_bytes);
+    let new_bytes = new_lines.map(|line| line.len() + Terminator::CrLf.as_bytes().len());
+    let mut edit = TextEdit::with_capacity(changes.len(), new_bytes.fold(0, usize::saturating_add));
     let mut reports =
         vec![ChangeReport { tier: Tier::Exact, candidates: 1, start_line: 0, end_line: 0 }; changes.len()];
     let mut cursor = text.cursor();
@@ -63,34 +71,42 @@ pub(crate) fn lower(
         if let Err(error) = splice(text, change, line_limit, &mut cursor, &mut edit, &mut end) {
             errors.push((position, error));
         }
-        if let Some(report) = reports.get_mut(change.index) {
-            report.start_line = (change.above + added).saturating_sub(removed) + 1;
-            report.end_line = report.start_line + change.new_lines.len() - 1;
+        if let Some(report) = reports.get_mut(change.index()) {
+            let above = (change.above() + added).saturating_sub(removed);
+            report.start_line = line_number(above + 1);
+            report.end_line = line_number(above + change.new_lines.len());
         }
         added += change.new_lines.len();
-        removed += change.removed;
+        removed += change.removed();
     }
     if !errors.is_empty() {
         return Err(errors);
     }
-    end.restore(text, &mut edit);
-    Ok(Lowered { edit, changes: reports })
+    let lines = (text.lines() + added).saturating_sub(removed);
+    let hides_blank_line = end.restore(text, &mut edit) && lines > 0;
+    if hides_blank_line {
+        let last = line_number(lines - 1);
+        for report in &mut reports {
+            report.start_line = report.start_line.min(last + 1);
+            report.end_line = report.end_line.min(last);
+        }
+    }
+    Ok(Lowered { edit, changes: reports, hides_blank_line })
+}
+
+/// Lines that are in memory are far fewer than this could not count.
+fn line_number(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// The changes that take `changes` back, in the line numbers of their result.
 pub(crate) fn undo<'a>(changes: &[LineChange<'a>]) -> Vec<LineChange<'a>> {
     let (mut added, mut removed) = (0, 0);
     let inverse = changes.iter().map(|change| {
-        let above = (change.above + added).saturating_sub(removed);
+        let above = (change.above() + added).saturating_sub(removed);
         added += change.new_lines.len();
-        removed += change.removed;
-        LineChange {
-            index: change.index,
-            above,
-            removed: change.new_lines.len(),
-            expected: change.new_lines,
-            new_lines: change.expected,
-        }
+        removed += change.removed();
+        LineChange::new(change.index(), above, change.new_lines, change.expected)
     });
     inverse.collect()
 }
@@ -104,8 +120,8 @@ fn splice(
     edit: &mut TextEdit,
     end: &mut End,
 ) -> Result<(), LinePatchError> {
-    let named = change.above + change.removed;
-    cursor.seek(change.above).map_err(|lines| LinePatchError::PastEnd { named, lines })?;
+    let named = change.above() + change.removed();
+    cursor.seek(change.above()).map_err(|lines| LinePatchError::PastEnd { named, lines })?;
     let start = cursor.at();
     let mut terminator = if start == text.start() {
         end.above_first
@@ -115,8 +131,9 @@ fn splice(
         Terminator::at_end_of(text.bytes().get(..start).unwrap_or_default())
     };
     edit.begin(start);
+    let is_top = edit.is_at_top();
     if end.is_open && end.is_below_last(text, start) {
-        edit.insert(end.below_last.as_bytes());
+        edit.insert(end.joint.as_bytes());
         end.is_open = false;
     }
     let mut new_lines = change.new_lines.iter();
@@ -138,7 +155,8 @@ fn splice(
         end.last_written = terminator;
     }
     edit.remove_to(cursor.at());
-    Ok(())
+    let has_mark = |line: &String| line.as_bytes().starts_with(BOM);
+    if is_top && change.new_lines.first().is_some_and(has_mark) { Err(LinePatchError::ByteOrderMark) } else { Ok(()) }
 }
 
 /// What is wrong with the line below the cursor, which is not the expected one.
@@ -150,14 +168,14 @@ fn misfit(
     line_limit: usize,
 ) -> LinePatchError {
     let line = cursor.above() + 1;
-    let found = cursor.clone().next().map_or(0, |line| line.text.len());
-    let named = change.above + change.removed;
+    let found = cursor.clone().next().map_or(0, <[u8]>::len);
+    let named = change.above() + change.removed();
     if let Err(lines) = cursor.seek(named) {
         LinePatchError::PastEnd { named, lines }
     } else if found > line_limit {
         LinePatchError::LongLine { line, found, limit: line_limit }
     } else {
-        LinePatchError::Expected { first: change.above + 1, offset, index }
+        LinePatchError::Expected { first: change.above() + 1, offset, index }
     }
 }
 
@@ -167,6 +185,8 @@ struct End {
     above_first: Terminator,
     /// What an unterminated last line would end with, and lines that come below it do.
     below_last: Terminator,
+    /// What keeps an unterminated last line apart from lines that come below it.
+    joint: Terminator,
     /// Whether the last kept line is an unterminated one.
     is_open: bool,
     /// The terminator of the line written last.
@@ -176,9 +196,12 @@ struct End {
 impl End {
     fn new(text: &Text<'_>) -> Self {
         let below_last = if text.is_unterminated() { text.last_terminator() } else { Terminator::Lf };
+        // With a line feed alone, a carriage return that is text would become part of the terminator.
+        let joint = if text.bytes().ends_with(b"\r") { Terminator::CrLf } else { below_last };
         Self {
             above_first: text.first_terminator(),
             below_last,
+            joint,
             is_open: text.is_unterminated(),
             last_written: below_last,
         }
@@ -188,12 +211,20 @@ impl End {
         offset == text.bytes().len() && text.is_unterminated()
     }
 
-    /// Takes the last terminator away from an edit that reached the end of an unterminated file.
-    fn restore(&self, text: &Text<'_>, edit: &mut TextEdit) {
-        let Some(last) = edit.last().filter(|last| self.is_below_last(text, last.end)) else { return };
+    /// Takes the last terminator away from an edit that reached the end of an unterminated file. Whether nothing is
+    /// then left of the last line.
+    fn restore(&self, text: &Text<'_>, edit: &mut TextEdit) -> bool {
+        let Some(last) = edit.last().filter(|last| self.is_below_last(text, last.end)) else { return false };
         if !edit.shorten_last(self.last_written.as_bytes().len()) && last.start > text.start() {
             let above = text.bytes().get(..last.start).unwrap_or_default();
             edit.reach_up(Terminator::at_end_of(above).as_bytes().len());
+        }
+        match edit.last_text() {
+            [.., byte] => *byte == b'\n',
+            [] => {
+                let kept = edit.last().map_or(0, |last| last.start);
+                text.bytes().get(text.start()..kept).is_none_or(|kept| kept.is_empty() || kept.ends_with(b"\n"))
+            }
         }
     }
 }

@@ -1,7 +1,6 @@
 //! What an author is shown when a change does not fit the file: the real lines, the first difference, and
 //! where the expected lines stand instead.
 
-use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
 
@@ -10,6 +9,7 @@ use aptix_model::reason::{Detail, Reason};
 use memchr::{memchr_iter, memmem, memrchr_iter};
 
 use crate::line_patch::LinePatchError;
+use crate::shown::cut;
 use crate::text::{Cursor, Text};
 use crate::validate::LineChange;
 
@@ -19,8 +19,10 @@ const LINES: usize = 20;
 const LINE_CHARS: usize = 400;
 /// Characters of a line quoted in a message.
 const QUOTED_CHARS: usize = 80;
-/// Line comparisons spent on looking for a block elsewhere.
-const COMPARISONS: usize = 1_000_000;
+/// Failures of a batch for which a whole file is searched for what was meant.
+const SEARCHES: usize = 8;
+/// How often a search may look at as many bytes as the file has.
+const LOOKS: usize = 8;
 
 /// Tells the author of a change why it does not fit, from what stands at its place.
 pub(crate) fn explain(error: &LinePatchError, text: &Text<'_>, change: &LineChange<'_>) -> Failure {
@@ -30,7 +32,7 @@ pub(crate) fn explain(error: &LinePatchError, text: &Text<'_>, change: &LineChan
             let failure = Failure::new(Reason::LineRange, message).detail(Detail::PastEnd);
             failure.hint(match lines {
                 0 => "the file is empty: insert with afterLine 0".to_string(),
-                _ => format!("name lines 1 to {lines}; to append, insert with afterLine {lines}"),
+                _ => format!("the last line is line {lines}; to append, insert with afterLine {lines}"),
             })
         }
         LinePatchError::LongLine { line, .. } => Failure::new(Reason::TooLarge, message)
@@ -39,29 +41,55 @@ pub(crate) fn explain(error: &LinePatchError, text: &Text<'_>, change: &LineChan
             .hint("leave the line out of the patch: lines that no change touches may be of any length"),
         LinePatchError::Expected { first, offset, index } => {
             let mut lines = text.cursor_at(offset, first - 1);
-            let found = lines.clone().nth(index).map(|line| line.text).unwrap_or_default();
+            let found = lines.clone().nth(index).unwrap_or_default();
             let expected = change.expected.get(index).map(String::as_str).unwrap_or_default();
-            let message = format!("{message}: {}", difference(expected, found));
-            let hint = "take expectedOriginalLines from the file as it is now, word for word";
+            let (words, hint) = match core::str::from_utf8(found) {
+                Ok(found) => (
+                    difference(expected, found),
+                    "take expectedOriginalLines from the file as it is now, word for word",
+                ),
+                // As text it could look like the expected line, and still not be it.
+                Err(error) => (
+                    format!("byte {} of it is no UTF-8, and no patch can name such a line", error.valid_up_to() + 1),
+                    "leave this line out of the patch",
+                ),
+            };
+            let message = format!("{message}: {words}");
             let mut failure = Failure::new(Reason::ExpectedMismatch, message).hint(hint).line(first + index);
             let skipped = if index < LINES { 0 } else { index - LINES / 2 };
             if skipped > 0 {
                 lines.nth(skipped - 1);
             }
-            failure.nearest.extend(excerpt(lines, change.removed - skipped));
+            failure.nearest.extend(excerpt(lines, change.removed() - skipped));
             failure
         }
+        LinePatchError::ByteOrderMark => Failure::new(Reason::InvalidRequest, message)
+            .detail(Detail::EmbeddedBom)
+            .hint("leave the U+FEFF out; a file keeps the byte order mark it has, and gets none"),
+    }
+}
+
+/// How many searches of whole files a batch has left.
+#[derive(Debug)]
+pub(crate) struct Searches(usize);
+
+impl Searches {
+    pub(crate) const fn new() -> Self {
+        Self(SEARCHES)
     }
 }
 
 /// Adds what only a search of the whole file can tell: the place where the expected lines stand now, or the
-/// file's last lines.
+/// file's last lines. Does so as long as there are searches left.
 pub(crate) fn look_around(
     mut failure: Failure,
     error: &LinePatchError,
     text: &Text<'_>,
     change: &LineChange<'_>,
+    searches: &mut Searches,
 ) -> Failure {
+    let Some(left) = searches.0.checked_sub(1) else { return failure };
+    searches.0 = left;
     match *error {
         LinePatchError::PastEnd { lines, .. } => {
             let mut cursor = text.cursor();
@@ -71,13 +99,15 @@ pub(crate) fn look_around(
         }
         LinePatchError::Expected { .. } => {
             if let Some(first) = only_place(text, change) {
-                let last = first + change.expected.len() - 1;
-                failure.hint = Some(format!(
-                    "the expected lines stand at lines {first} to {last} and nowhere else; correct the line numbers, and read the file again first"
-                ));
+                let place = match change.removed() {
+                    1 => format!("the expected line stands at line {first}"),
+                    count => format!("the expected lines stand at lines {first} to {}", first + count - 1),
+                };
+                failure.hint =
+                    Some(format!("{place} and nowhere else; correct the line numbers, and read the file again first"));
             }
         }
-        LinePatchError::LongLine { .. } => {}
+        LinePatchError::LongLine { .. } | LinePatchError::ByteOrderMark => {}
     }
     failure
 }
@@ -91,25 +121,15 @@ fn excerpt(cursor: Cursor<'_>, count: usize) -> Option<Excerpt> {
         if end_line >= start_line {
             text.push('\n');
         }
-        text.push_str(&shown(line.text, LINE_CHARS));
+        text.push_str(&cut(line, LINE_CHARS));
         end_line += 1;
     }
     (end_line >= start_line).then_some(Excerpt { start_line, end_line, text })
 }
 
-/// The first characters of some bytes; what is no UTF-8 is shown as U+FFFD, what is left out as an ellipsis.
-fn shown(bytes: &[u8], chars: usize) -> Cow<'_, str> {
-    // No character has more than four bytes.
-    let head = String::from_utf8_lossy(bytes.get(..4 * chars + 4).unwrap_or(bytes));
-    if head.chars().nth(chars).is_none() {
-        return head;
-    }
-    Cow::Owned(head.chars().take(chars).chain(['\u{2026}']).collect())
-}
-
 /// Where and how a line differs from what was expected.
-fn difference(expected: &str, found: &[u8]) -> String {
-    let mut common = expected.bytes().zip(found).take_while(|(expected, found)| expected == *found).count();
+fn difference(expected: &str, found: &str) -> String {
+    let mut common = expected.bytes().zip(found.bytes()).take_while(|(expected, found)| expected == found).count();
     while !expected.is_char_boundary(common) {
         common -= 1;
     }
@@ -117,12 +137,13 @@ fn difference(expected: &str, found: &[u8]) -> String {
     let column = same.chars().count() + 1;
     // Both quotations start at the same place, a little before the difference.
     let start = same.char_indices().rev().nth(QUOTED_CHARS / 2).map_or(0, |(start, _)| start);
-    let quote = |bytes: &[u8]| {
+    let quote = |text: &str| {
         let start_mark = if start > 0 { "\u{2026}" } else { "" };
-        format!("{:?}", format!("{start_mark}{}", shown(bytes.get(start..).unwrap_or_default(), QUOTED_CHARS)))
+        let tail = text.as_bytes().get(start..).unwrap_or_default();
+        format!("{:?}", format!("{start_mark}{}", cut(tail, QUOTED_CHARS)))
     };
-    let mut words = format!("at column {column}, expected {}, found {}", quote(expected.as_bytes()), quote(found));
-    if let Some(kind) = invisible(expected, &String::from_utf8_lossy(found)) {
+    let mut words = format!("at column {column}, expected {}, found {}", quote(expected), quote(found));
+    if let Some(kind) = invisible(expected, found) {
         words.push_str(", which differs in ");
         words.push_str(kind);
     }
@@ -147,7 +168,8 @@ fn invisible(expected: &str, found: &str) -> Option<&'static str> {
     }
 }
 
-/// The first line of the one place where the expected lines stand, if there is exactly one.
+/// The first line of the one place where the expected lines stand, if there is exactly one. Gives up, as if there
+/// were none, when finding it takes more than a few times the work of reading the file.
 fn only_place(text: &Text<'_>, change: &LineChange<'_>) -> Option<usize> {
     let (above, anchor) = change.expected.iter().enumerate().max_by_key(|(_, line)| line.len())?;
     if anchor.trim().is_empty() {
@@ -155,23 +177,36 @@ fn only_place(text: &Text<'_>, change: &LineChange<'_>) -> Option<usize> {
     }
     let bytes = text.bytes();
     let mut place = None;
-    let mut budget = COMPARISONS / change.expected.len();
+    let mut budget = LOOKS * bytes.len();
     for hit in memmem::find_iter(bytes, anchor.as_bytes()) {
         budget = budget.checked_sub(1)?;
         let head = bytes.get(text.start()..hit)?;
         if !(head.is_empty() || head.ends_with(b"\n")) {
             continue;
         }
-        let mut feeds = memrchr_iter(b'\n', head);
-        let start = match feeds.nth(above) {
-            Some(feed) => text.start() + feed + 1,
-            None if memrchr_iter(b'\n', head).take(above).count() == above => text.start(),
-            None => continue,
+        let near = head.get(head.len().saturating_sub(budget)..)?;
+        let mut lines_above = 0;
+        let feed = memrchr_iter(b'\n', near).find(|_| {
+            lines_above += 1;
+            lines_above > above
+        });
+        let start = match feed {
+            Some(feed) => hit - near.len() + feed + 1,
+            None if near.len() < head.len() => return None,
+            None => text.start(),
         };
+        budget = budget.checked_sub(hit - start)?;
+        if lines_above < above {
+            continue;
+        }
         let mut cursor = text.cursor_at(start, 0);
-        if change.expected.iter().all(|line| cursor.step_over(line.as_bytes()).is_some())
-            && place.replace(start).is_some()
-        {
+        let mut looked = 0_usize;
+        let is_there = change.expected.iter().all(|line| {
+            looked = looked.saturating_add(line.len() + 1);
+            cursor.step_over(line.as_bytes()).is_some()
+        });
+        budget = budget.checked_sub(looked)?;
+        if is_there && place.replace(start).is_some() {
             return None;
         }
     }

@@ -6,7 +6,6 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::cell::OnceCell;
 
 use aptix_model::batch::Content;
 use aptix_model::digest::Sha256Digest;
@@ -16,16 +15,14 @@ use aptix_model::path::WorkspacePath;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{ChangeReport, FileReport, FileStatus, Normalization, Warning};
 
-use crate::digest::{BaseDigest, is_canonical, is_digest_of, sha256};
+use crate::digest::{Original, is_canonical, sha256};
 use crate::findings::Findings;
 use crate::line_patch::{self, LinePatchError, Lowered};
-use crate::text::{NotText, Text};
+use crate::nearest::{self, Searches};
+use crate::text::{NotText, Text, UTF_32_BE};
 use crate::text_edit::TextEdit;
 use crate::validate::{Base, LineChange, ValidBatch, ValidEdit, ValidFile, ValidTarget};
-use crate::{create_file, diff, nearest};
-
-/// Failures of one file for which the whole file is searched for what was meant.
-const SEARCHED: usize = 8;
+use crate::{create_file, diff, other_version};
 
 /// What the caller found for one file patch.
 #[derive(Clone, Debug)]
@@ -36,7 +33,8 @@ pub struct Observed<'a> {
     pub doc_path: String,
     /// The file's bytes; `None` when there is no file.
     pub content: Option<&'a [u8]>,
-    /// The SHA-256 of `content`, if the caller has it: then planning hashes nothing.
+    /// The SHA-256 of `content`, if the caller has it. It is believed, and `content` is then hashed no more, unless
+    /// a stated digest is another one and could be that of the canonical text.
     pub digest: Option<Sha256Digest>,
 }
 
@@ -64,9 +62,7 @@ pub struct FilePlan<'a> {
     pub warnings: Vec<Warning>,
     /// One entry for each change, in the patch's order; empty for a whole-file edit.
     pub changes: Vec<ChangeReport>,
-    base: Option<&'a [u8]>,
-    known_digest: Option<Sha256Digest>,
-    base_digest: OnceCell<BaseDigest>,
+    original: Option<Original<'a>>,
 }
 
 /// How a file's bytes come about.
@@ -95,9 +91,11 @@ pub fn plan<'a>(
 ) -> Result<BatchPlan<'a>, Vec<Failure>> {
     if snapshot.len() != batch.files().len() {
         let message = format!("{} files were read for {} file patches", snapshot.len(), batch.files().len());
-        return Err(vec![Failure::new(Reason::Internal, message)]);
+        let hint = "this is a defect of the program that applies the batch; nothing was changed";
+        return Err(vec![Failure::new(Reason::Internal, message).hint(hint)]);
     }
-    let mut findings = Findings::default();
+    let mut findings = Findings::new();
+    let mut searches = Searches::new();
     let mut files = Vec::with_capacity(snapshot.len());
     let mut seen = BTreeMap::new();
     for (index, (file, observed)) in batch.files().iter().zip(snapshot).enumerate() {
@@ -106,7 +104,7 @@ pub fn plan<'a>(
             findings.add(|| same_file(other).file(index, name));
             continue;
         }
-        match plan_file(file, observed, limits) {
+        match plan_file(file, observed, limits, (findings.nested(), &mut searches)) {
             Ok(file) => files.push(file),
             Err(found) => findings.absorb(found, |failure| failure.file(index, name)),
         }
@@ -120,23 +118,37 @@ fn same_file(other: usize) -> Failure {
         .hint("put all changes of one file into one file patch")
 }
 
-fn plan_file<'a>(file: &ValidFile<'a>, observed: &'a Observed<'a>, limits: &Limits) -> Result<FilePlan<'a>, Findings> {
+fn plan_file<'a>(
+    file: &ValidFile<'a>,
+    observed: &'a Observed<'a>,
+    limits: &Limits,
+    effort: (Findings, &mut Searches),
+) -> Result<FilePlan<'a>, Findings> {
     match &file.edit {
         ValidEdit::Content(Content::Text(content)) => plan_content(file.base, content, observed),
         ValidEdit::Content(Content::Blob(blob)) => {
             let message = format!("the content is still blob {}, which has to be fetched before planning", blob.sha256);
-            Err(Failure::new(Reason::Internal, message).into())
+            let hint = "this is a defect of the program that applies the batch; nothing was changed";
+            Err(Failure::new(Reason::Internal, message).hint(hint).into())
         }
-        ValidEdit::Lines(changes) => plan_lines(file.base, changes, observed, limits),
+        ValidEdit::Lines(changes) => plan_lines(file.base, changes, observed, limits, effort),
     }
 }
 
-fn plan_content<'a>(base: Base, content: &'a str, observed: &'a Observed<'a>) -> Result<FilePlan<'a>, Findings> {
-    check_presence(base, observed)?;
+fn plan_content<'a>(
+    precondition: Base,
+    content: &'a str,
+    observed: &'a Observed<'a>,
+) -> Result<FilePlan<'a>, Findings> {
     let (bytes, normalized) = create_file::normalize(content);
-    let status = match observed.content {
+    let is_there = observed.content == Some(&*bytes);
+    let original = check_presence(precondition, observed).map_err(|failure| match failure.reason {
+        Reason::FileExists if is_there => failure.hint("it already has exactly this content; nothing is left to do"),
+        _ => failure,
+    })?;
+    let status = match original {
         None => FileStatus::Created,
-        Some(found) if found == &*bytes => FileStatus::Unchanged,
+        Some(_) if is_there => FileStatus::Unchanged,
         Some(_) => FileStatus::Modified,
     };
     Ok(FilePlan {
@@ -147,126 +159,108 @@ fn plan_content<'a>(base: Base, content: &'a str, observed: &'a Observed<'a>) ->
         normalized,
         warnings: Vec::new(),
         changes: Vec::new(),
-        base: observed.content,
-        known_digest: observed.digest,
-        base_digest: OnceCell::new(),
+        original,
     })
 }
 
-/// Holds a file to whether it may, or must, be there.
-fn check_presence(base: Base, observed: &Observed<'_>) -> Result<(), Findings> {
-    let failure = match (base, observed.content) {
-        (Base::MustNotExist, Some(found)) => {
-            Failure::new(Reason::FileExists, "the file is to be created, and it already exists")
-                .current(sha256(found))
-                .hint("read the file and edit it with a line patch, or set overwrite to replace all of it")
+/// What there is of a file, held to whether it may, or must, be there.
+fn check_presence<'a>(precondition: Base, observed: &Observed<'a>) -> Result<Option<Original<'a>>, Failure> {
+    let original = observed.content.map(|bytes| Original::new(bytes, observed.digest));
+    match (precondition, original) {
+        (Base::MustNotExist, Some(original)) => {
+            Err(Failure::new(Reason::FileExists, "the file is to be created, and it already exists")
+                .current(original.digest(0))
+                .hint("read the file and edit it with a line patch, or set overwrite to replace all of it"))
         }
         (Base::MustExist | Base::MustMatch(_), None) => {
-            Failure::new(Reason::FileMissing, "the file is to be edited, and there is none")
-                .hint("check the path, or create the file instead")
+            Err(Failure::new(Reason::FileMissing, "the file is to be edited, and there is none")
+                .hint("check the path, or create the file instead"))
         }
-        _ => return Ok(()),
-    };
-    Err(failure.into())
+        (_, original) => Ok(original),
+    }
 }
 
 fn plan_lines<'a>(
-    base: Base,
-    changes: &[LineChange<'a>],
+    precondition: Base,
+    line_changes: &[LineChange<'a>],
     observed: &'a Observed<'a>,
     limits: &Limits,
+    effort: (Findings, &mut Searches),
 ) -> Result<FilePlan<'a>, Findings> {
-    check_presence(base, observed)?;
-    let bytes = observed.content.unwrap_or_default();
-    let text = read_text(bytes, limits)?;
-    let lowered = line_patch::lower(&text, changes, limits.line_bytes);
+    let original = check_presence(precondition, observed)?.unwrap_or_else(|| Original::new(&[], None));
+    let text = read_text(&original, limits)?;
+    let lowered = line_patch::lower(&text, line_changes, limits.line_bytes);
     let mut normalized = Vec::new();
-    let base_digest = OnceCell::new();
-    if let Base::MustMatch(stated) = base {
+    if let Base::MustMatch(stated) = precondition {
         let shared = lowered.as_ref().ok().and_then(|lowered| lowered.edit.start()).unwrap_or(0);
-        let hash = || base_digest.get_or_init(|| BaseDigest::new(bytes, shared)).digest;
-        let found = observed.digest.unwrap_or_else(hash);
+        let found = original.digest(shared);
         if found != stated {
-            if !is_canonical(stated, bytes) {
-                return Err(other_version(stated, found, &text, changes, lowered.is_ok(), limits).into());
+            if !is_canonical(stated, original.bytes) {
+                let fits = lowered.is_ok();
+                return Err(other_version::refuse(stated, found, &text, line_changes, fits, limits).into());
             }
             normalized.push(Normalization::MatchedCanonicalDigest);
         }
     }
-    let Lowered { edit, changes } = lowered.map_err(|errors| misfits(&errors, &text, changes, &base_digest))?;
-    let status = if edit.is_identity(bytes) { FileStatus::Unchanged } else { FileStatus::Modified };
+    let Lowered { edit, changes, hides_blank_line } =
+        lowered.map_err(|errors| misfits(&errors, &text, line_changes, &original, effort))?;
+    let status = if edit.is_identity(original.bytes) { FileStatus::Unchanged } else { FileStatus::Modified };
     Ok(FilePlan {
         path: &observed.path,
         doc_path: &observed.doc_path,
         status,
         action: FileAction::Edit(edit),
         normalized,
-        warnings: Vec::new(),
+        warnings: Vec::from_iter(hides_blank_line.then(final_blank_line)),
         changes,
-        base: observed.content,
-        known_digest: observed.digest,
-        base_digest,
+        original: Some(original),
     })
 }
 
-fn read_text<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Text<'a>, Findings> {
+fn final_blank_line() -> Warning {
+    Warning {
+        code: "FINAL_BLANK_LINE".to_string(),
+        message: "the last line is blank and the file has no final newline, so the blank line is not visible as a line"
+            .to_string(),
+    }
+}
+
+fn read_text<'a>(original: &Original<'a>, limits: &Limits) -> Result<Text<'a>, Failure> {
+    let bytes = original.bytes;
     let (found, limit) = (bytes.len() as u64, limits.file_bytes);
     if found > limit {
         let message = format!("a file to be edited has at most {limit} bytes, this has {found}");
-        return Err(Failure::new(Reason::TooLarge, message).detail(Detail::File).into());
+        return Err(Failure::new(Reason::TooLarge, message)
+            .detail(Detail::File)
+            .current(original.digest(0))
+            .hint("leave this file out of the batch; the limit can only be raised where the batch is applied"));
     }
     Text::new(bytes).map_err(|error| {
-        let detail = match error {
-            NotText::Encoding => Detail::Encoding,
-            NotText::Nul(_) => Detail::Binary,
+        let (detail, error) = match error {
+            NotText::Nul(_) if bytes.starts_with(UTF_32_BE) => (Detail::Encoding, NotText::Encoding),
+            NotText::Encoding => (Detail::Encoding, error),
+            NotText::Nul(_) => (Detail::Binary, error),
         };
         Failure::new(Reason::NotText, error.to_string())
             .detail(detail)
-            .current(sha256(bytes))
+            .current(original.digest(0))
             .hint("line patches edit text; leave this file out of the batch")
-            .into()
     })
-}
-
-/// Tells the author that the file is not the version the patch was made for: perhaps that of after the patch.
-fn other_version(
-    stated: Sha256Digest,
-    found: Sha256Digest,
-    text: &Text<'_>,
-    changes: &[LineChange<'_>],
-    fits: bool,
-    limits: &Limits,
-) -> Failure {
-    let before = line_patch::lower(text, &line_patch::undo(changes), limits.line_bytes);
-    if before.is_ok_and(|before| is_digest_of(stated, &before.edit.apply(text.bytes()))) {
-        return Failure::new(Reason::AlreadyApplied, "the file already has every change of this patch")
-            .current(found)
-            .hint("nothing is left to do for this file; take it out of the batch");
-    }
-    let states_lines = changes.iter().any(|change| change.removed > 0);
-    let hint = match (fits, states_lines) {
-        (true, true) => {
-            "read the file again; every expected line still stands where the patch says, so that the same changes may do with the current digest"
-        }
-        _ => "read the file again and make the patch for what it is now",
-    };
-    let message = format!("the patch was made for the version with SHA-256 {stated}, and the file now has {found}");
-    Failure::new(Reason::ShaMismatch, message).current(found).hint(hint)
 }
 
 fn misfits(
     errors: &[(usize, LinePatchError)],
     text: &Text<'_>,
     changes: &[LineChange<'_>],
-    base_digest: &OnceCell<BaseDigest>,
+    original: &Original<'_>,
+    (mut findings, searches): (Findings, &mut Searches),
 ) -> Findings {
-    let found = base_digest.get().map_or_else(|| sha256(text.bytes()), |base| base.digest);
-    let mut findings = Findings::default();
-    for (count, (position, error)) in errors.iter().enumerate() {
+    let found = original.digest(0);
+    for (position, error) in errors {
         let Some(change) = changes.get(*position) else { continue };
         findings.add(|| {
-            let failure = nearest::explain(error, text, change).change(change.index).current(found);
-            if count < SEARCHED { nearest::look_around(failure, error, text, change) } else { failure }
+            let failure = nearest::explain(error, text, change).change(change.index()).current(found);
+            nearest::look_around(failure, error, text, change, searches)
         });
     }
     findings
@@ -275,8 +269,8 @@ fn misfits(
 impl FilePlan<'_> {
     /// The bytes the plan was made from; `None` when there was no file.
     #[must_use]
-    pub const fn base(&self) -> Option<&[u8]> {
-        self.base
+    pub fn base(&self) -> Option<&[u8]> {
+        self.original.as_ref().map(|original| original.bytes)
     }
 
     /// The new bytes, made in one pass.
@@ -285,7 +279,7 @@ impl FilePlan<'_> {
         match &self.action {
             FileAction::Write(bytes) => Cow::Borrowed(bytes),
             FileAction::Edit(edit) => {
-                let base = self.base.unwrap_or_default();
+                let base = self.base().unwrap_or_default();
                 match self.status {
                     FileStatus::Unchanged => Cow::Borrowed(base),
                     FileStatus::Created | FileStatus::Modified => Cow::Owned(edit.apply(base)),
@@ -297,32 +291,34 @@ impl FilePlan<'_> {
     /// The SHA-256 of the base, computed at most once; `None` when there was no file.
     #[must_use]
     pub fn digest_before(&self) -> Option<Sha256Digest> {
-        let base = self.base?;
-        if self.known_digest.is_some() {
-            return self.known_digest;
-        }
         let shared = match &self.action {
             FileAction::Write(_) => 0,
-            FileAction::Edit(edit) => edit.start().unwrap_or(base.len()),
+            FileAction::Edit(edit) => edit.start().unwrap_or(usize::MAX),
         };
-        Some(self.base_digest.get_or_init(|| BaseDigest::new(base, shared)).digest)
+        self.original.as_ref().map(|original| original.digest(shared))
     }
 
     /// The SHA-256 of the new bytes, which are [`FilePlan::content`]; what they share with a base that was hashed
     /// is not hashed again.
     #[must_use]
     pub fn digest_after(&self, content: &[u8]) -> Sha256Digest {
-        match (self.base_digest.get(), self.status) {
-            (Some(base), FileStatus::Unchanged) => base.digest,
-            (Some(base), _) => base.of_result(content),
-            (None, _) => sha256(content),
+        match (self.status, &self.original) {
+            (FileStatus::Unchanged, Some(original)) => original.digest(usize::MAX),
+            (_, Some(original)) => original.digest_of_result(content),
+            (_, None) => sha256(content),
         }
     }
 
-    /// The change as a unified diff, made from the plan; empty if nothing changes.
+    /// The change as a unified diff, made from the plan; empty if nothing changes, `None` if it would have more
+    /// than `limit` bytes.
     #[must_use]
-    pub fn diff(&self) -> Vec<u8> {
-        diff::unified(self.path.as_str(), self.base, &self.action)
+    pub fn diff(&self, limit: usize) -> Option<Vec<u8>> {
+        match self.status {
+            FileStatus::Unchanged => Some(Vec::new()),
+            FileStatus::Created | FileStatus::Modified => {
+                diff::unified(self.path.as_str(), self.base(), &self.action, limit)
+            }
+        }
     }
 
     /// What is reported once `content`, which is [`FilePlan::content`], is written.

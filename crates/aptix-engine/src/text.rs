@@ -4,10 +4,12 @@
 
 use alloc::vec::Vec;
 
-use memchr::{memchr, memchr_iter, memrchr};
+use memchr::{memchr, memchr_iter, memmem, memrchr};
 
 /// The UTF-8 byte order mark; never part of a line.
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
+/// The byte order mark of UTF-32 that begins with NUL.
+pub(crate) const UTF_32_BE: &[u8] = b"\0\0\xfe\xff";
 /// Bytes whose line feeds are counted together.
 const BLOCK: usize = 512;
 /// Bytes that are looked at side by side.
@@ -91,6 +93,17 @@ impl<'a> Text<'a> {
         self.bytes.len() > self.start && !self.bytes.ends_with(b"\n")
     }
 
+    /// How many lines there are.
+    pub(crate) fn lines(&self) -> usize {
+        self.feeds.last().map_or(0, |feeds| *feeds as usize) + usize::from(self.is_unterminated())
+    }
+
+    /// Whether some lines end with `\r\n` and others do not. Looks at every byte.
+    pub(crate) fn is_mixed(&self) -> bool {
+        let with_return = memmem::find_iter(self.bytes, b"\r\n").count();
+        with_return > 0 && with_return < self.feeds.last().map_or(0, |feeds| *feeds as usize)
+    }
+
     /// A cursor above line 1.
     pub(crate) fn cursor(&self) -> Cursor<'_> {
         self.cursor_at(self.start, 0)
@@ -129,15 +142,6 @@ fn survey(block: &[u8]) -> (u32, u8) {
     let count = feeds.iter().map(|feeds| u32::from(*feeds)).sum::<u32>();
     let rest_count = rest.iter().filter(|byte| **byte == b'\n').count() as u32;
     (count + rest_count, lowest.iter().chain(rest).copied().min().unwrap_or(u8::MAX))
-}
-
-/// A logical line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Line<'a> {
-    /// Its text, without byte order mark and terminator.
-    pub(crate) text: &'a [u8],
-    /// What ends it; only the last line may have nothing.
-    pub(crate) terminator: Option<Terminator>,
 }
 
 /// A place between two lines, moving forward only.
@@ -215,19 +219,18 @@ impl<'a> Cursor<'a> {
 }
 
 impl<'a> Iterator for Cursor<'a> {
-    type Item = Line<'a>;
+    /// The text of a line, without byte order mark and terminator.
+    type Item = &'a [u8];
 
-    fn next(&mut self) -> Option<Line<'a>> {
+    fn next(&mut self) -> Option<&'a [u8]> {
         let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
         self.above += 1;
         let Some(end) = memchr(b'\n', rest) else {
             self.at = self.bytes.len();
-            return Some(Line { text: rest, terminator: None });
+            return Some(rest);
         };
         self.at += end + 1;
         let line = rest.get(..=end)?;
-        let terminator = Terminator::at_end_of(line);
-        let text = line.strip_suffix(terminator.as_bytes()).unwrap_or(line);
-        Some(Line { text, terminator: Some(terminator) })
+        line.strip_suffix(Terminator::at_end_of(line).as_bytes())
     }
 }

@@ -68,13 +68,19 @@ impl TextEdit {
         })
     }
 
+    /// The replacements, with ranges that end where the base does.
+    fn within<'e>(&'e self, base: &[u8]) -> impl Iterator<Item = (Range<usize>, &'e [u8])> + use<'e> {
+        let end = base.len();
+        self.replacements().map(move |(range, text)| (range.start.min(end)..range.end.min(end), text))
+    }
+
     /// Where the first replacement starts.
     #[must_use]
     pub fn start(&self) -> Option<usize> {
         self.cuts.first().map(|cut| cut.start)
     }
 
-    /// The base with every replacement made, in one pass. Ranges beyond the base count as empty.
+    /// The base with every replacement made, in one pass. Ranges beyond the base count as empty ones at its end.
     #[must_use]
     pub fn apply(&self, base: &[u8]) -> Vec<u8> {
         let removed: usize = self.cuts.iter().map(|cut| cut.end - cut.start).sum();
@@ -94,7 +100,7 @@ impl TextEdit {
     pub fn is_identity(&self, base: &[u8]) -> bool {
         let mut same = Comparison { base, at: 0 };
         let mut kept = 0;
-        for (range, text) in self.replacements() {
+        for (range, text) in self.within(base) {
             if !same.goes_on_with_base(kept..range.start) || !same.goes_on_with(text) {
                 return false;
             }
@@ -108,7 +114,7 @@ impl TextEdit {
     pub fn invert(&self, base: &[u8]) -> Self {
         let mut inverse = Self::default();
         let (mut kept, mut at) = (0, 0);
-        for (range, text) in self.replacements() {
+        for (range, text) in self.within(base) {
             at += range.start - kept;
             inverse.begin(at);
             inverse.insert(slice(base, range.clone()));
@@ -132,7 +138,7 @@ impl TextEdit {
             folded.insert(text);
             at = range.end;
         }
-        take(&mut pieces, usize::MAX, |piece| folded.push(piece));
+        pieces.into_iter().rev().for_each(|piece| folded.push(piece));
         folded.drop_empty_end();
         folded
     }
@@ -168,6 +174,17 @@ impl TextEdit {
         if let Some(cut) = self.cuts.last_mut() {
             cut.end = end;
         }
+    }
+
+    /// The text of the last replacement.
+    pub(crate) fn last_text(&self) -> &[u8] {
+        let start = self.cuts.iter().rev().nth(1).map_or(0, |cut| cut.text_end);
+        self.texts.get(start..).unwrap_or_default()
+    }
+
+    /// Whether the text of the replacement that was begun last would be the first of the result.
+    pub(crate) fn is_at_top(&self) -> bool {
+        self.texts.is_empty() && matches!(self.cuts.as_slice(), [Cut { start: 0, .. }])
     }
 
     /// Shortens the text of the last replacement by `count` bytes, if it has any.
@@ -284,7 +301,7 @@ impl Comparison<'_> {
     /// Kept bytes that have not moved need no look.
     fn goes_on_with_base(&mut self, range: Range<usize>) -> bool {
         if self.at == range.start {
-            self.at = range.end.max(range.start);
+            self.at = range.end;
             return true;
         }
         let base = self.base;
@@ -292,6 +309,8 @@ impl Comparison<'_> {
     }
 }
 
-fn slice(base: &[u8], range: Range<usize>) -> &[u8] {
-    base.get(range).unwrap_or_default()
+/// The bytes of a range, as far as there are any.
+pub(crate) fn slice(base: &[u8], range: Range<usize>) -> &[u8] {
+    let (start, end) = (range.start.min(base.len()), range.end.min(base.len()));
+    base.get(start..end).unwrap_or_default()
 }

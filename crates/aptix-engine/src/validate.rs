@@ -15,6 +15,7 @@ use aptix_model::limits::Limits;
 use aptix_model::path::{DocPath, WorkspacePath};
 
 use crate::findings::Findings;
+use crate::shown;
 use violation::Violation;
 
 /// A batch in which [`validate`] found nothing wrong. Only this can be planned.
@@ -79,18 +80,42 @@ pub enum ValidEdit<'a> {
 
 /// One change of lines. Insert, replace and delete are all "below `above` lines, `removed` lines go and
 /// `new_lines` come".
+///
+/// A patch may have a great many: positions and line numbers take no more room than they need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LineChange<'a> {
-    /// Position of the change in its file patch, from 0.
-    pub index: usize,
-    /// How many lines lie above.
-    pub above: usize,
-    /// How many lines go; there are as many expected ones.
-    pub removed: usize,
+    index: u32,
+    above: u32,
     /// What the lines that go are, verbatim.
     pub expected: &'a [String],
     /// The lines that come.
     pub new_lines: &'a [String],
+}
+
+impl<'a> LineChange<'a> {
+    /// Positions and lines that are in memory are far fewer than 2^32, and line numbers end at 2^31.
+    pub(crate) fn new(index: usize, above: usize, expected: &'a [String], new_lines: &'a [String]) -> Self {
+        let narrow = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        Self { index: narrow(index), above: narrow(above), expected, new_lines }
+    }
+
+    /// Position of the change in its file patch, from 0.
+    #[must_use]
+    pub const fn index(&self) -> usize {
+        self.index as usize
+    }
+
+    /// How many lines lie above.
+    #[must_use]
+    pub const fn above(&self) -> usize {
+        self.above as usize
+    }
+
+    /// How many lines go: as many as are expected.
+    #[must_use]
+    pub const fn removed(&self) -> usize {
+        self.expected.len()
+    }
 }
 
 /// Checks a batch against everything that needs no file.
@@ -98,7 +123,7 @@ pub struct LineChange<'a> {
 /// # Errors
 /// What is wrong with the batch, everything at once: up to a hundred failures, then how many more there are.
 pub fn validate<'a>(batch: &'a Batch, limits: &Limits) -> Result<ValidBatch<'a>, Vec<Failure>> {
-    let mut findings = Findings::default();
+    let mut findings = Findings::new();
     if let Some((field, violation)) = too_many(batch, limits) {
         findings.add(|| violation.failure().field(field));
         return Err(findings.into_failures());
@@ -186,20 +211,13 @@ impl Site<'_, '_> {
             match (file, change) {
                 (None, _) => failure.field(field),
                 (Some((index, patch)), None) => {
-                    failure.field(format!("files[{index}].{field}")).file(index, patch.target.as_str())
+                    failure.field(format!("files[{index}].{field}")).file(index, &shown::path(patch.target.as_str()))
                 }
                 (Some((index, patch)), Some(change)) => failure
                     .field(format!("files[{index}].changes[{change}].{field}"))
-                    .file(index, patch.target.as_str())
+                    .file(index, &shown::path(patch.target.as_str()))
                     .change(change),
             }
         });
     }
-}
-
-/// An untrusted text as a message quotes it.
-fn quoted(text: &str) -> String {
-    let short: String = text.chars().take(200).collect();
-    let mark = if short.len() < text.len() { "\u{2026}" } else { "" };
-    format!("{short:?}{mark}")
 }

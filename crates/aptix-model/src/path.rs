@@ -277,6 +277,12 @@ pub fn fold(text: &str) -> String {
     text.nfc().flat_map(char::to_uppercase).flat_map(char::to_lowercase).nfc().collect()
 }
 
+/// A path or a name in composed normal form, so that names that differ in normal form alone compare equal.
+#[must_use]
+pub fn compose(text: &str) -> String {
+    text.nfc().collect()
+}
+
 /// A path lower-cased as document paths are: each character by itself.
 #[must_use]
 pub fn lowercase(text: &str) -> String {

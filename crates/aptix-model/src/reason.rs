@@ -221,6 +221,8 @@ catalogue! {
         EmbeddedNewline = "EMBEDDED_NEWLINE",
         /// A line with a carriage return in it.
         EmbeddedCr = "EMBEDDED_CR",
+        /// A new line 1 that begins with U+FEFF, which would become the file's byte order mark.
+        EmbeddedBom = "EMBEDDED_BOM",
         /// A request id that is empty, too long or not printable.
         RequestId = "REQUEST_ID",
         /// An id that is not in the form its kind has.

@@ -119,11 +119,11 @@ pub struct ChangeReport {
     /// How loosely the old text had to be compared.
     pub tier: Tier,
     /// How many places came into question at that tier.
-    pub candidates: usize,
+    pub candidates: u32,
     /// First line it left, in the new text.
-    pub start_line: usize,
+    pub start_line: u32,
     /// Last line it left; `start_line - 1` when it left none.
-    pub end_line: usize,
+    pub end_line: u32,
 }
 
 /// How loosely old text was compared with the file.

@@ -19,7 +19,7 @@ pub(super) fn about(id: BatchId, batch: &Batch, plan: &BatchPlan<'_>, local: &Wo
         if paths == Paths::WithRoot {
             let _ = writeln!(text, "{}:", Visible(&paths.name(file.path.as_str(), file.doc_path)));
         }
-        show_diff(&mut text, &String::from_utf8_lossy(&file.diff()));
+        show_diff(&mut text, &String::from_utf8_lossy(&file.diff(usize::MAX).unwrap_or_default()));
     }
     for (file, patch) in plan.files.iter().zip(&batch.files) {
         let _ = write!(text, "{} {}", file.status.word(), Visible(&paths.name(file.path.as_str(), file.doc_path)));

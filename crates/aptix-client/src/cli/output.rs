@@ -83,9 +83,9 @@ struct ChangeAnswer<'a> {
     change_key: Option<&'a str>,
     description: Option<&'a str>,
     tier: &'static str,
-    candidates: usize,
-    start_line: usize,
-    end_line: usize,
+    candidates: u32,
+    start_line: u32,
+    end_line: u32,
 }
 
 #[derive(Serialize)]

@@ -23,19 +23,23 @@ pub(super) fn check<'a>(changes: &'a [Change], site: &mut Site<'_, 'a>) -> Optio
         site.change = Some(index);
         site.check_text("changeKey", change.key.as_deref());
         site.check_text("description", change.description.as_deref());
-        if let Some(change) = check_one(index, &change.operation, site) {
-            before.check(&change, site);
+        if let Some((change, removed)) = check_one(index, &change.operation, site) {
+            before.check(&change, removed, site);
             valid.push(change);
         }
     }
     site.change = None;
     // An insert after a line may be listed before a change of that very line; what counts from here on is the place.
-    valid.sort_by_key(|change| change.above);
+    // Sorting needs room of its own, so it is not done for nothing.
+    if !valid.is_sorted_by_key(LineChange::above) {
+        valid.sort_by_key(LineChange::above);
+    }
     (valid.len() == changes.len()).then_some(valid)
 }
 
-/// Checks one change by itself; `None` when its place cannot be told.
-fn check_one<'a>(index: usize, operation: &'a Operation, site: &mut Site<'_, 'a>) -> Option<LineChange<'a>> {
+/// Checks one change by itself; `None` when its place cannot be told. How many lines it takes out comes along: while
+/// anything is wrong that need not be how many it expects.
+fn check_one<'a>(index: usize, operation: &'a Operation, site: &mut Site<'_, 'a>) -> Option<(LineChange<'a>, usize)> {
     match operation {
         Operation::Insert { after_line, new_lines } => {
             if new_lines.is_empty() {
@@ -43,7 +47,7 @@ fn check_one<'a>(index: usize, operation: &'a Operation, site: &mut Site<'_, 'a>
             }
             check_new_lines(new_lines, site);
             let anchor = located("afterLine", LineAnchor::new(*after_line), site)?;
-            Some(LineChange { index, above: anchor.get(), removed: 0, expected: &[], new_lines })
+            Some((LineChange::new(index, anchor.get(), &[], new_lines), 0))
         }
         Operation::Replace { start_line, end_line, expected_original_lines, new_lines } => {
             if new_lines.is_empty() {
@@ -64,7 +68,7 @@ fn check_range<'a>(
     expected: &'a [String],
     new_lines: &'a [String],
     site: &mut Site<'_, 'a>,
-) -> Option<LineChange<'a>> {
+) -> Option<(LineChange<'a>, usize)> {
     check_expected_lines(expected, site);
     let start = located("startLine", LineNumber::new(start), site);
     let end = located("endLine", LineNumber::new(end), site);
@@ -73,7 +77,7 @@ fn check_range<'a>(
     if expected.len() != removed {
         site.report("expectedOriginalLines", || Violation::ExpectedCount { range: removed, found: expected.len() });
     }
-    Some(LineChange { index, above: range.start().get() - 1, removed, expected, new_lines })
+    Some((LineChange::new(index, range.start().get() - 1, expected, new_lines), removed))
 }
 
 fn located<T>(field: &str, number: Result<T, LineError>, site: &mut Site<'_, '_>) -> Option<T> {
@@ -122,11 +126,11 @@ struct Before {
 }
 
 impl Before {
-    fn check(&mut self, change: &LineChange<'_>, site: &mut Site<'_, '_>) {
-        let is_insert = change.removed == 0;
-        let line = if is_insert { change.above } else { change.above + 1 };
+    fn check(&mut self, change: &LineChange<'_>, removed: usize, site: &mut Site<'_, '_>) {
+        let is_insert = removed == 0;
+        let line = if is_insert { change.above() } else { change.above() + 1 };
         let field = if is_insert { "afterLine" } else { "startLine" };
-        let last_line = change.above + change.removed;
+        let last_line = change.above() + removed;
         if let Some((other_line, other)) = self.last.filter(|(other_line, _)| *other_line > line) {
             site.report(field, || Violation::Order { line, other, other_line });
             // One step back is one violation: what follows is measured against this change.
@@ -140,11 +144,11 @@ impl Before {
         {
             site.report(field, || Violation::InsertInside { line, other, last: last_line });
         }
-        self.last = Some((line, change.index));
+        self.last = Some((line, change.index()));
         if is_insert {
-            self.insert = Some((line, change.index));
+            self.insert = Some((line, change.index()));
         } else if self.range.is_none_or(|(_, last, _)| last < last_line) {
-            self.range = Some((line, last_line, change.index));
+            self.range = Some((line, last_line, change.index()));
         }
     }
 }

@@ -5,11 +5,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use aptix_model::batch::{Batch, Target};
-use aptix_model::path::{DocPath, PathError, WorkspacePath, fold};
+use aptix_model::path::{DocPath, PathError, WorkspacePath, compose, fold, lowercase};
 use aptix_model::protection;
 
 use super::violation::Violation;
-use super::{Site, ValidTarget, quoted};
+use super::{Site, ValidTarget};
+use crate::shown::quoted_path;
 
 /// Checks one path by itself.
 pub(super) fn check(target: &Target, site: &mut Site<'_, '_>) -> Option<ValidTarget> {
@@ -39,7 +40,7 @@ pub(super) fn check(target: &Target, site: &mut Site<'_, '_>) -> Option<ValidTar
 pub(super) fn check_twins<'a>(batch: &'a Batch, site: &mut Site<'_, 'a>) {
     let doc_paths = |target: &'a Target| match target {
         // In whatever case they are written, docPaths mean one lower-case key.
-        Target::DocPath(text) => Some(Cow::Owned(text.to_lowercase())),
+        Target::DocPath(text) => Some(Cow::Owned(lowercase(text))),
         Target::Path(_) => None,
     };
     let paths = |target: &'a Target| match target {
@@ -82,7 +83,7 @@ fn check_kind<'a>(
 
 /// What is wrong between two paths, compared component by component.
 fn conflict(other: &Entry<'_>, this: &Entry<'_>) -> Option<Violation> {
-    let path = || quoted(&other.spelled);
+    let path = || quoted_path(&other.spelled);
     let mut these = this.key.split('\0').zip(this.spelled.split('/'));
     let mut others = other.key.split('\0').zip(other.spelled.split('/'));
     loop {
@@ -93,10 +94,10 @@ fn conflict(other: &Entry<'_>, this: &Entry<'_>) -> Option<Violation> {
             }
             (Some((key, _)), Some((other_key, _))) if key != other_key => return None,
             (Some((_, name)), Some((_, other_name))) if name != other_name => {
-                return Some(if name.to_lowercase() == other_name.to_lowercase() {
-                    Violation::CaseTwin { other: other.index, path: path() }
-                } else {
+                return Some(if compose(name) == compose(other_name) {
                     Violation::NormTwin { other: other.index, path: path() }
+                } else {
+                    Violation::CaseTwin { other: other.index, path: path() }
                 });
             }
             _ => {}

@@ -9,6 +9,8 @@ use aptix_model::path::PathError;
 use aptix_model::protection::Protection;
 use aptix_model::reason::{Detail, Reason};
 
+use crate::shown::counted;
+
 /// What is wrong with a field of a batch.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(super) enum Violation {
@@ -44,7 +46,7 @@ pub(super) enum Violation {
     Overlap { line: usize, other: usize, first: usize, last: usize },
     #[error("changes[{other}] inserts after line {line}, which is inside the lines {line} to {last} of this change")]
     InsertInside { line: usize, other: usize, last: usize },
-    #[error("the range has {range} lines, and {found} are given as expected")]
+    #[error("the range has {}, and expectedOriginalLines has {found}", counted(*range, "line"))]
     ExpectedCount { range: usize, found: usize },
     #[error("an insert has at least one new line, found none")]
     EmptyNewLines,
@@ -68,7 +70,7 @@ impl Violation {
         let (reason, detail) = self.code();
         let mut failure = Failure::new(reason, self.to_string());
         failure.detail = detail;
-        failure.hint = self.hint().map(ToString::to_string);
+        failure.hint = Some(self.hint().to_string());
         failure
     }
 
@@ -100,23 +102,33 @@ impl Violation {
         (reason, Some(detail))
     }
 
-    const fn hint(&self) -> Option<&'static str> {
-        Some(match self {
+    const fn hint(&self) -> &'static str {
+        match self {
+            Self::Empty { .. } => "give at least one, or leave out what has none",
             Self::Files { .. } | Self::Changes { .. } => "split the batch",
             Self::Digest(_) => "state the SHA-256 that reading the file gave, or compute it from the whole text",
+            Self::Path(PathError::NotLowercase) => "write the docPath in lower case; it finds the file in any case",
+            Self::Path(PathError::NoRoot) => "begin the docPath with the name of the file's root and a slash",
+            Self::Path(PathError::TooLong | PathError::TooDeep) => "use a shorter path",
+            Self::Path(_) => "use plain names from the root down, separated by '/'",
             Self::Protected(_) => "leave this file out of the batch",
             Self::DuplicatePath { .. } => "put all changes of one file into one file patch",
             Self::CaseTwin { .. } | Self::NormTwin { .. } => {
                 "spell shared directories alike and give files names of their own"
             }
+            Self::PrefixConflict { .. } => "give the file and the directory different names",
+            Self::Line(LineError::Zero) => "lines are counted from 1; to add lines at the top, insert with afterLine 0",
+            Self::Line(LineError::Inverted { .. }) => "startLine is the first line of the range, endLine the last",
+            Self::Line(_) => "take line numbers from the file as it was read",
             Self::Order { .. } => "list the changes of a file top to bottom, by afterLine or startLine",
             Self::Overlap { .. } | Self::InsertInside { .. } => "make one replace of the changes that meet",
             Self::ExpectedCount { .. } => "expectedOriginalLines has one entry for each line from startLine to endLine",
+            Self::EmptyNewLines => "for an empty line give newLines one empty string",
             Self::UseDelete => "use the operation delete; for an empty line give newLines one empty string",
             Self::EmbeddedNewline { .. } => "give each line an entry of its own, without its terminator",
             Self::EmbeddedCr { .. } => "leave terminators out: new lines are ended as the file's own lines are",
+            Self::Nul => "leave the NUL out; only text can be written",
             Self::Text { .. } | Self::LongLine { .. } | Self::Content { .. } => "shorten it",
-            _ => return None,
-        })
+        }
     }
 }

@@ -4,6 +4,7 @@ use aptix_engine::digest::sha256;
 use aptix_engine::plan::{Observed, plan};
 use aptix_engine::validate::validate;
 use aptix_model::batch::{Batch, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Target};
+use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
 use aptix_model::path::WorkspacePath;
@@ -19,32 +20,44 @@ pub(crate) struct Applied {
 
 /// Validates, plans and applies a batch to files given in the batch's order.
 pub(crate) fn apply_all(batch: &Batch, files: &[Option<&[u8]>], limits: &Limits) -> Result<Vec<Applied>, Vec<Failure>> {
+    apply_known(batch, &files.iter().map(|content| (*content, None)).collect::<Vec<_>>(), limits)
+}
+
+/// The same for files whose digests may be known.
+pub(crate) fn apply_known(
+    batch: &Batch,
+    files: &[(Option<&[u8]>, Option<Sha256Digest>)],
+    limits: &Limits,
+) -> Result<Vec<Applied>, Vec<Failure>> {
     let valid = validate(batch, limits)?;
-    let observed = |(index, (patch, content)): (usize, (&FilePatch, &Option<&'_ [u8]>))| {
+    let observed = batch.files.iter().zip(files).map(|(patch, (content, digest))| {
         let path = patch.target.as_str();
         let path = path.strip_prefix("repo/").unwrap_or(path);
-        let content = content.map(<[u8]>::to_vec);
-        (index, WorkspacePath::new(path).unwrap(), format!("repo/{}", path.to_lowercase()), content)
-    };
-    let read: Vec<_> = batch.files.iter().zip(files).enumerate().map(observed).collect();
-    let snapshot: Vec<Observed<'_>> = read
-        .iter()
-        .map(|(_, path, doc_path, content)| Observed {
-            path: path.clone(),
-            doc_path: doc_path.clone(),
-            content: content.as_deref(),
-            digest: None,
-        })
-        .collect();
+        Observed {
+            path: WorkspacePath::new(path).unwrap(),
+            doc_path: format!("repo/{}", path.to_lowercase()),
+            content: *content,
+            digest: *digest,
+        }
+    });
+    let snapshot: Vec<_> = observed.collect();
     let plan = plan(&valid, &snapshot, limits)?;
     let applied = plan.files.iter().map(|file| {
         let content = file.content().into_owned();
         let report = file.report(&content);
-        assert_eq!(report.sha256, sha256(&content), "the digest reported is that of the bytes");
-        assert_eq!(report.sha256_before, file.base().map(sha256));
-        Applied { diff: file.diff(), content, report }
+        let diff = file.diff(usize::MAX).unwrap();
+        assert_eq!(file.diff(diff.len()).as_deref(), Some(diff.as_slice()));
+        assert!(diff.is_empty() || file.diff(diff.len() - 1).is_none());
+        Applied { diff, content, report }
     });
-    Ok(applied.collect())
+    let applied: Vec<_> = applied.collect();
+    for (applied, (content, digest)) in applied.iter().zip(files) {
+        if digest.is_none() {
+            assert_eq!(applied.report.sha256, sha256(&applied.content), "the digest reported is that of the bytes");
+            assert_eq!(applied.report.sha256_before, content.map(sha256));
+        }
+    }
+    Ok(applied)
 }
 
 /// Applies a batch of one file patch, for `Ok`, or for its only failure.

@@ -44,7 +44,10 @@ fn an_existing_file_is_not_created_again() {
     let failure = apply(create("a", "new"), Some(b"old")).unwrap_err();
     assert_eq!((failure.reason.code(), failure.path.as_deref()), ("FILE_EXISTS", Some("a")));
     assert_eq!(failure.current_sha256, Some(aptix_engine::digest::sha256(b"old")));
-    assert_eq!(refused(apply(create("a", "old"), Some(b"old"))), "FILE_EXISTS");
+    assert!(failure.hint.unwrap().contains("overwrite"));
+    let failure = apply(create("a", "\u{feff}old\r\n"), Some(b"old\n")).unwrap_err();
+    assert_eq!(failure.reason.code(), "FILE_EXISTS");
+    assert_eq!(failure.hint.unwrap(), "it already has exactly this content; nothing is left to do");
 }
 
 /// TUL-004-4.2.8, TUL-004-4.2.10, H13: with overwrite a file is replaced as a whole, or created.

@@ -15,10 +15,14 @@ fn a_line_past_the_end_is_refused() {
     {
         let failure = check_refused("a\nb\n", &[change], "LINE_RANGE.PAST_END");
         assert!(failure.message.ends_with("the file has 2 lines"), "{failure}");
+        assert_eq!(failure.hint.unwrap(), "the last line is line 2; to append, insert with afterLine 2");
         assert_eq!(failure.nearest[0].text, "a\nb");
         assert_eq!(failure.current_sha256, Some(sha256(b"a\nb\n")));
     }
-    check_refused("", &[replace(1, 1, &[""], &["y"])], "LINE_RANGE.PAST_END");
+    let failure = check_refused("", &[replace(1, 1, &[""], &["y"])], "LINE_RANGE.PAST_END");
+    assert_eq!(failure.hint.unwrap(), "the file is empty: insert with afterLine 0");
+    let failure = check_refused("a\n", &[insert(5, &["x"])], "LINE_RANGE.PAST_END");
+    assert_eq!(failure.message, "the change names line 5, and the file has 1 line");
     check_refused("\u{feff}", &[delete(1, 1, &[""])], "LINE_RANGE.PAST_END");
     let long = "line\n".repeat(1000);
     let failure = check_refused(&long, &[insert(1001, &["x"])], "LINE_RANGE.PAST_END");
@@ -42,7 +46,21 @@ fn an_unexpected_line_is_refused_with_what_stands_there() {
     check_refused("a\r\n", &[delete(1, 1, &["a\r"])], "EXPECTED_MISMATCH");
     check_refused("\u{feff}a\n", &[delete(1, 1, &["\u{feff}a"])], "EXPECTED_MISMATCH");
     check_refused("ab\n", &[delete(1, 1, &["a"])], "EXPECTED_MISMATCH");
-    check_refused(b"\xff\n", &[delete(1, 1, &["\u{fffd}"])], "EXPECTED_MISMATCH");
+    assert_eq!(failure.hint.unwrap(), "take expectedOriginalLines from the file as it is now, word for word");
+}
+
+/// L35: a line that no text can be equal to is said to be one, and not shown beside a text that looks like it.
+#[test]
+fn a_line_that_is_no_utf8_cannot_be_named() {
+    for expected in ["caf\u{fffd} x", "other"] {
+        let failure = check_refused(b"caf\xe9 x\n", &[delete(1, 1, &[expected])], "EXPECTED_MISMATCH");
+        assert_eq!(
+            failure.message,
+            "line 1 is not the expected line: byte 4 of it is no UTF-8, and no patch can name such a line"
+        );
+        assert_eq!(failure.hint.unwrap(), "leave this line out of the patch");
+        assert_eq!(failure.nearest[0].text, "caf\u{fffd} x");
+    }
 }
 
 /// L18: a difference in white space alone is said in words.
@@ -74,6 +92,34 @@ fn lines_that_moved_are_found() {
     assert!(!failure.hint.unwrap().contains("nowhere else"));
     let failure = check_refused("a\nb\nx", &[delete(2, 3, &["a", "b"])], "EXPECTED_MISMATCH");
     assert!(failure.hint.unwrap().contains("lines 1 to 2"));
+    let failure = check_refused("a\nb\n", &[delete(1, 1, &["b"])], "EXPECTED_MISMATCH");
+    assert!(failure.hint.unwrap().starts_with("the expected line stands at line 2 and nowhere else"));
+}
+
+/// A search gives up when most of the file has to be looked at again for each place that comes into question.
+#[test]
+fn a_search_does_not_grow_with_the_square_of_the_file() {
+    let hint = |count: usize| {
+        let mut expected = vec!["a"; count];
+        expected[count - 1] = "ab";
+        let before = format!("ab{}\n", "z".repeat(500)).repeat(count) + &expected.join("\n");
+        let last = i64::try_from(count).unwrap();
+        check_refused(before, &[delete(1, last, &expected)], "EXPECTED_MISMATCH").hint.unwrap()
+    };
+    assert!(hint(4).contains("stand at lines 5 to 8"), "{}", hint(4));
+    assert!(!hint(200).contains("stand at"));
+}
+
+/// A batch has a few searches, however many of its files and changes do not fit.
+#[test]
+fn a_batch_has_eight_searches() {
+    let before = (0..12).map(|line| format!("line {line}\n")).collect::<String>();
+    let changes: Vec<_> = (1..=6).map(|line| delete(line, line, &[format!("line {}", line + 5).as_str()])).collect();
+    let stated = sha256(before.as_bytes()).to_string();
+    let batch = batch(["a", "b"].map(|name| line_patch_of(&format!("repo/{name}"), &stated, &changes)).to_vec());
+    let failures = apply_all(&batch, &[Some(before.as_bytes()); 2], &Limits::DEFAULT).unwrap_err();
+    let found = failures.iter().map(|failure| failure.hint.as_ref().unwrap().contains("nowhere else"));
+    assert_eq!(found.collect::<Vec<_>>(), [[true; 6], [true, true, false, false, false, false]].concat());
 }
 
 /// What is shown of a file is bounded.
@@ -96,7 +142,10 @@ fn a_file_that_is_not_text_is_refused() {
     let changes = [insert(0, &["x"])];
     check_refused(b"\xff\xfea\0", &changes, "NOT_TEXT.ENCODING");
     check_refused(b"\xfe\xff\0a", &changes, "NOT_TEXT.ENCODING");
+    check_refused(b"\0\0\xfe\xff\0\0\0a", &changes, "NOT_TEXT.ENCODING");
+    check_refused(b"\xff\xfe\0\0a\0\0\0", &changes, "NOT_TEXT.ENCODING");
     check_refused(b"a\0b\n", &changes, "NOT_TEXT.BINARY");
+    check_refused(b"\0\0\xfe\n", &changes, "NOT_TEXT.BINARY");
 }
 
 /// L37: sizes have limits, and lines that no change touches may be of any length.
@@ -105,11 +154,18 @@ fn limits_are_kept() {
     let limits = Limits { file_bytes: 20, line_bytes: 5, ..Limits::DEFAULT };
     let check = |before: &str, change| {
         let batch = batch(vec![line_patch(before.as_bytes(), &[change])]);
-        apply_all(&batch, &[Some(before.as_bytes())], &limits).map_err(|failures| code(&failures[0])).map(|_| ())
+        let failures = apply_all(&batch, &[Some(before.as_bytes())], &limits).err()?;
+        assert_eq!(failures[0].current_sha256, Some(sha256(before.as_bytes())));
+        Some((code(&failures[0]), failures[0].hint.clone().unwrap()))
     };
-    assert_eq!(check("0123456789\n", delete(1, 1, &["x"])), Err("TOO_LARGE.LINE".to_owned()));
-    assert_eq!(check("0123456789\na\n", delete(2, 2, &["a"])), Ok(()));
-    assert_eq!(check("0123456789\n0123456789\n", insert(0, &["a"])), Err("TOO_LARGE.FILE".to_owned()));
+    let refused = |found: Option<(String, String)>, code: &str, hint: &str| {
+        assert_eq!(found.as_ref().map(|(code, hint)| (code.as_str(), hint.as_str())), Some((code, hint)));
+    };
+    let hint = "leave the line out of the patch: lines that no change touches may be of any length";
+    refused(check("0123456789\n", delete(1, 1, &["x"])), "TOO_LARGE.LINE", hint);
+    assert_eq!(check("0123456789\na\n", delete(2, 2, &["a"])), None);
+    let hint = "leave this file out of the batch; the limit can only be raised where the batch is applied";
+    refused(check("0123456789\n0123456789\n", insert(0, &["a"])), "TOO_LARGE.FILE", hint);
 }
 
 /// H10: a line patch of no file.
@@ -154,10 +210,16 @@ fn all_files_and_changes_are_told_at_once() {
 fn failures_past_a_hundred_are_counted() {
     let before = "a\n".repeat(300);
     let changes: Vec<_> = (1..=300).map(|line| delete(line, line, &["b"])).collect();
-    let batch = batch(vec![line_patch(before.as_bytes(), &changes)]);
-    let failures = apply_all(&batch, &[Some(before.as_bytes())], &Limits::DEFAULT).unwrap_err();
+    let one = batch(vec![line_patch(before.as_bytes(), &changes)]);
+    let failures = apply_all(&one, &[Some(before.as_bytes())], &Limits::DEFAULT).unwrap_err();
     assert_eq!(failures.len(), 101);
     assert_eq!(failures[100].message, "200 more failures are not listed");
+    // The failures of all files are counted together.
+    let stated = sha256(before.as_bytes()).to_string();
+    let patch = |name: &str, count: usize| line_patch_of(&format!("repo/{name}"), &stated, &changes[..count]);
+    let batch = batch(vec![patch("a", 60), patch("b", 41)]);
+    let failures = apply_all(&batch, &[Some(before.as_bytes()); 2], &Limits::DEFAULT).unwrap_err();
+    assert_eq!((failures.len(), failures[100].message.as_str()), (101, "1 more failure is not listed"));
 }
 
 /// P62 of a docPath and a path: two patches that turn out to be of one file are refused.

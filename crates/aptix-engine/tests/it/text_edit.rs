@@ -15,11 +15,18 @@ fn an_edit_is_sorted_and_disjoint() {
     assert_eq!(touching.apply(b"abcd"), b"xyzcd");
 }
 
-/// An edit that was made for another base does not panic.
+/// An edit that was made for a longer base keeps what there is of the base, and adds its text at the end.
 #[test]
-fn ranges_beyond_the_base_are_empty() {
-    let edit = TextEdit::new([(5..9, "x")]).unwrap();
-    assert_eq!(edit.apply(b"ab").last(), Some(&b'x'));
-    assert!(!edit.is_identity(b"ab"));
-    let _ = edit.invert(b"ab").apply(b"ab");
+fn ranges_end_where_the_base_does() {
+    for range in [5..9, 2..usize::MAX, usize::MAX - 1..usize::MAX, usize::MAX..usize::MAX] {
+        let edit = TextEdit::new([(range.clone(), "x")]).unwrap();
+        assert_eq!(edit.apply(b"ab"), b"abx", "{range:?}");
+        assert!(!edit.is_identity(b"ab"));
+        assert_eq!(edit.invert(b"ab").apply(b"abx"), b"ab", "{range:?}");
+        assert_eq!(edit.then(&TextEdit::default()).apply(b"ab"), b"abx");
+    }
+    let edit = TextEdit::new([(1..9, "x"), (20..30, "y")]).unwrap();
+    assert_eq!(edit.apply(b"ab"), b"axy");
+    assert_eq!(edit.invert(b"ab").apply(b"axy"), b"ab");
+    assert!(TextEdit::new([(9..10, "")]).unwrap().is_identity(b"ab"));
 }

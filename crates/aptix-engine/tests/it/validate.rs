@@ -173,6 +173,13 @@ fn twins_are_refused() {
     assert_eq!(paths(&["A/x", "b/q", "a/x/deep/y", "a-b"]), ["AMBIGUOUS_PATH.CASE_COLLISION at files[2].path"]);
     assert_eq!(paths(&["\u{e9}.txt", "e\u{301}.txt"]), ["AMBIGUOUS_PATH.NORM_COLLISION at files[1].path"]);
     assert_eq!(doc_paths(&["r/\u{e9}", "r/e\u{301}"]), ["AMBIGUOUS_PATH.NORM_COLLISION at files[1].docPath"]);
+    // Case twins are not only those that lower-casing makes equal.
+    for twins in [["Stra\u{df}e", "STRASSE"], ["\u{3b1}\u{3c2}", "\u{3b1}\u{3c3}"], ["\u{c9}", "e\u{301}"]] {
+        assert_eq!(paths(&twins), ["AMBIGUOUS_PATH.CASE_COLLISION at files[1].path"], "{twins:?}");
+    }
+    // A docPath is lower-cased letter by letter.
+    let sigmas = doc_paths(&["r/\u{391}\u{3a3}", "r/\u{3b1}\u{3c3}"]);
+    assert!(sigmas.contains(&"INVALID_REQUEST.DUPLICATE_PATH at files[1].docPath".to_owned()), "{sigmas:?}");
     assert_eq!(paths(&["a/b", "a"]), ["INVALID_REQUEST.PREFIX_CONFLICT at files[1].path"]);
     assert_eq!(paths(&["a", "a.b", "a-b", "a/b/c"]), ["INVALID_REQUEST.PREFIX_CONFLICT at files[3].path"]);
     assert_eq!(paths(&["a/x", "a/y", "ab/x", "a-b/x", "a/x.y"]), [""; 0]);
@@ -257,4 +264,78 @@ fn a_valid_batch_names_files_and_bases() {
         })
         .collect();
     assert_eq!(names, ["repo/a.txt", "A", "b"]);
+}
+
+/// However long a path is, a violation shows the beginning of it.
+#[test]
+fn a_long_path_is_cut_where_it_is_shown() {
+    let path = format!("r/{}", "\u{e9}".repeat(100_000));
+    let failures = validate(&batch(vec![line_patch_of(&path, "x", &[insert(0, &[])])]), &Limits::DEFAULT).unwrap_err();
+    let shown: Vec<_> = failures.iter().map(|failure| failure.path.as_deref().unwrap()).collect();
+    assert_eq!(shown, [format!("r/{}\u{2026}", "\u{e9}".repeat(198)).as_str(); 3]);
+}
+
+/// Everything that is wrong comes with what to do about it.
+#[test]
+fn every_violation_has_a_hint() {
+    let digest = Sha256Digest::EMPTY.to_string();
+    let doc = |path: &str| line_patch_of(path, &digest, &[insert(0, &["x"])]);
+    let lines = |changes: &[Change]| vec![line_patch(b"", changes)];
+    let small = Limits { created_bytes: 4, line_bytes: 4, files: 3, changes: 2, text_bytes: 4, file_bytes: 4 };
+    let mut labelled = create("a", "");
+    labelled.label = Some("label".to_owned());
+    let delete_one = || delete(1, 1, &["x"]);
+    for (files, hint) in [
+        (vec![], "give at least one, or leave out what has none"),
+        (lines(&[]), "give at least one, or leave out what has none"),
+        (["a", "b", "c", "d"].map(|path| create(path, "")).to_vec(), "split the batch"),
+        (lines(&[delete_one(), delete_one(), delete_one()]), "split the batch"),
+        (vec![labelled], "shorten it"),
+        (vec![create("a", "12345")], "shorten it"),
+        (lines(&[insert(0, &["12345"])]), "shorten it"),
+        (
+            vec![line_patch_of("r/a", "x", &[insert(0, &["x"])])],
+            "state the SHA-256 that reading the file gave, or compute it from the whole text",
+        ),
+        (vec![doc("r/A")], "write the docPath in lower case; it finds the file in any case"),
+        (vec![doc("a")], "begin the docPath with the name of the file's root and a slash"),
+        (vec![create(&"a/".repeat(65), "")], "use a shorter path"),
+        (vec![create(&"a".repeat(300), "")], "use a shorter path"),
+        (vec![create("../a", "")], "use plain names from the root down, separated by '/'"),
+        (vec![create(".git/config", "")], "leave this file out of the batch"),
+        (vec![create("a", ""), create("a", "")], "put all changes of one file into one file patch"),
+        (vec![create("a", ""), create("A", "")], "spell shared directories alike and give files names of their own"),
+        (
+            vec![create("\u{e9}", ""), create("e\u{301}", "")],
+            "spell shared directories alike and give files names of their own",
+        ),
+        (vec![create("a", ""), create("a/b", "")], "give the file and the directory different names"),
+        (lines(&[delete(0, 1, &["x"])]), "lines are counted from 1; to add lines at the top, insert with afterLine 0"),
+        (lines(&[delete(2, 1, &["x"])]), "startLine is the first line of the range, endLine the last"),
+        (lines(&[insert(-1, &["x"])]), "take line numbers from the file as it was read"),
+        (lines(&[insert(1 << 40, &["x"])]), "take line numbers from the file as it was read"),
+        (
+            lines(&[insert(2, &["x"]), insert(1, &["x"])]),
+            "list the changes of a file top to bottom, by afterLine or startLine",
+        ),
+        (lines(&[delete_one(), delete_one()]), "make one replace of the changes that meet"),
+        (lines(&[insert(1, &["x"]), delete(1, 2, &["x", "x"])]), "make one replace of the changes that meet"),
+        (lines(&[delete(1, 1, &[])]), "expectedOriginalLines has one entry for each line from startLine to endLine"),
+        (lines(&[insert(0, &[])]), "for an empty line give newLines one empty string"),
+        (
+            lines(&[replace(1, 1, &["x"], &[])]),
+            "use the operation delete; for an empty line give newLines one empty string",
+        ),
+        (lines(&[insert(0, &["a\n"])]), "give each line an entry of its own, without its terminator"),
+        (lines(&[insert(0, &["a\r"])]), "leave terminators out: new lines are ended as the file's own lines are"),
+        (lines(&[insert(0, &["\0"])]), "leave the NUL out; only text can be written"),
+        (vec![create("a", "\0")], "leave the NUL out; only text can be written"),
+    ] {
+        let batch = batch(files);
+        let failures = validate(&batch, &small).unwrap_err();
+        assert_eq!(failures.len(), 1, "{failures:?}");
+        assert_eq!(failures[0].hint.as_deref(), Some(hint), "{}", failures[0]);
+    }
+    let failures = validate(&batch(lines(&[delete(1, 1, &[])])), &small).unwrap_err();
+    assert_eq!(failures[0].message, "the range has 1 line, and expectedOriginalLines has 0");
 }

@@ -86,9 +86,9 @@ fn file_report(at: &str, file: v1::FileReport) -> Result<FileReport, Failure> {
         let tier = tier.ok_or_else(|| unknown_word(&format!("{at}.changes[{index}].tier"), &change.tier))?;
         Ok(ChangeReport {
             tier,
-            candidates: change.candidates as usize,
-            start_line: change.start_line as usize,
-            end_line: change.end_line as usize,
+            candidates: change.candidates,
+            start_line: change.start_line,
+            end_line: change.end_line,
         })
     });
     Ok(FileReport {
@@ -176,9 +176,9 @@ impl From<FileReport> for v1::FileReport {
         };
         let changes = file.changes.into_iter().map(|change| v1::ChangeReport {
             tier: change.tier.word().into(),
-            candidates: count(change.candidates),
-            start_line: count(change.start_line),
-            end_line: count(change.end_line),
+            candidates: change.candidates,
+            start_line: change.start_line,
+            end_line: change.end_line,
         });
         Self {
             path: file.path,
