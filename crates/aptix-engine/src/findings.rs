@@ -1,6 +1,7 @@
 //! Failures as they are found: all of them, as long as a reader could want to read them.
 
 use alloc::format;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use aptix_model::failure::Failure;
@@ -12,32 +13,19 @@ use crate::shown::counted;
 const LISTED: usize = 100;
 
 /// What was found wrong so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Findings {
     listed: Vec<Failure>,
-    room: usize,
     unlisted: usize,
 }
 
 impl Findings {
-    /// None yet.
-    pub(crate) const fn new() -> Self {
-        Self { listed: Vec::new(), room: LISTED, unlisted: 0 }
-    }
-
-    /// None yet, with the room that is left in these.
-    pub(crate) const fn nested(&self) -> Self {
-        Self { listed: Vec::new(), room: self.room, unlisted: 0 }
-    }
-
     /// Adds a failure, which is only made while there is room for it.
     pub(crate) fn add(&mut self, failure: impl FnOnce() -> Failure) {
-        match self.room.checked_sub(1) {
-            None => self.unlisted += 1,
-            Some(room) => {
-                self.room = room;
-                self.listed.push(failure());
-            }
+        if self.listed.len() >= LISTED {
+            self.unlisted += 1;
+        } else {
+            self.listed.push(failure());
         }
     }
 
@@ -66,8 +54,6 @@ impl Findings {
 
 impl From<Failure> for Findings {
     fn from(failure: Failure) -> Self {
-        let mut findings = Self::new();
-        findings.add(|| failure);
-        findings
+        Self { listed: vec![failure], unlisted: 0 }
     }
 }

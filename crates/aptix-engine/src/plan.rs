@@ -94,7 +94,7 @@ pub fn plan<'a>(
         let hint = "this is a defect of the program that applies the batch; nothing was changed";
         return Err(vec![Failure::new(Reason::Internal, message).hint(hint)]);
     }
-    let mut findings = Findings::new();
+    let mut findings = Findings::default();
     let mut searches = Searches::new();
     let mut files = Vec::with_capacity(snapshot.len());
     let mut seen = BTreeMap::new();
@@ -104,7 +104,7 @@ pub fn plan<'a>(
             findings.add(|| same_file(other).file(index, name));
             continue;
         }
-        match plan_file(file, observed, limits, (findings.nested(), &mut searches)) {
+        match plan_file(file, observed, limits, &mut searches) {
             Ok(file) => files.push(file),
             Err(found) => findings.absorb(found, |failure| failure.file(index, name)),
         }
@@ -122,7 +122,7 @@ fn plan_file<'a>(
     file: &ValidFile<'a>,
     observed: &'a Observed<'a>,
     limits: &Limits,
-    effort: (Findings, &mut Searches),
+    searches: &mut Searches,
 ) -> Result<FilePlan<'a>, Findings> {
     match &file.edit {
         ValidEdit::Content(Content::Text(content)) => plan_content(file.base, content, observed),
@@ -131,7 +131,7 @@ fn plan_file<'a>(
             let hint = "this is a defect of the program that applies the batch; nothing was changed";
             Err(Failure::new(Reason::Internal, message).hint(hint).into())
         }
-        ValidEdit::Lines(changes) => plan_lines(file.base, changes, observed, limits, effort),
+        ValidEdit::Lines(changes) => plan_lines(file.base, changes, observed, limits, searches),
     }
 }
 
@@ -185,7 +185,7 @@ fn plan_lines<'a>(
     line_changes: &[LineChange<'a>],
     observed: &'a Observed<'a>,
     limits: &Limits,
-    effort: (Findings, &mut Searches),
+    searches: &mut Searches,
 ) -> Result<FilePlan<'a>, Findings> {
     let original = check_presence(precondition, observed)?.unwrap_or_else(|| Original::new(&[], None));
     let text = read_text(&original, limits)?;
@@ -203,7 +203,7 @@ fn plan_lines<'a>(
         }
     }
     let Lowered { edit, changes, hides_blank_line } =
-        lowered.map_err(|errors| misfits(&errors, &text, line_changes, &original, effort))?;
+        lowered.map_err(|errors| misfits(&errors, &text, line_changes, &original, searches))?;
     let status = if edit.is_identity(original.bytes) { FileStatus::Unchanged } else { FileStatus::Modified };
     Ok(FilePlan {
         path: &observed.path,
@@ -253,9 +253,10 @@ fn misfits(
     text: &Text<'_>,
     changes: &[LineChange<'_>],
     original: &Original<'_>,
-    (mut findings, searches): (Findings, &mut Searches),
+    searches: &mut Searches,
 ) -> Findings {
     let found = original.digest(0);
+    let mut findings = Findings::default();
     for (position, error) in errors {
         let Some(change) = changes.get(*position) else { continue };
         findings.add(|| {

@@ -123,7 +123,7 @@ impl<'a> LineChange<'a> {
 /// # Errors
 /// What is wrong with the batch, everything at once: up to a hundred failures, then how many more there are.
 pub fn validate<'a>(batch: &'a Batch, limits: &Limits) -> Result<ValidBatch<'a>, Vec<Failure>> {
-    let mut findings = Findings::new();
+    let mut findings = Findings::default();
     if let Some((field, violation)) = too_many(batch, limits) {
         findings.add(|| violation.failure().field(field));
         return Err(findings.into_failures());

@@ -229,3 +229,40 @@ fn two_paths_that_lead_to_one_file_are_refused() {
     let failures = apply_all(&batch, &[Some(b""), None], &Limits::DEFAULT).unwrap_err();
     assert_eq!(code(&failures[0]), "INVALID_REQUEST.DUPLICATE_FILE");
 }
+
+/// Every refusal says what to do next.
+#[test]
+fn every_refusal_has_a_hint() {
+    let hint = |patch, before: Option<&[u8]>| apply(patch, before).unwrap_err().hint.unwrap();
+    let top = || insert(0, &["x"]);
+    for (patch, before, expected) in [
+        (line_patch(b"", &[top()]), None, "check the path, or create the file instead"),
+        (
+            create("a", "x"),
+            Some(&b"y"[..]),
+            "read the file and edit it with a line patch, or set overwrite to replace all of it",
+        ),
+        (line_patch(b"\0", &[top()]), Some(b"\0"), "line patches edit text; leave this file out of the batch"),
+        (
+            line_patch(b"a\n", &[insert(0, &["\u{feff}"])]),
+            Some(b"a\n"),
+            "leave the U+FEFF out; a file keeps the byte order mark it has, and gets none",
+        ),
+        (line_patch(b"a", &[top()]), Some(b"b"), "read the file again and make the patch for what it is now"),
+        (
+            line_patch(b"a\n", &[top()]),
+            Some(b"x\na\n"),
+            "nothing is left to do for this file; take it out of the batch",
+        ),
+    ] {
+        assert_eq!(hint(patch, before), expected);
+    }
+    let before = "a\n".repeat(101);
+    let changes: Vec<_> = (1..=101).map(|line| delete(line, line, &["b"])).collect();
+    let listed = batch(vec![line_patch(before.as_bytes(), &changes)]);
+    let failures = apply_all(&listed, &[Some(before.as_bytes())], &Limits::DEFAULT).unwrap_err();
+    assert_eq!(failures[100].hint.as_deref(), Some("correct the listed ones first"));
+    let twice = batch(vec![create("a", "x"), line_patch_of("repo/a", &sha256(b"").to_string(), &[top()])]);
+    let failures = apply_all(&twice, &[None, None], &Limits::DEFAULT).unwrap_err();
+    assert_eq!(failures[0].hint.as_deref(), Some("put all changes of one file into one file patch"));
+}
