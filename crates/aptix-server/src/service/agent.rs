@@ -11,8 +11,8 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
 
 use super::batch::missing;
-use super::size;
 use super::status::status;
+use super::{report, size};
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::feed::Delivery;
 use crate::dispatcher::refusal::{Refusal, shown};
@@ -62,7 +62,7 @@ impl AgentService {
         let workspace = wire::id("workspaceId", &request.workspace_id)?;
         let id = wire::id("batchId", &request.batch_id)?;
         let report = request.report.ok_or_else(|| missing("report", "what became of the batch"))?;
-        let report = Report::try_from(report)?;
+        let report = Report::try_from(report::bounded(report)?)?;
         let batch = self.0.report(workspace, id, request.lease_epoch, report).await?;
         Ok(event_message(batch))
     }

@@ -58,7 +58,7 @@ impl v1::batch_service_server::BatchService for BatchService {
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let id: Uuid = wire::id("id", &request.id).map(|aptix_model::id::ChangeId(id)| id).map_err(status)?;
         let part = self.0.part(&workspace, id).await.map_err(status)?;
-        Ok(Response::new(part_message(part)))
+        Ok(Response::new(size::fitted_part(part_message(part))))
     }
 
     async fn list_batches(

@@ -5,5 +5,6 @@ pub mod agent;
 pub mod batch;
 pub mod file;
 mod page;
+mod report;
 mod size;
 mod status;

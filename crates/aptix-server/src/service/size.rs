@@ -1,5 +1,6 @@
-//! Keeps batches within one message. What a batch is submitted with always fits; what is left out of an answer that
-//! grew by a report is, in this order, the diff, the content, and the report's finer points.
+//! Keeps answers within one message. What a batch is submitted with always fits; what is left out of an answer that
+//! grew by a report is, in this order, the diff, the content, the report's finer points, the author's texts, and all of
+//! the report but its outcome.
 
 use aptix_model::batch::Batch;
 use aptix_model::failure::Failure;
@@ -10,14 +11,20 @@ use prost::Message;
 
 use crate::ids;
 
-/// Room for what a message has around a batch, and for what the server adds to one.
+/// Room for what the server adds to a batch beside ids: its own id, state, revision, times.
 const MARGIN: usize = 4096;
+
+/// Room for what a message has around a batch.
+const AROUND: usize = 1024;
 
 /// The most that each id adds to a batch, with the lengths around it that grow.
 const ID_BYTES: usize = 48;
 
-/// Bytes of a batch that one message surely carries.
-pub(super) const ROOM: usize = MESSAGE_BYTES - MARGIN;
+/// Bytes that a batch may be submitted with.
+const SUBMITTED: usize = MESSAGE_BYTES - AROUND - MARGIN;
+
+/// Bytes of batches that one message surely carries.
+pub(super) const ROOM: usize = MESSAGE_BYTES - AROUND;
 
 /// Refuses an edit that would not fit into one message together with its ids.
 pub(super) fn check(edit_bytes: usize, batch: &Batch) -> Result<(), Failure> {
@@ -30,10 +37,10 @@ pub(super) fn check(edit_bytes: usize, batch: &Batch) -> Result<(), Failure> {
         })
         .sum();
     let bytes = edit_bytes.saturating_add(entries.saturating_mul(ID_BYTES));
-    if bytes <= ROOM && entries <= ids::ENTRIES {
+    if bytes <= SUBMITTED && entries <= ids::ENTRIES {
         return Ok(());
     }
-    let message = format!("the batch takes up to {bytes} bytes with its {entries} ids, a message carries {ROOM}");
+    let message = format!("the batch takes up to {bytes} bytes with its {entries} ids, a message carries {SUBMITTED}");
     Err(Failure::new(Reason::TooLarge, message)
         .detail(Detail::Document)
         .field("edit")
@@ -41,14 +48,23 @@ pub(super) fn check(edit_bytes: usize, batch: &Batch) -> Result<(), Failure> {
 }
 
 /// The batch, with as much of it as one message carries.
-pub(super) fn fitted(mut batch: v1::Batch) -> v1::Batch {
-    for leave_out in [without_diff, without_content, without_finer_points] {
-        if batch.encoded_len() <= ROOM {
+pub(super) fn fitted(batch: v1::Batch) -> v1::Batch {
+    fit(batch, &[without_diff, without_content, without_finer_points, without_texts, with_outcome_alone])
+}
+
+/// The part of a batch, with as much of it as one message carries.
+pub(super) fn fitted_part(part: v1::GetChangeResponse) -> v1::GetChangeResponse {
+    fit(part, &[without_report_details, without_part_content])
+}
+
+fn fit<M: Message>(mut message: M, steps: &[fn(&mut M)]) -> M {
+    for leave_out in steps {
+        if message.encoded_len() <= ROOM {
             break;
         }
-        leave_out(&mut batch);
+        leave_out(&mut message);
     }
-    batch
+    message
 }
 
 fn without_diff(batch: &mut v1::Batch) {
@@ -69,5 +85,34 @@ fn without_finer_points(batch: &mut v1::Batch) {
         report.files.clear();
         report.failures.truncate(1);
         report.failures.iter_mut().for_each(|failure| failure.nearest.clear());
+    }
+}
+
+fn without_texts(batch: &mut v1::Batch) {
+    let Some(edit) = &mut batch.edit else { return };
+    edit.label.clear();
+    edit.key.clear();
+    for file in &mut edit.files {
+        file.label.clear();
+        file.key.clear();
+    }
+}
+
+fn with_outcome_alone(batch: &mut v1::Batch) {
+    if let Some(report) = &mut batch.report {
+        report.failures.clear();
+    }
+}
+
+fn without_report_details(part: &mut v1::GetChangeResponse) {
+    if let Some(file) = &mut part.file_report {
+        file.warnings.clear();
+        file.changes.clear();
+    }
+}
+
+fn without_part_content(part: &mut v1::GetChangeResponse) {
+    if let Some(file) = &mut part.file {
+        file.action = None;
     }
 }

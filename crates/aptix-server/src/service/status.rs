@@ -13,11 +13,16 @@ use crate::dispatcher::refusal::Refusal;
 /// The domain of every reason.
 const DOMAIN: &str = "aptix.dev";
 
-/// Bytes of violations a status carries: it travels as a header, and clients limit those.
-const VIOLATION_BYTES: usize = 4096;
+/// Bytes of violations a status carries. It travels in headers, of which clients take 8 KiB: the message once encoded
+/// for a header, and once more, with the violations, in Base64.
+const VIOLATION_BYTES: usize = 2500;
 
-/// Characters of one message.
-const MESSAGE_CHARS: usize = 700;
+/// Bytes of a message as a header carries it.
+const MESSAGE_BYTES: usize = 1500;
+
+/// Bytes of a violation's field, and of its description.
+const FIELD_BYTES: usize = 300;
+const DESCRIPTION_BYTES: usize = 1500;
 
 /// The status of a refused call.
 pub(super) fn status(refusal: impl Into<Refusal>) -> Status {
@@ -55,7 +60,7 @@ fn with_code(code: Code, failures: &[Failure]) -> Status {
         1 => sentence(first),
         count => format!("{count} things are wrong with the call, first: {}", sentence(first)),
     };
-    Status::with_error_details(code, message, details)
+    Status::with_error_details(code, cut(&message, MESSAGE_BYTES, in_header), details)
 }
 
 /// As many violations as fit, and how many do not.
@@ -65,9 +70,10 @@ fn violations(failures: &[Failure]) -> (Vec<FieldViolation>, usize) {
     let mut violations = Vec::new();
     let mut omitted = 0;
     for (field, failure) in of_fields {
-        let violation = FieldViolation::new(shorten(field), sentence(failure));
+        let description = cut(&sentence(failure), DESCRIPTION_BYTES, char::len_utf8);
+        let violation = FieldViolation::new(cut(field, FIELD_BYTES, char::len_utf8), description);
         bytes += violation.field.len() + violation.description.len();
-        if bytes > VIOLATION_BYTES && !violations.is_empty() {
+        if bytes > VIOLATION_BYTES {
             omitted += 1;
         } else {
             violations.push(violation);
@@ -79,14 +85,31 @@ fn violations(failures: &[Failure]) -> (Vec<FieldViolation>, usize) {
 fn sentence(failure: &Failure) -> String {
     let detail = failure.detail.map(|detail| format!(" ({detail})")).unwrap_or_default();
     let hint = failure.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-    shorten(&format!("{}{detail}: {}{hint}", failure.reason, failure.message))
+    format!("{}{detail}: {}{hint}", failure.reason, failure.message)
 }
 
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(MESSAGE_CHARS) {
-        Some((end, _)) => format!("{} ...", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
+/// As much of a text as takes so many bytes, each character counted by `bytes`.
+fn cut(text: &str, most: usize, bytes: fn(char) -> usize) -> String {
+    const CUT: &str = " ...";
+    let mut taken = 0;
+    let mut end = 0;
+    for (index, character) in text.char_indices() {
+        if taken <= most.saturating_sub(2 * CUT.len()) {
+            end = index;
+        }
+        taken += bytes(character);
+        if taken > most {
+            return format!("{}{CUT}", text.get(..end).unwrap_or_default());
+        }
     }
+    text.to_owned()
+}
+
+/// Bytes that a character takes in a header: what may not stand there is written as %XX, byte by byte.
+fn in_header(character: char) -> usize {
+    let plain =
+        character.is_ascii_graphic() && !matches!(character, '"' | '#' | '%' | '<' | '>' | '`' | '?' | '{' | '}');
+    if plain { 1 } else { 3 * character.len_utf8() }
 }
 
 /// The one code for each reason.
@@ -135,14 +158,31 @@ const fn code(reason: Reason, detail: Option<Detail>) -> Code {
 mod tests {
     use super::*;
 
+    /// Bytes of the headers that a client receives.
+    fn header_bytes(status: Status) -> usize {
+        let answer = status.into_http::<()>();
+        answer.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum()
+    }
+
     #[test]
     fn a_thousand_violations_still_fit_into_a_header() {
-        let failure = Failure::new(Reason::LineRange, "x".repeat(5000)).field("files[0].changes[1].startLine");
-        let status = status(vec![failure; 1000]);
-        assert_eq!(status.code(), Code::InvalidArgument);
-        assert!(status.details().len() < 8192, "{} bytes", status.details().len());
-        let details = status.get_error_details();
-        let omitted: usize = details.error_info().unwrap().metadata["omittedViolations"].parse().unwrap();
-        assert_eq!(details.bad_request().unwrap().field_violations.len() + omitted, 1000);
+        for text in ["x", "\u{6f22}", "\u{1f600}", "%", "\n", "a \u{e9}"] {
+            for times in [1, 500, 5000] {
+                let failure = Failure::new(Reason::LineRange, text.repeat(times)).hint(text.repeat(times));
+                let failure = failure.field(format!("files[0].{}", text.repeat(times)));
+                for count in [1, 2, 1000] {
+                    let status = status(vec![failure.clone(); count]);
+                    assert_eq!(status.code(), Code::InvalidArgument);
+                    let details = status.get_error_details();
+                    let info = details.error_info().unwrap();
+                    let omitted: usize =
+                        info.metadata.get("omittedViolations").map_or(0, |count| count.parse().unwrap());
+                    let said = details.bad_request().unwrap().field_violations.len();
+                    assert!(said > 0 && said + omitted == count);
+                    let bytes = header_bytes(status);
+                    assert!(bytes < 8192, "{bytes} bytes for {count} failures of {times} times {text:?}");
+                }
+            }
+        }
     }
 }

@@ -14,7 +14,9 @@ use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus}
 use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::{ServerReflectionRequest, server_reflection_request, server_reflection_response};
 
-use crate::server::{Server, assert_refused, create_text, line_patch, next, part_start, submit};
+use crate::server::{
+    Server, applied, assert_refused, create_text, fields, line_patch, next, next_event, part_start, refusal, submit,
+};
 
 /// A message over 4 MiB is refused, and the connection lives.
 #[tokio::test]
@@ -73,6 +75,83 @@ async fn a_page_fits_into_a_message() {
         request.page_token = page.next_page_token;
     }
     assert_eq!(seen, 100);
+}
+
+/// Whatever a report holds, its batch stays readable: alone, by a part's id, in the list, and in the feed. What no report
+/// may hold is refused.
+#[tokio::test]
+async fn no_report_makes_its_batch_unreadable() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (epoch, mut feed) = client.lease("w", "agent", 0).await.unwrap();
+    client.upload("w", b"").await.unwrap();
+    // As large as an edit may be, most of it in texts.
+    let files: Vec<_> = (0..31)
+        .map(|number| {
+            let mut file = create_text(&format!("f{number}"), "");
+            (file.label, file.key) = ("x".repeat(64 << 10), format!("{number}{}", "x".repeat(64_000)));
+            file
+        })
+        .collect();
+    let mut batches = Vec::new();
+    for number in 0..3 {
+        batches.push(client.submit(submit("w", &format!("r{number}"), files.clone())).await.unwrap());
+    }
+    let failure = |bytes: usize| v1::Failure {
+        reason: "SHA_MISMATCH".to_owned(),
+        message: "x".repeat(bytes),
+        ..v1::Failure::default()
+    };
+    let failed = |failures: Vec<v1::Failure>| v1::Report {
+        outcome: v1::Outcome::Failed.into(),
+        failures,
+        ..v1::Report::default()
+    };
+    let excerpt = |lines: usize| v1::Excerpt { start_line: 1, end_line: 1, text: "x\n".repeat(lines - 1) + "x" };
+    let quoting = |nearest: Vec<v1::Excerpt>| failed(vec![v1::Failure { nearest, ..failure(1) }]);
+    let names: Vec<_> = (0..31).map(|number| format!("f{number}")).collect();
+    let mut whole = applied(&names.iter().map(|name| ("app", name.as_str(), b"".as_slice())).collect::<Vec<_>>());
+    let warning = v1::Warning { code: "LONG".to_owned(), message: "x".repeat(64 << 10) };
+    whole.files.iter_mut().for_each(|file| file.warnings = vec![warning.clone()]);
+    whole.diff = "x".repeat(1 << 20);
+    let mut loud = whole.clone();
+    loud.files[0].warnings[0].message.push('x');
+    let mut chatty = whole.clone();
+    chatty.files[0].warnings = vec![v1::Warning::default(); 101];
+    for (report, field) in [
+        (failed(vec![failure(1); 1001]), "report.failures"),
+        (failed(vec![failure((64 << 10) + 1)]), "report.failures[0].message"),
+        (failed(vec![failure(64 << 10); 33]), "report.failures"),
+        (quoting(vec![excerpt(1); 4]), "report.failures[0].nearest"),
+        (quoting(vec![excerpt(21)]), "report.failures[0].nearest[0].text"),
+        (loud, "report.files[0].warnings[0].message"),
+        (chatty, "report.files[0].warnings"),
+    ] {
+        let status = client.report("w", &batches[0].batch_id, epoch, report).await.unwrap_err();
+        assert_eq!(fields(&status), [field]);
+        assert_eq!(refusal(&status), (Code::InvalidArgument, "TOO_LARGE".to_owned(), "TEXT".to_owned()));
+    }
+    let reports = [failed(vec![failure(2000); 1000]), quoting(vec![excerpt(20); 3]), whole];
+    for (batch, report) in batches.iter().zip(reports) {
+        let outcome = report.outcome;
+        for _ in 0..2 {
+            client.report("w", &batch.batch_id, epoch, report.clone()).await.unwrap();
+        }
+        let read = client.get("w", &batch.batch_id).await.unwrap();
+        assert_eq!(read.report.unwrap().outcome, outcome);
+        let id = batch.edit.as_ref().unwrap().files[0].file_patch_id.clone();
+        let part = v1::GetChangeRequest { workspace_id: "w".to_owned(), id };
+        client.batches.get_change(part).await.unwrap();
+    }
+    let mut request = v1::ListBatchesRequest { workspace_id: "w".to_owned(), ..v1::ListBatchesRequest::default() };
+    for expected in batches.iter().rev() {
+        let page = client.batches.list_batches(request.clone()).await.unwrap().into_inner();
+        assert_eq!(page.batches[0].batch_id, expected.batch_id);
+        request.page_token = page.next_page_token;
+    }
+    for revision in 1..=6 {
+        assert_eq!(next_event(&mut feed).await.unwrap().revision, revision);
+    }
 }
 
 /// No more streams of events are open at one time than the server allows.

@@ -1,0 +1,99 @@
+//! What a report may hold. It is kept for ever and comes with every answer about its batch, so it is bounded when it is
+//! taken.
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::{Detail, Reason};
+use aptix_model::wire::v1;
+use prost::Message;
+
+/// Bytes of one text.
+const TEXT_BYTES: usize = 64 << 10;
+/// Failures of a report.
+const FAILURES: usize = 1000;
+/// Excerpts of a failure, and lines of an excerpt.
+const EXCERPTS: usize = 3;
+const EXCERPT_LINES: usize = 20;
+/// Warnings, and normalizations, of a file.
+const REMARKS: usize = 100;
+/// Bytes of failures; of a report as it is kept, unless its files alone are more.
+const KEPT_BYTES: usize = 2 << 20;
+
+/// The report as it is kept: if it is large, without its diff and what it says of single changes.
+///
+/// # Errors
+/// Everything that no report may hold.
+pub(super) fn bounded(mut report: v1::Report) -> Result<v1::Report, Vec<Failure>> {
+    let mut found = Vec::new();
+    if report.failures.len() > FAILURES {
+        let message = format!("the report has {} failures, at most {FAILURES} are kept", report.failures.len());
+        found.push(too_large("report.failures", message));
+    }
+    for (index, failure) in report.failures.iter().take(FAILURES).enumerate() {
+        check_failure(&format!("report.failures[{index}]"), failure, &mut found);
+    }
+    for (index, file) in report.files.iter().enumerate() {
+        check_file(&format!("report.files[{index}]"), file, &mut found);
+    }
+    let failures: usize = report.failures.iter().map(Message::encoded_len).sum();
+    if failures > KEPT_BYTES {
+        let message = format!("the failures have {failures} bytes, at most {KEPT_BYTES} are kept");
+        found.push(too_large("report.failures", message).hint("leave out what they quote, then the last of them"));
+    }
+    if !found.is_empty() {
+        return Err(found);
+    }
+    if report.encoded_len() > KEPT_BYTES {
+        report.diff_omitted |= !report.diff.is_empty();
+        report.diff.clear();
+    }
+    Ok(report)
+}
+
+fn check_failure(at: &str, failure: &v1::Failure, found: &mut Vec<Failure>) {
+    let texts = [
+        ("reason", &failure.reason),
+        ("detail", &failure.detail),
+        ("message", &failure.message),
+        ("hint", &failure.hint),
+        ("field", &failure.field),
+        ("path", &failure.path),
+    ];
+    for (name, text) in texts {
+        check_text(&format!("{at}.{name}"), text, found);
+    }
+    if failure.nearest.len() > EXCERPTS {
+        let message = format!("{} excerpts are given, at most {EXCERPTS} are kept", failure.nearest.len());
+        found.push(too_large(&format!("{at}.nearest"), message));
+    }
+    for (index, excerpt) in failure.nearest.iter().take(EXCERPTS).enumerate() {
+        let field = format!("{at}.nearest[{index}].text");
+        check_text(&field, &excerpt.text, found);
+        let lines = excerpt.text.split('\n').count();
+        if lines > EXCERPT_LINES {
+            found.push(too_large(&field, format!("the excerpt has {lines} lines, at most {EXCERPT_LINES} are kept")));
+        }
+    }
+}
+
+fn check_file(at: &str, file: &v1::FileReport, found: &mut Vec<Failure>) {
+    for (name, count) in [("warnings", file.warnings.len()), ("normalized", file.normalized.len())] {
+        if count > REMARKS {
+            let message = format!("{count} entries are given, at most {REMARKS} are kept");
+            found.push(too_large(&format!("{at}.{name}"), message));
+        }
+    }
+    for (index, warning) in file.warnings.iter().take(REMARKS).enumerate() {
+        check_text(&format!("{at}.warnings[{index}].code"), &warning.code, found);
+        check_text(&format!("{at}.warnings[{index}].message"), &warning.message, found);
+    }
+}
+
+fn check_text(field: &str, text: &str, found: &mut Vec<Failure>) {
+    if text.len() > TEXT_BYTES {
+        found.push(too_large(field, format!("the text has {} bytes, at most {TEXT_BYTES} are kept", text.len())));
+    }
+}
+
+fn too_large(field: &str, message: String) -> Failure {
+    Failure::new(Reason::TooLarge, message).detail(Detail::Text).field(field)
+}
