@@ -35,6 +35,8 @@ pub struct ConfigFile {
     pub data_dir: Option<PathBuf>,
     /// Seconds between two signs of life on a feed, 1 to 3,600.
     pub heartbeat_seconds: Option<u64>,
+    /// Connections at one time.
+    pub connections: Option<usize>,
     /// Calls that are worked on at one time.
     pub calls: Option<usize>,
     /// Streams of events at one time.
@@ -97,6 +99,7 @@ impl Config {
         if let Some(seconds) = within("heartbeat_seconds", file.heartbeat_seconds, 1, 3600)? {
             options.dispatch.heartbeat = Duration::from_secs(seconds);
         }
+        options.connections = count("connections", file.connections, options.connections)?;
         options.calls = count("calls", file.calls, options.calls)?;
         options.dispatch.streams = count("streams", file.streams, options.dispatch.streams)?;
         options.dispatch.transfers = count("transfers", file.transfers, options.dispatch.transfers)?;

@@ -3,6 +3,7 @@
 //! `service` decodes a call, asks the `dispatcher`, and encodes its answer; the dispatcher decides what becomes of a
 //! batch; a `store` keeps it. No other crate's files are ever touched from here: no I/O on what users edit.
 
+mod accept;
 pub mod config;
 pub mod dispatcher;
 pub mod ids;

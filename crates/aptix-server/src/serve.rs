@@ -1,5 +1,6 @@
 //! Puts the server together: services, health, reflection, every limit, and an orderly end.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +9,13 @@ use aptix_model::wire::FILE_DESCRIPTOR_SET;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{sleep, timeout};
 use tokio_stream::Stream;
+use tonic::server::NamedService;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
 
+use crate::accept::admitted;
 use crate::dispatcher::{Dispatcher, Settings};
 use crate::service::admission::Admission;
 use crate::service::agent::{AgentServer, AgentService};
@@ -29,7 +34,7 @@ const LAST_GRACE: Duration = Duration::from_secs(2);
 pub struct Options {
     /// What the dispatcher is held to.
     pub dispatch: Settings,
-    /// Calls that are worked on at one time; streams count until they begin to answer.
+    /// Calls that are worked on at one time: until their answer was taken, streams until they begin to answer.
     pub calls: usize,
     /// Until a call's answer must have begun.
     pub call_deadline: Duration,
@@ -37,6 +42,8 @@ pub struct Options {
     pub upload_idle: Duration,
     /// For a whole upload.
     pub upload_total: Duration,
+    /// Connections at one time.
+    pub connections: usize,
     /// HTTP/2 streams of one connection.
     pub connection_streams: u32,
     /// Bytes of a call's headers.
@@ -59,7 +66,8 @@ impl Default for Options {
             call_deadline: Duration::from_secs(30),
             upload_idle: Duration::from_secs(30),
             upload_total: Duration::from_secs(300),
-            connection_streams: 1024,
+            connections: 20_000,
+            connection_streams: 128,
             header_bytes: 16 << 10,
             keepalive_interval: Duration::from_secs(15),
             keepalive_timeout: Duration::from_secs(15),
@@ -97,13 +105,11 @@ pub async fn serve<I, C, E>(
 where
     I: Stream<Item = Result<C, E>> + Send,
     C: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
-    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    E: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
 {
     let dispatcher = Dispatcher::new(Arc::clone(&store), options.dispatch);
     let (health, health_service) = tonic_health::server::health_reporter();
-    health.set_serving::<BatchServer>().await;
-    health.set_serving::<AgentServer>().await;
-    health.set_serving::<FileServer>().await;
+    set_all(&health, ServingStatus::Serving).await;
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
@@ -114,7 +120,7 @@ where
         upload_total: options.upload_total,
     };
     let router = Server::builder()
-        .layer(Admission::new(options.calls, options.call_deadline))
+        .layer(Admission::new(options.calls, options.call_deadline, dispatcher.closing()))
         .max_concurrent_streams(options.connection_streams)
         .http2_max_header_list_size(options.header_bytes)
         .http2_keepalive_interval(Some(options.keepalive_interval))
@@ -140,22 +146,28 @@ where
     let stopping = async {
         shutdown.await;
         tracing::info!("shutting down");
-        health.set_not_serving::<BatchServer>().await;
-        health.set_not_serving::<AgentServer>().await;
-        health.set_not_serving::<FileServer>().await;
+        set_all(&health, ServingStatus::NotServing).await;
         dispatcher.stop();
         told.cancel();
+    };
+    let ill = async {
+        store.failed().await;
+        tracing::error!("the store takes no more writes; from now on the server is not healthy");
+        set_all(&health, ServingStatus::NotServing).await;
+        std::future::pending::<Infallible>().await
     };
     let overdue = async {
         told.cancelled().await;
         sleep(GRACE).await;
     };
+    let incoming = admitted(incoming, options.connections);
     let served = tokio::select! {
         served = router.serve_with_incoming_shutdown(incoming, stopping) => served,
         () = overdue => {
             tracing::warn!("calls in flight were cut off");
             Ok(())
         }
+        never = ill => match never {},
     };
     dispatcher.stop();
     match timeout(LAST_GRACE, dispatcher.finish()).await {
@@ -165,4 +177,11 @@ where
     served?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Says of every service, and of the server as a whole, how it is.
+async fn set_all(health: &HealthReporter, status: ServingStatus) {
+    for service in ["", BatchServer::NAME, AgentServer::NAME, FileServer::NAME] {
+        health.set_service_status(service, status).await;
+    }
 }

@@ -125,14 +125,19 @@ pub(super) struct Outlet<T> {
     /// A place kept free for the end, so that it can be told to a receiver that takes nothing.
     end: mpsc::OwnedPermit<Result<T, FeedEnd>>,
     superseded: CancellationToken,
+    /// Cancelled when the server ends streams like this one.
+    closing: CancellationToken,
 }
 
 impl<T> Outlet<T> {
     /// An outlet and what comes out of it.
-    pub(super) async fn open(superseded: CancellationToken) -> Result<(Self, Items<T>), StoreError> {
+    pub(super) async fn open(
+        superseded: CancellationToken,
+        closing: CancellationToken,
+    ) -> Result<(Self, Items<T>), StoreError> {
         let (items, stream) = mpsc::channel(2);
         let end = items.clone().reserve_owned().await.map_err(|_| StoreError::Closed)?;
-        Ok((Self { items, end, superseded }, ReceiverStream::new(stream)))
+        Ok((Self { items, end, superseded, closing }, ReceiverStream::new(stream)))
     }
 
     pub(super) fn finish(self, end: Option<FeedEnd>) {
@@ -164,7 +169,7 @@ impl Dispatcher {
         let (this, wanted, asking) = (Arc::clone(self), workspace.clone(), agent.clone());
         let (claim, epoch) = self.to_the_end(async move { this.lease(&wanted, &asking).await }).await?;
         tracing::info!(workspaceId = %workspace, agentId = %agent, epoch, after = after.0, "lease granted");
-        let (outlet, stream) = Outlet::open(claim.superseded.clone()).await?;
+        let (outlet, stream) = Outlet::open(claim.superseded.clone(), self.closing.clone()).await?;
         let (this, agent) = (Arc::clone(self), agent.clone());
         self.tasks.spawn(async move {
             let Err(stop) = this.tell(&workspace, after, epoch, &outlet).await;
@@ -201,10 +206,11 @@ impl Dispatcher {
             let events = self.store.events(workspace.clone(), told, PAGE).await.map_err(stop)?;
             let more = events.len() == PAGE;
             for event in events {
+                let room = self.room(outlet).await?;
                 let batch = self.store.batch(workspace.clone(), BatchSelector::Id(event.batch)).await.map_err(stop)?;
                 let batch = batch.ok_or_else(|| stop(lost(event.batch)))?;
                 let created = forwarded(&batch);
-                self.hand_over(outlet, Delivery::Event(event.revision, Box::new(batch))).await?;
+                room.send(Ok(Delivery::Event(event.revision, Box::new(batch))));
                 if let Some(created) = &created {
                     log_forwarded(created);
                 }
@@ -228,7 +234,7 @@ impl Dispatcher {
         let slot = self.stream_slot()?;
         let waker = self.wakes.subscribe(Topic::Batch(id));
         let first = self.batch(&workspace, BatchSelector::Id(id)).await?;
-        let (outlet, stream) = Outlet::open(CancellationToken::new()).await?;
+        let (outlet, stream) = Outlet::open(CancellationToken::new(), self.closing.clone()).await?;
         let this = Arc::clone(self);
         self.tasks.spawn(async move {
             let end = this.tell_states(first, waker, &outlet).await.err().flatten();
@@ -272,12 +278,18 @@ impl Dispatcher {
 
     /// Hands one item over, and waits for room as long as a slow receiver may take.
     pub(super) async fn hand_over<T>(&self, outlet: &Outlet<T>, item: T) -> Result<(), Stop> {
+        self.room(outlet).await?.send(Ok(item));
+        Ok(())
+    }
+
+    /// Waits for room for one item: whoever makes it only then has nothing lying about while the receiver is slow.
+    async fn room<'o, T>(&self, outlet: &'o Outlet<T>) -> Result<mpsc::Permit<'o, Result<T, FeedEnd>>, Stop> {
         tokio::select! {
             biased;
             () = outlet.superseded.cancelled() => Err(Some(FeedEnd::Superseded)),
-            () = self.closing.cancelled() => Err(Some(FeedEnd::ShuttingDown)),
-            sent = timeout(self.settings.slow_after, outlet.items.send(Ok(item))) => match sent {
-                Ok(Ok(())) => Ok(()),
+            () = outlet.closing.cancelled() => Err(Some(FeedEnd::ShuttingDown)),
+            room = timeout(self.settings.slow_after, outlet.items.reserve()) => match room {
+                Ok(Ok(room)) => Ok(room),
                 Ok(Err(_)) => Err(None),
                 Err(_) => Err(Some(FeedEnd::Slow)),
             },
@@ -289,7 +301,7 @@ impl Dispatcher {
         tokio::select! {
             biased;
             () = outlet.superseded.cancelled() => Err(Some(FeedEnd::Superseded)),
-            () = self.closing.cancelled() => Err(Some(FeedEnd::ShuttingDown)),
+            () = outlet.closing.cancelled() => Err(Some(FeedEnd::ShuttingDown)),
             () = outlet.items.closed() => Err(None),
             woken = timeout(self.settings.heartbeat, waker.woken()) => {
                 Ok(if woken.is_ok() { Rest::Woken } else { Rest::Quiet })

@@ -59,6 +59,7 @@ pub struct Dispatcher {
     streams: Arc<Semaphore>,
     transfers: Arc<Semaphore>,
     closing: CancellationToken,
+    ending: CancellationToken,
     tasks: TaskTracker,
 }
 
@@ -74,6 +75,7 @@ impl Dispatcher {
             streams: Arc::new(Semaphore::new(settings.streams)),
             transfers: Arc::new(Semaphore::new(settings.transfers)),
             closing: CancellationToken::new(),
+            ending: CancellationToken::new(),
             tasks: TaskTracker::new(),
         })
     }
@@ -84,7 +86,13 @@ impl Dispatcher {
         &self.settings
     }
 
-    /// Takes no new work from now on, and ends every stream of events.
+    /// Cancelled once it takes no new work.
+    #[must_use]
+    pub fn closing(&self) -> CancellationToken {
+        self.closing.clone()
+    }
+
+    /// Takes no new work from now on, and ends every stream of events and every upload. Downloads go on.
     pub fn stop(&self) {
         self.closing.cancel();
         self.tasks.close();
@@ -100,11 +108,12 @@ impl Dispatcher {
         done.map_err(|error| StoreError::Failed { action: "finish a write", cause: error.to_string() })?
     }
 
-    /// Waits for what was in flight when it was stopped, then closes the store.
+    /// Ends what is still in flight, then closes the store.
     ///
     /// # Errors
     /// When the store cannot be closed in order.
     pub async fn finish(&self) -> Result<(), StoreError> {
+        self.ending.cancel();
         self.tasks.wait().await;
         self.store.close().await
     }

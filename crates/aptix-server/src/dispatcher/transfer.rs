@@ -80,6 +80,10 @@ impl From<TransferError> for Refusal {
     }
 }
 
+/// A place among the transfers.
+#[derive(Debug)]
+pub struct UploadPlace(#[expect(dead_code, reason = "held, never looked at")] OwnedSemaphorePermit);
+
 /// A blob on its way in. What came of it is dropped with it, unless it was finished.
 pub struct Upload {
     store: Arc<dyn Store>,
@@ -91,7 +95,7 @@ pub struct Upload {
     came: u64,
     waiting: BytesMut,
     chunks: u32,
-    _slot: OwnedSemaphorePermit,
+    _place: UploadPlace,
 }
 
 impl Dispatcher {
@@ -108,18 +112,30 @@ impl Dispatcher {
         Ok(digests.into_iter().zip(sizes).filter(|(_, size)| size.is_none()).map(|(digest, _)| digest).collect())
     }
 
-    /// Begins to take a blob.
+    /// A place for an upload, which is taken before anything of it is known.
     ///
     /// # Errors
-    /// When it is announced too large, or the server takes no more.
-    pub async fn upload(&self, workspace: WorkspaceId, blob: BlobRef) -> Result<Upload, TransferError> {
+    /// When the server takes no more.
+    pub fn upload_place(&self) -> Result<UploadPlace, TransferError> {
         if self.closing.is_cancelled() {
             return Err(TransferError::ShuttingDown);
         }
+        Ok(UploadPlace(self.transfer_slot()?))
+    }
+
+    /// Begins to take a blob.
+    ///
+    /// # Errors
+    /// When it is announced too large.
+    pub async fn upload(
+        &self,
+        place: UploadPlace,
+        workspace: WorkspaceId,
+        blob: BlobRef,
+    ) -> Result<Upload, TransferError> {
         if blob.size_bytes > BLOB_BYTES {
             return Err(TransferError::TooLarge(blob.size_bytes));
         }
-        let slot = self.transfer_slot()?;
         let sizes = self.store.blob_sizes(workspace.clone(), vec![blob.sha256]).await?;
         let known = sizes.first().copied().flatten().is_some();
         Ok(Upload {
@@ -131,7 +147,7 @@ impl Dispatcher {
             came: 0,
             waiting: BytesMut::new(),
             chunks: 0,
-            _slot: slot,
+            _place: place,
         })
     }
 
@@ -149,7 +165,7 @@ impl Dispatcher {
         let Some(size) = sizes.first().copied().flatten() else {
             return Err(TransferError::NotFound(workspace, digest));
         };
-        let (outlet, stream) = Outlet::open(CancellationToken::new()).await?;
+        let (outlet, stream) = Outlet::open(CancellationToken::new(), self.ending.clone()).await?;
         let this = Arc::clone(self);
         self.tasks.spawn(async move {
             let end = this.hand_out(workspace, digest, size, &outlet).await.err().flatten();

@@ -1,24 +1,57 @@
-//! What every call passes first: a bounded number of calls at one time, and a deadline for each.
+//! What every call passes first: a bounded number of calls at one time, a bounded weight of large messages, and a
+//! deadline for each.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tower::{Layer, Service};
 
+use super::body::{Ending, InPieces, Weighed};
 use super::status::{status, too_late};
 use crate::dispatcher::refusal::{Refusal, exhausted};
 
-/// An upload has its own deadlines: its length depends on its size.
-const UNTIMED: &str = "/aptix.v1.FileService/UploadBlob";
-
 /// How long a call waits for its turn before it is turned away.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Bytes of large messages that are decoded and worked on at one time: in memory a message takes many times its size.
+const LARGE_BYTES: usize = 16 << 20;
+
+/// How a call is admitted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// One message, one answer: it keeps its place until the answer has gone out.
+    Unary,
+    /// A stream of answers, of which the dispatcher has a bounded number: it keeps its place until they begin.
+    Stream,
+    /// An upload, of which the dispatcher has a bounded number too, and which has deadlines of its own.
+    Upload,
+    /// Whether the server is well is answered however busy it is.
+    Health,
+    /// Another service that may stream for as long as the server runs.
+    Foreign,
+}
+
+impl Kind {
+    fn of(path: &str) -> Self {
+        match path {
+            "/aptix.v1.FileService/UploadBlob" => Self::Upload,
+            "/aptix.v1.FileService/DownloadBlob"
+            | "/aptix.v1.BatchService/WatchBatch"
+            | "/aptix.v1.AgentService/WatchBatches" => Self::Stream,
+            _ if path.starts_with("/grpc.health.") => Self::Health,
+            _ if path.starts_with("/aptix.v1.") => Self::Unary,
+            _ => Self::Foreign,
+        }
+    }
+}
 
 /// Admits calls.
 #[derive(Clone, Debug)]
@@ -26,13 +59,53 @@ pub struct Admission {
     slots: Arc<Semaphore>,
     limit: usize,
     deadline: Duration,
+    /// What large messages may weigh together, in bytes.
+    weight: Arc<Semaphore>,
+    closing: CancellationToken,
+    /// Gives places back.
+    returning: TaskTracker,
 }
 
 impl Admission {
-    /// Admits so many calls at one time, and gives each this long until its answer begins.
+    /// Admits so many calls at one time, and gives each this long until its answer begins. Once `closing` is cancelled,
+    /// the streams of other services end.
     #[must_use]
-    pub fn new(limit: usize, deadline: Duration) -> Self {
-        Self { slots: Arc::new(Semaphore::new(limit)), limit, deadline }
+    pub fn new(limit: usize, deadline: Duration, closing: CancellationToken) -> Self {
+        Self {
+            slots: Arc::new(Semaphore::new(limit)),
+            limit,
+            deadline,
+            weight: Arc::new(Semaphore::new(LARGE_BYTES)),
+            closing,
+            returning: TaskTracker::new(),
+        }
+    }
+
+    async fn slot(&self) -> Result<OwnedSemaphorePermit, Response<Body>> {
+        match timeout(PATIENCE, Arc::clone(&self.slots).acquire_owned()).await {
+            Ok(Ok(slot)) => Ok(slot),
+            _ => Err(status(Refusal::denied(exhausted("calls", self.limit))).into_http()),
+        }
+    }
+
+    /// The answer, with the call's place until all of it was taken: but no longer than another deadline, so that whoever
+    /// takes nothing does not keep others out.
+    fn held(&self, answer: Response<Body>, place: impl Send + 'static) -> Response<Body> {
+        let taken = CancellationToken::new();
+        let (deadline, all) = (self.deadline, taken.clone());
+        self.returning.spawn(async move {
+            let _ = timeout(deadline, all.cancelled()).await;
+            drop(place);
+        });
+        answer.map(|body| Body::new(InPieces::new(body, Some(taken.drop_guard()))))
+    }
+
+    fn ending(&self, answer: Response<Body>) -> Response<Body> {
+        answer.map(|body| Body::new(Ending::new(body, self.closing.clone())))
+    }
+
+    fn too_late(&self) -> Response<Body> {
+        too_late(&format!("the call had no answer after {} seconds", self.deadline.as_secs())).into_http()
     }
 }
 
@@ -68,21 +141,37 @@ where
         let admission = self.admission.clone();
         // The one that was polled ready answers; its copy waits for the next call.
         let copy = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, copy);
-        Box::pin(async move {
-            let Ok(Ok(_slot)) = timeout(PATIENCE, admission.slots.acquire_owned()).await else {
-                return Ok(status(Refusal::denied(exhausted("calls", admission.limit))).into_http());
-            };
-            if request.uri().path() == UNTIMED {
-                return inner.call(request).await;
-            }
-            match timeout(admission.deadline, inner.call(request)).await {
-                Ok(response) => response,
-                Err(_) => {
-                    let seconds = admission.deadline.as_secs();
-                    Ok(too_late(&format!("the call had no answer after {seconds} seconds")).into_http())
-                }
-            }
-        })
+        let inner = std::mem::replace(&mut self.inner, copy);
+        Box::pin(admit(admission, inner, request))
     }
+}
+
+async fn admit<S>(admission: Admission, mut inner: S, request: Request<Body>) -> Result<Response<Body>, S::Error>
+where
+    S: Service<Request<Body>, Response = Response<Body>>,
+{
+    let kind = Kind::of(request.uri().path());
+    let slot = match kind {
+        Kind::Upload => return inner.call(request).await,
+        Kind::Health => None,
+        Kind::Unary | Kind::Stream | Kind::Foreign => match admission.slot().await {
+            Ok(slot) => Some(slot),
+            Err(refused) => return Ok(refused),
+        },
+    };
+    let weight = Arc::new(OnceLock::new());
+    let request = match kind {
+        Kind::Unary => request.map(|body| Body::new(Weighed::new(body, Arc::clone(&admission.weight), weight.clone()))),
+        _ => request,
+    };
+    let Ok(answer) = timeout(admission.deadline, inner.call(request)).await else {
+        return Ok(admission.too_late());
+    };
+    let answer = answer?;
+    Ok(match kind {
+        Kind::Unary => admission.held(answer, (slot, weight)),
+        Kind::Health | Kind::Foreign => admission.ending(answer),
+        Kind::Stream => answer.map(|body| Body::new(InPieces::new(body, None))),
+        Kind::Upload => answer,
+    })
 }

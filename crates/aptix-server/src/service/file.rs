@@ -20,6 +20,7 @@ use super::status::{status, too_late};
 use super::{page, size};
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::files::FileSelector;
+use crate::dispatcher::refusal::{Refusal, shutting_down};
 use crate::store::CloudFile;
 
 /// Digests that one question may name.
@@ -116,7 +117,12 @@ impl v1::file_service_server::FileService for FileService {
         &self,
         request: Request<Streaming<v1::UploadBlobRequest>>,
     ) -> Result<Response<v1::UploadBlobResponse>, Status> {
-        let uploaded = timeout(self.upload_total, self.upload(request.into_inner())).await;
+        let closing = self.dispatcher.closing();
+        let upload = self.upload(request.into_inner());
+        let uploaded = tokio::select! {
+            uploaded = timeout(self.upload_total, upload) => uploaded,
+            () = closing.cancelled() => return Err(status(Refusal::denied(shutting_down()))),
+        };
         let blob = uploaded
             .map_err(|_| too_late(&format!("the upload took more than {} seconds", self.upload_total.as_secs())))??;
         Ok(Response::new(v1::UploadBlobResponse { blob: Some(blob.into()) }))
@@ -140,13 +146,14 @@ impl v1::file_service_server::FileService for FileService {
 impl FileService {
     async fn upload(&self, mut parts: Streaming<v1::UploadBlobRequest>) -> Result<BlobRef, Status> {
         use v1::upload_blob_request::Part;
+        let place = self.dispatcher.upload_place().map_err(status)?;
         let Some(Part::Start(start)) = self.next(&mut parts).await?.and_then(|first| first.part) else {
             return Err(status(missing("start", "the blob's name in the first message")));
         };
         let workspace = wire::id("start.workspaceId", &start.workspace_id).map_err(status)?;
         let blob = start.blob.ok_or_else(|| status(missing("start.blob", "the blob's digest and size")))?;
         let blob = BlobRef::try_from(blob).map_err(status)?;
-        let mut upload = self.dispatcher.upload(workspace, blob).await.map_err(status)?;
+        let mut upload = self.dispatcher.upload(place, workspace, blob).await.map_err(status)?;
         while let Some(message) = self.next(&mut parts).await? {
             match message.part {
                 Some(Part::Chunk(chunk)) if chunk.is_empty() => {

@@ -3,6 +3,7 @@
 pub mod admission;
 pub mod agent;
 pub mod batch;
+mod body;
 pub mod file;
 mod page;
 mod report;

@@ -1,6 +1,7 @@
 //! A store that forgets everything when it goes: for tests, and for trying the server out.
 
 use std::collections::{BTreeMap, HashMap};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aptix_model::batch::BlobRef;
@@ -204,6 +205,10 @@ impl Store for MemoryStore {
 
     fn discard_upload(&self, upload: UploadId) {
         self.lock().uploads.remove(&upload);
+    }
+
+    fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::pending())
     }
 
     fn close(&self) -> Answer<'_, ()> {

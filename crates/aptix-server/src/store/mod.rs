@@ -214,6 +214,9 @@ pub trait Store: Send + Sync + 'static {
     /// Drops what came of an upload. Does its best at once; what is left goes when the store is opened again.
     fn discard_upload(&self, upload: UploadId);
 
+    /// Waits until the store takes no more writes because one failed; for ever while all is well.
+    fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+
     /// Waits until everything taken is written, and takes nothing more.
     fn close(&self) -> Answer<'_, ()>;
 }

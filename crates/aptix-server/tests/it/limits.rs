@@ -15,7 +15,8 @@ use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::{ServerReflectionRequest, server_reflection_request, server_reflection_response};
 
 use crate::server::{
-    Server, applied, assert_refused, create_text, fields, line_patch, next, next_event, part_start, refusal, submit,
+    SOON, Server, applied, assert_refused, create_text, fields, line_patch, next, next_event, part_start, refusal,
+    submit,
 };
 
 /// A message over 4 MiB is refused, and the connection lives.
@@ -166,22 +167,156 @@ async fn streams_are_bounded() {
     client.submit(submit("c", "r", vec![create_text("a", "")])).await.unwrap();
 }
 
-/// A call that finds no place within two seconds is turned away.
+/// A call of this method whose messages the test sends by hand, and whose answer it takes by hand.
+async fn by_hand<Q, A>(
+    channel: &Channel,
+    method: &'static str,
+    messages: impl tokio_stream::Stream<Item = Q> + Send + 'static,
+) -> Result<tonic::Streaming<A>, tonic::Status>
+where
+    Q: prost::Message + Send + Sync + 'static,
+    A: prost::Message + Default + Send + Sync + 'static,
+{
+    let mut calls = tonic::client::Grpc::new(channel.clone());
+    calls.ready().await.unwrap();
+    let path = tonic::codegen::http::uri::PathAndQuery::from_static(method);
+    let codec = tonic_prost::ProstCodec::<Q, A>::default();
+    Ok(calls.streaming(tonic::Request::new(messages), path, codec).await?.into_inner())
+}
+
+/// A call that finds no place within two seconds is turned away; the health of the server is told, and an upload taken,
+/// all the same. A call whose message is still to come has a place.
 #[tokio::test]
 async fn calls_are_bounded() {
     let server = Server::with(Options { calls: 1, ..Options::default() });
-    let (mut busy, mut client) = (server.connect().await, server.connect().await);
-    // An upload without an end keeps the only place.
-    let (parts, stream) = mpsc::channel(4);
-    let blob = v1::BlobRef { sha256: crate::server::sha256(b"x"), size_bytes: 1 };
-    parts.send(part_start("w", blob)).await.unwrap();
-    let upload = busy.files.upload_blob(ReceiverStream::new(stream));
-    let submitted = client.submit(submit("w", "r", vec![create_text("a", "")]));
+    let (busy, mut client) = (server.connect().await, server.connect().await);
+    let (sender, stream) = mpsc::channel::<v1::SubmitBatchRequest>(1);
+    let method = "/aptix.v1.BatchService/SubmitBatch";
+    let kept = by_hand::<_, v1::SubmitBatchResponse>(&busy.channel, method, ReceiverStream::new(stream));
+    let others = async {
+        let answer = client.submit(submit("w", "r", vec![create_text("a", "")])).await;
+        assert_refused(answer, Code::ResourceExhausted, "RESOURCE_EXHAUSTED", "");
+        assert_eq!(health(client.channel.clone(), "").await.unwrap(), ServingStatus::Serving);
+        client.upload("w", b"content").await.unwrap();
+    };
     tokio::select! {
-        ended = upload => panic!("the upload is still going on: {ended:?}"),
-        answer = submitted => assert_refused(answer, Code::ResourceExhausted, "RESOURCE_EXHAUSTED", ""),
+        ended = kept => panic!("the call is still going on: {:?}", ended.map(drop)),
+        () = others => {}
+    }
+    drop(sender);
+}
+
+/// A call keeps its place until its answer was taken, and no longer than a deadline.
+#[tokio::test]
+async fn an_answer_that_is_not_taken_keeps_its_place_for_a_while() {
+    let call_deadline = Duration::from_secs(5);
+    let server = Server::with(Options { calls: 1, call_deadline, ..Options::default() });
+    let (slow, mut client) = (server.connect().await, server.connect().await);
+    let files = (0..3).map(|number| create_text(&format!("f{number}"), &"x".repeat(1 << 20))).collect();
+    let batch = client.submit(submit("w", "r", files)).await.unwrap();
+    let which = Some(v1::get_batch_request::Batch::BatchId(batch.batch_id.clone()));
+    let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which };
+    let method = "/aptix.v1.BatchService/GetBatch";
+    let messages = tokio_stream::iter([request]);
+    let untaken = by_hand::<_, v1::GetBatchResponse>(&slow.channel, method, messages).await.unwrap();
+    let answer = client.get("w", &batch.batch_id).await;
+    assert_refused(answer, Code::ResourceExhausted, "RESOURCE_EXHAUSTED", "");
+    let deadline = tokio::time::Instant::now() + SOON;
+    while client.get("w", &batch.batch_id).await.is_err() {
+        assert!(tokio::time::Instant::now() < deadline, "the place is given back");
+    }
+    drop(untaken);
+}
+
+/// Large messages wait for each other and are all answered; one that does not come whole keeps nobody waiting.
+#[tokio::test]
+async fn large_messages_take_turns() {
+    let server = Server::start();
+    let (busy, mut client) = (server.connect().await, server.connect().await);
+    let large = |request: &str| {
+        let files = (0..3).map(|number| create_text(&format!("f{number}"), &"x".repeat(1 << 20)));
+        submit("w", request, files.collect())
+    };
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..12 {
+        let (mut client, request) = (client.clone(), large(&format!("r{number}")));
+        tasks.spawn(async move { client.submit(request).await.unwrap() });
+    }
+    assert_eq!(tasks.join_all().await.len(), 12);
+    let (sender, stream) = mpsc::channel::<v1::SubmitBatchRequest>(1);
+    let method = "/aptix.v1.BatchService/SubmitBatch";
+    let open = by_hand::<_, v1::SubmitBatchResponse>(&busy.channel, method, ReceiverStream::new(stream));
+    tokio::select! {
+        ended = open => panic!("the call is still going on: {:?}", ended.map(drop)),
+        answer = client.submit(large("last")) => drop(answer.unwrap()),
+    }
+    drop(sender);
+}
+
+/// Uploads that say nothing take up places among the transfers, and no others.
+#[tokio::test]
+async fn silent_uploads_hold_up_transfers_alone() {
+    let dispatch = Settings { transfers: 1, ..Settings::default() };
+    let server = Server::with(Options { dispatch, calls: 1, ..Options::default() });
+    let (mut silent, mut client) = (server.connect().await, server.connect().await);
+    let (parts, stream) = mpsc::channel(1);
+    let others = async {
+        // Its place is taken before it says anything.
+        let deadline = tokio::time::Instant::now() + SOON;
+        while client.upload("w", b"content").await.is_ok() {
+            assert!(tokio::time::Instant::now() < deadline, "the silent upload has the only place");
+            tokio::task::yield_now().await;
+        }
+        client.submit(submit("w", "r", vec![create_text("a", "")])).await.unwrap();
+    };
+    tokio::select! {
+        ended = silent.files.upload_blob(ReceiverStream::new(stream)) => panic!("it is still going on: {ended:?}"),
+        () = others => {}
     }
     drop(parts);
+}
+
+/// Told to stop, the server says that it is not healthy, ends the streams that would never end, lets a download finish,
+/// and does not wait for the rest.
+#[tokio::test]
+async fn nothing_that_is_idle_holds_up_the_end() {
+    let mut server = Server::start();
+    let mut client = server.connect().await;
+    let bytes = vec![7; 12 << 20];
+    let blob = client.upload("w", &bytes).await.unwrap();
+    let request = v1::DownloadBlobRequest { workspace_id: "w".to_owned(), sha256: blob.sha256.clone() };
+    let mut download = client.files.download_blob(request).await.unwrap().into_inner();
+    let mut watched = Vec::new();
+    for service in ["", "aptix.v1.BatchService"] {
+        let request = HealthCheckRequest { service: service.to_owned() };
+        let mut states = HealthClient::new(client.channel.clone()).watch(request).await.unwrap().into_inner();
+        assert_eq!(next(&mut states).await.unwrap().status(), ServingStatus::Serving);
+        watched.push(states);
+    }
+    let mut uploading = client.clone();
+    let (parts, stream) = mpsc::channel(4);
+    parts.send(part_start("w", v1::BlobRef { size_bytes: 9, ..blob })).await.unwrap();
+    let upload = uploading.files.upload_blob(ReceiverStream::new(stream));
+    let told = async {
+        // The upload has begun once its first message was taken.
+        let _room = parts.reserve_many(4).await.unwrap();
+        server.tell_to_stop();
+    };
+    let (answer, ()) = tokio::join!(upload, told);
+    assert_refused(answer.map(drop), Code::Unavailable, "UNAVAILABLE", "SHUTTING_DOWN");
+    for mut states in watched {
+        assert_eq!(next(&mut states).await.unwrap().status(), ServingStatus::NotServing);
+        assert_refused(next(&mut states).await, Code::Unavailable, "UNAVAILABLE", "SHUTTING_DOWN");
+    }
+    let mut came = 0;
+    while let Some(part) = download.message().await.unwrap() {
+        came += part.chunk.len();
+    }
+    assert_eq!(came, bytes.len());
+    drop((download, client, uploading));
+    let begun = tokio::time::Instant::now();
+    server.stop().await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
 /// A call whose message never comes is ended at its deadline.
@@ -190,12 +325,9 @@ async fn a_call_has_a_deadline() {
     let server = Server::with(Options { call_deadline: Duration::from_millis(50), ..Options::default() });
     let client = server.connect().await;
     let (sender, stream) = mpsc::channel::<v1::SubmitBatchRequest>(1);
-    let mut calls = tonic::client::Grpc::new(client.channel.clone());
-    calls.ready().await.unwrap();
-    let path = tonic::codegen::http::uri::PathAndQuery::from_static("/aptix.v1.BatchService/SubmitBatch");
-    let codec = tonic_prost::ProstCodec::<v1::SubmitBatchRequest, v1::SubmitBatchResponse>::default();
-    let request = tonic::Request::new(ReceiverStream::new(stream));
-    let status = calls.client_streaming(request, path, codec).await.unwrap_err();
+    let method = "/aptix.v1.BatchService/SubmitBatch";
+    let call = by_hand::<_, v1::SubmitBatchResponse>(&client.channel, method, ReceiverStream::new(stream));
+    let status = call.await.map(drop).unwrap_err();
     assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}");
     drop(sender);
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::io::Write;
+use std::pin::Pin;
 use std::sync::{Arc, Once};
 
 use aptix_model::batch::BlobRef;
@@ -181,6 +182,9 @@ impl Store for FailedStore {
         failure()
     }
     fn discard_upload(&self, _: UploadId) {}
+    fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.0.failed()
+    }
     fn close(&self) -> Answer<'_, ()> {
         self.0.close()
     }

@@ -10,8 +10,10 @@ use aptix_model::wire::v1;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use tonic::Code;
 use tonic::transport::Channel;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
 
-use crate::server::{create_text, refusal, submit};
+use crate::server::{create_text, next, refusal, submit};
 
 struct Program {
     child: Option<Child>,
@@ -153,6 +155,12 @@ async fn a_failed_write_stops_all_writes_and_loses_nothing() {
     assert_eq!(refusal(&refused), expected);
     let small = client.submit_batch(submit("w", "small", vec![create_text("a", "")])).await.unwrap_err();
     assert_eq!(refusal(&small), expected, "what would fit is refused too");
+    let endpoint = tonic::transport::Endpoint::new(format!("http://{}", limited.address)).unwrap();
+    let mut health = HealthClient::new(endpoint.connect().await.unwrap());
+    for service in ["", "aptix.v1.BatchService"] {
+        let mut states = health.watch(HealthCheckRequest { service: service.to_owned() }).await.unwrap().into_inner();
+        while next(&mut states).await.unwrap().status() != ServingStatus::NotServing {}
+    }
     read_back(&mut client, &kept).await;
     limited.signal("-KILL");
     limited.end();

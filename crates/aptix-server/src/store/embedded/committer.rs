@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use fjall::{PersistMode, Slice};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::keys::{self, Key};
-use super::tables::{Tables, failed};
+use super::tables::{self, Tables, failed};
 use crate::store::{StoreError, UploadId};
 
 /// How many writes one flush may serve.
@@ -104,8 +105,8 @@ impl Job {
     }
 }
 
-/// Serves jobs until the store is closed or dropped.
-pub(super) fn run(tables: &Tables, mut jobs: mpsc::Receiver<Job>) {
+/// Serves jobs until the store is closed or dropped; cancels `failed` when a write fails.
+pub(super) fn run(tables: &Tables, mut jobs: mpsc::Receiver<Job>, failed: &CancellationToken) {
     let mut failure: Option<StoreError> = None;
     while let Some(first) = jobs.blocking_recv() {
         let mut group = Group::default();
@@ -122,13 +123,16 @@ pub(super) fn run(tables: &Tables, mut jobs: mpsc::Receiver<Job>) {
             next = if group.completions.len() < GROUP { jobs.try_recv().ok() } else { None };
         }
         group.commit(tables, &mut failure);
+        if failure.is_some() {
+            failed.cancel();
+        }
         match last {
             // Best effort: what stays behind goes when the store is opened again.
             Some(Job::Discard(upload)) if failure.is_none() => drop(tables.remove_upload(upload)),
             Some(Job::Close(reply)) => {
                 let closed = match failure {
                     Some(error) => Err(error),
-                    None => tables.db.persist(PersistMode::SyncAll).map_err(failed("flush")),
+                    None => tables.db.persist(PersistMode::SyncAll).map_err(tables::failed("flush")),
                 };
                 let _ = reply.send(closed);
                 return;

@@ -6,6 +6,7 @@ mod record;
 mod tables;
 
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -17,6 +18,7 @@ use aptix_model::record::BatchRecord;
 use fjall::Slice;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::bytes::Bytes;
+use tokio_util::sync::CancellationToken;
 
 use self::committer::{Flush, Job, Put, View};
 use self::record::{Counters, Marker};
@@ -34,6 +36,10 @@ pub struct EmbeddedStore {
     tables: Tables,
     jobs: mpsc::Sender<Job>,
     committer: Mutex<Option<JoinHandle<()>>>,
+    /// Cancelled when a write failed, or the committer ended unasked.
+    failed: CancellationToken,
+    /// Cancelled when the store was asked to close.
+    closing: CancellationToken,
 }
 
 impl EmbeddedStore {
@@ -45,11 +51,19 @@ impl EmbeddedStore {
         let tables = Tables::open(dir)?;
         let (jobs, waiting) = mpsc::channel(QUEUE);
         let theirs = tables.clone();
+        let (failed, closing) = (CancellationToken::new(), CancellationToken::new());
+        let (failing, ending) = (failed.clone(), closing.clone());
         let committer = std::thread::Builder::new()
             .name("committer".to_owned())
-            .spawn(move || committer::run(&theirs, waiting))
+            .spawn(move || {
+                let unasked = failing.clone().drop_guard();
+                committer::run(&theirs, waiting, &failing);
+                if ending.is_cancelled() {
+                    unasked.disarm();
+                }
+            })
             .map_err(|error| StoreError::Failed { action: "start its writer", cause: error.to_string() })?;
-        Ok(Self { tables, jobs, committer: Mutex::new(Some(committer)) })
+        Ok(Self { tables, jobs, committer: Mutex::new(Some(committer)), failed, closing })
     }
 
     fn write<T: Send + 'static>(
@@ -59,9 +73,18 @@ impl EmbeddedStore {
     ) -> Answer<'_, T> {
         let (job, answer) = Job::write(flush, work);
         Box::pin(async move {
-            self.jobs.send(job).await.map_err(|_| StoreError::Closed)?;
-            answer.await.map_err(|_| StoreError::Closed)?
+            self.jobs.send(job).await.map_err(|_| self.gone())?;
+            answer.await.map_err(|_| self.gone())?
         })
+    }
+
+    /// Why nobody takes writes any more.
+    fn gone(&self) -> StoreError {
+        if self.closing.is_cancelled() {
+            StoreError::Closed
+        } else {
+            StoreError::ReadOnly { cause: "its writer ended unasked".to_owned() }
+        }
     }
 
     fn read<T: Send + 'static>(
@@ -162,10 +185,16 @@ impl Store for EmbeddedStore {
         let _ = self.jobs.try_send(Job::Discard(upload));
     }
 
+    fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.failed.cancelled())
+    }
+
     fn close(&self) -> Answer<'_, ()> {
         Box::pin(async {
             let (reply, closed) = oneshot::channel();
-            self.jobs.send(Job::Close(reply)).await.map_err(|_| StoreError::Closed)?;
+            let sent = self.jobs.send(Job::Close(reply)).await.map_err(|_| self.gone());
+            self.closing.cancel();
+            sent?;
             let closed = closed.await.map_err(|_| StoreError::Closed)?;
             let committer = self.committer.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(committer) = committer {
