@@ -1,6 +1,7 @@
 //! What a refused call is told. Every operation's error ends here; what nobody outside can act on is logged in full
 //! and told in general words (TUL-002 9).
 
+use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::WorkspaceId;
 use aptix_model::reason::{Detail, Reason};
@@ -17,6 +18,8 @@ pub enum Refusal {
     Invalid(Vec<Failure>),
     /// The call is well-formed, and is refused for this reason.
     Denied(Box<Failure>),
+    /// The call names blobs that the workspace does not have: the reason, and which they are.
+    BlobsMissing(Box<Failure>, Vec<Sha256Digest>),
 }
 
 impl Refusal {
@@ -37,7 +40,7 @@ impl Refusal {
     pub fn failures(&self) -> &[Failure] {
         match self {
             Self::Invalid(failures) => failures,
-            Self::Denied(failure) => std::slice::from_ref(failure),
+            Self::Denied(failure) | Self::BlobsMissing(failure, _) => std::slice::from_ref(failure),
         }
     }
 }

@@ -61,9 +61,11 @@ impl From<ReportError> for Refusal {
             ReportError::LeaseLost { .. } => Failure::new(Reason::LeaseLost, message)
                 .hint("watch the workspace again, then report under the new lease"),
             ReportError::BlobsMissing(blobs) => {
-                let named: Vec<_> = blobs.iter().take(20).map(|blob| blob.sha256.to_string()).collect();
-                Failure::new(Reason::BlobMissing, format!("{message}: {}", named.join(", ")))
-                    .hint("upload each with UploadBlob, then report again")
+                let digests: Vec<_> = blobs.iter().map(|blob| blob.sha256).collect();
+                let named: Vec<_> = digests.iter().take(20).map(ToString::to_string).collect();
+                let failure = Failure::new(Reason::BlobMissing, format!("{message}: {}", named.join(", ")))
+                    .hint("upload each with UploadBlob, then report again");
+                return Self::BlobsMissing(Box::new(failure), digests);
             }
         })
     }
@@ -223,7 +225,8 @@ fn fit_content(index: usize, patch: &FilePatch, file: &FileReport) -> Result<(),
             "a line patch creates no file: expected modified or unchanged".to_owned(),
         ));
     }
-    if file.changes.len() != changes {
+    // An agent whose report would not fit into a message leaves all of them out.
+    if !file.changes.is_empty() && file.changes.len() != changes {
         let message = format!("the file patch has {changes} changes, the report has {}", file.changes.len());
         return Err(misfit(&field("changes"), message));
     }

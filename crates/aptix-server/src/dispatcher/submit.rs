@@ -59,8 +59,10 @@ impl From<SubmitError> for Refusal {
                     .take(20)
                     .map(|(index, blob)| format!("files[{index}]: {} ({} bytes)", blob.sha256, blob.size_bytes))
                     .collect();
-                Failure::new(Reason::BlobMissing, format!("{message}: {}", named.join(", ")))
-                    .hint("upload each with UploadBlob, with this digest and size, then submit again")
+                let failure = Failure::new(Reason::BlobMissing, format!("{message}: {}", named.join(", ")))
+                    .hint("upload each with UploadBlob, with this digest and size, then submit again");
+                let digests = blobs.iter().map(|(_, blob)| blob.sha256).collect();
+                return Self::BlobsMissing(Box::new(failure), digests);
             }
             SubmitError::RequestIdReused(_) => Failure::new(Reason::RequestIdReused, message)
                 .field("requestId")

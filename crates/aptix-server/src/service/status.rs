@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use tonic::{Code, Status};
@@ -24,16 +25,20 @@ const MESSAGE_BYTES: usize = 1500;
 const FIELD_BYTES: usize = 300;
 const DESCRIPTION_BYTES: usize = 1500;
 
+/// Missing blobs that a status names.
+const NAMED_BLOBS: usize = 16;
+
 /// The status of a refused call.
 pub(super) fn status(refusal: impl Into<Refusal>) -> Status {
     let refusal = refusal.into();
     let failures = refusal.failures();
     let Some(first) = failures.first() else { return Status::internal("the call was refused") };
-    let code = match refusal {
-        Refusal::Invalid(_) => Code::InvalidArgument,
-        Refusal::Denied(_) => code(first.reason, first.detail),
+    let (code, missing) = match &refusal {
+        Refusal::Invalid(_) => (Code::InvalidArgument, [].as_slice()),
+        Refusal::Denied(_) => (code(first.reason, first.detail), [].as_slice()),
+        Refusal::BlobsMissing(_, digests) => (code(first.reason, first.detail), digests.as_slice()),
     };
-    with_code(code, failures)
+    with_code(code, failures, missing)
 }
 
 /// The status of a call that took too long.
@@ -42,12 +47,17 @@ pub(super) fn too_late(message: &str) -> Status {
     status(Refusal::denied(failure))
 }
 
-fn with_code(code: Code, failures: &[Failure]) -> Status {
+fn with_code(code: Code, failures: &[Failure], missing: &[Sha256Digest]) -> Status {
     let Some(first) = failures.first() else { return Status::new(code, "") };
     let (violations, omitted) = violations(failures);
     let mut metadata = HashMap::new();
     if let Some(detail) = first.detail {
         metadata.insert("detail".to_owned(), detail.code().to_owned());
+    }
+    if !missing.is_empty() {
+        let named: Vec<_> = missing.iter().take(NAMED_BLOBS).map(ToString::to_string).collect();
+        metadata.insert("missingBlobs".to_owned(), missing.len().to_string());
+        metadata.insert("sha256".to_owned(), named.join(","));
     }
     if omitted > 0 {
         metadata.insert("omittedViolations".to_owned(), omitted.to_string());
@@ -184,5 +194,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn missing_blobs_are_named_as_far_as_they_fit_and_counted() {
+        let failure = Failure::new(Reason::BlobMissing, "x".repeat(5000));
+        let status = status(Refusal::BlobsMissing(Box::new(failure), vec![Sha256Digest::EMPTY; 10_000]));
+        assert_eq!(status.code(), Code::FailedPrecondition);
+        let details = status.get_error_details();
+        let metadata = &details.error_info().unwrap().metadata;
+        assert_eq!(metadata["missingBlobs"], "10000");
+        assert!(metadata["sha256"].split(',').all(|named| named == Sha256Digest::EMPTY.to_string()));
+        assert!(header_bytes(status) < 8192);
     }
 }

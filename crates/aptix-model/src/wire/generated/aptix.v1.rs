@@ -230,7 +230,8 @@ pub struct Origin {
     #[prost(string, tag = "3")]
     pub turn_id: ::prost::alloc::string::String,
 }
-/// What became of a batch at the agent.
+/// What became of a batch at the agent. Each text in it is at most 64 KiB, the failures together at most 2 MiB. Of a report
+/// that has more than 2 MiB in all, the server does not keep the diff, and sets diff_omitted.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Report {
     /// How it ended.
@@ -239,7 +240,8 @@ pub struct Report {
     /// One entry for each file patch, in the batch's order. Empty unless the batch was applied.
     #[prost(message, repeated, tag = "2")]
     pub files: ::prost::alloc::vec::Vec<FileReport>,
-    /// Why nothing changed: everything that was found, not just the first. Empty if the batch was applied.
+    /// Why nothing changed: everything that was found, not just the first; at most 1,000 entries. Empty if the batch was
+    /// applied.
     #[prost(message, repeated, tag = "3")]
     pub failures: ::prost::alloc::vec::Vec<Failure>,
     /// Unified diff of everything that changed, at most 1 MiB. Empty if it would be longer.
@@ -270,13 +272,14 @@ pub struct FileReport {
     /// How many bytes were written.
     #[prost(uint64, tag = "6")]
     pub size_bytes: u64,
-    /// What was brought into another form on the way: matched_canonical_digest, bom_removed, line_endings.
+    /// What was brought into another form on the way: matched_canonical_digest, bom_removed, line_endings. At most 100.
     #[prost(string, repeated, tag = "7")]
     pub normalized: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// What the author should know although it went well.
+    /// What the author should know although it went well. At most 100 entries.
     #[prost(message, repeated, tag = "8")]
     pub warnings: ::prost::alloc::vec::Vec<Warning>,
-    /// One entry for each change, in the patch's order. Empty for a created file.
+    /// One entry for each change, in the patch's order. Empty for a created file, and where the report would not fit into a
+    /// message otherwise.
     #[prost(message, repeated, tag = "9")]
     pub changes: ::prost::alloc::vec::Vec<ChangeReport>,
 }
@@ -359,7 +362,8 @@ pub struct Excerpt {
 /// Where a batch is in its life.
 ///
 /// APPROVED becomes APPLIED, FAILED or REJECTED by an agent's report, CANCELLED by CancelBatch, or EXPIRED. An ended
-/// batch never opens again.
+/// batch never opens again. This version of the server never produces PREPARING, PREPARED, PENDING_APPROVAL,
+/// EXPIRED and REVERTED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum BatchState {
@@ -467,11 +471,11 @@ impl Outcome {
 pub enum FileStatus {
     /// Not a status; refused.
     Unspecified = 0,
-    /// It was not there before.
+    /// It was not there before; there is no sha256_before.
     Created = 1,
-    /// Its bytes changed.
+    /// Its bytes changed: sha256_before is there, and differs from sha256.
     Modified = 2,
-    /// It already had these bytes.
+    /// It already had these bytes: sha256_before and sha256 are equal.
     Unchanged = 3,
 }
 impl FileStatus {
@@ -552,7 +556,7 @@ pub struct BatchEvent {
     #[prost(uint64, tag = "1")]
     pub revision: u64,
     /// The batch in the state it is in now, which may be later than the state of this event. A batch that has ended comes
-    /// without its content.
+    /// without its content and its report: GetBatch has both.
     #[prost(message, optional, tag = "2")]
     pub batch: ::core::option::Option<Batch>,
 }
@@ -582,7 +586,7 @@ pub struct ReportBatchRequest {
 /// Answers that the report is kept.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReportBatchResponse {
-    /// The batch in its ended state, without its content.
+    /// The batch in its ended state, without its content and its report.
     #[prost(message, optional, tag = "1")]
     pub batch: ::core::option::Option<Batch>,
 }
@@ -679,7 +683,8 @@ pub mod agent_service_client {
         ///
         /// Errors:
         /// - FAILED_PRECONDITION (LEASE_LOST.LEASE_HELD): another agent serves the workspace; call again later.
-        /// - OUT_OF_RANGE (COMPACTED): events after after_revision are no longer kept; metadata "oldest" of the ErrorInfo has
+        /// - RESOURCE_EXHAUSTED: too many streams are open; call again later.
+        /// - OUT_OF_RANGE (COMPACTED): not by this version of the server, which keeps all events: events after after_revision are no longer kept; metadata "oldest" of the ErrorInfo has
         ///   the first that is. Call again with a revision of at least oldest - 1.
         /// - INVALID_ARGUMENT (INVALID_REQUEST.FUTURE_REVISION): after_revision does not exist yet.
         /// - INVALID_ARGUMENT: an id is not one.
@@ -717,9 +722,11 @@ pub mod agent_service_client {
         /// Errors:
         /// - NOT_FOUND: the workspace has no such batch.
         /// - FAILED_PRECONDITION (LEASE_LOST): lease_epoch is not in force; watch again.
-        /// - FAILED_PRECONDITION (BLOB_MISSING): content of a changed file was not uploaded.
+        /// - FAILED_PRECONDITION (BLOB_MISSING): content of changed files was not uploaded; metadata of the ErrorInfo:
+        ///   "missingBlobs" counts them, "sha256" has the first 16 digests, with commas between them.
         /// - FAILED_PRECONDITION (RESULT_FINAL): the batch has ended another way; the first result stands.
-        /// - INVALID_ARGUMENT: the report does not fit the batch.
+        /// - INVALID_ARGUMENT: the report does not fit the batch, or holds more than a report may.
+        /// - UNAVAILABLE: the server is shutting down or takes no writes at present; report again.
         pub async fn report_batch(
             &mut self,
             request: impl tonic::IntoRequest<super::ReportBatchRequest>,
@@ -775,7 +782,8 @@ pub mod agent_service_server {
         ///
         /// Errors:
         /// - FAILED_PRECONDITION (LEASE_LOST.LEASE_HELD): another agent serves the workspace; call again later.
-        /// - OUT_OF_RANGE (COMPACTED): events after after_revision are no longer kept; metadata "oldest" of the ErrorInfo has
+        /// - RESOURCE_EXHAUSTED: too many streams are open; call again later.
+        /// - OUT_OF_RANGE (COMPACTED): not by this version of the server, which keeps all events: events after after_revision are no longer kept; metadata "oldest" of the ErrorInfo has
         ///   the first that is. Call again with a revision of at least oldest - 1.
         /// - INVALID_ARGUMENT (INVALID_REQUEST.FUTURE_REVISION): after_revision does not exist yet.
         /// - INVALID_ARGUMENT: an id is not one.
@@ -796,9 +804,11 @@ pub mod agent_service_server {
         /// Errors:
         /// - NOT_FOUND: the workspace has no such batch.
         /// - FAILED_PRECONDITION (LEASE_LOST): lease_epoch is not in force; watch again.
-        /// - FAILED_PRECONDITION (BLOB_MISSING): content of a changed file was not uploaded.
+        /// - FAILED_PRECONDITION (BLOB_MISSING): content of changed files was not uploaded; metadata of the ErrorInfo:
+        ///   "missingBlobs" counts them, "sha256" has the first 16 digests, with commas between them.
         /// - FAILED_PRECONDITION (RESULT_FINAL): the batch has ended another way; the first result stands.
-        /// - INVALID_ARGUMENT: the report does not fit the batch.
+        /// - INVALID_ARGUMENT: the report does not fit the batch, or holds more than a report may.
+        /// - UNAVAILABLE: the server is shutting down or takes no writes at present; report again.
         async fn report_batch(
             &self,
             request: tonic::Request<super::ReportBatchRequest>,
@@ -1179,7 +1189,12 @@ pub mod batch_service_client {
     ///
     /// A refused call carries google.rpc.ErrorInfo (domain "aptix.dev", reason = the catalogued word, metadata "detail" =
     /// the finer word). A call refused for its content also carries google.rpc.BadRequest with one field violation for
-    /// everything that is wrong with it, not just the first.
+    /// everything that is wrong with it, as many as fit; the metadata "omittedViolations" counts the rest. Two refusals come
+    /// from below the services and carry no details: a message over 4 MiB is refused with OUT_OF_RANGE, and one that does not
+    /// decode with INTERNAL.
+    ///
+    /// Every call may also be refused with RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED when the server is overloaded, and with
+    /// UNAVAILABLE when it is shutting down or its store takes no writes (UNAVAILABLE.READ_ONLY); the same call may pass later.
     #[derive(Debug, Clone)]
     pub struct BatchServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -1251,13 +1266,15 @@ pub mod batch_service_client {
         }
         /// Validates a batch and stores it for the workspace's agent. The answer is sent once the batch is durable.
         ///
-        /// Repeating the call with the same request_id and the same content gives the same answer and stores nothing.
+        /// Repeating the call with the same request_id and the same content stores nothing and answers the batch as it is now.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the batch or a field is not acceptable; nothing is stored.
         /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used with other content.
-        /// - FAILED_PRECONDITION (BLOB_MISSING): a referenced blob was not uploaded.
+        /// - FAILED_PRECONDITION (BLOB_MISSING): referenced blobs were not uploaded; metadata of the ErrorInfo: "missingBlobs"
+        ///   counts them, "sha256" has the first 16 digests, with commas between them.
         /// - RESOURCE_EXHAUSTED: a limit of the server is reached; the same call may pass later.
+        /// - UNAVAILABLE: the server is shutting down or takes no writes at present; call again with the same request_id.
         pub async fn submit_batch(
             &mut self,
             request: impl tonic::IntoRequest<super::SubmitBatchRequest>,
@@ -1344,6 +1361,7 @@ pub mod batch_service_client {
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the page size or token is not acceptable.
+        /// - NOT_FOUND: there is no such workspace.
         pub async fn list_batches(
             &mut self,
             request: impl tonic::IntoRequest<super::ListBatchesRequest>,
@@ -1373,6 +1391,8 @@ pub mod batch_service_client {
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or none is set.
         /// - NOT_FOUND: the workspace has no such batch.
+        /// - RESOURCE_EXHAUSTED: too many streams are open, or the receiver took nothing for too long
+        ///   (RESOURCE_EXHAUSTED.SLOW_CONSUMER); call again later.
         /// - UNAVAILABLE: the server is shutting down; call again.
         pub async fn watch_batch(
             &mut self,
@@ -1399,7 +1419,7 @@ pub mod batch_service_client {
             self.inner.server_streaming(req, path, codec).await
         }
         /// Withdraws a batch that has not ended. An agent that is applying it at this moment may still finish; its report is
-        /// then refused, and the answer to its next call says so. Cancelling a cancelled batch again answers the same.
+        /// then refused (RESULT_FINAL), and the batch stays CANCELLED. Cancelling a cancelled batch again answers the same.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or none is set.
@@ -1446,13 +1466,15 @@ pub mod batch_service_server {
     pub trait BatchService: std::marker::Send + std::marker::Sync + 'static {
         /// Validates a batch and stores it for the workspace's agent. The answer is sent once the batch is durable.
         ///
-        /// Repeating the call with the same request_id and the same content gives the same answer and stores nothing.
+        /// Repeating the call with the same request_id and the same content stores nothing and answers the batch as it is now.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the batch or a field is not acceptable; nothing is stored.
         /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used with other content.
-        /// - FAILED_PRECONDITION (BLOB_MISSING): a referenced blob was not uploaded.
+        /// - FAILED_PRECONDITION (BLOB_MISSING): referenced blobs were not uploaded; metadata of the ErrorInfo: "missingBlobs"
+        ///   counts them, "sha256" has the first 16 digests, with commas between them.
         /// - RESOURCE_EXHAUSTED: a limit of the server is reached; the same call may pass later.
+        /// - UNAVAILABLE: the server is shutting down or takes no writes at present; call again with the same request_id.
         async fn submit_batch(
             &self,
             request: tonic::Request<super::SubmitBatchRequest>,
@@ -1488,6 +1510,7 @@ pub mod batch_service_server {
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the page size or token is not acceptable.
+        /// - NOT_FOUND: there is no such workspace.
         async fn list_batches(
             &self,
             request: tonic::Request<super::ListBatchesRequest>,
@@ -1506,13 +1529,15 @@ pub mod batch_service_server {
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or none is set.
         /// - NOT_FOUND: the workspace has no such batch.
+        /// - RESOURCE_EXHAUSTED: too many streams are open, or the receiver took nothing for too long
+        ///   (RESOURCE_EXHAUSTED.SLOW_CONSUMER); call again later.
         /// - UNAVAILABLE: the server is shutting down; call again.
         async fn watch_batch(
             &self,
             request: tonic::Request<super::WatchBatchRequest>,
         ) -> std::result::Result<tonic::Response<Self::WatchBatchStream>, tonic::Status>;
         /// Withdraws a batch that has not ended. An agent that is applying it at this moment may still finish; its report is
-        /// then refused, and the answer to its next call says so. Cancelling a cancelled batch again answers the same.
+        /// then refused (RESULT_FINAL), and the batch stays CANCELLED. Cancelling a cancelled batch again answers the same.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or none is set.
@@ -1530,7 +1555,12 @@ pub mod batch_service_server {
     ///
     /// A refused call carries google.rpc.ErrorInfo (domain "aptix.dev", reason = the catalogued word, metadata "detail" =
     /// the finer word). A call refused for its content also carries google.rpc.BadRequest with one field violation for
-    /// everything that is wrong with it, not just the first.
+    /// everything that is wrong with it, as many as fit; the metadata "omittedViolations" counts the rest. Two refusals come
+    /// from below the services and carry no details: a message over 4 MiB is refused with OUT_OF_RANGE, and one that does not
+    /// decode with INTERNAL.
+    ///
+    /// Every call may also be refused with RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED when the server is overloaded, and with
+    /// UNAVAILABLE when it is shutting down or its store takes no writes (UNAVAILABLE.READ_ONLY); the same call may pass later.
     #[derive(Debug)]
     pub struct BatchServiceServer<T> {
         inner: Arc<T>,
@@ -2183,7 +2213,7 @@ pub mod file_service_client {
         /// Reads the authoritative text of a file.
         ///
         /// Errors:
-        /// - INVALID_ARGUMENT: an id, a path or a digest is not one, or none is set.
+        /// - INVALID_ARGUMENT: an id or a path is not one, or none is set.
         /// - NOT_FOUND: the workspace has no such cloud file.
         /// - FAILED_PRECONDITION (AMBIGUOUS_PATH): two files differ from the doc_path only in case.
         pub async fn read_file(
@@ -2214,6 +2244,7 @@ pub mod file_service_client {
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the page size or token is not acceptable.
+        /// - NOT_FOUND: there is no such workspace.
         pub async fn list_files(
             &mut self,
             request: impl tonic::IntoRequest<super::ListFilesRequest>,
@@ -2272,7 +2303,9 @@ pub mod file_service_client {
         /// Errors:
         /// - INVALID_ARGUMENT (HASH_FAILED): the bytes do not have the announced digest or size; nothing is kept.
         /// - INVALID_ARGUMENT (TOO_LARGE): the blob or a chunk is too large.
-        /// - DEADLINE_EXCEEDED: no chunk came for 30 seconds.
+        /// - DEADLINE_EXCEEDED: no message came for 30 seconds, or the upload took more than 5 minutes.
+        /// - RESOURCE_EXHAUSTED: too many blobs are on their way; call again later.
+        /// - UNAVAILABLE: the server is shutting down or takes no writes at present; upload again from the start.
         pub async fn upload_blob(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::UploadBlobRequest>,
@@ -2300,8 +2333,11 @@ pub mod file_service_client {
         /// Downloads one blob in chunks, in order.
         ///
         /// Errors:
-        /// - INVALID_ARGUMENT: an id, a path or a digest is not one, or none is set.
+        /// - INVALID_ARGUMENT: an id or a digest is not one.
         /// - NOT_FOUND: the workspace has no such blob.
+        /// - RESOURCE_EXHAUSTED: too many blobs are on their way, or the receiver took nothing for too long
+        ///   (RESOURCE_EXHAUSTED.SLOW_CONSUMER); call again later.
+        /// - UNAVAILABLE: the server is shutting down and did not wait for the rest; call again.
         pub async fn download_blob(
             &mut self,
             request: impl tonic::IntoRequest<super::DownloadBlobRequest>,
@@ -2344,7 +2380,7 @@ pub mod file_service_server {
         /// Reads the authoritative text of a file.
         ///
         /// Errors:
-        /// - INVALID_ARGUMENT: an id, a path or a digest is not one, or none is set.
+        /// - INVALID_ARGUMENT: an id or a path is not one, or none is set.
         /// - NOT_FOUND: the workspace has no such cloud file.
         /// - FAILED_PRECONDITION (AMBIGUOUS_PATH): two files differ from the doc_path only in case.
         async fn read_file(
@@ -2358,6 +2394,7 @@ pub mod file_service_server {
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the page size or token is not acceptable.
+        /// - NOT_FOUND: there is no such workspace.
         async fn list_files(
             &self,
             request: tonic::Request<super::ListFilesRequest>,
@@ -2382,7 +2419,9 @@ pub mod file_service_server {
         /// Errors:
         /// - INVALID_ARGUMENT (HASH_FAILED): the bytes do not have the announced digest or size; nothing is kept.
         /// - INVALID_ARGUMENT (TOO_LARGE): the blob or a chunk is too large.
-        /// - DEADLINE_EXCEEDED: no chunk came for 30 seconds.
+        /// - DEADLINE_EXCEEDED: no message came for 30 seconds, or the upload took more than 5 minutes.
+        /// - RESOURCE_EXHAUSTED: too many blobs are on their way; call again later.
+        /// - UNAVAILABLE: the server is shutting down or takes no writes at present; upload again from the start.
         async fn upload_blob(
             &self,
             request: tonic::Request<tonic::Streaming<super::UploadBlobRequest>>,
@@ -2399,8 +2438,11 @@ pub mod file_service_server {
         /// Downloads one blob in chunks, in order.
         ///
         /// Errors:
-        /// - INVALID_ARGUMENT: an id, a path or a digest is not one, or none is set.
+        /// - INVALID_ARGUMENT: an id or a digest is not one.
         /// - NOT_FOUND: the workspace has no such blob.
+        /// - RESOURCE_EXHAUSTED: too many blobs are on their way, or the receiver took nothing for too long
+        ///   (RESOURCE_EXHAUSTED.SLOW_CONSUMER); call again later.
+        /// - UNAVAILABLE: the server is shutting down and did not wait for the rest; call again.
         async fn download_blob(
             &self,
             request: tonic::Request<super::DownloadBlobRequest>,
