@@ -313,10 +313,10 @@ async fn a_place_that_is_no_directory_is_refused() {
     assert!(error.to_string().contains("file"), "{error}");
 }
 
-/// A flipped bit in the journal is noticed when the store is opened, or is taken for the torn end of the journal; it never
-/// makes other data, nor a hole: what is left is what was stored first.
+/// A flipped bit in the journal is noticed when the store is opened, or is taken for the torn end of the journal: then
+/// what was stored first is left, and what was stored last is lost unnoticed. It never makes other data, nor a hole.
 #[tokio::test]
-async fn a_flipped_bit_never_makes_other_data() {
+async fn a_flipped_bit_in_the_journal_may_lose_what_came_last_but_never_makes_other_data() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
     let mut stored = Vec::new();

@@ -1,4 +1,7 @@
 //! The store on disk: an LSM tree with a journal, in one directory, for one process.
+//!
+//! A limit: the database cannot tell a damaged journal from one whose last write was torn. A bit that flips in a part of
+//! the journal that is not in the tables yet can make it drop that write and all later ones, acknowledged or not.
 
 mod committer;
 mod keys;
