@@ -281,7 +281,15 @@ fn every_violation_has_a_hint() {
     let digest = Sha256Digest::EMPTY.to_string();
     let doc = |path: &str| line_patch_of(path, &digest, &[insert(0, &["x"])]);
     let lines = |changes: &[Change]| vec![line_patch(b"", changes)];
-    let small = Limits { created_bytes: 4, line_bytes: 4, files: 3, changes: 2, text_bytes: 4, file_bytes: 4 };
+    let small = Limits {
+        created_bytes: 4,
+        line_bytes: 4,
+        files: 3,
+        changes: 2,
+        text_bytes: 4,
+        file_bytes: 4,
+        ..Limits::DEFAULT
+    };
     let mut labelled = create("a", "");
     labelled.label = Some("label".to_owned());
     let delete_one = || delete(1, 1, &["x"]);
