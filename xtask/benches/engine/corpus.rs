@@ -33,6 +33,10 @@ pub(crate) fn read(folders: &[PathBuf]) -> Result<Corpus> {
         let [before, after] = pair else { continue };
         visit(before, after, &mut corpus)?;
     }
+    // Lines that lie side by side, as a parser leaves them, and not in the gaps that making the diffs left.
+    for edit in &mut corpus.edits {
+        edit.batch = edit.batch.clone();
+    }
     Ok(corpus)
 }
 
