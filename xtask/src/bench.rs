@@ -17,10 +17,9 @@ pub(crate) enum Subject {
 /// Versions of each crate of the corpus.
 const VERSIONS: usize = 5;
 
-/// The crates whose changed files are the corpus, each in a row of versions. The files that differ between neighbours
-/// are the edits.
-const CORPUS: [(&str, [&str; VERSIONS]); 18] = [
-    ("actix-web", ["4.7.0", "4.8.0", "4.9.0", "4.10.2", "4.11.0"]),
+/// The crates whose changed files are the corpus, each in a row of versions: the files that differ between neighbours
+/// are the edits. They were chosen to be like a developer's commit: files of some 30 KB, changed in a few places.
+const CORPUS: [(&str, [&str; VERSIONS]); 12] = [
     ("arrow-array", ["53.2.0", "53.3.0", "54.1.0", "54.2.1", "54.3.1"]),
     ("arrow-cast", ["53.2.0", "53.3.0", "54.1.0", "54.2.1", "54.3.1"]),
     ("cranelift-codegen", ["0.115.0", "0.116.0", "0.117.0", "0.118.0", "0.119.0"]),
@@ -29,14 +28,9 @@ const CORPUS: [(&str, [&str; VERSIONS]); 18] = [
     ("datafusion-optimizer", ["43.0.0", "44.0.0", "45.0.0", "46.0.0", "47.0.0"]),
     ("datafusion-physical-plan", ["43.0.0", "44.0.0", "45.0.0", "46.0.0", "47.0.0"]),
     ("h2", ["0.4.5", "0.4.6", "0.4.7", "0.4.8", "0.4.10"]),
-    ("image", ["0.25.1", "0.25.2", "0.25.4", "0.25.5", "0.25.6"]),
     ("parquet", ["53.2.0", "53.3.0", "54.1.0", "54.2.1", "54.3.1"]),
-    ("rustix", ["0.38.37", "0.38.40", "0.38.42", "0.38.43", "0.38.44"]),
     ("rustls", ["0.23.16", "0.23.19", "0.23.22", "0.23.25", "0.23.27"]),
-    ("sea-orm", ["1.1.0", "1.1.2", "1.1.4", "1.1.7", "1.1.10"]),
     ("sea-query", ["0.32.0", "0.32.1", "0.32.2", "0.32.3", "0.32.6"]),
-    ("serde_with", ["3.8.1", "3.9.0", "3.10.0", "3.11.0", "3.12.0"]),
-    ("tokio", ["1.41.1", "1.42.0", "1.43.0", "1.44.2", "1.45.0"]),
     ("wasmtime", ["28.0.0", "29.0.0", "30.0.0", "31.0.0", "32.0.0"]),
 ];
 

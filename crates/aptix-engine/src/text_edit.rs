@@ -161,18 +161,15 @@ impl TextEdit {
         }
     }
 
-    /// Adds to the text of the replacement that was begun last.
+    /// Adds to the text of the replacement that was begun last; it counts from [`TextEdit::remove_to`] on.
     pub(crate) fn insert(&mut self, text: &[u8]) {
         self.texts.extend_from_slice(text);
-        if let Some(cut) = self.cuts.last_mut() {
-            cut.text_end = self.texts.len();
-        }
     }
 
-    /// Lets the replacement that was begun last reach to `end` of the base.
+    /// Lets the replacement that was begun last, with all text added to it, reach to `end` of the base.
     pub(crate) fn remove_to(&mut self, end: usize) {
         if let Some(cut) = self.cuts.last_mut() {
-            cut.end = end;
+            *cut = Cut { start: cut.start, end, text_end: self.texts.len() };
         }
     }
 
