@@ -21,6 +21,16 @@ pub use staging::Loss;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
+/// How a commit outlives a power cut. Either way it outlives the death of its process at any moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Durability {
+    /// New contents are on disk before they become visible.
+    #[default]
+    Flushed,
+    /// New contents are on disk in the journal alone; files that a power cut emptied are written again from it.
+    Journal,
+}
+
 /// One file that gets new bytes.
 #[derive(Debug)]
 pub struct Change<'a> {
