@@ -59,7 +59,13 @@ async fn run() -> Result<()> {
     say("5. The report, and the cloud text read back by its SHA-256");
     for file in &report.files {
         let content = check_cloud_text(&mut files, &project, file).await?;
-        println!("   {:<9} {:<20} {:>4} bytes, sha256 {}", file.status.word(), file.path, content.len(), file.sha256);
+        println!(
+            "   {:<9} {:<20} {:>4} bytes, sha256 {}",
+            file.status.word(),
+            file.path,
+            content.len(),
+            sha256(&content)
+        );
     }
 
     say("6. The same patch again, now with a stale SHA-256: refused, and nothing changes");
@@ -166,7 +172,11 @@ async fn check_cloud_text(
     let file = Some(v1::read_file_request::File::DocPath(reported.doc_path.clone()));
     let request = v1::ReadFileRequest { workspace_id: WORKSPACE.into(), file };
     let content = files.read_file(request).await?.into_inner().content.context("a small file comes inline")?;
-    ensure!(sha256(&content) == reported.sha256, "{}: the cloud text has another SHA-256", reported.path);
+    ensure!(
+        reported.written.is_some_and(|written| written.sha256 == sha256(&content)),
+        "{}: the cloud text has another SHA-256",
+        reported.path
+    );
     ensure!(std::fs::read(project.join(&reported.path))? == content, "{}: disk and cloud differ", reported.path);
     Ok(content.into())
 }

@@ -4,7 +4,8 @@
 
 use std::collections::HashMap;
 
-use aptix_engine::plan::{self, BatchPlan, FilePlan, Observed};
+use aptix_engine::file_plan::FilePlan;
+use aptix_engine::plan::{self, BatchPlan, Observed, Settings};
 use aptix_engine::validate::{self, ValidBatch};
 use aptix_model::batch::{Batch, FileEdit, Origin};
 use aptix_model::failure::Failure;
@@ -121,7 +122,8 @@ fn attempt(
     let valid = validate::validate(batch, &order.limits)?;
     let found = find(workspace, &valid, &order.limits)?;
     let observed: Vec<_> = found.iter().map(Found::observed).collect();
-    let plan = plan::plan(&valid, &observed, &order.limits)?;
+    let settings = Settings { limits: order.limits, ..Settings::DEFAULT };
+    let plan = plan::plan(&valid, &observed, &settings)?;
     let mut report = Report {
         outcome: Outcome::Applied,
         files: plan.files.iter().zip(&found).map(|(plan, found)| report_file(plan, found)).collect(),
@@ -166,6 +168,8 @@ impl Found {
             doc_path: self.place.doc_path.clone(),
             content: self.original.as_ref().map(|original| original.bytes.as_slice()),
             digest: None,
+            is_executable: false,
+            other: None,
         }
     }
 }
@@ -177,7 +181,8 @@ fn find(workspace: &Workspace, batch: &ValidBatch<'_>, limits: &Limits) -> Resul
     let mut failures = Vec::new();
     let mut seen = HashMap::new();
     let mut left = limits.batch_bytes;
-    for (index, target) in plan::reads(batch).enumerate() {
+    for (index, reads) in plan::reads(batch).enumerate() {
+        let target = reads.target;
         let name = batch.batch.files.get(index).map_or("", |file| file.target.as_str());
         let place = match resolve::resolve(workspace, &mut listings, target) {
             Ok(place) => place,
@@ -216,7 +221,7 @@ fn change<'a>(index: usize, found: &'a [Found], plan: &'a BatchPlan<'a>, report:
         place: &found.place,
         original: found.original.as_ref(),
         before: report.sha256_before,
-        after: report.sha256,
+        after: report.written?.sha256,
         plan,
     })
 }
@@ -290,7 +295,7 @@ fn tell(error: &transaction::CommitError, changed: &[usize], batch: &Batch) -> R
 fn log_created(batch: &Batch, origin: &Origin, outcome: &Result<Report, Refusal>) {
     for (index, file) in batch.files.iter().enumerate() {
         let FileEdit::CreateFile(create) = &file.edit else { continue };
-        let done = outcome.as_ref().ok().and_then(|report| report.files.get(index));
+        let done = outcome.as_ref().ok().and_then(|report| report.files.get(index)?.written);
         let refused = outcome.as_ref().err().and_then(|refusal| {
             let mut failures = refusal.failures.iter();
             failures.clone().find(|failure| failure.file_index == Some(index)).or_else(|| failures.next())
@@ -303,10 +308,10 @@ fn log_created(batch: &Batch, origin: &Origin, outcome: &Result<Report, Refusal>
             TurnId = origin.turn_id,
             Path = ?file.target.as_str(),
             Overwrite = create.overwrite,
-            Success = done.is_some(),
+            Success = outcome.is_ok(),
             ErrorCode = refused.map(|failure| failure.reason.code()),
-            SizeBytes = done.map(|file| file.size_bytes),
-            Hash = done.map(|file| tracing::field::display(file.sha256)),
+            SizeBytes = done.map(|written| written.size_bytes),
+            Hash = done.map(|written| tracing::field::display(written.sha256)),
         );
     }
 }

@@ -10,7 +10,7 @@ use core::ops::Range;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::plan::FileAction;
+use crate::file_plan::{FileAction, FilePlan};
 use crate::text_edit::{TextEdit, slice};
 
 /// Unchanged lines shown above and below a change.
@@ -18,15 +18,17 @@ const CONTEXT: usize = 3;
 
 /// The diff of one file: empty if nothing changes, `None` if it would have more than `limit` bytes. What is built
 /// until that shows is not much longer.
-pub(crate) fn unified(path: &str, base: Option<&[u8]>, action: &FileAction<'_>, limit: usize) -> Option<Vec<u8>> {
+pub(crate) fn unified(plan: &FilePlan<'_>, limit: usize) -> Option<Vec<u8>> {
+    let (path, base) = (plan.path.as_str(), plan.base());
     let old = base.unwrap_or_default();
-    let blocks = match action {
+    let blocks = match &plan.action {
         FileAction::Edit(edit) => blocks(edit, old, limit)?,
         FileAction::Write(bytes) => {
             Vec::from_iter(trimmed(old, Block { old: 0..old.len(), new: Cow::Borrowed(bytes) }))
         }
+        FileAction::Delete => Vec::from_iter(trimmed(old, Block { old: 0..old.len(), new: Cow::Borrowed(&[]) })),
     };
-    if blocks.is_empty() && base.is_some() {
+    if blocks.is_empty() && base.is_some() && plan.action != FileAction::Delete {
         return Some(Vec::new());
     }
     let mut out = Bounded { bytes: Vec::new(), room: limit };
@@ -35,11 +37,16 @@ pub(crate) fn unified(path: &str, base: Option<&[u8]>, action: &FileAction<'_>, 
     if base.is_none() {
         out.push(b"new file mode 100644\n")?;
     }
+    let is_deleted = plan.action == FileAction::Delete;
+    if is_deleted {
+        out.push(b"deleted file mode 100644\n")?;
+    }
     if !blocks.is_empty() {
         // A tab tells where a name with blanks ends.
         let end = if path.contains(' ') { "\t" } else { "" };
         let from = if base.is_some() { format!("{a}{end}") } else { String::from("/dev/null") };
-        out.push(format!("--- {from}\n+++ {b}{end}\n").as_bytes())?;
+        let to = if is_deleted { String::from("/dev/null") } else { format!("{b}{end}") };
+        out.push(format!("--- {from}\n+++ {to}\n").as_bytes())?;
     }
     write_hunks(&mut out, old, &blocks)?;
     Some(out.bytes)

@@ -10,6 +10,7 @@ extern crate alloc;
 mod create_file;
 mod diff;
 pub mod digest;
+pub mod file_plan;
 mod findings;
 mod line_patch;
 mod nearest;

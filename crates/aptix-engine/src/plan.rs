@@ -1,6 +1,7 @@
 //! What will happen to each file of a valid batch: planned from values, for all files or for none.
 
 use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -13,16 +14,16 @@ use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
 use aptix_model::path::WorkspacePath;
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::report::{ChangeReport, FileReport, FileStatus, Normalization, Warning};
+use aptix_model::report::{ChangeReport, FileStatus, Normalization, Warning};
 
-use crate::digest::{Original, is_canonical, sha256};
+use crate::digest::{Original, is_canonical};
+use crate::file_plan::{FileAction, FilePlan};
 use crate::findings::Findings;
 use crate::line_patch::{self, LinePatchError, Lowered};
 use crate::nearest::{self, Searches};
 use crate::text::{NotText, Text, UTF_32_BE};
-use crate::text_edit::TextEdit;
 use crate::validate::{Base, LineChange, ValidBatch, ValidEdit, ValidFile, ValidTarget};
-use crate::{create_file, diff, other_version};
+use crate::{create_file, other_version};
 
 /// What the caller found for one file patch.
 #[derive(Clone, Debug)]
@@ -36,47 +37,57 @@ pub struct Observed<'a> {
     /// The SHA-256 of `content`, if the caller has it. It is believed, and `content` is then hashed no more, unless
     /// a stated digest is another one and could be that of the canonical text.
     pub digest: Option<Sha256Digest>,
+    /// Whether the file can be executed.
+    pub is_executable: bool,
+    /// What was found at the other path, where the file patch names one.
+    pub other: Option<Box<Self>>,
 }
+
+/// What planning goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings<'a> {
+    /// How large anything may be.
+    pub limits: Limits,
+    /// Whether old text may differ from the file in white space.
+    pub recovers: bool,
+    /// Whether a first occurrence is refused where there are several.
+    pub refuses_several: bool,
+    /// The clipboards of the author's session.
+    pub clipboards: &'a Clipboards,
+}
+
+impl Settings<'_> {
+    /// What holds unless somebody configures otherwise, in a session without clipboards.
+    pub const DEFAULT: Settings<'static> =
+        Settings { limits: Limits::DEFAULT, recovers: true, refuses_several: false, clipboards: &NO_CLIPBOARDS };
+}
+
+static NO_CLIPBOARDS: Clipboards = Clipboards::new();
+
+/// Texts by name, kept from one batch of a session to the next (REQ-PATCH-003).
+pub type Clipboards = BTreeMap<String, String>;
 
 /// What will happen to the files of a batch: all of it, or nothing.
 #[derive(Debug)]
 pub struct BatchPlan<'a> {
     /// One plan for each file patch, in the batch's order.
     pub files: Vec<FilePlan<'a>>,
+    /// The clipboards that have another text once the batch is applied.
+    pub clipboards: Clipboards,
 }
 
-/// What will happen to one file.
-#[derive(Debug)]
-pub struct FilePlan<'a> {
-    /// The path relative to its root.
-    pub path: &'a WorkspacePath,
-    /// The lower-case key.
-    pub doc_path: &'a str,
-    /// What becomes of the file.
-    pub status: FileStatus,
-    /// How its bytes come about.
-    pub action: FileAction<'a>,
-    /// What was brought into the project's form on the way.
-    pub normalized: Vec<Normalization>,
-    /// What the author should know although all is well.
-    pub warnings: Vec<Warning>,
-    /// One entry for each change, in the patch's order; empty for a whole-file edit.
-    pub changes: Vec<ChangeReport>,
-    original: Option<Original<'a>>,
-}
-
-/// How a file's bytes come about.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum FileAction<'a> {
-    /// They are these.
-    Write(Cow<'a, [u8]>),
-    /// They are the base's, with replacements.
-    Edit(TextEdit),
+/// The files that one file patch needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Reads<'b> {
+    /// Its target.
+    pub target: &'b ValidTarget,
+    /// The path it is renamed to, or the file it is made a copy of.
+    pub other: Option<&'b ValidTarget>,
 }
 
 /// Which files a plan will need, in batch order.
-pub fn reads<'b>(batch: &'b ValidBatch<'_>) -> impl Iterator<Item = &'b ValidTarget> {
-    batch.files().iter().map(|file| &file.target)
+pub fn reads<'b>(batch: &'b ValidBatch<'_>) -> impl Iterator<Item = Reads<'b>> {
+    batch.files().iter().map(|file| Reads { target: &file.target, other: file.other.as_ref() })
 }
 
 /// Plans a batch against what was found for its file patches, one observation for each, in batch order.
@@ -87,7 +98,7 @@ pub fn reads<'b>(batch: &'b ValidBatch<'_>) -> impl Iterator<Item = &'b ValidTar
 pub fn plan<'a>(
     batch: &ValidBatch<'a>,
     snapshot: &'a [Observed<'a>],
-    limits: &Limits,
+    settings: &Settings<'_>,
 ) -> Result<BatchPlan<'a>, Vec<Failure>> {
     if snapshot.len() != batch.files().len() {
         let message = format!("{} files were read for {} file patches", snapshot.len(), batch.files().len());
@@ -104,12 +115,12 @@ pub fn plan<'a>(
             findings.add(|| same_file(other).file(index, name));
             continue;
         }
-        match plan_file(file, observed, limits, &mut searches) {
+        match plan_file(file, observed, &settings.limits, &mut searches) {
             Ok(file) => files.push(file),
             Err(found) => findings.absorb(found, |failure| failure.file(index, name)),
         }
     }
-    findings.or(BatchPlan { files })
+    findings.or(BatchPlan { files, clipboards: Clipboards::new() })
 }
 
 fn same_file(other: usize) -> Failure {
@@ -125,46 +136,82 @@ fn plan_file<'a>(
     searches: &mut Searches,
 ) -> Result<FilePlan<'a>, Findings> {
     match &file.edit {
-        ValidEdit::Content(Content::Text(content)) => plan_content(file.base, content, observed),
-        ValidEdit::Content(Content::Blob(blob)) => {
-            let message = format!("the content is still blob {}, which has to be fetched before planning", blob.sha256);
-            let hint = "this is a defect of the program that applies the batch; nothing was changed";
-            Err(Failure::new(Reason::Internal, message).hint(hint).into())
+        ValidEdit::Content(content) => plan_whole(file.base, create_file::normalize(text_of(content)?), observed),
+        ValidEdit::Verbatim(content) => {
+            plan_whole(file.base, (Cow::Borrowed(text_of(content)?.as_bytes()), Vec::new()), observed)
         }
+        ValidEdit::Delete => Ok(plan_delete(file.base, observed)?),
         ValidEdit::Lines(changes) => plan_lines(file.base, changes, observed, limits, searches),
     }
 }
 
-fn plan_content<'a>(
+fn text_of(content: &Content) -> Result<&str, Failure> {
+    match content {
+        Content::Text(text) => Ok(text),
+        Content::Blob(blob) => {
+            let message = format!("the content is still blob {}, which has to be fetched before planning", blob.sha256);
+            let hint = "this is a defect of the program that applies the batch; nothing was changed";
+            Err(Failure::new(Reason::Internal, message).hint(hint))
+        }
+    }
+}
+
+/// What a dialect's rules make of one file.
+#[derive(Debug)]
+pub(crate) struct Draft<'a> {
+    pub(crate) action: FileAction<'a>,
+    pub(crate) normalized: Vec<Normalization>,
+    pub(crate) warnings: Vec<Warning>,
+    /// One entry for each change, in the patch's order.
+    pub(crate) changes: Vec<ChangeReport>,
+}
+
+/// The plan that a draft comes to for a file that stays where it is.
+pub(crate) fn finish<'a>(observed: &'a Observed<'a>, original: Option<Original<'a>>, draft: Draft<'a>) -> FilePlan<'a> {
+    let status = match (&original, &draft.action) {
+        (_, FileAction::Delete) => FileStatus::Deleted,
+        (None, _) => FileStatus::Created,
+        (Some(original), FileAction::Write(bytes)) if original.bytes == &**bytes => FileStatus::Unchanged,
+        (Some(original), FileAction::Edit(edit)) if edit.is_identity(original.bytes) => FileStatus::Unchanged,
+        (Some(_), _) => FileStatus::Modified,
+    };
+    let Draft { action, normalized, warnings, changes } = draft;
+    FilePlan {
+        path: &observed.path,
+        doc_path: &observed.doc_path,
+        status,
+        action,
+        moved_to: None,
+        executable: None,
+        normalized,
+        warnings,
+        changes,
+        original,
+    }
+}
+
+fn plan_whole<'a>(
     precondition: Base,
-    content: &'a str,
+    (bytes, normalized): (Cow<'a, [u8]>, Vec<Normalization>),
     observed: &'a Observed<'a>,
 ) -> Result<FilePlan<'a>, Findings> {
-    let (bytes, normalized) = create_file::normalize(content);
     let is_there = observed.content == Some(&*bytes);
     let original = check_presence(precondition, observed).map_err(|failure| match failure.reason {
         Reason::FileExists if is_there => failure.hint("it already has exactly this content; nothing is left to do"),
         _ => failure,
     })?;
-    let status = match original {
-        None => FileStatus::Created,
-        Some(_) if is_there => FileStatus::Unchanged,
-        Some(_) => FileStatus::Modified,
-    };
-    Ok(FilePlan {
-        path: &observed.path,
-        doc_path: &observed.doc_path,
-        status,
-        action: FileAction::Write(bytes),
-        normalized,
-        warnings: Vec::new(),
-        changes: Vec::new(),
-        original,
-    })
+    let action = FileAction::Write(bytes);
+    Ok(finish(observed, original, Draft { action, normalized, warnings: Vec::new(), changes: Vec::new() }))
+}
+
+fn plan_delete<'a>(precondition: Base, observed: &'a Observed<'a>) -> Result<FilePlan<'a>, Failure> {
+    let original = check_presence(precondition, observed)?;
+    let (normalized, warnings, changes) = (Vec::new(), Vec::new(), Vec::new());
+    Ok(finish(observed, original, Draft { action: FileAction::Delete, normalized, warnings, changes }))
 }
 
 /// What there is of a file, held to whether it may, or must, be there.
-fn check_presence<'a>(precondition: Base, observed: &Observed<'a>) -> Result<Option<Original<'a>>, Failure> {
+pub(crate) fn check_presence<'a>(precondition: Base, observed: &Observed<'a>) -> Result<Option<Original<'a>>, Failure> {
     let original = observed.content.map(|bytes| Original::new(bytes, observed.digest));
     match (precondition, original) {
         (Base::MustNotExist, Some(original)) => {
@@ -204,17 +251,8 @@ fn plan_lines<'a>(
     }
     let Lowered { edit, changes, hides_blank_line } =
         lowered.map_err(|errors| misfits(&errors, &text, line_changes, &original, searches))?;
-    let status = if edit.is_identity(original.bytes) { FileStatus::Unchanged } else { FileStatus::Modified };
-    Ok(FilePlan {
-        path: &observed.path,
-        doc_path: &observed.doc_path,
-        status,
-        action: FileAction::Edit(edit),
-        normalized,
-        warnings: Vec::from_iter(hides_blank_line.then(final_blank_line)),
-        changes,
-        original: Some(original),
-    })
+    let warnings = Vec::from_iter(hides_blank_line.then(final_blank_line));
+    Ok(finish(observed, Some(original), Draft { action: FileAction::Edit(edit), normalized, warnings, changes }))
 }
 
 fn final_blank_line() -> Warning {
@@ -225,7 +263,7 @@ fn final_blank_line() -> Warning {
     }
 }
 
-fn read_text<'a>(original: &Original<'a>, limits: &Limits) -> Result<Text<'a>, Failure> {
+pub(crate) fn read_text<'a>(original: &Original<'a>, limits: &Limits) -> Result<Text<'a>, Failure> {
     let bytes = original.bytes;
     let (found, limit) = (bytes.len() as u64, limits.file_bytes);
     if found > limit {
@@ -244,7 +282,7 @@ fn read_text<'a>(original: &Original<'a>, limits: &Limits) -> Result<Text<'a>, F
         Failure::new(Reason::NotText, error.to_string())
             .detail(detail)
             .current(original.digest(0))
-            .hint("line patches edit text; leave this file out of the batch")
+            .hint("only text can be edited; leave this file out of the batch")
     })
 }
 
@@ -265,76 +303,4 @@ fn misfits(
         });
     }
     findings
-}
-
-impl FilePlan<'_> {
-    /// The bytes the plan was made from; `None` when there was no file.
-    #[must_use]
-    pub fn base(&self) -> Option<&[u8]> {
-        self.original.as_ref().map(|original| original.bytes)
-    }
-
-    /// The new bytes, made in one pass.
-    #[must_use]
-    pub fn content(&self) -> Cow<'_, [u8]> {
-        match &self.action {
-            FileAction::Write(bytes) => Cow::Borrowed(bytes),
-            FileAction::Edit(edit) => {
-                let base = self.base().unwrap_or_default();
-                match self.status {
-                    FileStatus::Unchanged => Cow::Borrowed(base),
-                    FileStatus::Created | FileStatus::Modified => Cow::Owned(edit.apply(base)),
-                }
-            }
-        }
-    }
-
-    /// The SHA-256 of the base, computed at most once; `None` when there was no file.
-    #[must_use]
-    pub fn digest_before(&self) -> Option<Sha256Digest> {
-        let shared = match &self.action {
-            FileAction::Write(_) => 0,
-            FileAction::Edit(edit) => edit.start().unwrap_or(usize::MAX),
-        };
-        self.original.as_ref().map(|original| original.digest(shared))
-    }
-
-    /// The SHA-256 of the new bytes, which are [`FilePlan::content`]; what they share with a base that was hashed
-    /// is not hashed again.
-    #[must_use]
-    pub fn digest_after(&self, content: &[u8]) -> Sha256Digest {
-        match (self.status, &self.original) {
-            (FileStatus::Unchanged, Some(original)) => original.digest(usize::MAX),
-            (_, Some(original)) => original.digest_of_result(content),
-            (_, None) => sha256(content),
-        }
-    }
-
-    /// The change as a unified diff, made from the plan; empty if nothing changes, `None` if it would have more
-    /// than `limit` bytes.
-    #[must_use]
-    pub fn diff(&self, limit: usize) -> Option<Vec<u8>> {
-        match self.status {
-            FileStatus::Unchanged => Some(Vec::new()),
-            FileStatus::Created | FileStatus::Modified => {
-                diff::unified(self.path.as_str(), self.base(), &self.action, limit)
-            }
-        }
-    }
-
-    /// What is reported once `content`, which is [`FilePlan::content`], is written.
-    #[must_use]
-    pub fn report(&self, content: &[u8]) -> FileReport {
-        FileReport {
-            path: self.path.to_string(),
-            doc_path: self.doc_path.to_string(),
-            status: self.status,
-            sha256_before: self.digest_before(),
-            sha256: self.digest_after(content),
-            size_bytes: content.len() as u64,
-            normalized: self.normalized.clone(),
-            warnings: self.warnings.clone(),
-            changes: self.changes.clone(),
-        }
-    }
 }

@@ -8,7 +8,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use aptix_model::batch::{Batch, Content, FileEdit, FilePatch};
+use aptix_model::batch::{Batch, Content, FileEdit, FilePatch, Presence};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
@@ -41,6 +41,8 @@ pub struct ValidFile<'a> {
     pub patch: &'a FilePatch,
     /// Which file.
     pub target: ValidTarget,
+    /// The path that it is renamed to, or the file that it is made a copy of.
+    pub other: Option<ValidTarget>,
     /// What the file must be for the edit to apply.
     pub base: Base,
     /// What happens to it.
@@ -74,8 +76,12 @@ pub enum Base {
 pub enum ValidEdit<'a> {
     /// Lines come and go; sorted top to bottom, disjoint.
     Lines(Vec<LineChange<'a>>),
-    /// The whole content is given.
+    /// The whole content is given, and brought into the form in which files are created.
     Content(&'a Content),
+    /// The whole content is given, and written as it is.
+    Verbatim(&'a Content),
+    /// The file goes.
+    Delete,
 }
 
 /// One change of lines. Insert, replace and delete are all "below `above` lines, `removed` lines go and
@@ -137,9 +143,10 @@ pub fn validate<'a>(batch: &'a Batch, limits: &Limits) -> Result<ValidBatch<'a>,
         site.check_text("fileKey", patch.key.as_deref());
         site.check_text("fileLabel", patch.label.as_deref());
         let target = targets::check(&patch.target, &mut site);
+        let other = targets::check_other(patch, &mut site);
         let edit = check_edit(&patch.edit, &mut site);
-        if let (Some(target), Some((base, edit))) = (target, edit) {
-            files.push(ValidFile { patch, target, base, edit });
+        if let (Some(target), Ok(other), Some((base, edit))) = (target, other, edit) {
+            files.push(ValidFile { patch, target, other, base, edit });
         }
     }
     targets::check_twins(batch, &mut site);
@@ -154,10 +161,7 @@ fn too_many(batch: &Batch, limits: &Limits) -> Option<(&'static str, Violation)>
     if batch.files.len() > limits.files {
         return Some(("files", Violation::Files { found: batch.files.len(), limit: limits.files }));
     }
-    let changes = batch.files.iter().map(|patch| match &patch.edit {
-        FileEdit::LinePatch(patch) => patch.changes.len(),
-        FileEdit::CreateFile(_) => 0,
-    });
+    let changes = batch.files.iter().map(|patch| patch.edit.change_count());
     let found = changes.fold(0, usize::saturating_add);
     (found > limits.changes).then_some(("files", Violation::Changes { found, limit: limits.changes }))
 }
@@ -171,19 +175,37 @@ fn check_edit<'a>(edit: &'a FileEdit, site: &mut Site<'_, 'a>) -> Option<(Base, 
             Some((Base::MustMatch(digest?), ValidEdit::Lines(lines?)))
         }
         FileEdit::CreateFile(create) => {
-            let (found, has_nul) = match &create.content {
-                Content::Text(text) => (text.len() as u64, memchr::memchr(0, text.as_bytes()).is_some()),
-                Content::Blob(blob) => (blob.size_bytes, false),
-            };
-            let limit = site.limits.created_bytes;
-            if found > limit {
-                site.report("content", || Violation::Content { found, limit });
-            } else if has_nul {
-                site.report("content", || Violation::Nul);
-            }
+            check_content(&create.content, site);
             let base = if create.overwrite { Base::Any } else { Base::MustNotExist };
             Some((base, ValidEdit::Content(&create.content)))
         }
+        FileEdit::WriteFile(write) => {
+            check_content(&write.content, site);
+            let base = match write.presence {
+                Presence::Absent => Base::MustNotExist,
+                Presence::Present => Base::MustExist,
+                Presence::Either => Base::Any,
+            };
+            Some((base, ValidEdit::Verbatim(&write.content)))
+        }
+        FileEdit::DeleteFile => Some((Base::MustExist, ValidEdit::Delete)),
+        FileEdit::SearchPatch(_) | FileEdit::Replacements(_) | FileEdit::GitPatch(_) | FileEdit::ContextPatch(_) => {
+            site.report("edit", || Violation::Empty { what: "known edit" });
+            None
+        }
+    }
+}
+
+fn check_content(content: &Content, site: &mut Site<'_, '_>) {
+    let (found, has_nul) = match content {
+        Content::Text(text) => (text.len() as u64, memchr::memchr(0, text.as_bytes()).is_some()),
+        Content::Blob(blob) => (blob.size_bytes, false),
+    };
+    let limit = site.limits.created_bytes;
+    if found > limit {
+        site.report("content", || Violation::Content { found, limit });
+    } else if has_nul {
+        site.report("content", || Violation::Nul);
     }
 }
 

@@ -55,8 +55,73 @@ impl Target {
 pub enum FileEdit {
     /// Whole lines come and go.
     LinePatch(LinePatch),
-    /// The whole content is given.
+    /// The whole content is given, and brought into the form in which files are created.
     CreateFile(CreateFile),
+    /// The whole content is given, and written as it is.
+    WriteFile(WriteFile),
+    /// The file goes.
+    DeleteFile,
+    /// Texts are searched for in the file as it is, and replaced at once.
+    SearchPatch(SearchPatch),
+    /// Texts are searched for and replaced one after the other, each in the result of the one before.
+    Replacements(Replacements),
+    /// One file of a unified diff.
+    GitPatch(GitPatch),
+    /// Lines come and go where the lines around them stand, without line numbers.
+    ContextPatch(ContextPatch),
+}
+
+impl FileEdit {
+    /// How many changes it lists, each with an id and a report of its own; 0 for a whole-file edit.
+    #[must_use]
+    pub fn change_count(&self) -> usize {
+        match self {
+            Self::LinePatch(patch) => patch.changes.len(),
+            Self::SearchPatch(patch) => patch.changes.len(),
+            Self::Replacements(replacements) => replacements.steps.len(),
+            Self::GitPatch(patch) => patch.hunks.len(),
+            Self::ContextPatch(patch) => patch.chunks.len(),
+            Self::CreateFile(_) | Self::WriteFile(_) | Self::DeleteFile => 0,
+        }
+    }
+
+    /// The path that the file is renamed to, in the kind of path of its target.
+    #[must_use]
+    pub fn moved_to(&self) -> Option<&str> {
+        match self {
+            Self::GitPatch(GitPatch { kind: GitKind::Rename { to }, .. }) => Some(to),
+            Self::ContextPatch(patch) => patch.move_to.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The path of the file that the target is made a copy of, in the kind of path of its target.
+    #[must_use]
+    pub fn copied_from(&self) -> Option<&str> {
+        match self {
+            Self::GitPatch(GitPatch { kind: GitKind::Copy { from }, .. }) => Some(from),
+            _ => None,
+        }
+    }
+
+    /// The content that is given whole.
+    #[must_use]
+    pub fn content(&self) -> Option<&Content> {
+        match self {
+            Self::CreateFile(create) => Some(&create.content),
+            Self::WriteFile(write) => Some(&write.content),
+            _ => None,
+        }
+    }
+
+    /// The content that is given whole, to put text in the place of a blob or the other way round.
+    pub fn content_mut(&mut self) -> Option<&mut Content> {
+        match self {
+            Self::CreateFile(create) => Some(&mut create.content),
+            Self::WriteFile(write) => Some(&mut write.content),
+            _ => None,
+        }
+    }
 }
 
 /// Whole-line changes to one version of a file (TUL-002 5.1).
@@ -118,6 +183,211 @@ pub struct CreateFile {
     pub content: Content,
     /// Whether a file that is already there is replaced.
     pub overwrite: bool,
+}
+
+/// A whole file's content, written as it is (FILE-SPEC 1.1).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WriteFile {
+    /// The content.
+    pub content: Content,
+    /// What must be there before.
+    pub presence: Presence,
+}
+
+/// Whether a file must be there before it is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Presence {
+    /// It must not: the file is created.
+    Absent,
+    /// It must: the file is replaced.
+    Present,
+    /// Either way.
+    Either,
+}
+
+/// Changes that are all found in the file as it is, and made at once (REQ-PATCH-001, REQ-PATCH-002).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SearchPatch {
+    /// The changes, in any order; several at one end of the file keep theirs.
+    pub changes: Vec<SearchChange>,
+}
+
+/// One change of a search patch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SearchChange {
+    /// What is done.
+    pub operation: SearchOperation,
+    /// The text that comes; of no effect beside `from_clipboard`.
+    pub new_text: Option<String>,
+    /// The clipboard that keeps the text that was found (REQ-PATCH-003).
+    pub to_clipboard: Option<String>,
+    /// The clipboard whose text comes (REQ-PATCH-003).
+    pub from_clipboard: Option<String>,
+    /// How the lines that come are indented anew (REQ-PATCH-004).
+    pub reindent: Option<Reindent>,
+}
+
+/// Where the text of a search change goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SearchOperation {
+    /// In the place of a text that stands in the file exactly once.
+    Replace {
+        /// That text.
+        old_text: String,
+    },
+    /// Below everything.
+    AppendEof,
+    /// Above everything.
+    PrependBof,
+    /// In the place of everything.
+    Overwrite,
+    /// Below a line of the file.
+    InsertAfter {
+        /// The line above, 0 for the top.
+        line: i64,
+    },
+}
+
+/// Takes one prefix from every line that is not empty, and puts another before it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reindent {
+    /// What every such line begins with, and loses.
+    pub strip: String,
+    /// What every such line gets.
+    pub add: String,
+}
+
+/// Texts replaced one after the other (FILE-SPEC 2.2).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Replacements {
+    /// The replacements, in the order in which they are made.
+    pub steps: Vec<Replacement>,
+}
+
+/// One text that takes the place of another.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Replacement {
+    /// The text that goes.
+    pub find: String,
+    /// The text that comes.
+    pub replace: String,
+    /// Where.
+    pub scope: Scope,
+}
+
+/// Which occurrences a replacement is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// The first one.
+    First,
+    /// Every one.
+    All,
+    /// The only place where `find` stands as whole lines; an empty `find` is the end of the file, or a file that is
+    /// not there.
+    Block {
+        /// Where the author saw the first line.
+        start_line: Option<i64>,
+    },
+}
+
+/// What a diff says of one file (FILE-SPEC 3).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GitPatch {
+    /// What happens to the file as a whole.
+    pub kind: GitKind,
+    /// Whether the result can be executed; unchanged when absent.
+    pub executable: Option<bool>,
+    /// The object id of the blob that the diff was made from, in full.
+    pub base_id: Option<String>,
+    /// Whether the file names came without the prefixes `a/` and `b/`.
+    pub is_unprefixed: bool,
+    /// The hunks, top to bottom.
+    pub hunks: Vec<Hunk>,
+}
+
+/// What a diff does to a file as a whole.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum GitKind {
+    /// It stays where it is.
+    Modify,
+    /// It comes.
+    Create,
+    /// It goes.
+    Delete,
+    /// It gets another path.
+    Rename {
+        /// The path.
+        to: String,
+    },
+    /// It comes as a copy of another file.
+    Copy {
+        /// The path of that file.
+        from: String,
+    },
+}
+
+/// Lines that come and go at one place of a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hunk {
+    /// First line in the old file, as the header says.
+    pub old_start: i64,
+    /// Lines in the old file, as the header says.
+    pub old_count: i64,
+    /// First line in the new file, as the header says.
+    pub new_start: i64,
+    /// Lines in the new file, as the header says.
+    pub new_count: i64,
+    /// Its lines, each with its own terminator, if it has one.
+    pub lines: Vec<HunkLine>,
+}
+
+/// One line of a hunk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HunkLine {
+    /// Whether it stays, goes or comes.
+    pub kind: LineKind,
+    /// Its bytes, terminator included.
+    pub bytes: Vec<u8>,
+}
+
+/// Whether a line stays, goes or comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LineKind {
+    /// It is there before and after.
+    Context,
+    /// It is there before.
+    Removed,
+    /// It is there after.
+    Added,
+}
+
+/// Changes placed by the lines around them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ContextPatch {
+    /// The path that the file is renamed to.
+    pub move_to: Option<String>,
+    /// The chunks, top to bottom.
+    pub chunks: Vec<Chunk>,
+}
+
+/// Lines that come and go at one place, which they themselves describe.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Chunk {
+    /// Lines that stand above the place, each below the one before.
+    pub anchors: Vec<String>,
+    /// Its lines, without terminators.
+    pub lines: Vec<ChunkLine>,
+    /// Whether the place is the end of the file.
+    pub is_at_end: bool,
+}
+
+/// One line of a chunk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChunkLine {
+    /// Whether it stays, goes or comes.
+    pub kind: LineKind,
+    /// Its text.
+    pub text: String,
 }
 
 /// Text, here or stored elsewhere.

@@ -65,6 +65,28 @@ catalogue! {
         ShaMismatch = "SHA_MISMATCH",
         /// The lines named as expected are not the lines that stand there.
         ExpectedMismatch = "EXPECTED_MISMATCH",
+        /// The text to be replaced does not stand in the file.
+        TextNotFound = "TEXT_NOT_FOUND",
+        /// The text to be replaced stands in the file more than once.
+        TextNotUnique = "TEXT_NOT_UNIQUE",
+        /// Two changes of one file take away the same bytes.
+        MatchOverlap = "MATCH_OVERLAP",
+        /// Finding the place of a change would take more work than a file of this size is worth.
+        MatchBudgetExceeded = "MATCH_BUDGET_EXCEEDED",
+        /// A clipboard that text is to come from does not exist in this session.
+        ClipboardMissing = "CLIPBOARD_MISSING",
+        /// A line to be indented anew does not begin with the prefix that is to be stripped.
+        ReindentPrecondition = "REINDENT_PRECONDITION",
+        /// A diff is not well-formed.
+        PatchMalformed = "PATCH_MALFORMED",
+        /// A diff asks for something that is not done here, such as making a symbolic link.
+        PatchUnsupported = "PATCH_UNSUPPORTED",
+        /// The file is not the blob that the diff was made from.
+        IndexMismatch = "INDEX_MISMATCH",
+        /// An answer has no edit in it.
+        NoEditFound = "NO_EDIT_FOUND",
+        /// The author says that no safe edit can be made.
+        AuthorDeclined = "AUTHOR_DECLINED",
         /// The file already has every change of the patch.
         AlreadyApplied = "ALREADY_APPLIED",
         /// A file that must not exist does.

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::batch::{Batch, FileEdit, Origin, Target};
+use crate::batch::{Batch, Origin, Target};
 use crate::id::{BatchId, ChangeId, FilePatchId, RequestId, Revision, WorkspaceId};
 use crate::report::Report;
 use crate::state::BatchState;
@@ -53,10 +53,7 @@ impl FileIds {
     pub fn mint(batch: &Batch, mut mint: impl FnMut() -> uuid::Uuid) -> Vec<Self> {
         let mut files = Vec::with_capacity(batch.files.len());
         for patch in &batch.files {
-            let changes = match &patch.edit {
-                FileEdit::LinePatch(patch) => patch.changes.len(),
-                FileEdit::CreateFile(_) => 0,
-            };
+            let changes = patch.edit.change_count();
             let file = FilePatchId(mint());
             files.push(Self { file, changes: (0..changes).map(|_| ChangeId(mint())).collect() });
         }

@@ -35,24 +35,33 @@ pub enum Outcome {
 /// What became of one file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileReport {
-    /// The path relative to its root, in its real case.
+    /// The path relative to its root, in its real case; of a renamed file, the old one.
     pub path: String,
     /// The lower-case key: the root's name and the path.
     pub doc_path: String,
     /// What happened.
     pub status: FileStatus,
+    /// Where a renamed file is now, relative to its root.
+    pub renamed_to: Option<String>,
     /// SHA-256 of the bytes before; absent when there was no file.
     pub sha256_before: Option<Sha256Digest>,
-    /// SHA-256 of the bytes as written.
-    pub sha256: Sha256Digest,
-    /// How many bytes were written.
-    pub size_bytes: u64,
+    /// The bytes as written; absent when there is no file any more.
+    pub written: Option<Written>,
     /// What was brought into the project's form on the way.
     pub normalized: Vec<Normalization>,
     /// What the author should know although it went well.
     pub warnings: Vec<Warning>,
     /// One entry for each change, in the patch's order; empty for a whole-file edit.
     pub changes: Vec<ChangeReport>,
+}
+
+/// Bytes as they were written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Written {
+    /// Their SHA-256.
+    pub sha256: Sha256Digest,
+    /// How many there are.
+    pub size_bytes: u64,
 }
 
 /// What happened to a file.
@@ -62,8 +71,12 @@ pub enum FileStatus {
     Created,
     /// Its bytes changed.
     Modified,
-    /// It already had these bytes.
+    /// It already was as described.
     Unchanged,
+    /// It is gone.
+    Deleted,
+    /// It has another path, and perhaps other bytes.
+    Renamed,
 }
 
 impl FileStatus {
@@ -74,6 +87,8 @@ impl FileStatus {
             Self::Created => "created",
             Self::Modified => "modified",
             Self::Unchanged => "unchanged",
+            Self::Deleted => "deleted",
+            Self::Renamed => "renamed",
         }
     }
 }
@@ -131,17 +146,29 @@ pub struct ChangeReport {
 pub enum Tier {
     /// Byte by byte; for line edits, line text by line text.
     Exact,
+    /// But for the line terminators.
+    Eol,
+    /// But for white space at the ends of lines.
+    Trailing,
+    /// But for one indentation that every line has more, or less, than the file's.
+    Indent,
+    /// But for blank lines above or below.
+    BlankEdges,
 }
 
 impl Tier {
     /// Every member.
-    pub const ALL: [Self; 1] = [Self::Exact];
+    pub const ALL: [Self; 5] = [Self::Exact, Self::Eol, Self::Trailing, Self::Indent, Self::BlankEdges];
 
     /// The published word.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Exact => "exact",
+            Self::Eol => "eol",
+            Self::Trailing => "trailing",
+            Self::Indent => "indent",
+            Self::BlankEdges => "blank_edges",
         }
     }
 }

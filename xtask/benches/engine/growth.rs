@@ -55,6 +55,8 @@ fn observe(case: &Case) -> Result<[Observed<'_>; 1]> {
         doc_path: "r/file".into(),
         content: Some(case.text.as_bytes()),
         digest: Some(sha256(case.text.as_bytes())),
+        is_executable: false,
+        other: None,
     }])
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use aptix_engine::digest::sha256;
-use aptix_engine::plan::{Observed, plan};
+use aptix_engine::plan::{Observed, Settings, plan};
 use aptix_engine::validate::validate;
 use aptix_model::batch::Batch;
 use aptix_model::limits::Limits;
@@ -81,13 +81,20 @@ impl std::fmt::Display for Goal {
 /// What a plan looks at.
 fn observe(edit: &Edit, known_digest: bool) -> Result<[Observed<'_>; 1]> {
     let digest = known_digest.then(|| sha256(&edit.before));
-    Ok([Observed { path: WorkspacePath::new("file")?, doc_path: "r/file".into(), content: Some(&edit.before), digest }])
+    Ok([Observed {
+        path: WorkspacePath::new("file")?,
+        doc_path: "r/file".into(),
+        content: Some(&edit.before),
+        digest,
+        is_executable: false,
+        other: None,
+    }])
 }
 
 /// Plans and applies one batch, digest and diff left alone.
 pub(crate) fn plan_and_apply(batch: &Batch, observed: &[Observed<'_>]) -> Result<Vec<u8>> {
     let valid = validate(batch, &Limits::DEFAULT).map_err(|failures| anyhow::anyhow!("{failures:?}"))?;
-    let plan = plan(&valid, observed, &Limits::DEFAULT).map_err(|failures| anyhow::anyhow!("{failures:?}"))?;
+    let plan = plan(&valid, observed, &Settings::DEFAULT).map_err(|failures| anyhow::anyhow!("{failures:?}"))?;
     Ok(plan.files.first().map(|file| file.content().into_owned()).unwrap_or_default())
 }
 
@@ -108,14 +115,14 @@ fn measure_corpus(edits: &[Edit]) -> Result<Vec<Goal>> {
         }));
         rows[1].push(time(|| {
             for (valid, observed) in valid.iter().zip(&known) {
-                if let Ok(plan) = plan(valid, observed, &Limits::DEFAULT) {
+                if let Ok(plan) = plan(valid, observed, &Settings::DEFAULT) {
                     black_box(plan.files.first().map(|file| file.content().into_owned()));
                 }
             }
         }));
         rows[2].push(time(|| {
             for (valid, observed) in valid.iter().zip(&unknown) {
-                if let Ok(plan) = plan(valid, observed, &Limits::DEFAULT)
+                if let Ok(plan) = plan(valid, observed, &Settings::DEFAULT)
                     && let Some(file) = plan.files.first()
                 {
                     let content = file.content();

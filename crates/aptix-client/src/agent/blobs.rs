@@ -1,6 +1,6 @@
 //! Content that travelled as a blob, put back into the batch before anything else looks at it.
 
-use aptix_model::batch::{Batch, BlobRef, Content, FileEdit};
+use aptix_model::batch::{Batch, BlobRef, Content};
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
 use aptix_model::reason::{Detail, Reason};
@@ -20,21 +20,21 @@ pub(super) enum Unfetched {
 pub(super) async fn fetch(connection: &Connection, mut batch: Batch) -> Result<Batch, Unfetched> {
     let mut fetched: u64 = 0;
     for (index, file) in batch.files.iter_mut().enumerate() {
-        let FileEdit::CreateFile(create) = &mut file.edit else { continue };
-        let Content::Blob(blob) = create.content else { continue };
+        let Some(content) = file.edit.content_mut() else { continue };
+        let Content::Blob(blob) = *content else { continue };
         let refused = |failure: Failure| Unfetched::Refused(Box::new(failure.file(index, file.target.as_str())));
         fetched = fetched.saturating_add(blob.size_bytes);
         check_size(blob, fetched).map_err(refused)?;
-        let content = match connection.download(blob).await {
-            Ok(content) => content,
+        let bytes = match connection.download(blob).await {
+            Ok(bytes) => bytes,
             Err(error) if error.is_passing() => return Err(Unfetched::Lost(error)),
             Err(error) => return Err(refused(unavailable(error))),
         };
-        let text = String::from_utf8(content).map_err(|error| {
+        let text = String::from_utf8(bytes).map_err(|error| {
             let message = format!("the blob is not UTF-8: byte {} is wrong", error.utf8_error().valid_up_to());
             refused(Failure::new(Reason::NotText, message).detail(Detail::Encoding))
         })?;
-        create.content = Content::Text(text);
+        *content = Content::Text(text);
     }
     Ok(batch)
 }

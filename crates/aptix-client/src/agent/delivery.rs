@@ -135,7 +135,7 @@ async fn report(line: &Line, receipt: &Receipt) -> Result<Result<(), CallError>,
 
 fn new_contents(report: &Report) -> Vec<Sha256Digest> {
     let changed = report.files.iter().filter(|file| file.status != FileStatus::Unchanged);
-    changed.map(|file| file.sha256).collect::<BTreeSet<_>>().into_iter().collect()
+    changed.filter_map(|file| Some(file.written?.sha256)).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 async fn acknowledge(line: &Line, receipt: &Receipt) -> Result<(), AgentError> {

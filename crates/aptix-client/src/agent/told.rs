@@ -115,7 +115,7 @@ fn size(failure: &Failure) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aptix_model::report::{ChangeReport, FileReport, FileStatus, Tier, Warning};
+    use aptix_model::report::{ChangeReport, FileReport, FileStatus, Tier, Warning, Written};
 
     fn sent(report: Report) -> Result<Report, Box<Failure>> {
         let batch = "018f6d2e-7c1a-7b3e-9d55-0123456789ab".parse().unwrap();
@@ -157,8 +157,8 @@ mod tests {
             doc_path: format!("r/{}", "p".repeat(path)),
             status: FileStatus::Created,
             sha256_before: None,
-            sha256: aptix_engine::digest::sha256(b""),
-            size_bytes: 0,
+            renamed_to: None,
+            written: Some(Written { sha256: aptix_engine::digest::sha256(b""), size_bytes: 0 }),
             normalized: Vec::new(),
             warnings: vec![warning.clone(); warnings],
             changes: vec![change; changes],

@@ -19,6 +19,7 @@ pub(super) fn described(patch: &FilePatch) -> String {
             }
         },
         FileEdit::LinePatch(lines) => lines.changes.iter().for_each(|change| describe(&mut text, &change.operation)),
+        _ => {}
     }
     text
 }

@@ -202,7 +202,7 @@ pub(super) fn print_object(object: &impl Serialize) -> Exit {
 const fn changes_of(patch: &FilePatch) -> &[Change] {
     match &patch.edit {
         FileEdit::LinePatch(lines) => lines.changes.as_slice(),
-        FileEdit::CreateFile(_) => &[],
+        _ => &[],
     }
 }
 
@@ -218,10 +218,10 @@ fn file_answer<'a>(file: &'a FileReport, patch: &'a FilePatch, ids: Option<&File
         doc_path: Some(&file.doc_path),
         file_key: patch.key.as_deref(),
         status: file.status.word(),
-        renamed_to: None,
+        renamed_to: file.renamed_to.as_deref(),
         sha256_before: file.sha256_before.map(String::from),
-        sha256: Some(file.sha256.into()),
-        size_bytes: Some(file.size_bytes),
+        sha256: file.written.map(|written| written.sha256.into()),
+        size_bytes: file.written.map(|written| written.size_bytes),
         normalized: file.normalized.iter().map(|normalization| normalization.word()).collect(),
         warnings: file
             .warnings
@@ -245,8 +245,9 @@ fn asked_answer<'a>(patch: &'a FilePatch, ids: Option<&FileIds>) -> FileAnswer<'
         },
         file_key: patch.key.as_deref(),
         status: match &patch.edit {
-            FileEdit::LinePatch(_) => FileStatus::Modified.word(),
             FileEdit::CreateFile(_) => FileStatus::Created.word(),
+            FileEdit::DeleteFile => FileStatus::Deleted.word(),
+            _ => FileStatus::Modified.word(),
         },
         renamed_to: None,
         sha256_before: None,

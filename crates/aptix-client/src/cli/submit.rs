@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use aptix_model::batch::{Batch, Content, FileEdit, Origin};
+use aptix_model::batch::{Batch, Content, Origin};
 use aptix_model::documents;
 use aptix_model::id::{IdError, RequestId};
 use aptix_model::limits::INLINE_BYTES;
@@ -94,15 +94,15 @@ async fn submit(server: &ServerArgs, request: &RequestId, batch: Batch) -> Resul
 async fn with_blobs(connection: &Connection, mut batch: Batch) -> Result<Batch, CallError> {
     let mut inline = 0;
     for file in &mut batch.files {
-        let FileEdit::CreateFile(create) = &mut file.edit else { continue };
-        let Content::Text(text) = &mut create.content else { continue };
+        let Some(content) = file.edit.content_mut() else { continue };
+        let Content::Text(text) = content else { continue };
         if text.len() <= INLINE_BYTES && inline + text.len() <= INLINE_TOTAL {
             inline += text.len();
             continue;
         }
-        let content = std::mem::take(text).into_bytes();
-        let digest = aptix_engine::digest::sha256(&content);
-        create.content = Content::Blob(connection.upload(digest, content).await?);
+        let bytes = std::mem::take(text).into_bytes();
+        let digest = aptix_engine::digest::sha256(&bytes);
+        *content = Content::Blob(connection.upload(digest, bytes).await?);
     }
     Ok(batch)
 }

@@ -1,6 +1,6 @@
 //! Commits a planned batch: every file gets its new bytes, or none does, whatever happens in between.
 
-use aptix_engine::plan::FilePlan;
+use aptix_engine::file_plan::FilePlan;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;

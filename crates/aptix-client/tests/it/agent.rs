@@ -181,7 +181,7 @@ async fn a_report_is_repeated_until_it_is_taken() {
     eventually("the receipt is forgotten", || scene.outbox() == 0).await;
     assert_eq!(scene.file("a.txt"), "1\n2\n");
     let script = scene.server.script.lock().unwrap();
-    assert_eq!(script.blobs[&report.files[0].sha256], b"1\n2\n");
+    assert_eq!(script.blobs[report.files[0].sha256()], b"1\n2\n");
     assert!(script.reports.iter().all(|told| told.report.as_ref() == Some(&report)), "{:?}", script.reports);
 }
 

@@ -140,7 +140,7 @@ impl v1::agent_service_server::AgentService for FakeServer {
             return Err(refusal(Code::FailedPrecondition, "LEASE_LOST", &[]));
         }
         let files = request.report.unwrap_or_default().files;
-        if files.iter().any(|file| !script.blobs.contains_key(&file.sha256)) {
+        if files.iter().any(|file| !script.blobs.contains_key(file.sha256())) {
             return Err(refusal(Code::FailedPrecondition, "BLOB_MISSING", &[]));
         }
         Ok(Response::new(v1::ReportBatchResponse::default()))

@@ -29,14 +29,14 @@ fn a_receipt_and_the_new_contents_outlive_the_process_until_they_are_acknowledge
     assert_eq!(outbox::find(&workspace, batch).unwrap().unwrap().receipt, b"3 files");
     assert!(!outbox::is_done(&workspace, batch).unwrap());
     for file in &report.files {
-        let kept = outbox::content(&workspace, batch, file.sha256).unwrap().unwrap();
+        let kept = outbox::content(&workspace, batch, file.written.unwrap().sha256).unwrap().unwrap();
         assert_eq!(kept, std::fs::read(place.path().join("ws").join(&file.path)).unwrap());
     }
     outbox::acknowledge(&workspace, batch).unwrap();
     outbox::acknowledge(&workspace, batch).unwrap();
     assert!(outbox::waiting(&workspace).unwrap().is_empty());
     assert!(outbox::is_done(&open(place.path()), batch).unwrap());
-    assert!(outbox::content(&workspace, batch, report.files[0].sha256).unwrap().is_none());
+    assert!(outbox::content(&workspace, batch, report.files[0].written.unwrap().sha256).unwrap().is_none());
     crate::scenarios::assert_no_debris(place.path(), "acknowledged");
 }
 

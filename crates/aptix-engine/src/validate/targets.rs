@@ -1,10 +1,10 @@
 //! Which files a batch names: each path by itself, and no two that are, or could be taken for, one file.
 
-use alloc::borrow::Cow;
+use alloc::borrow::{Cow, ToOwned};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use aptix_model::batch::{Batch, Target};
+use aptix_model::batch::{Batch, FilePatch, Target};
 use aptix_model::path::{DocPath, PathError, WorkspacePath, compose, fold, lowercase};
 use aptix_model::protection;
 
@@ -14,9 +14,34 @@ use crate::shown::quoted_path;
 
 /// Checks one path by itself.
 pub(super) fn check(target: &Target, site: &mut Site<'_, '_>) -> Option<ValidTarget> {
-    let (field, checked) = match target {
-        Target::DocPath(text) => ("docPath", DocPath::new(text).map(ValidTarget::DocPath)),
-        Target::Path(text) => ("path", WorkspacePath::new(text).map(ValidTarget::Path)),
+    let field = match target {
+        Target::DocPath(_) => "docPath",
+        Target::Path(_) => "path",
+    };
+    check_as(field, target, site)
+}
+
+/// Checks the other path that a file patch names, if it names one.
+pub(super) fn check_other(patch: &FilePatch, site: &mut Site<'_, '_>) -> Result<Option<ValidTarget>, Reported> {
+    let (field, text) = match (patch.edit.moved_to(), patch.edit.copied_from()) {
+        (Some(text), _) => ("renameTo", text),
+        (None, Some(text)) => ("copyFrom", text),
+        (None, None) => return Ok(None),
+    };
+    let target = match patch.target {
+        Target::DocPath(_) => Target::DocPath(text.to_owned()),
+        Target::Path(_) => Target::Path(text.to_owned()),
+    };
+    check_as(field, &target, site).map(Some).ok_or(Reported)
+}
+
+/// Something is wrong, and was taken down.
+pub(super) struct Reported;
+
+fn check_as(field: &str, target: &Target, site: &mut Site<'_, '_>) -> Option<ValidTarget> {
+    let checked = match target {
+        Target::DocPath(text) => DocPath::new(text).map(ValidTarget::DocPath),
+        Target::Path(text) => WorkspacePath::new(text).map(ValidTarget::Path),
     };
     let text = target.as_str();
     let violation = match checked {
@@ -38,13 +63,13 @@ pub(super) fn check(target: &Target, site: &mut Site<'_, '_>) -> Option<ValidTar
 ///
 /// A docPath and a path may still name one file; only who resolves them can tell.
 pub(super) fn check_twins<'a>(batch: &'a Batch, site: &mut Site<'_, 'a>) {
-    let doc_paths = |target: &'a Target| match target {
+    let doc_paths = |target: &Target, text: &'a str| match target {
         // In whatever case they are written, docPaths mean one lower-case key.
-        Target::DocPath(text) => Some(Cow::Owned(lowercase(text))),
+        Target::DocPath(_) => Some(Cow::Owned(lowercase(text))),
         Target::Path(_) => None,
     };
-    let paths = |target: &'a Target| match target {
-        Target::Path(text) => Some(Cow::Borrowed(text.as_str())),
+    let paths = |target: &Target, text: &'a str| match target {
+        Target::Path(_) => Some(Cow::Borrowed(text)),
         Target::DocPath(_) => None,
     };
     check_kind(batch, site, "docPath", doc_paths);
@@ -63,10 +88,15 @@ fn check_kind<'a>(
     batch: &'a Batch,
     site: &mut Site<'_, 'a>,
     field: &str,
-    spelled: impl Fn(&'a Target) -> Option<Cow<'a, str>>,
+    spelled: impl Fn(&Target, &'a str) -> Option<Cow<'a, str>>,
 ) {
     let files = batch.files.iter().enumerate();
-    let valid = files.filter_map(|(index, patch)| Some((index, spelled(&patch.target)?)));
+    // What is copied is only read; what a file is renamed to is written like any target.
+    let named = files.flat_map(|(index, patch)| {
+        let texts = [Some(patch.target.as_str()), patch.edit.moved_to()].into_iter().flatten();
+        texts.map(move |text| (index, &patch.target, text))
+    });
+    let valid = named.filter_map(|(index, target, text)| Some((index, spelled(target, text)?)));
     let mut entries: Vec<Entry<'a>> = valid
         .filter(|(_, spelled)| WorkspacePath::new(spelled).is_ok())
         .map(|(index, spelled)| Entry { key: fold(&spelled).replace('/', "\0"), spelled, index })

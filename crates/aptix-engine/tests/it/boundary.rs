@@ -1,7 +1,7 @@
 //! The one way in: a batch is validated, planned against files, and applied.
 
 use aptix_engine::digest::sha256;
-use aptix_engine::plan::{Observed, plan};
+use aptix_engine::plan::{Observed, Settings, plan};
 use aptix_engine::validate::validate;
 use aptix_model::batch::{Batch, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Target};
 use aptix_model::digest::Sha256Digest;
@@ -38,10 +38,12 @@ pub(crate) fn apply_known(
             doc_path: format!("repo/{}", path.to_lowercase()),
             content: *content,
             digest: *digest,
+            is_executable: false,
+            other: None,
         }
     });
     let snapshot: Vec<_> = observed.collect();
-    let plan = plan(&valid, &snapshot, limits)?;
+    let plan = plan(&valid, &snapshot, &Settings { limits: *limits, ..Settings::DEFAULT })?;
     let applied = plan.files.iter().map(|file| {
         let content = file.content().into_owned();
         let report = file.report(&content);
@@ -53,7 +55,11 @@ pub(crate) fn apply_known(
     let applied: Vec<_> = applied.collect();
     for (applied, (content, digest)) in applied.iter().zip(files) {
         if digest.is_none() {
-            assert_eq!(applied.report.sha256, sha256(&applied.content), "the digest reported is that of the bytes");
+            assert_eq!(
+                applied.report.written.unwrap().sha256,
+                sha256(&applied.content),
+                "the digest reported is that of the bytes"
+            );
             assert_eq!(applied.report.sha256_before, content.map(sha256));
         }
     }

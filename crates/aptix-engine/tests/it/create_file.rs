@@ -27,7 +27,10 @@ fn content_is_normalised_and_said_to_be() {
         assert_eq!(shown(&applied.content), shown(written.as_bytes()), "{content:?}");
         assert_eq!(applied.report.normalized, normalized, "{content:?}");
         assert_eq!((applied.report.path.as_str(), applied.report.status), ("src/A.txt", FileStatus::Created));
-        assert_eq!((applied.report.sha256_before, applied.report.size_bytes), (None, written.len() as u64));
+        assert_eq!(
+            (applied.report.sha256_before, applied.report.written.unwrap().size_bytes),
+            (None, written.len() as u64)
+        );
     }
 }
 
@@ -35,7 +38,7 @@ fn content_is_normalised_and_said_to_be() {
 #[test]
 fn the_hash_is_that_of_the_final_bytes() {
     let applied = apply(create("a", "\u{feff}"), None).unwrap();
-    assert_eq!(applied.report.sha256, Sha256Digest::EMPTY);
+    assert_eq!(applied.report.written.unwrap().sha256, Sha256Digest::EMPTY);
 }
 
 /// TUL-004-4.2.7, TUL-004-5.1.3.1, H11: without overwrite an existing file is left alone.

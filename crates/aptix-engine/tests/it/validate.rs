@@ -258,7 +258,7 @@ fn a_valid_batch_names_files_and_bases() {
     let bases: Vec<_> = valid.files().iter().map(|file| file.base).collect();
     assert_eq!(bases, [Base::MustMatch(Sha256Digest::EMPTY), Base::MustNotExist, Base::Any]);
     let names: Vec<_> = reads(&valid)
-        .map(|target| match target {
+        .map(|reads| match reads.target {
             ValidTarget::DocPath(path) => path.as_str(),
             ValidTarget::Path(path) => path.as_str(),
         })

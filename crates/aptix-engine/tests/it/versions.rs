@@ -132,11 +132,11 @@ fn a_known_digest_is_not_computed_again() {
         assert_eq!((code(&failures[0]).as_str(), failures[0].current_sha256), (expected, Some(known)));
     }
     let report = apply(stated(&any, &[insert(0, &["x"])]), b"a\n").unwrap();
-    assert_eq!((report.sha256_before, report.sha256), (Some(known), sha256(b"x\na\n")));
+    assert_eq!((report.sha256_before, report.written.unwrap().sha256), (Some(known), sha256(b"x\na\n")));
     for (patch, content) in [(stated(&any, &[replace(1, 1, &["a"], &["a"])]), b"a\n"), (overwrite("a", "a\n"), b"a\n")]
     {
         let report = apply(patch, content).unwrap();
-        assert_eq!((report.sha256_before, report.sha256), (Some(known), known));
+        assert_eq!((report.sha256_before, report.written.unwrap().sha256), (Some(known), known));
     }
     // What is not the known digest can still be that of the canonical text.
     let report = apply(line_patch(b"a\n", &[insert(0, &["x"])]), b"a\r\n").unwrap();

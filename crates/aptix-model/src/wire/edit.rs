@@ -144,22 +144,26 @@ fn file_message(patch: FilePatch, ids: Option<&FileIds>) -> v1::FilePatch {
                 .into_iter()
                 .map(|change| change_message(change, ids.next().map(|id| format!("{id}")).unwrap_or_default()));
             let changes = changes.collect();
-            v1::file_patch::Action::LinePatch(v1::LinePatch { original_sha256: patch.original_sha256, changes })
+            Some(v1::file_patch::Action::LinePatch(v1::LinePatch { original_sha256: patch.original_sha256, changes }))
         }
         FileEdit::CreateFile(create) => {
             let content = match create.content {
                 Content::Text(text) => v1::create_file::Content::Text(text),
                 Content::Blob(blob) => v1::create_file::Content::Blob(blob.into()),
             };
-            v1::file_patch::Action::CreateFile(v1::CreateFile { content: Some(content), overwrite: create.overwrite })
+            Some(v1::file_patch::Action::CreateFile(v1::CreateFile {
+                content: Some(content),
+                overwrite: create.overwrite,
+            }))
         }
+        _ => None,
     };
     v1::FilePatch {
         file_patch_id: ids.map(|ids| format!("{}", ids.file)).unwrap_or_default(),
         key: patch.key.unwrap_or_default(),
         label: patch.label.unwrap_or_default(),
         target: Some(target_message(patch.target)),
-        action: Some(action),
+        action,
     }
 }
 

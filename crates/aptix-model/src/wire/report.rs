@@ -5,12 +5,12 @@ use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
-use super::{digest, given, unknown_enum, v1};
+use super::{digest, given, missing, unknown_enum, v1};
 use crate::failure::{Excerpt, Failure};
 use crate::limits::REPORT_DIFF_BYTES;
 use crate::path::{DocPath, PathError, WorkspacePath};
 use crate::reason::{Detail, Reason};
-use crate::report::{ChangeReport, FileReport, FileStatus, Normalization, Outcome, Report, Tier, Warning};
+use crate::report::{ChangeReport, FileReport, FileStatus, Normalization, Outcome, Report, Tier, Warning, Written};
 
 impl TryFrom<v1::Report> for Report {
     type Error = Vec<Failure>;
@@ -72,6 +72,8 @@ fn file_report(at: &str, file: v1::FileReport) -> Result<FileReport, Failure> {
         v1::FileStatus::Created => FileStatus::Created,
         v1::FileStatus::Modified => FileStatus::Modified,
         v1::FileStatus::Unchanged => FileStatus::Unchanged,
+        v1::FileStatus::Deleted => FileStatus::Deleted,
+        v1::FileStatus::Renamed => FileStatus::Renamed,
         v1::FileStatus::Unspecified => return Err(unknown_enum(&format!("{at}.status"), file.status)),
     };
     let refused = |field: &str, error: PathError| {
@@ -80,6 +82,16 @@ fn file_report(at: &str, file: v1::FileReport) -> Result<FileReport, Failure> {
     WorkspacePath::new(&file.path).map_err(|error| refused("path", error))?;
     DocPath::new(&file.doc_path).map_err(|error| refused("docPath", error))?;
     let sha256_before = file.sha256_before.map(|text| digest(&format!("{at}.sha256Before"), &text)).transpose()?;
+    let sha256 = file.sha256.map(|text| digest(&format!("{at}.sha256"), &text)).transpose()?;
+    let written = match (sha256, file.size_bytes) {
+        (None, None) => None,
+        (Some(sha256), Some(size_bytes)) => Some(Written { sha256, size_bytes }),
+        (None, Some(_)) => return Err(missing(&format!("{at}.sha256"), "the digest of the bytes as written")),
+        (Some(_), None) => return Err(missing(&format!("{at}.sizeBytes"), "the number of bytes written")),
+    };
+    if let Some(path) = &file.renamed_to {
+        WorkspacePath::new(path).map_err(|error| refused("renamedTo", error))?;
+    }
     let changes = file.changes.into_iter().enumerate();
     let changes = changes.map(|(index, change)| {
         let tier = Tier::ALL.into_iter().find(|tier| tier.word() == change.tier);
@@ -94,8 +106,8 @@ fn file_report(at: &str, file: v1::FileReport) -> Result<FileReport, Failure> {
     Ok(FileReport {
         status,
         sha256_before,
-        sha256: digest(&format!("{at}.sha256"), &file.sha256)?,
-        size_bytes: file.size_bytes,
+        written,
+        renamed_to: file.renamed_to,
         normalized: file
             .normalized
             .iter()
@@ -173,6 +185,8 @@ impl From<FileReport> for v1::FileReport {
             FileStatus::Created => v1::FileStatus::Created,
             FileStatus::Modified => v1::FileStatus::Modified,
             FileStatus::Unchanged => v1::FileStatus::Unchanged,
+            FileStatus::Deleted => v1::FileStatus::Deleted,
+            FileStatus::Renamed => v1::FileStatus::Renamed,
         };
         let changes = file.changes.into_iter().map(|change| v1::ChangeReport {
             tier: change.tier.word().into(),
@@ -185,8 +199,9 @@ impl From<FileReport> for v1::FileReport {
             doc_path: file.doc_path,
             status: status.into(),
             sha256_before: file.sha256_before.map(Into::into),
-            sha256: file.sha256.into(),
-            size_bytes: file.size_bytes,
+            sha256: file.written.map(|written| written.sha256.into()),
+            size_bytes: file.written.map(|written| written.size_bytes),
+            renamed_to: file.renamed_to,
             normalized: file.normalized.into_iter().map(|normalization| normalization.word().into()).collect(),
             warnings: file
                 .warnings

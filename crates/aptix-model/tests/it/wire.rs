@@ -8,7 +8,9 @@ use aptix_model::failure::{Excerpt, Failure};
 use aptix_model::id::{BatchId, Revision, Uuid};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::{BatchOutline, BatchRecord, FileIds, UnixMillis};
-use aptix_model::report::{ChangeReport, FileReport, FileStatus, Normalization, Outcome, Report, Tier, Warning};
+use aptix_model::report::{
+    ChangeReport, FileReport, FileStatus, Normalization, Outcome, Report, Tier, Warning, Written,
+};
 use aptix_model::state::BatchState;
 use aptix_model::wire::{event_message, listed_message, v1};
 
@@ -43,8 +45,8 @@ fn applied() -> Report {
         doc_path: "r/a".into(),
         status: FileStatus::Modified,
         sha256_before: Some(Sha256Digest::EMPTY),
-        sha256: Sha256Digest::from_bytes([7; 32]),
-        size_bytes: 3,
+        renamed_to: Some("b".into()),
+        written: Some(Written { sha256: Sha256Digest::from_bytes([7; 32]), size_bytes: 3 }),
         normalized: Normalization::ALL.to_vec(),
         warnings: vec![Warning { code: "W".into(), message: "m".into() }],
         changes: vec![ChangeReport { tier: Tier::Exact, candidates: 1, start_line: 4, end_line: 3 }],

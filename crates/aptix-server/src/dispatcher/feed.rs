@@ -341,7 +341,7 @@ fn forwarded(record: &BatchRecord) -> Option<Forwarded> {
         FileEdit::CreateFile(create) => {
             Some(ForwardedFile { path: shown(patch.target.as_str()), overwrite: create.overwrite })
         }
-        FileEdit::LinePatch(_) => None,
+        _ => None,
     });
     record.state.is_open().then(|| Forwarded {
         batch: record.id,

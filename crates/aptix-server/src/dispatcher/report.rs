@@ -199,7 +199,10 @@ fn fit_file(index: usize, patch: &FilePatch, file: &FileReport) -> Result<FileUp
     fit_content(index, patch, file)?;
     let rooted = RootedPath::new(&format!("{}/{path}", doc_path.root()))
         .map_err(|error| misfit(&field("path"), error.to_string()).detail(error.detail()))?;
-    let content = BlobRef { sha256: file.sha256, size_bytes: file.size_bytes };
+    let Some(written) = file.written else {
+        return Err(misfit(&field("sha256"), "the digest of the bytes as written is required".to_owned()));
+    };
+    let content = BlobRef { sha256: written.sha256, size_bytes: written.size_bytes };
     Ok(FileUpdate { path: rooted, doc_path, content, twins })
 }
 
@@ -208,17 +211,17 @@ fn fit_content(index: usize, patch: &FilePatch, file: &FileReport) -> Result<(),
     let field = |name: &str| format!("report.files[{index}].{name}");
     let (status, expected) = match file.sha256_before {
         None => (FileStatus::Created, "there was no file before"),
-        Some(before) if before == file.sha256 => (FileStatus::Unchanged, "the digests before and after are equal"),
+        Some(before) if Some(before) == file.written.map(|written| written.sha256) => {
+            (FileStatus::Unchanged, "the digests before and after are equal")
+        }
         Some(_) => (FileStatus::Modified, "the digests before and after differ"),
     };
     if file.status != status {
         let message = format!("the status is {}, but {expected}: expected {}", file.status.word(), status.word());
         return Err(misfit(&field("status"), message));
     }
-    let (changes, creates) = match &patch.edit {
-        FileEdit::LinePatch(patch) => (patch.changes.len(), false),
-        FileEdit::CreateFile(_) => (0, true),
-    };
+    let changes = patch.edit.change_count();
+    let creates = !matches!(patch.edit, FileEdit::LinePatch(_));
     if status == FileStatus::Created && !creates {
         return Err(misfit(
             &field("status"),
@@ -244,7 +247,7 @@ fn log_reported(record: &BatchRecord, report: &Report) {
         if !matches!(patch.edit, FileEdit::CreateFile(_)) {
             continue;
         }
-        let file = report.files.get(index);
+        let written = report.files.get(index).and_then(|file| file.written);
         let about = |failure: &&Failure| failure.file_index == Some(index);
         let failure = report.failures.iter().find(about).or_else(|| report.failures.first());
         tracing::info!(
@@ -255,8 +258,8 @@ fn log_reported(record: &BatchRecord, report: &Report) {
             Path = shown(patch.target.as_str()),
             Success = report.outcome == Outcome::Applied,
             ErrorCode = failure.map(|failure| failure.reason.code()),
-            SizeBytes = file.map(|file| file.size_bytes),
-            Hash = file.map(|file| file.sha256.to_string()),
+            SizeBytes = written.map(|written| written.size_bytes),
+            Hash = written.map(|written| written.sha256.to_string()),
             "Tool.CreateFile.ResultReceived"
         );
     }

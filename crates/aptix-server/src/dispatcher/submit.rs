@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aptix_engine::validate::validate;
-use aptix_model::batch::{Batch, BlobRef, Content, FileEdit, Origin};
+use aptix_model::batch::{Batch, BlobRef, Content, Origin};
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
@@ -177,22 +177,15 @@ fn check_origin(origin: &Origin, most: usize) -> Vec<Failure> {
 }
 
 fn referenced(batch: &Batch) -> impl Iterator<Item = (usize, BlobRef)> + '_ {
-    batch.files.iter().enumerate().filter_map(|(index, patch)| match &patch.edit {
-        FileEdit::CreateFile(create) => match &create.content {
-            Content::Blob(blob) => Some((index, *blob)),
-            Content::Text(_) => None,
-        },
-        FileEdit::LinePatch(_) => None,
+    batch.files.iter().enumerate().filter_map(|(index, patch)| match patch.edit.content()? {
+        Content::Blob(blob) => Some((index, *blob)),
+        Content::Text(_) => None,
     })
 }
 
 /// How many changes a batch has, over all its files.
 fn changes(batch: &Batch) -> usize {
-    let changes = batch.files.iter().map(|patch| match &patch.edit {
-        FileEdit::LinePatch(patch) => patch.changes.len(),
-        FileEdit::CreateFile(_) => 0,
-    });
-    changes.sum()
+    batch.files.iter().map(|patch| patch.edit.change_count()).sum()
 }
 
 /// Says that a batch came in (TUL-002 9).

@@ -28,14 +28,7 @@ pub(super) const ROOM: usize = MESSAGE_BYTES - AROUND;
 
 /// Refuses an edit that would not fit into one message together with its ids.
 pub(super) fn check(edit_bytes: usize, batch: &Batch) -> Result<(), Failure> {
-    let entries: usize = batch
-        .files
-        .iter()
-        .map(|patch| match &patch.edit {
-            aptix_model::batch::FileEdit::LinePatch(patch) => 1 + patch.changes.len(),
-            aptix_model::batch::FileEdit::CreateFile(_) => 1,
-        })
-        .sum();
+    let entries: usize = batch.files.iter().map(|patch| 1 + patch.edit.change_count()).sum();
     let bytes = edit_bytes.saturating_add(entries.saturating_mul(ID_BYTES));
     if bytes <= SUBMITTED && entries <= ids::ENTRIES {
         return Ok(());

@@ -126,6 +126,8 @@ fn in_header(character: char) -> usize {
 const fn code(reason: Reason, detail: Option<Detail>) -> Code {
     match reason {
         Reason::InvalidRequest
+        | Reason::PatchMalformed
+        | Reason::PatchUnsupported
         | Reason::InvalidPath
         | Reason::TooLarge
         | Reason::LineRange
@@ -141,6 +143,15 @@ const fn code(reason: Reason, detail: Option<Detail>) -> Code {
         | Reason::Rejected
         | Reason::ShaMismatch
         | Reason::ExpectedMismatch
+        | Reason::TextNotFound
+        | Reason::TextNotUnique
+        | Reason::MatchOverlap
+        | Reason::MatchBudgetExceeded
+        | Reason::ClipboardMissing
+        | Reason::ReindentPrecondition
+        | Reason::IndexMismatch
+        | Reason::NoEditFound
+        | Reason::AuthorDeclined
         | Reason::AlreadyApplied
         | Reason::FileExists
         | Reason::FileMissing

@@ -140,7 +140,7 @@ async fn a_report_must_fit_its_batch() {
         (edited(|report| report.files[1].status = v1::FileStatus::Created.into()), "report.files[1].status"),
         (edited(|report| report.files[1].status = v1::FileStatus::Unchanged.into()), "report.files[1].status"),
         (edited(|report| created(&mut report.files[0])), "report.files[0].status"),
-        (edited(|report| report.files[1].sha256 = "no".to_owned()), "report.files[1].sha256"),
+        (edited(|report| report.files[1].sha256 = Some("no".to_owned())), "report.files[1].sha256"),
         (edited(|report| report.files[1].status = 127), "report.files[1].status"),
         (edited(|report| report.outcome = 0), "report.outcome"),
         (edited(|report| report.outcome = v1::Outcome::Failed.into()), "report"),

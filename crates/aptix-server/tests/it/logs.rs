@@ -92,7 +92,7 @@ async fn a_batch_leaves_its_trace() {
     client.upload("w", b"text\n").await.unwrap();
     let mut report = applied(&[("app", "src/New.txt", b"text\n"), ("app", "a.txt", b"text\n")]);
     report.files[1].changes = two_changes();
-    let hash = format!("\"Hash\":\"{}\"", report.files[0].sha256);
+    let hash = format!("\"Hash\":\"{}\"", report.files[0].sha256());
     client.report("w", &batch.batch_id, epoch, report.clone()).await.unwrap();
     client.report("w", &batch.batch_id, epoch, report).await.unwrap();
     let parts = ["\"Success\":true", "\"SizeBytes\":5", &hash, "\"TurnId\":\"turn-1\""];

@@ -254,7 +254,7 @@ pub struct Report {
 /// What became of one file.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FileReport {
-    /// The path relative to its root, in its real case, without the root's name.
+    /// The path relative to its root, in its real case, without the root's name. Of a renamed file, the old one.
     #[prost(string, tag = "1")]
     pub path: ::prost::alloc::string::String,
     /// The lower-case key: the root's name and the lower-cased path.
@@ -266,12 +266,12 @@ pub struct FileReport {
     /// SHA-256 of the bytes before. Absent if there was no file.
     #[prost(string, optional, tag = "4")]
     pub sha256_before: ::core::option::Option<::prost::alloc::string::String>,
-    /// SHA-256 of the bytes as written.
-    #[prost(string, tag = "5")]
-    pub sha256: ::prost::alloc::string::String,
-    /// How many bytes were written.
-    #[prost(uint64, tag = "6")]
-    pub size_bytes: u64,
+    /// SHA-256 of the bytes as written. Absent if there is no file any more.
+    #[prost(string, optional, tag = "5")]
+    pub sha256: ::core::option::Option<::prost::alloc::string::String>,
+    /// How many bytes were written. Absent if there is no file any more.
+    #[prost(uint64, optional, tag = "6")]
+    pub size_bytes: ::core::option::Option<u64>,
     /// What was brought into another form on the way: matched_canonical_digest, bom_removed, line_endings. At most 100.
     #[prost(string, repeated, tag = "7")]
     pub normalized: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
@@ -282,6 +282,9 @@ pub struct FileReport {
     /// message otherwise.
     #[prost(message, repeated, tag = "9")]
     pub changes: ::prost::alloc::vec::Vec<ChangeReport>,
+    /// Where a renamed file is now: a path relative to its root, in its real case. Absent unless it was renamed.
+    #[prost(string, optional, tag = "10")]
+    pub renamed_to: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Something worth knowing about a file that was edited all the same.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -296,7 +299,8 @@ pub struct Warning {
 /// How a change found its place.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ChangeReport {
-    /// How loosely old text had to be compared with the file: exact.
+    /// How loosely old text had to be compared with the file: exact; eol, trailing, indent, blank_edges if it fits but for
+    /// line terminators, white space at the ends of lines, one uniform indentation, blank lines above or below.
     #[prost(string, tag = "1")]
     pub tier: ::prost::alloc::string::String,
     /// How many places came into question at that tier.
@@ -473,10 +477,14 @@ pub enum FileStatus {
     Unspecified = 0,
     /// It was not there before; there is no sha256_before.
     Created = 1,
-    /// Its bytes changed: sha256_before is there, and differs from sha256.
+    /// Its bytes or its executable bit changed: sha256_before is there.
     Modified = 2,
-    /// It already had these bytes: sha256_before and sha256 are equal.
+    /// It already was as described: sha256_before and sha256 are equal.
     Unchanged = 3,
+    /// It is gone: sha256_before is there, and sha256 is not.
+    Deleted = 4,
+    /// It has another path, renamed_to, and perhaps other bytes.
+    Renamed = 5,
 }
 impl FileStatus {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -489,6 +497,8 @@ impl FileStatus {
             Self::Created => "FILE_STATUS_CREATED",
             Self::Modified => "FILE_STATUS_MODIFIED",
             Self::Unchanged => "FILE_STATUS_UNCHANGED",
+            Self::Deleted => "FILE_STATUS_DELETED",
+            Self::Renamed => "FILE_STATUS_RENAMED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -498,6 +508,8 @@ impl FileStatus {
             "FILE_STATUS_CREATED" => Some(Self::Created),
             "FILE_STATUS_MODIFIED" => Some(Self::Modified),
             "FILE_STATUS_UNCHANGED" => Some(Self::Unchanged),
+            "FILE_STATUS_DELETED" => Some(Self::Deleted),
+            "FILE_STATUS_RENAMED" => Some(Self::Renamed),
             _ => None,
         }
     }
