@@ -234,5 +234,5 @@ fn time_grows_with_the_changes_and_not_faster() {
 #[test]
 fn changes_take_little_room() {
     assert!(size_of::<LineChange<'_>>() <= 40);
-    assert!(size_of::<ChangeReport>() <= 12);
+    assert!(size_of::<ChangeReport>() <= 16);
 }

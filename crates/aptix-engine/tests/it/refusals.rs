@@ -242,7 +242,7 @@ fn every_refusal_has_a_hint() {
             Some(&b"y"[..]),
             "read the file and edit it with a line patch, or set overwrite to replace all of it",
         ),
-        (line_patch(b"\0", &[top()]), Some(b"\0"), "line patches edit text; leave this file out of the batch"),
+        (line_patch(b"\0", &[top()]), Some(b"\0"), "only text can be edited; leave this file out of the batch"),
         (
             line_patch(b"a\n", &[insert(0, &["\u{feff}"])]),
             Some(b"a\n"),
