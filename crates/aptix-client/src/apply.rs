@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use aptix_engine::file_plan::FilePlan;
 use aptix_engine::plan::{self, BatchPlan, Observed, Settings};
-use aptix_engine::validate::{self, ValidBatch};
+use aptix_engine::validate::{self, ValidBatch, ValidTarget};
 use aptix_model::batch::{Batch, FileEdit, Origin};
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
@@ -15,10 +15,11 @@ use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{FileReport, FileStatus, Outcome, Report, Warning};
 
 use crate::workspace::Workspace;
+use crate::workspace::change::{Becomes, Change, Content};
 use crate::workspace::listing::Listings;
-use crate::workspace::resolve::{self, Place};
+use crate::workspace::resolve::{self, Place, Same};
 use crate::workspace::snapshot::{self, Original, ReadError};
-use crate::workspace::transaction::{self, Change, Loss, Notice, Receipt};
+use crate::workspace::transaction::{self, Loss, Notice, Receipt};
 
 /// How a batch is to be applied.
 #[derive(Clone, Copy)]
@@ -132,10 +133,10 @@ fn attempt(
         diff_omitted: false,
     };
     add_diff(&mut report, &plan, order.diff_bytes);
-    let changed: Vec<usize> = (0..plan.files.len())
-        .filter(|index| plan.files.get(*index).is_some_and(|file| file.status != FileStatus::Unchanged))
-        .collect();
-    let changes: Vec<Change<'_>> = changed.iter().filter_map(|index| change(*index, &found, &plan, &report)).collect();
+    let (changed, changes): (Vec<usize>, Vec<Change<'_>>) = (plan.files.iter().zip(&found).zip(&report.files))
+        .enumerate()
+        .filter_map(|(index, ((plan, found), report))| Some((index, change(found, plan, report)?)))
+        .unzip();
     let told = |error: &transaction::CommitError| tell(error, &changed, batch);
     let receipt = match order.mode {
         Mode::DryRun => {
@@ -155,10 +156,11 @@ fn attempt(
     Ok(report)
 }
 
-/// What was found for one file patch.
+/// What was found for one file patch, or at the other path that it names.
 struct Found {
     place: Place,
     original: Option<Original>,
+    other: Option<Box<Self>>,
 }
 
 impl Found {
@@ -168,67 +170,98 @@ impl Found {
             doc_path: self.place.doc_path.clone(),
             content: self.original.as_ref().map(|original| original.bytes.as_slice()),
             digest: None,
-            is_executable: false,
-            other: None,
+            is_executable: self.original.as_ref().is_some_and(Original::is_executable),
+            other: self.other.as_ref().map(|other| Box::new(other.observed())),
         }
     }
 }
 
 /// Resolves and reads every file of a batch.
 fn find(workspace: &Workspace, batch: &ValidBatch<'_>, limits: &Limits) -> Result<Vec<Found>, Refusal> {
-    let mut listings = Listings::default();
+    let mut search =
+        Search { workspace, limits, listings: Listings::default(), seen: HashMap::new(), left: limits.batch_bytes };
     let mut found = Vec::new();
     let mut failures = Vec::new();
-    let mut seen = HashMap::new();
-    let mut left = limits.batch_bytes;
-    for (index, reads) in plan::reads(batch).enumerate() {
-        let target = reads.target;
-        let name = batch.batch.files.get(index).map_or("", |file| file.target.as_str());
-        let place = match resolve::resolve(workspace, &mut listings, target) {
-            Ok(place) => place,
-            Err(error) => {
-                failures.push(error.failure().file(index, name));
-                continue;
+    for (index, (reads, patch)) in plan::reads(batch).zip(&batch.batch.files).enumerate() {
+        let other_is = if patch.edit.moved_to().is_some() { Role::Changed } else { Role::Read };
+        let both = search.find(index, reads.target, Role::Changed).and_then(|target| {
+            let other = reads.other.map(|other| search.find(index, other, other_is)).transpose()?;
+            Ok(Found { other: other.map(Box::new), ..target })
+        });
+        match both {
+            Ok(file) => found.push(file),
+            Err(failure) => {
+                let is_full = failure.detail == Some(Detail::Files);
+                failures.push(failure.file(index, patch.target.as_str()));
+                if is_full {
+                    break;
+                }
             }
-        };
-        if let Some(other) = place.same_file_as(&mut seen, index) {
-            let message = format!("files[{other}] leads to the same file");
-            let failure = Failure::new(Reason::InvalidRequest, message)
-                .detail(Detail::DuplicateFile)
-                .hint("put all changes of one file into one file patch");
-            failures.push(failure.file(index, name));
-            continue;
-        }
-        match snapshot::read(workspace, &place, limits.file_bytes.min(left)) {
-            Ok(original) => {
-                left -= original.as_ref().map_or(0, |original| original.bytes.len() as u64);
-                found.push(Found { place, original });
-            }
-            Err(ReadError::TooLarge { limit, .. }) if limit < limits.file_bytes => {
-                let error = ReadError::BatchTooLarge { limit: limits.batch_bytes };
-                failures.push(error.failure().file(index, name));
-                break;
-            }
-            Err(error) => failures.push(error.failure().file(index, name)),
         }
     }
     if failures.is_empty() { Ok(found) } else { Err(failures.into()) }
 }
 
-fn change<'a>(index: usize, found: &'a [Found], plan: &'a BatchPlan<'a>, report: &Report) -> Option<Change<'a>> {
-    let (found, plan, report) = (found.get(index)?, plan.files.get(index)?, report.files.get(index)?);
-    Some(Change {
-        place: &found.place,
-        original: found.original.as_ref(),
-        before: report.sha256_before,
-        after: report.written?.sha256,
-        plan,
-    })
+/// What a batch does with a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// It may come to be something else.
+    Changed,
+    /// Its content is taken.
+    Read,
+}
+
+/// The files of a batch that were found so far, and how many more bytes may be read.
+struct Search<'w> {
+    workspace: &'w Workspace,
+    limits: &'w Limits,
+    listings: Listings,
+    seen: HashMap<Same, usize>,
+    left: u64,
+}
+
+impl Search<'_> {
+    fn find(&mut self, index: usize, target: &ValidTarget, role: Role) -> Result<Found, Failure> {
+        let place = resolve::resolve(self.workspace, &mut self.listings, target).map_err(|error| error.failure())?;
+        if role == Role::Changed
+            && let Some(other) = place.same_file_as(&mut self.seen, index)
+        {
+            let message = format!("files[{other}] leads to the same file");
+            return Err(Failure::new(Reason::InvalidRequest, message)
+                .detail(Detail::DuplicateFile)
+                .hint("put all changes of one file into one file patch"));
+        }
+        match snapshot::read(self.workspace, &place, self.limits.file_bytes.min(self.left)) {
+            Ok(original) => {
+                self.left -= original.as_ref().map_or(0, |original| original.bytes.len() as u64);
+                Ok(Found { place, original, other: None })
+            }
+            Err(ReadError::TooLarge { limit, .. }) if limit < self.limits.file_bytes => {
+                Err(ReadError::BatchTooLarge { limit: self.limits.batch_bytes }.failure())
+            }
+            Err(error) => Err(error.failure()),
+        }
+    }
+}
+
+/// What a plan does to the file that was found for it.
+fn change<'a>(found: &'a Found, plan: &'a FilePlan<'a>, report: &FileReport) -> Option<Change<'a>> {
+    let content =
+        report.written.map(|written| Content { digest: written.sha256, executable: plan.executable, bytes: plan });
+    let becomes = match (content, plan.moved_to, &found.other) {
+        (None, ..) => Becomes::Nothing,
+        (Some(content), Some(_), Some(other)) => Becomes::Moved(&other.place, content),
+        (Some(content), ..) => Becomes::Content(content),
+    };
+    let change =
+        Change { place: &found.place, original: found.original.as_ref(), before: report.sha256_before, becomes };
+    Some(change).filter(|change| plan.status != FileStatus::Unchanged && !change.is_idle())
 }
 
 fn report_file(plan: &FilePlan<'_>, found: &Found) -> FileReport {
     let mut report = plan.report(&plan.content());
-    let Some(original) = found.original.as_ref().filter(|_| plan.status == FileStatus::Modified) else { return report };
+    let is_replaced = matches!(plan.status, FileStatus::Modified | FileStatus::Renamed);
+    let Some(original) = found.original.as_ref().filter(|_| is_replaced) else { return report };
     let links = original.links;
     if links > 1 {
         let message = format!("the file had {links} names; only this one has the new content");

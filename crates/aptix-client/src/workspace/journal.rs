@@ -20,7 +20,7 @@ use super::state::{StateDir, StateError};
 use super::{beneath, errno};
 
 /// The first word of every record, with the version of its form.
-const MAGIC: &str = "aptix-journal-2";
+const MAGIC: &str = "aptix-journal-3";
 /// The name of a record while it is being written: nothing else has happened yet.
 const NEXT: &str = "next";
 /// The name of the file that points to the journal of another root of the same batch.
@@ -63,7 +63,7 @@ pub(super) struct Record {
     /// Directories that did not exist, parents first.
     pub(super) dirs: Vec<NewDir>,
     /// The files that change.
-    pub(super) files: Vec<NewFile>,
+    pub(super) files: Vec<FileStep>,
 }
 
 /// By what a root is known again: its canonical path, and which directory it is, whatever its path.
@@ -84,22 +84,24 @@ pub(super) struct NewDir {
     pub(super) name: String,
 }
 
-/// A file that the commit writes.
+/// One name that comes to mean something else. A file that moves is two of them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NewFile {
+pub(super) struct FileStep {
     pub(super) root: usize,
     pub(super) dir: String,
     pub(super) name: String,
-    /// The name under which the new bytes are staged, and the old ones are kept afterwards.
+    /// The name under which the new file is staged, and the old one is kept afterwards.
     pub(super) staged: String,
     /// The digest of the old bytes; absent when there is no old file.
     pub(super) before: Option<Hex>,
-    /// The digest of the new bytes.
-    pub(super) after: Hex,
+    /// The digest of the new bytes; absent when the file goes.
+    pub(super) after: Option<Hex>,
+    /// Whether the new file can be run, where that is not so of the old one.
+    pub(super) executable: Option<bool>,
 }
 
-impl NewFile {
+impl FileStep {
     /// The real path in the root.
     pub(super) fn real(&self) -> String {
         if self.dir.is_empty() { self.name.clone() } else { format!("{}/{}", self.dir, self.name) }

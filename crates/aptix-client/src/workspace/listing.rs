@@ -11,7 +11,7 @@ use super::disk;
 
 /// Directories that were listed while one batch is resolved, by root and real path.
 #[derive(Debug, Default)]
-pub(crate) struct Listings {
+pub struct Listings {
     known: HashMap<(usize, String), HashMap<String, Vec<String>>>,
 }
 

@@ -1,10 +1,11 @@
 //! The directories a person opened for editing, and the only code that reads or writes in them.
 
 mod beneath;
+pub mod change;
 pub mod disk;
 pub mod errno;
 pub mod journal;
-pub(crate) mod listing;
+pub mod listing;
 pub mod notes;
 pub mod outbox;
 pub mod publish;
@@ -13,6 +14,7 @@ pub mod resolve;
 pub mod root;
 pub mod snapshot;
 mod staging;
+mod standing;
 pub mod state;
 pub(crate) mod terminal;
 pub mod transaction;

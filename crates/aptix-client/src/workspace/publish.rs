@@ -9,8 +9,9 @@ use rustix::io::Errno;
 
 use super::beneath;
 use super::disk::{self, Disk};
-use super::journal::{Hex, NewFile, Record};
+use super::journal::{FileStep, Hex, Record};
 use super::snapshot::{self, Stamp};
+use super::standing::{Holds, Standing, holds, is_gone, standing};
 
 /// How often a file that somebody keeps saving is swapped until nothing of theirs is displaced.
 const SWAPS: usize = 16;
@@ -40,7 +41,7 @@ impl Ground<'_> {
     }
 
     /// What it means that a name was not found: the file is gone, or its whole directory is.
-    fn missing(&self, file: &NewFile) -> PublishError {
+    fn missing(&self, file: &FileStep) -> PublishError {
         match self.find_dir(file.root, &file.dir) {
             Ok(None) => PublishError::ParentGone,
             Ok(Some(_)) => PublishError::Changed,
@@ -66,32 +67,40 @@ pub enum PublishError {
     System(#[from] Errno),
 }
 
-/// Gives a file its new bytes. Afterwards the old ones have the staged name; the stamp shows whether they stay as they are.
-pub(super) fn publish(ground: &Ground<'_>, file: &NewFile) -> Result<Option<Stamp>, PublishError> {
+/// Makes a file what it is to be. Afterwards its old bytes have the staged name; the stamp shows whether they stay as
+/// they are.
+pub(super) fn publish(ground: &Ground<'_>, file: &FileStep) -> Result<Option<Stamp>, PublishError> {
     let dir = ground.open_dir(file.root, &file.dir).map_err(|errno| match errno {
         Errno::NOENT => PublishError::ParentGone,
         errno => errno.into(),
     })?;
-    let Some(before) = file.before else {
+    if file.before.is_none() {
         return match publish_new(ground.disk, &dir, file) {
             Err(PublishError::System(Errno::NOENT)) => Err(ground.missing(file)),
             outcome => outcome.map(|()| None),
         };
+    }
+    let displaced = match file.after {
+        Some(_) => exchange(ground.disk, &dir, file),
+        None => ground.disk.rename(dir.as_fd(), &file.name, dir.as_fd(), &file.staged),
     };
-    exchange(ground.disk, &dir, file).map_err(|errno| match errno {
+    displaced.map_err(|errno| match errno {
         Errno::NOENT if is_gone(&dir, &file.name) => ground.missing(file),
         errno => errno.into(),
     })?;
-    match snapshot::digest(dir.as_fd(), &file.staged)? {
-        Some((digest, stamp)) if digest == before.0 => Ok(Some(stamp)),
+    match holds(&dir, &file.staged, file)? {
+        (Holds::Before, stamp) => Ok(stamp),
         _ => {
-            give_back(ground.disk, &dir, file)?;
+            match file.after {
+                Some(_) => give_back(ground.disk, &dir, file)?,
+                None => put_back(ground.disk, &dir, file)?,
+            }
             Err(PublishError::Changed)
         }
     }
 }
 
-fn publish_new(disk: &dyn Disk, dir: &OwnedFd, file: &NewFile) -> Result<(), PublishError> {
+fn publish_new(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
     let held = dir.as_fd();
     let published = match disk.rename_new(held, &file.staged, &file.name) {
         // File systems without the flag still refuse a second link of one name.
@@ -107,7 +116,7 @@ fn publish_new(disk: &dyn Disk, dir: &OwnedFd, file: &NewFile) -> Result<(), Pub
 }
 
 /// Swaps what the file's name and its staged name mean.
-fn exchange(disk: &dyn Disk, dir: &OwnedFd, file: &NewFile) -> Result<(), Errno> {
+fn exchange(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Errno> {
     let held = dir.as_fd();
     match disk.exchange(held, &file.staged, &file.name) {
         // Without the call it takes three steps; `settle` finishes them if they are cut short.
@@ -125,12 +134,12 @@ fn exchange(disk: &dyn Disk, dir: &OwnedFd, file: &NewFile) -> Result<(), Errno>
 }
 
 /// The name that keeps the old bytes while an exchange is made of three steps.
-fn aside(file: &NewFile) -> String {
+fn aside(file: &FileStep) -> String {
     format!("{}-old", file.staged)
 }
 
 /// Brings an exchange that was cut short to one of its ends.
-fn settle(disk: &dyn Disk, dir: &OwnedFd, file: &NewFile) -> Result<(), Errno> {
+fn settle(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Errno> {
     let aside = aside(file);
     if is_gone(dir, &aside) {
         return Ok(());
@@ -141,15 +150,11 @@ fn settle(disk: &dyn Disk, dir: &OwnedFd, file: &NewFile) -> Result<(), Errno> {
     disk.unlink(dir.as_fd(), &aside)
 }
 
-fn is_gone(dir: &OwnedFd, name: &str) -> bool {
-    matches!(beneath::look_up(dir.as_fd(), name), Ok(None))
-}
-
 /// Takes published bytes out again, swapping until what comes out is what was last put in: then the last save of
 /// anybody is in place. A save that a later one has overtaken goes the way it would have gone without us.
-fn give_back(disk: &dyn Disk, dir: &OwnedFd, file: &NewFile) -> Result<(), PublishError> {
+fn give_back(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
     let digest = || Ok::<_, Errno>(snapshot::digest(dir.as_fd(), &file.staged)?.map(|(digest, _)| digest));
-    let after = Some(file.after.0);
+    let after = file.after.map(|hex| hex.0);
     let mut put_in = after;
     for _ in 0..SWAPS {
         let restored = digest()?;
@@ -175,12 +180,13 @@ fn give_back(disk: &dyn Disk, dir: &OwnedFd, file: &NewFile) -> Result<(), Publi
 
 /// Takes one file back to its old bytes, if it has the new ones. Where there is no directory any more, there is
 /// nothing to take back.
-pub(super) fn withdraw(ground: &Ground<'_>, file: &NewFile) -> Result<(), PublishError> {
+pub(super) fn withdraw(ground: &Ground<'_>, file: &FileStep) -> Result<(), PublishError> {
     let Some(dir) = ground.find_dir(file.root, &file.dir)? else { return Ok(()) };
     settle(ground.disk, &dir, file)?;
-    match (standing(Some(&dir), file)?, file.before) {
-        (Standing::Published, None) => take_out(ground.disk, &dir, file),
-        (Standing::Published | Standing::Displaced, Some(_)) => give_back(ground.disk, &dir, file),
+    match (standing(Some(&dir), file)?, file.before, file.after) {
+        (Standing::Published, None, _) => take_out(ground.disk, &dir, file),
+        (Standing::Published | Standing::Displaced, Some(_), Some(_)) => give_back(ground.disk, &dir, file),
+        (Standing::Published | Standing::Displaced, Some(_), None) => put_back(ground.disk, &dir, file),
         // What somebody has written since is theirs; what they wrote and we moved is kept when all is cleared away.
         (
             Standing::Displaced
@@ -188,15 +194,25 @@ pub(super) fn withdraw(ground: &Ground<'_>, file: &NewFile) -> Result<(), Publis
             | Standing::Outrun
             | Standing::Cleared
             | Standing::Overwritten
+            | Standing::Gone
             | Standing::Foreign,
-            _,
+            ..,
         ) => Ok(()),
-        (Standing::Finished | Standing::Unknown, _) => Err(PublishError::Changed),
+        (Standing::Finished | Standing::Unknown, ..) => Err(PublishError::Changed),
+    }
+}
+
+/// Gives what was taken away its name again. Something newer that has the name by now stays; what was taken away is
+/// then kept beside it when all is cleared away, unless it is what was planned to go.
+fn put_back(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
+    match publish_new(disk, dir, file) {
+        Err(PublishError::Exists) => Ok(()),
+        outcome => outcome,
     }
 }
 
 /// Takes a new file out again, and looks at what came out: only the bytes that were put in are removed.
-fn take_out(disk: &dyn Disk, dir: &OwnedFd, file: &NewFile) -> Result<(), PublishError> {
+fn take_out(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
     let held = dir.as_fd();
     // Where a new file is published by a second link, it may still have its first; the name is nobody else's.
     disk::unlink_if_there(disk, held, &file.staged)?;
@@ -205,117 +221,25 @@ fn take_out(disk: &dyn Disk, dir: &OwnedFd, file: &NewFile) -> Result<(), Publis
         Err(Errno::NOENT) => return Ok(()),
         outcome => outcome?,
     }
-    match snapshot::digest(held, &file.staged)? {
-        Some((digest, _)) if digest == file.after.0 => Ok(disk::unlink_if_there(disk, held, &file.staged)?),
-        _ => match publish_new(disk, dir, file) {
-            // Something newer has the name already; this one is kept beside it when all is cleared away.
-            Err(PublishError::Exists) => Ok(()),
-            outcome => outcome,
-        },
-    }
-}
-
-/// Where one file of a record stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Standing {
-    /// The new bytes are staged, whole, and the file is as it was.
-    Staged,
-    /// The new bytes are staged, whole, but the file is no longer as it was.
-    Outrun,
-    /// The new bytes are in place and can be taken back.
-    Published,
-    /// Something that nobody planned has the staged name: it was displaced by the new bytes, or taken out in their stead.
-    Displaced,
-    /// The new bytes are in place and the old ones were cleared away.
-    Finished,
-    /// The new bytes were published, and somebody has written the file since.
-    Overwritten,
-    /// The old state, with nothing staged.
-    Cleared,
-    /// Nothing of the batch is there any more, and the old file is not either.
-    Foreign,
-    /// Anything else.
-    Unknown,
-}
-
-/// The two ends of a commit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Direction {
-    /// Every file has its new bytes.
-    Forward,
-    /// Every file has its old bytes.
-    Back,
-}
-
-/// What a name means, as far as a record can tell.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Holds {
-    Nothing,
-    Before,
-    After,
-    Other,
-}
-
-fn holds(dir: &OwnedFd, name: &str, file: &NewFile) -> Result<(Holds, Option<Stamp>), Errno> {
-    let found = snapshot::digest(dir.as_fd(), name)?;
-    let holds = match found {
-        Some((digest, _)) if digest == file.after.0 => Holds::After,
-        Some((digest, _)) if file.before == Some(Hex(digest)) => Holds::Before,
-        None if is_gone(dir, name) => Holds::Nothing,
-        _ => Holds::Other,
-    };
-    Ok((holds, found.map(|(_, stamp)| stamp)))
-}
-
-/// Finds out where a file stands, from what its two names mean. Without its directory it has neither name.
-pub(super) fn standing(dir: Option<&OwnedFd>, file: &NewFile) -> Result<Standing, Errno> {
-    let nothing = (Holds::Nothing, None);
-    let ((now, published), (staged, first)) = match dir {
-        Some(dir) => (holds(dir, &file.name, file)?, holds(dir, &file.staged, file)?),
-        None => (nothing, nothing),
-    };
-    let is_one_file = published.zip(first).is_some_and(|(published, first)| published.is_same_file(first));
-    Ok(match (file.before.is_some(), now, staged) {
-        (true, Holds::Before, Holds::After) | (false, Holds::Nothing, Holds::After) => Standing::Staged,
-        (false, Holds::After, Holds::Nothing) => Standing::Published,
-        // Without a flag for it, a new file is published by a second link; another file of these bytes is somebody's.
-        (false, Holds::After, Holds::After) if is_one_file => Standing::Published,
-        (true, Holds::After, Holds::Before) => Standing::Published,
-        (true, Holds::After, Holds::Nothing) => Standing::Finished,
-        (true, Holds::Other | Holds::Nothing, Holds::Nothing) => Standing::Foreign,
-        (true, Holds::Before, Holds::Nothing) | (false, Holds::Nothing, Holds::Nothing) => Standing::Cleared,
-        (true, _, Holds::Before) | (false, Holds::Other | Holds::Before, Holds::Nothing) => Standing::Overwritten,
-        (true, Holds::After, Holds::Other) | (false, _, Holds::Other) => Standing::Displaced,
-        (_, _, Holds::After) => Standing::Outrun,
-        _ => Standing::Unknown,
-    })
-}
-
-impl Standing {
-    /// Whether an end can be reached from here, or is reached already.
-    pub(super) const fn can_go(self, direction: Direction) -> bool {
-        match self {
-            Self::Staged | Self::Published | Self::Overwritten => true,
-            Self::Finished => matches!(direction, Direction::Forward),
-            Self::Outrun | Self::Displaced | Self::Cleared | Self::Foreign => matches!(direction, Direction::Back),
-            Self::Unknown => false,
-        }
+    match holds(dir, &file.staged, file)? {
+        (Holds::After, _) => Ok(disk::unlink_if_there(disk, held, &file.staged)?),
+        _ => put_back(disk, dir, file),
     }
 }
 
 /// Brings a file that was cut short in the middle of a step to one of the step's ends.
-pub(super) fn settle_in(ground: &Ground<'_>, file: &NewFile) -> Result<Option<OwnedFd>, Errno> {
+pub(super) fn settle_in(ground: &Ground<'_>, file: &FileStep) -> Result<Option<OwnedFd>, Errno> {
     let dir = ground.find_dir(file.root, &file.dir)?;
     dir.map(|dir| settle(ground.disk, &dir, file).map(|()| dir)).transpose()
 }
 
 /// Removes what has the staged name, unless it is something that nobody planned: then it is kept, and its name told.
-pub(super) fn clear(ground: &Ground<'_>, file: &NewFile, seen: Option<Stamp>) -> Result<Option<String>, Errno> {
+pub(super) fn clear(ground: &Ground<'_>, file: &FileStep, seen: Option<Stamp>) -> Result<Option<String>, Errno> {
     let Some(dir) = ground.find_dir(file.root, &file.dir)? else { return Ok(None) };
     let Some(stat) = beneath::look_up(dir.as_fd(), &file.staged)? else { return Ok(None) };
     let planned = seen == Some(Stamp::of(&stat)) || {
         let digest = snapshot::digest(dir.as_fd(), &file.staged)?.map(|(digest, _)| digest);
-        digest == Some(file.after.0) || digest == file.before.map(|hex| hex.0)
+        digest.is_some_and(|digest| [file.after, file.before].contains(&Some(Hex(digest))))
     };
     if planned {
         disk::unlink_if_there(ground.disk, dir.as_fd(), &file.staged)?;
@@ -327,7 +251,7 @@ pub(super) fn clear(ground: &Ground<'_>, file: &NewFile, seen: Option<Stamp>) ->
 }
 
 /// The name under which something that nobody planned is kept beside a file; cut where it would be too long for one.
-fn kept_name(file: &NewFile) -> String {
+fn kept_name(file: &FileStep) -> String {
     let mark = format!(".kept-{}", file.staged.trim_matches('.').split('.').next().unwrap_or("copy"));
     let end = file.name.floor_char_boundary(NAME_BYTES.saturating_sub(mark.len()));
     format!("{}{mark}", file.name.get(..end).unwrap_or_default())
@@ -345,7 +269,7 @@ pub(super) fn clear_all(ground: &Ground<'_>, record: &Record) -> Result<(), Errn
 
 /// Removes staged files of a commit that never reached its commit point, whatever is in them.
 pub(super) fn unstage(ground: &Ground<'_>, record: &Record) -> Result<(), Errno> {
-    for file in &record.files {
+    for file in record.files.iter().filter(|file| file.after.is_some()) {
         if let Some(dir) = ground.find_dir(file.root, &file.dir)? {
             disk::unlink_if_there(ground.disk, dir.as_fd(), &file.staged)?;
         }

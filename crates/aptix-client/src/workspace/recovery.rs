@@ -9,8 +9,9 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use rustix::io::Errno;
 
-use super::journal::{Journal, JournalError, NewFile, Record, Stage};
-use super::publish::{self, Direction, Ground, PublishError, Standing};
+use super::journal::{FileStep, Journal, JournalError, Record, Stage};
+use super::publish::{self, Ground, PublishError};
+use super::standing::{self, Direction, Standing};
 use super::{Workspace, errno, outbox, root};
 
 /// Why a root is not ready for a batch.
@@ -160,16 +161,16 @@ fn recover_journal(workspace: &Workspace, journal: &Journal<'_>) -> Result<(), R
     Ok(journal.end()?)
 }
 
-fn look_around<'r>(ground: &Ground<'_>, record: &'r Record) -> Result<Vec<(&'r NewFile, Standing)>, Errno> {
+fn look_around<'r>(ground: &Ground<'_>, record: &'r Record) -> Result<Vec<(&'r FileStep, Standing)>, Errno> {
     let mut found = Vec::new();
     for file in &record.files {
         let dir = publish::settle_in(ground, file)?;
-        found.push((file, publish::standing(dir.as_ref(), file)?));
+        found.push((file, standing::standing(dir.as_ref(), file)?));
     }
     Ok(found)
 }
 
-fn carry_on(ground: &Ground<'_>, record: &Record, standings: &[(&NewFile, Standing)]) -> Result<(), Errno> {
+fn carry_on(ground: &Ground<'_>, record: &Record, standings: &[(&FileStep, Standing)]) -> Result<(), Errno> {
     for (file, _) in standings.iter().filter(|(_, standing)| *standing == Standing::Staged) {
         publish::publish(ground, file).map_err(errno_of)?;
     }

@@ -197,11 +197,10 @@ enum Spelling {
 }
 
 /// Finds out where a target is.
-pub(crate) fn resolve(
-    workspace: &Workspace,
-    listings: &mut Listings,
-    target: &ValidTarget,
-) -> Result<Place, ResolveError> {
+///
+/// # Errors
+/// When it leads to nothing that may be edited.
+pub fn resolve(workspace: &Workspace, listings: &mut Listings, target: &ValidTarget) -> Result<Place, ResolveError> {
     let (root, rest, spelling) = match target {
         ValidTarget::DocPath(key) => (find_root(workspace, key.root())?, key.rest(), Spelling::Folded),
         ValidTarget::Path(path) if workspace.roots().len() == 1 => (0, path.as_str(), Spelling::Exact),

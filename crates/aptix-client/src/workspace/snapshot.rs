@@ -31,6 +31,17 @@ pub struct Original {
 }
 
 impl Original {
+    /// Whether its owner may run it.
+    #[must_use]
+    pub const fn is_executable(&self) -> bool {
+        self.attributes.is_executable()
+    }
+
+    /// Whether its owner could run it if those who may read it should be able to, or if nobody should.
+    pub(super) const fn would_run(&self, executable: bool) -> bool {
+        self.attributes.mode_that_runs(executable) & Attributes::RUN_BY_OWNER != 0
+    }
+
     /// Whether it runs with the rights of its owner or group, whoever starts it.
     #[must_use]
     pub const fn is_setuid(&self) -> bool {
@@ -43,6 +54,7 @@ impl Original {
 pub(super) struct Stamp {
     device: u64,
     inode: u64,
+    mode: u32,
     size: i64,
     modified: (i64, u64),
     changed: (i64, u64),
@@ -53,6 +65,7 @@ impl Stamp {
         Self {
             device: stat.st_dev,
             inode: stat.st_ino,
+            mode: stat.st_mode,
             size: stat.st_size,
             modified: (stat.st_mtime, stat.st_mtime_nsec),
             changed: (stat.st_ctime, stat.st_ctime_nsec),
@@ -62,6 +75,11 @@ impl Stamp {
     /// Whether both are of one file, whenever it was touched.
     pub(super) const fn is_same_file(self, other: Self) -> bool {
         self.device == other.device && self.inode == other.inode
+    }
+
+    /// Whether its owner may run it.
+    pub(super) const fn is_executable(self) -> bool {
+        self.mode & Attributes::RUN_BY_OWNER != 0
     }
 }
 
@@ -77,6 +95,22 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
+    /// The bit by which a file is told to be executable, as git tells it.
+    const RUN_BY_OWNER: u32 = 0o100;
+
+    /// The permission bits of a file that can be run, or cannot: whoever may read it may run it, or nobody may.
+    pub(super) const fn mode_that_runs(&self, executable: bool) -> u32 {
+        match (executable, self.is_executable()) {
+            (true, false) => self.mode | ((self.mode & 0o444) >> 2),
+            (false, true) => self.mode & !0o111,
+            (true, true) | (false, false) => self.mode,
+        }
+    }
+
+    const fn is_executable(&self) -> bool {
+        self.mode & Self::RUN_BY_OWNER != 0
+    }
+
     fn of(file: BorrowedFd<'_>, stat: &Stat) -> Self {
         Self { mode: stat.st_mode & 0o7777, user: stat.st_uid, group: stat.st_gid, xattrs: read_xattrs(file) }
     }
@@ -128,7 +162,7 @@ impl ReadError {
 ///
 /// # Errors
 /// When it is too large, no longer a regular file, or the system refuses.
-pub(crate) fn read(workspace: &Workspace, place: &Place, limit: u64) -> Result<Option<Original>, ReadError> {
+pub fn read(workspace: &Workspace, place: &Place, limit: u64) -> Result<Option<Original>, ReadError> {
     let Some(root) = workspace.root(place.root).filter(|_| place.found.is_some()) else { return Ok(None) };
     let at = || place.real();
     let opened = beneath::open_dir(root.dir(), &place.dir).and_then(|dir| beneath::open_file(dir.as_fd(), &place.name));

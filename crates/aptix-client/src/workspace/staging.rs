@@ -6,18 +6,19 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Access, AtFlags, Mode};
 use rustix::io::Errno;
 
+use super::change::Step;
 use super::disk::{self, Disk};
-use super::journal::{Hex, NewDir, NewFile, Record};
+use super::journal::{FileStep, Hex, NewDir, Record};
 use super::publish::Ground;
 use super::snapshot::{self, Attributes, Original, Stamp};
-use super::transaction::{Change, FileFault};
+use super::transaction::FileFault;
 use super::{Workspace, beneath};
 
 /// What a commit of these changes will consist of. Decides every name; touches nothing.
-pub(super) fn draft(workspace: &Workspace, changes: &[Change<'_>], batch: Option<String>) -> Record {
+pub(super) fn draft(workspace: &Workspace, steps: &[Step<'_>], batch: Option<String>) -> Record {
     let mut seen = BTreeSet::new();
     let mut dirs = Vec::new();
-    for place in changes.iter().map(|change| change.place) {
+    for place in steps.iter().map(|step| step.place) {
         let names: Vec<&str> = place.dir.split('/').collect();
         for depth in names.len().saturating_sub(place.missing)..names.len() {
             let parent = names.get(..depth).unwrap_or_default().join("/");
@@ -27,13 +28,14 @@ pub(super) fn draft(workspace: &Workspace, changes: &[Change<'_>], batch: Option
             }
         }
     }
-    let files = changes.iter().map(|change| NewFile {
-        root: change.place.root,
-        dir: change.place.dir.clone(),
-        name: change.place.name.clone(),
+    let files = steps.iter().map(|step| FileStep {
+        root: step.place.root,
+        dir: step.place.dir.clone(),
+        name: step.place.name.clone(),
         staged: disk::staged_name(),
-        before: change.before.map(Hex),
-        after: Hex(change.after),
+        before: step.before.map(Hex),
+        after: step.content.map(|content| Hex(content.digest)),
+        executable: step.executable(),
     });
     Record {
         roots: workspace.roots().iter().map(|root| root.mark().clone()).collect(),
@@ -44,8 +46,8 @@ pub(super) fn draft(workspace: &Workspace, changes: &[Change<'_>], batch: Option
 }
 
 /// Looks for what would make a commit fail half-way, while nothing has been touched yet.
-pub(super) fn check(ground: &Ground<'_>, change: &Change<'_>) -> Result<(), FileFault> {
-    let place = change.place;
+pub(super) fn check(ground: &Ground<'_>, step: &Step<'_>) -> Result<(), FileFault> {
+    let place = step.place;
     let names: Vec<&str> = place.dir.split('/').filter(|name| !name.is_empty()).collect();
     let existing = names.get(..names.len().saturating_sub(place.missing)).unwrap_or_default().join("/");
     let dir = ground.open_dir(place.root, &existing).map_err(gone)?;
@@ -55,7 +57,7 @@ pub(super) fn check(ground: &Ground<'_>, change: &Change<'_>) -> Result<(), File
     };
     rustix::fs::accessat(&dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(denied)?;
     let dir_is_immutable = disk::open_readable(dir.as_fd()).is_ok_and(|dir| snapshot::is_immutable(dir.as_fd()));
-    if dir_is_immutable || change.original.is_some_and(|original| original.immutable) {
+    if dir_is_immutable || step.original.is_some_and(|original| original.immutable) {
         return Err(FileFault::Immutable);
     }
     Ok(())
@@ -99,23 +101,24 @@ pub enum Loss {
 }
 
 /// Stages a file: complete, with the owner, mode and attributes of the one it replaces, and durable.
-pub(super) fn stage(
-    ground: &Ground<'_>,
-    file: &NewFile,
-    original: Option<&Original>,
-    bytes: &[u8],
-) -> Result<Staged, FileFault> {
+pub(super) fn stage(ground: &Ground<'_>, file: &FileStep, step: &Step<'_>, bytes: &[u8]) -> Result<Staged, FileFault> {
     let dir = ground.open_dir(file.root, &file.dir).map_err(gone)?;
     let system = |doing| move |errno| FileFault::System { doing, errno };
-    let mode = match original {
-        Some(_) => Mode::RUSR | Mode::WUSR,
-        None => Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH,
+    let executable = step.content.and_then(|content| content.executable);
+    let read_write = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
+    let mode = match (step.model, executable) {
+        (Some(_), _) => Mode::RUSR | Mode::WUSR,
+        (None, Some(true)) => read_write | Mode::XUSR | Mode::XGRP | Mode::XOTH,
+        (None, Some(false) | None) => read_write,
     };
     let staged = ground.disk.create(dir.as_fd(), &file.staged, mode).map_err(system("create a file beside it"))?;
     disk::write_all(ground.disk, staged.as_fd(), bytes).map_err(system("write"))?;
-    let losses = match original {
-        Some(original) => {
-            dress(ground.disk, staged.as_fd(), &original.attributes).map_err(system("keep the mode and attributes"))?
+    let losses = match step.model {
+        Some(model) => {
+            let mode =
+                executable.map_or(model.attributes.mode, |executable| model.attributes.mode_that_runs(executable));
+            dress(ground.disk, staged.as_fd(), &model.attributes, mode)
+                .map_err(system("keep the mode and attributes"))?
         }
         None => Vec::new(),
     };
@@ -124,8 +127,8 @@ pub(super) fn stage(
     Ok(Staged { stamp: Stamp::of(&stat), losses })
 }
 
-/// Gives a staged file what its original has, as far as the system lets us; tells what it does not.
-fn dress(disk: &dyn Disk, staged: BorrowedFd<'_>, original: &Attributes) -> Result<Vec<Loss>, Errno> {
+/// Gives a staged file what its original has, and a mode, as far as the system lets us; tells what it does not.
+fn dress(disk: &dyn Disk, staged: BorrowedFd<'_>, original: &Attributes, mode: u32) -> Result<Vec<Loss>, Errno> {
     let (owner, group) = own(disk, staged, original)?;
     let mut losses = Vec::new();
     if owner == Kept::No || group == Kept::No {
@@ -141,7 +144,7 @@ fn dress(disk: &dyn Disk, staged: BorrowedFd<'_>, original: &Attributes) -> Resu
         }
     }
     // New bytes get nobody's rights but those of whoever runs them.
-    let mode = original.mode & 0o1777;
+    let mode = mode & 0o1777;
     let mode = match group {
         Kept::Yes => mode,
         // Another group may do no more than everybody.
@@ -186,14 +189,14 @@ fn is_given(outcome: Result<(), Errno>) -> Result<Kept, Errno> {
 /// Checks, just before the commit point, that what was planned on is still there and what was staged is untouched.
 pub(super) fn recheck(
     ground: &Ground<'_>,
-    file: &NewFile,
+    file: &FileStep,
     original: Option<&Original>,
-    staged: Stamp,
+    staged: Option<Stamp>,
 ) -> Result<(), FileFault> {
     let dir = ground.open_dir(file.root, &file.dir).map_err(gone)?;
     let system = |errno| FileFault::System { doing: "look at it again", errno };
     let look = |name| Ok(beneath::look_up(dir.as_fd(), name).map_err(system)?.map(|stat| Stamp::of(&stat)));
-    if look(&file.staged)? != Some(staged) {
+    if look(&file.staged)? != staged {
         return Err(FileFault::Tampered);
     }
     match (original, look(&file.name)?) {

@@ -1,18 +1,17 @@
 //! Commits a planned batch: every file gets its new bytes, or none does, whatever happens in between.
 
-use aptix_engine::file_plan::FilePlan;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 use aptix_model::reason::{Detail, Reason};
 use rustix::io::Errno;
 
+use super::change::{self, Change, Step};
 use super::journal::{self, Journal, JournalError, Record, Stage};
 use super::publish::{self, Ground, PublishError};
 use super::recovery::{self, RecoveryError};
-use super::resolve::Place;
 use super::root::Root;
-use super::snapshot::{self, Original, Stamp};
+use super::snapshot::{self, Stamp};
 use super::staging::Made;
 use super::state::StateError;
 use super::{Workspace, errno, outbox, staging};
@@ -29,21 +28,6 @@ pub enum Durability {
     Flushed,
     /// New contents are on disk in the journal alone; files that a power cut emptied are written again from it.
     Journal,
-}
-
-/// One file that gets new bytes.
-#[derive(Debug)]
-pub struct Change<'a> {
-    /// Where.
-    pub place: &'a Place,
-    /// What is there; absent when there is no file.
-    pub original: Option<&'a Original>,
-    /// The digest of what is there.
-    pub before: Option<Sha256Digest>,
-    /// The digest of the new bytes.
-    pub after: Sha256Digest,
-    /// Makes the new bytes.
-    pub plan: &'a FilePlan<'a>,
 }
 
 /// What the server is to be told about a batch once it is applied, even if this process dies first.
@@ -191,9 +175,10 @@ pub fn commit(
     }
     check(workspace, changes)?;
     let ground = ground(workspace);
-    let mut record = staging::draft(workspace, changes, receipt.map(|receipt| receipt.batch.to_string()));
+    let steps = change::steps(changes);
+    let mut record = staging::draft(workspace, &steps, receipt.map(|receipt| receipt.batch.to_string()));
     let journal = Journal::open(workspace.disk(), workspace.primary().state())?;
-    let committed = prepare(workspace, &ground, &journal, &mut record, changes, receipt).and_then(|notices| {
+    let committed = prepare(workspace, &ground, &journal, &mut record, &steps, receipt).and_then(|notices| {
         journal.advance(Stage::Staging, Stage::Committed)?;
         Ok(notices)
     });
@@ -201,8 +186,8 @@ pub fn commit(
         Ok(notices) => notices,
         Err(error) => return Err(abandon(workspace, &ground, &journal, &record, error)),
     };
-    let stamps = publish_all(workspace, &ground, &journal, &record)?;
-    notices.extend(finish(workspace, &ground, &journal, &record, &stamps));
+    let stamps = publish_all(workspace, &ground, &journal, &record, &steps)?;
+    notices.extend(finish(workspace, &ground, &journal, &record, &steps, &stamps));
     Ok(notices)
 }
 
@@ -212,8 +197,8 @@ pub fn commit(
 /// Names the first change that could not be made.
 pub fn check(workspace: &Workspace, changes: &[Change<'_>]) -> Result<(), CommitError> {
     let ground = ground(workspace);
-    for (change, what) in changes.iter().enumerate() {
-        staging::check(&ground, what).map_err(|fault| CommitError::File { change, fault })?;
+    for step in &change::steps(changes) {
+        staging::check(&ground, step).map_err(|fault| CommitError::File { change: step.change, fault })?;
     }
     Ok(())
 }
@@ -228,7 +213,7 @@ fn prepare(
     ground: &Ground<'_>,
     journal: &Journal<'_>,
     record: &mut Record,
-    changes: &[Change<'_>],
+    steps: &[Step<'_>],
     receipt: Option<&Receipt>,
 ) -> Result<Vec<Notice>, CommitError> {
     for root in workspace.roots().iter().filter(|root| root.state().path() != journal.state().path()) {
@@ -243,10 +228,9 @@ fn prepare(
     };
     for made in record.dirs.clone() {
         let path = if made.parent.is_empty() { made.name.clone() } else { format!("{}/{}", made.parent, made.name) };
-        let needs = |change: &Change<'_>| {
-            change.place.root == made.root && std::path::Path::new(&change.place.dir).starts_with(&path)
-        };
-        let change = changes.iter().position(needs).unwrap_or_default();
+        let needs =
+            |step: &&Step<'_>| step.place.root == made.root && std::path::Path::new(&step.place.dir).starts_with(&path);
+        let change = steps.iter().find(needs).map_or(0, |step| step.change);
         let failed = |errno| CommitError::File { change, fault: FileFault::MakeDir { errno } };
         if staging::make_dir(ground, &made).map_err(failed)? == Made::Elsewhere {
             record.dirs.retain(|dir| *dir != made);
@@ -254,22 +238,27 @@ fn prepare(
         }
     }
     let mut notices = Vec::new();
-    let mut stamps = Vec::with_capacity(changes.len());
-    for (change, (what, file)) in changes.iter().zip(&record.files).enumerate() {
-        let bytes = what.plan.content();
-        let staged =
-            staging::stage(ground, file, what.original, &bytes).map_err(|fault| CommitError::File { change, fault })?;
-        stamps.push(staged.stamp);
+    let mut stamps = Vec::with_capacity(steps.len());
+    for (step, file) in steps.iter().zip(&record.files) {
+        let Some(content) = step.content else {
+            stamps.push(None);
+            continue;
+        };
+        let change = step.change;
+        let bytes = content.bytes.bytes();
+        let staged = staging::stage(ground, file, step, &bytes).map_err(|fault| CommitError::File { change, fault })?;
+        stamps.push(Some(staged.stamp));
         notices.extend(staged.losses.into_iter().map(|loss| Notice::Lost { change, loss }));
         if let Some(contents) = &contents {
-            outbox::put_content(ground.disk, contents, what.after, &bytes).map_err(journal_failed)?;
+            outbox::put_content(ground.disk, contents, content.digest, &bytes).map_err(journal_failed)?;
         }
     }
     if let Some(contents) = &contents {
         super::disk::sync_dir(ground.disk, contents.as_fd()).map_err(journal_failed)?;
     }
-    for (change, ((what, file), staged)) in changes.iter().zip(&record.files).zip(stamps).enumerate() {
-        staging::recheck(ground, file, what.original, staged).map_err(|fault| CommitError::File { change, fault })?;
+    for ((step, file), staged) in steps.iter().zip(&record.files).zip(stamps) {
+        let change = step.change;
+        staging::recheck(ground, file, step.original, staged).map_err(|fault| CommitError::File { change, fault })?;
     }
     Ok(notices)
 }
@@ -312,15 +301,18 @@ fn publish_all(
     ground: &Ground<'_>,
     journal: &Journal<'_>,
     record: &Record,
+    steps: &[Step<'_>],
 ) -> Result<Vec<Option<Stamp>>, CommitError> {
     let mut stamps = Vec::with_capacity(record.files.len());
-    for (change, file) in record.files.iter().enumerate() {
+    for (step, file) in steps.iter().zip(&record.files) {
         match publish::publish(ground, file) {
             Ok(stamp) => stamps.push(stamp),
             Err(error) => {
-                let error = take_back(workspace, ground, journal, record, change, fault(error));
+                let error = take_back(workspace, ground, journal, record, step.change, fault(error));
                 return Err(match error {
-                    CommitError::RolledBack { change: change @ 0, fault } => CommitError::File { change, fault },
+                    CommitError::RolledBack { change, fault } if stamps.is_empty() => {
+                        CommitError::File { change, fault }
+                    }
                     error => error,
                 });
             }
@@ -371,19 +363,21 @@ fn finish(
     ground: &Ground<'_>,
     journal: &Journal<'_>,
     record: &Record,
+    steps: &[Step<'_>],
     stamps: &[Option<Stamp>],
 ) -> Vec<Notice> {
     let mut notices = Vec::new();
-    for (change, file) in record.files.iter().enumerate() {
+    for (step, file) in steps.iter().zip(&record.files) {
         let dir = ground.open_dir(file.root, &file.dir);
         let now = dir.and_then(|dir| snapshot::digest(dir.as_fd(), &file.name));
-        if now.is_ok_and(|now| now.map(|(digest, _)| digest) != Some(file.after.0)) {
-            notices.push(Notice::Overwritten { change });
+        if now.is_ok_and(|now| now.map(|(digest, _)| digest) != file.after.map(|hex| hex.0)) {
+            notices.push(Notice::Overwritten { change: step.change });
         }
     }
     let mut clear = || -> Result<(), String> {
         journal.mark(Stage::Committed, Stage::Finishing).map_err(|error| error.to_string())?;
-        for (change, (file, stamp)) in record.files.iter().zip(stamps).enumerate() {
+        for ((step, file), stamp) in steps.iter().zip(&record.files).zip(stamps) {
+            let change = step.change;
             let kept = publish::clear(ground, file, *stamp).map_err(|errno| errno.to_string())?;
             notices.extend(kept.map(|name| Notice::Kept { change, name }));
         }

@@ -48,27 +48,35 @@ pub(crate) struct FaultyDisk {
     fault: Fault,
     count: Arc<AtomicUsize>,
     watcher: Watcher,
+    lacks: Fault,
     exchanges: Arc<AtomicUsize>,
 }
 
 impl FaultyDisk {
     pub(crate) fn new(fault: Fault) -> Self {
-        Self { fault, count: Arc::default(), exchanges: Arc::default(), watcher: Arc::new(|_, _, _| {}) }
+        let watcher: Watcher = Arc::new(|_, _, _| {});
+        Self { fault, count: Arc::default(), exchanges: Arc::default(), lacks: Fault::None, watcher }
     }
 
     pub(crate) fn watched(fault: Fault, watcher: Watcher) -> Self {
         Self { watcher, ..Self::new(fault) }
     }
 
+    /// The disk with one more fault: operations that it does not have at all.
+    pub(crate) fn lacking(self, lacks: Fault) -> Self {
+        Self { lacks, ..self }
+    }
+
     fn gate(&self, what: &str) -> Result<(), Errno> {
         let number = self.count.fetch_add(1, Ordering::SeqCst) + 1;
-        match self.fault {
+        let met = |fault| match fault {
             Fault::StopAfter(last) if number > last => Err(Errno::IO),
             Fault::FailAt(at, errno) if number == at => Err(errno),
             Fault::Without(kind, errno) if kind == what => Err(errno),
             Fault::WithoutAny(kinds, errno) if kinds.contains(&what) => Err(errno),
             _ => Ok(()),
-        }
+        };
+        met(self.fault).and_then(|()| met(self.lacks))
     }
 }
 

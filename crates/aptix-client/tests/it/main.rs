@@ -12,6 +12,8 @@ mod faults;
 #[cfg(test)]
 mod large;
 #[cfg(test)]
+mod moves;
+#[cfg(test)]
 mod outbox;
 #[cfg(test)]
 mod races;

@@ -1,0 +1,130 @@
+//! What a commit is to change, and the names that come to mean something else by it.
+
+use std::borrow::Cow;
+
+use aptix_engine::file_plan::FilePlan;
+use aptix_model::digest::Sha256Digest;
+
+use super::resolve::Place;
+use super::snapshot::Original;
+
+/// One file that changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    /// Where.
+    pub place: &'a Place,
+    /// What is there; absent when there is no file.
+    pub original: Option<&'a Original>,
+    /// The digest of what is there.
+    pub before: Option<Sha256Digest>,
+    /// What it comes to.
+    pub becomes: Becomes<'a>,
+}
+
+/// What a change comes to.
+#[derive(Clone, Copy, Debug)]
+pub enum Becomes<'a> {
+    /// A file of new bytes in the same place, with the mode, owner and attributes of the old one.
+    Content(Content<'a>),
+    /// A file at another place, where there must be none, with the mode, owner and attributes of the old one, which goes.
+    Moved(&'a Place, Content<'a>),
+    /// No file.
+    Nothing,
+}
+
+/// What a file is to hold.
+#[derive(Clone, Copy)]
+pub struct Content<'a> {
+    /// The digest of the bytes.
+    pub digest: Sha256Digest,
+    /// Whether those who may read the file may run it; `None` leaves that as it is.
+    pub executable: Option<bool>,
+    /// Makes the bytes.
+    pub bytes: &'a dyn Source,
+}
+
+impl std::fmt::Debug for Content<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Content").field("digest", &self.digest).field("executable", &self.executable).finish()
+    }
+}
+
+/// Bytes that are made when they are needed, and not kept.
+pub trait Source {
+    /// Makes them; the same ones each time.
+    fn bytes(&self) -> Cow<'_, [u8]>;
+}
+
+impl Source for FilePlan<'_> {
+    fn bytes(&self) -> Cow<'_, [u8]> {
+        self.content()
+    }
+}
+
+impl Source for Vec<u8> {
+    fn bytes(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(self)
+    }
+}
+
+impl Change<'_> {
+    /// Whether it would leave everything as it is.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        match self.becomes {
+            Becomes::Content(content) => {
+                self.before == Some(content.digest) && flips(self.original, content.executable).is_none()
+            }
+            Becomes::Moved(..) => false,
+            Becomes::Nothing => self.original.is_none(),
+        }
+    }
+}
+
+/// Whether a file is to come to be run, or not to, where the original is otherwise.
+fn flips(original: Option<&Original>, executable: Option<bool>) -> Option<bool> {
+    let (original, wanted) = (original?, executable?);
+    (original.would_run(wanted) != original.is_executable()).then_some(wanted)
+}
+
+/// One name that comes to mean something else.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step<'a> {
+    /// By which change, from 0.
+    pub(super) change: usize,
+    pub(super) place: &'a Place,
+    /// What is there.
+    pub(super) original: Option<&'a Original>,
+    /// The digest of what is there.
+    pub(super) before: Option<Sha256Digest>,
+    /// What is to be there; absent when the file goes.
+    pub(super) content: Option<Content<'a>>,
+    /// Whose mode, owner and attributes it gets.
+    pub(super) model: Option<&'a Original>,
+}
+
+impl Step<'_> {
+    /// Whether the new file can be run, where that is not so of the old one.
+    pub(super) fn executable(&self) -> Option<bool> {
+        flips(self.original, self.content?.executable)
+    }
+}
+
+/// The names that changes give another meaning, in the order in which they get it: a file that moves is in its new place
+/// before it leaves the old one.
+pub(super) fn steps<'a>(changes: &[Change<'a>]) -> Vec<Step<'a>> {
+    let mut steps = Vec::with_capacity(changes.len());
+    for (change, what) in changes.iter().enumerate() {
+        let Change { place, original, before, becomes } = *what;
+        let here = Step { change, place, original, before, content: None, model: None };
+        match becomes {
+            Becomes::Content(content) => steps.push(Step { content: Some(content), model: original, ..here }),
+            Becomes::Moved(to, content) => {
+                let there = Step { place: to, original: None, before: None, content: Some(content), ..here };
+                steps.extend([Step { model: original, ..there }, here]);
+            }
+            Becomes::Nothing => steps.push(here),
+        }
+    }
+    steps
+}

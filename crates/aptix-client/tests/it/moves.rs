@@ -1,0 +1,337 @@
+//! Files that go, move, or come to be run: all of a batch or nothing, whatever stops, fails or gets in between.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use aptix_client::workspace::Workspace;
+use aptix_client::workspace::change::{Becomes, Change, Content};
+use aptix_client::workspace::listing::Listings;
+use aptix_client::workspace::outbox;
+use aptix_client::workspace::resolve::{Place, resolve};
+use aptix_client::workspace::snapshot::{self, Original};
+use aptix_client::workspace::transaction::{self, CommitError, Notice, Receipt};
+use aptix_engine::digest::sha256;
+use aptix_engine::validate::ValidTarget;
+use aptix_model::batch::{Batch, FileEdit, FilePatch, Target};
+use aptix_model::path::WorkspacePath;
+use aptix_model::reason::Reason;
+use aptix_model::report::FileStatus;
+use rustix::io::Errno;
+
+use crate::faults::{self, BATCH, Fault, FaultyDisk, Watcher};
+use crate::tree::{self, Tree};
+
+/// What is to become of one file.
+enum Deed {
+    Remove(&'static str),
+    Move(&'static str, &'static str, &'static str),
+    Write(&'static str, &'static str, Option<bool>),
+}
+
+/// Everything that a commit can do to a file, at once.
+const DEEDS: &[Deed] = &[
+    Deed::Remove("dir/gone.txt"),
+    Deed::Move("old.sh", "deep/er/moved.sh", "#!/bin/sh\nexit\n"),
+    Deed::Write("run.sh", "plain\n", Some(true)),
+    Deed::Move("same.txt", "dir/same.txt", "plain\n"),
+    Deed::Write("new.sh", "new\n", Some(true)),
+    Deed::Write("a.txt", "two\n", Some(false)),
+];
+
+fn lay_out(place: &Path) -> std::path::PathBuf {
+    let ws = place.join("ws");
+    std::fs::create_dir_all(ws.join("dir")).unwrap();
+    let files = [
+        ("dir/gone.txt", "gone\n", 0o640),
+        ("old.sh", "#!/bin/sh\n", 0o754),
+        ("run.sh", "plain\n", 0o640),
+        ("same.txt", "plain\n", 0o600),
+        ("a.txt", "one\n", 0o755),
+    ];
+    for (name, text, mode) in files {
+        std::fs::write(ws.join(name), text).unwrap();
+        std::fs::set_permissions(ws.join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    ws
+}
+
+fn find(workspace: &Workspace, path: &str) -> (Place, Option<Original>) {
+    let target = ValidTarget::Path(WorkspacePath::new(path).unwrap());
+    let place = resolve(workspace, &mut Listings::default(), &target).unwrap();
+    let original = snapshot::read(workspace, &place, 1 << 20).unwrap();
+    (place, original)
+}
+
+fn commit(
+    workspace: &Workspace,
+    deeds: &[Deed],
+    receipt: Option<&Receipt>,
+    meanwhile: &dyn Fn(),
+) -> Result<Vec<Notice>, CommitError> {
+    let found: Vec<_> = deeds
+        .iter()
+        .map(|deed| match deed {
+            Deed::Remove(path) => (find(workspace, path), None, Vec::new(), None),
+            Deed::Move(from, to, text) => {
+                (find(workspace, from), Some(find(workspace, to).0), text.as_bytes().to_vec(), None)
+            }
+            Deed::Write(path, text, executable) => (find(workspace, path), None, text.as_bytes().to_vec(), *executable),
+        })
+        .collect();
+    let changes: Vec<_> = deeds
+        .iter()
+        .zip(&found)
+        .map(|(deed, ((place, original), to, bytes, executable))| {
+            let content = Content { digest: sha256(bytes), executable: *executable, bytes };
+            let becomes = match (deed, to) {
+                (Deed::Remove(_), _) => Becomes::Nothing,
+                (_, Some(to)) => Becomes::Moved(to, content),
+                (_, None) => Becomes::Content(content),
+            };
+            let before = original.as_ref().map(|original| sha256(&original.bytes));
+            Change { place, original: original.as_ref(), before, becomes }
+        })
+        .collect();
+    meanwhile();
+    transaction::commit(workspace, &changes, receipt)
+}
+
+fn receipt() -> Receipt {
+    Receipt { batch: BATCH.parse().unwrap(), bytes: b"done".to_vec() }
+}
+
+/// The tree before and after a commit without faults, and how many operations it takes.
+fn reference(fault: Fault) -> (Tree, Tree, usize) {
+    let place = tempfile::tempdir().unwrap();
+    let before = tree::read(&lay_out(place.path()).clone());
+    let (workspace, count) = faults::open(place.path(), fault).unwrap();
+    commit(&workspace, DEEDS, Some(&receipt()), &|| {}).unwrap();
+    (before, tree::read(&place.path().join("ws")), count.load(Ordering::SeqCst))
+}
+
+/// Whoever opens the workspace next finds it whole; tells whether it is new.
+#[track_caller]
+fn recovered(place: &Path, before: &Tree, after: &Tree, what: &str) -> bool {
+    let (workspace, _) = faults::open(place, Fault::None).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let now = tree::read(&place.join("ws"));
+    let is_new = now == *after;
+    tree::assert_same(&now, if is_new { after } else { before }, what);
+    let pending = outbox::waiting(&workspace).unwrap();
+    assert_eq!(!pending.is_empty(), is_new, "{what}: {pending:?}");
+    for batch in pending {
+        assert!(outbox::content(&workspace, batch, sha256(b"new\n")).unwrap().is_some(), "{what}");
+        outbox::acknowledge(&workspace, batch).unwrap();
+    }
+    crate::scenarios::assert_no_debris(place, what);
+    is_new
+}
+
+#[test]
+fn files_go_and_move_and_keep_what_they_have_besides_their_bytes() {
+    let place = tempfile::tempdir().unwrap();
+    let ws = lay_out(place.path());
+    let marked = rustix::fs::setxattr(ws.join("old.sh"), "user.mark", b"x", rustix::fs::XattrFlags::empty()).is_ok();
+    let owned = std::os::unix::fs::chown(ws.join("old.sh"), Some(4321), Some(4321)).is_ok();
+    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+    assert_eq!(commit(&workspace, DEEDS, None, &|| {}).unwrap(), []);
+    let found: Vec<_> = tree::read(&ws).into_iter().map(|(name, entry)| format!("{name}: {entry:?}")).collect();
+    let expected = [
+        r"a.txt: file 644 of 4 bytes two\n",
+        "deep: directory 755",
+        "deep/er: directory 755",
+        r"deep/er/moved.sh: file 754 of 15 bytes #!/bin/sh\nexit\n",
+        "dir: directory 755",
+        r"dir/same.txt: file 600 of 6 bytes plain\n",
+        r"new.sh: file 755 of 4 bytes new\n",
+        r"run.sh: file 750 of 6 bytes plain\n",
+    ];
+    assert_eq!(found, expected);
+    let moved = ws.join("deep/er/moved.sh");
+    if marked {
+        let mut value = [0; 8];
+        let length = rustix::fs::getxattr(&moved, "user.mark", value.as_mut_slice()).unwrap();
+        assert_eq!(&value[..length], b"x");
+    }
+    if owned {
+        use std::os::unix::fs::MetadataExt;
+        assert_eq!((moved.metadata().unwrap().uid(), moved.metadata().unwrap().gid()), (4321, 4321));
+    }
+    crate::scenarios::assert_no_debris(place.path(), "moved");
+}
+
+#[test]
+fn a_directory_that_loses_its_last_file_stays() {
+    let place = tempfile::tempdir().unwrap();
+    let ws = lay_out(place.path());
+    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+    let target = Target::Path("dir/gone.txt".to_owned());
+    let patch = FilePatch { target, key: None, label: None, edit: FileEdit::DeleteFile };
+    let batch = Batch { files: vec![patch], ..Batch::default() };
+    let report = faults::commit(&workspace, &batch, faults::Receipt::None).unwrap();
+    let file = &report.files[0];
+    assert_eq!((file.status, file.written), (FileStatus::Deleted, None));
+    assert_eq!(file.sha256_before, Some(sha256(b"gone\n")));
+    assert_eq!(std::fs::read_dir(ws.join("dir")).unwrap().count(), 0);
+    // What is gone already cannot be removed once more.
+    let refusal = faults::commit(&workspace, &batch, faults::Receipt::None).unwrap_err();
+    assert_eq!(refusal.failures[0].reason, Reason::FileMissing);
+}
+
+#[test]
+fn stopping_after_any_operation_leaves_all_old_or_all_new() {
+    for fault in [Fault::None, Fault::WithoutAny(&["exchange", "rename_new"], Errno::INVAL)] {
+        let (before, after, operations) = reference(fault);
+        let mut ends = [0, 0];
+        for last in 0..=operations {
+            for again in [None, Some(1), Some(3), Some(6), Some(9)] {
+                let what = format!("stopped after {last} of {operations}, recovery after {again:?}");
+                let place = tempfile::tempdir().unwrap();
+                lay_out(place.path());
+                let disk = FaultyDisk::new(Fault::StopAfter(last)).lacking(fault);
+                let (workspace, _) = faults::open_on(place.path(), disk).unwrap();
+                let outcome = commit(&workspace, DEEDS, Some(&receipt()), &|| {});
+                drop(workspace);
+                if let Some(again) = again {
+                    let disk = FaultyDisk::new(Fault::StopAfter(again)).lacking(fault);
+                    drop(faults::open_on(place.path(), disk));
+                }
+                let is_new = recovered(place.path(), &before, &after, &what);
+                ends[usize::from(is_new)] += 1;
+                assert!(is_new || outcome.is_err(), "{what}: it was said to be applied");
+            }
+        }
+        assert!(ends[0] > 0 && ends[1] > 0, "both ends are met: {ends:?}");
+    }
+}
+
+#[test]
+fn any_error_of_any_operation_is_refused_and_leaves_nothing() {
+    let (before, after, operations) = reference(Fault::None);
+    for errno in [Errno::NOSPC, Errno::IO] {
+        for at in 1..=operations {
+            let what = format!("{errno:?} at operation {at} of {operations}");
+            let place = tempfile::tempdir().unwrap();
+            lay_out(place.path());
+            let (workspace, _) = faults::open(place.path(), Fault::FailAt(at, errno)).unwrap();
+            let outcome = commit(&workspace, DEEDS, Some(&receipt()), &|| {});
+            if let Err(error) = &outcome {
+                let reasons = [Reason::WriteFailed, Reason::DirectoryCreateFailed];
+                assert!(reasons.contains(&error.failure().reason), "{what}: {error}");
+                // The refusal is final at once, not only after the next command has cleared up.
+                tree::assert_same(&tree::read(&place.path().join("ws")), &before, &what);
+            }
+            drop(workspace);
+            assert_eq!(recovered(place.path(), &before, &after, &what), outcome.is_ok(), "{what}");
+        }
+    }
+}
+
+type Meddling = (&'static str, fn(&Path), Reason);
+
+/// What somebody may do to files that go or move.
+const MEDDLING: &[Meddling] = &[
+    ("written in place", |ws| std::fs::write(ws.join("dir/gone.txt"), "mine\n").unwrap(), Reason::FileChanged),
+    ("saved by renaming", |ws| save(ws, "old.sh"), Reason::FileChanged),
+    ("saved where only the mode changes", |ws| save(ws, "run.sh"), Reason::FileChanged),
+    ("made where a file moves to", |ws| std::fs::write(ws.join("dir/same.txt"), "mine\n").unwrap(), Reason::FileExists),
+    ("removed", |ws| std::fs::remove_file(ws.join("dir/gone.txt")).unwrap(), Reason::FileChanged),
+    (
+        "made a directory",
+        |ws| {
+            std::fs::remove_file(ws.join("dir/gone.txt")).unwrap();
+            std::fs::create_dir(ws.join("dir/gone.txt")).unwrap();
+        },
+        Reason::FileChanged,
+    ),
+];
+
+fn save(ws: &Path, name: &str) {
+    std::fs::write(ws.join("save"), "mine\n").unwrap();
+    std::fs::rename(ws.join("save"), ws.join(name)).unwrap();
+}
+
+#[test]
+fn whatever_happens_between_plan_and_commit_is_noticed_and_kept() {
+    for (what, deed, reason) in MEDDLING {
+        let place = tempfile::tempdir().unwrap();
+        let ws = lay_out(place.path());
+        let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+        let expected = std::sync::Mutex::new(Tree::new());
+        let error = commit(&workspace, DEEDS, None, &|| {
+            deed(&ws);
+            *expected.lock().unwrap() = tree::read(&ws);
+        })
+        .unwrap_err();
+        assert_eq!(error.failure().reason, *reason, "{what}: {error}");
+        tree::assert_same(&tree::read(&ws), &expected.lock().unwrap(), what);
+        crate::scenarios::assert_no_debris(place.path(), what);
+    }
+}
+
+#[test]
+fn what_somebody_writes_before_any_move_is_never_lost() {
+    for (what, deed, _) in MEDDLING {
+        let mut ends = [0, 0];
+        for number in 1.. {
+            let what = format!("{what}, before move {number}");
+            let place = tempfile::tempdir().unwrap();
+            let ws = lay_out(place.path());
+            let (count, done) = (AtomicUsize::new(0), Arc::new(AtomicBool::new(false)));
+            let watcher: Watcher = Arc::new({
+                let (ws, done, deed) = (ws.clone(), Arc::clone(&done), *deed);
+                move |_, _, _| {
+                    // A batch that has taken the file away already leaves nothing to be meddled with.
+                    let gone = !ws.join("dir/gone.txt").exists() || !ws.join("old.sh").exists();
+                    if count.fetch_add(1, Ordering::SeqCst) + 1 == number && !gone {
+                        deed(&ws);
+                        done.store(true, Ordering::SeqCst);
+                    }
+                }
+            });
+            let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
+            let outcome = commit(&workspace, DEEDS, None, &|| {});
+            drop(workspace);
+            let found = tree::read(&ws);
+            let theirs = |entry: &tree::Entry| matches!(entry, tree::Entry::File { bytes, .. } if bytes == b"mine\n");
+            if !done.load(Ordering::SeqCst) {
+                break;
+            }
+            ends[usize::from(outcome.is_ok())] += 1;
+            if !matches!(what.split(',').next(), Some("removed" | "made a directory")) {
+                assert!(found.values().any(theirs), "{what}: {outcome:?}, {found:?}");
+            }
+            if outcome.is_err() {
+                assert!(found.contains_key("old.sh") && found.contains_key("same.txt"), "{what}: {found:?}");
+                assert!(!found.contains_key("new.sh") && !found.contains_key("deep"), "{what}: {found:?}");
+            }
+            crate::scenarios::assert_no_debris(place.path(), &what);
+            faults::open(place.path(), Fault::None).unwrap();
+        }
+        assert!(ends[0] > 0, "{what}: {ends:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_saved_while_it_goes_stays_with_what_was_saved() {
+    let place = tempfile::tempdir().unwrap();
+    let ws = lay_out(place.path());
+    let watcher: Watcher = Arc::new({
+        let ws = ws.clone();
+        // One save just before the file is taken away, another one before it is put back.
+        move |kind, from, to| match (kind, from, to) {
+            ("rename", "gone.txt", _) => save(&ws, "dir/gone.txt"),
+            ("rename_new", _, "gone.txt") => std::fs::write(ws.join("dir/gone.txt"), "mine too\n").unwrap(),
+            _ => {}
+        }
+    });
+    let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
+    let error = commit(&workspace, &[Deed::Remove("dir/gone.txt")], None, &|| {}).unwrap_err();
+    assert_eq!(error.failure().reason, Reason::FileChanged, "{error}");
+    assert_eq!(std::fs::read(ws.join("dir/gone.txt")).unwrap(), b"mine too\n");
+    // The save before was displaced by us and is nobody's to throw away.
+    let kept = tree::read(&ws).into_keys().find(|name| name.contains(".kept-")).unwrap();
+    assert_eq!(std::fs::read(ws.join(kept)).unwrap(), b"mine\n");
+    crate::scenarios::assert_no_debris(place.path(), "kept");
+}
