@@ -7,11 +7,15 @@ use std::{format, vec};
 use serde::Deserialize;
 
 use super::json;
+use super::recognise::Shape;
 use crate::batch::{Batch, Content, CreateFile, FileEdit, FilePatch, Target};
 use crate::failure::Failure;
 use crate::path::document_spelling;
 use crate::reason::{Detail, Reason};
 use crate::report::Warning;
+
+/// How a create-file document is recognised.
+pub(super) const SHAPE: Shape = Shape::Json { tells: &["content", "overwrite"], knows: &["path"] };
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

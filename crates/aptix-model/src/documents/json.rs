@@ -3,11 +3,11 @@
 use core::fmt;
 use core::marker::PhantomData;
 use std::borrow::ToOwned;
-use std::format;
 use std::string::{String, ToString};
 use std::vec::Vec;
+use std::{format, vec};
 
-use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde::de::{DeserializeOwned, Error, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use serde_path_to_error::Segment;
@@ -18,15 +18,18 @@ use crate::reason::{Detail, Reason};
 
 /// Nesting no document needs.
 const DEPTH: usize = 64;
-/// Top-level keys that are looked at to recognise a dialect.
-const KEYS: usize = 100;
 /// Characters of a document that a message repeats at most.
 const SHOWN: usize = 300;
 
-/// Reads a whole text as one value.
+/// Reads a whole text as one object.
 pub(super) fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
+    value(text).map(|Object(value)| value)
+}
+
+/// Reads a whole text as one value.
+pub(super) fn value<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let Object(value) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let place = Place::of(error.path());
         place.put_on(classify(error.inner(), text))
     })?;
@@ -34,38 +37,14 @@ pub(super) fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
     Ok(value)
 }
 
-/// The first keys of the top-level object, in order; the values are only skipped over.
-pub(super) fn top_level_keys(text: &str) -> Result<Vec<String>, Failure> {
-    struct Keys(Vec<String>);
-    impl<'de> Deserialize<'de> for Keys {
-        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            struct KeysVisitor;
-            impl<'de> Visitor<'de> for KeysVisitor {
-                type Value = Keys;
-
-                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                    f.write_str("an object")
-                }
-
-                fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
-                    let mut keys = Vec::new();
-                    while let Some((key, IgnoredAny)) = map.next_entry::<String, IgnoredAny>()? {
-                        if keys.len() < KEYS {
-                            keys.push(key);
-                        }
-                    }
-                    Ok(Keys(keys))
-                }
-            }
-            deserializer.deserialize_map(KeysVisitor)
-        }
-    }
-    from_str::<Keys>(text).map(|keys| keys.0)
+/// The text of a JSON document that costs no more to read than any document is worth.
+pub(super) fn text(bytes: &[u8]) -> Result<&str, Vec<Failure>> {
+    super::decode(bytes).and_then(|text| check_size(text).map(|()| text)).map_err(|failure| vec![failure])
 }
 
 /// Refuses what would cost more than any document is worth, before anything is built from it: nesting, and more objects
 /// than a batch has files and changes.
-pub(super) fn check_size(text: &str) -> Result<(), Failure> {
+fn check_size(text: &str) -> Result<(), Failure> {
     let (mut depth, mut objects, mut in_string, mut escaped) = (0_usize, 0_usize, false, false);
     for (offset, byte) in text.bytes().enumerate() {
         if in_string {
@@ -96,14 +75,6 @@ pub(super) fn check_size(text: &str) -> Result<(), Failure> {
             .hint("send several smaller batches, one after the other"));
     }
     Ok(())
-}
-
-/// Whether one word may be a misspelling of the other.
-pub(super) fn is_near(word: &str, known: &str) -> bool {
-    if word.len() > 4 * known.len() {
-        return false;
-    }
-    strsim::damerau_levenshtein(&word.to_lowercase(), &known.to_lowercase()) <= known.len() / 3
 }
 
 /// The known word that an unknown one is most likely a misspelling of.

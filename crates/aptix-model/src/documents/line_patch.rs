@@ -8,12 +8,19 @@ use serde::Deserialize;
 
 use super::id_ignored;
 use super::json::{self, Bounded, Named, Place, Whole};
+use super::recognise::Shape;
 use crate::batch::{Batch, Change, FileEdit, FilePatch, LinePatch, Operation, Target};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::path::document_spelling;
 use crate::reason::{Detail, Reason};
 use crate::report::Warning;
+
+/// How a line patch is recognised.
+pub(super) const SHAPE: Shape = Shape::Json {
+    tells: &["files.docPath", "files.originalSha256", "files.changes", "batchLabel", "batchKey", "batchId"],
+    knows: &["files", "files.fileKey", "files.fileLabel", "files.filePatchId"],
+};
 
 const OPERATIONS: [&str; 3] = ["insert", "replace", "delete"];
 

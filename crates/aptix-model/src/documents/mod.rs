@@ -4,6 +4,7 @@
 mod create_file;
 mod json;
 mod line_patch;
+mod recognise;
 
 use core::fmt;
 use core::str::FromStr;
@@ -16,6 +17,7 @@ use crate::failure::Failure;
 use crate::limits::DOCUMENT_BYTES;
 use crate::reason::{Detail, Reason};
 use crate::report::Warning;
+use recognise::Shape;
 
 /// A way of writing an edit down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,11 +41,11 @@ impl Dialect {
         }
     }
 
-    /// The keys of its top-level object; the first ones tell it from other dialects.
-    const fn keys(self) -> (&'static [&'static str], &'static [&'static str]) {
+    /// How a document is known to be written in it.
+    const fn shape(self) -> Shape {
         match self {
-            Self::LinePatch => (&["files"], &["batchLabel", "batchKey", "batchId"]),
-            Self::CreateFile => (&["path", "content"], &["overwrite"]),
+            Self::LinePatch => line_patch::SHAPE,
+            Self::CreateFile => create_file::SHAPE,
         }
     }
 }
@@ -56,7 +58,7 @@ impl fmt::Display for Dialect {
 
 /// A name that no dialect has.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("unknown dialect {found:?}, expected one of line-patch, create-file")]
+#[error("unknown dialect {found:?}, expected one of {}", Dialect::ALL.map(Dialect::name).join(", "))]
 pub struct UnknownDialect {
     found: String,
 }
@@ -81,75 +83,48 @@ pub struct Document {
     pub warnings: Vec<Warning>,
 }
 
-/// Reads one document; without a dialect, in the one dialect whose keys it has.
+/// Reads one document; without a dialect, in the one dialect that it is recognised as.
 ///
 /// # Errors
 /// Everything that keeps the text from having the shape of its dialect. Syntax errors come alone; errors of shape that
 /// can be told without guessing come together.
 pub fn parse(bytes: &[u8], dialect: Option<Dialect>) -> Result<Document, Vec<Failure>> {
-    let text = decode(bytes).map_err(|failure| vec![failure])?;
-    json::check_size(text).map_err(|failure| vec![failure])?;
+    let bytes = check_size(bytes).map_err(|failure| vec![failure])?;
     let dialect = match dialect {
         Some(dialect) => dialect,
-        None => recognise(text).map_err(|failure| vec![failure])?,
+        None => recognise::recognise(bytes).map_err(|failure| vec![failure])?,
     };
     let (batch, warnings) = match dialect {
-        Dialect::LinePatch => line_patch::parse(text)?,
-        Dialect::CreateFile => create_file::parse(text)?,
+        Dialect::LinePatch => line_patch::parse(json::text(bytes)?)?,
+        Dialect::CreateFile => create_file::parse(json::text(bytes)?)?,
     };
     Ok(Document { dialect, batch, warnings })
 }
 
-fn decode(bytes: &[u8]) -> Result<&str, Failure> {
+/// A document, without its byte order mark, that has bytes, and no more than are read.
+fn check_size(bytes: &[u8]) -> Result<&[u8], Failure> {
     if bytes.len() > DOCUMENT_BYTES {
         let message = format!("the document has {} bytes, at most {DOCUMENT_BYTES} are read", bytes.len());
         return Err(Failure::new(Reason::TooLarge, message)
             .detail(Detail::Document)
             .hint("send several smaller batches, one after the other"));
     }
-    let text = core::str::from_utf8(bytes).map_err(|error| {
-        let message = format!("the document is not UTF-8: byte {} is wrong", error.valid_up_to());
-        Failure::new(Reason::InvalidRequest, message).detail(Detail::Unicode)
-    })?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if text.trim().is_empty() {
-        let message = "the document is empty, expected a JSON object";
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    if bytes.trim_ascii().is_empty() {
+        let message = "the document is empty, expected an edit";
         return Err(Failure::new(Reason::InvalidRequest, message).detail(Detail::Empty));
     }
-    Ok(text)
+    Ok(bytes)
 }
 
-/// Finds the one dialect whose telling keys the document has, or nearly has.
-fn recognise(text: &str) -> Result<Dialect, Failure> {
-    let keys = json::top_level_keys(text)?;
-    let has = |dialect: &Dialect, near: fn(&str, &str) -> bool| {
-        keys.iter().any(|key| dialect.keys().0.iter().any(|telling| near(key, telling)))
-    };
-    let matches = |near: fn(&str, &str) -> bool| {
-        let mut found = Dialect::ALL.into_iter().filter(move |dialect| has(dialect, near));
-        (found.next(), found.next())
-    };
-    match (matches(|key, telling| key == telling), matches(json::is_near)) {
-        ((Some(dialect), None), _) | ((None, None), (Some(dialect), None)) => Ok(dialect),
-        _ => Err(unrecognised(&keys)),
-    }
-}
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-fn unrecognised(keys: &[String]) -> Failure {
-    let short = |key: &String| format!("'{}'", key.chars().take(40).collect::<String>());
-    let found = keys.iter().map(short).take(10).collect::<Vec<_>>().join(", ");
-    let known: Vec<String> = Dialect::ALL
-        .into_iter()
-        .map(|dialect| {
-            let (telling, others) = dialect.keys();
-            format!("{dialect} has {}", [telling, others].concat().join(", "))
-        })
-        .collect();
-    let message = format!(
-        "the document is in no dialect that is understood; its keys are {}",
-        if found.is_empty() { "none" } else { &found }
-    );
-    Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownDialect).hint(known.join("; "))
+/// The text of a document, which is UTF-8.
+fn decode(bytes: &[u8]) -> Result<&str, Failure> {
+    core::str::from_utf8(bytes).map_err(|error| {
+        let message = format!("the document is not UTF-8: byte {} is wrong", error.valid_up_to());
+        Failure::new(Reason::InvalidRequest, message).detail(Detail::Unicode)
+    })
 }
 
 /// Warns of ids in a request: the server mints them.

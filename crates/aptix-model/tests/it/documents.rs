@@ -75,9 +75,14 @@ fn what_is_not_in_the_format_is_refused_with_its_place_and_its_word() {
     let at = "files[0].changes[0]";
     let cases: Vec<(String, Vec<String>)> = vec![
         // shape
-        ("[]".into(), vec!["-: INVALID_REQUEST.TYPE".into()]),
+        ("[]".into(), vec!["-: INVALID_REQUEST.UNKNOWN_DIALECT".into()]),
         ("{}".into(), vec!["-: INVALID_REQUEST.UNKNOWN_DIALECT".into()]),
         ("  ".into(), vec!["-: INVALID_REQUEST.EMPTY".into()]),
+        ("[{}, 1, []]".into(), vec!["-: INVALID_REQUEST.UNKNOWN_DIALECT".into()]),
+        (r#"{"changes": [{"files": 1}]}"#.into(), vec!["-: INVALID_REQUEST.UNKNOWN_DIALECT".into()]),
+        (r#"[{"path": "a", "content": ""}]"#.into(), vec!["-: INVALID_REQUEST.TYPE".into()]),
+        // two dialects at once
+        (r#"{"content": "", "files": [{"docPath": "r/a"}]}"#.into(), vec!["-: INVALID_REQUEST.UNKNOWN_DIALECT".into()]),
         (r#"{"path": "a"}"#.into(), vec!["content: INVALID_REQUEST.MISSING".into()]),
         (
             r#"{"path": null, "content": null}"#.into(),
@@ -100,7 +105,7 @@ fn what_is_not_in_the_format_is_refused_with_its_place_and_its_word() {
             patch(r#"["k", null, "insert", null, 0, null, null, null, ["x"]]"#),
             vec![format!("{at}: INVALID_REQUEST.TYPE")],
         ),
-        ("```json\n{}\n```".into(), vec!["-: INVALID_REQUEST.JSON".into()]),
+        ("```json\n{}\n```".into(), vec!["-: INVALID_REQUEST.UNKNOWN_DIALECT".into()]),
         // fields
         (r#"{"files": [], "batchlabel": ""}"#.into(), vec!["batchlabel: INVALID_REQUEST.UNKNOWN_FIELD".into()]),
         (r#"{"Path": "a", "content": ""}"#.into(), vec!["Path: INVALID_REQUEST.UNKNOWN_FIELD".into()]),

@@ -1,0 +1,203 @@
+//! Which dialect a document is written in: a JSON document by the keys that only one dialect has, a text by how it
+//! begins. What could be two is refused.
+
+use core::fmt;
+use std::borrow::ToOwned;
+use std::collections::BTreeSet;
+use std::format;
+use std::string::String;
+use std::vec::Vec;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::{Dialect, json};
+use crate::failure::Failure;
+use crate::reason::{Detail, Reason};
+
+/// Different keys that are looked at.
+const KEYS: usize = 100;
+
+/// How the documents of a dialect are known.
+#[derive(Clone, Copy)]
+pub(super) enum Shape {
+    /// An object, or a list of objects. `files.path` is the key `path` of an object in, or in a list in, `files`.
+    Json {
+        /// Keys that no other dialect has.
+        tells: &'static [&'static str],
+        /// Its other keys, down to two levels.
+        knows: &'static [&'static str],
+    },
+    /// Any other text for which this holds; it sees what comes before the first byte that is not UTF-8.
+    #[expect(dead_code, reason = "constructed by the dialects that are no JSON")]
+    Text(fn(&str) -> bool),
+}
+
+/// Finds the one dialect that a document, which is not blank, is written in.
+pub(super) fn recognise(bytes: &[u8]) -> Result<Dialect, Failure> {
+    if matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'[')) {
+        return recognise_json(bytes);
+    }
+    let text = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    let mut found = Dialect::ALL.into_iter().filter(|dialect| match dialect.shape() {
+        Shape::Json { .. } => false,
+        Shape::Text(holds) => holds(text),
+    });
+    match (found.next(), found.next()) {
+        (Some(dialect), None) => Ok(dialect),
+        (Some(one), Some(other)) => Err(ambiguous(one, other, "its text")),
+        (None, _) if bytes.trim_ascii_start().starts_with(b"```") => {
+            let hint = "send what stands between the code fences, without the fences";
+            Err(unrecognised("it begins with a code fence").hint(hint))
+        }
+        (None, _) => Err(unrecognised("it is no JSON object")),
+    }
+}
+
+/// Finds the one dialect whose telling keys the document has, or nearly has; else the one that has all its keys.
+fn recognise_json(bytes: &[u8]) -> Result<Dialect, Failure> {
+    let text = json::text(bytes).map_err(|mut failures| failures.swap_remove(0))?;
+    let Outline(keys) = json::value(text)?;
+    let tells = |near: fn(&str, &str) -> bool| {
+        let keys = &keys;
+        one_of(move |tells, _| keys.iter().any(|key| tells.iter().any(|telling| near(key, telling))))
+    };
+    let has_all = || {
+        let known = |key: &String, (tells, knows): (&[&str], &[&str])| {
+            tells.iter().chain(knows).any(|known| is_near(key, known))
+        };
+        one_of(|tells, knows| !keys.is_empty() && keys.iter().all(|key| known(key, (tells, knows))))
+    };
+    let found = [tells(|key, telling| key == telling), tells(is_near), has_all()];
+    let shown = || {
+        let short = |key: &String| format!("'{}'", key.chars().take(40).collect::<String>());
+        let keys = keys.iter().map(short).take(10).collect::<Vec<_>>().join(", ");
+        if keys.is_empty() { "none".to_owned() } else { keys }
+    };
+    match found.into_iter().find(|(first, _)| first.is_some()) {
+        Some((Some(dialect), None)) => Ok(dialect),
+        Some((Some(one), Some(other))) => Err(ambiguous(one, other, &format!("its keys {}", shown()))),
+        _ => Err(unrecognised(&format!("its keys are {}", shown()))),
+    }
+}
+
+/// The first two JSON dialects for whose telling and other keys something holds.
+fn one_of(holds: impl Fn(&[&str], &[&str]) -> bool) -> (Option<Dialect>, Option<Dialect>) {
+    let mut found = Dialect::ALL.into_iter().filter(|dialect| match dialect.shape() {
+        Shape::Json { tells, knows } => holds(tells, knows),
+        Shape::Text(_) => false,
+    });
+    (found.next(), found.next())
+}
+
+/// Whether each part of a key may be a misspelling of that of a known one.
+fn is_near(key: &str, known: &str) -> bool {
+    let near = |(part, known): (&str, &str)| {
+        part.len() <= 4 * known.len()
+            && strsim::damerau_levenshtein(&part.to_lowercase(), &known.to_lowercase()) <= known.len() / 3
+    };
+    key.split('.').count() == known.split('.').count() && key.split('.').zip(known.split('.')).all(near)
+}
+
+fn ambiguous(one: Dialect, other: Dialect, what: &str) -> Failure {
+    let message = format!("the document could be {one} or {other}: {what} would do for both");
+    Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownDialect).hint(format!(
+        "name the dialect, or send what only one of them has: {}; {}",
+        has(one),
+        has(other)
+    ))
+}
+
+fn unrecognised(what: &str) -> Failure {
+    let known = Dialect::ALL.map(has).join("; ");
+    let message = format!("the document is in no dialect that is understood: {what}");
+    Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownDialect).hint(known)
+}
+
+fn has(dialect: Dialect) -> String {
+    match dialect.shape() {
+        Shape::Json { tells, .. } => format!("{dialect} has {}", tells.join(", ")),
+        Shape::Text(_) => format!("{dialect} is text"),
+    }
+}
+
+/// The first different keys of a JSON document, of two levels; lists are looked through, other values skipped over.
+struct Outline(BTreeSet<String>);
+
+impl<'de> Deserialize<'de> for Outline {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut keys = BTreeSet::new();
+        deserializer.deserialize_any(Keys { keys: &mut keys, above: None })?;
+        Ok(Self(keys))
+    }
+}
+
+/// Collects the keys of a value that is the document, or stands under a key of it.
+struct Keys<'k> {
+    keys: &'k mut BTreeSet<String>,
+    above: Option<&'k str>,
+}
+
+impl<'de> DeserializeSeed<'de> for Keys<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Keys<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            match self.above {
+                None => map.next_value_seed(Keys { keys: &mut *self.keys, above: Some(&key) })?,
+                Some(above) => {
+                    map.next_value::<IgnoredAny>()?;
+                    if self.keys.len() < KEYS {
+                        self.keys.insert(format!("{above}.{key}"));
+                    }
+                    continue;
+                }
+            }
+            if self.keys.len() < KEYS {
+                self.keys.insert(key);
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element_seed(Keys { keys: &mut *self.keys, above: self.above })?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+}
