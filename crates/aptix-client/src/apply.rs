@@ -14,6 +14,7 @@ use aptix_model::limits::Limits;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{FileReport, FileStatus, Outcome, Report, Warning};
 
+use crate::proposal::{Ask, Decision, Proposal};
 use crate::workspace::Workspace;
 use crate::workspace::change::{Becomes, Change, Content};
 use crate::workspace::listing::Listings;
@@ -48,15 +49,6 @@ pub enum Mode<'a> {
         /// Puts the report into the bytes that will be sent.
         encode: &'a dyn Fn(&Report) -> Vec<u8>,
     },
-}
-
-/// What somebody says to a plan.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Decision {
-    /// Do it.
-    Apply,
-    /// Do not; the failure says who refused and why.
-    Refuse(Box<Failure>),
 }
 
 /// A batch that was not applied; nothing has changed unless a failure says so.
@@ -97,7 +89,7 @@ impl From<Failure> for Refusal {
     }
 }
 
-/// Applies a batch, all of it or nothing. `confirm` is asked once, with the whole plan, before anything is written.
+/// Applies a batch, all of it or nothing. `confirm` is asked once, with the whole proposal, before anything is written.
 ///
 /// # Errors
 /// Everything that keeps the batch from being applied.
@@ -105,7 +97,7 @@ pub fn apply(
     workspace: &Workspace,
     batch: &Batch,
     order: Order<'_>,
-    confirm: &mut dyn FnMut(&BatchPlan<'_>) -> Decision,
+    confirm: &mut dyn FnMut(&Proposal<'_>) -> Decision,
 ) -> Result<Report, Refusal> {
     let outcome = attempt(workspace, batch, order, confirm);
     if !matches!(order.mode, Mode::DryRun) {
@@ -118,7 +110,7 @@ fn attempt(
     workspace: &Workspace,
     batch: &Batch,
     order: Order<'_>,
-    confirm: &mut dyn FnMut(&BatchPlan<'_>) -> Decision,
+    confirm: &mut dyn FnMut(&Proposal<'_>) -> Decision,
 ) -> Result<Report, Refusal> {
     let valid = validate::validate(batch, &order.limits)?;
     let found = find(workspace, &valid, &order.limits)?;
@@ -146,8 +138,9 @@ fn attempt(
         Mode::Commit => None,
         Mode::CommitWithReceipt { batch, encode } => Some(Receipt { batch, bytes: encode(&report) }),
     };
-    if let Decision::Refuse(failure) = confirm(&plan) {
-        return Err((*failure).into());
+    let asks = plan.files.iter().zip(&found).map(|(plan, found)| ask(plan, found)).collect();
+    if let Decision::Refuse(failures) = confirm(&Proposal { batch, plan: &plan, asks }) {
+        return Err(failures.into());
     }
     let notices = transaction::commit(workspace, &changes, receipt.as_ref()).map_err(|error| told(&error))?;
     for notice in notices {
@@ -242,6 +235,13 @@ impl Search<'_> {
             Err(error) => Err(error.failure()),
         }
     }
+}
+
+/// Why a person has to agree to what becomes of a file, wherever it comes from or goes to. One that stays as it is
+/// concerns nobody.
+fn ask(plan: &FilePlan<'_>, found: &Found) -> Option<Ask> {
+    let is_sensitive = found.place.sensitive || found.other.as_ref().is_some_and(|other| other.place.sensitive);
+    (plan.status != FileStatus::Unchanged && is_sensitive).then_some(Ask::Sensitive)
 }
 
 /// What a plan does to the file that was found for it.

@@ -7,4 +7,6 @@ pub mod apply;
 mod backoff;
 pub mod cli;
 pub mod connection;
+mod person;
+pub mod proposal;
 pub mod workspace;

@@ -1,4 +1,5 @@
-//! Files that no batch may touch, whoever asks: version control's, Aptix's own, and secrets.
+//! Files that no batch may touch, whoever asks: version control's, Aptix's own, and secrets; and files that a person has
+//! to agree to, because a machine does what they say.
 //!
 //! Names are compared as the most forgiving file systems compare them: case folded, characters
 //! that HFS+ ignores taken out, NTFS short names recognised.
@@ -11,6 +12,72 @@ use crate::reason::Detail;
 /// Directories of version control and of Aptix itself, without their leading dot.
 const CLOSED: [&str; 6] = ["git", "hg", "svn", "jj", "bzr", "aptix"];
 
+/// Directories whose files tell an editor, an agent or a build service what to do.
+const STEERING_DIRECTORIES: [&str; 23] = [
+    ".aider",
+    ".buildkite",
+    ".circleci",
+    ".claude",
+    ".codex",
+    ".continue",
+    ".cursor",
+    ".devcontainer",
+    ".forgejo",
+    ".gemini",
+    ".gitea",
+    ".githooks",
+    ".gitlab",
+    ".husky",
+    ".idea",
+    ".kiro",
+    ".roo",
+    ".vs",
+    ".vscode",
+    ".windsurf",
+    ".woodpecker",
+    ".zed",
+    ".fleet",
+];
+
+/// What of `.github` tells a machine what to do.
+const STEERING_IN_GITHUB: [&str; 6] = ["actions", "agents", "chatmodes", "instructions", "prompts", "workflows"];
+
+/// Git's own settings that are part of a tree. Git follows no link in their place, and nor does anybody here.
+const GIT_SETTINGS: [&str; 3] = [".gitattributes", ".gitconfig", ".gitmodules"];
+
+/// Files that tell an editor, an agent, a shell or a build service what to do.
+const STEERING_FILES: [&str; 29] = [
+    ".aider.conf.yml",
+    ".bash_profile",
+    ".bashrc",
+    ".clinerules",
+    ".cursorrules",
+    ".drone.yml",
+    ".envrc",
+    ".gitlab-ci.yml",
+    ".mcp.json",
+    ".pre-commit-config.yaml",
+    ".profile",
+    ".travis.yml",
+    ".windsurfrules",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    "agents.md",
+    "agents.override.md",
+    "appveyor.yml",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "claude.local.md",
+    "claude.md",
+    "copilot-instructions.md",
+    "gemini.md",
+    "jenkinsfile",
+    "lefthook.yml",
+    "lefthook.yaml",
+    "mcp.json",
+];
+
 /// Why a path is closed to every batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Protection {
@@ -20,6 +87,9 @@ pub enum Protection {
     /// Keys, passwords, tokens.
     #[error("the file usually holds secrets and is never read or edited")]
     Secret,
+    /// A link in the place of version control's settings.
+    #[error("version control's settings are a link here, and are then never edited")]
+    LinkedSettings,
 }
 
 impl Protection {
@@ -27,7 +97,7 @@ impl Protection {
     #[must_use]
     pub const fn detail(self) -> Detail {
         match self {
-            Self::Protected => Detail::Protected,
+            Self::Protected | Self::LinkedSettings => Detail::Protected,
             Self::Secret => Detail::Secret,
         }
     }
@@ -44,6 +114,47 @@ pub fn of(path: &str) -> Option<Protection> {
         last = name;
     }
     is_secret(&last).then_some(Protection::Secret)
+}
+
+/// Whether a person has to agree before a file of this path is made, changed or taken away: it tells an editor, an
+/// agent, a build service or version control what to do, or is in a directory that does.
+#[must_use]
+pub fn is_sensitive(path: &str) -> bool {
+    let mut is_in_github = false;
+    for name in path.split(['/', '\\']).map(canonical_name).filter(|name| !name.is_empty()) {
+        let is_one_of = |known: &[&str]| known.iter().any(|known| is_named(&name, known));
+        if is_one_of(&STEERING_DIRECTORIES)
+            || is_one_of(&STEERING_FILES)
+            || is_one_of(&GIT_SETTINGS)
+            || name.ends_with(".code-workspace")
+            || (is_in_github && is_one_of(&STEERING_IN_GITHUB))
+        {
+            return true;
+        }
+        is_in_github = is_named(&name, ".github");
+    }
+    false
+}
+
+/// What closes a path because a link has this name.
+#[must_use]
+pub fn of_link(name: &str) -> Option<Protection> {
+    let name = canonical_name(name);
+    GIT_SETTINGS.iter().any(|known| is_named(&name, known)).then_some(Protection::LinkedSettings)
+}
+
+/// Whether a canonical name is a known one, or may be what NTFS made of it: `vscode~1`, or `vs1a2b~1` once four such are
+/// taken. Who is asked once too often loses nothing.
+fn is_named(name: &str, known: &str) -> bool {
+    let long = known.trim_start_matches('.');
+    let long = long.rsplit_once('.').map_or(long, |(long, _extension)| long);
+    let Some((stem, number)) = name.split_once('~').filter(|_| name != known) else { return name == known };
+    let number = number.split_once('.').map_or(number, |(number, _extension)| number);
+    let is_hex = |hex: &str| hex.len() == 4 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let mut characters = long.chars().filter(|character| *character != '.');
+    let short: String = characters.by_ref().take(6).collect();
+    let is_short = stem == short || short.get(..2).and_then(|two| stem.strip_prefix(two)).is_some_and(is_hex);
+    is_short && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A name as HFS+ and NTFS would compare it, without the stream it may name.
@@ -124,5 +235,57 @@ mod tests {
         for path in [".env.example", "src/git.rs", ".gitignore", "gitx~1", "environment", "id_rsa.pub", ".github/x"] {
             assert_eq!(of(path), None, "{path:?}");
         }
+    }
+    #[test]
+    fn what_steers_a_machine_is_sensitive_in_every_spelling() {
+        let sensitive = [
+            ".gitmodules",
+            "sub/.gitattributes",
+            ".gitconfig",
+            ".vscode/tasks.json",
+            ".VSCODE/settings.json",
+            ".cursor/mcp.json",
+            ".Cursor/MCP.json",
+            ".claude/settings.json",
+            "pkg/.codex/config.toml",
+            ".mcp.json",
+            "AGENTS.md",
+            "agents.MD",
+            "docs/Agents.md",
+            "CLAUDE.md",
+            ".idea/workspace.xml",
+            ".devcontainer/devcontainer.json",
+            ".github/workflows/ci.yml",
+            ".GitHub/WorkFlows/new.yml",
+            ".github\\workflows\\ci.yml",
+            ".g\u{200c}itmodules",
+            "VSCODE~1/tasks.json",
+            "gitmod~1",
+            "github~1/WORKFL~1/x.yml",
+            "cl0a1b~1/x",
+            "mcp~2.jso",
+            ".vscode ./tasks.json",
+            "x.code-workspace",
+            "Jenkinsfile",
+        ];
+        for path in sensitive {
+            assert!(is_sensitive(path), "{path:?}");
+            assert_eq!(of(path), None, "{path:?} can be agreed to");
+        }
+        let plain = [
+            ".gitignore",
+            ".github/CODEOWNERS",
+            "workflows/x",
+            "vscode/x",
+            "agents/x.md",
+            "src/a~1.rs",
+            "gitmod~x",
+            "",
+        ];
+        for path in plain {
+            assert!(!is_sensitive(path), "{path:?}");
+        }
+        assert_eq!(of_link(".GITmodules"), Some(Protection::LinkedSettings));
+        assert_eq!(of_link("AGENTS.md"), None);
     }
 }

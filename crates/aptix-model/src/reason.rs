@@ -197,6 +197,8 @@ catalogue! {
         Protected = "PROTECTED",
         /// The file holds secrets.
         Secret = "SECRET",
+        /// The file tells an editor, an agent, a build service or version control what to do.
+        Sensitive = "SENSITIVE",
         /// Not a SHA-256 in hex.
         ShaFormat = "SHA_FORMAT",
         /// A required value is absent.

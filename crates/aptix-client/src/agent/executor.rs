@@ -17,10 +17,12 @@ use super::approval::Verdict;
 use super::blobs::{self, Unfetched};
 use super::delivery::{self, Line};
 use super::inbox::Work;
-use super::{Agent, AgentError, blocking, question, told};
-use crate::apply::{self, Decision, Mode, Order};
+use super::{Agent, AgentError, blocking, told};
+use crate::apply::{self, Mode, Order};
 use crate::backoff::Backoff;
+use crate::cli::diff::Paths;
 use crate::connection::receipt::{self, Receipt};
+use crate::proposal::Decision;
 use crate::workspace::Workspace;
 use crate::workspace::outbox::{self, Pending};
 
@@ -169,17 +171,18 @@ async fn carry_out(
             mode: Mode::CommitWithReceipt { batch: id, encode: &encode },
         };
         let mut void = false;
-        let applied = apply::apply(&local, &batch, order, &mut |plan| {
+        let applied = apply::apply(&local, &batch, order, &mut |proposal| {
             if let Some(Err(failure)) = told.get() {
-                return Decision::Refuse(failure.clone());
+                return Decision::Refuse(vec![(**failure).clone()]);
             }
-            match approval.ask(|| question::about(id, &batch, plan, &local), &withdrawn, &stop) {
+            let (name, paths) = (format!("Batch {id}"), Paths::among(local.roots().len()));
+            match approval.decide(&name, proposal, paths, &withdrawn, &stop) {
                 Verdict::Yes => Decision::Apply,
-                Verdict::No(failure) => Decision::Refuse(failure),
+                Verdict::No(failures) => Decision::Refuse(failures),
                 Verdict::Void => {
                     void = true;
                     let message = "the batch was withdrawn, or the agent stops";
-                    Decision::Refuse(Box::new(Failure::new(Reason::InvalidState, message)))
+                    Decision::Refuse(vec![Failure::new(Reason::InvalidState, message)])
                 }
             }
         });

@@ -7,8 +7,6 @@ mod blobs;
 mod delivery;
 mod executor;
 mod inbox;
-mod keyboard;
-mod question;
 mod session;
 mod told;
 
@@ -21,7 +19,7 @@ use aptix_model::id::{AgentId, Revision, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
 use tokio_util::sync::CancellationToken;
 
-pub use approval::Approve;
+pub use approval::{Approve, Attended};
 
 use self::approval::Approval;
 use crate::backoff::Backoff;
@@ -46,6 +44,8 @@ pub struct Service {
     pub workspace: WorkspaceId,
     /// Who decides about writes.
     pub approve: Approve,
+    /// Who there is to be asked.
+    pub attended: Attended,
 }
 
 /// Why an agent cannot go on. What the server does is never a reason.
@@ -115,7 +115,7 @@ pub async fn serve(
     let _locks = local.lock_agent()?;
     let id = notes::agent_id(&local, new_id)?;
     let mut cursor = notes::cursor(&local, &service.server.to_string(), &service.workspace)?;
-    let approval = Arc::new(Approval::new(service.approve));
+    let approval = Arc::new(Approval::new(service.approve, service.attended));
     let agent = Agent { local: Arc::new(local), service, id, approval, stop };
     let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
     loop {

@@ -4,7 +4,7 @@ use aptix_model::id::{AgentId, IdError};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{Approve, Service, serve};
+use crate::agent::{Approve, Attended, Service, serve};
 use crate::workspace::disk::SystemDisk;
 use crate::workspace::root::RootSpec;
 use crate::workspace::{OpenError, Workspace};
@@ -40,7 +40,7 @@ pub(super) async fn run(args: Args, places: &Places, new_id: Result<AgentId, IdE
         }
     };
     let ServerArgs { server, workspace } = args.server;
-    let service = Service { server, workspace, approve: args.approve };
+    let service = Service { server, workspace, approve: args.approve, attended: Attended::OnTerminal };
     let stop = CancellationToken::new();
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

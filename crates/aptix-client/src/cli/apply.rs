@@ -11,7 +11,9 @@ use aptix_model::id::SessionId;
 use aptix_model::limits::{DOCUMENT_BYTES, Limits};
 use aptix_model::reason::Reason;
 
-use crate::apply::{Decision, Mode, Order, Refusal, apply};
+use crate::apply::{Mode, Order, Refusal, apply};
+use crate::person::{Answer, Person};
+use crate::proposal::{Decision, Proposal};
 use crate::workspace::disk::SystemDisk;
 use crate::workspace::root::RootSpec;
 use crate::workspace::{OpenError, Workspace};
@@ -35,7 +37,7 @@ pub(super) struct Args {
     /// Say what would happen, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Answer yes to what policy would ask; there is no policy in this version, so nothing is asked
+    /// Answer yes to what a person would be asked: whether a sensitive file may change. What is denied stays denied
     #[arg(long)]
     yes: bool,
     /// Print one JSON object instead of text
@@ -118,8 +120,24 @@ fn attempt(args: &Args, state_home: &Path, batch: &mut Batch) -> Result<aptix_mo
         diff_bytes: usize::MAX,
         mode: if args.dry_run { Mode::DryRun } else { Mode::Commit },
     };
-    // Without a policy there is nothing that `--yes` would answer.
-    Ok(apply(&workspace, batch, order, &mut |_| Decision::Apply)?)
+    let paths = Paths::among(args.roots.len());
+    Ok(apply(&workspace, batch, order, &mut |proposal| decide(proposal, args.yes, paths))?)
+}
+
+/// Asks the person at the terminal where somebody has to agree and has not done so beforehand.
+fn decide(proposal: &Proposal<'_>, agreed: bool, paths: Paths) -> Decision {
+    let unanswered = proposal.unanswered();
+    if agreed || unanswered.is_empty() {
+        return Decision::Apply;
+    }
+    let Some(person) = Person::present() else {
+        let hint = "look at what `--dry-run` shows, then apply with `--yes` or on a terminal; or leave the file out";
+        return Decision::Refuse(unanswered.into_iter().map(|failure| failure.hint(hint)).collect());
+    };
+    match tokio::runtime::Handle::current().block_on(person.decide("This batch", proposal, paths)) {
+        Answer::Yes => Decision::Apply,
+        Answer::No(failure) => Decision::Refuse(vec![*failure]),
+    }
 }
 
 /// Reads a document, and no more of it than would already be too much.

@@ -38,6 +38,8 @@ pub struct Place {
     pub(super) missing: usize,
     /// The device and inode of the file that is there.
     pub(super) found: Option<(u64, u64)>,
+    /// Whether the file, or a link on the way to it, has a name that a person has to agree to.
+    pub(crate) sensitive: bool,
 }
 
 impl Place {
@@ -236,6 +238,8 @@ struct Walk<'w> {
     real: Vec<String>,
     named: Vec<String>,
     links: usize,
+    /// Whether a link on the way has a sensitive name.
+    sensitive: bool,
 }
 
 impl Walk<'_> {
@@ -269,7 +273,7 @@ fn walk(
     mut names: VecDeque<(String, Spelling)>,
 ) -> Result<Place, ResolveError> {
     let root = workspace.root(index).ok_or(ResolveError::RootAlone)?;
-    let mut walk = Walk { root, real: Vec::new(), named: Vec::new(), links: 0 };
+    let mut walk = Walk { root, real: Vec::new(), named: Vec::new(), links: 0, sensitive: false };
     while let Some((name, spelling)) = names.pop_front() {
         match name.as_str() {
             "" | "." => continue,
@@ -296,6 +300,10 @@ fn walk(
         };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => {
+                if let Some(protection) = protection::of_link(&name) {
+                    return Err(ResolveError::Closed { real: at, protection });
+                }
+                walk.sensitive |= protection::is_sensitive(&at);
                 let target = read_link(&mut walk, &dir, &name, &at)?;
                 for part in target.split('/').rev() {
                     names.push_front((part.to_owned(), Spelling::Linked));
@@ -385,7 +393,10 @@ fn place(
     let path = WorkspacePath::new(&walk.named.join("/"))?;
     let root_name = workspace.root(root).map_or("", Root::name);
     let doc_path = format!("{root_name}/{}", fold(path.as_str()));
-    Ok(Place { path, doc_path, root, dir: walk.dir(), name, missing: 0, found })
+    let sensitive = walk.sensitive
+        || protection::is_sensitive(path.as_str())
+        || protection::is_sensitive(&join(&walk.dir(), &name));
+    Ok(Place { path, doc_path, root, dir: walk.dir(), name, missing: 0, found, sensitive })
 }
 
 fn join(dir: &str, name: &str) -> String {

@@ -1,8 +1,15 @@
-//! The terminal on stdin, read without waiting: so that what was typed before a moment can be told from what came after.
+//! The terminal of this process, read without waiting: so that what was typed before a moment can be told from what
+//! came after.
+
+use std::fs::File;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::termios::{QueueSelector, tcflush};
+
+/// The terminal that this process was started on.
+#[derive(Debug)]
+pub(crate) struct Terminal(File);
 
 /// What a look at the terminal found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,36 +22,42 @@ pub(crate) enum Input {
     End,
 }
 
-/// Waits until something can be read. Reads nothing.
-pub(crate) fn await_input() {
-    // A wait that fails is one that is over: reading says why.
-    let _ = readable(None);
-}
-
-/// Reads what has been typed, if anything has.
-pub(crate) fn read_input(buffer: &mut [u8]) -> Input {
-    if !readable(Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap_or(true) {
-        return Input::Nothing;
+impl Terminal {
+    /// The terminal, if there is one.
+    pub(crate) fn open() -> Option<Self> {
+        File::open("/dev/tty").ok().map(Self)
     }
-    match rustix::io::read(std::io::stdin(), buffer) {
-        Ok(0) => Input::End,
-        Ok(count) => Input::Bytes(count),
-        Err(Errno::INTR | Errno::AGAIN) => Input::Nothing,
-        Err(_) => Input::End,
+
+    /// Waits until something can be read. Reads nothing.
+    pub(crate) fn await_input(&self) {
+        // A wait that fails is one that is over: reading says why.
+        let _ = self.readable(None);
     }
-}
 
-/// Throws away what was typed and not read yet.
-pub(crate) fn discard_input() {
-    // Where it fails there is no terminal, and no answer will come either.
-    let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
-}
+    /// Reads what has been typed, if anything has.
+    pub(crate) fn read_input(&self, buffer: &mut [u8]) -> Input {
+        if !self.readable(Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap_or(true) {
+            return Input::Nothing;
+        }
+        match rustix::io::read(&self.0, buffer) {
+            Ok(0) => Input::End,
+            Ok(count) => Input::Bytes(count),
+            Err(Errno::INTR | Errno::AGAIN) => Input::Nothing,
+            Err(_) => Input::End,
+        }
+    }
 
-fn readable(wait: Option<&Timespec>) -> Result<bool, Errno> {
-    let stdin = std::io::stdin();
-    let mut watched = [PollFd::new(&stdin, PollFlags::IN)];
-    match poll(&mut watched, wait) {
-        Err(Errno::INTR) => Ok(false),
-        outcome => outcome.map(|ready| ready > 0),
+    /// Throws away what was typed and not read yet.
+    pub(crate) fn discard_input(&self) {
+        // Where it fails the terminal is gone, and no answer will come either.
+        let _ = tcflush(&self.0, QueueSelector::IFlush);
+    }
+
+    fn readable(&self, wait: Option<&Timespec>) -> Result<bool, Errno> {
+        let mut watched = [PollFd::new(&self.0, PollFlags::IN)];
+        match poll(&mut watched, wait) {
+            Err(Errno::INTR) => Ok(false),
+            outcome => outcome.map(|ready| ready > 0),
+        }
     }
 }

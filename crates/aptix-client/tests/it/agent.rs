@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use aptix_client::agent::{AgentError, Approve, Service, serve};
+use aptix_client::agent::{AgentError, Approve, Attended, Service, serve};
 use aptix_client::workspace::Workspace;
 use aptix_engine::digest::sha256;
 use aptix_model::wire::v1;
@@ -46,7 +46,8 @@ impl Scene {
     fn start_with(&mut self, approve: Approve, fault: Fault) {
         let spec = format!("ws={}", self.place.path().join("ws").display()).parse().unwrap();
         let local = Workspace::open(&[spec], self.place.path(), Box::new(FaultyDisk::new(fault))).unwrap();
-        let service = Service { server: self.server.url.parse().unwrap(), workspace: "w".parse().unwrap(), approve };
+        let (server, workspace) = (self.server.url.parse().unwrap(), "w".parse().unwrap());
+        let service = Service { server, workspace, approve, attended: Attended::Never };
         self.stop = CancellationToken::new();
         self.agents.spawn(serve(local, service, "agent-1".parse().unwrap(), self.stop.clone()));
     }
@@ -340,6 +341,25 @@ async fn an_agent_that_never_approves_rejects_and_writes_nothing() {
     let report = scene.report(1, 1).await;
     assert_eq!((report.outcome(), report.failures[0].reason.as_str()), (v1::Outcome::Rejected, "REJECTED"));
     assert_eq!(scene.file("a.txt"), "1\n");
+}
+
+/// What steers a machine is asked about even where nothing else is; there is nobody to ask here.
+#[tokio::test]
+async fn an_agent_that_approves_everything_asks_about_sensitive_files() {
+    let scene = Scene::set(Approve::Auto);
+    scene.put("AGENTS.md", "old\n");
+    std::os::unix::fs::symlink("AGENTS.md", scene.place.path().join("ws/notes.md")).unwrap();
+    let cases = [(".vscode/tasks.json", false), ("sub/agents.md", false), ("AGENTS.md", true), ("notes.md", true)];
+    for (number, (path, overwrite)) in (1..).zip(cases) {
+        scene.server.tell(batch(number, path, write("new\n", overwrite)));
+        let report = scene.report(usize::try_from(number).unwrap(), number).await;
+        let failure = &report.failures[0];
+        assert_eq!((failure.reason.as_str(), failure.path.as_str()), ("APPROVAL_REQUIRED", path), "{report:?}");
+        assert_eq!((report.outcome(), failure.detail.as_str()), (v1::Outcome::Failed, "SENSITIVE"));
+    }
+    scene.server.tell(batch(5, "AGENTS.md", write("old\n", true)));
+    assert_eq!(scene.report(5, 5).await.outcome(), v1::Outcome::Applied, "what stays as it is concerns nobody");
+    assert_eq!(scene.file("AGENTS.md"), "old\n");
 }
 
 /// The agent keeps its name and nothing else in the state directory once all is reported.

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use aptix_client::apply::{Decision, Mode, Order, Refusal, apply};
+use aptix_client::apply::{Mode, Order, Refusal, apply};
+use aptix_client::proposal::Decision;
 use aptix_client::workspace::Workspace;
 use aptix_model::batch::{Batch, FileEdit, Origin};
 use aptix_model::limits::Limits;

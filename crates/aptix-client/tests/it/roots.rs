@@ -248,7 +248,8 @@ fn only_the_journal_of_another_root_is_looked_for_elsewhere() {
 
 #[test]
 fn the_files_of_a_batch_have_a_limit_together() {
-    use aptix_client::apply::{Decision, Mode, Order, apply};
+    use aptix_client::apply::{Mode, Order, apply};
+    use aptix_client::proposal::Decision;
     use aptix_model::limits::Limits;
     let place = tempfile::tempdir().unwrap();
     faults::lay_out(place.path());

@@ -36,6 +36,11 @@ fn paths() {
 }
 
 #[test]
+fn policy() {
+    run_all(include_str!("scenarios/policy.txt"));
+}
+
+#[test]
 fn documents() {
     run_all(include_str!("scenarios/documents.txt"));
 }

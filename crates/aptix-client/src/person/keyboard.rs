@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
 
-use crate::workspace::terminal::{self, Input};
+use crate::workspace::terminal::{Input, Terminal};
 
 /// Lines that may wait while one question is open.
 const LINES: usize = 16;
@@ -13,7 +13,11 @@ const LINE_BYTES: usize = 16 << 10;
 
 /// The keyboard of the person at the terminal.
 #[derive(Clone, Debug)]
-pub(super) struct Keyboard(Arc<Mutex<Typing>>);
+pub(super) struct Keyboard {
+    typing: Arc<Mutex<Typing>>,
+    /// What is typed on; absent where a test types.
+    terminal: Option<Arc<Terminal>>,
+}
 
 #[derive(Debug, Default)]
 struct Typing {
@@ -33,11 +37,12 @@ pub(super) struct Open {
 }
 
 impl Keyboard {
-    /// The terminal's, read for as long as the agent lives.
-    pub(super) fn of_terminal() -> Self {
-        let keyboard = Self(Arc::default());
+    /// The terminal's, read for as long as the process lives.
+    pub(super) fn of(terminal: Terminal) -> Self {
+        let terminal = Arc::new(terminal);
+        let keyboard = Self { typing: Arc::default(), terminal: Some(Arc::clone(&terminal)) };
         let typed = keyboard.clone();
-        std::thread::spawn(move || typed.read());
+        std::thread::spawn(move || typed.read(&terminal));
         keyboard
     }
 
@@ -45,24 +50,36 @@ impl Keyboard {
     pub(super) fn open(&self) -> Open {
         let (sender, lines) = mpsc::channel(LINES);
         let mut typing = self.typing();
-        terminal::discard_input();
+        if let Some(terminal) = &self.terminal {
+            terminal.discard_input();
+        }
         typing.line.clear();
         typing.asked = Some(sender).filter(|_| !typing.ended);
         drop(typing);
         Open { keyboard: self.clone(), lines }
     }
 
-    fn typing(&self) -> MutexGuard<'_, Typing> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    #[cfg(test)]
+    pub(super) fn without_terminal() -> Self {
+        Self { typing: Arc::default(), terminal: None }
     }
 
-    fn read(&self) {
+    #[cfg(test)]
+    pub(super) fn types(&self, text: &str) {
+        self.typing().take(text.as_bytes());
+    }
+
+    fn typing(&self) -> MutexGuard<'_, Typing> {
+        self.typing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self, terminal: &Terminal) {
         let mut buffer = [0; 4096];
         loop {
-            terminal::await_input();
+            terminal.await_input();
             // Read and passed on under one lock: nothing read before a question is passed on after it was opened.
             let mut typing = self.typing();
-            match terminal::read_input(&mut buffer) {
+            match terminal.read_input(&mut buffer) {
                 Input::Bytes(count) => typing.take(buffer.get(..count).unwrap_or_default()),
                 Input::Nothing => {}
                 Input::End => {
@@ -105,8 +122,8 @@ mod tests {
 
     #[test]
     fn only_what_is_typed_while_a_question_is_open_answers_it() {
-        let keyboard = Keyboard(Arc::default());
-        let types = |text: &str| keyboard.typing().take(text.as_bytes());
+        let keyboard = Keyboard::without_terminal();
+        let types = |text: &str| keyboard.types(text);
         types(&"y\n".repeat(100));
         types("ye");
         let mut open = keyboard.open();
