@@ -85,6 +85,22 @@ impl FileEdit {
         }
     }
 
+    /// Drops every change but the one at this position.
+    pub fn keep_change(&mut self, index: usize) {
+        fn keep<T>(changes: &mut Vec<T>, index: usize) {
+            changes.truncate(index.saturating_add(1));
+            changes.drain(..index.min(changes.len()));
+        }
+        match self {
+            Self::LinePatch(patch) => keep(&mut patch.changes, index),
+            Self::SearchPatch(patch) => keep(&mut patch.changes, index),
+            Self::Replacements(replacements) => keep(&mut replacements.steps, index),
+            Self::GitPatch(patch) => keep(&mut patch.hunks, index),
+            Self::ContextPatch(patch) => keep(&mut patch.chunks, index),
+            Self::CreateFile(_) | Self::WriteFile(_) | Self::DeleteFile => {}
+        }
+    }
+
     /// The path that the file is renamed to, in the kind of path of its target.
     #[must_use]
     pub fn moved_to(&self) -> Option<&str> {

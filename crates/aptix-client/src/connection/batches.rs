@@ -2,12 +2,12 @@
 
 use aptix_model::batch::{Batch, FilePatch, Origin};
 use aptix_model::failure::Failure;
-use aptix_model::id::{BatchId, ChangeId, FilePatchId, RequestId};
+use aptix_model::id::{BatchId, RequestId};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::{BatchOutline, BatchRecord, FileIds};
 use aptix_model::report::FileReport;
 use aptix_model::state::BatchState;
-use aptix_model::wire::{id, v1};
+use aptix_model::wire::{self, id, v1};
 use tonic::Streaming;
 
 use super::{ANSWER, CallError, Connection, ServerUrl, timed};
@@ -163,7 +163,7 @@ fn change_view(response: v1::GetChangeResponse) -> Result<ChangeView, Vec<Failur
     let one = |failure: Failure| vec![failure];
     let state = response.state();
     let file = response.file.ok_or_else(|| one(absent("file")))?;
-    let ids = file_ids(&file).map_err(one)?;
+    let ids = wire::file_ids("", &file).map_err(one)?;
     let edit = v1::Edit { files: vec![file], ..v1::Edit::default() };
     let patch = Batch::try_from(edit)?.files.pop().ok_or_else(|| one(absent("file")))?;
     Ok(ChangeView {
@@ -173,19 +173,5 @@ fn change_view(response: v1::GetChangeResponse) -> Result<ChangeView, Vec<Failur
         ids,
         report: response.file_report.map(FileReport::try_from).transpose().map_err(one)?,
         change_index: response.change_index.map(|index| index as usize),
-    })
-}
-
-fn file_ids(file: &v1::FilePatch) -> Result<FileIds, Failure> {
-    let changes = match &file.action {
-        Some(v1::file_patch::Action::LinePatch(patch)) => patch.changes.as_slice(),
-        _ => &[],
-    };
-    Ok(FileIds {
-        file: id::<FilePatchId>("filePatchId", &file.file_patch_id)?,
-        changes: changes
-            .iter()
-            .map(|change| id::<ChangeId>("changeId", &change.change_id))
-            .collect::<Result<_, _>>()?,
     })
 }

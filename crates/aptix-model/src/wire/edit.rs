@@ -4,11 +4,13 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-use super::{digest, given, missing, v1};
+use super::{digest, given, hunks, missing, search, unknown_enum, v1};
 use crate::batch::{
-    Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, Target,
+    Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, Presence, Target,
+    WriteFile,
 };
 use crate::failure::Failure;
+use crate::id::ChangeId;
 use crate::limits::INLINE_BYTES;
 use crate::reason::{Detail, Reason};
 use crate::record::FileIds;
@@ -38,28 +40,52 @@ fn file_patch(index: usize, file: v1::FilePatch, failures: &mut Vec<Failure>) ->
             None
         }
     };
+    let found = failures.len();
     let edit = match file.action {
-        Some(v1::file_patch::Action::LinePatch(patch)) => {
-            let changes = patch.changes.into_iter().enumerate();
-            let changes = changes.filter_map(|(position, change)| {
-                let read = line_change(index, position, change);
-                read.map_err(|failure| failures.push(at(failure))).ok()
-            });
-            Some(FileEdit::LinePatch(LinePatch { original_sha256: patch.original_sha256, changes: changes.collect() }))
-        }
-        Some(v1::file_patch::Action::CreateFile(create)) => {
-            let read = create_file(index, create);
-            read.map_err(|failure| failures.push(at(failure))).ok().map(FileEdit::CreateFile)
-        }
+        Some(action) => file_edit(index, action, failures),
         None => {
-            failures.push(at(missing(&format!("files[{index}].action"), "linePatch or createFile")));
+            failures.push(missing(&format!("files[{index}].action"), "what happens to the file, such as linePatch"));
             None
         }
     };
+    failures.iter_mut().skip(found).for_each(|failure| failure.file_index = Some(index));
     Some(FilePatch { target: target?, key: given(file.key), label: given(file.label), edit: edit? })
 }
 
-fn line_change(file: usize, position: usize, change: v1::Change) -> Result<Change, Failure> {
+fn file_edit(index: usize, action: v1::file_patch::Action, failures: &mut Vec<Failure>) -> Option<FileEdit> {
+    use v1::file_patch::Action as Wire;
+    let read = match action {
+        Wire::LinePatch(patch) => {
+            let changes = each(index, patch.changes, failures, line_change);
+            Ok(FileEdit::LinePatch(LinePatch { original_sha256: patch.original_sha256, changes }))
+        }
+        Wire::CreateFile(create) => create_file(index, create).map(FileEdit::CreateFile),
+        Wire::WriteFile(write) => write_file(index, write).map(FileEdit::WriteFile),
+        Wire::DeleteFile(v1::DeleteFile {}) => Ok(FileEdit::DeleteFile),
+        Wire::SearchPatch(patch) => Ok(FileEdit::SearchPatch(search::search_patch(index, patch, failures))),
+        Wire::Replacements(all) => Ok(FileEdit::Replacements(search::replacements(index, all, failures))),
+        Wire::GitPatch(patch) => hunks::git_patch(index, patch, failures).map(FileEdit::GitPatch),
+        Wire::ContextPatch(patch) => Ok(FileEdit::ContextPatch(hunks::context_patch(index, patch, failures))),
+    };
+    read.map_err(|failure| failures.push(failure)).ok()
+}
+
+/// Reads the changes of a file patch; whatever is wrong with one goes to `failures`. `read` is told the field of the
+/// change.
+pub(super) fn each<W, T>(
+    file: usize,
+    changes: Vec<W>,
+    failures: &mut Vec<Failure>,
+    read: impl Fn(&str, W) -> Result<T, Failure>,
+) -> Vec<T> {
+    let changes = changes.into_iter().enumerate().filter_map(|(position, change)| {
+        let read = read(&format!("files[{file}].changes[{position}]"), change);
+        read.map_err(|failure| failures.push(failure.change(position))).ok()
+    });
+    changes.collect()
+}
+
+fn line_change(field: &str, change: v1::Change) -> Result<Change, Failure> {
     use v1::change::Operation as Wire;
     let operation = match change.operation {
         Some(Wire::Insert(insert)) => Operation::Insert { after_line: insert.after_line, new_lines: insert.new_lines },
@@ -74,30 +100,48 @@ fn line_change(file: usize, position: usize, change: v1::Change) -> Result<Chang
             end_line: delete.end_line,
             expected_original_lines: delete.expected_original_lines,
         },
-        None => {
-            let field = format!("files[{file}].changes[{position}].operation");
-            return Err(missing(&field, "insert, replace or delete").change(position));
-        }
+        None => return Err(missing(&format!("{field}.operation"), "insert, replace or delete")),
     };
     Ok(Change { key: given(change.key), description: given(change.description), operation })
 }
 
 fn create_file(index: usize, create: v1::CreateFile) -> Result<CreateFile, Failure> {
+    use v1::create_file::Content as Wire;
+    let field = format!("files[{index}].createFile");
     let content = match create.content {
-        Some(v1::create_file::Content::Text(text)) if text.len() > INLINE_BYTES => {
-            let message = format!("the text has {} bytes, inline content has at most {INLINE_BYTES}", text.len());
-            return Err(Failure::new(Reason::TooLarge, message)
-                .detail(Detail::File)
-                .field(format!("files[{index}].createFile.text"))
-                .hint("upload it with UploadBlob and name the blob"));
-        }
-        Some(v1::create_file::Content::Text(text)) => Content::Text(text),
-        Some(v1::create_file::Content::Blob(blob)) => {
-            Content::Blob(blob_ref(&format!("files[{index}].createFile.blob"), &blob)?)
-        }
-        None => return Err(missing(&format!("files[{index}].createFile"), "text or blob")),
+        Some(Wire::Text(text)) => inline(&field, text)?,
+        Some(Wire::Blob(blob)) => Content::Blob(blob_ref(&format!("{field}.blob"), &blob)?),
+        None => return Err(missing(&field, "text or blob")),
     };
     Ok(CreateFile { content, overwrite: create.overwrite })
+}
+
+fn write_file(index: usize, write: v1::WriteFile) -> Result<WriteFile, Failure> {
+    use v1::write_file::Content as Wire;
+    let field = format!("files[{index}].writeFile");
+    let presence = match write.presence() {
+        v1::Presence::Absent => Presence::Absent,
+        v1::Presence::Present => Presence::Present,
+        v1::Presence::Either => Presence::Either,
+        v1::Presence::Unspecified => return Err(unknown_enum(&format!("{field}.presence"), write.presence)),
+    };
+    let content = match write.content {
+        Some(Wire::Text(text)) => inline(&field, text)?,
+        Some(Wire::Blob(blob)) => Content::Blob(blob_ref(&format!("{field}.blob"), &blob)?),
+        None => return Err(missing(&field, "text or blob")),
+    };
+    Ok(WriteFile { content, presence })
+}
+
+fn inline(field: &str, text: String) -> Result<Content, Failure> {
+    if text.len() <= INLINE_BYTES {
+        return Ok(Content::Text(text));
+    }
+    let message = format!("the text has {} bytes, inline content has at most {INLINE_BYTES}", text.len());
+    Err(Failure::new(Reason::TooLarge, message)
+        .detail(Detail::File)
+        .field(format!("{field}.text"))
+        .hint("upload it with UploadBlob and name the blob"))
 }
 
 /// Reads the name of a blob from the field of this name.
@@ -136,35 +180,61 @@ pub(super) fn with_ids(batch: Batch, ids: &[FileIds]) -> v1::Edit {
 }
 
 fn file_message(patch: FilePatch, ids: Option<&FileIds>) -> v1::FilePatch {
-    let action = match patch.edit {
-        FileEdit::LinePatch(patch) => {
-            let mut ids = ids.map(|ids| ids.changes.as_slice()).unwrap_or_default().iter();
-            let changes = patch
-                .changes
-                .into_iter()
-                .map(|change| change_message(change, ids.next().map(|id| format!("{id}")).unwrap_or_default()));
-            let changes = changes.collect();
-            Some(v1::file_patch::Action::LinePatch(v1::LinePatch { original_sha256: patch.original_sha256, changes }))
-        }
-        FileEdit::CreateFile(create) => {
-            let content = match create.content {
-                Content::Text(text) => v1::create_file::Content::Text(text),
-                Content::Blob(blob) => v1::create_file::Content::Blob(blob.into()),
-            };
-            Some(v1::file_patch::Action::CreateFile(v1::CreateFile {
-                content: Some(content),
-                overwrite: create.overwrite,
-            }))
-        }
-        _ => None,
-    };
+    let changes = ids.map(|ids| ids.changes.as_slice()).unwrap_or_default();
     v1::FilePatch {
         file_patch_id: ids.map(|ids| format!("{}", ids.file)).unwrap_or_default(),
         key: patch.key.unwrap_or_default(),
         label: patch.label.unwrap_or_default(),
         target: Some(target_message(patch.target)),
-        action,
+        action: Some(action_message(patch.edit, changes)),
     }
+}
+
+fn action_message(edit: FileEdit, ids: &[ChangeId]) -> v1::file_patch::Action {
+    use v1::file_patch::Action as Wire;
+    match edit {
+        FileEdit::LinePatch(patch) => Wire::LinePatch(v1::LinePatch {
+            original_sha256: patch.original_sha256,
+            changes: with_id(patch.changes, ids, change_message),
+        }),
+        FileEdit::CreateFile(create) => {
+            let content = match create.content {
+                Content::Text(text) => v1::create_file::Content::Text(text),
+                Content::Blob(blob) => v1::create_file::Content::Blob(blob.into()),
+            };
+            Wire::CreateFile(v1::CreateFile { content: Some(content), overwrite: create.overwrite })
+        }
+        FileEdit::WriteFile(write) => {
+            let content = match write.content {
+                Content::Text(text) => v1::write_file::Content::Text(text),
+                Content::Blob(blob) => v1::write_file::Content::Blob(blob.into()),
+            };
+            let presence = match write.presence {
+                Presence::Absent => v1::Presence::Absent,
+                Presence::Present => v1::Presence::Present,
+                Presence::Either => v1::Presence::Either,
+            };
+            Wire::WriteFile(v1::WriteFile { content: Some(content), presence: presence.into() })
+        }
+        FileEdit::DeleteFile => Wire::DeleteFile(v1::DeleteFile {}),
+        FileEdit::SearchPatch(patch) => {
+            Wire::SearchPatch(v1::SearchPatch { changes: with_id(patch.changes, ids, search::search_change_message) })
+        }
+        FileEdit::Replacements(all) => {
+            Wire::Replacements(v1::Replacements { steps: with_id(all.steps, ids, search::replacement_message) })
+        }
+        FileEdit::GitPatch(patch) => Wire::GitPatch(hunks::git_patch_message(patch, ids)),
+        FileEdit::ContextPatch(patch) => Wire::ContextPatch(v1::ContextPatch {
+            move_to: patch.move_to,
+            chunks: with_id(patch.chunks, ids, hunks::chunk_message),
+        }),
+    }
+}
+
+/// Each change as a message, with its id, or an empty one where there are none.
+pub(super) fn with_id<T, W>(changes: Vec<T>, ids: &[ChangeId], message: impl Fn(T, String) -> W) -> Vec<W> {
+    let ids = ids.iter().map(|id| format!("{id}")).chain(core::iter::repeat(String::new()));
+    changes.into_iter().zip(ids).map(|(change, id)| message(change, id)).collect()
 }
 
 pub(super) fn target_message(target: Target) -> v1::file_patch::Target {

@@ -5,8 +5,10 @@
 
 pub mod bytes;
 mod edit;
+mod hunks;
 mod record;
 mod report;
+mod search;
 
 use std::string::String;
 
@@ -14,7 +16,7 @@ use crate::digest::Sha256Digest;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
-pub use record::{event_message, listed_message};
+pub use record::{event_message, file_ids, listed_message};
 
 /// The generated protocol, package `aptix.v1`.
 #[expect(clippy::allow_attributes_without_reason, clippy::large_enum_variant, reason = "generated")]
@@ -33,6 +35,11 @@ fn given(text: String) -> Option<String> {
 fn missing(field: &str, expected: &str) -> Failure {
     let message = std::format!("{field} is not set, expected {expected}");
     Failure::new(Reason::InvalidRequest, message).detail(Detail::Missing).field(field)
+}
+
+fn unexpected(field: &str, condition: &str) -> Failure {
+    let message = std::format!("{field} is set, and is only read {condition}");
+    Failure::new(Reason::InvalidRequest, message).detail(Detail::UnexpectedField).field(field)
 }
 
 fn unknown_enum(field: &str, value: i32) -> Failure {

@@ -117,7 +117,8 @@ impl TryFrom<v1::Batch> for BatchRecord {
     fn try_from(message: v1::Batch) -> Result<Self, Vec<Failure>> {
         let one = |failure: Failure| vec![failure];
         let edit = message.edit.ok_or_else(|| one(missing("edit", "the batch's content")))?;
-        let ids = edit.files.iter().enumerate().map(file_ids).collect::<Result<_, _>>().map_err(one)?;
+        let ids = edit.files.iter().enumerate().map(|(index, file)| file_ids(&format!("files[{index}]."), file));
+        let ids = ids.collect::<Result<_, _>>().map_err(one)?;
         let created = message.create_time.as_ref().ok_or_else(|| one(missing("createTime", "a time")))?;
         let updated = message.update_time.as_ref().ok_or_else(|| one(missing("updateTime", "a time")))?;
         Ok(Self {
@@ -136,17 +137,25 @@ impl TryFrom<v1::Batch> for BatchRecord {
     }
 }
 
-fn file_ids((index, file): (usize, &v1::FilePatch)) -> Result<FileIds, Failure> {
-    let changes = match &file.action {
-        Some(v1::file_patch::Action::LinePatch(patch)) => patch.changes.as_slice(),
-        _ => &[],
+/// Reads the ids of a file patch and of its changes; `at` stands before the name of a field at fault.
+///
+/// # Errors
+/// INVALID_REQUEST (ID_FORMAT), naming the field.
+pub fn file_ids(at: &str, file: &v1::FilePatch) -> Result<FileIds, Failure> {
+    use v1::file_patch::Action;
+    let changes: Vec<&str> = match &file.action {
+        Some(Action::LinePatch(patch)) => patch.changes.iter().map(|change| change.change_id.as_str()).collect(),
+        Some(Action::SearchPatch(patch)) => patch.changes.iter().map(|change| change.change_id.as_str()).collect(),
+        Some(Action::Replacements(all)) => all.steps.iter().map(|step| step.change_id.as_str()).collect(),
+        Some(Action::GitPatch(patch)) => patch.hunks.iter().map(|hunk| hunk.change_id.as_str()).collect(),
+        Some(Action::ContextPatch(patch)) => patch.chunks.iter().map(|chunk| chunk.change_id.as_str()).collect(),
+        Some(Action::CreateFile(_) | Action::WriteFile(_) | Action::DeleteFile(_)) | None => Vec::new(),
     };
+    let changes = changes.into_iter().enumerate();
+    let changes = changes.map(|(position, change)| id(&format!("{at}changes[{position}].changeId"), change));
     Ok(FileIds {
-        file: id(&format!("files[{index}].filePatchId"), &file.file_patch_id)?,
-        changes: changes
-            .iter()
-            .map(|change| id(&format!("files[{index}].changes.changeId"), &change.change_id))
-            .collect::<Result<_, _>>()?,
+        file: id(&format!("{at}filePatchId"), &file.file_patch_id)?,
+        changes: changes.collect::<Result<_, _>>()?,
     })
 }
 

@@ -1,7 +1,9 @@
 //! The wire: what goes out comes back the same, and what protobuf lets through is still refused.
 
 use aptix_model::batch::{
-    Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, Target,
+    Batch, BlobRef, Change, Chunk, ChunkLine, Content, ContextPatch, CreateFile, FileEdit, FilePatch, GitKind,
+    GitPatch, Hunk, HunkLine, LineKind, LinePatch, Operation, Origin, Presence, Reindent, Replacement, Replacements,
+    Scope, SearchChange, SearchOperation, SearchPatch, Target, WriteFile,
 };
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::{Excerpt, Failure};
@@ -37,6 +39,67 @@ fn batch() -> Batch {
     let blob = BlobRef { sha256: Sha256Digest::EMPTY, size_bytes: 7 };
     let files = vec![lines, created(Content::Text(String::new()), "b"), created(Content::Blob(blob), "c")];
     Batch { label: Some("L".into()), key: None, files }
+}
+
+/// Every kind of edit, with every value of each of its choices.
+fn every_edit() -> Vec<FileEdit> {
+    let blob = Content::Blob(BlobRef { sha256: Sha256Digest::EMPTY, size_bytes: 7 });
+    let write = |content, presence| FileEdit::WriteFile(WriteFile { content, presence });
+    let change = |operation, text: Option<&str>| SearchChange {
+        operation,
+        new_text: text.map(Into::into),
+        to_clipboard: text.map(|_| String::new()),
+        from_clipboard: text.map(Into::into),
+        reindent: text.map(|text| Reindent { strip: text.into(), add: String::new() }),
+    };
+    let operations = [
+        SearchOperation::Replace { old_text: "o".into() },
+        SearchOperation::AppendEof,
+        SearchOperation::PrependBof,
+        SearchOperation::Overwrite,
+        SearchOperation::InsertAfter { line: 0 },
+        SearchOperation::InsertAfter { line: -1 },
+    ];
+    let changes = operations.into_iter().zip([None, Some(""), Some("t")].into_iter().cycle());
+    let scopes = [Scope::First, Scope::All, Scope::Block { start_line: None }, Scope::Block { start_line: Some(0) }];
+    let steps = scopes.map(|scope| Replacement { find: "f".into(), replace: String::new(), scope });
+    let kinds = [LineKind::Context, LineKind::Removed, LineKind::Added];
+    let hunk = Hunk {
+        old_start: 1,
+        old_count: -2,
+        new_start: i64::MAX,
+        new_count: 0,
+        lines: kinds.map(|kind| HunkLine { kind, bytes: b"\xff\r\n".to_vec() }).into(),
+    };
+    let git = |kind, executable, base_id: Option<&str>| {
+        let hunks = vec![hunk.clone(), Hunk { lines: Vec::new(), ..hunk.clone() }];
+        FileEdit::GitPatch(GitPatch { kind, executable, base_id: base_id.map(Into::into), is_unprefixed: true, hunks })
+    };
+    let lines = kinds.map(|kind| ChunkLine { kind, text: "l".into() }).to_vec();
+    let chunk = |anchors: &[&str], is_at_end| Chunk {
+        anchors: anchors.iter().map(|anchor| (*anchor).into()).collect(),
+        lines: lines.clone(),
+        is_at_end,
+    };
+    let context = |move_to: Option<&str>| {
+        let chunks = vec![chunk(&[], true), chunk(&["a", ""], false)];
+        FileEdit::ContextPatch(ContextPatch { move_to: move_to.map(Into::into), chunks })
+    };
+    vec![
+        write(Content::Text("t".into()), Presence::Absent),
+        write(blob, Presence::Present),
+        write(Content::Text(String::new()), Presence::Either),
+        FileEdit::DeleteFile,
+        FileEdit::SearchPatch(SearchPatch { changes: changes.map(|(at, text)| change(at, text)).collect() }),
+        FileEdit::Replacements(Replacements { steps: steps.into() }),
+        git(GitKind::Modify, None, None),
+        git(GitKind::Create, Some(true), Some("1234")),
+        git(GitKind::Delete, Some(false), Some("")),
+        git(GitKind::Rename { to: "to".into() }, None, None),
+        git(GitKind::Copy { from: "from".into() }, None, None),
+        context(None),
+        context(Some("to")),
+    ]
 }
 
 fn applied() -> Report {
@@ -101,6 +164,88 @@ fn a_record_comes_back_as_it_went() {
     let message = v1::Batch::from(record());
     assert_eq!(BatchRecord::try_from(message), Ok(record()));
     assert_eq!(Report::try_from(v1::Report::from(failed())), Ok(failed()));
+}
+
+#[test]
+fn every_kind_of_edit_comes_back_as_it_went_with_an_id_for_each_change() {
+    let patch = |(index, edit)| FilePatch { target: Target::Path(format!("f{index}")), key: None, label: None, edit };
+    let files = every_edit().into_iter().enumerate().map(patch).collect();
+    let batch = Batch { label: None, key: None, files };
+    let mut next = 0_u128;
+    let ids = FileIds::mint(&batch, || {
+        next += 1;
+        Uuid::from_u128(next)
+    });
+    let counts: Vec<_> = ids.iter().map(|ids| ids.changes.len()).collect();
+    assert_eq!(counts, [0, 0, 0, 0, 6, 4, 2, 2, 2, 2, 2, 2, 2]);
+    let record = BatchRecord { batch, ids, report: None, ..record() };
+    assert_eq!(BatchRecord::try_from(v1::Batch::from(record.clone())), Ok(record));
+}
+
+#[test]
+fn what_an_edit_lacks_or_has_too_much_is_named() {
+    use v1::file_patch::Action;
+    let refused = |action: Action, expected: &[(&str, Detail)]| {
+        let target = Some(v1::file_patch::Target::Path("a".into()));
+        let files = vec![v1::FilePatch { target, action: Some(action), ..v1::FilePatch::default() }];
+        let failures = Batch::try_from(v1::Edit { files, ..v1::Edit::default() }).unwrap_err();
+        let found: Vec<_> =
+            failures.iter().map(|failure| (failure.field.as_deref().unwrap(), failure.detail.unwrap())).collect();
+        assert_eq!(found, expected);
+        assert!(failures.iter().all(|failure| failure.file_index == Some(0)));
+    };
+    let write = |content, presence| Action::WriteFile(v1::WriteFile { content, presence });
+    let text = |length| Some(v1::write_file::Content::Text("x".repeat(length)));
+    refused(write(None, 1), &[("files[0].writeFile", Detail::Missing)]);
+    refused(write(text(1), 0), &[("files[0].writeFile.presence", Detail::UnknownEnum)]);
+    refused(write(text(1), 9), &[("files[0].writeFile.presence", Detail::UnknownEnum)]);
+    refused(write(text((1 << 20) + 1), 1), &[("files[0].writeFile.text", Detail::File)]);
+    let blob = Some(v1::write_file::Content::Blob(v1::BlobRef { sha256: "x".into(), size_bytes: 1 }));
+    refused(write(blob, 1), &[("files[0].writeFile.blob.sha256", Detail::ShaFormat)]);
+    let changes = vec![v1::SearchChange::default(); 2];
+    let both = [("files[0].changes[0].operation", Detail::Missing), ("files[0].changes[1].operation", Detail::Missing)];
+    refused(Action::SearchPatch(v1::SearchPatch { changes }), &both);
+    let step = |scope, start_line| v1::Replacement { scope, start_line, ..v1::Replacement::default() };
+    let steps = vec![step(0, None), step(1, Some(1)), step(2, Some(1)), step(3, Some(1)), step(7, None)];
+    let expected = [
+        ("files[0].changes[0].scope", Detail::UnknownEnum),
+        ("files[0].changes[1].startLine", Detail::UnexpectedField),
+        ("files[0].changes[2].startLine", Detail::UnexpectedField),
+        ("files[0].changes[4].scope", Detail::UnknownEnum),
+    ];
+    refused(Action::Replacements(v1::Replacements { steps }), &expected);
+    let git = |kind, rename_to: &str, copy_from: &str| {
+        let names = (rename_to.into(), copy_from.into());
+        Action::GitPatch(v1::GitPatch { kind, rename_to: names.0, copy_from: names.1, ..v1::GitPatch::default() })
+    };
+    refused(git(0, "", ""), &[("files[0].gitPatch.kind", Detail::UnknownEnum)]);
+    refused(git(4, "", ""), &[("files[0].gitPatch.renameTo", Detail::Missing)]);
+    refused(git(5, "", ""), &[("files[0].gitPatch.copyFrom", Detail::Missing)]);
+    refused(git(1, "b", ""), &[("files[0].gitPatch.renameTo", Detail::UnexpectedField)]);
+    refused(git(4, "b", "c"), &[("files[0].gitPatch.copyFrom", Detail::UnexpectedField)]);
+    let lines = vec![v1::HunkLine { kind: 1, ..v1::HunkLine::default() }, v1::HunkLine::default()];
+    let hunks = vec![v1::Hunk { lines, ..v1::Hunk::default() }];
+    let patch = v1::GitPatch { kind: 1, hunks, ..v1::GitPatch::default() };
+    refused(Action::GitPatch(patch), &[("files[0].changes[0].lines[1].kind", Detail::UnknownEnum)]);
+    let chunks =
+        vec![v1::Chunk { lines: vec![v1::ChunkLine { kind: 4, text: String::new() }], ..v1::Chunk::default() }];
+    let patch = v1::ContextPatch { move_to: None, chunks };
+    refused(Action::ContextPatch(patch), &[("files[0].changes[0].lines[0].kind", Detail::UnknownEnum)]);
+}
+
+#[test]
+fn one_change_is_kept_of_any_edit_that_has_it() {
+    for edit in every_edit() {
+        for index in 0..=edit.change_count() {
+            let mut one = edit.clone();
+            one.keep_change(index);
+            assert_eq!(one.change_count(), usize::from(index < edit.change_count()));
+        }
+    }
+    let FileEdit::Replacements(all) = &every_edit()[5] else { panic!("the order of the edits changed") };
+    let mut second = every_edit()[5].clone();
+    second.keep_change(1);
+    assert_eq!(second, FileEdit::Replacements(Replacements { steps: vec![all.steps[1].clone()] }));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use aptix_model::batch::{Batch, FileEdit};
+use aptix_model::batch::Batch;
 use aptix_model::failure::Failure;
 use aptix_model::id::{RequestId, Uuid, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
@@ -186,9 +186,7 @@ fn part_message(part: Part) -> v1::GetChangeResponse {
         record.ids = record.ids.get(file).cloned().into_iter().collect();
     }
     if let (Some(change), Some(patch), Some(ids)) = (change, record.batch.files.first_mut(), record.ids.first_mut()) {
-        if let FileEdit::LinePatch(patch) = &mut patch.edit {
-            patch.changes = patch.changes.get(change).cloned().into_iter().collect();
-        }
+        patch.edit.keep_change(change);
         ids.changes = ids.changes.get(change).copied().into_iter().collect();
     }
     let batch_id = record.id.to_string();

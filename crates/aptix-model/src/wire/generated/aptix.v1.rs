@@ -63,7 +63,7 @@ pub struct FilePatch {
     #[prost(oneof = "file_patch::Target", tags = "4, 5")]
     pub target: ::core::option::Option<file_patch::Target>,
     /// What happens to it. Exactly one MUST be set.
-    #[prost(oneof = "file_patch::Action", tags = "6, 7")]
+    #[prost(oneof = "file_patch::Action", tags = "6, 7, 8, 9, 10, 11, 12, 13")]
     pub action: ::core::option::Option<file_patch::Action>,
 }
 /// Nested message and enum types in `FilePatch`.
@@ -86,9 +86,27 @@ pub mod file_patch {
         /// Whole lines come and go.
         #[prost(message, tag = "6")]
         LinePatch(super::LinePatch),
-        /// The whole content is given.
+        /// The whole content is given, and brought into the form in which files are created.
         #[prost(message, tag = "7")]
         CreateFile(super::CreateFile),
+        /// The whole content is given, and written as it is.
+        #[prost(message, tag = "8")]
+        WriteFile(super::WriteFile),
+        /// The file goes.
+        #[prost(message, tag = "9")]
+        DeleteFile(super::DeleteFile),
+        /// Texts are searched for in the file as it is, and replaced at once.
+        #[prost(message, tag = "10")]
+        SearchPatch(super::SearchPatch),
+        /// Texts are searched for and replaced one after the other, each in the result of the one before.
+        #[prost(message, tag = "11")]
+        Replacements(super::Replacements),
+        /// One file of a unified diff.
+        #[prost(message, tag = "12")]
+        GitPatch(super::GitPatch),
+        /// Lines come and go where the lines around them stand, without line numbers.
+        #[prost(message, tag = "13")]
+        ContextPatch(super::ContextPatch),
     }
 }
 /// Whole-line changes to the one version of a file that the author saw.
@@ -207,6 +225,242 @@ pub mod create_file {
         Blob(super::BlobRef),
     }
 }
+/// Writes a whole file as it is given.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WriteFile {
+    /// What must be there before.
+    #[prost(enumeration = "Presence", tag = "3")]
+    pub presence: i32,
+    /// The whole content: at most 10 MiB of UTF-8, written byte for byte. Exactly one MUST be set; empty text makes an
+    /// empty file.
+    #[prost(oneof = "write_file::Content", tags = "1, 2")]
+    pub content: ::core::option::Option<write_file::Content>,
+}
+/// Nested message and enum types in `WriteFile`.
+pub mod write_file {
+    /// The whole content: at most 10 MiB of UTF-8, written byte for byte. Exactly one MUST be set; empty text makes an
+    /// empty file.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Content {
+        /// The text itself, at most 1 MiB.
+        #[prost(string, tag = "1")]
+        Text(::prost::alloc::string::String),
+        /// A blob that was uploaded to the workspace before.
+        #[prost(message, tag = "2")]
+        Blob(super::BlobRef),
+    }
+}
+/// Deletes a file. If there is none, the batch fails with FILE_MISSING.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteFile {}
+/// Changes that are all found in the file as it is, and made at once. They MUST NOT overlap.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SearchPatch {
+    /// The changes, in any order; several at one end of the file keep theirs. At least one.
+    #[prost(message, repeated, tag = "1")]
+    pub changes: ::prost::alloc::vec::Vec<SearchChange>,
+}
+/// One change of a search patch.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SearchChange {
+    /// Names this change for ever. Minted by the server. In a request it is ignored.
+    #[prost(string, tag = "1")]
+    pub change_id: ::prost::alloc::string::String,
+    /// The text that comes. Without effect beside from_clipboard.
+    #[prost(string, optional, tag = "7")]
+    pub new_text: ::core::option::Option<::prost::alloc::string::String>,
+    /// The clipboard that keeps the text that was found, once the batch is applied. Clipboards belong to the session that
+    /// the batch's origin names; without one, they live as long as the batch.
+    #[prost(string, optional, tag = "8")]
+    pub to_clipboard: ::core::option::Option<::prost::alloc::string::String>,
+    /// The clipboard whose text comes. If it holds nothing, the batch fails with CLIPBOARD_MISSING.
+    #[prost(string, optional, tag = "9")]
+    pub from_clipboard: ::core::option::Option<::prost::alloc::string::String>,
+    /// How the lines that come are indented anew. Absent: they stay as they are.
+    #[prost(message, optional, tag = "10")]
+    pub reindent: ::core::option::Option<Reindent>,
+    /// What is done. Exactly one MUST be set.
+    #[prost(oneof = "search_change::Operation", tags = "2, 3, 4, 5, 6")]
+    pub operation: ::core::option::Option<search_change::Operation>,
+}
+/// Nested message and enum types in `SearchChange`.
+pub mod search_change {
+    /// What is done. Exactly one MUST be set.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Operation {
+        /// A text goes, and another comes in its place.
+        #[prost(message, tag = "2")]
+        Replace(super::ReplaceText),
+        /// Text comes below everything.
+        #[prost(message, tag = "3")]
+        AppendEof(super::AppendEof),
+        /// Text comes above everything.
+        #[prost(message, tag = "4")]
+        PrependBof(super::PrependBof),
+        /// Everything goes, and text comes in its place. MUST be the file's only change.
+        #[prost(message, tag = "5")]
+        Overwrite(super::Overwrite),
+        /// Text comes below a line.
+        #[prost(message, tag = "6")]
+        InsertAfter(super::InsertAfter),
+    }
+}
+/// Replaces a text that stands in the file exactly once.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReplaceText {
+    /// That text. If it is not there, the batch fails with TEXT_NOT_FOUND; if it is there several times, with
+    /// TEXT_NOT_UNIQUE.
+    #[prost(string, tag = "1")]
+    pub old_text: ::prost::alloc::string::String,
+}
+/// Puts text below everything.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AppendEof {}
+/// Puts text above everything, but below a byte order mark.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PrependBof {}
+/// Puts text in the place of everything.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Overwrite {}
+/// Puts text below a line.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct InsertAfter {
+    /// The line above the new text, as the file is before the batch; 0 for the top.
+    #[prost(int64, tag = "1")]
+    pub line: i64,
+}
+/// Takes one prefix from every line that is not empty, and puts another before it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Reindent {
+    /// What every such line begins with, and loses. If one does not, the batch fails with REINDENT_PRECONDITION.
+    #[prost(string, tag = "1")]
+    pub strip: ::prost::alloc::string::String,
+    /// What every such line gets.
+    #[prost(string, tag = "2")]
+    pub add: ::prost::alloc::string::String,
+}
+/// Texts that are replaced one after the other.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Replacements {
+    /// The replacements, in the order in which they are made. At least one.
+    #[prost(message, repeated, tag = "1")]
+    pub steps: ::prost::alloc::vec::Vec<Replacement>,
+}
+/// One text that takes the place of another.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Replacement {
+    /// Names this change for ever. Minted by the server. In a request it is ignored.
+    #[prost(string, tag = "1")]
+    pub change_id: ::prost::alloc::string::String,
+    /// The text that goes. If it is not there, the batch fails with TEXT_NOT_FOUND.
+    #[prost(string, tag = "2")]
+    pub find: ::prost::alloc::string::String,
+    /// The text that comes.
+    #[prost(string, tag = "3")]
+    pub replace: ::prost::alloc::string::String,
+    /// Which occurrences are meant.
+    #[prost(enumeration = "Scope", tag = "4")]
+    pub scope: i32,
+    /// Where the author saw the first line. Only with SCOPE_BLOCK.
+    #[prost(int64, optional, tag = "5")]
+    pub start_line: ::core::option::Option<i64>,
+}
+/// What a diff says of one file.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GitPatch {
+    /// What happens to the file as a whole.
+    #[prost(enumeration = "GitKind", tag = "1")]
+    pub kind: i32,
+    /// The path that the file is renamed to, in the kind of path of the target. MUST be given with GIT_KIND_RENAME, and
+    /// only there.
+    #[prost(string, tag = "2")]
+    pub rename_to: ::prost::alloc::string::String,
+    /// The path of the file that the target is made a copy of, in the kind of path of the target. MUST be given with
+    /// GIT_KIND_COPY, and only there.
+    #[prost(string, tag = "3")]
+    pub copy_from: ::prost::alloc::string::String,
+    /// Whether the result can be executed. Absent: as before.
+    #[prost(bool, optional, tag = "4")]
+    pub executable: ::core::option::Option<bool>,
+    /// The object id of the blob that the diff was made from, in full. If the file is another one, the batch fails with
+    /// INDEX_MISMATCH. Absent: not checked.
+    #[prost(string, optional, tag = "5")]
+    pub base_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whether the file names came without the prefixes "a/" and "b/".
+    #[prost(bool, tag = "6")]
+    pub is_unprefixed: bool,
+    /// The hunks, top to bottom.
+    #[prost(message, repeated, tag = "7")]
+    pub hunks: ::prost::alloc::vec::Vec<Hunk>,
+}
+/// Lines that come and go at one place of a file.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Hunk {
+    /// Names this change for ever. Minted by the server. In a request it is ignored.
+    #[prost(string, tag = "1")]
+    pub change_id: ::prost::alloc::string::String,
+    /// First line in the old file, as the header says.
+    #[prost(int64, tag = "2")]
+    pub old_start: i64,
+    /// Lines in the old file, as the header says.
+    #[prost(int64, tag = "3")]
+    pub old_count: i64,
+    /// First line in the new file, as the header says.
+    #[prost(int64, tag = "4")]
+    pub new_start: i64,
+    /// Lines in the new file, as the header says.
+    #[prost(int64, tag = "5")]
+    pub new_count: i64,
+    /// Its lines.
+    #[prost(message, repeated, tag = "6")]
+    pub lines: ::prost::alloc::vec::Vec<HunkLine>,
+}
+/// One line of a hunk.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HunkLine {
+    /// Whether it stays, goes or comes.
+    #[prost(enumeration = "LineKind", tag = "1")]
+    pub kind: i32,
+    /// Its bytes with their terminator; without one, the line is the file's last and has none.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub content: ::prost::bytes::Bytes,
+}
+/// Changes that are placed by the lines around them.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ContextPatch {
+    /// The path that the file is renamed to, in the kind of path of the target. Absent: it stays where it is.
+    #[prost(string, optional, tag = "1")]
+    pub move_to: ::core::option::Option<::prost::alloc::string::String>,
+    /// The chunks, top to bottom.
+    #[prost(message, repeated, tag = "2")]
+    pub chunks: ::prost::alloc::vec::Vec<Chunk>,
+}
+/// Lines that come and go at one place, which they themselves describe.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Chunk {
+    /// Names this change for ever. Minted by the server. In a request it is ignored.
+    #[prost(string, tag = "1")]
+    pub change_id: ::prost::alloc::string::String,
+    /// Lines that stand above the place, each below the one before.
+    #[prost(string, repeated, tag = "2")]
+    pub anchors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Its lines.
+    #[prost(message, repeated, tag = "3")]
+    pub lines: ::prost::alloc::vec::Vec<ChunkLine>,
+    /// Whether the place is the end of the file.
+    #[prost(bool, tag = "4")]
+    pub is_at_end: bool,
+}
+/// One line of a chunk.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChunkLine {
+    /// Whether it stays, goes or comes.
+    #[prost(enumeration = "LineKind", tag = "1")]
+    pub kind: i32,
+    /// Its text, without terminator.
+    #[prost(string, tag = "2")]
+    pub text: ::prost::alloc::string::String,
+}
 /// Names bytes by what they are.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BlobRef {
@@ -278,8 +532,8 @@ pub struct FileReport {
     /// What the author should know although it went well. At most 100 entries.
     #[prost(message, repeated, tag = "8")]
     pub warnings: ::prost::alloc::vec::Vec<Warning>,
-    /// One entry for each change, in the patch's order. Empty for a created file, and where the report would not fit into a
-    /// message otherwise.
+    /// One entry for each change, in the patch's order. Empty for a whole-file edit, and where the report would not fit
+    /// into a message otherwise.
     #[prost(message, repeated, tag = "9")]
     pub changes: ::prost::alloc::vec::Vec<ChangeReport>,
     /// Where a renamed file is now: a path relative to its root, in its real case. Absent unless it was renamed.
@@ -362,6 +616,163 @@ pub struct Excerpt {
     /// The lines, joined by "\n". Bytes that are not UTF-8 are shown as U+FFFD.
     #[prost(string, tag = "3")]
     pub text: ::prost::alloc::string::String,
+}
+/// Whether a file must be there before it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Presence {
+    /// Not a value; refused.
+    Unspecified = 0,
+    /// It must not: the file is created. If there is one, the batch fails with FILE_EXISTS.
+    Absent = 1,
+    /// It must: the file is replaced. If there is none, the batch fails with FILE_MISSING.
+    Present = 2,
+    /// Either way.
+    Either = 3,
+}
+impl Presence {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PRESENCE_UNSPECIFIED",
+            Self::Absent => "PRESENCE_ABSENT",
+            Self::Present => "PRESENCE_PRESENT",
+            Self::Either => "PRESENCE_EITHER",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PRESENCE_UNSPECIFIED" => Some(Self::Unspecified),
+            "PRESENCE_ABSENT" => Some(Self::Absent),
+            "PRESENCE_PRESENT" => Some(Self::Present),
+            "PRESENCE_EITHER" => Some(Self::Either),
+            _ => None,
+        }
+    }
+}
+/// Which occurrences a replacement is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Scope {
+    /// Not a value; refused.
+    Unspecified = 0,
+    /// The first one.
+    First = 1,
+    /// Every one.
+    All = 2,
+    /// The only place where the text stands as whole lines. An empty text is the end of the file, or a file that is not
+    /// there.
+    Block = 3,
+}
+impl Scope {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SCOPE_UNSPECIFIED",
+            Self::First => "SCOPE_FIRST",
+            Self::All => "SCOPE_ALL",
+            Self::Block => "SCOPE_BLOCK",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SCOPE_UNSPECIFIED" => Some(Self::Unspecified),
+            "SCOPE_FIRST" => Some(Self::First),
+            "SCOPE_ALL" => Some(Self::All),
+            "SCOPE_BLOCK" => Some(Self::Block),
+            _ => None,
+        }
+    }
+}
+/// What a diff does to a file as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum GitKind {
+    /// Not a value; refused.
+    Unspecified = 0,
+    /// It stays where it is.
+    Modify = 1,
+    /// It comes.
+    Create = 2,
+    /// It goes.
+    Delete = 3,
+    /// It gets another path, where nothing may be.
+    Rename = 4,
+    /// It comes as a copy of another file.
+    Copy = 5,
+}
+impl GitKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "GIT_KIND_UNSPECIFIED",
+            Self::Modify => "GIT_KIND_MODIFY",
+            Self::Create => "GIT_KIND_CREATE",
+            Self::Delete => "GIT_KIND_DELETE",
+            Self::Rename => "GIT_KIND_RENAME",
+            Self::Copy => "GIT_KIND_COPY",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "GIT_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "GIT_KIND_MODIFY" => Some(Self::Modify),
+            "GIT_KIND_CREATE" => Some(Self::Create),
+            "GIT_KIND_DELETE" => Some(Self::Delete),
+            "GIT_KIND_RENAME" => Some(Self::Rename),
+            "GIT_KIND_COPY" => Some(Self::Copy),
+            _ => None,
+        }
+    }
+}
+/// Whether a line stays, goes or comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum LineKind {
+    /// Not a value; refused.
+    Unspecified = 0,
+    /// It is there before and after.
+    Context = 1,
+    /// It is there before.
+    Removed = 2,
+    /// It is there after.
+    Added = 3,
+}
+impl LineKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "LINE_KIND_UNSPECIFIED",
+            Self::Context => "LINE_KIND_CONTEXT",
+            Self::Removed => "LINE_KIND_REMOVED",
+            Self::Added => "LINE_KIND_ADDED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "LINE_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "LINE_KIND_CONTEXT" => Some(Self::Context),
+            "LINE_KIND_REMOVED" => Some(Self::Removed),
+            "LINE_KIND_ADDED" => Some(Self::Added),
+            _ => None,
+        }
+    }
 }
 /// Where a batch is in its life.
 ///

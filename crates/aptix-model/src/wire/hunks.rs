@@ -1,0 +1,138 @@
+//! Edits that show lines around what they change, between the wire and the model: git patches and context patches.
+
+use std::format;
+use std::string::String;
+use std::vec::Vec;
+
+use super::edit::{each, with_id};
+use super::{missing, unexpected, unknown_enum, v1};
+use crate::batch::{Chunk, ChunkLine, ContextPatch, GitKind, GitPatch, Hunk, HunkLine, LineKind};
+use crate::failure::Failure;
+use crate::id::ChangeId;
+
+pub(super) fn git_patch(file: usize, patch: v1::GitPatch, failures: &mut Vec<Failure>) -> Result<GitPatch, Failure> {
+    let raw = (patch.kind, patch.kind());
+    let hunks = each(file, patch.hunks, failures, hunk);
+    let kind = git_kind(&format!("files[{file}].gitPatch"), raw, patch.rename_to, patch.copy_from);
+    Ok(GitPatch {
+        kind: kind?,
+        executable: patch.executable,
+        base_id: patch.base_id,
+        is_unprefixed: patch.is_unprefixed,
+        hunks,
+    })
+}
+
+fn git_kind(
+    field: &str,
+    (number, kind): (i32, v1::GitKind),
+    rename_to: String,
+    copy_from: String,
+) -> Result<GitKind, Failure> {
+    if !rename_to.is_empty() && kind != v1::GitKind::Rename {
+        return Err(unexpected(&format!("{field}.renameTo"), "with GIT_KIND_RENAME"));
+    }
+    if !copy_from.is_empty() && kind != v1::GitKind::Copy {
+        return Err(unexpected(&format!("{field}.copyFrom"), "with GIT_KIND_COPY"));
+    }
+    match kind {
+        v1::GitKind::Modify => Ok(GitKind::Modify),
+        v1::GitKind::Create => Ok(GitKind::Create),
+        v1::GitKind::Delete => Ok(GitKind::Delete),
+        v1::GitKind::Rename if rename_to.is_empty() => Err(missing(&format!("{field}.renameTo"), "the new path")),
+        v1::GitKind::Rename => Ok(GitKind::Rename { to: rename_to }),
+        v1::GitKind::Copy if copy_from.is_empty() => Err(missing(&format!("{field}.copyFrom"), "the file copied")),
+        v1::GitKind::Copy => Ok(GitKind::Copy { from: copy_from }),
+        v1::GitKind::Unspecified => Err(unknown_enum(&format!("{field}.kind"), number)),
+    }
+}
+
+fn hunk(field: &str, hunk: v1::Hunk) -> Result<Hunk, Failure> {
+    let lines = hunk.lines.into_iter().enumerate().map(|(index, line)| {
+        Ok(HunkLine { kind: line_kind(field, index, (line.kind, line.kind()))?, bytes: line.content.into() })
+    });
+    Ok(Hunk {
+        old_start: hunk.old_start,
+        old_count: hunk.old_count,
+        new_start: hunk.new_start,
+        new_count: hunk.new_count,
+        lines: lines.collect::<Result<_, Failure>>()?,
+    })
+}
+
+pub(super) fn git_patch_message(patch: GitPatch, ids: &[ChangeId]) -> v1::GitPatch {
+    let (mut rename_to, mut copy_from) = (String::new(), String::new());
+    let kind = match patch.kind {
+        GitKind::Modify => v1::GitKind::Modify,
+        GitKind::Create => v1::GitKind::Create,
+        GitKind::Delete => v1::GitKind::Delete,
+        GitKind::Rename { to } => {
+            rename_to = to;
+            v1::GitKind::Rename
+        }
+        GitKind::Copy { from } => {
+            copy_from = from;
+            v1::GitKind::Copy
+        }
+    };
+    v1::GitPatch {
+        kind: kind.into(),
+        rename_to,
+        copy_from,
+        executable: patch.executable,
+        base_id: patch.base_id,
+        is_unprefixed: patch.is_unprefixed,
+        hunks: with_id(patch.hunks, ids, hunk_message),
+    }
+}
+
+fn hunk_message(hunk: Hunk, change_id: String) -> v1::Hunk {
+    let lines = hunk.lines.into_iter();
+    v1::Hunk {
+        change_id,
+        old_start: hunk.old_start,
+        old_count: hunk.old_count,
+        new_start: hunk.new_start,
+        new_count: hunk.new_count,
+        lines: lines.map(|line| v1::HunkLine { kind: line_number(line.kind), content: line.bytes.into() }).collect(),
+    }
+}
+
+pub(super) fn context_patch(file: usize, patch: v1::ContextPatch, failures: &mut Vec<Failure>) -> ContextPatch {
+    ContextPatch { move_to: patch.move_to, chunks: each(file, patch.chunks, failures, chunk) }
+}
+
+fn chunk(field: &str, chunk: v1::Chunk) -> Result<Chunk, Failure> {
+    let lines = chunk.lines.into_iter().enumerate().map(|(index, line)| {
+        Ok(ChunkLine { kind: line_kind(field, index, (line.kind, line.kind()))?, text: line.text })
+    });
+    Ok(Chunk { anchors: chunk.anchors, lines: lines.collect::<Result<_, Failure>>()?, is_at_end: chunk.is_at_end })
+}
+
+pub(super) fn chunk_message(chunk: Chunk, change_id: String) -> v1::Chunk {
+    let lines = chunk.lines.into_iter();
+    v1::Chunk {
+        change_id,
+        anchors: chunk.anchors,
+        lines: lines.map(|line| v1::ChunkLine { kind: line_number(line.kind), text: line.text }).collect(),
+        is_at_end: chunk.is_at_end,
+    }
+}
+
+fn line_kind(field: &str, index: usize, (number, kind): (i32, v1::LineKind)) -> Result<LineKind, Failure> {
+    match kind {
+        v1::LineKind::Context => Ok(LineKind::Context),
+        v1::LineKind::Removed => Ok(LineKind::Removed),
+        v1::LineKind::Added => Ok(LineKind::Added),
+        v1::LineKind::Unspecified => Err(unknown_enum(&format!("{field}.lines[{index}].kind"), number)),
+    }
+}
+
+fn line_number(kind: LineKind) -> i32 {
+    let kind = match kind {
+        LineKind::Context => v1::LineKind::Context,
+        LineKind::Removed => v1::LineKind::Removed,
+        LineKind::Added => v1::LineKind::Added,
+    };
+    kind.into()
+}
