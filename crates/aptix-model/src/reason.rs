@@ -181,6 +181,8 @@ catalogue! {
         NotLowercase = "NOT_LOWERCASE",
         /// A path does not begin with the name of a root of this workspace, or has nothing after it.
         UnknownRoot = "UNKNOWN_ROOT",
+        /// A document names a root of its own.
+        Root = "ROOT",
         /// A component that must be a directory is not.
         NotDirectory = "NOT_DIRECTORY",
         /// The target is not a regular file.

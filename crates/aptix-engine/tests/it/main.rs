@@ -11,3 +11,4 @@ mod refusals;
 mod text_edit;
 mod validate;
 mod versions;
+mod write_file;

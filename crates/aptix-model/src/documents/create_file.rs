@@ -1,17 +1,17 @@
 //! The create-file document: one path, its whole content, and whether it may replace (TUL-004 4.2).
 
 use std::string::String;
+use std::vec;
 use std::vec::Vec;
-use std::{format, vec};
 
 use serde::Deserialize;
 
+use super::fields::required;
 use super::json;
 use super::recognise::Shape;
 use crate::batch::{Batch, Content, CreateFile, FileEdit, FilePatch, Target};
 use crate::failure::Failure;
 use crate::path::document_spelling;
-use crate::reason::{Detail, Reason};
 use crate::report::Warning;
 
 /// How a create-file document is recognised.
@@ -34,7 +34,7 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
             return Err(missing
                 .into_iter()
                 .filter(|(_, missing)| *missing)
-                .map(|(field, _)| required(field))
+                .map(|(field, _)| required(field).field(field))
                 .collect());
         }
     };
@@ -48,9 +48,4 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
         }),
     };
     Ok((Batch { label: None, key: None, files: vec![file] }, Vec::new()))
-}
-
-fn required(field: &str) -> Failure {
-    let message = format!("'{field}' is required, found nothing or null");
-    Failure::new(Reason::InvalidRequest, message).detail(Detail::Missing).field(field)
 }

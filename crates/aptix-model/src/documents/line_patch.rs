@@ -6,6 +6,7 @@ use std::{format, vec};
 
 use serde::Deserialize;
 
+use super::fields::{listed, required};
 use super::id_ignored;
 use super::json::{self, Bounded, Named, Place, Whole};
 use super::recognise::Shape;
@@ -77,25 +78,10 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     };
     let files = files.0.into_iter().enumerate().filter_map(|(index, file)| reading.file(index, file)).collect();
     if !reading.failures.is_empty() {
-        let more = reading.failures.len().saturating_sub(LISTED);
-        reading.failures.truncate(LISTED);
-        if more > 0 {
-            reading
-                .failures
-                .push(Failure::new(Reason::InvalidRequest, format!("{more} more violations are not listed")));
-        }
-        return Err(reading.failures);
+        return Err(listed(reading.failures));
     }
     Ok((Batch { label: document.batch_label, key: document.batch_key, files }, reading.warnings))
 }
-
-fn required(field: &str) -> Failure {
-    Failure::new(Reason::InvalidRequest, format!("'{field}' is required, found nothing or null"))
-        .detail(Detail::Missing)
-}
-
-/// Failures that are listed before the rest is only counted.
-const LISTED: usize = 100;
 
 /// What is found on the way from the shape to the batch.
 struct Reading {

@@ -2,6 +2,8 @@
 //! nearest right word, and nothing is repaired.
 
 mod create_file;
+mod fields;
+mod file_bundle;
 mod json;
 mod line_patch;
 mod recognise;
@@ -26,11 +28,13 @@ pub enum Dialect {
     LinePatch,
     /// One file's whole content, in JSON (TUL-004 4.2).
     CreateFile,
+    /// Whole files, created, replaced or deleted, in JSON (FILE-SPEC 1).
+    FileBundle,
 }
 
 impl Dialect {
     /// Every dialect.
-    pub const ALL: [Self; 2] = [Self::LinePatch, Self::CreateFile];
+    pub const ALL: [Self; 3] = [Self::LinePatch, Self::CreateFile, Self::FileBundle];
 
     /// The published name.
     #[must_use]
@@ -38,6 +42,7 @@ impl Dialect {
         match self {
             Self::LinePatch => "line-patch",
             Self::CreateFile => "create-file",
+            Self::FileBundle => "file-bundle",
         }
     }
 
@@ -46,6 +51,7 @@ impl Dialect {
         match self {
             Self::LinePatch => line_patch::SHAPE,
             Self::CreateFile => create_file::SHAPE,
+            Self::FileBundle => file_bundle::SHAPE,
         }
     }
 }
@@ -97,6 +103,7 @@ pub fn parse(bytes: &[u8], dialect: Option<Dialect>) -> Result<Document, Vec<Fai
     let (batch, warnings) = match dialect {
         Dialect::LinePatch => line_patch::parse(json::text(bytes)?)?,
         Dialect::CreateFile => create_file::parse(json::text(bytes)?)?,
+        Dialect::FileBundle => file_bundle::parse(json::text(bytes)?)?,
     };
     Ok(Document { dialect, batch, warnings })
 }

@@ -89,16 +89,16 @@ fn what_is_not_in_the_format_is_refused_with_its_place_and_its_word() {
             vec!["path: INVALID_REQUEST.MISSING".into(), "content: INVALID_REQUEST.MISSING".into()],
         ),
         (r#"{"path": "a", "content": 1}"#.into(), vec!["content: INVALID_REQUEST.TYPE".into()]),
-        (r#"{"files": null}"#.into(), vec!["files: INVALID_REQUEST.MISSING".into()]),
+        (r#"{"batchKey": "k", "files": null}"#.into(), vec!["files: INVALID_REQUEST.MISSING".into()]),
         (
-            r#"{"files": [{}]}"#.into(),
+            r#"{"batchKey": "k", "files": [{}]}"#.into(),
             vec![
                 "files[0].docPath: INVALID_REQUEST.MISSING".into(),
                 "files[0].changes: INVALID_REQUEST.MISSING".into(),
             ],
         ),
         (
-            format!(r#"{{"files": [["k", null, "r/a", "{SHA}", null, []]]}}"#),
+            format!(r#"{{"batchKey": "k", "files": [["k", null, "r/a", "{SHA}", null, []]]}}"#),
             vec!["files[0]: INVALID_REQUEST.TYPE".into()],
         ),
         (
@@ -164,6 +164,9 @@ fn what_is_not_in_the_format_is_refused_with_its_place_and_its_word() {
         assert_eq!(field_less, expected, "{}", text.chars().take(200).collect::<String>());
         assert_eq!(refusals(text.as_bytes()).len(), expected.len());
     }
+    assert_eq!(refusals(br#"{"files": []}"#), ["-: INVALID_REQUEST.UNKNOWN_DIALECT"], "a line patch or a file bundle");
+    let bundle = read(r#"{"root": ".", "files": [{"path": "a", "content": ""}]}"#).unwrap();
+    assert_eq!(bundle.dialect, Dialect::FileBundle);
     assert_eq!(refusals(b"{\"path\": \"\xff\"}"), ["-: INVALID_REQUEST.UNICODE"]);
     assert_eq!(refusals(b"{\"path\": \"\xed\xa0\x80\"}"), ["-: INVALID_REQUEST.UNICODE"]);
 }
@@ -173,7 +176,7 @@ fn a_misspelt_field_is_told_its_nearest_right_name() {
     for (text, right) in [
         (patch(r#"{"operation": "insert", "newLine": []}"#), "newLines"),
         (patch(r#"{"operation": "insert", "after_line": 0}"#), "afterLine"),
-        (r#"{"fils": []}"#.to_owned(), "files"),
+        (r#"{"batchKey": "k", "fils": []}"#.to_owned(), "files"),
         (r#"{"path": "a", "contents": ""}"#.to_owned(), "content"),
         (r#"{"path": "a", "content": "", "overwite": true}"#.to_owned(), "overwrite"),
         (patch(r#"{"operation": "repalce"}"#), "replace"),

@@ -3,4 +3,6 @@
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
+mod file_bundle;
+#[cfg(test)]
 mod wire;

@@ -1,0 +1,39 @@
+//! What JSON documents of every dialect are refused for alike: fields that are missing, roots that are not there.
+
+use std::format;
+use std::vec::Vec;
+
+use crate::failure::Failure;
+use crate::path::{PathError, WorkspacePath};
+use crate::reason::{Detail, Reason};
+
+/// Failures that are listed before the rest is only counted.
+const LISTED: usize = 100;
+
+/// Refuses a document without a field that it needs.
+pub(super) fn required(field: &str) -> Failure {
+    Failure::new(Reason::InvalidRequest, format!("'{field}' is required, found nothing or null"))
+        .detail(Detail::Missing)
+}
+
+/// The first failures, and how many more there are.
+pub(super) fn listed(mut failures: Vec<Failure>) -> Vec<Failure> {
+    let more = failures.len().saturating_sub(LISTED);
+    failures.truncate(LISTED);
+    if more > 0 {
+        failures.push(Failure::new(Reason::InvalidRequest, format!("{more} more violations are not listed")));
+    }
+    failures
+}
+
+/// Refuses a `root` that is not the workspace itself: whoever applies a document chooses where, never the document.
+pub(super) fn check_root(root: Option<&str>) -> Result<(), Failure> {
+    let Some(root) = root.filter(|root| *root != ".") else { return Ok(()) };
+    let shown: std::string::String = root.chars().take(100).collect();
+    let message = format!("'root' is absent or \".\", found {shown:?}");
+    let failure = match WorkspacePath::new(root) {
+        Err(error) if error != PathError::Empty => Failure::new(Reason::InvalidPath, message).detail(error.detail()),
+        _ => Failure::new(Reason::InvalidRequest, message).detail(Detail::Root),
+    };
+    Err(failure.field("root").hint("leave 'root' out, and give each path from the workspace's root down"))
+}
