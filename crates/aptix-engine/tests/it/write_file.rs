@@ -19,7 +19,8 @@ fn write(content: &str, presence: Presence) -> FilePatch {
 fn content_is_written_as_it_is_given() {
     use FileStatus::{Created, Modified, Unchanged};
     let content = "\u{feff}a\r\nb\r";
-    let cases: [(Presence, Option<&[u8]>, Result<FileStatus, &str>); 8] = [
+    type Case<'a> = (Presence, Option<&'a [u8]>, Result<FileStatus, &'a str>);
+    let cases: [Case<'_>; 8] = [
         (Presence::Either, None, Ok(Created)),
         (Presence::Either, Some(b"old\0\xff"), Ok(Modified)),
         (Presence::Either, Some(content.as_bytes()), Ok(Unchanged)),
