@@ -144,19 +144,26 @@ fn splice(
         end.is_open &= found.is_some();
         terminator = found.unwrap_or(end.below_last);
         if let Some(line) = new_lines.next() {
-            edit.insert(line.as_bytes());
-            edit.insert(terminator.as_bytes());
+            insert_line(edit, line, terminator);
             end.last_written = terminator;
         }
     }
     for line in new_lines {
-        edit.insert(line.as_bytes());
-        edit.insert(terminator.as_bytes());
+        insert_line(edit, line, terminator);
         end.last_written = terminator;
     }
     edit.remove_to(cursor.at());
     let has_mark = |line: &String| line.as_bytes().starts_with(BOM);
     if is_top && change.new_lines.first().is_some_and(has_mark) { Err(LinePatchError::ByteOrderMark) } else { Ok(()) }
+}
+
+fn insert_line(edit: &mut TextEdit, line: &str, terminator: Terminator) {
+    edit.insert(line.as_bytes());
+    // Of a known length each: a copy of an unknown one is a call.
+    match terminator {
+        Terminator::Lf => edit.insert(b"\n"),
+        Terminator::CrLf => edit.insert(b"\r\n"),
+    }
 }
 
 /// What is wrong with the line below the cursor, which is not the expected one.

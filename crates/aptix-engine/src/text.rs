@@ -64,13 +64,18 @@ impl<'a> Text<'a> {
         if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
             return Err(NotText::Encoding);
         }
-        let mut feeds = Vec::with_capacity(bytes.len().div_ceil(BLOCK));
-        let mut total = 0;
+        let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+        // Padded with bytes that are not looked for.
+        let mut last = [b' '; BLOCK];
+        last.iter_mut().zip(rest).for_each(|(padding, byte)| *padding = *byte);
         let mut lowest = [u8::MAX; LANES];
-        feeds.extend(bytes.chunks(BLOCK).map(|block| {
+        let mut total = 0;
+        let mut feeds = Vec::with_capacity(blocks.len() + 1);
+        feeds.extend(blocks.iter().map(|block| {
             total += survey(block, &mut lowest);
             total
         }));
+        feeds.push(total + survey(&last, &mut lowest));
         if lowest.contains(&0) {
             return Err(NotText::Nul(memchr(0, bytes).unwrap_or_default()));
         }
@@ -128,22 +133,18 @@ impl<'a> Text<'a> {
 }
 
 /// How many line feeds a block has; `lowest` falls to its lowest bytes.
-fn survey(block: &[u8], lowest: &mut [u8; LANES]) -> u32 {
-    // Lanes that do not depend on each other, so that the compiler takes many bytes at a time. A lane meets few enough
-    // bytes of a block to count them in one.
-    let (chunks, rest) = block.as_chunks::<LANES>();
-    let (mut feeds, mut low) = ([0_u8; LANES], *lowest);
+fn survey(block: &[u8; BLOCK], lowest: &mut [u8; LANES]) -> u32 {
+    // Lanes that do not depend on each other, and a length that is known, so that the compiler takes many bytes at a
+    // time. A lane meets few enough bytes of a block to count them in one.
+    let (chunks, _) = block.as_chunks::<LANES>();
+    let mut feeds = [0_u8; LANES];
     for chunk in chunks {
-        for ((feeds, low), byte) in feeds.iter_mut().zip(&mut low).zip(chunk) {
+        for ((feeds, low), byte) in feeds.iter_mut().zip(&mut *lowest).zip(chunk) {
             *feeds += u8::from(*byte == b'\n');
             *low = (*low).min(*byte);
         }
     }
-    for (low, byte) in low.iter_mut().zip(rest) {
-        *low = (*low).min(*byte);
-    }
-    *lowest = low;
-    sum(&feeds) + rest.iter().filter(|byte| **byte == b'\n').count() as u32
+    sum(&feeds)
 }
 
 /// The sum of all lanes: eight at a time, in halves that have room for it.
@@ -196,6 +197,15 @@ impl<'a> Cursor<'a> {
             && block * BLOCK > self.at
         {
             (from, missing) = (block * BLOCK, above - *feeds as usize);
+        }
+        // In it, whole chunks are passed by; only the last few line feeds are sought one by one.
+        let (chunks, _) = self.bytes.get(from..).unwrap_or_default().as_chunks::<LANES>();
+        for chunk in chunks {
+            let feeds = chunk.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>() as usize;
+            if feeds >= missing {
+                break;
+            }
+            (from, missing) = (from + LANES, missing - feeds);
         }
         let rest = self.bytes.get(from..).unwrap_or_default();
         let feed = memchr_iter(b'\n', rest).nth(missing - 1);
