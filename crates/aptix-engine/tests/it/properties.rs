@@ -81,7 +81,9 @@ fn patch(file: &Naive, steps: &[Step]) -> (Vec<Change>, Naive) {
 
 /// Files with every kind of line, mark and end.
 fn file() -> impl Strategy<Value = Naive> {
-    let texts = ["", "a", "b", "ab", " a", "\ra", "\u{e9}", "fn x() {", "}"].map(|text| text.as_bytes().to_vec());
+    let long = "long ".repeat(150);
+    let texts =
+        ["", "a", "b", "ab", " a", "\ra", "\u{e9}", "fn x() {", "}", &long].map(|text| text.as_bytes().to_vec());
     let text = prop_oneof![9 => proptest::sample::select(texts.to_vec()), 1 => Just(b"\xff\xe9".to_vec())];
     let line = (text, prop_oneof![2 => Just("\n"), 1 => Just("\r\n")]);
     (any::<bool>(), proptest::collection::vec(line, 0..24), any::<bool>()).prop_map(|(has_mark, mut lines, open)| {

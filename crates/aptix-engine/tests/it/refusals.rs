@@ -146,6 +146,12 @@ fn a_file_that_is_not_text_is_refused() {
     check_refused(b"\xff\xfe\0\0a\0\0\0", &changes, "NOT_TEXT.ENCODING");
     check_refused(b"a\0b\n", &changes, "NOT_TEXT.BINARY");
     check_refused(b"\0\0\xfe\n", &changes, "NOT_TEXT.BINARY");
+    for at in [0, 31, 32, 63, 64, 511, 512, 575, 1023, 1024, 1299] {
+        let mut before = b"a line with a line feed here and\n".repeat(40)[..1300].to_vec();
+        before[at] = 0;
+        let failure = check_refused(before, &changes, "NOT_TEXT.BINARY");
+        assert!(failure.message.contains(&format!("a NUL byte at offset {at} ")), "{}", failure.message);
+    }
 }
 
 /// L37: sizes have limits, and lines that no change touches may be of any length.
