@@ -7,15 +7,18 @@
 
 extern crate alloc;
 
+mod anchor_edit;
 mod create_file;
 mod diff;
 pub mod digest;
 pub mod file_plan;
 mod findings;
+pub mod hunk;
 mod line_patch;
 mod nearest;
 mod other_version;
 pub mod plan;
+pub mod preview;
 mod shown;
 mod text;
 pub mod text_edit;

@@ -23,7 +23,7 @@ use crate::line_patch::{self, LinePatchError, Lowered};
 use crate::nearest::{self, Searches};
 use crate::text::{NotText, Text, UTF_32_BE};
 use crate::validate::{Base, LineChange, ValidBatch, ValidEdit, ValidFile, ValidTarget};
-use crate::{create_file, other_version};
+use crate::{anchor_edit, create_file, other_version};
 
 /// What the caller found for one file patch.
 #[derive(Clone, Debug)]
@@ -141,6 +141,7 @@ fn plan_file<'a>(
             plan_whole(file.base, (Cow::Borrowed(text_of(content)?.as_bytes()), Vec::new()), observed)
         }
         ValidEdit::Delete => Ok(plan_delete(file.base, observed)?),
+        ValidEdit::Anchor(edit) => anchor_edit::plan(file.base, edit, observed, limits),
         ValidEdit::Lines(changes) => plan_lines(file.base, changes, observed, limits, searches),
     }
 }

@@ -2,8 +2,9 @@
 
 mod changes;
 mod targets;
-mod violation;
+pub(crate) mod violation;
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,6 +15,7 @@ use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
 use aptix_model::path::{DocPath, WorkspacePath};
 
+use crate::anchor_edit;
 use crate::findings::Findings;
 use crate::shown;
 use violation::Violation;
@@ -82,6 +84,8 @@ pub enum ValidEdit<'a> {
     Verbatim(&'a Content),
     /// The file goes.
     Delete,
+    /// Lines come and go beside a line that is described.
+    Anchor(Box<anchor_edit::ValidAnchorEdit<'a>>),
 }
 
 /// One change of lines. Insert, replace and delete are all "below `above` lines, `removed` lines go and
@@ -188,6 +192,7 @@ fn check_edit<'a>(edit: &'a FileEdit, site: &mut Site<'_, 'a>) -> Option<(Base, 
             };
             Some((base, ValidEdit::Verbatim(&write.content)))
         }
+        FileEdit::AnchorEdit(edit) => anchor_edit::check(edit, site),
         FileEdit::DeleteFile => Some((Base::MustExist, ValidEdit::Delete)),
         FileEdit::SearchPatch(_) | FileEdit::Replacements(_) | FileEdit::GitPatch(_) | FileEdit::ContextPatch(_) => {
             site.report("edit", || Violation::Empty { what: "known edit" });
@@ -210,9 +215,9 @@ fn check_content(content: &Content, site: &mut Site<'_, '_>) {
 }
 
 /// The place in a batch that is being looked at, and where what is wrong with it goes.
-struct Site<'f, 'a> {
+pub(crate) struct Site<'f, 'a> {
     findings: &'f mut Findings,
-    limits: &'f Limits,
+    pub(crate) limits: &'f Limits,
     file: Option<(usize, &'a FilePatch)>,
     change: Option<usize>,
 }
@@ -226,7 +231,7 @@ impl Site<'_, '_> {
     }
 
     /// Takes down a violation of the field of this name, which is only made if it is listed.
-    fn report(&mut self, field: &str, violation: impl FnOnce() -> Violation) {
+    pub(crate) fn report(&mut self, field: &str, violation: impl FnOnce() -> Violation) {
         let (file, change) = (self.file, self.change);
         self.findings.add(|| {
             let failure = violation().failure();

@@ -18,6 +18,7 @@ pub mod id;
 pub mod limits;
 pub mod lines;
 pub mod path;
+pub mod preview;
 pub mod protection;
 pub mod reason;
 pub mod record;

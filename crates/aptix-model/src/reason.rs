@@ -113,6 +113,8 @@ catalogue! {
         RequestIdReused = "REQUEST_ID_REUSED",
         /// A batch already ended, and this would end it another way.
         ResultFinal = "RESULT_FINAL",
+        /// A prepared edit belongs to somebody else.
+        WrongOwner = "WRONG_OWNER",
         /// The state of the batch does not allow this step.
         InvalidState = "INVALID_STATE",
         /// The caller's lease on the workspace is not, or no longer, in force.
@@ -203,6 +205,18 @@ catalogue! {
         Sensitive = "SENSITIVE",
         /// Not a SHA-256 in hex.
         ShaFormat = "SHA_FORMAT",
+        /// No line is, or several lines are, what an anchor describes.
+        Anchor = "ANCHOR",
+        /// There are fewer lines that an anchor describes than the occurrence says.
+        Occurrence = "OCCURRENCE",
+        /// Not a regular expression.
+        Regex = "REGEX",
+        /// Content of undeclared format that looks like a diff.
+        LooksLikeDiff = "LOOKS_LIKE_DIFF",
+        /// A prepared edit whose time is up.
+        Expired = "EXPIRED",
+        /// A prepared edit of another kind.
+        OtherKind = "OTHER_KIND",
         /// A required value is absent.
         Missing = "MISSING",
         /// A value has the wrong type.

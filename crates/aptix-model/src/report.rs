@@ -102,11 +102,21 @@ pub enum Normalization {
     BomRemoved,
     /// `\r\n` became `\n` in given content.
     LineEndings,
+    /// The file's last line got the terminator that it lacked (WS-MOD 5.1).
+    FileEofNewlineAdded,
+    /// The last line of given content got the terminator that it lacked (WS-MOD 5.1).
+    ContentEofNewlineAdded,
 }
 
 impl Normalization {
     /// Every member.
-    pub const ALL: [Self; 3] = [Self::MatchedCanonicalDigest, Self::BomRemoved, Self::LineEndings];
+    pub const ALL: [Self; 5] = [
+        Self::MatchedCanonicalDigest,
+        Self::BomRemoved,
+        Self::LineEndings,
+        Self::FileEofNewlineAdded,
+        Self::ContentEofNewlineAdded,
+    ];
 
     /// The published word.
     #[must_use]
@@ -115,6 +125,8 @@ impl Normalization {
             Self::MatchedCanonicalDigest => "matched_canonical_digest",
             Self::BomRemoved => "bom_removed",
             Self::LineEndings => "line_endings",
+            Self::FileEofNewlineAdded => "normalized_file_eof_newline_added",
+            Self::ContentEofNewlineAdded => "normalized_content_eof_newline_added",
         }
     }
 }

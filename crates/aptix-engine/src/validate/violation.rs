@@ -13,7 +13,7 @@ use crate::shown::counted;
 
 /// What is wrong with a field of a batch.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub(super) enum Violation {
+pub(crate) enum Violation {
     #[error("expected at least one {what}, found none")]
     Empty { what: &'static str },
     #[error("a batch has at most {limit} files, this has {found}")]
@@ -58,6 +58,16 @@ pub(super) enum Violation {
     EmbeddedCr { offset: usize },
     #[error("a line has at most {limit} bytes, this has {found}")]
     LongLine { found: usize, limit: usize },
+    #[error("'{text}' is no regular expression: {why}")]
+    Regex { text: String, why: String },
+    #[error("an anchor has text, found none")]
+    EmptyAnchor,
+    #[error("an anchor is one line, and this has a line feed")]
+    AnchorLines,
+    #[error("occurrences are counted from 1, found 0")]
+    ZeroOccurrence,
+    #[error("the content begins like a diff, and no content_format says what it is")]
+    LooksLikeDiff,
     #[error("the text has a NUL character, which no text file has")]
     Nul,
     #[error("a created file has at most {limit} bytes, this would have {found}")]
@@ -66,7 +76,7 @@ pub(super) enum Violation {
 
 impl Violation {
     /// The violation as its author is told it.
-    pub(super) fn failure(&self) -> Failure {
+    pub(crate) fn failure(&self) -> Failure {
         let (reason, detail) = self.code();
         let mut failure = Failure::new(reason, self.to_string());
         failure.detail = detail;
@@ -96,6 +106,11 @@ impl Violation {
             Self::EmbeddedNewline { .. } => (Reason::InvalidRequest, Detail::EmbeddedNewline),
             Self::EmbeddedCr { .. } => (Reason::InvalidRequest, Detail::EmbeddedCr),
             Self::LongLine { .. } => (Reason::TooLarge, Detail::Line),
+            Self::Regex { .. } => (Reason::InvalidRequest, Detail::Regex),
+            Self::EmptyAnchor => (Reason::InvalidRequest, Detail::Empty),
+            Self::AnchorLines => (Reason::InvalidRequest, Detail::EmbeddedNewline),
+            Self::ZeroOccurrence => (Reason::InvalidRequest, Detail::Occurrence),
+            Self::LooksLikeDiff => (Reason::InvalidRequest, Detail::LooksLikeDiff),
             Self::Nul => (Reason::NotText, Detail::Binary),
             Self::Content { .. } => (Reason::TooLarge, Detail::File),
         };
@@ -127,6 +142,13 @@ impl Violation {
             Self::UseDelete => "use the operation delete; for an empty line give newLines one empty string",
             Self::EmbeddedNewline { .. } => "give each line an entry of its own, without its terminator",
             Self::EmbeddedCr { .. } => "leave terminators out: new lines are ended as the file's own lines are",
+            Self::Regex { .. } => "correct the expression, or choose the match contains or equals",
+            Self::EmptyAnchor => "name a line that stands in the file",
+            Self::AnchorLines => "choose one line that tells the place",
+            Self::ZeroOccurrence => "count from 1, say last, or leave the occurrence out",
+            Self::LooksLikeDiff => {
+                "to write a diff into the file declare its content_format; to apply it, send it as a git patch"
+            }
             Self::Nul => "leave the NUL out; only text can be written",
             Self::Text { .. } | Self::LongLine { .. } | Self::Content { .. } => "shorten it",
         }

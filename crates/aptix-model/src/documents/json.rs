@@ -164,6 +164,9 @@ fn classify(error: &serde_json::Error, text: &str) -> Failure {
             None => failure.hint("leave the field out"),
         };
     }
+    if message.starts_with("missing field") {
+        return refuse(Detail::Missing);
+    }
     if message.starts_with("duplicate field") {
         return refuse(Detail::DuplicateKey).hint("keep one of the two");
     }

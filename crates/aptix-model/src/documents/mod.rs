@@ -6,6 +6,8 @@ mod fields;
 mod file_bundle;
 mod json;
 mod line_patch;
+pub mod prepare;
+pub mod preview;
 mod recognise;
 
 use core::fmt;

@@ -5,4 +5,6 @@ mod documents;
 #[cfg(test)]
 mod file_bundle;
 #[cfg(test)]
+mod prepare;
+#[cfg(test)]
 mod wire;

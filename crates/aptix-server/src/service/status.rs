@@ -153,6 +153,7 @@ const fn code(reason: Reason, detail: Option<Detail>) -> Code {
         | Reason::NoEditFound
         | Reason::AuthorDeclined
         | Reason::AlreadyApplied
+        | Reason::WrongOwner
         | Reason::FileExists
         | Reason::FileMissing
         | Reason::FileChanged

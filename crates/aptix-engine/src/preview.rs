@@ -1,0 +1,105 @@
+//! What an author is shown of an anchor edit, before it is applied and after: the place, the lines around it, the
+//! blank lines where old and new text meet (WS-MOD 2.1, 5.2).
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use aptix_model::batch::{AnchorEdit, AnchorPlace};
+use aptix_model::preview::{BlanklineStyle, Evidence, Preview};
+use aptix_model::report::{FileStatus, Normalization};
+
+use crate::file_plan::FilePlan;
+use crate::shown::cut;
+
+/// Lines shown above and below the place.
+const AROUND: usize = 3;
+/// Lines shown of the old and of the new text.
+const SHOWN: usize = 20;
+/// Characters of a line.
+const LINE_CHARS: usize = 400;
+
+/// The preview of a planned anchor edit, with at most `diff_bytes` of diff; `None` for a plan without a change.
+#[must_use]
+pub fn preview(edit: &AnchorEdit, plan: &FilePlan<'_>, diff_bytes: usize) -> Option<Preview> {
+    let change = plan.changes.first()?;
+    let content = plan.content();
+    let (old, new) = (lines(plan.base().unwrap_or_default()), lines(&content));
+    let above = (change.start_line as usize).saturating_sub(1);
+    let came = (change.end_line as usize + 1).saturating_sub(change.start_line as usize);
+    let gone = (old.len() + came).saturating_sub(new.len());
+    let is_joined = matches!(edit.place, AnchorPlace::Append | AnchorPlace::After(_) | AnchorPlace::Before(_));
+    let style = is_joined.then(|| blanklines(&old, above, &edit.content));
+    let has = |flag| plan.normalized.contains(&flag);
+    Some(Preview {
+        path: plan.path.as_str().into(),
+        kind: edit.place.kind(),
+        is_change: plan.status != FileStatus::Unchanged,
+        start_line: change.start_line,
+        old_lines: gone,
+        new_lines: came,
+        file_eof_newline_added: has(Normalization::FileEofNewlineAdded),
+        content_eof_newline_added: has(Normalization::ContentEofNewlineAdded),
+        style_warning: style.and_then(|style| warning(&style)),
+        blankline_style: style,
+        evidence: evidence(&old, above, gone),
+        apply_evidence: evidence(&new, above, came),
+        diff: plan.diff(diff_bytes).map(|diff| String::from_utf8_lossy(&diff).into_owned()),
+    })
+}
+
+fn lines(bytes: &[u8]) -> Vec<&[u8]> {
+    let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+    if lines.last().is_some_and(|last| last.is_empty()) {
+        lines.pop();
+    }
+    lines
+}
+
+fn shown(line: &[u8]) -> String {
+    cut(line.strip_suffix(b"\r").unwrap_or(line), LINE_CHARS).into_owned()
+}
+
+fn evidence(lines: &[&[u8]], above: usize, count: usize) -> Evidence {
+    let part = |from: usize, to: usize| {
+        let to = to.min(lines.len());
+        lines.get(from.min(to)..to).unwrap_or_default().iter().map(|line| shown(line)).collect::<Vec<_>>()
+    };
+    Evidence {
+        before: part(above.saturating_sub(AROUND), above),
+        range: part(above, above + count.min(SHOWN)),
+        left_out: count.saturating_sub(SHOWN),
+        after: part(above + count, above + count + AROUND),
+    }
+}
+
+fn blanklines(old: &[&[u8]], above: usize, content: &str) -> BlanklineStyle {
+    let is_blank = |line: &&&[u8]| line.trim_ascii().is_empty();
+    let count = |blanks: usize| u32::try_from(blanks).unwrap_or(u32::MAX);
+    let head = old.get(..above.min(old.len())).unwrap_or_default();
+    let tail = old.get(above.min(old.len())..).unwrap_or_default();
+    let own: Vec<&[u8]> = lines(content.as_bytes());
+    BlanklineStyle {
+        file_above: count(head.iter().rev().take_while(is_blank).count()),
+        content_leading: count(own.iter().take_while(is_blank).count()),
+        content_trailing: count(own.iter().rev().take_while(is_blank).count()),
+        file_below: count(tail.iter().take_while(is_blank).count()),
+        has_above: !head.is_empty(),
+        has_below: !tail.is_empty(),
+    }
+}
+
+/// What may look wrong where old and new text meet.
+fn warning(style: &BlanklineStyle) -> Option<String> {
+    let seam = |is_there: bool, blanks: u32, where_: &str| match blanks {
+        0 if is_there => Some(format!("no blank line {where_} the new text")),
+        2.. if is_there => Some(format!("{blanks} blank lines {where_} the new text")),
+        _ => None,
+    };
+    let above = seam(style.has_above, style.file_above + style.content_leading, "above");
+    let below = seam(style.has_below, style.content_trailing + style.file_below, "below");
+    match (above, below) {
+        (Some(above), Some(below)) => Some(format!("{above}; {below}")),
+        (above, below) => above.or(below),
+    }
+}

@@ -1,0 +1,123 @@
+//! A preview as YAML, the form in which tool results show it (WS-MOD 2.1).
+
+use std::string::String;
+
+use serde::Serialize;
+
+use crate::id::FilePatchId;
+use crate::preview::{BlanklineStyle, Evidence, Preview};
+use crate::record::UnixMillis;
+
+/// Where the preview stands in the life of its edit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// Planned, to be applied by this id, before this time.
+    Planned {
+        /// Names the plan.
+        hunk: FilePatchId,
+        /// When it ends.
+        expires: UnixMillis,
+    },
+    /// Written.
+    Applied {
+        /// Named the plan.
+        hunk: FilePatchId,
+    },
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    status: &'static str,
+    mode: &'static str,
+    path: &'a str,
+    hunk_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at_ms: Option<u64>,
+    action: &'static str,
+    start_line: u32,
+    old_lines: usize,
+    new_lines: usize,
+    normalized: Normalized,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blankline_style: Option<Style>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    style_warning: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence: Option<Shown<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    apply_evidence: Option<Shown<'a>>,
+}
+
+#[derive(Serialize)]
+struct Normalized {
+    normalized_file_eof_newline_added: bool,
+    normalized_content_eof_newline_added: bool,
+}
+
+#[derive(Serialize)]
+struct Style {
+    file_above_blank_lines: u32,
+    content_leading_blank_lines: u32,
+    content_trailing_blank_lines: u32,
+    file_below_blank_lines: u32,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    before: &'a [String],
+    range: &'a [String],
+    #[serde(skip_serializing_if = "is_zero")]
+    left_out: usize,
+    after: &'a [String],
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the attribute that names it passes a reference")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// The summary of a preview, as one YAML document.
+///
+/// # Errors
+/// None that a preview can give; writing to memory does not fail.
+pub fn to_yaml(preview: &Preview, phase: Phase) -> Result<String, serde_saphyr::ser_error::Error> {
+    let (status, hunk, expires_at_ms) = match phase {
+        Phase::Planned { hunk, expires } => ("planned", hunk, Some(expires.0)),
+        Phase::Applied { hunk } => ("applied", hunk, None),
+    };
+    let is_applied = expires_at_ms.is_none();
+    let summary = Summary {
+        status,
+        mode: preview.kind,
+        path: &preview.path,
+        hunk_id: std::format!("{hunk}"),
+        expires_at_ms,
+        action: if preview.is_change { "change" } else { "none" },
+        start_line: preview.start_line,
+        old_lines: preview.old_lines,
+        new_lines: preview.new_lines,
+        normalized: Normalized {
+            normalized_file_eof_newline_added: preview.file_eof_newline_added,
+            normalized_content_eof_newline_added: preview.content_eof_newline_added,
+        },
+        blankline_style: preview.blankline_style.map(style),
+        style_warning: preview.style_warning.as_deref(),
+        evidence: (!is_applied).then(|| shown(&preview.evidence)),
+        apply_evidence: is_applied.then(|| shown(&preview.apply_evidence)),
+    };
+    serde_saphyr::to_string(&summary)
+}
+
+const fn style(style: BlanklineStyle) -> Style {
+    Style {
+        file_above_blank_lines: style.file_above,
+        content_leading_blank_lines: style.content_leading,
+        content_trailing_blank_lines: style.content_trailing,
+        file_below_blank_lines: style.file_below,
+    }
+}
+
+fn shown(evidence: &Evidence) -> Shown<'_> {
+    let Evidence { before, range, left_out, after } = evidence;
+    Shown { before, range, left_out: *left_out, after }
+}

@@ -1,0 +1,65 @@
+//! What an author sees of a prepared edit before it is applied, and after (WS-MOD 2.1).
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// A prepared edit of one file, to be looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Preview {
+    /// The path relative to its root.
+    pub path: String,
+    /// The kind of edit.
+    pub kind: &'static str,
+    /// Whether applying it would change the file.
+    pub is_change: bool,
+    /// The first line of the place, from 1.
+    pub start_line: u32,
+    /// How many lines go.
+    pub old_lines: usize,
+    /// How many lines come.
+    pub new_lines: usize,
+    /// Whether the file's last line gets the terminator that it lacks (WS-MOD 5.1).
+    pub file_eof_newline_added: bool,
+    /// Whether the content's last line gets the terminator that it lacks (WS-MOD 5.1).
+    pub content_eof_newline_added: bool,
+    /// Blank lines where old and new text meet; for appends and inserts (WS-MOD 5.2).
+    pub blankline_style: Option<BlanklineStyle>,
+    /// What may look wrong about them.
+    pub style_warning: Option<String>,
+    /// The place as it is.
+    pub evidence: Evidence,
+    /// The place as it will be.
+    pub apply_evidence: Evidence,
+    /// The change as a unified diff; absent if it is too long.
+    pub diff: Option<String>,
+}
+
+/// Lines at a place of a file.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Evidence {
+    /// Lines above.
+    pub before: Vec<String>,
+    /// The lines that go or came.
+    pub range: Vec<String>,
+    /// How many more of them there are.
+    pub left_out: usize,
+    /// Lines below.
+    pub after: Vec<String>,
+}
+
+/// Blank lines where old and new text meet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlanklineStyle {
+    /// Blank lines of the file right above the place.
+    pub file_above: u32,
+    /// Blank lines that the content begins with.
+    pub content_leading: u32,
+    /// Blank lines that the content ends with.
+    pub content_trailing: u32,
+    /// Blank lines of the file right below the place.
+    pub file_below: u32,
+    /// Whether there is any line above.
+    pub has_above: bool,
+    /// Whether there is any line below.
+    pub has_below: bool,
+}
