@@ -100,7 +100,7 @@ impl FileEdit {
             Self::Replacements(replacements) => keep(&mut replacements.steps, index),
             Self::GitPatch(patch) => keep(&mut patch.hunks, index),
             Self::ContextPatch(patch) => keep(&mut patch.chunks, index),
-            Self::CreateFile(_) | Self::WriteFile(_) | Self::DeleteFile => {}
+            Self::CreateFile(_) | Self::WriteFile(_) | Self::DeleteFile | Self::AnchorEdit(_) => {}
         }
     }
 

@@ -4,7 +4,7 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-use super::{digest, given, hunks, missing, search, unknown_enum, v1};
+use super::{anchor, digest, given, hunks, missing, search, unknown_enum, v1};
 use crate::batch::{
     Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, Presence, Target,
     WriteFile,
@@ -65,6 +65,7 @@ fn file_edit(index: usize, action: v1::file_patch::Action, failures: &mut Vec<Fa
         Wire::SearchPatch(patch) => Ok(FileEdit::SearchPatch(search::search_patch(index, patch, failures))),
         Wire::Replacements(all) => Ok(FileEdit::Replacements(search::replacements(index, all, failures))),
         Wire::GitPatch(patch) => hunks::git_patch(index, patch, failures).map(FileEdit::GitPatch),
+        Wire::AnchorEdit(edit) => anchor::anchor_edit(index, edit).map(FileEdit::AnchorEdit),
         Wire::ContextPatch(patch) => Ok(FileEdit::ContextPatch(hunks::context_patch(index, patch, failures))),
     };
     read.map_err(|failure| failures.push(failure)).ok()
@@ -222,6 +223,10 @@ fn action_message(edit: FileEdit, ids: &[ChangeId]) -> v1::file_patch::Action {
         }
         FileEdit::Replacements(all) => {
             Wire::Replacements(v1::Replacements { steps: with_id(all.steps, ids, search::replacement_message) })
+        }
+        FileEdit::AnchorEdit(edit) => {
+            let id = ids.first().map(|id| format!("{id}")).unwrap_or_default();
+            Wire::AnchorEdit(anchor::anchor_edit_message(edit, id))
         }
         FileEdit::GitPatch(patch) => Wire::GitPatch(hunks::git_patch_message(patch, ids)),
         FileEdit::ContextPatch(patch) => Wire::ContextPatch(v1::ContextPatch {

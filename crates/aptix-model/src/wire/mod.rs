@@ -3,6 +3,7 @@
 //! Incoming messages are checked here for what protobuf cannot say: a oneof that must be set, an enum
 //! value that must be known, an id that must read as one.
 
+mod anchor;
 pub mod bytes;
 mod edit;
 mod hunks;

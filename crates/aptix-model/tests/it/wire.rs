@@ -1,9 +1,10 @@
 //! The wire: what goes out comes back the same, and what protobuf lets through is still refused.
 
 use aptix_model::batch::{
-    Batch, BlobRef, Change, Chunk, ChunkLine, Content, ContextPatch, CreateFile, FileEdit, FilePatch, GitKind,
-    GitPatch, Hunk, HunkLine, LineKind, LinePatch, Operation, Origin, Presence, Reindent, Replacement, Replacements,
-    Scope, SearchChange, SearchOperation, SearchPatch, Target, WriteFile,
+    Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Batch, BlobRef, Change, Chunk, ChunkLine, Content, ContextPatch,
+    CreateFile, FileEdit, FilePatch, GitKind, GitPatch, Hunk, HunkLine, LineKind, LinePatch, Occurrence, Operation,
+    Origin, Presence, Reindent, Replacement, Replacements, Scope, SearchChange, SearchOperation, SearchPatch, Target,
+    WriteFile,
 };
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::{Excerpt, Failure};
@@ -100,6 +101,29 @@ fn every_edit() -> Vec<FileEdit> {
         context(None),
         context(Some("to")),
     ]
+    .into_iter()
+    .chain(anchored())
+    .collect()
+}
+
+/// An anchor edit at each kind of place.
+fn anchored() -> impl Iterator<Item = FileEdit> {
+    let anchor = |matching, occurrence| Anchor { text: "t".into(), matching, occurrence };
+    let places = [
+        AnchorPlace::Range { start_line: -1, end_line: None },
+        AnchorPlace::Range { start_line: 2, end_line: Some(0) },
+        AnchorPlace::Append,
+        AnchorPlace::After(anchor(AnchorMatch::Contains, None)),
+        AnchorPlace::Before(anchor(AnchorMatch::Equals, Some(Occurrence::Last))),
+        AnchorPlace::Between {
+            start: anchor(AnchorMatch::Regex, Some(Occurrence::Number(0))),
+            end: anchor(AnchorMatch::Regex, None),
+            takes_anchors: true,
+        },
+        AnchorPlace::Whole { content_format: None },
+        AnchorPlace::Whole { content_format: Some("diff".into()) },
+    ];
+    places.into_iter().map(|place| FileEdit::AnchorEdit(AnchorEdit { place, content: "c".into() }))
 }
 
 fn applied() -> Report {
