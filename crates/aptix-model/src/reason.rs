@@ -251,6 +251,12 @@ catalogue! {
         DuplicateFile = "DUPLICATE_FILE",
         /// One path is both a file and a directory.
         PrefixConflict = "PREFIX_CONFLICT",
+        /// A marker line of a patch is missing, or stands where none belongs.
+        Marker = "MARKER",
+        /// A line of a patch does not say whether it stays, goes or comes.
+        LinePrefix = "LINE_PREFIX",
+        /// The header of a hunk is not in the form that its dialect has.
+        HunkHeader = "HUNK_HEADER",
         /// There are not as many expected lines as the range has.
         ExpectedCount = "EXPECTED_COUNT",
         /// An insert without lines.

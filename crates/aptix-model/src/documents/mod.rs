@@ -1,6 +1,7 @@
 //! The texts LLMs write, read strictly: what is not in the format is an error that names the
 //! nearest right word, and nothing is repaired.
 
+mod codex_patch;
 mod create_file;
 mod fields;
 mod file_bundle;
@@ -9,6 +10,7 @@ mod line_patch;
 pub mod prepare;
 pub mod preview;
 mod recognise;
+mod text_lines;
 
 use core::fmt;
 use core::str::FromStr;
@@ -32,11 +34,13 @@ pub enum Dialect {
     CreateFile,
     /// Whole files, created, replaced or deleted, in JSON (FILE-SPEC 1).
     FileBundle,
+    /// Sections between `*** Begin Patch` and `*** End Patch`, placed by the lines around each change.
+    CodexPatch,
 }
 
 impl Dialect {
     /// Every dialect.
-    pub const ALL: [Self; 3] = [Self::LinePatch, Self::CreateFile, Self::FileBundle];
+    pub const ALL: [Self; 4] = [Self::LinePatch, Self::CreateFile, Self::FileBundle, Self::CodexPatch];
 
     /// The published name.
     #[must_use]
@@ -45,6 +49,7 @@ impl Dialect {
             Self::LinePatch => "line-patch",
             Self::CreateFile => "create-file",
             Self::FileBundle => "file-bundle",
+            Self::CodexPatch => "codex-patch",
         }
     }
 
@@ -54,6 +59,7 @@ impl Dialect {
             Self::LinePatch => line_patch::SHAPE,
             Self::CreateFile => create_file::SHAPE,
             Self::FileBundle => file_bundle::SHAPE,
+            Self::CodexPatch => codex_patch::SHAPE,
         }
     }
 }
@@ -106,6 +112,7 @@ pub fn parse(bytes: &[u8], dialect: Option<Dialect>) -> Result<Document, Vec<Fai
         Dialect::LinePatch => line_patch::parse(json::text(bytes)?)?,
         Dialect::CreateFile => create_file::parse(json::text(bytes)?)?,
         Dialect::FileBundle => file_bundle::parse(json::text(bytes)?)?,
+        Dialect::CodexPatch => codex_patch::parse(text_lines::text(bytes)?)?,
     };
     Ok(Document { dialect, batch, warnings })
 }

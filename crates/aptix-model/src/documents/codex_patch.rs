@@ -1,0 +1,272 @@
+//! The codex-patch document: sections between `*** Begin Patch` and `*** End Patch` that add, delete, update and
+//! move files. The lines of an update are placed by what stands around them, never by numbers.
+//!
+//! Marker lines may have blanks around them; within an update only behind them, since what begins with a blank there is
+//! a line of the file. Blank lines between sections mean nothing.
+
+use std::format;
+use std::string::String;
+use std::vec;
+use std::vec::Vec;
+
+use super::recognise::Shape;
+use super::text_lines::{Line, lines, malformed, quoted};
+use crate::batch::{
+    Batch, Chunk, ChunkLine, Content, ContextPatch, FileEdit, FilePatch, LineKind, Presence, Target, WriteFile,
+};
+use crate::failure::Failure;
+use crate::path::document_spelling;
+use crate::reason::{Detail, Reason};
+use crate::report::Warning;
+
+const BEGIN: &str = "*** Begin Patch";
+const END: &str = "*** End Patch";
+const ADD: &str = "*** Add File:";
+const DELETE: &str = "*** Delete File:";
+const UPDATE: &str = "*** Update File:";
+const MOVE: &str = "*** Move to:";
+const END_OF_FILE: &str = "*** End of File";
+const ENVIRONMENT: &str = "*** Environment ID:";
+const CHUNK: &str = "@@";
+
+/// Lines of all updates together: far more than anybody writes, and few enough to be kept.
+const LINES: usize = 1_000_000;
+
+/// How a codex patch is recognised.
+pub(super) const SHAPE: Shape = Shape::Text(begins);
+
+fn begins(text: &str) -> bool {
+    let mut lines = lines(text).filter(|line| !is_blank(line)).map(|line| line.text);
+    match lines.next() {
+        Some(first) if heredoc(first).is_some() => lines.next().is_some_and(|second| second.trim() == BEGIN),
+        first => first.is_some_and(|first| first.trim() == BEGIN),
+    }
+}
+
+pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+    let mut lines = lines(text).peekable();
+    let mut reading = Reading { lines: &mut lines, warnings: Vec::new(), update_lines: 0 };
+    match reading.patch() {
+        Ok(files) => Ok((Batch { label: None, key: None, files }, reading.warnings)),
+        Err(failure) => Err(vec![failure]),
+    }
+}
+
+/// The word that ends the text of a shell command such as `apply_patch <<'EOF'`.
+fn heredoc(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let word = line.strip_prefix("apply_patch").map_or(line, str::trim_start).strip_prefix("<<")?;
+    let quoted = ['\'', '"'].iter().find_map(|quote| word.strip_prefix(*quote)?.strip_suffix(*quote));
+    let word = quoted.unwrap_or(word);
+    let is_word = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_word.then_some(word)
+}
+
+fn is_blank(line: &Line<'_>) -> bool {
+    line.text.trim().is_empty()
+}
+
+/// Whether a line begins another section, or ends the patch.
+fn ends_section(text: &str) -> bool {
+    text == END || [ADD, DELETE, UPDATE].iter().any(|marker| text.starts_with(marker))
+}
+
+/// Whether what follows `@@` has the line numbers of a unified diff.
+fn has_numbers(anchor: &str) -> bool {
+    let is_range = |range: &str, sign: char| {
+        let digits = range.strip_prefix(sign).unwrap_or_default();
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b',')
+    };
+    let mut words = anchor.split_whitespace();
+    words.next().is_some_and(|word| is_range(word, '-')) && words.next().is_some_and(|word| is_range(word, '+'))
+}
+
+fn patch_of(path: &str, edit: FileEdit) -> FilePatch {
+    FilePatch { target: Target::Path(document_spelling(path.trim())), key: None, label: None, edit }
+}
+
+/// A document on the way to its file patches.
+struct Reading<'r, 'a, I: Iterator<Item = Line<'a>>> {
+    lines: &'r mut core::iter::Peekable<I>,
+    warnings: Vec<Warning>,
+    update_lines: usize,
+}
+
+impl<'a, I: Iterator<Item = Line<'a>>> Reading<'_, 'a, I> {
+    fn patch(&mut self) -> Result<Vec<FilePatch>, Failure> {
+        let mut first = self.next_filled(BEGIN)?;
+        let closing_word = heredoc(first.text);
+        if closing_word.is_some() {
+            first = self.next_filled(BEGIN)?;
+        }
+        if first.text.trim() != BEGIN {
+            return Err(unexpected(first, &format!("'{BEGIN}'")));
+        }
+        if let Some(line) = self.lines.next_if(|line| line.text.trim().starts_with(ENVIRONMENT)) {
+            let message = format!(
+                "line {}: the environment id has no effect; whoever applies a patch chooses where",
+                line.number
+            );
+            self.warnings.push(Warning { code: "ENVIRONMENT_ID_IGNORED".into(), message });
+        }
+        let mut files = Vec::new();
+        loop {
+            let header = self.next_filled(END)?;
+            let text = header.text.trim();
+            if text == END {
+                break;
+            }
+            files.push(if let Some(path) = text.strip_prefix(ADD) {
+                patch_of(path, self.added(header)?)
+            } else if let Some(path) = text.strip_prefix(DELETE) {
+                patch_of(path, FileEdit::DeleteFile)
+            } else if let Some(path) = text.strip_prefix(UPDATE) {
+                patch_of(path, self.update(header)?)
+            } else {
+                return Err(unexpected(header, &format!("'{ADD}', '{DELETE}', '{UPDATE}' or '{END}'")));
+            });
+        }
+        if let Some(word) = closing_word {
+            let line = self.next_filled(word)?;
+            if line.text.trim() != word {
+                return Err(unexpected(line, &format!("'{word}'")));
+            }
+        }
+        match self.lines.find(|line| !is_blank(line)) {
+            Some(line) if line.text.trim() == BEGIN => {
+                Err(malformed(Some(line.number), Detail::MultipleBlocks, "a second patch begins after the first")
+                    .hint(format!("put all sections between one '{BEGIN}' and one '{END}'")))
+            }
+            Some(line) => {
+                let message = format!("text after '{END}': {}", quoted(line.text));
+                Err(malformed(Some(line.number), Detail::Trailing, message).hint("send the patch and nothing after it"))
+            }
+            None => Ok(files),
+        }
+    }
+
+    /// The next line that is not blank, where `expected` would have to come at the latest.
+    fn next_filled(&mut self, expected: &str) -> Result<Line<'a>, Failure> {
+        let line = self.lines.find(|line| !is_blank(line));
+        line.ok_or_else(|| malformed(None, Detail::Marker, format!("the patch ends before '{expected}'")))
+    }
+
+    /// The content of an added file; every line ends with `\n`.
+    fn added(&mut self, header: Line<'a>) -> Result<FileEdit, Failure> {
+        let mut content = String::new();
+        let mut blank = None;
+        while let Some(line) = self.lines.next_if(|line| !ends_section(line.text.trim())) {
+            match line.text.strip_prefix('+') {
+                Some(text) if blank.is_none() => {
+                    content.push_str(text);
+                    content.push('\n');
+                }
+                None if is_blank(&line) => blank = blank.or(Some(line)),
+                _ => {
+                    let line = blank.unwrap_or(line);
+                    let failure = unexpected(line, &format!("a line of the file added at line {}", header.number));
+                    return Err(Failure { detail: Some(Detail::LinePrefix), ..failure }
+                        .hint("begin every line of an added file with '+', blank ones too"));
+                }
+            }
+        }
+        Ok(FileEdit::WriteFile(WriteFile { content: Content::Text(content), presence: Presence::Absent }))
+    }
+
+    fn update(&mut self, header: Line<'a>) -> Result<FileEdit, Failure> {
+        let line = self.lines.next_if(|line| line.text.starts_with(MOVE));
+        let move_to = line.and_then(|line| line.text.strip_prefix(MOVE)).map(|path| document_spelling(path.trim()));
+        let mut chunks = Vec::new();
+        let mut open: Option<Open> = None;
+        while let Some(line) = self.lines.next_if(|line| !ends_section(line.text.trim_end())) {
+            let text = line.text.trim_end();
+            if text == CHUNK || line.text.starts_with("@@ ") {
+                let anchor = line.text.get(CHUNK.len() + 1..).unwrap_or_default();
+                if has_numbers(anchor) {
+                    let message = format!("a chunk has no line numbers, found {}", quoted(line.text));
+                    return Err(malformed(Some(line.number), Detail::HunkHeader, message)
+                        .hint("write '@@' alone, or '@@ ' and a whole line of the file that stands above the change"));
+                }
+                // Anchors that follow each other place one chunk.
+                let mut chunk = match open.take() {
+                    Some(chunk) if chunk.chunk.lines.is_empty() => chunk,
+                    before => {
+                        chunks.extend(before.map(Open::finish).transpose()?);
+                        Open::at(line.number)
+                    }
+                };
+                chunk.chunk.anchors.extend((!anchor.trim().is_empty()).then(|| anchor.into()));
+                open = Some(chunk);
+            } else if text == END_OF_FILE {
+                match &mut open {
+                    Some(chunk) if !chunk.chunk.lines.is_empty() => chunk.chunk.is_at_end = true,
+                    _ => return Err(unexpected(line, "lines of the file above it")),
+                }
+            } else if line.text.is_empty() && open.as_ref().is_none_or(|chunk| chunk.chunk.is_at_end) {
+                // A blank line where no chunk is open separates chunks.
+            } else {
+                let line = self.chunk_line(line, open.as_ref())?;
+                open.get_or_insert_with(|| Open::at(header.number + 1)).chunk.lines.push(line);
+            }
+        }
+        chunks.extend(open.map(Open::finish).transpose()?);
+        if chunks.is_empty() && move_to.is_none() {
+            let message = "the section has no lines, expected what is to change";
+            return Err(malformed(Some(header.number), Detail::Empty, message)
+                .hint("give at least one line that begins with '+' or '-', or leave the section out"));
+        }
+        Ok(FileEdit::ContextPatch(ContextPatch { move_to, chunks }))
+    }
+
+    fn chunk_line(&mut self, line: Line<'a>, open: Option<&Open>) -> Result<ChunkLine, Failure> {
+        self.update_lines += 1;
+        if self.update_lines > LINES {
+            let message = format!("the updates of a patch have at most {LINES} lines");
+            return Err(Failure::new(Reason::TooLarge, message)
+                .detail(Detail::Document)
+                .hint("send several smaller batches, one after the other"));
+        }
+        if open.is_some_and(|chunk| chunk.chunk.is_at_end) {
+            return Err(unexpected(line, &format!("'{CHUNK}' or another section after '{END_OF_FILE}'")));
+        }
+        let kind = match line.text.chars().next() {
+            None | Some(' ') => LineKind::Context,
+            Some('-') => LineKind::Removed,
+            Some('+') => LineKind::Added,
+            Some(_) => {
+                let failure = unexpected(line, "a line that begins with a blank, '-', '+' or '@@'");
+                return Err(Failure { detail: Some(Detail::LinePrefix), ..failure }
+                    .hint("begin lines that stay with a blank, lines that go with '-', lines that come with '+'"));
+            }
+        };
+        let text = line.text.get(1..).unwrap_or_default();
+        Ok(ChunkLine { kind, text: text.into() })
+    }
+}
+
+/// A chunk that is being read.
+struct Open {
+    /// The line where it begins.
+    number: usize,
+    chunk: Chunk,
+}
+
+impl Open {
+    fn at(number: usize) -> Self {
+        Self { number, chunk: Chunk { anchors: Vec::new(), lines: Vec::new(), is_at_end: false } }
+    }
+
+    fn finish(self) -> Result<Chunk, Failure> {
+        if self.chunk.lines.is_empty() {
+            let message = "the chunk has no lines, expected what is to change";
+            return Err(malformed(Some(self.number), Detail::Empty, message)
+                .hint("give at least one line that begins with '+' or '-', or leave the chunk out"));
+        }
+        Ok(self.chunk)
+    }
+}
+
+fn unexpected(line: Line<'_>, expected: &str) -> Failure {
+    let message = format!("expected {expected}, found {}", quoted(line.text));
+    malformed(Some(line.number), Detail::Marker, message)
+}

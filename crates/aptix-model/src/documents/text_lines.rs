@@ -1,0 +1,48 @@
+//! The lines of a document that is no JSON, each with its number, and what is wrong with one of them.
+
+use std::string::String;
+use std::vec::Vec;
+use std::{format, vec};
+
+use crate::failure::Failure;
+use crate::reason::{Detail, Reason};
+
+/// Characters of a line that a message repeats.
+const SHOWN: usize = 120;
+
+/// One line of a document, without its terminator.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'a> {
+    /// Its number, from 1.
+    pub(super) number: usize,
+    pub(super) text: &'a str,
+}
+
+/// The text of a document that is read line by line.
+pub(super) fn text(bytes: &[u8]) -> Result<&str, Vec<Failure>> {
+    super::decode(bytes).map_err(|failure| vec![failure])
+}
+
+/// The lines of a text; of a `\r\n` the `\r` is no part of the line either.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> + Clone {
+    let lines = text.split_terminator('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+    lines.enumerate().map(|(index, text)| Line { number: index + 1, text })
+}
+
+/// Refuses a document for one of its lines; without a line, for its end.
+pub(super) fn malformed(line: Option<usize>, detail: Detail, message: impl Into<String>) -> Failure {
+    let failure = Failure::new(Reason::PatchMalformed, message).detail(detail);
+    match line {
+        Some(number) => failure.field(format!("line {number}")),
+        None => failure.hint("the document was cut short; send it whole"),
+    }
+}
+
+/// The beginning of a line, in quotes.
+pub(super) fn quoted(text: &str) -> String {
+    let mut head: String = text.chars().take(SHOWN).collect();
+    if head.len() < text.len() {
+        head.push('\u{2026}');
+    }
+    format!("{head:?}")
+}
