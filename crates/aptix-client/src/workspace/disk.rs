@@ -4,6 +4,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
 use rustix::io::Errno;
@@ -38,6 +39,11 @@ pub trait Disk: Send + Sync {
     fn make_dir(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<(), Errno>;
     /// Takes away an empty directory.
     fn remove_dir(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno>;
+    /// Names the time since the system was started; empty where it is not known. What was not flushed outlives
+    /// everything within it, and nothing beyond.
+    fn boot(&self) -> String {
+        std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+    }
 }
 
 /// The real disk.
@@ -118,6 +124,34 @@ pub(super) fn write_all(disk: &dyn Disk, file: BorrowedFd<'_>, mut bytes: &[u8])
         }
     }
     Ok(())
+}
+
+/// How many files are made durable at the same time; more of them do not make a disk faster.
+const FLUSHERS: usize = 8;
+
+/// Makes open files durable, several at a time.
+///
+/// # Errors
+/// The position of the first file that failed, and what the system says.
+pub(super) fn sync_all(disk: &dyn Disk, files: &[OwnedFd]) -> Result<(), (usize, Errno)> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(file) = files.get(index) else { return Ok(()) };
+            disk.sync(file.as_fd()).map_err(|errno| (index, errno))?;
+        }
+    };
+    if files.len() < 3 {
+        return work();
+    }
+    std::thread::scope(|scope| {
+        let helpers: Vec<_> = (1..FLUSHERS.min(files.len())).map(|_| scope.spawn(work)).collect();
+        let mine = work();
+        // A thread that panics has flushed nothing that can be relied on.
+        let theirs = helpers.into_iter().map(|helper| helper.join().unwrap_or(Err((0, Errno::IO))));
+        theirs.chain([mine]).filter_map(Result::err).min_by_key(|(index, _)| *index).map_or(Ok(()), Err)
+    })
 }
 
 /// Makes an open directory's entries durable; the descriptor may be one that only names the directory.

@@ -20,7 +20,7 @@ use super::state::{StateDir, StateError};
 use super::{beneath, errno};
 
 /// The first word of every record, with the version of its form.
-const MAGIC: &str = "aptix-journal-3";
+const MAGIC: &str = "aptix-journal-4";
 /// The name of a record while it is being written: nothing else has happened yet.
 const NEXT: &str = "next";
 /// The name of the file that points to the journal of another root of the same batch.
@@ -56,6 +56,8 @@ impl Stage {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Record {
+    /// In which time since a start of the system it was made.
+    pub(super) boot: String,
     /// The roots of the workspace.
     pub(super) roots: Vec<RootMark>,
     /// Whose receipt this becomes.
@@ -259,7 +261,16 @@ impl<'a> Journal<'a> {
             let Some(bytes) = read_whole(&self.dir, stage.name()).map_err(self.system("read"))? else { continue };
             let path = self.path(stage.name());
             let unusable = |source| JournalError::Record { path: path.clone(), source };
-            let (record, _) = decode(&bytes).map_err(unusable)?;
+            let record = match decode(&bytes) {
+                Ok((record, _)) => record,
+                // Until the commit point a record need not outlive a power cut, and nothing is published.
+                Err(source) if stage == Stage::Staging => {
+                    let error = unusable(source);
+                    tracing::warn!(%error, "files that a batch had staged may be left beside others, named .*.aptix-tmp");
+                    continue;
+                }
+                Err(source) => return Err(unusable(source)),
+            };
             // A record that was copied here would be carried out in roots that nobody opened.
             if !record.roots.iter().any(|root| self.state.is_of(Path::new(&root.path))) {
                 return Err(unusable(RecordError::Foreign));
@@ -269,17 +280,23 @@ impl<'a> Journal<'a> {
         Ok(None)
     }
 
-    /// Makes a record durable, in stage [`Stage::Staging`].
+    /// Writes a record, in stage [`Stage::Staging`], for everybody but a power cut.
     pub(super) fn begin(&self, bytes: &[u8]) -> Result<(), JournalError> {
-        self.put(Stage::Staging.name(), bytes).map_err(self.system("write"))
+        let begun = put(self.disk, &self.dir, Stage::Staging.name(), bytes);
+        begun.inspect_err(|_| self.forget_next()).map_err(self.system("write"))
     }
 
-    fn put(&self, name: &str, bytes: &[u8]) -> Result<(), Errno> {
-        let dir = self.dir.as_fd();
-        put_durably(self.disk, &self.dir, name, bytes).inspect_err(|_| {
-            // Without this name nothing has begun; if even this fails, the next one to come along removes it.
-            let _ = disk::unlink_if_there(self.disk, dir, NEXT);
-        })
+    fn forget_next(&self) {
+        // Without this name nothing has begun; if even this fails, the next one to come along removes it.
+        let _ = disk::unlink_if_there(self.disk, self.dir.as_fd(), NEXT);
+    }
+
+    /// Makes the record durable and lets it say, durably, that the batch will be carried out.
+    pub(super) fn commit(&self) -> Result<(), JournalError> {
+        beneath::open_file(self.dir.as_fd(), Stage::Staging.name())
+            .and_then(|record| self.disk.sync(record.as_fd()))
+            .map_err(self.system("write"))?;
+        self.advance(Stage::Staging, Stage::Committed)
     }
 
     /// Lets the record say how far the commit has come, durably.
@@ -294,14 +311,12 @@ impl<'a> Journal<'a> {
         self.disk.rename(dir, from.name(), dir, to.name()).map_err(self.system("advance"))
     }
 
-    /// Ends a commit that was carried out: its record becomes the receipt, or goes.
+    /// Ends a commit that was carried out: its record becomes the receipt, or goes. Should a power cut bring the record
+    /// back, it is ended again.
     pub(super) fn end_applied(&self, record: &Record, stage: Stage) -> Result<(), JournalError> {
         if let Some(batch) = &record.batch {
             let outbox = self.state.open_outbox()?;
-            self.disk
-                .rename(self.dir.as_fd(), stage.name(), outbox.as_fd(), batch)
-                .and_then(|()| disk::sync_dir(self.disk, outbox.as_fd()))
-                .map_err(self.system("end"))?;
+            self.disk.rename(self.dir.as_fd(), stage.name(), outbox.as_fd(), batch).map_err(self.system("end"))?;
         }
         self.end()
     }
@@ -311,10 +326,7 @@ impl<'a> Journal<'a> {
         let names = Stage::ALL.map(Stage::name).into_iter().chain([NEXT]);
         let present = names.filter(|name| !matches!(beneath::look_up(self.dir.as_fd(), name), Ok(None)));
         let mut ended = present.map(|name| disk::unlink_if_there(self.disk, self.dir.as_fd(), name));
-        ended
-            .try_for_each(|outcome| outcome)
-            .and_then(|()| disk::sync_dir(self.disk, self.dir.as_fd()))
-            .map_err(self.system("end"))
+        ended.try_for_each(|outcome| outcome).map_err(self.system("end"))
     }
 
     /// Whether recovery could find a commit that has to be carried on.
@@ -322,15 +334,17 @@ impl<'a> Journal<'a> {
         !matches!(beneath::look_up(self.dir.as_fd(), Stage::Committed.name()), Ok(None))
     }
 
-    /// Whether an unfinished record lies about that stands for nothing.
+    /// Whether a record lies about that stands for nothing: unfinished, or cut short before its commit point.
     pub(super) fn has_leftover(&self) -> bool {
-        !matches!(beneath::look_up(self.dir.as_fd(), NEXT), Ok(None))
+        [NEXT, Stage::Staging.name()].iter().any(|name| !matches!(beneath::look_up(self.dir.as_fd(), name), Ok(None)))
     }
 
     /// Notes that the batch of this root is recorded in the journal of another.
     pub(super) fn point_to(&self, primary: &StateDir) -> Result<(), JournalError> {
         use std::os::unix::ffi::OsStrExt;
-        self.put(ELSEWHERE, primary.path().as_os_str().as_bytes()).map_err(self.system("write"))
+        put_durably(self.disk, &self.dir, ELSEWHERE, primary.path().as_os_str().as_bytes())
+            .inspect_err(|_| self.forget_next())
+            .map_err(self.system("write"))
     }
 
     /// Where the batch of this root is recorded, if elsewhere.
@@ -349,15 +363,26 @@ impl<'a> Journal<'a> {
     }
 }
 
+/// Writes a file of Aptix's own so that its name never means half of it, for everybody but a power cut.
+fn put(disk: &dyn Disk, dir: &OwnedFd, name: &str, bytes: &[u8]) -> Result<(), Errno> {
+    write_next(disk, dir, bytes)?;
+    disk.rename(dir.as_fd(), NEXT, dir.as_fd(), name)
+}
+
 /// Writes a file of Aptix's own so that its name never means half of it.
 pub(super) fn put_durably(disk: &dyn Disk, dir: &OwnedFd, name: &str, bytes: &[u8]) -> Result<(), Errno> {
+    let file = write_next(disk, dir, bytes)?;
+    disk.sync(file.as_fd())?;
+    disk.rename(dir.as_fd(), NEXT, dir.as_fd(), name)?;
+    disk::sync_dir(disk, dir.as_fd())
+}
+
+fn write_next(disk: &dyn Disk, dir: &OwnedFd, bytes: &[u8]) -> Result<OwnedFd, Errno> {
     let held = dir.as_fd();
     disk::unlink_if_there(disk, held, NEXT)?;
     let file = disk.create(held, NEXT, Mode::RUSR | Mode::WUSR)?;
     disk::write_all(disk, file.as_fd(), bytes)?;
-    disk.sync(file.as_fd())?;
-    disk.rename(held, NEXT, held, name)?;
-    disk::sync_dir(disk, held)
+    Ok(file)
 }
 
 /// The whole of a file of Aptix's own; `None` when there is none.

@@ -88,7 +88,13 @@ pub fn content(workspace: &Workspace, batch: BatchId, digest: Sha256Digest) -> R
 /// When it cannot be made durable.
 pub fn put(workspace: &Workspace, batch: BatchId, receipt: &[u8]) -> Result<(), OutboxError> {
     let outbox = Outbox::open(workspace)?;
-    let record = Record { roots: Vec::new(), batch: Some(batch.to_string()), dirs: Vec::new(), files: Vec::new() };
+    let record = Record {
+        boot: workspace.disk().boot(),
+        roots: Vec::new(),
+        batch: Some(batch.to_string()),
+        dirs: Vec::new(),
+        files: Vec::new(),
+    };
     let bytes = journal::encode(&record, receipt);
     journal::put_durably(workspace.disk(), &outbox.dir, &batch.to_string(), &bytes).map_err(outbox.system("write"))
 }
@@ -188,20 +194,29 @@ pub(super) fn open_contents(disk: &dyn Disk, state: &StateDir, batch: &str) -> R
     remove_contents(disk, &outbox, batch)?;
     let name = contents_name(batch);
     disk.make_dir(outbox.as_fd(), &name, Mode::RWXU)?;
-    disk::sync_dir(disk, outbox.as_fd())?;
     beneath::open_dir(outbox.as_fd(), &name)
 }
 
-/// Keeps one new content. It is durable once the directory is, too.
-pub(super) fn put_content(disk: &dyn Disk, dir: &OwnedFd, digest: Sha256Digest, bytes: &[u8]) -> Result<(), Errno> {
-    match beneath::look_up(dir.as_fd(), &digest.to_string())? {
-        Some(_) => Ok(()),
-        None => {
-            let file = disk.create(dir.as_fd(), &digest.to_string(), Mode::RUSR | Mode::WUSR)?;
-            disk::write_all(disk, file.as_fd(), bytes)?;
-            disk.sync(file.as_fd())
-        }
+/// Keeps one new content. It is durable once the file that is returned, if any, is, and [`sync_contents`] was called.
+pub(super) fn put_content(
+    disk: &dyn Disk,
+    dir: &OwnedFd,
+    digest: Sha256Digest,
+    bytes: &[u8],
+) -> Result<Option<OwnedFd>, Errno> {
+    if beneath::look_up(dir.as_fd(), &digest.to_string())?.is_some() {
+        return Ok(None);
     }
+    let file = disk.create(dir.as_fd(), &digest.to_string(), Mode::RUSR | Mode::WUSR)?;
+    disk::write_all(disk, file.as_fd(), bytes)?;
+    Ok(Some(file))
+}
+
+/// Makes the names of new contents durable.
+pub(super) fn sync_contents(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd) -> Result<(), Errno> {
+    let outbox = state.open_outbox().map_err(|_| Errno::IO)?;
+    disk::sync_dir(disk, dir.as_fd())?;
+    disk::sync_dir(disk, outbox.as_fd())
 }
 
 /// Forgets the contents of a batch that was not applied.

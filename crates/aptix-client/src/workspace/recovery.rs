@@ -143,6 +143,10 @@ fn recover_journal(workspace: &Workspace, journal: &Journal<'_>) -> Result<(), R
         let stuck = standings.iter().filter(|(_, standing)| !standing.can_go(direction));
         stuck.map(|(file, _)| file.real()).collect()
     };
+    // Before the record of a batch goes, everything is durable; a power cut may bring it back, and nothing else.
+    if stage == Stage::Committed && is_over(&standings) && record.boot != workspace.disk().boot() {
+        return Ok(journal.end_applied(&record, stage)?);
+    }
     if stage == Stage::Committed && stuck(Direction::Forward).is_empty() {
         carry_on(&ground, &record, &standings).map_err(system("carry on"))?;
         journal.mark(stage, Stage::Finishing)?;
@@ -159,6 +163,20 @@ fn recover_journal(workspace: &Workspace, journal: &Journal<'_>) -> Result<(), R
     take_back(&ground, &record).map_err(system("take back"))?;
     outbox::drop_contents(workspace.disk(), journal.state(), record.batch.as_deref())?;
     Ok(journal.end()?)
+}
+
+/// Whether nothing is staged or kept any more: then everything was published and cleared away, whatever somebody has
+/// done to the files since.
+fn is_over(standings: &[(&FileStep, Standing)]) -> bool {
+    let mut outcomes = standings.iter();
+    let any_done = outcomes.clone().any(|(_, standing)| *standing != Standing::Cleared);
+    any_done
+        && outcomes.all(|(file, standing)| match standing {
+            Standing::Finished | Standing::Gone | Standing::Foreign | Standing::Cleared => true,
+            // Of a new file nothing is kept beside it.
+            Standing::Published | Standing::Overwritten => file.before.is_none(),
+            Standing::Staged | Standing::Outrun | Standing::Displaced | Standing::Unknown => false,
+        })
 }
 
 fn look_around<'r>(ground: &Ground<'_>, record: &'r Record) -> Result<Vec<(&'r FileStep, Standing)>, Errno> {

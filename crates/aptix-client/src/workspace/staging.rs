@@ -1,7 +1,7 @@
 //! Puts new bytes beside the old ones: the directories that are missing, then each file with its owner and mode.
 
 use std::collections::BTreeSet;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Access, AtFlags, Mode};
 use rustix::io::Errno;
@@ -38,6 +38,7 @@ pub(super) fn draft(workspace: &Workspace, steps: &[Step<'_>], batch: Option<Str
         executable: step.executable(),
     });
     Record {
+        boot: workspace.disk().boot(),
         roots: workspace.roots().iter().map(|root| root.mark().clone()).collect(),
         batch,
         dirs,
@@ -83,8 +84,10 @@ pub(super) fn make_dir(ground: &Ground<'_>, made: &NewDir) -> Result<Made, Errno
 }
 
 /// A staged file.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub(super) struct Staged {
+    /// Still open, and not durable yet.
+    pub(super) file: OwnedFd,
     /// What would show that somebody touched it.
     pub(super) stamp: Stamp,
     /// What its original has and it could not get.
@@ -100,7 +103,7 @@ pub enum Loss {
     Attribute(String),
 }
 
-/// Stages a file: complete, with the owner, mode and attributes of the one it replaces, and durable.
+/// Stages a file: complete, with the owner, mode and attributes of the one it replaces.
 pub(super) fn stage(ground: &Ground<'_>, file: &FileStep, step: &Step<'_>, bytes: &[u8]) -> Result<Staged, FileFault> {
     let dir = ground.open_dir(file.root, &file.dir).map_err(gone)?;
     let system = |doing| move |errno| FileFault::System { doing, errno };
@@ -122,9 +125,8 @@ pub(super) fn stage(ground: &Ground<'_>, file: &FileStep, step: &Step<'_>, bytes
         }
         None => Vec::new(),
     };
-    ground.disk.sync(staged.as_fd()).map_err(system("make it durable"))?;
     let stat = rustix::fs::fstat(&staged).map_err(system("look at the new file"))?;
-    Ok(Staged { stamp: Stamp::of(&stat), losses })
+    Ok(Staged { file: staged, stamp: Stamp::of(&stat), losses })
 }
 
 /// Gives a staged file what its original has, and a mode, as far as the system lets us; tells what it does not.

@@ -14,11 +14,14 @@ use super::root::Root;
 use super::snapshot::{self, Stamp};
 use super::staging::Made;
 use super::state::StateError;
-use super::{Workspace, errno, outbox, staging};
+use super::{Workspace, disk, errno, outbox, staging};
 pub use staging::Loss;
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
+
+/// How many new files are held open, written and then flushed at the same time.
+const FLUSHED_TOGETHER: usize = 64;
 
 /// How a commit outlives a power cut. Either way it outlives the death of its process at any moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -179,7 +182,7 @@ pub fn commit(
     let mut record = staging::draft(workspace, &steps, receipt.map(|receipt| receipt.batch.to_string()));
     let journal = Journal::open(workspace.disk(), workspace.primary().state())?;
     let committed = prepare(workspace, &ground, &journal, &mut record, &steps, receipt).and_then(|notices| {
-        journal.advance(Stage::Staging, Stage::Committed)?;
+        journal.commit()?;
         Ok(notices)
     });
     let mut notices = match committed {
@@ -239,24 +242,38 @@ fn prepare(
     }
     let mut notices = Vec::new();
     let mut stamps = Vec::with_capacity(steps.len());
-    for (step, file) in steps.iter().zip(&record.files) {
-        let Some(content) = step.content else {
-            stamps.push(None);
-            continue;
-        };
-        let change = step.change;
-        let bytes = content.bytes.bytes();
-        let staged = staging::stage(ground, file, step, &bytes).map_err(|fault| CommitError::File { change, fault })?;
-        stamps.push(Some(staged.stamp));
-        notices.extend(staged.losses.into_iter().map(|loss| Notice::Lost { change, loss }));
-        if let Some(contents) = &contents {
-            outbox::put_content(ground.disk, contents, content.digest, &bytes).map_err(journal_failed)?;
+    let pairs: Vec<_> = steps.iter().zip(&record.files).collect();
+    for group in pairs.chunks(FLUSHED_TOGETHER) {
+        let (mut staged, mut kept) = (Vec::with_capacity(group.len()), Vec::new());
+        for (step, file) in group {
+            let change = step.change;
+            let Some(content) = step.content else {
+                stamps.push(None);
+                continue;
+            };
+            let bytes = content.bytes.bytes();
+            let new =
+                staging::stage(ground, file, step, &bytes).map_err(|fault| CommitError::File { change, fault })?;
+            stamps.push(Some(new.stamp));
+            notices.extend(new.losses.into_iter().map(|loss| Notice::Lost { change, loss }));
+            staged.push((change, new.file));
+            if let Some(contents) = &contents {
+                kept.extend(
+                    outbox::put_content(ground.disk, contents, content.digest, &bytes).map_err(journal_failed)?,
+                );
+            }
         }
+        let (changes, staged): (Vec<usize>, Vec<OwnedFd>) = staged.into_iter().unzip();
+        disk::sync_all(ground.disk, &staged).map_err(|(index, errno)| CommitError::File {
+            change: changes.get(index).copied().unwrap_or_default(),
+            fault: FileFault::System { doing: "make it durable", errno },
+        })?;
+        disk::sync_all(ground.disk, &kept).map_err(|(_, errno)| journal_failed(errno))?;
     }
     if let Some(contents) = &contents {
-        super::disk::sync_dir(ground.disk, contents.as_fd()).map_err(journal_failed)?;
+        outbox::sync_contents(ground.disk, journal.state(), contents).map_err(journal_failed)?;
     }
-    for ((step, file), staged) in steps.iter().zip(&record.files).zip(stamps) {
+    for ((step, file), staged) in pairs.into_iter().zip(stamps) {
         let change = step.change;
         staging::recheck(ground, file, step.original, staged).map_err(|fault| CommitError::File { change, fault })?;
     }

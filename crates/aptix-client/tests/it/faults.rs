@@ -50,13 +50,16 @@ pub(crate) struct FaultyDisk {
     count: Arc<AtomicUsize>,
     watcher: Watcher,
     lacks: Fault,
+    boot: &'static str,
+    pub(crate) syncs: Arc<AtomicUsize>,
     exchanges: Arc<AtomicUsize>,
 }
 
 impl FaultyDisk {
     pub(crate) fn new(fault: Fault) -> Self {
         let watcher: Watcher = Arc::new(|_, _, _| {});
-        Self { fault, count: Arc::default(), exchanges: Arc::default(), lacks: Fault::None, watcher }
+        let (count, exchanges, syncs) = (Arc::default(), Arc::default(), Arc::default());
+        Self { fault, count, exchanges, lacks: Fault::None, boot: "first", syncs, watcher }
     }
 
     pub(crate) fn watched(fault: Fault, watcher: Watcher) -> Self {
@@ -66,6 +69,11 @@ impl FaultyDisk {
     /// The disk with one more fault: operations that it does not have at all.
     pub(crate) fn lacking(self, lacks: Fault) -> Self {
         Self { lacks, ..self }
+    }
+
+    /// The disk of a system that was started once more.
+    pub(crate) fn booted(self) -> Self {
+        Self { boot: "second", ..self }
     }
 
     fn gate(&self, what: &str) -> Result<(), Errno> {
@@ -113,7 +121,8 @@ impl Disk for FaultyDisk {
     }
 
     fn sync(&self, _file: BorrowedFd<'_>) -> Result<(), Errno> {
-        // Nothing here loses power: what was written is read back, durable or not.
+        // What was written is read back, durable or not; what a power cut loses, a test takes away itself.
+        self.syncs.fetch_add(1, Ordering::SeqCst);
         self.gate("sync")
     }
 
@@ -165,6 +174,10 @@ impl Disk for FaultyDisk {
     fn remove_dir(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
         self.gate("remove_dir")?;
         SystemDisk.remove_dir(dir, name)
+    }
+
+    fn boot(&self) -> String {
+        self.boot.to_owned()
     }
 }
 

@@ -16,6 +16,8 @@ mod moves;
 #[cfg(test)]
 mod outbox;
 #[cfg(test)]
+mod power;
+#[cfg(test)]
 mod races;
 #[cfg(test)]
 mod roots;

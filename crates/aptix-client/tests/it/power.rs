@@ -1,0 +1,81 @@
+//! What a commit makes durable, and what becomes of one whose end a power cut has taken back.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use aptix_model::reason::Reason;
+
+use crate::faults::{self, Fault, FaultyDisk, Receipt, Watcher};
+use crate::tree;
+
+/// The journal of the one root there is.
+fn journal(place: &Path) -> PathBuf {
+    let root = std::fs::read_dir(place.join("state/aptix/roots")).unwrap().next().unwrap().unwrap().path();
+    root.join("journal")
+}
+
+/// Applies a batch of two edits and a new file, and brings its record back as it was before its end.
+fn apply_and_bring_back(place: &Path) {
+    faults::lay_out(place);
+    let kept = place.join("kept");
+    let watcher: Watcher = Arc::new({
+        let (place, kept) = (place.to_owned(), kept.clone());
+        move |kind, from, to| {
+            if (kind, from, to) == ("rename", "committed", "finishing") {
+                std::fs::copy(journal(&place).join("committed"), &kept).unwrap();
+            }
+        }
+    });
+    let (workspace, _) = faults::open_on(place, FaultyDisk::watched(Fault::None, watcher)).unwrap();
+    faults::commit(&workspace, &faults::batch(2, 1), Receipt::None).unwrap();
+    std::fs::rename(kept, journal(place).join("committed")).unwrap();
+}
+
+#[test]
+fn a_record_that_a_power_cut_brings_back_is_ended_again_whatever_was_written_since() {
+    let place = tempfile::tempdir().unwrap();
+    apply_and_bring_back(place.path());
+    let ws = place.path().join("ws");
+    std::fs::write(ws.join("a.txt"), "mine\n").unwrap();
+    std::fs::remove_file(ws.join("new.txt")).unwrap();
+    let found = tree::read(&ws);
+    // Within one start of the system nothing that was done is undone: then this is no commit's end.
+    let refused = faults::open(place.path(), Fault::None).unwrap_err().failure();
+    assert_eq!(refused.reason, Reason::NeedsOperator, "{refused}");
+    tree::assert_same(&tree::read(&ws), &found, "same boot");
+    faults::open_on(place.path(), FaultyDisk::new(Fault::None).booted()).unwrap();
+    tree::assert_same(&tree::read(&ws), &found, "after a boot");
+    crate::scenarios::assert_no_debris(place.path(), "after a boot");
+}
+
+#[test]
+fn a_record_cut_short_before_its_commit_point_stands_for_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    apply_and_bring_back(place.path());
+    let journal = journal(place.path());
+    let whole = std::fs::read(journal.join("committed")).unwrap();
+    std::fs::remove_file(journal.join("committed")).unwrap();
+    let found = tree::read(&place.path().join("ws"));
+    for length in [0, 1, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(journal.join("staging"), &whole[..length]).unwrap();
+        faults::open(place.path(), Fault::None).unwrap();
+        tree::assert_same(&tree::read(&place.path().join("ws")), &found, "cut short");
+        crate::scenarios::assert_no_debris(place.path(), "cut short");
+    }
+}
+
+#[test]
+fn a_commit_flushes_each_new_file_its_record_and_each_directory_once() {
+    for (edited, created, directories) in [(1, 0, 1), (0, 1, 1), (2, 0, 2), (2, 1, 2)] {
+        let place = tempfile::tempdir().unwrap();
+        faults::lay_out(place.path());
+        let disk = FaultyDisk::new(Fault::None);
+        let syncs = Arc::clone(&disk.syncs);
+        let (workspace, _) = faults::open_on(place.path(), disk).unwrap();
+        faults::commit(&workspace, &faults::batch(edited, created), Receipt::None).unwrap();
+        // The record takes two: one for its bytes, one for its name.
+        let expected = edited + created + 2 + directories;
+        assert_eq!(syncs.load(Ordering::SeqCst), expected, "{edited} edited, {created} created");
+    }
+}
