@@ -231,6 +231,8 @@ catalogue! {
         Depth = "DEPTH",
         /// Text after the end of the document.
         Trailing = "TRAILING",
+        /// A fenced block of an answer has no closing fence, or a tag that edits do not have.
+        Fence = "FENCE",
         /// More than one document where one is read.
         MultipleBlocks = "MULTIPLE_BLOCKS",
         /// The same key stands twice in one object.

@@ -1,6 +1,7 @@
 //! The texts LLMs write, read strictly: what is not in the format is an error that names the
 //! nearest right word, and nothing is repaired.
 
+mod chat;
 mod codex_patch;
 mod create_file;
 mod fields;
@@ -36,11 +37,13 @@ pub enum Dialect {
     FileBundle,
     /// Sections between `*** Begin Patch` and `*** End Patch`, placed by the lines around each change.
     CodexPatch,
+    /// A whole answer in Markdown, with edits in its fenced blocks (FILE-SPEC 5).
+    Chat,
 }
 
 impl Dialect {
     /// Every dialect.
-    pub const ALL: [Self; 4] = [Self::LinePatch, Self::CreateFile, Self::FileBundle, Self::CodexPatch];
+    pub const ALL: [Self; 5] = [Self::LinePatch, Self::CreateFile, Self::FileBundle, Self::CodexPatch, Self::Chat];
 
     /// The published name.
     #[must_use]
@@ -50,6 +53,7 @@ impl Dialect {
             Self::CreateFile => "create-file",
             Self::FileBundle => "file-bundle",
             Self::CodexPatch => "codex-patch",
+            Self::Chat => "chat",
         }
     }
 
@@ -60,6 +64,7 @@ impl Dialect {
             Self::CreateFile => create_file::SHAPE,
             Self::FileBundle => file_bundle::SHAPE,
             Self::CodexPatch => codex_patch::SHAPE,
+            Self::Chat => Shape::Rest,
         }
     }
 }
@@ -108,13 +113,18 @@ pub fn parse(bytes: &[u8], dialect: Option<Dialect>) -> Result<Document, Vec<Fai
         Some(dialect) => dialect,
         None => recognise::recognise(bytes).map_err(|failure| vec![failure])?,
     };
-    let (batch, warnings) = match dialect {
-        Dialect::LinePatch => line_patch::parse(json::text(bytes)?)?,
-        Dialect::CreateFile => create_file::parse(json::text(bytes)?)?,
-        Dialect::FileBundle => file_bundle::parse(json::text(bytes)?)?,
-        Dialect::CodexPatch => codex_patch::parse(text_lines::text(bytes)?)?,
-    };
+    let (batch, warnings) = read(bytes, dialect)?;
     Ok(Document { dialect, batch, warnings })
+}
+
+fn read(bytes: &[u8], dialect: Dialect) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+    match dialect {
+        Dialect::LinePatch => line_patch::parse(json::text(bytes)?),
+        Dialect::CreateFile => create_file::parse(json::text(bytes)?),
+        Dialect::FileBundle => file_bundle::parse(json::text(bytes)?),
+        Dialect::CodexPatch => codex_patch::parse(text_lines::text(bytes)?),
+        Dialect::Chat => chat::parse(decode(bytes).map_err(|failure| vec![failure])?),
+    }
 }
 
 /// A document, without its byte order mark, that has bytes, and no more than are read.

@@ -30,31 +30,29 @@ pub(super) enum Shape {
     },
     /// Any other text for which this holds; it sees what comes before the first byte that is not UTF-8.
     Text(fn(&str) -> bool),
+    /// Every other text.
+    Rest,
 }
 
 /// Finds the one dialect that a document, which is not blank, is written in.
 pub(super) fn recognise(bytes: &[u8]) -> Result<Dialect, Failure> {
     if matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'[')) {
-        return recognise_json(bytes);
+        return recognise_json(bytes)?.map_err(unrecognised);
     }
     let text = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     let mut found = Dialect::ALL.into_iter().filter(|dialect| match dialect.shape() {
-        Shape::Json { .. } => false,
         Shape::Text(holds) => holds(text),
+        Shape::Json { .. } | Shape::Rest => false,
     });
     match (found.next(), found.next()) {
-        (Some(dialect), None) => Ok(dialect),
         (Some(one), Some(other)) => Err(ambiguous(one, other, "its text")),
-        (None, _) if bytes.trim_ascii_start().starts_with(b"```") => {
-            let hint = "send what stands between the code fences, without the fences";
-            Err(unrecognised("it begins with a code fence").hint(hint))
-        }
-        (None, _) => Err(unrecognised("it is no JSON object")),
+        (found, _) => Ok(found.unwrap_or(Dialect::Chat)),
     }
 }
 
-/// Finds the one dialect whose telling keys the document has, or nearly has; else the one that has all its keys.
-fn recognise_json(bytes: &[u8]) -> Result<Dialect, Failure> {
+/// Finds the one JSON dialect whose telling keys the document has, or nearly has; else the one that has all its keys.
+/// If there is none, tells what there is instead.
+pub(super) fn recognise_json(bytes: &[u8]) -> Result<Result<Dialect, String>, Failure> {
     let text = json::text(bytes).map_err(|mut failures| failures.swap_remove(0))?;
     let Outline(keys) = json::value(text)?;
     let tells = |near: fn(&str, &str) -> bool| {
@@ -74,17 +72,26 @@ fn recognise_json(bytes: &[u8]) -> Result<Dialect, Failure> {
         if keys.is_empty() { "none".to_owned() } else { keys }
     };
     match found.into_iter().find(|(first, _)| first.is_some()) {
-        Some((Some(dialect), None)) => Ok(dialect),
+        Some((Some(dialect), None)) => Ok(Ok(dialect)),
         Some((Some(one), Some(other))) => Err(ambiguous(one, other, &format!("its keys {}", shown()))),
-        _ => Err(unrecognised(&format!("its keys are {}", shown()))),
+        _ => Ok(Err(format!("its keys are {}", shown()))),
     }
+}
+
+/// The JSON dialect of which a text has a telling key, whatever else is wrong with it.
+pub(super) fn tells_json(text: &str) -> Option<Dialect> {
+    if !text.trim_start().starts_with(['{', '[']) {
+        return None;
+    }
+    let Outline(keys) = json::text(text.as_bytes()).ok().and_then(|text| json::value(text).ok())?;
+    one_of(|tells, _| keys.iter().any(|key| tells.contains(&key.as_str()))).0
 }
 
 /// The first two JSON dialects for whose telling and other keys something holds.
 fn one_of(holds: impl Fn(&[&str], &[&str]) -> bool) -> (Option<Dialect>, Option<Dialect>) {
     let mut found = Dialect::ALL.into_iter().filter(|dialect| match dialect.shape() {
         Shape::Json { tells, knows } => holds(tells, knows),
-        Shape::Text(_) => false,
+        Shape::Text(_) | Shape::Rest => false,
     });
     (found.next(), found.next())
 }
@@ -107,7 +114,7 @@ fn ambiguous(one: Dialect, other: Dialect, what: &str) -> Failure {
     ))
 }
 
-fn unrecognised(what: &str) -> Failure {
+fn unrecognised(what: String) -> Failure {
     let known = Dialect::ALL.map(has).join("; ");
     let message = format!("the document is in no dialect that is understood: {what}");
     Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownDialect).hint(known)
@@ -116,7 +123,8 @@ fn unrecognised(what: &str) -> Failure {
 fn has(dialect: Dialect) -> String {
     match dialect.shape() {
         Shape::Json { tells, .. } => format!("{dialect} has {}", tells.join(", ")),
-        Shape::Text(_) => format!("{dialect} is text"),
+        Shape::Text(_) => format!("{dialect} is no JSON"),
+        Shape::Rest => format!("{dialect} is any other text"),
     }
 }
 

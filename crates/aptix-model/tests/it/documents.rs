@@ -105,7 +105,6 @@ fn what_is_not_in_the_format_is_refused_with_its_place_and_its_word() {
             patch(r#"["k", null, "insert", null, 0, null, null, null, ["x"]]"#),
             vec![format!("{at}: INVALID_REQUEST.TYPE")],
         ),
-        ("```json\n{}\n```".into(), vec!["-: INVALID_REQUEST.UNKNOWN_DIALECT".into()]),
         // fields
         (r#"{"files": [], "batchlabel": ""}"#.into(), vec!["batchlabel: INVALID_REQUEST.UNKNOWN_FIELD".into()]),
         (r#"{"Path": "a", "content": ""}"#.into(), vec!["Path: INVALID_REQUEST.UNKNOWN_FIELD".into()]),

@@ -1,6 +1,8 @@
 //! The model through its doors: documents in, batches out; wire in, domain out, and back.
 
 #[cfg(test)]
+mod chat;
+#[cfg(test)]
 mod codex_patch;
 #[cfg(test)]
 mod documents;

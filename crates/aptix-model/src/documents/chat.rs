@@ -1,0 +1,219 @@
+//! A whole answer: the edits in its fenced blocks become one batch (FILE-SPEC 5).
+//!
+//! One block of each kind; blocks that are no edits are passed over. What looks like an edit and cannot be read as one
+//! refuses the answer, for the other edits may mean nothing without it.
+
+mod declined;
+mod fence;
+
+use std::collections::BTreeMap;
+use std::format;
+use std::string::String;
+use std::vec;
+use std::vec::Vec;
+
+use super::recognise::{recognise_json, tells_json};
+use super::{Dialect, read};
+use crate::batch::{Batch, FilePatch, Target};
+use crate::failure::Failure;
+use crate::reason::{Detail, Reason};
+use crate::report::Warning;
+use declined::Declined;
+use fence::{Answer, Block, Closing};
+
+/// What a block holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Json(Dialect),
+}
+
+impl Kind {
+    const fn dialect(self) -> Dialect {
+        match self {
+            Self::Json(dialect) => dialect,
+        }
+    }
+
+    /// What edits of the kind are called.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Json(_) => "json",
+        }
+    }
+}
+
+pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+    let answer = fence::read(text);
+    let mut edits: Vec<(Kind, &Block)> = Vec::new();
+    let mut passed_over = String::new();
+    let mut warnings = Vec::new();
+    for block in &answer.blocks {
+        match kind(block).map_err(|failure| vec![failure])? {
+            Ok(kind) => edits.push((kind, block)),
+            Err(None) => add_text(&mut passed_over, &block.text),
+            Err(Some(why)) => {
+                add_text(&mut passed_over, &block.text);
+                let message = format!("the {} is no edit: {why}", place(block));
+                warnings.push(Warning { code: "BLOCK_IGNORED".into(), message });
+            }
+        }
+    }
+    let refusal = declined(&answer, &passed_over, &edits).or_else(|| second_of_a_kind(&edits)).or_else(|| {
+        let nothing = edits.is_empty().then(|| no_edit(&answer, &warnings));
+        nothing.or_else(|| unclosed(&answer))
+    });
+    if let Some(failure) = refusal {
+        return Err(vec![failure]);
+    }
+    // A bundle in an answer comes before its diff (FILE-SPEC 5.2, 5.3).
+    edits.sort_by_key(|(kind, _)| !matches!(kind, Kind::Json(_)));
+    let mut batch = Batch::default();
+    let mut seen = BTreeMap::new();
+    for (kind, block) in edits {
+        let (part, found) = read_block(kind, block)?;
+        for file in &part.files {
+            check_other_blocks(file, block, &mut seen).map_err(|failure| vec![failure])?;
+        }
+        batch.label = batch.label.or(part.label);
+        batch.key = batch.key.or(part.key);
+        batch.files.extend(part.files);
+        warnings.extend(found);
+    }
+    Ok((batch, warnings))
+}
+
+/// What a block holds; if that is no edit, perhaps why it is worth a warning.
+fn kind(block: &Block) -> Result<Result<Kind, Option<String>>, Failure> {
+    if block.tag == "json" {
+        let text = block.text.trim();
+        if text.is_empty() {
+            return Ok(Err(None));
+        }
+        if block.closing == Closing::Missing {
+            return Err(open_fence(block));
+        }
+        let found = recognise_json(text.as_bytes()).map_err(|failure| {
+            let again = recognise_json(at_its_lines(block).as_bytes());
+            within(block, again.err().unwrap_or(failure))
+        })?;
+        return Ok(found.map(Kind::Json).map_err(Some));
+    }
+    if let Some(dialect) = tells_json(&block.text) {
+        let message = format!("the {} holds a {dialect}; edits in JSON are read from blocks tagged json", place(block));
+        return Err(Failure::new(Reason::InvalidRequest, message)
+            .detail(Detail::Fence)
+            .hint("write the opening fence as ```json, or leave the block out"));
+    }
+    Ok(Err(None))
+}
+
+/// Reads the edit in a block; what it is refused for has the lines of the answer.
+fn read_block(kind: Kind, block: &Block) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+    read(block.text.as_bytes(), kind.dialect()).map_err(|failures| {
+        let again = read(at_its_lines(block).as_bytes(), kind.dialect());
+        again.err().unwrap_or(failures).into_iter().map(|failure| within(block, failure)).collect()
+    })
+}
+
+/// A block's text below so many empty lines that its lines have the numbers that they have in the answer.
+fn at_its_lines(block: &Block) -> String {
+    let mut text = "\n".repeat(block.first_line);
+    text.push_str(&block.text);
+    text
+}
+
+/// Says in which block of the answer something is wrong.
+fn within(block: &Block, failure: Failure) -> Failure {
+    Failure { message: format!("in the {}: {}", place(block), failure.message), ..failure }
+}
+
+fn place(block: &Block) -> String {
+    let tag: String = block.tag.chars().take(20).collect();
+    let (first, last) = (block.first_line, block.last_line);
+    if tag.is_empty() {
+        format!("untagged block at lines {first} to {last} of the answer")
+    } else {
+        format!("{tag} block at lines {first} to {last} of the answer")
+    }
+}
+
+fn open_fence(block: &Block) -> Failure {
+    Failure::new(Reason::InvalidRequest, format!("the {} has no closing fence", place(block)))
+        .detail(Detail::Fence)
+        .hint("the answer was cut short; send it whole, each block closed by a fence as long as its opening one")
+}
+
+/// An answer that was cut short may lack edits.
+fn unclosed(answer: &Answer) -> Option<Failure> {
+    let open = |block: &&Block| block.closing == Closing::Missing && !block.text.trim().is_empty();
+    answer.blocks.iter().find(open).map(open_fence)
+}
+
+fn declined(answer: &Answer, passed_over: &str, edits: &[(Kind, &Block)]) -> Option<Failure> {
+    let in_blocks = || declined::find(passed_over).filter(|_| edits.is_empty());
+    let (what, sentence) = declined::find(&answer.prose).or_else(in_blocks)?;
+    let is_meant = match what {
+        Declined::Patch => true,
+        Declined::GitPatch => edits.iter().all(|(kind, _)| !matches!(kind, Kind::Json(_))),
+    };
+    let failure = Failure::new(Reason::AuthorDeclined, format!("the answer says: {sentence}"));
+    let hint = match edits.first() {
+        None => "give the author what is missing, or ask for a file bundle".into(),
+        Some((_, block)) => {
+            format!("the answer has an edit all the same, the {}; send it without the sentence", place(block))
+        }
+    };
+    is_meant.then(|| failure.hint(hint))
+}
+
+fn second_of_a_kind(edits: &[(Kind, &Block)]) -> Option<Failure> {
+    let (index, (kind, block)) = edits
+        .iter()
+        .enumerate()
+        .find(|(index, (kind, _))| edits.iter().take(*index).any(|(one, _)| one.name() == kind.name()))?;
+    let (_, first) = edits.iter().take(index).find(|(one, _)| one.name() == kind.name())?;
+    let message =
+        format!("the answer has a second {} edit, the {}, after the {}", kind.name(), place(block), place(first));
+    Some(
+        Failure::new(Reason::InvalidRequest, message)
+            .detail(Detail::MultipleBlocks)
+            .hint("put all of it into one block, or send one answer after the other"),
+    )
+}
+
+fn no_edit(answer: &Answer, warnings: &[Warning]) -> Failure {
+    let blocks = answer.blocks.len();
+    let message = match warnings.first() {
+        Some(warning) => format!("the answer has no edit; {}", warning.message),
+        None if blocks == 0 => "the answer has no edit: it has no fenced block".into(),
+        None => format!("the answer has no edit: none of its {blocks} fenced blocks holds one"),
+    };
+    Failure::new(Reason::NoEditFound, message)
+        .hint("send the edit in a block fenced with ```json or ```patch, or as the document alone")
+}
+
+/// Refuses a file that another block of the answer is about.
+fn check_other_blocks<'b>(
+    file: &FilePatch,
+    block: &'b Block,
+    seen: &mut BTreeMap<(bool, String), &'b Block>,
+) -> Result<(), Failure> {
+    let is_doc_path = matches!(file.target, Target::DocPath(_));
+    for path in [Some(file.target.as_str()), file.edit.moved_to()].into_iter().flatten() {
+        let other = *seen.entry((is_doc_path, path.to_lowercase())).or_insert(block);
+        if other.first_line != block.first_line {
+            let message = format!("{path:?} is edited by the {} and by the {}", place(other), place(block));
+            return Err(Failure::new(Reason::InvalidRequest, message)
+                .detail(Detail::DuplicatePath)
+                .hint("put all changes of one file into one block"));
+        }
+    }
+    Ok(())
+}
+
+fn add_text(all: &mut String, text: &str) {
+    for word in text.split_whitespace() {
+        all.push_str(word);
+        all.push(' ');
+    }
+}

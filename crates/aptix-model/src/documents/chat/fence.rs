@@ -1,0 +1,192 @@
+//! The fenced blocks of an answer in Markdown, each with its lines, and the prose around them.
+
+use core::ops::Range;
+use std::borrow::ToOwned;
+use std::string::String;
+use std::vec::Vec;
+
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+
+/// Tags that stand for fences: `<source>python` on a line of its own, up to `</source>` on one.
+const TAGS: [&str; 5] = ["source", "code", "pre", "codeblock", "sourcecode"];
+
+/// One fenced block.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    /// The first word behind the opening fence.
+    pub(super) tag: String,
+    /// What stands between the fences.
+    pub(super) text: String,
+    /// The line of the opening fence in the answer, from 1.
+    pub(super) first_line: usize,
+    /// The line of the closing fence, or the last one.
+    pub(super) last_line: usize,
+    pub(super) closing: Closing,
+}
+
+/// How a block ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Closing {
+    /// With a fence below the opening one.
+    Aligned,
+    /// With a fence that is indented otherwise than the opening one.
+    Shifted,
+    /// With the answer, or with the list or quote that it stands in.
+    Missing,
+}
+
+/// An answer taken apart.
+pub(super) struct Answer {
+    /// The fenced blocks, top to bottom.
+    pub(super) blocks: Vec<Block>,
+    /// The text outside them, with one blank for all white space between two words.
+    pub(super) prose: String,
+}
+
+/// Takes an answer apart.
+pub(super) fn read(text: &str) -> Answer {
+    let mut blocks = Vec::new();
+    let mut prose = String::new();
+    let mut open: Option<(String, Vec<Range<usize>>)> = None;
+    let mut lines = Lines { text, offset: 0, line: 1 };
+    let seen = without_tags(text);
+    for (event, range) in Parser::new_ext(&seen, Options::empty()).into_offset_iter() {
+        match event {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
+                let tag = info.split_whitespace().next().unwrap_or_default();
+                open = Some((tag.to_owned(), Vec::new()));
+            }
+            Event::End(TagEnd::CodeBlock) => {
+                let Some((tag, pieces)) = open.take() else { continue };
+                blocks.push(Block {
+                    tag,
+                    text: content(text, &pieces),
+                    first_line: lines.number(range.start),
+                    last_line: lines.number(range.end.saturating_sub(1).max(range.start)),
+                    closing: closing(text, range.clone()),
+                });
+            }
+            Event::Text(words) => match &mut open {
+                Some((_, pieces)) => pieces.push(range),
+                None => add_words(&mut prose, &words),
+            },
+            Event::Code(words) => add_words(&mut prose, &words),
+            Event::SoftBreak | Event::HardBreak | Event::End(_) => add_words(&mut prose, " "),
+            _ => {}
+        }
+    }
+    add_tagged(text, &mut blocks);
+    Answer { blocks, prose }
+}
+
+/// The pieces of a block put together, with the carriage returns that Markdown drops from the ends of lines.
+fn content(text: &str, pieces: &[Range<usize>]) -> String {
+    let mut whole = String::new();
+    let mut end = None;
+    for piece in pieces {
+        if end.and_then(|end| text.get(end..piece.start)) == Some("\r") {
+            whole.push('\r');
+        }
+        whole.push_str(text.get(piece.clone()).unwrap_or_default());
+        end = Some(piece.end);
+    }
+    whole
+}
+
+/// How a block ends that is this range of the text.
+fn closing(text: &str, range: Range<usize>) -> Closing {
+    let whole = text.get(range.clone()).unwrap_or_default();
+    let opening = whole.trim_start_matches(' ');
+    let start = range.start + whole.len() - opening.len();
+    let column = text.get(..start).unwrap_or_default().bytes().rev().take_while(|byte| *byte != b'\n').count();
+    let Some(mark) = opening.chars().next() else { return Closing::Missing };
+    let length = opening.chars().take_while(|character| *character == mark).count();
+    let Some((_, last)) = opening.trim_end_matches(['\r', '\n']).rsplit_once('\n') else { return Closing::Missing };
+    let fence = last.trim_start_matches([' ', '\t', '>']);
+    let marks = fence.trim_end();
+    match marks.len() >= length && marks.chars().all(|character| character == mark) {
+        false => Closing::Missing,
+        true if last.len() - fence.len() == column => Closing::Aligned,
+        true => Closing::Shifted,
+    }
+}
+
+fn add_words(prose: &mut String, words: &str) {
+    for (index, word) in words.split(char::is_whitespace).enumerate() {
+        if index > 0 && !prose.ends_with(' ') {
+            prose.push(' ');
+        }
+        prose.push_str(word);
+    }
+}
+
+/// The text with other letters in the place of the `<` that lines begin with, for to Markdown a tag hides the fences
+/// below it. Comments stay hidden.
+fn without_tags(text: &str) -> String {
+    let mut seen = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let words = line.trim_start_matches(' ');
+        match words.strip_prefix('<') {
+            Some(rest) if !rest.starts_with('!') => {
+                seen.push_str(line.get(..line.len() - words.len()).unwrap_or_default());
+                seen.push('x');
+                seen.push_str(rest);
+            }
+            _ => seen.push_str(line),
+        }
+    }
+    seen
+}
+
+/// The tag that a line opens, and the language behind it.
+fn opened(line: &str) -> Option<(&'static str, &str)> {
+    let (name, language) = line.trim().strip_prefix('<')?.split_once('>')?;
+    let tag = TAGS.into_iter().find(|tag| *tag == name)?;
+    language.bytes().all(|byte| byte.is_ascii_alphanumeric()).then_some((tag, language))
+}
+
+/// The tag that a line closes.
+fn closed(line: &str) -> Option<&'static str> {
+    let name = line.trim().strip_prefix("</")?.strip_suffix('>')?;
+    TAGS.into_iter().find(|tag| *tag == name)
+}
+
+/// Adds the blocks between tags that stand outside all fences; around fences a tag is only a tag.
+fn add_tagged(text: &str, blocks: &mut Vec<Block>) {
+    let fenced: Vec<_> = blocks.iter().map(|block| (block.first_line, block.last_line)).collect();
+    let mut fenced = fenced.into_iter().peekable();
+    let mut open: Option<(&str, Block)> = None;
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        let number = index + 1;
+        while fenced.next_if(|(_, last)| *last < number).is_some() {}
+        if fenced.peek().is_some_and(|(first, _)| *first <= number) {
+            open = None;
+        } else if let Some((_, block)) = open.take_if(|(tag, _)| closed(line) == Some(*tag)) {
+            blocks.push(Block { last_line: number, ..block });
+        } else if let Some((tag, language)) = opened(line) {
+            let (tag_text, closing) = (language.to_owned(), Closing::Aligned);
+            let (first_line, last_line) = (number, number);
+            open = Some((tag, Block { tag: tag_text, text: String::new(), first_line, last_line, closing }));
+        } else if let Some((_, block)) = &mut open {
+            block.text.push_str(line);
+        }
+    }
+    blocks.sort_by_key(|block| block.first_line);
+}
+
+/// Counts lines on the way down.
+struct Lines<'a> {
+    text: &'a str,
+    offset: usize,
+    line: usize,
+}
+
+impl Lines<'_> {
+    /// The number of the line that has the byte at `offset`, which is not above the one asked for before.
+    fn number(&mut self, offset: usize) -> usize {
+        let passed = self.text.as_bytes().get(self.offset..offset).unwrap_or_default();
+        self.line += passed.iter().filter(|byte| **byte == b'\n').count();
+        self.offset = self.offset.max(offset);
+        self.line
+    }
+}

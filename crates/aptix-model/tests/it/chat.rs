@@ -1,0 +1,119 @@
+//! Whole answers: which of their blocks are edits, and what the others come to.
+
+use aptix_model::documents::{Dialect, parse};
+use aptix_model::failure::Failure;
+
+const A: &str = r#"{"path": "a", "content": "x\n"}"#;
+
+/// The paths of an answer's edits and the codes of its warnings; or what it is refused for.
+fn read(answer: &str) -> Result<(Vec<String>, Vec<String>), Failure> {
+    let document = parse(answer.as_bytes(), None).map_err(|mut failures| failures.swap_remove(0))?;
+    assert_eq!(document.dialect, Dialect::Chat, "{answer}");
+    let paths = document.batch.files.iter().map(|file| file.target.as_str().to_owned()).collect();
+    Ok((paths, document.warnings.into_iter().map(|warning| warning.code).collect()))
+}
+
+#[track_caller]
+fn check(answer: &str, expected: &[&str]) {
+    let (paths, warnings) = read(answer).unwrap_or_else(|failure| panic!("{answer}\n{failure}"));
+    let found: Vec<_> = paths.iter().chain(&warnings).map(String::as_str).collect();
+    assert_eq!(found, expected, "{answer}");
+}
+
+#[track_caller]
+fn refuse(answer: &str, code: &str, words: &str) {
+    let failure = read(answer).expect_err(answer);
+    let detail = failure.detail.map_or_else(String::new, |detail| format!(".{detail}"));
+    assert_eq!(format!("{}{detail}", failure.reason), code, "{answer}\n{failure}");
+    let said = format!("{failure} {}", failure.hint.as_deref().unwrap_or_default());
+    assert!(said.contains(words), "{answer}\n{said}");
+}
+
+/// FILE-SPEC-1.0.1, FILE-SPEC-8.1: edits stand in fenced blocks, however these are fenced.
+#[test]
+fn a_block_is_found_whatever_its_fence() {
+    for answer in [
+        format!("Here:\n\n```json\n{A}\n```\nDone."),
+        format!("```json\n{A}\n```"),
+        format!("````json\n{A}\n````\n"),
+        format!("~~~json\n{A}\n~~~\n"),
+        format!("~~~~~ json title=\"a\"\n{A}\n~~~~~~~\n"),
+        format!("Here:\r\n```json\r\n{A}\r\n```\r\n"),
+        format!("1. First:\n\n   ```json\n   {A}\n   ```\n"),
+        format!("> ```json\n> {A}\n> ```\n"),
+        format!("  ```json\n{A}\n```  \n"),
+        format!("A run of ``` in a line.\n\n```json\n{A}\n```\n"),
+        format!("<source>json\n{A}\n</source>\n"),
+        format!("<pre>never closed\n\n```json\n{A}\n```\n"),
+        format!("<pre>\n```json\n{A}\n```\n</pre>\n"),
+        format!("<details>\n```json\n{A}\n```\n</details>\n"),
+        // what is no edit
+        format!("<!--\n```json\n{A}\n```\n-->\n```json\n{A}\n```\n"),
+        format!("```bash\ncargo test\n```\n```json\n{A}\n```\n```\nplain\n```"),
+        format!("````md\n```json\n{A}\n```\n````\n```json\n{A}\n```\n"),
+        format!("    ```json\n    not fenced, but indented\n\n```json\n{A}\n```\n"),
+        format!("```json\n```\n```json\n{A}\n```\n"),
+    ] {
+        check(&answer, &["a"]);
+    }
+    let sample = "{\"name\": \"package\", \"version\": 3}";
+    check(&format!("```json\n{sample}\n```\n```json\n{A}\n```\n"), &["a", "BLOCK_IGNORED"]);
+    let inside = r#"{"path": "b.md", "content": "```json\n{}\n```\n~~~\n"}"#;
+    check(&format!("```json\n{inside}\n```\n"), &["b.md"]);
+}
+
+/// FILE-SPEC-1.0.2, FILE-SPEC-1.0.3, FILE-SPEC-1.0.4, FILE-SPEC-1.0.5, FILE-SPEC-8.2: a block holds an edit and nothing else.
+#[test]
+fn what_is_wrong_is_told_with_its_block_and_its_line() {
+    let block = |text: &str| format!("One.\n\n```json\n{text}\n```\n");
+    refuse(
+        &block("{\"path\": \"a\",\n // why\n \"content\": \"\"}"),
+        "INVALID_REQUEST.JSON",
+        "lines 3 to 7 of the answer",
+    );
+    refuse(&block("{\"path\": \"a\",\n \"content\": \"\"} so"), "INVALID_REQUEST.TRAILING", "line 5");
+    refuse(&block("{\"path\": \"a\",\n\n \"contents\": \"\"}"), "INVALID_REQUEST.UNKNOWN_FIELD", "line 6");
+    refuse(&block("Sure:\n{\"path\": \"a\", \"content\": \"\"}"), "INVALID_REQUEST.JSON", "line 4");
+    refuse(
+        "```json\n{\"path\": \"a\",\n```\n\"content\": \"\"}\n",
+        "INVALID_REQUEST.JSON",
+        "json block at lines 1 to 3",
+    );
+    refuse(&block(&format!("{A}{A}")), "INVALID_REQUEST.MULTIPLE_BLOCKS", "send one");
+    refuse(&format!("```json\n{A}\n```\n\n```json\n{A}\n```"), "INVALID_REQUEST.MULTIPLE_BLOCKS", "lines 5 to 7");
+    // cut short
+    refuse(&format!("```json\n{A}\n"), "INVALID_REQUEST.FENCE", "no closing fence");
+    refuse(&format!("````json\n{A}\n```"), "INVALID_REQUEST.FENCE", "no closing fence");
+    refuse(&format!("- ```json\n  {A}\n\nMore."), "INVALID_REQUEST.FENCE", "no closing fence");
+    refuse(&format!("```json\n{A}\n```\n```text\nand"), "INVALID_REQUEST.FENCE", "text block at lines 4 to 5");
+    // tags that edits do not have
+    for tag in ["", "JSON", "json5", "jsonc", "text"] {
+        refuse(&format!("```{tag}\n{A}\n```"), "INVALID_REQUEST.FENCE", "tagged json");
+    }
+}
+
+#[test]
+fn an_answer_without_an_edit_says_so() {
+    refuse("Nothing to do here.", "NO_EDIT_FOUND", "no fenced block");
+    refuse("```bash\nls\n```", "NO_EDIT_FOUND", "none of its 1 fenced blocks");
+    refuse("```json\n{\"name\": 1}\n```", "NO_EDIT_FOUND", "its keys are 'name'");
+    refuse("```json\n\"a\"\n```", "NO_EDIT_FOUND", "its keys are none");
+    refuse("```json\n```", "NO_EDIT_FOUND", "none");
+}
+
+/// FILE-SPEC-2.4.4, FILE-SPEC-2.4.5, FILE-SPEC-3.2.1, FILE-SPEC-6.1.1, FILE-SPEC-6.2.1, FILE-SPEC-8.3: the fixed sentences are known.
+#[test]
+fn an_author_who_declines_is_heard() {
+    let no_patch = "A patch cannot be safely generated with the information provided.";
+    let no_git = "Unable to generate a safe Git patch; fallback to Aptix file bundle or structured patch.";
+    for sentence in [no_patch, no_git] {
+        refuse(sentence, "AUTHOR_DECLINED", sentence);
+        refuse(&format!("Sorry.\n\n> `{sentence}`\n\nMore."), "AUTHOR_DECLINED", sentence);
+        refuse(&format!("```\n{sentence}\n```"), "AUTHOR_DECLINED", sentence);
+        refuse(&sentence.replacen(' ', "\n", 4), "AUTHOR_DECLINED", sentence);
+    }
+    refuse(&format!("{no_patch}\n```json\n{A}\n```"), "AUTHOR_DECLINED", "an edit all the same");
+    check(&format!("{no_git}\n```json\n{A}\n```"), &["a"]);
+    let quoting = format!(r#"{{"path": "a", "content": "{no_patch}"}}"#);
+    check(&format!("```json\n{quoting}\n```"), &["a"]);
+}
