@@ -123,7 +123,7 @@ fn read(bytes: &[u8], dialect: Dialect) -> Result<(Batch, Vec<Warning>), Vec<Fai
         Dialect::CreateFile => create_file::parse(json::text(bytes)?),
         Dialect::FileBundle => file_bundle::parse(json::text(bytes)?),
         Dialect::CodexPatch => codex_patch::parse(text_lines::text(bytes)?),
-        Dialect::Chat => chat::parse(decode(bytes).map_err(|failure| vec![failure])?),
+        Dialect::Chat => chat::parse(text_lines::text(bytes)?),
     }
 }
 
