@@ -129,7 +129,12 @@ fn start_server(data: &Path) -> Result<(Owned, String)> {
 fn start_agent(url: &str, project: &Path, state: &Path) -> Result<Owned> {
     let mut command = Command::new(binary("aptix")?);
     command.args(["agent", "--server", url, "--workspace", WORKSPACE, "--approve", "auto", "--root"]).arg(project);
-    command.env("XDG_STATE_HOME", state).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .env("XDG_STATE_HOME", state)
+        .env("XDG_CONFIG_HOME", state)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     Ok(Owned(command.spawn()?))
 }
 

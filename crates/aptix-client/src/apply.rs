@@ -10,11 +10,11 @@ use aptix_engine::validate::{self, ValidBatch, ValidTarget};
 use aptix_model::batch::{Batch, FileEdit, Origin};
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
-use aptix_model::limits::Limits;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{FileReport, FileStatus, Outcome, Report, Warning};
 
-use crate::proposal::{Ask, Decision, Proposal};
+use crate::policy::{Access, Deletions, Policy, Recovery, Several};
+use crate::proposal::{Ask, Decision, Need, Proposal};
 use crate::workspace::Workspace;
 use crate::workspace::change::{Becomes, Change, Content};
 use crate::workspace::listing::Listings;
@@ -25,8 +25,8 @@ use crate::workspace::transaction::{self, Loss, Notice, Receipt};
 /// How a batch is to be applied.
 #[derive(Clone, Copy)]
 pub struct Order<'a> {
-    /// What validation and planning hold the batch to.
-    pub limits: Limits,
+    /// What the person lets batches do.
+    pub policy: &'a Policy,
     /// Whose turn it came from; for the log.
     pub origin: &'a Origin,
     /// Bytes of diff that the report may carry.
@@ -112,10 +112,16 @@ fn attempt(
     order: Order<'_>,
     confirm: &mut dyn FnMut(&Proposal<'_>) -> Decision,
 ) -> Result<Report, Refusal> {
-    let valid = validate::validate(batch, &order.limits)?;
-    let found = find(workspace, &valid, &order.limits)?;
+    let policy = order.policy;
+    let valid = validate::validate(batch, &policy.limits)?;
+    let found = find(workspace, &valid, policy)?;
     let observed: Vec<_> = found.iter().map(Found::observed).collect();
-    let settings = Settings { limits: order.limits, ..Settings::DEFAULT };
+    let settings = Settings {
+        limits: policy.limits,
+        recovers: policy.recovery == Recovery::On,
+        refuses_several: policy.once_with_several == Several::Refuse,
+        ..Settings::DEFAULT
+    };
     let plan = plan::plan(&valid, &observed, &settings)?;
     let mut report = Report {
         outcome: Outcome::Applied,
@@ -138,8 +144,8 @@ fn attempt(
         Mode::Commit => None,
         Mode::CommitWithReceipt { batch, encode } => Some(Receipt { batch, bytes: encode(&report) }),
     };
-    let asks = plan.files.iter().zip(&found).map(|(plan, found)| ask(plan, found)).collect();
-    if let Decision::Refuse(failures) = confirm(&Proposal { batch, plan: &plan, asks }) {
+    let needs = plan.files.iter().zip(&found).map(|(plan, found)| need(policy, plan, found)).collect();
+    if let Decision::Refuse(failures) = confirm(&Proposal { batch, plan: &plan, needs }) {
         return Err(failures.into());
     }
     let notices = transaction::commit(workspace, &changes, receipt.as_ref()).map_err(|error| told(&error))?;
@@ -170,9 +176,14 @@ impl Found {
 }
 
 /// Resolves and reads every file of a batch.
-fn find(workspace: &Workspace, batch: &ValidBatch<'_>, limits: &Limits) -> Result<Vec<Found>, Refusal> {
-    let mut search =
-        Search { workspace, limits, listings: Listings::default(), seen: HashMap::new(), left: limits.batch_bytes };
+fn find(workspace: &Workspace, batch: &ValidBatch<'_>, policy: &Policy) -> Result<Vec<Found>, Refusal> {
+    let mut search = Search {
+        workspace,
+        policy,
+        listings: Listings::default(),
+        seen: HashMap::new(),
+        left: policy.limits.batch_bytes,
+    };
     let mut found = Vec::new();
     let mut failures = Vec::new();
     for (index, (reads, patch)) in plan::reads(batch).zip(&batch.batch.files).enumerate() {
@@ -207,7 +218,7 @@ enum Role {
 /// The files of a batch that were found so far, and how many more bytes may be read.
 struct Search<'w> {
     workspace: &'w Workspace,
-    limits: &'w Limits,
+    policy: &'w Policy,
     listings: Listings,
     seen: HashMap<Same, usize>,
     left: u64,
@@ -216,6 +227,8 @@ struct Search<'w> {
 impl Search<'_> {
     fn find(&mut self, index: usize, target: &ValidTarget, role: Role) -> Result<Found, Failure> {
         let place = resolve::resolve(self.workspace, &mut self.listings, target).map_err(|error| error.failure())?;
+        self.policy.open(place.named(&place.real())).map_err(|denial| denial.failure())?;
+        let limits = &self.policy.limits;
         if role == Role::Changed
             && let Some(other) = place.same_file_as(&mut self.seen, index)
         {
@@ -224,24 +237,38 @@ impl Search<'_> {
                 .detail(Detail::DuplicateFile)
                 .hint("put all changes of one file into one file patch"));
         }
-        match snapshot::read(self.workspace, &place, self.limits.file_bytes.min(self.left)) {
+        match snapshot::read(self.workspace, &place, limits.file_bytes.min(self.left)) {
             Ok(original) => {
                 self.left -= original.as_ref().map_or(0, |original| original.bytes.len() as u64);
                 Ok(Found { place, original, other: None })
             }
-            Err(ReadError::TooLarge { limit, .. }) if limit < self.limits.file_bytes => {
-                Err(ReadError::BatchTooLarge { limit: self.limits.batch_bytes }.failure())
+            Err(ReadError::TooLarge { limit, .. }) if limit < limits.file_bytes => {
+                Err(ReadError::BatchTooLarge { limit: limits.batch_bytes }.failure())
             }
             Err(error) => Err(error.failure()),
         }
     }
 }
 
-/// Why a person has to agree to what becomes of a file, wherever it comes from or goes to. One that stays as it is
+/// Whether a person has to agree to what becomes of a file, wherever it comes from or goes to. One that stays as it is
 /// concerns nobody.
-fn ask(plan: &FilePlan<'_>, found: &Found) -> Option<Ask> {
-    let is_sensitive = found.place.sensitive || found.other.as_ref().is_some_and(|other| other.place.sensitive);
-    (plan.status != FileStatus::Unchanged && is_sensitive).then_some(Ask::Sensitive)
+fn need(policy: &Policy, plan: &FilePlan<'_>, found: &Found) -> Need {
+    if plan.status == FileStatus::Unchanged {
+        return Need::Nothing;
+    }
+    let places = || std::iter::once(&found.place).chain(found.other.as_ref().map(|other| &other.place));
+    let access: Vec<_> = places().map(|place| policy.access(place.named(&place.real()))).collect();
+    if let Some(Access::Asked(listed)) = access.iter().find(|access| matches!(access, Access::Asked(_))) {
+        return Need::Ask(Ask::Listed(listed.clone()));
+    }
+    if access.iter().all(|access| *access == Access::Allowed) {
+        return Need::Nothing;
+    }
+    if places().any(|place| place.sensitive) {
+        return Need::Ask(Ask::Sensitive);
+    }
+    let is_asked_about = plan.status == FileStatus::Deleted && policy.deletions == Deletions::Ask;
+    if is_asked_about { Need::Ask(Ask::Deletion) } else { Need::Usual }
 }
 
 /// What a plan does to the file that was found for it.

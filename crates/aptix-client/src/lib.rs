@@ -8,5 +8,6 @@ mod backoff;
 pub mod cli;
 pub mod connection;
 mod person;
+pub mod policy;
 pub mod proposal;
 pub mod workspace;

@@ -203,6 +203,14 @@ catalogue! {
         Secret = "SECRET",
         /// The file tells an editor, an agent, a build service or version control what to do.
         Sensitive = "SENSITIVE",
+        /// A list in a policy file denies the file.
+        Denied = "DENIED",
+        /// A list in a policy file has the file as one to ask about.
+        Listed = "LISTED",
+        /// The file would be deleted.
+        Deletion = "DELETION",
+        /// A policy file cannot be read or understood, so nothing is written.
+        PolicyFile = "POLICY_FILE",
         /// Not a SHA-256 in hex.
         ShaFormat = "SHA_FORMAT",
         /// No line is, or several lines are, what an anchor describes.

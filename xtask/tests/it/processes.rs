@@ -50,6 +50,7 @@ impl Machine {
             .env("HOME", self.directory.path())
             .env("XDG_STATE_HOME", self.path("state"))
             .env("XDG_CONFIG_HOME", self.path("config"))
+            .env("XDG_CONFIG_HOME", self.path("config"))
             .current_dir(self.directory.path())
             .stdin(Stdio::null());
         command

@@ -14,9 +14,9 @@ use crate::proposal::Proposal;
 /// Who decides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Approve {
-    /// The person at the terminal is shown the diff and asked; without a terminal, every batch is refused.
+    /// The person at the terminal is shown the diff and asked; without a terminal, only what policy allows is applied.
     Ask,
-    /// Every batch that passes all checks is applied; only what is sensitive is asked about.
+    /// Every batch that passes all checks is applied; only what policy asks about is asked.
     Auto,
     /// Every batch is refused.
     Never,
@@ -69,11 +69,6 @@ impl Approval {
                 let message = "the agent runs with --approve never and refuses every batch";
                 Some(Failure::new(Reason::Rejected, message))
             }
-            Approve::Ask if self.person().is_none() => {
-                let message = "a person has to agree, and the agent runs without a terminal on which to ask one";
-                let hint = "start the agent on a terminal, or with --approve auto";
-                Some(Failure::new(Reason::ApprovalRequired, message).hint(hint))
-            }
             Approve::Ask | Approve::Auto => None,
         }
     }
@@ -92,7 +87,7 @@ impl Approval {
             return Verdict::No(vec![failure]);
         }
         let unanswered = proposal.unanswered();
-        let verdict = if self.approve == Approve::Auto && unanswered.is_empty() {
+        let verdict = if proposal.is_allowed() || (self.approve == Approve::Auto && unanswered.is_empty()) {
             Verdict::Yes
         } else if let Some(person) = self.person() {
             let decided = person.decide(name, proposal, paths);
@@ -103,6 +98,10 @@ impl Approval {
                     () = stop.cancelled() => void(),
                 }
             })
+        } else if unanswered.is_empty() {
+            let message = "a person has to agree, and the agent runs without a terminal on which to ask one";
+            let hint = "start the agent on a terminal, or with --approve auto";
+            Verdict::No(vec![Failure::new(Reason::ApprovalRequired, message).hint(hint)])
         } else {
             Verdict::No(unanswered)
         };
@@ -137,10 +136,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_person_nothing_is_asked() {
+    fn an_agent_that_never_approves_says_so_before_it_looks() {
         let fixed = |approve| Approval::new(approve, Attended::Never);
-        assert_eq!(fixed(Approve::Auto).beforehand(), None);
         assert_eq!(fixed(Approve::Never).beforehand().unwrap().reason, Reason::Rejected);
-        assert_eq!(fixed(Approve::Ask).beforehand().unwrap().reason, Reason::ApprovalRequired);
+        assert_eq!(fixed(Approve::Auto).beforehand(), None);
+        assert_eq!(fixed(Approve::Ask).beforehand(), None);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use aptix_model::batch::Origin;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
-use aptix_model::limits::{Limits, REPORT_DIFF_BYTES};
+use aptix_model::limits::REPORT_DIFF_BYTES;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
 use aptix_model::report::Report;
@@ -158,14 +158,19 @@ async fn carry_out(
         () = withdrawn.cancelled() => return Ok(not_done(line)),
     };
     let (local, approval, stop) = (Arc::clone(&line.workspace), Arc::clone(&agent.approval), agent.stop.clone());
+    let policies = Arc::clone(&agent.service.policy);
     let (id, workspace, origin) = (record.id, record.workspace.clone(), record.origin.clone());
     let outcome = blocking(move || {
         let told = OnceCell::new();
         let encoded =
             |report: &Report| told::encode(Receipt { workspace: workspace.clone(), batch: id, report: report.clone() });
         let encode = |report: &Report| told.get_or_init(|| encoded(report)).clone().unwrap_or_default();
+        let policy = match policies.read(&local) {
+            Ok(policy) => policy,
+            Err(error) => return Some(error.failure().into()),
+        };
         let order = Order {
-            limits: Limits::DEFAULT,
+            policy: &policy,
             origin: &origin,
             diff_bytes: REPORT_DIFF_BYTES,
             mode: Mode::CommitWithReceipt { batch: id, encode: &encode },

@@ -24,6 +24,7 @@ pub use approval::{Approve, Attended};
 use self::approval::Approval;
 use crate::backoff::Backoff;
 use crate::connection::{CallError, ServerUrl};
+use crate::policy::files::PolicyFiles;
 use crate::workspace::Workspace;
 use crate::workspace::notes::{self, NoteError};
 use crate::workspace::outbox::OutboxError;
@@ -46,6 +47,8 @@ pub struct Service {
     pub approve: Approve,
     /// Who there is to be asked.
     pub attended: Attended,
+    /// What batches may do; read again for every batch.
+    pub policy: Arc<PolicyFiles>,
 }
 
 /// Why an agent cannot go on. What the server does is never a reason.
@@ -115,6 +118,9 @@ pub async fn serve(
     let _locks = local.lock_agent()?;
     let id = notes::agent_id(&local, new_id)?;
     let mut cursor = notes::cursor(&local, &service.server.to_string(), &service.workspace)?;
+    if let Err(error) = service.policy.read(&local) {
+        tracing::error!(%error, "every batch is refused until the policy can be followed");
+    }
     let approval = Arc::new(Approval::new(service.approve, service.attended));
     let agent = Agent { local: Arc::new(local), service, id, approval, stop };
     let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);

@@ -1,10 +1,14 @@
 //! `aptix agent`: serves a workspace until it is told to stop.
 
+use std::sync::Arc;
+
 use aptix_model::id::{AgentId, IdError};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Approve, Attended, Service, serve};
+use crate::policy::Deletions;
+use crate::policy::files::PolicyFiles;
 use crate::workspace::disk::SystemDisk;
 use crate::workspace::root::RootSpec;
 use crate::workspace::{OpenError, Workspace};
@@ -40,7 +44,8 @@ pub(super) async fn run(args: Args, places: &Places, new_id: Result<AgentId, IdE
         }
     };
     let ServerArgs { server, workspace } = args.server;
-    let service = Service { server, workspace, approve: args.approve, attended: Attended::OnTerminal };
+    let policy = Arc::new(PolicyFiles::new(&places.config_home()?, Deletions::Ask));
+    let service = Service { server, workspace, approve: args.approve, attended: Attended::OnTerminal, policy };
     let stop = CancellationToken::new();
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

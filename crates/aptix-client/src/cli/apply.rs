@@ -8,11 +8,13 @@ use aptix_model::batch::{Batch, Origin};
 use aptix_model::documents::{self, Dialect};
 use aptix_model::failure::Failure;
 use aptix_model::id::SessionId;
-use aptix_model::limits::{DOCUMENT_BYTES, Limits};
+use aptix_model::limits::DOCUMENT_BYTES;
 use aptix_model::reason::Reason;
 
 use crate::apply::{Mode, Order, Refusal, apply};
 use crate::person::{Answer, Person};
+use crate::policy::Deletions;
+use crate::policy::files::PolicyFiles;
 use crate::proposal::{Decision, Proposal};
 use crate::workspace::disk::SystemDisk;
 use crate::workspace::root::RootSpec;
@@ -63,7 +65,8 @@ pub(super) fn dialect(text: &str) -> Result<DialectChoice, String> {
 
 pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
     let mut batch = Batch::default();
-    let outcome = attempt(args, &places.state_home()?, &mut batch);
+    let policies = PolicyFiles::new(&places.config_home()?, Deletions::Allow);
+    let outcome = attempt(args, &places.state_home()?, &policies, &mut batch);
     let shown = output::Shown {
         batch: &batch,
         dry_run: args.dry_run,
@@ -103,9 +106,15 @@ impl From<OpenError> for End {
     }
 }
 
-fn attempt(args: &Args, state_home: &Path, batch: &mut Batch) -> Result<aptix_model::report::Report, End> {
+fn attempt(
+    args: &Args,
+    state_home: &Path,
+    policies: &PolicyFiles,
+    batch: &mut Batch,
+) -> Result<aptix_model::report::Report, End> {
     let open = if args.dry_run { Workspace::open_to_look } else { Workspace::open };
     let workspace = open(&args.roots, state_home, Box::new(SystemDisk))?;
+    let policy = policies.read(&workspace).map_err(|error| Refusal::from(error.failure()))?;
     let bytes = read_document(args.file.as_deref()).map_err(Refusal::from)?;
     let document = documents::parse(&bytes, args.dialect.0).map_err(Refusal::from)?;
     drop(bytes);
@@ -115,7 +124,7 @@ fn attempt(args: &Args, state_home: &Path, batch: &mut Batch) -> Result<aptix_mo
     *batch = document.batch;
     let session_id = args.session.as_ref().map(|session| session.as_str().to_owned());
     let order = Order {
-        limits: Limits::DEFAULT,
+        policy: &policy,
         origin: &Origin { session_id, ..Origin::default() },
         diff_bytes: usize::MAX,
         mode: if args.dry_run { Mode::DryRun } else { Mode::Commit },

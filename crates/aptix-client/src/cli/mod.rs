@@ -42,6 +42,9 @@ struct Places {
     /// Where programs keep their state, instead of $XDG_STATE_HOME
     #[arg(long, hide = true, global = true, value_name = "DIR", value_parser = absolute)]
     state_home: Option<PathBuf>,
+    /// Where programs keep their configuration, instead of $XDG_CONFIG_HOME
+    #[arg(long, hide = true, global = true, value_name = "DIR", value_parser = absolute)]
+    config_home: Option<PathBuf>,
 }
 
 fn absolute(text: &str) -> Result<PathBuf, String> {
@@ -50,15 +53,26 @@ fn absolute(text: &str) -> Result<PathBuf, String> {
 }
 
 impl Places {
-    /// The directory for state. A relative one in the environment means nothing, as the specification has it.
+    /// The directory for state.
     fn state_home(&self) -> anyhow::Result<PathBuf> {
-        let from_environment =
-            || std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-        let given = self.state_home.clone().or_else(from_environment);
-        given
-            .or_else(|| Some(std::env::home_dir()?.join(".local/state")))
-            .context("no home directory is known: set XDG_STATE_HOME to a directory of your own")
+        home(self.state_home.as_ref(), "XDG_STATE_HOME", ".local/state")
     }
+
+    /// The directory for configuration.
+    fn config_home(&self) -> anyhow::Result<PathBuf> {
+        home(self.config_home.as_ref(), "XDG_CONFIG_HOME", ".config")
+    }
+}
+
+/// A directory of the person's: given, from the environment, or in its usual place in their home. A relative one in the
+/// environment means nothing, as the specification has it.
+fn home(given: Option<&PathBuf>, variable: &str, usual: &str) -> anyhow::Result<PathBuf> {
+    let from_environment = || std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    given
+        .cloned()
+        .or_else(from_environment)
+        .or_else(|| Some(std::env::home_dir()?.join(usual)))
+        .with_context(|| format!("no home directory is known: set {variable} to a directory of your own"))
 }
 
 #[derive(Subcommand, Debug)]

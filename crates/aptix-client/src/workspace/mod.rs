@@ -8,6 +8,7 @@ pub mod journal;
 pub mod listing;
 pub mod notes;
 pub mod outbox;
+pub(crate) mod policy_file;
 pub mod publish;
 pub mod recovery;
 pub mod resolve;

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use super::listing::Listings;
 use super::root::Root;
 use super::{Workspace, beneath, errno};
+use crate::policy::Named;
 
 /// How many links may stand on the way to one file.
 const MAX_LINKS: usize = 40;
@@ -50,8 +51,13 @@ impl Place {
         by_path.or(by_inode)
     }
 
+    /// As policy looks at it; `real` is [`Self::real`].
+    pub(crate) fn named<'a>(&'a self, real: &'a str) -> Named<'a> {
+        Named { root: self.root, path: self.path.as_str(), real }
+    }
+
     /// The real path in the root.
-    pub(super) fn real(&self) -> String {
+    pub(crate) fn real(&self) -> String {
         join(&self.dir, &self.name)
     }
 }

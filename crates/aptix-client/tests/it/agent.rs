@@ -1,9 +1,12 @@
 //! The agent against a server that is wrong, forgetful, slow or gone.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use aptix_client::agent::{AgentError, Approve, Attended, Service, serve};
+use aptix_client::policy::Deletions;
+use aptix_client::policy::files::PolicyFiles;
 use aptix_client::workspace::Workspace;
 use aptix_engine::digest::sha256;
 use aptix_model::wire::v1;
@@ -47,7 +50,8 @@ impl Scene {
         let spec = format!("ws={}", self.place.path().join("ws").display()).parse().unwrap();
         let local = Workspace::open(&[spec], self.place.path(), Box::new(FaultyDisk::new(fault))).unwrap();
         let (server, workspace) = (self.server.url.parse().unwrap(), "w".parse().unwrap());
-        let service = Service { server, workspace, approve, attended: Attended::Never };
+        let policy = Arc::new(PolicyFiles::new(&self.place.path().join("config"), Deletions::Ask));
+        let service = Service { server, workspace, approve, attended: Attended::Never, policy };
         self.stop = CancellationToken::new();
         self.agents.spawn(serve(local, service, "agent-1".parse().unwrap(), self.stop.clone()));
     }
@@ -63,6 +67,16 @@ impl Scene {
 
     fn put(&self, name: &str, text: &str) {
         std::fs::write(self.place.path().join("ws").join(name), text).unwrap();
+    }
+
+    /// Gives the agent's person this policy file.
+    fn put_policy(&self, text: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = self.place.path().join("config/aptix");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("policy.toml"), text).unwrap();
+        let mode = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(directory.join("policy.toml"), mode).unwrap();
     }
 
     /// The last report about a batch once there are so many about all.
@@ -360,6 +374,40 @@ async fn an_agent_that_approves_everything_asks_about_sensitive_files() {
     scene.server.tell(batch(5, "AGENTS.md", write("old\n", true)));
     assert_eq!(scene.report(5, 5).await.outcome(), v1::Outcome::Applied, "what stays as it is concerns nobody");
     assert_eq!(scene.file("AGENTS.md"), "old\n");
+}
+
+/// Each batch is held to the policy as it is when its turn comes; one that cannot be read closes everything.
+#[tokio::test]
+async fn a_policy_that_changes_holds_from_the_next_batch_on() {
+    let scene = Scene::set(Approve::Auto);
+    let cases: [(&str, &str, &str, &str); 7] = [
+        ("", "x.txt", "", ""),
+        ("deny = [\"*.txt\"]", "y.txt", "POLICY_DENIED", "DENIED"),
+        ("alow = []", "y.md", "POLICY_DENIED", "POLICY_FILE"),
+        ("allow = [\"AGENTS.md\"]", "AGENTS.md", "", ""),
+        ("allow = [\"AGENTS.md\"]\nask = [\"*.md\"]", "sub/AGENTS.md", "APPROVAL_REQUIRED", "LISTED"),
+        ("limits = { file_bytes = 3 }", "y.txt", "TOO_LARGE", "FILE"),
+        ("limits = { files = 0 }", "y.txt", "TOO_LARGE", "FILES"),
+    ];
+    for (number, (policy, path, reason, detail)) in (1..).zip(cases) {
+        scene.put_policy(policy);
+        scene.server.tell(batch(number, path, create("new\n")));
+        let report = scene.report(usize::try_from(number).unwrap(), number).await;
+        let failure = report.failures.first().cloned().unwrap_or_default();
+        assert_eq!((failure.reason.as_str(), failure.detail.as_str()), (reason, detail), "{policy}: {report:?}");
+    }
+}
+
+/// What policy allows is not asked about, even by an agent that asks about everything and has nobody to ask.
+#[tokio::test]
+async fn what_policy_allows_is_not_asked_about() {
+    let scene = Scene::set(Approve::Ask);
+    scene.put_policy("allow = [\"docs/**\"]");
+    scene.server.tell(batch(1, "docs/x.md", create("")));
+    assert_eq!(scene.report(1, 1).await.outcome(), v1::Outcome::Applied);
+    scene.server.tell(batch(2, "src/x.md", create("")));
+    let report = scene.report(2, 2).await;
+    assert_eq!((report.outcome(), report.failures[0].reason.as_str()), (v1::Outcome::Failed, "APPROVAL_REQUIRED"));
 }
 
 /// The agent keeps its name and nothing else in the state directory once all is reported.

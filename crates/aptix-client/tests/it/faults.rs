@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aptix_client::apply::{Mode, Order, Refusal, apply};
+use aptix_client::policy::{Deletions, Policy};
 use aptix_client::proposal::Decision;
 use aptix_client::workspace::disk::{Disk, SystemDisk};
 use aptix_client::workspace::{OpenError, Workspace, outbox};
@@ -13,7 +14,6 @@ use aptix_model::batch::{
     Batch, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, Target,
 };
 use aptix_model::id::BatchId;
-use aptix_model::limits::Limits;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Report;
 use rustix::fs::{Mode as Bits, OFlags};
@@ -236,7 +236,8 @@ pub(crate) fn commit(workspace: &Workspace, batch: &Batch, with_receipt: Receipt
         Receipt::None => Mode::Commit,
         Receipt::Kept => Mode::CommitWithReceipt { batch: BATCH.parse::<BatchId>().unwrap(), encode: &encode },
     };
-    let order = Order { limits: Limits::DEFAULT, origin: &Origin::default(), diff_bytes: 1 << 20, mode };
+    let policy = Policy::unstated(Deletions::Allow);
+    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode };
     apply(workspace, batch, order, &mut |_| Decision::Apply)
 }
 

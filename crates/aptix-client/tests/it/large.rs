@@ -11,6 +11,7 @@ fn apply(place: &Path, document: &[u8]) -> serde_json::Value {
         .args(["apply", "--json", "--root", "ws=ws"])
         .current_dir(place)
         .env("XDG_STATE_HOME", place.join("state"))
+        .env("XDG_CONFIG_HOME", place.join("config"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use aptix_client::apply::{Mode, Order, Refusal, apply};
+use aptix_client::policy::{Deletions, Policy};
 use aptix_client::proposal::Decision;
 use aptix_client::workspace::Workspace;
 use aptix_model::batch::{Batch, FileEdit, Origin};
-use aptix_model::limits::Limits;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Report;
 use rustix::io::Errno;
@@ -18,7 +18,8 @@ use crate::faults::{self, Fault, FaultyDisk, Watcher};
 use crate::tree;
 
 fn apply_while(workspace: &Workspace, batch: &Batch, meanwhile: &dyn Fn()) -> Result<Report, Refusal> {
-    let order = Order { limits: Limits::DEFAULT, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
+    let policy = Policy::unstated(Deletions::Allow);
+    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
     apply(workspace, batch, order, &mut |_| {
         meanwhile();
         Decision::Apply

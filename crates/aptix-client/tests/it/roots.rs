@@ -20,6 +20,7 @@ fn aptix(place: &Path, arguments: &[&str]) -> (Option<i32>, serde_json::Value) {
         .arg(&document)
         .current_dir(place)
         .env("XDG_STATE_HOME", place.join("state"))
+        .env("XDG_CONFIG_HOME", place.join("config"))
         .output()
         .unwrap();
     (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or_default())
@@ -60,6 +61,7 @@ fn aptix_never_edits_its_own_state() {
         .args(["apply", "--json", "--root", "ws=.", "d.json"])
         .current_dir(place.path())
         .env("XDG_STATE_HOME", place.path().join("state"))
+        .env("XDG_CONFIG_HOME", place.path().join("config"))
         .output()
         .unwrap();
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -249,6 +251,7 @@ fn only_the_journal_of_another_root_is_looked_for_elsewhere() {
 #[test]
 fn the_files_of_a_batch_have_a_limit_together() {
     use aptix_client::apply::{Mode, Order, apply};
+    use aptix_client::policy::{Deletions, Policy};
     use aptix_client::proposal::Decision;
     use aptix_model::limits::Limits;
     let place = tempfile::tempdir().unwrap();
@@ -257,7 +260,9 @@ fn the_files_of_a_batch_have_a_limit_together() {
     let with = |batch_bytes| {
         let limits = Limits { batch_bytes, ..Limits::DEFAULT };
         let origin = aptix_model::batch::Origin::default();
-        let order = Order { limits, origin: &origin, diff_bytes: 1 << 20, mode: Mode::DryRun };
+        let mut policy = Policy::unstated(Deletions::Allow);
+        policy.limits = limits;
+        let order = Order { policy: &policy, origin: &origin, diff_bytes: 1 << 20, mode: Mode::DryRun };
         apply(&workspace, &faults::batch(2, 1), order, &mut |_| Decision::Apply)
     };
     with(28).unwrap();

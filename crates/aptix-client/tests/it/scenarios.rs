@@ -2,7 +2,7 @@
 //!
 //! A scenario begins with `== IDS: TITLE`. Its parts begin with `--- ` and a word:
 //! `file PATH [mode=OCTAL]`, `dir PATH`, `link PATH -> TARGET`, `fifo PATH`, `hard PATH -> PATH` lay out the tree; `flags` and `roots`
-//! (default `ws=ws`) go to the command; `document` is its input; `exit N` (default 0), `error CODE [DETAIL] [KEY=VALUE]...`,
+//! (default `ws=ws`) go to the command, `policy [mode=OCTAL]` is the person's policy file; `document` is its input; `exit N` (default 0), `error CODE [DETAIL] [KEY=VALUE]...`,
 //! `warning CODE` and `says KEY=VALUE...` are what it answers; `after PATH [mode=OCTAL]` is a file afterwards, everything else is as before.
 //! With `cases`, the scenario is run once for each line `TEXT => CODE [DETAIL] [& CODE ...]` or `TEXT => ok`, with `$1` in the document
 //! and in the names replaced by TEXT.
@@ -171,7 +171,7 @@ impl Scenario {
 fn run(scenario: &Scenario, name: &str) {
     let known = [
         "file", "dir", "link", "fifo", "hard", "flags", "roots", "document", "exit", "error", "warning", "says",
-        "after",
+        "after", "policy",
     ];
     for part in &scenario.parts {
         assert!(known.contains(&part.word.as_str()), "{name}: unknown part {:?}", part.word);
@@ -180,6 +180,13 @@ fn run(scenario: &Scenario, name: &str) {
     let top = place.path().join("top");
     std::fs::create_dir_all(top.join("ws")).unwrap();
     lay_out(scenario, &top);
+    if let Some(policy) = scenario.all("policy").next() {
+        let file = place.path().join("config/aptix/policy.toml");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, &policy.body).unwrap();
+        let mode = mode(&format!(" {}", policy.rest)).unwrap_or(0o600);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
     let before = tree::read(&top);
 
     let document = document(scenario, &top);
@@ -328,6 +335,7 @@ fn apply(scenario: &Scenario, place: &Path, top: &Path, document: &[u8]) -> Outp
         .args(arguments)
         .current_dir(top)
         .env("XDG_STATE_HOME", place.join("state"))
+        .env("XDG_CONFIG_HOME", place.join("config"))
         .env_remove("RUST_LOG")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -1,0 +1,269 @@
+//! What a person lets batches do: their own policy file, made stricter by those of the roots.
+//!
+//! Nothing here reads a file: `document` reads a text, `files` finds it, and this merges and decides.
+
+pub mod document;
+pub mod files;
+pub mod paths;
+
+use std::path::PathBuf;
+
+use aptix_model::failure::Failure;
+use aptix_model::limits::Limits;
+use aptix_model::reason::{Detail, Reason};
+
+use self::document::Stated;
+use self::paths::{Listed, Rules};
+
+/// What holds for a batch.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// How large anything may be.
+    pub limits: Limits,
+    /// Whether links that stay in a root are followed.
+    pub links: Links,
+    /// Whether old text may differ from the file in white space.
+    pub recovery: Recovery,
+    /// What becomes of an edit of one occurrence where there are several.
+    pub once_with_several: Several,
+    /// Whether a person is asked before a file is deleted.
+    pub deletions: Deletions,
+    /// The lists of paths, one entry for each file that has any.
+    rules: Vec<Rules>,
+}
+
+/// Whether links are followed. The later of two is the stricter one, as in all of these.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Links {
+    /// Those that stay in the root are.
+    Follow,
+    /// None is.
+    Refuse,
+}
+
+/// Whether old text may differ from the file in white space.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Recovery {
+    /// It may, and is then told in the report.
+    On,
+    /// It must not.
+    Off,
+}
+
+/// What becomes of an edit of one occurrence where there are several.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Several {
+    /// The first one is edited.
+    First,
+    /// It is refused.
+    Refuse,
+}
+
+/// Whether a person is asked before a file is deleted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Deletions {
+    /// No.
+    Allow,
+    /// Yes.
+    Ask,
+}
+
+/// What the lists say about a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Nobody is asked.
+    Allowed,
+    /// The lists say nothing.
+    Usual,
+    /// A person has to agree.
+    Asked(Listed),
+}
+
+/// Why policy closes a file to every batch.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Denial {
+    /// It is on a list.
+    #[error("{0}")]
+    Listed(Listed),
+    /// A link leads to it.
+    #[error("it is reached by a link, and policy says links = \"refuse\"; its real path is {real:?}")]
+    Link {
+        /// The real path.
+        real: String,
+    },
+}
+
+impl Denial {
+    /// Tells it to the author of the edit.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        let (detail, hint) = match self {
+            Self::Listed(_) => (Detail::Denied, "leave this file out of the batch; no answer opens it"),
+            Self::Link { .. } => (Detail::Symlink, "name the file by its real path"),
+        };
+        Failure::new(Reason::PolicyDenied, self.to_string()).detail(detail).hint(hint)
+    }
+}
+
+/// A file as policy looks at it.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// Which root, from 0.
+    pub root: usize,
+    /// Its path in the root as the author named it, in its real case.
+    pub path: &'a str,
+    /// Its real path in the root, links expanded.
+    pub real: &'a str,
+}
+
+impl Policy {
+    /// What holds without any file; `deletions` is what holds for them where no file says anything.
+    #[must_use]
+    pub fn unstated(deletions: Deletions) -> Self {
+        Self {
+            limits: Limits::DEFAULT,
+            links: Links::Follow,
+            recovery: Recovery::On,
+            once_with_several: Several::First,
+            deletions,
+            rules: Vec::new(),
+        }
+    }
+
+    /// What a person's own file makes of it: what that says, holds.
+    #[must_use]
+    pub fn stated(mut self, stated: Stated, file: PathBuf) -> Self {
+        let settings = stated.settings;
+        self.links = settings.links.unwrap_or(self.links);
+        self.recovery = settings.recovery.unwrap_or(self.recovery);
+        self.once_with_several = settings.once_with_several.unwrap_or(self.once_with_several);
+        self.deletions = settings.deletions.unwrap_or(self.deletions);
+        self.limits.files = settings.files.unwrap_or(self.limits.files);
+        if let Some(bytes) = settings.file_bytes {
+            self.limits.file_bytes = bytes;
+            self.limits.created_bytes = self.limits.created_bytes.min(bytes);
+        }
+        self.rules.push(Rules { root: None, file, lists: stated.lists });
+        self
+    }
+
+    /// What the file of a root makes of it: only what is stricter holds, and it allows nothing.
+    #[must_use]
+    pub fn tightened(mut self, stated: Stated, root: usize, file: PathBuf) -> Self {
+        let settings = stated.settings;
+        self.links = settings.links.map_or(self.links, |links| links.max(self.links));
+        self.recovery = settings.recovery.map_or(self.recovery, |recovery| recovery.max(self.recovery));
+        self.once_with_several =
+            settings.once_with_several.map_or(self.once_with_several, |several| several.max(self.once_with_several));
+        self.deletions = settings.deletions.map_or(self.deletions, |deletions| deletions.max(self.deletions));
+        self.limits.files = settings.files.map_or(self.limits.files, |files| files.min(self.limits.files));
+        if let Some(bytes) = settings.file_bytes {
+            self.limits.file_bytes = bytes.min(self.limits.file_bytes);
+            self.limits.created_bytes = bytes.min(self.limits.created_bytes);
+        }
+        self.rules.push(Rules { root: Some(root), file, lists: stated.lists });
+        self
+    }
+
+    /// Whether a file may be looked at at all.
+    ///
+    /// # Errors
+    /// It is denied, under any of its names.
+    pub fn open(&self, file: Named<'_>) -> Result<(), Denial> {
+        let denied = self.rules_for(file).find_map(|rules| rules.denied(file));
+        if let Some(listed) = denied {
+            return Err(Denial::Listed(listed));
+        }
+        if self.links == Links::Refuse && file.path != file.real {
+            return Err(Denial::Link { real: file.real.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// What the lists say about changing a file: to ask beats to allow.
+    #[must_use]
+    pub fn access(&self, file: Named<'_>) -> Access {
+        match self.rules_for(file).find_map(|rules| rules.asked(file)) {
+            Some(listed) => Access::Asked(listed),
+            // A root's file has no list of what is allowed.
+            None if self.rules_for(file).any(|rules| rules.allows(file)) => Access::Allowed,
+            None => Access::Usual,
+        }
+    }
+
+    fn rules_for(&self, file: Named<'_>) -> impl Iterator<Item = &Rules> {
+        self.rules.iter().filter(move |rules| rules.root.is_none_or(|root| root == file.root))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::document::{Author, parse};
+    use super::*;
+
+    fn merged(own: &str, of_roots: &[&str]) -> Policy {
+        let own = parse(own.as_bytes(), Author::Person).unwrap();
+        let policy = Policy::unstated(Deletions::Ask).stated(own, "own".into());
+        of_roots.iter().enumerate().fold(policy, |policy, (index, text)| {
+            policy.tightened(parse(text.as_bytes(), Author::Root).unwrap(), index, format!("root {index}").into())
+        })
+    }
+
+    #[test]
+    fn the_stricter_of_both_holds() {
+        let shown = |policy: &Policy| {
+            let Policy { limits, links, recovery, once_with_several: several, deletions, .. } = policy;
+            format!("{links:?} {recovery:?} {several:?} {deletions:?} {} {}", limits.files, limits.file_bytes)
+        };
+        let loose = "links = 'follow'\nrecovery = true\nonce_with_several = 'first'\ndeletions = 'allow'\n\
+                     limits = { files = 20000, file_bytes = 1000 }";
+        let strict = "links = 'refuse'\nrecovery = false\nonce_with_several = 'refuse'\ndeletions = 'ask'\n\
+                      limits = { files = 5, file_bytes = 10 }";
+        let [default, of_loose, of_strict] =
+            ["Follow On First Ask 10000 268435456", "Follow On First Allow 20000 1000", "Refuse Off Refuse Ask 5 10"];
+        let cases: [(&str, &[&str], &str); 9] = [
+            ("", &[], default),
+            (loose, &[], of_loose),
+            (strict, &[], of_strict),
+            ("", &[strict], of_strict),
+            (loose, &[strict], of_strict),
+            (strict, &[loose], of_strict),
+            (loose, &["", loose], of_loose),
+            (loose, &["", strict], of_strict),
+            // What holds unless somebody says otherwise cannot be loosened by a root.
+            ("", &[loose], "Follow On First Ask 10000 1000"),
+        ];
+        for (own, of_roots, expected) in cases {
+            assert_eq!(shown(&merged(own, of_roots)), expected, "{own} and {of_roots:?}");
+        }
+    }
+
+    #[test]
+    fn every_list_is_asked_and_the_strictest_answer_holds() {
+        let policy =
+            merged("deny = ['a']\nask = ['b']\nallow = ['a', 'b', 'c', 'd', 'e']", &["deny = ['c']", "ask = ['d']"]);
+        let answer = |root, path| {
+            let file = Named { root, path, real: path };
+            match (policy.open(file), policy.access(file)) {
+                (Err(denial), _) => denial.to_string(),
+                (Ok(()), access) => format!("{access:?}"),
+            }
+        };
+        assert_eq!(answer(0, "A"), "own has it under deny as \"a\"");
+        assert!(answer(0, "x/b/y").starts_with("Asked("));
+        assert_eq!(answer(0, "c"), "root 0 has it under deny as \"c\"");
+        assert_eq!(answer(1, "c"), "Allowed");
+        assert_eq!(answer(0, "d"), "Allowed");
+        assert!(answer(1, "d").starts_with("Asked("));
+        assert_eq!(answer(1, "z"), "Usual");
+        let linked = Named { root: 0, path: "e", real: "elsewhere" };
+        assert_eq!(policy.access(linked), Access::Usual, "it is allowed by each of its names or not at all");
+        assert_eq!(
+            policy.open(Named { root: 0, path: "z", real: "a/z" }).unwrap_err().failure().reason,
+            Reason::PolicyDenied
+        );
+    }
+}

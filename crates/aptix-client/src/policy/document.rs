@@ -1,0 +1,168 @@
+//! A policy file's text, read strictly: a key that is not known, or a value that is none, is an error with its line.
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::paths::{Lists, Patterns};
+use super::{Deletions, Links, Recovery, Several};
+
+/// What one policy file says.
+#[derive(Clone, Debug, Default)]
+pub struct Stated {
+    /// The lists of paths.
+    pub lists: Lists,
+    /// Everything else.
+    pub settings: Settings,
+}
+
+/// What one policy file says besides lists; absent is what it does not say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Settings {
+    /// `links`
+    pub links: Option<Links>,
+    /// `recovery`
+    pub recovery: Option<Recovery>,
+    /// `once_with_several`
+    pub once_with_several: Option<Several>,
+    /// `deletions`
+    pub deletions: Option<Deletions>,
+    /// `limits.files`
+    pub files: Option<usize>,
+    /// `limits.file_bytes`
+    pub file_bytes: Option<u64>,
+}
+
+/// What is wrong with a text.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("line {line}: {message}")]
+pub struct DocumentError {
+    /// Where, from 1.
+    pub line: usize,
+    /// What was expected and what was found.
+    pub message: String,
+}
+
+/// Whose file it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Author {
+    /// The person's own.
+    Person,
+    /// Part of a root, whoever wrote it: it may deny and ask, and allow nothing.
+    Root,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    #[serde(default)]
+    deny: Vec<Spanned<String>>,
+    #[serde(default)]
+    ask: Vec<Spanned<String>>,
+    allow: Option<Spanned<Vec<Spanned<String>>>>,
+    links: Option<Links>,
+    recovery: Option<bool>,
+    once_with_several: Option<Several>,
+    deletions: Option<Deletions>,
+    #[serde(default)]
+    limits: DocumentLimits,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct DocumentLimits {
+    files: Option<usize>,
+    file_bytes: Option<u64>,
+}
+
+/// Reads a policy file.
+///
+/// # Errors
+/// It is not UTF-8 or not TOML, has a key that is not known or a value that is none, or allows what its author may not.
+pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| DocumentError {
+        line: line_at(bytes, error.valid_up_to()),
+        message: "a byte is no part of UTF-8 text".to_owned(),
+    })?;
+    let at = |offset| line_at(bytes, offset);
+    let document: Document = toml::from_str(text).map_err(|error| DocumentError {
+        line: at(error.span().map_or(0, |span| span.start)),
+        message: error.message().to_owned(),
+    })?;
+    let allow = match (document.allow, author) {
+        (Some(allow), Author::Root) => {
+            let message = "a root's policy can only be stricter than the person's own; it has no list \"allow\"";
+            return Err(DocumentError { line: at(allow.span().start), message: message.to_owned() });
+        }
+        (allow, _) => allow.map(Spanned::into_inner).unwrap_or_default(),
+    };
+    let patterns = |list: &[Spanned<String>]| {
+        let written: Vec<&String> = list.iter().map(Spanned::get_ref).collect();
+        Patterns::new(&written).map_err(|(index, error)| {
+            let start = list.get(index).map_or(0, |pattern| pattern.span().start);
+            DocumentError { line: at(start), message: error.to_string() }
+        })
+    };
+    Ok(Stated {
+        lists: Lists { deny: patterns(&document.deny)?, ask: patterns(&document.ask)?, allow: patterns(&allow)? },
+        settings: Settings {
+            links: document.links,
+            recovery: document.recovery.map(|on| if on { Recovery::On } else { Recovery::Off }),
+            once_with_several: document.once_with_several,
+            deletions: document.deletions,
+            files: document.limits.files,
+            file_bytes: document.limits.file_bytes,
+        },
+    })
+}
+
+fn line_at(bytes: &[u8], offset: usize) -> usize {
+    1 + bytes.iter().take(offset).filter(|byte| **byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let cases = [
+            ("\n\nalow = []", 3, "unknown field `alow`"),
+            ("deny = []\nask = ['ok',\n 'a[']", 3, "is no pattern"),
+            ("links = 'maybe'", 1, "unknown variant `maybe`"),
+            ("# said\n[limits]\nfiles = 'x'", 3, "invalid type"),
+            ("deny = []\ndeny = []", 2, "duplicate key"),
+            ("\nrecovery = 1", 2, "invalid type"),
+            ("recovery", 1, ""),
+        ];
+        for (text, line, message) in cases {
+            let error = parse(text.as_bytes(), Author::Person).unwrap_err();
+            assert_eq!(error.line, line, "{text:?}: {error}");
+            assert!(error.message.contains(message), "{text:?}: {error}");
+        }
+        assert_eq!(parse(b"links = 'follow'\n# \xff", Author::Person).unwrap_err().line, 2);
+        let error = parse(b"deny = []\nallow = []", Author::Root).unwrap_err();
+        assert_eq!((error.line, error.message.contains("only be stricter")), (2, true), "{error}");
+    }
+
+    /// The example on the page has every key, with what holds where nothing is said.
+    #[test]
+    fn the_page_about_policy_tells_every_key_and_what_holds_without_it() {
+        let page = include_str!("../../../../docs/policy.md");
+        let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+        let stated = parse(example.as_bytes(), Author::Person).unwrap();
+        let settings = Settings {
+            links: Some(Links::Follow),
+            recovery: Some(Recovery::On),
+            once_with_several: Some(Several::First),
+            deletions: Some(Deletions::Ask),
+            files: Some(aptix_model::limits::Limits::DEFAULT.files),
+            file_bytes: Some(aptix_model::limits::Limits::DEFAULT.file_bytes),
+        };
+        assert_eq!(stated.settings, settings);
+        let list =
+            |path| [&stated.lists.deny, &stated.lists.ask, &stated.lists.allow].map(|list| list.find(path).is_some());
+        assert_eq!(list("vendor/x"), [true, false, false]);
+        assert_eq!(list("sub/Cargo.lock"), [false, true, false]);
+        assert_eq!(list("docs/AGENTS.md"), [false, false, true]);
+    }
+}

@@ -1,0 +1,123 @@
+//! The policy of a workspace, read from its files again for every batch. What cannot be read or understood closes
+//! everything: nothing is written until it is mended.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::{Detail, Reason};
+
+use super::document::{self, Author, DocumentError};
+use super::{Deletions, Policy};
+use crate::workspace::Workspace;
+use crate::workspace::policy_file::{self, PolicyFileError};
+
+/// Where the policy is, and what it was when it was last read.
+#[derive(Debug)]
+pub struct PolicyFiles {
+    own: PathBuf,
+    deletions: Deletions,
+    last: Mutex<Option<(Texts, Arc<Policy>)>>,
+}
+
+/// The text of a person's own file, and of each root's.
+type Texts = Vec<Option<Vec<u8>>>;
+
+/// Why there is no policy that could be followed.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// A file cannot be used.
+    #[error("the policy file {} cannot be followed: {source}", file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: PolicyFileError,
+    },
+    /// A file cannot be understood.
+    #[error("the policy file {} cannot be followed: {source}", file.display())]
+    Document {
+        /// The file.
+        file: PathBuf,
+        /// Where and why.
+        source: DocumentError,
+    },
+}
+
+impl PolicyError {
+    /// Tells it to the author of the edit.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        let hint = match self {
+            Self::File { source: PolicyFileError::Open, .. } => {
+                "make the file yours with mode 0600 and keep others from writing in its directory; until then nothing is written"
+            }
+            Self::File { .. } | Self::Document { .. } => {
+                "whoever runs aptix has to mend the file; until then nothing is written"
+            }
+        };
+        Failure::new(Reason::PolicyDenied, self.to_string()).detail(Detail::PolicyFile).hint(hint)
+    }
+}
+
+impl PolicyFiles {
+    /// The policy of whoever has this directory for the configuration of programs: `$XDG_CONFIG_HOME`, or what stands for
+    /// it. `deletions` is what holds for them where no file says anything.
+    #[must_use]
+    pub fn new(config_home: &Path, deletions: Deletions) -> Self {
+        Self { own: config_home.join("aptix/policy.toml"), deletions, last: Mutex::new(None) }
+    }
+
+    /// The person's own file.
+    #[must_use]
+    pub fn own(&self) -> &Path {
+        &self.own
+    }
+
+    /// The policy as it is now.
+    ///
+    /// # Errors
+    /// A file is there that cannot be read or understood.
+    pub fn read(&self, workspace: &Workspace) -> Result<Arc<Policy>, PolicyError> {
+        let refused = |file: &Path| {
+            let file = file.to_owned();
+            move |source| PolicyError::File { file, source }
+        };
+        let mut texts = vec![policy_file::of_person(&self.own).map_err(refused(&self.own))?];
+        for root in workspace.roots() {
+            texts.push(policy_file::of_root(root).map_err(refused(&policy_file::place_in(root)))?);
+        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((read, policy)) = last.as_ref()
+            && *read == texts
+        {
+            return Ok(Arc::clone(policy));
+        }
+        let policy = Arc::new(self.understand(workspace, &texts)?);
+        if last.is_some() {
+            tracing::info!(file = %self.own.display(), "the policy has changed; it holds from this batch on");
+        }
+        *last = Some((texts, Arc::clone(&policy)));
+        Ok(policy)
+    }
+
+    fn understand(&self, workspace: &Workspace, texts: &Texts) -> Result<Policy, PolicyError> {
+        let (own, roots) = texts.split_first().map_or((None, texts.as_slice()), |(own, roots)| (own.as_deref(), roots));
+        let parse = |bytes: &[u8], author, file: PathBuf| match document::parse(bytes, author) {
+            Ok(stated) => Ok((stated, file)),
+            Err(source) => Err(PolicyError::Document { file, source }),
+        };
+        let mut policy = Policy::unstated(self.deletions);
+        if let Some(bytes) = own {
+            let (stated, file) = parse(bytes, Author::Person, self.own.clone())?;
+            policy = policy.stated(stated, file);
+        }
+        for (index, (root, bytes)) in workspace.roots().iter().zip(roots).enumerate() {
+            if let Some(bytes) = bytes {
+                let (stated, file) = parse(bytes, Author::Root, policy_file::place_in(root))?;
+                policy = policy.tightened(stated, index, file);
+            }
+        }
+        Ok(policy)
+    }
+}
