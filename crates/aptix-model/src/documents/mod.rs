@@ -11,6 +11,7 @@ mod line_patch;
 pub mod prepare;
 pub mod preview;
 mod recognise;
+mod search_replace;
 mod text_lines;
 
 use core::fmt;
@@ -37,13 +38,16 @@ pub enum Dialect {
     FileBundle,
     /// Sections between `*** Begin Patch` and `*** End Patch`, placed by the lines around each change.
     CodexPatch,
+    /// Blocks of lines that stand in a file and lines that come instead, between marker lines.
+    SearchReplace,
     /// A whole answer in Markdown, with edits in its fenced blocks (FILE-SPEC 5).
     Chat,
 }
 
 impl Dialect {
     /// Every dialect.
-    pub const ALL: [Self; 5] = [Self::LinePatch, Self::CreateFile, Self::FileBundle, Self::CodexPatch, Self::Chat];
+    pub const ALL: [Self; 6] =
+        [Self::LinePatch, Self::CreateFile, Self::FileBundle, Self::CodexPatch, Self::SearchReplace, Self::Chat];
 
     /// The published name.
     #[must_use]
@@ -53,6 +57,7 @@ impl Dialect {
             Self::CreateFile => "create-file",
             Self::FileBundle => "file-bundle",
             Self::CodexPatch => "codex-patch",
+            Self::SearchReplace => "search-replace",
             Self::Chat => "chat",
         }
     }
@@ -64,6 +69,7 @@ impl Dialect {
             Self::CreateFile => create_file::SHAPE,
             Self::FileBundle => file_bundle::SHAPE,
             Self::CodexPatch => codex_patch::SHAPE,
+            Self::SearchReplace => search_replace::SHAPE,
             Self::Chat => Shape::Rest,
         }
     }
@@ -123,6 +129,7 @@ fn read(bytes: &[u8], dialect: Dialect) -> Result<(Batch, Vec<Warning>), Vec<Fai
         Dialect::CreateFile => create_file::parse(json::text(bytes)?),
         Dialect::FileBundle => file_bundle::parse(json::text(bytes)?),
         Dialect::CodexPatch => codex_patch::parse(text_lines::text(bytes)?),
+        Dialect::SearchReplace => search_replace::parse(text_lines::text(bytes)?),
         Dialect::Chat => chat::parse(text_lines::text(bytes)?),
     }
 }

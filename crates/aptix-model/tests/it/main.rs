@@ -11,4 +11,6 @@ mod file_bundle;
 #[cfg(test)]
 mod prepare;
 #[cfg(test)]
+mod search_replace;
+#[cfg(test)]
 mod wire;

@@ -1,0 +1,96 @@
+//! The search-replace document: blocks of lines that stand in a file, and of lines that come in their place, each below
+//! its file's name; as aider, Cline and Roo have them. What stands around the blocks is prose.
+//!
+//! All blocks of a document are one batch, those of one file made in their order. Names are taken as they are written.
+
+mod block;
+mod file_name;
+
+use std::collections::BTreeMap;
+use std::format;
+use std::string::String;
+use std::vec;
+use std::vec::Vec;
+
+use super::recognise::Shape;
+use super::text_lines::{Line, lines, malformed, quoted};
+use crate::batch::{Batch, FileEdit, FilePatch, Replacement, Replacements, Target};
+use crate::failure::Failure;
+use crate::reason::{Detail, Reason};
+use crate::report::Warning;
+use block::{Block, Marker};
+use file_name::Above;
+
+/// How search-replace blocks are recognised: nothing but a name may stand above the first one.
+pub(super) const SHAPE: Shape = Shape::Text(begins);
+
+fn begins(text: &str) -> bool {
+    let mut lines = lines(text).filter(|line| !line.text.trim().is_empty()).map(|line| line.text);
+    match lines.next() {
+        Some(first) if Marker::of(first).is_some_and(Marker::is_open) => true,
+        Some(first) => file_name::of(first).is_some() && lines.next().and_then(Marker::of).is_some_and(Marker::is_open),
+        None => false,
+    }
+}
+
+pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+    read(text).map_err(|failure| vec![failure])
+}
+
+fn read(text: &str) -> Result<(Batch, Vec<Warning>), Failure> {
+    let mut files: Vec<(String, Vec<Replacement>)> = Vec::new();
+    let mut positions = BTreeMap::new();
+    let (mut above, mut current, mut warnings) = (Above::default(), None, Vec::new());
+    let mut indented = None;
+    let mut lines = lines(text);
+    while let Some(line) = lines.next() {
+        match Marker::of(line.text) {
+            Some(marker) if marker.is_open() => {
+                let block = Block::read(line, marker, &mut lines, &mut warnings)?;
+                let name = above.name().or(current.take()).ok_or_else(|| nameless(line))?;
+                let position = *positions.entry(name.clone()).or_insert(files.len());
+                if position == files.len() {
+                    files.push((name.clone(), Vec::new()));
+                }
+                if let Some((_, steps)) = files.get_mut(position) {
+                    block.add_to(steps)?;
+                }
+                (above, current) = (Above::default(), Some(name));
+            }
+            Some(marker) if marker.is_close() => {
+                let message = format!("{} ends no block", quoted(line.text));
+                return Err(malformed(Some(line.number), Detail::Marker, message).hint(block::ESCAPE));
+            }
+            _ => {
+                if Marker::of(line.text.trim_start()).is_some_and(Marker::is_open) {
+                    indented = indented.or(Some(line.number));
+                }
+                above.add(line.text);
+            }
+        }
+    }
+    if let Some(line) = indented {
+        let message = "a SEARCH marker has blanks before it, expected it at the start of its line";
+        return Err(
+            malformed(Some(line), Detail::Marker, message).hint("indent neither the markers nor the fence around them")
+        );
+    }
+    if files.is_empty() {
+        return Err(Failure::new(Reason::NoEditFound, "the document has no line '<<<<<<< SEARCH'").hint(
+            "write each change as the lines '<<<<<<< SEARCH', old lines, '=======', new lines, '>>>>>>> REPLACE'",
+        ));
+    }
+    let files = files.into_iter().map(|(path, steps)| FilePatch {
+        target: Target::Path(path),
+        key: None,
+        label: None,
+        edit: FileEdit::Replacements(Replacements { steps }),
+    });
+    Ok((Batch { label: None, key: None, files: files.collect() }, warnings))
+}
+
+fn nameless(line: Line<'_>) -> Failure {
+    let message = "the block has no file, expected its name in one of the three lines above";
+    malformed(Some(line.number), Detail::Missing, message)
+        .hint("write the file's path, from the workspace's root down, alone on the line above the block")
+}

@@ -1,0 +1,218 @@
+//! Search-replace blocks as documents: markers, names, elisions, and every way in which one can be malformed.
+
+use aptix_model::batch::{FileEdit, Scope, Target};
+use aptix_model::documents::{Dialect, Document, parse};
+use aptix_model::failure::Failure;
+
+fn read(text: &str) -> Result<Document, Vec<Failure>> {
+    parse(text.as_bytes(), Some(Dialect::SearchReplace))
+}
+
+/// `path: "old" => "new", ...` for each file; a line number before the old text.
+#[track_caller]
+fn steps(text: &str) -> Vec<String> {
+    let document = read(text).unwrap_or_else(|failures| panic!("{text}\n{failures:?}"));
+    let files = document.batch.files.iter().map(|file| {
+        let Target::Path(path) = &file.target else { panic!("a path") };
+        let FileEdit::Replacements(edit) = &file.edit else { panic!("replacements") };
+        let steps = edit.steps.iter().map(|step| {
+            let Scope::Block { start_line } = step.scope else { panic!("a block") };
+            let line = start_line.map(|line| format!("{line}:")).unwrap_or_default();
+            format!("{line}{:?} => {:?}", step.find, step.replace)
+        });
+        format!("{path}: {}", steps.collect::<Vec<_>>().join(", "))
+    });
+    files.collect()
+}
+
+const BLOCK: &str = "<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPLACE\n";
+
+/// A block with these lines in its halves.
+fn block(old: &str, new: &str) -> String {
+    format!("a\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n")
+}
+
+#[test]
+fn a_block_is_what_stands_between_its_markers() {
+    let cases = [
+        (block("old\n", "new\n"), r#"a: "old\n" => "new\n""#),
+        (block("x\n  y \n\n", ""), r#"a: "x\n  y \n\n" => """#),
+        (block("", "new\n"), r#"a: "" => "new\n""#),
+        (block("\n", "new\n"), r#"a: "\n" => "new\n""#),
+        (block("old\n", "new\n").replace('\n', "\r\n"), r#"a: "old\n" => "new\n""#),
+        (block("old\n", "new\n").trim_end().to_owned(), r#"a: "old\n" => "new\n""#),
+        // From five to nine marks, blanks behind them, and a stray `>`.
+        ("a\n<<<<< SEARCH\nold\n=====\nnew\n>>>>> REPLACE\n".into(), r#"a: "old\n" => "new\n""#),
+        ("a\n<<<<<<<<< SEARCH>  \nold\n======  \nnew\n>>>>>>> REPLACE\t\n".into(), r#"a: "old\n" => "new\n""#),
+        // Other authors' marks.
+        ("a\n------- SEARCH\nold\n=======\nnew\n+++++++ REPLACE\n".into(), r#"a: "old\n" => "new\n""#),
+        ("a\n------- SEARCH>\nold\n=======\nnew\n>>>>>>> REPLACE>\n".into(), r#"a: "old\n" => "new\n""#),
+        // Where the author saw it.
+        (block(":start_line: 12\n-------\nold\n", "new\n"), r#"a: 12:"old\n" => "new\n""#),
+        (block(":start_line:12\n:end_line: 12\n-------\nold\n", "new\n"), r#"a: 12:"old\n" => "new\n""#),
+        (block(":start_line:0\n-------\n-------\nold\n", ""), r#"a: "-------\nold\n" => """#),
+        (block("-------\nold\n", ""), r#"a: "-------\nold\n" => """#),
+        (block("old\n:start_line:12\n", ""), r#"a: "old\n:start_line:12\n" => """#),
+        // Lines of the file that look like markers: behind a backslash, or between markers of another length.
+        (
+            block("\\=======\n\\<<<<<<< HEAD\n\\:start_line:1\n\\x\n", "\\>>>>>>> b\n\\>>>>>>> REPLACE\n\\-------\n"),
+            r#"a: "=======\n<<<<<<< HEAD\n:start_line:1\n\\x\n" => ">>>>>>> b\n>>>>>>> REPLACE\n-------\n""#,
+        ),
+        (block("Title\n=====\n", "New\n===\n"), r#"a: "Title\n=====\n" => "New\n===\n""#),
+        (block("Title\n====\n==========\n", ""), r#"a: "Title\n====\n==========\n" => """#),
+        (
+            "a\n<<<<<<<<< SEARCH\n=======\n=========\n<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n>>>>>>>>> REPLACE\n"
+                .into(),
+            r#"a: "=======\n" => "<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n""#,
+        ),
+        (block("<<<<<<< HEAD\n", "    =======\n"), r#"a: "<<<<<<< HEAD\n" => "    =======\n""#),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(steps(&text), [expected], "{text}");
+    }
+    let warnings = read(&block("\\=======\n", "\\=======\n")).unwrap().warnings;
+    assert_eq!(warnings.iter().map(|warning| warning.code.as_str()).collect::<Vec<_>>(), ["MARKER_UNESCAPED"]);
+}
+
+#[test]
+fn a_name_stands_in_the_three_lines_above() {
+    let cases = [
+        ("src/a.rs\n", "src/a.rs"),
+        (".\\src\\a.rs\n", "src/a.rs"),
+        ("Change it:\n\nsrc/a.rs\n", "src/a.rs"),
+        ("src/a.rs\n```rust\n", "src/a.rs"),
+        ("src/a.rs\n\n````\n", "src/a.rs"),
+        ("src/a.rs\n~~~ rust\n", "src/a.rs"),
+        ("```rust\nsrc/a.rs\n", "src/a.rs"),
+        ("Prose above.\n```src/a.rs\n", "src/a.rs"),
+        ("src/a.rs\n```vb.net\n", "src/a.rs"),
+        ("```src/a.rs\n\n", "src/a.rs"),
+        ("src/a.rs\n<source>rust\n", "src/a.rs"),
+        ("src/a.rs\n<codeblock>\n", "src/a.rs"),
+        ("### src/a.rs\n", "src/a.rs"),
+        ("src/a.rs:\n", "src/a.rs"),
+        ("**src/a.rs**:\n", "src/a.rs"),
+        ("**`src/a.rs`**\n", "src/a.rs"),
+        ("**src/a.rs:**\n", "src/a.rs"),
+        ("#### `src/my file.rs`\n", "src/my file.rs"),
+        ("`Makefile`\n```\n", "Makefile"),
+        ("Makefile\n", "Makefile"),
+        ("src/main\n", "src/main"),
+        (".env.example\n", ".env.example"),
+    ];
+    for (above, path) in cases {
+        assert_eq!(steps(&format!("{above}{BLOCK}")), [format!("{path}: \"old\\n\" => \"new\\n\"")], "{above}");
+    }
+    for above in [
+        "",
+        "src/a.rs\n\n\n\n",
+        "Here is the change:\n",
+        "src/a.rs\nNow it is this:\n",
+        "```rust\n",
+        "...\n",
+        "---\n",
+        "`a.rs` and `b.rs`\n",
+        "File: a.rs\n",
+        "src/a b.rs\n",
+    ] {
+        let failures = read(&format!("{above}{BLOCK}")).expect_err(above);
+        assert_eq!(
+            (failures[0].reason.code(), failures[0].detail.unwrap().code()),
+            ("PATCH_MALFORMED", "MISSING"),
+            "{above}"
+        );
+        assert_eq!(failures[0].field, Some(format!("line {}", above.lines().count() + 1)), "{above}");
+    }
+}
+
+#[test]
+fn a_name_holds_until_the_next_and_blocks_of_a_file_come_together_in_order() {
+    let other = BLOCK.replace("old", "x").replace("new", "y");
+    let text = format!(
+        "Prose.\n\na.rs\n```\n{BLOCK}```\n\nAnd there too:\n\n```\n{other}```\nb.rs\n```\n{BLOCK}```\na.rs\n{other}"
+    );
+    let pair = r#""old\n" => "new\n""#;
+    let second = r#""x\n" => "y\n""#;
+    assert_eq!(steps(&text), [format!("a.rs: {pair}, {second}, {second}"), format!("b.rs: {pair}")]);
+}
+
+#[test]
+fn lines_of_three_dots_stand_for_lines_that_stay() {
+    let cases = [
+        ("a\n...\nb\n", "A\n...\nB\n", r#"a: "a\n" => "A\n", "b\n" => "B\n""#),
+        ("a\n   ... \nb\n", "a\n...\nB\n", r#"a: "a\n" => "a\n", "b\n" => "B\n""#),
+        ("...\na\n...\n", "...\nA\n...\n", r#"a: "a\n" => "A\n""#),
+        ("a\n...\n...\nb\n", "A\n...\n...\n", r#"a: "a\n" => "A\n", "b\n" => """#),
+        (":start_line:3\na\n...\nb\n", "A\n...\nB\n", r#"a: 3:"a\n" => "A\n", "b\n" => "B\n""#),
+        // Dots on one side only are text.
+        ("a\n...\n", "b\n", r#"a: "a\n...\n" => "b\n""#),
+        ("a\n", "b\n...\n", r#"a: "a\n" => "b\n...\n""#),
+        ("a\n...\n...\n", "b\n...\n", r#"a: "a\n...\n...\n" => "b\n...\n""#),
+        ("a ...\n", "b ...\n", r#"a: "a ...\n" => "b ...\n""#),
+    ];
+    for (old, new, expected) in cases {
+        assert_eq!(steps(&block(old, new)), [expected], "{old}{new}");
+    }
+    let failures = read(&block("a\n...\n", "a\n...\nb\n")).unwrap_err();
+    assert!(failures[0].message.starts_with("lines come beside '...'"), "{}", failures[0]);
+}
+
+#[test]
+fn what_is_malformed_is_refused_with_its_line() {
+    let cases = [
+        ("a\n<<<<<<< SEARCH\nold\n", "-", "the block at line 2 has no '======='"),
+        ("a\n<<<<<<< SEARCH\nold\n=======\nnew\n", "-", "the block at line 2 has no '>>>>>>> REPLACE'"),
+        ("a\n<<<<<<< SEARCH\nold\n=======\nnew\n=======\n", "-", "no '>>>>>>> REPLACE'"),
+        ("a\n<<<<<<< SEARCH\nold\n>>>>>>> REPLACE\n", "line 4", "no '=======' before \">>>>>>> REPLACE\""),
+        ("a\n<<<<<<< SEARCH\nold\n<<<<<<< SEARCH\n", "line 4", "no '=======' before \"<<<<<<< SEARCH\""),
+        ("a\n<<<<<<< SEARCH\nx\n=======\ny\nb\n<<<<<<< SEARCH\n", "line 7", "no '>>>>>>> REPLACE' before"),
+        (
+            "a\n<<<<<<< SEARCH\nx\n=======\ny\n=======\nz\n>>>>>>> REPLACE\n",
+            "line 6",
+            "lines 4 and 6 could both divide",
+        ),
+        (
+            "a\n<<<<<<< SEARCH\nChanges\n=======\n=======\n>>>>>>> REPLACE\n",
+            "line 5",
+            "lines 4 and 5 could both divide",
+        ),
+        ("a\n>>>>>>> REPLACE\n", "line 2", "ends no block"),
+        ("a\n<<<<<<<<< SEARCH\n=========\n>>>>> REPLACE\n>>>>>>>>> REPLACE\n", "line 5", "ends no block"),
+        (
+            "a\n<<<<<<< SEARCH\nx\n=======\n:start_line: 3\n>>>>>>> REPLACE\n",
+            "line 5",
+            ":start_line: stands below the divider",
+        ),
+        ("a\n  <<<<<<< SEARCH\n  x\n  =======\n  >>>>>>> REPLACE\n", "line 2", "has blanks before it"),
+    ];
+    for (text, field, message) in cases {
+        let failures = read(text).expect_err(text);
+        let [failure] = failures.as_slice() else { panic!("{failures:?}") };
+        assert_eq!(failure.field.as_deref().unwrap_or("-"), field, "{text}\n{failure}");
+        assert_eq!((failure.reason.code(), failure.detail.unwrap().code()), ("PATCH_MALFORMED", "MARKER"), "{text}");
+        assert!(failure.message.contains(message) && failure.hint.is_some(), "{text}\n{failure}");
+    }
+    for text in
+        ["prose\n", "<<<<<<<<<< SEARCH\n", "<<<< SEARCH\n", "<<<<<<< HEAD\n=======\n>>>>>>> b\n", "<<<<<<< SEARCH x\n"]
+    {
+        assert_eq!(read(text).expect_err(text)[0].reason.code(), "NO_EDIT_FOUND", "{text}");
+    }
+}
+
+/// Blocks without fence and prose are recognised; what stands in an answer is for another dialect.
+#[test]
+fn bare_blocks_are_recognised() {
+    let dialect = |text: &str| parse(text.as_bytes(), None).ok().map(|document| document.dialect);
+    assert_eq!(dialect(&format!("a.rs\n{BLOCK}")), Some(Dialect::SearchReplace));
+    assert_eq!(dialect(&format!("\n**a.rs**\n\n{BLOCK}")), Some(Dialect::SearchReplace));
+    assert_ne!(dialect(&format!("Here it is:\n{BLOCK}")), Some(Dialect::SearchReplace));
+}
+
+/// A document is read in one pass, however its markers lie.
+#[test]
+fn reading_does_not_grow_with_the_square_of_the_document() {
+    let openers = "a\n<<<<<<< SEARCH\n=====\n=======\n".repeat(100_000);
+    assert!(read(&openers).is_err());
+    let sloppy = "a\n<<<<<<< SEARCH\n=====\n=======\n>>>>>>> REPLACE\n".repeat(50_000);
+    assert_eq!(read(&sloppy).unwrap().batch.files.len(), 1);
+}
