@@ -4,6 +4,7 @@
 //! refuses the answer, for the other edits may mean nothing without it.
 
 mod declined;
+mod envelope;
 mod fence;
 
 use std::collections::BTreeMap;
@@ -25,12 +26,14 @@ use fence::{Answer, Block, Closing};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Json(Dialect),
+    Envelope,
 }
 
 impl Kind {
     const fn dialect(self) -> Dialect {
         match self {
             Self::Json(dialect) => dialect,
+            Self::Envelope => Dialect::CodexPatch,
         }
     }
 
@@ -38,23 +41,32 @@ impl Kind {
     const fn name(self) -> &'static str {
         match self {
             Self::Json(_) => "json",
+            Self::Envelope => "'*** Begin Patch'",
         }
     }
 }
 
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
-    let answer = fence::read(text);
-    let mut edits: Vec<(Kind, &Block)> = Vec::new();
+    let (rest, mut envelopes) = envelope::take_out(text);
+    let mut answer = fence::read(&rest);
+    for block in &mut answer.blocks {
+        let (rest, found) = envelope::take_out(&block.text);
+        envelopes.extend(found.into_iter().map(|found| found.below(block.text_line.saturating_sub(1))));
+        block.text = rest;
+    }
+    let mut edits: Vec<(Kind, &Block)> = envelopes.iter().map(|envelope| (Kind::Envelope, envelope)).collect();
     let mut passed_over = String::new();
     let mut warnings = Vec::new();
     for block in &answer.blocks {
         match kind(block).map_err(|failure| vec![failure])? {
             Ok(kind) => edits.push((kind, block)),
-            Err(None) => add_text(&mut passed_over, &block.text),
-            Err(Some(why)) => {
+            Err(why) => {
                 add_text(&mut passed_over, &block.text);
-                let message = format!("the {} is no edit: {why}", place(block));
-                warnings.push(Warning { code: "BLOCK_IGNORED".into(), message });
+                let warn = |why| {
+                    let message = format!("the {} is no edit: {why}", place(block));
+                    Warning { code: "BLOCK_IGNORED".into(), message }
+                };
+                warnings.extend(why.map(warn));
             }
         }
     }
@@ -117,7 +129,7 @@ fn read_block(kind: Kind, block: &Block) -> Result<(Batch, Vec<Warning>), Vec<Fa
 
 /// A block's text below so many empty lines that its lines have the numbers that they have in the answer.
 fn at_its_lines(block: &Block) -> String {
-    let mut text = "\n".repeat(block.first_line);
+    let mut text = "\n".repeat(block.text_line.saturating_sub(1));
     text.push_str(&block.text);
     text
 }

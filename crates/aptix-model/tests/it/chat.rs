@@ -117,3 +117,33 @@ fn an_author_who_declines_is_heard() {
     let quoting = format!(r#"{{"path": "a", "content": "{no_patch}"}}"#);
     check(&format!("```json\n{quoting}\n```"), &["a"]);
 }
+
+/// An envelope is found in any fence or none; what it holds may look like a fence.
+#[test]
+fn an_envelope_is_found_wherever_it_stands() {
+    let envelope = "*** Begin Patch\n*** Add File: n.md\n+```json\n+{}\n*** Update File: m.md\n@@\n ```\n-a\n+b\n ```\n*** End Patch";
+    for answer in [
+        format!("Now:\n{envelope}\nDone."),
+        format!("```\n{envelope}\n```"),
+        format!("Now:\n```bash\napply_patch <<'EOF'\n{envelope}\nEOF\n```"),
+        format!("Now:\r\n```patch\r\n{}\r\n```", envelope.replace('\n', "\r\n")),
+    ] {
+        check(&answer, &["n.md", "m.md"]);
+    }
+    let indented = "- Now:\n  ```\n  *** Begin Patch\n  *** Delete File: a\n  *** End Patch\n  ```\n";
+    check(indented, &["a"]);
+    check(&format!("Both:\n{envelope}\n```json\n{A}\n```"), &["a", "n.md", "m.md"]);
+    let delete = "*** Begin Patch\n*** Delete File: A\n*** End Patch";
+    refuse(&format!("Both:\n{delete}\n{delete}"), "INVALID_REQUEST.MULTIPLE_BLOCKS", "lines 5 to 7");
+    refuse(&format!("One:\n```\n{}", &envelope[..40]), "PATCH_MALFORMED.MARKER", "lines 3 to 5 of the answer");
+    refuse("Look:\n\n*** Begin Patch\n*** Drop File: a\n*** End Patch", "PATCH_MALFORMED.MARKER", "line 4");
+}
+
+/// FILE-SPEC-5.1, FILE-SPEC-5.2, FILE-SPEC-5.4: blocks of different kinds are one batch, and are not about one file.
+#[test]
+fn blocks_of_different_kinds_are_one_batch() {
+    let delete = |path: &str| format!("*** Begin Patch\n*** Delete File: {path}\n*** End Patch\n");
+    check(&format!("One.\n{}\n```json\n{A}\n```", delete("b")), &["a", "b"]);
+    refuse(&format!("One.\n{}```json\n{A}\n```", delete("A")), "INVALID_REQUEST.DUPLICATE_PATH", "lines 5 to 7");
+    refuse(&format!("One.\n{}```json\n{A}\n```", delete("A")), "INVALID_REQUEST.DUPLICATE_PATH", "lines 2 to 4");
+}

@@ -17,11 +17,25 @@ pub(super) struct Block {
     pub(super) tag: String,
     /// What stands between the fences.
     pub(super) text: String,
+    /// The line in the answer that the text begins on.
+    pub(super) text_line: usize,
     /// The line of the opening fence in the answer, from 1.
     pub(super) first_line: usize,
     /// The line of the closing fence, or the last one.
     pub(super) last_line: usize,
     pub(super) closing: Closing,
+}
+
+impl Block {
+    /// The block as it stands in a text that it begins so many lines further down in.
+    pub(super) fn below(self, lines: usize) -> Self {
+        Self {
+            text_line: self.text_line + lines,
+            first_line: self.first_line + lines,
+            last_line: self.last_line + lines,
+            ..self
+        }
+    }
 }
 
 /// How a block ends.
@@ -58,10 +72,12 @@ pub(super) fn read(text: &str) -> Answer {
             }
             Event::End(TagEnd::CodeBlock) => {
                 let Some((tag, pieces)) = open.take() else { continue };
+                let first_line = lines.number(range.start);
                 blocks.push(Block {
                     tag,
                     text: content(text, &pieces),
-                    first_line: lines.number(range.start),
+                    text_line: first_line + 1,
+                    first_line,
                     last_line: lines.number(range.end.saturating_sub(1).max(range.start)),
                     closing: closing(text, range.clone()),
                 });
@@ -164,9 +180,15 @@ fn add_tagged(text: &str, blocks: &mut Vec<Block>) {
         } else if let Some((_, block)) = open.take_if(|(tag, _)| closed(line) == Some(*tag)) {
             blocks.push(Block { last_line: number, ..block });
         } else if let Some((tag, language)) = opened(line) {
-            let (tag_text, closing) = (language.to_owned(), Closing::Aligned);
-            let (first_line, last_line) = (number, number);
-            open = Some((tag, Block { tag: tag_text, text: String::new(), first_line, last_line, closing }));
+            let block = Block {
+                tag: language.to_owned(),
+                text: String::new(),
+                text_line: number + 1,
+                first_line: number,
+                last_line: number,
+                closing: Closing::Aligned,
+            };
+            open = Some((tag, block));
         } else if let Some((_, block)) = &mut open {
             block.text.push_str(line);
         }

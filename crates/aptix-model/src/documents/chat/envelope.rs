@@ -1,0 +1,44 @@
+//! Edits that an answer has between markers of their own, in a fence or not: they are taken out before fences are
+//! looked for, since what they hold may look like one.
+
+use std::borrow::ToOwned;
+use std::string::String;
+use std::vec::Vec;
+
+use super::fence::{Block, Closing};
+use crate::documents::codex_patch::{BEGIN, END};
+
+/// Takes the envelopes out of a text, and leaves blanks in their place.
+pub(super) fn take_out(text: &str) -> (String, Vec<Block>) {
+    let mut rest = String::with_capacity(text.len());
+    let mut envelopes = Vec::new();
+    let mut open: Option<Block> = None;
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        let number = index + 1;
+        let words = line.trim_end();
+        if open.is_none() && words == BEGIN {
+            open = Some(Block {
+                tag: BEGIN.to_owned(),
+                text: String::new(),
+                text_line: number,
+                first_line: number,
+                last_line: number,
+                closing: Closing::Missing,
+            });
+        }
+        let Some(block) = &mut open else {
+            rest.push_str(line);
+            continue;
+        };
+        rest.extend(core::iter::repeat_n(' ', words.len()));
+        rest.push_str(line.get(words.len()..).unwrap_or_default());
+        block.text.push_str(line);
+        block.last_line = number;
+        if words == END {
+            block.closing = Closing::Aligned;
+            envelopes.extend(open.take());
+        }
+    }
+    envelopes.extend(open);
+    (rest, envelopes)
+}
