@@ -1,27 +1,52 @@
 //! What a file patch asks for, in the manner of a diff, before anybody has seen the file.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use aptix_model::batch::{Content, FileEdit, FilePatch, Operation};
+use aptix_model::batch::{
+    Chunk, Content, FileEdit, FilePatch, GitKind, GitPatch, LineKind, Operation, Presence, Replacement, Scope,
+    SearchChange, SearchOperation,
+};
 
 /// Shows a file patch: the lines it expects and the lines it brings, under the line numbers it states.
 pub(super) fn described(patch: &FilePatch) -> String {
     let path = patch.target.as_str();
     let mut text = format!("--- {path}\n+++ {path}\n");
     match &patch.edit {
-        FileEdit::CreateFile(create) => match &create.content {
-            Content::Text(content) => {
-                let _ = writeln!(text, "@@ -0,0 +1,{} @@", content.lines().count());
-                add(&mut text, '+', content.lines());
-            }
-            Content::Blob(blob) => {
-                let _ = writeln!(text, "the {} bytes with the SHA-256 {}", blob.size_bytes, blob.sha256);
-            }
-        },
+        FileEdit::CreateFile(create) => describe_content(&mut text, &create.content, "the whole file"),
+        FileEdit::WriteFile(write) => {
+            let head = match write.presence {
+                Presence::Absent => "a new file",
+                Presence::Present => "the whole file, in the place of the one that is there",
+                Presence::Either => "the whole file",
+            };
+            describe_content(&mut text, &write.content, head);
+        }
+        FileEdit::DeleteFile => text.push_str("the file is deleted\n"),
         FileEdit::LinePatch(lines) => lines.changes.iter().for_each(|change| describe(&mut text, &change.operation)),
-        _ => {}
+        FileEdit::SearchPatch(patch) => patch.changes.iter().for_each(|change| describe_search(&mut text, change)),
+        FileEdit::Replacements(all) => all.steps.iter().for_each(|step| describe_replacement(&mut text, step)),
+        FileEdit::GitPatch(patch) => describe_git(&mut text, patch),
+        FileEdit::ContextPatch(patch) => {
+            if let Some(to) = &patch.move_to {
+                let _ = writeln!(text, "the file is renamed to {to}");
+            }
+            patch.chunks.iter().for_each(|chunk| describe_chunk(&mut text, chunk));
+        }
     }
     text
+}
+
+fn describe_content(text: &mut String, content: &Content, head: &str) {
+    match content {
+        Content::Text(content) => {
+            let _ = writeln!(text, "@@ -0,0 +1,{} @@ {head}", content.lines().count());
+            add(text, '+', content.lines());
+        }
+        Content::Blob(blob) => {
+            let _ = writeln!(text, "{head}: the {} bytes with the SHA-256 {}", blob.size_bytes, blob.sha256);
+        }
+    }
 }
 
 fn describe(text: &mut String, operation: &Operation) {
@@ -43,8 +68,187 @@ fn describe(text: &mut String, operation: &Operation) {
     add(text, '+', new.iter().map(String::as_str));
 }
 
+fn describe_search(text: &mut String, change: &SearchChange) {
+    let (line, mut head, old) = match &change.operation {
+        SearchOperation::Replace { old_text } => (0, Cow::from("replace the only text like this"), old_text.as_str()),
+        SearchOperation::AppendEof => (0, Cow::from("append at the end"), ""),
+        SearchOperation::PrependBof => (0, Cow::from("prepend at the start"), ""),
+        SearchOperation::Overwrite => (0, Cow::from("the whole file, in the place of what it holds"), ""),
+        SearchOperation::InsertAfter { line } => (*line, Cow::from(format!("insert after line {line}")), ""),
+    };
+    if let Some(name) = &change.to_clipboard {
+        let _ = write!(head.to_mut(), ", keep the old text in clipboard {name:?}");
+    }
+    let new = match &change.from_clipboard {
+        Some(name) => {
+            let _ = write!(head.to_mut(), ", the new text is that of clipboard {name:?}");
+            ""
+        }
+        None => change.new_text.as_deref().unwrap_or_default(),
+    };
+    if let Some(reindent) = &change.reindent {
+        let _ = write!(head.to_mut(), ", every line of it gets {:?} for {:?}", reindent.add, reindent.strip);
+    }
+    describe_texts(text, line, &head, (old, new));
+}
+
+fn describe_replacement(text: &mut String, step: &Replacement) {
+    let (line, head) = match step.scope {
+        Scope::First => (0, Cow::from("replace the first text like this")),
+        Scope::All => (0, Cow::from("replace every text like this")),
+        Scope::Block { start_line: _ } if step.find.is_empty() => (0, Cow::from("append at the end, or a new file")),
+        Scope::Block { start_line: None } => (0, Cow::from("replace the only lines like these")),
+        Scope::Block { start_line: Some(line) } => {
+            (line, Cow::from(format!("replace the lines like these at or near line {line}")))
+        }
+    };
+    describe_texts(text, line, &head, (&step.find, &step.replace));
+}
+
+fn describe_texts(text: &mut String, line: i64, head: &str, (old, new): (&str, &str)) {
+    let (old, new) = (old.split_terminator('\n'), new.split_terminator('\n'));
+    let _ = writeln!(text, "@@ -{line},{} +{line},{} @@ {head}", old.clone().count(), new.clone().count());
+    add(text, '-', old);
+    add(text, '+', new);
+}
+
+fn describe_git(text: &mut String, patch: &GitPatch) {
+    let _ = match &patch.kind {
+        GitKind::Modify => Ok(()),
+        GitKind::Create => writeln!(text, "a new file"),
+        GitKind::Delete => writeln!(text, "the file is deleted"),
+        GitKind::Rename { to } => writeln!(text, "the file is renamed to {to}"),
+        GitKind::Copy { from } => writeln!(text, "a copy of {from}"),
+    };
+    if let Some(executable) = patch.executable {
+        text.push_str(if executable { "it can be executed\n" } else { "it cannot be executed\n" });
+    }
+    for hunk in &patch.hunks {
+        let count = |other| hunk.lines.iter().filter(|line| line.kind != other).count();
+        let (old, new) = (count(LineKind::Added), count(LineKind::Removed));
+        let _ = writeln!(text, "@@ -{},{old} +{},{new} @@", hunk.old_start, hunk.new_start);
+        for line in &hunk.lines {
+            let (bytes, end) = match line.bytes.strip_suffix(b"\n") {
+                Some(bytes) => (bytes, ""),
+                None => (line.bytes.as_slice(), "\\ No newline at end of file\n"),
+            };
+            let shown = String::from_utf8_lossy(bytes);
+            let _ = write!(text, "{}{shown}\n{end}", sign(line.kind));
+        }
+    }
+}
+
+fn describe_chunk(text: &mut String, chunk: &Chunk) {
+    let count = |other| chunk.lines.iter().filter(|line| line.kind != other).count();
+    let (old, new) = (count(LineKind::Added), count(LineKind::Removed));
+    let _ = write!(text, "@@ -0,{old} +0,{new} @@ where these lines stand");
+    for anchor in &chunk.anchors {
+        let _ = write!(text, ", below {anchor:?}");
+    }
+    text.push_str(if chunk.is_at_end { ", at the end of the file\n" } else { "\n" });
+    for line in &chunk.lines {
+        let _ = writeln!(text, "{}{}", sign(line.kind), line.text);
+    }
+}
+
+const fn sign(kind: LineKind) -> char {
+    match kind {
+        LineKind::Context => ' ',
+        LineKind::Removed => '-',
+        LineKind::Added => '+',
+    }
+}
+
 fn add<'a>(text: &mut String, sign: char, lines: impl Iterator<Item = &'a str>) {
     for line in lines {
         let _ = writeln!(text, "{sign}{line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aptix_model::batch::{
+        ChunkLine, ContextPatch, Hunk, HunkLine, Reindent, Replacements, SearchPatch, Target, WriteFile,
+    };
+
+    fn check(edit: FileEdit, expected: &str) {
+        let patch = FilePatch { target: Target::Path("a".into()), key: None, label: None, edit };
+        assert_eq!(described(&patch).strip_prefix("--- a\n+++ a\n"), Some(expected));
+    }
+
+    #[test]
+    fn every_kind_of_edit_is_shown() {
+        let write = |presence| FileEdit::WriteFile(WriteFile { content: Content::Text("x\n".into()), presence });
+        check(write(Presence::Absent), "@@ -0,0 +1,1 @@ a new file\n+x\n");
+        check(write(Presence::Present), "@@ -0,0 +1,1 @@ the whole file, in the place of the one that is there\n+x\n");
+        check(FileEdit::DeleteFile, "the file is deleted\n");
+
+        let change = |operation, new_text: Option<&str>| SearchChange {
+            operation,
+            new_text: new_text.map(Into::into),
+            to_clipboard: None,
+            from_clipboard: None,
+            reindent: None,
+        };
+        let replace = change(SearchOperation::Replace { old_text: "old\n".into() }, Some("new\nnewer\n"));
+        let moved = SearchChange {
+            from_clipboard: Some("c\n".into()),
+            reindent: Some(Reindent { strip: "\t".into(), add: "  ".into() }),
+            ..change(SearchOperation::InsertAfter { line: 7 }, None)
+        };
+        let kept = SearchChange { to_clipboard: Some("c".into()), new_text: None, ..replace.clone() };
+        let changes = vec![replace, change(SearchOperation::AppendEof, Some("end")), kept, moved];
+        check(
+            FileEdit::SearchPatch(SearchPatch { changes }),
+            "@@ -0,1 +0,2 @@ replace the only text like this\n-old\n+new\n+newer\n\
+             @@ -0,0 +0,1 @@ append at the end\n+end\n\
+             @@ -0,1 +0,0 @@ replace the only text like this, keep the old text in clipboard \"c\"\n-old\n\
+             @@ -7,0 +7,0 @@ insert after line 7, the new text is that of clipboard \"c\\n\", every line of it gets \
+             \"  \" for \"\\t\"\n",
+        );
+
+        let step = |scope, find: &str| Replacement { find: find.into(), replace: "new".into(), scope };
+        let steps =
+            vec![step(Scope::All, "old"), step(Scope::Block { start_line: Some(3) }, "old"), step(Scope::First, "old")];
+        check(
+            FileEdit::Replacements(Replacements { steps }),
+            "@@ -0,1 +0,1 @@ replace every text like this\n-old\n+new\n\
+             @@ -3,1 +3,1 @@ replace the lines like these at or near line 3\n-old\n+new\n\
+             @@ -0,1 +0,1 @@ replace the first text like this\n-old\n+new\n",
+        );
+    }
+
+    #[test]
+    fn hunks_are_counted_by_their_lines() {
+        let line = |kind, bytes: &[u8]| HunkLine { kind, bytes: bytes.to_vec() };
+        let lines = vec![
+            line(LineKind::Context, b"same\n"),
+            line(LineKind::Removed, b"old\xff\n"),
+            line(LineKind::Added, b"new"),
+        ];
+        let hunk = Hunk { old_start: 4, old_count: 90, new_start: 5, new_count: 0, lines };
+        let git = GitPatch {
+            kind: GitKind::Rename { to: "b".into() },
+            executable: Some(true),
+            base_id: None,
+            is_unprefixed: false,
+            hunks: vec![hunk],
+        };
+        check(
+            FileEdit::GitPatch(git),
+            "the file is renamed to b\nit can be executed\n@@ -4,2 +5,2 @@\n same\n-old\u{fffd}\n+new\n\
+             \\ No newline at end of file\n",
+        );
+        let line = |kind, text: &str| ChunkLine { kind, text: text.into() };
+        let chunk = Chunk {
+            anchors: vec!["fn main".into()],
+            lines: vec![line(LineKind::Removed, "old"), line(LineKind::Context, "same")],
+            is_at_end: true,
+        };
+        check(
+            FileEdit::ContextPatch(ContextPatch { move_to: None, chunks: vec![chunk] }),
+            "@@ -0,2 +0,1 @@ where these lines stand, below \"fn main\", at the end of the file\n-old\n same\n",
+        );
     }
 }

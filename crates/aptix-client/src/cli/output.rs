@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::AnsiColor;
-use aptix_model::batch::{Batch, Change, FileEdit, FilePatch, Target};
+use aptix_model::batch::{Batch, FileEdit, FilePatch, GitKind, Presence, Target};
 use aptix_model::failure::{Excerpt, Failure, Visible};
 use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
@@ -199,11 +199,21 @@ pub(super) fn print_object(object: &impl Serialize) -> Exit {
     }
 }
 
-const fn changes_of(patch: &FilePatch) -> &[Change] {
+/// What the author wrote about a change, where the dialect has room for it.
+fn words_of(patch: &FilePatch, change: usize) -> Words<'_> {
     match &patch.edit {
-        FileEdit::LinePatch(lines) => lines.changes.as_slice(),
-        _ => &[],
+        FileEdit::LinePatch(lines) => lines.changes.get(change).map_or(Words::default(), |change| Words {
+            key: change.key.as_deref(),
+            description: change.description.as_deref(),
+        }),
+        _ => Words::default(),
     }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Words<'a> {
+    key: Option<&'a str>,
+    description: Option<&'a str>,
 }
 
 fn change_id(ids: Option<&FileIds>, index: usize) -> Option<String> {
@@ -211,7 +221,7 @@ fn change_id(ids: Option<&FileIds>, index: usize) -> Option<String> {
 }
 
 fn file_answer<'a>(file: &'a FileReport, patch: &'a FilePatch, ids: Option<&FileIds>) -> FileAnswer<'a> {
-    let changes = file.changes.iter().zip(changes_of(patch)).enumerate();
+    let changes = file.changes.iter().take(patch.edit.change_count()).enumerate();
     FileAnswer {
         file_patch_id: ids.map(|ids| ids.file.to_string()),
         path: &file.path,
@@ -228,14 +238,16 @@ fn file_answer<'a>(file: &'a FileReport, patch: &'a FilePatch, ids: Option<&File
             .iter()
             .map(|warning| WarningAnswer { code: &warning.code, message: &warning.message })
             .collect(),
-        changes: changes.map(|(index, (done, asked))| change_answer(done, asked, change_id(ids, index))).collect(),
+        changes: changes
+            .map(|(index, done)| change_answer(done, words_of(patch, index), change_id(ids, index)))
+            .collect(),
     }
 }
 
 /// A file to which nothing has happened yet: what is asked for, and no lines of a new text.
 fn asked_answer<'a>(patch: &'a FilePatch, ids: Option<&FileIds>) -> FileAnswer<'a> {
     const NOWHERE: ChangeReport = ChangeReport { tier: Tier::Exact, candidates: 0, start_line: 0, end_line: 0 };
-    let changes = changes_of(patch).iter().enumerate();
+    let changes = 0..patch.edit.change_count();
     FileAnswer {
         file_patch_id: ids.map(|ids| ids.file.to_string()),
         path: patch.target.as_str(),
@@ -244,26 +256,43 @@ fn asked_answer<'a>(patch: &'a FilePatch, ids: Option<&FileIds>) -> FileAnswer<'
             Target::Path(_) => None,
         },
         file_key: patch.key.as_deref(),
-        status: match &patch.edit {
-            FileEdit::CreateFile(_) => FileStatus::Created.word(),
-            FileEdit::DeleteFile => FileStatus::Deleted.word(),
-            _ => FileStatus::Modified.word(),
-        },
-        renamed_to: None,
+        status: asked_status(&patch.edit).word(),
+        renamed_to: patch.edit.moved_to(),
         sha256_before: None,
         sha256: None,
         size_bytes: None,
         normalized: Vec::new(),
         warnings: Vec::new(),
-        changes: changes.map(|(index, asked)| change_answer(&NOWHERE, asked, change_id(ids, index))).collect(),
+        changes: changes.map(|index| change_answer(&NOWHERE, words_of(patch, index), change_id(ids, index))).collect(),
     }
 }
 
-fn change_answer<'a>(done: &ChangeReport, asked: &'a Change, change_id: Option<String>) -> ChangeAnswer<'a> {
+/// What becomes of a file that nobody has seen yet, as far as the edit tells.
+fn asked_status(edit: &FileEdit) -> FileStatus {
+    match edit {
+        FileEdit::DeleteFile => FileStatus::Deleted,
+        FileEdit::GitPatch(patch) => match patch.kind {
+            GitKind::Modify => FileStatus::Modified,
+            GitKind::Create | GitKind::Copy { .. } => FileStatus::Created,
+            GitKind::Delete => FileStatus::Deleted,
+            GitKind::Rename { .. } => FileStatus::Renamed,
+        },
+        FileEdit::ContextPatch(patch) if patch.move_to.is_some() => FileStatus::Renamed,
+        FileEdit::CreateFile(_) => FileStatus::Created,
+        FileEdit::WriteFile(write) if write.presence != Presence::Present => FileStatus::Created,
+        FileEdit::WriteFile(_)
+        | FileEdit::LinePatch(_)
+        | FileEdit::SearchPatch(_)
+        | FileEdit::Replacements(_)
+        | FileEdit::ContextPatch(_) => FileStatus::Modified,
+    }
+}
+
+fn change_answer<'a>(done: &ChangeReport, words: Words<'a>, change_id: Option<String>) -> ChangeAnswer<'a> {
     ChangeAnswer {
         change_id,
-        change_key: asked.key.as_deref(),
-        description: asked.description.as_deref(),
+        change_key: words.key,
+        description: words.description,
         tier: done.tier.word(),
         candidates: done.candidates,
         start_line: done.start_line,
@@ -324,7 +353,11 @@ fn text_of(report: &Report, dry_run: bool, paths: Paths) -> String {
     }
     let would = if dry_run { "would be " } else { "" };
     for file in &report.files {
-        let _ = writeln!(text, "{would}{} {}", file.status.word(), Visible(&paths.name(&file.path, &file.doc_path)));
+        let _ = write!(text, "{would}{} {}", file.status.word(), Visible(&paths.name(&file.path, &file.doc_path)));
+        if let Some(path) = &file.renamed_to {
+            let _ = write!(text, " to {}", Visible(&paths.name(path, &file.doc_path)));
+        }
+        text.push('\n');
         for warning in &file.warnings {
             let _ = writeln!(text, "  warning: {}: {}", warning.code, Visible(&warning.message));
         }
