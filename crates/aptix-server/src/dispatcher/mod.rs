@@ -3,6 +3,7 @@
 pub mod cancel;
 pub mod feed;
 pub mod files;
+mod fit;
 mod lease;
 pub mod read;
 pub mod refusal;

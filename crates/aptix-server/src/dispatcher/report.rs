@@ -3,20 +3,20 @@
 
 use std::sync::Arc;
 
-use aptix_model::batch::{Batch, BlobRef, FileEdit, FilePatch, Target};
-use aptix_model::failure::{Failure, Visible};
+use aptix_model::batch::{BlobRef, FileEdit};
+use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, WorkspaceId};
-use aptix_model::path::{DocPath, RootedPath, WorkspacePath, fold};
 use aptix_model::reason::Reason;
 use aptix_model::record::BatchRecord;
-use aptix_model::report::{FileReport, FileStatus, Outcome, Report};
+use aptix_model::report::{FileStatus, Outcome, Report};
 use aptix_model::state::{BatchState, Step, StepError};
 
 use super::Dispatcher;
+use super::fit::{Told, fit};
 use super::read::ReadError;
 use super::refusal::{Refusal, shown, shown_if_given};
 use crate::mint;
-use crate::store::{BatchSelector, FileUpdate, StoreError, Transition, Transitioned, Twins};
+use crate::store::{BatchSelector, FileUpdate, StoreError, Transition, Transitioned};
 
 /// Why a report was not taken.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -132,112 +132,29 @@ impl Dispatcher {
         }
     }
 
-    /// The cloud files that a fitting report makes.
+    /// What a fitting report makes of the cloud files.
     async fn updates(&self, record: &BatchRecord, report: &Report) -> Result<Vec<FileUpdate>, ReportError> {
         let updates = fit(&record.batch, report).map_err(ReportError::Misfit)?;
         if updates.is_empty() {
             return Ok(Vec::new());
         }
-        let digests = updates.iter().map(|update| update.content.sha256).collect();
-        let sizes = self.store.blob_sizes(record.workspace.clone(), digests).await?;
+        let digests = updates.iter().filter_map(|told| Some(told.update.content?.sha256)).collect();
+        let mut sizes = self.store.blob_sizes(record.workspace.clone(), digests).await?.into_iter();
         let (mut kept, mut missing) = (Vec::new(), Vec::new());
-        for ((update, size), file) in updates.into_iter().zip(sizes).zip(&report.files) {
-            match size {
-                Some(size) if size == update.content.size_bytes => kept.push(update),
+        for Told { update, status } in updates {
+            let Some(content) = update.content else {
+                kept.push(update);
+                continue;
+            };
+            match sizes.next().flatten() {
+                Some(size) if size == content.size_bytes => kept.push(update),
                 // A file that already was as described need not be uploaded; then nothing new is known about it.
-                None if file.status == FileStatus::Unchanged => {}
-                _ => missing.push(update.content),
+                None if status == FileStatus::Unchanged => {}
+                _ => missing.push(content),
             }
         }
         if missing.is_empty() { Ok(kept) } else { Err(ReportError::BlobsMissing(missing)) }
     }
-}
-
-/// Holds a report against its batch; answers what it says about files.
-fn fit(batch: &Batch, report: &Report) -> Result<Vec<FileUpdate>, Vec<Failure>> {
-    if report.outcome != Outcome::Applied {
-        return Ok(Vec::new());
-    }
-    if report.files.len() != batch.files.len() {
-        let (found, expected) = (report.files.len(), batch.files.len());
-        return Err(vec![misfit("report.files", format!("the report has {found} files, the batch has {expected}"))]);
-    }
-    let mut failures = Vec::new();
-    let mut updates = Vec::with_capacity(report.files.len());
-    for (index, (patch, file)) in batch.files.iter().zip(&report.files).enumerate() {
-        match fit_file(index, patch, file) {
-            Ok(update) => updates.push(update),
-            Err(failure) => failures.push(failure),
-        }
-    }
-    if failures.is_empty() { Ok(updates) } else { Err(failures) }
-}
-
-fn fit_file(index: usize, patch: &FilePatch, file: &FileReport) -> Result<FileUpdate, Failure> {
-    let field = |name: &str| format!("report.files[{index}].{name}");
-    let path = WorkspacePath::new(&file.path)
-        .map_err(|error| misfit(&field("path"), error.to_string()).detail(error.detail()))?;
-    let doc_path = DocPath::new(&file.doc_path)
-        .map_err(|error| misfit(&field("docPath"), error.to_string()).detail(error.detail()))?;
-    if doc_path.rest() != path.folded() {
-        let message = format!("{doc_path} is not the key of {path}: expected its root's name and {}", path.folded());
-        return Err(misfit(&field("docPath"), message));
-    }
-    let named = patch.target.as_str();
-    let (fits, twins) = match &patch.target {
-        // The agent looks for the only file with this key, at every level.
-        Target::DocPath(_) => (fold(named) == doc_path.as_str(), Twins::Gone),
-        Target::Path(_) => {
-            let in_root = named.strip_prefix(doc_path.root()).and_then(|rest| rest.strip_prefix('/'));
-            (named == path.as_str() || in_root == Some(path.as_str()), Twins::MayExist)
-        }
-    };
-    if !fits {
-        let message = format!("{path} ({doc_path}) is not the file that the batch names: {}", Visible(named));
-        return Err(misfit(&field("path"), message));
-    }
-    fit_content(index, patch, file)?;
-    let rooted = RootedPath::new(&format!("{}/{path}", doc_path.root()))
-        .map_err(|error| misfit(&field("path"), error.to_string()).detail(error.detail()))?;
-    let Some(written) = file.written else {
-        return Err(misfit(&field("sha256"), "the digest of the bytes as written is required".to_owned()));
-    };
-    let content = BlobRef { sha256: written.sha256, size_bytes: written.size_bytes };
-    Ok(FileUpdate { path: rooted, doc_path, content, twins })
-}
-
-/// Holds what is said to have become of a file against its digests, and against what was to be done.
-fn fit_content(index: usize, patch: &FilePatch, file: &FileReport) -> Result<(), Failure> {
-    let field = |name: &str| format!("report.files[{index}].{name}");
-    let (status, expected) = match file.sha256_before {
-        None => (FileStatus::Created, "there was no file before"),
-        Some(before) if Some(before) == file.written.map(|written| written.sha256) => {
-            (FileStatus::Unchanged, "the digests before and after are equal")
-        }
-        Some(_) => (FileStatus::Modified, "the digests before and after differ"),
-    };
-    if file.status != status {
-        let message = format!("the status is {}, but {expected}: expected {}", file.status.word(), status.word());
-        return Err(misfit(&field("status"), message));
-    }
-    let changes = patch.edit.change_count();
-    let creates = !matches!(patch.edit, FileEdit::LinePatch(_));
-    if status == FileStatus::Created && !creates {
-        return Err(misfit(
-            &field("status"),
-            "a line patch creates no file: expected modified or unchanged".to_owned(),
-        ));
-    }
-    // An agent whose report would not fit into a message leaves all of them out.
-    if !file.changes.is_empty() && file.changes.len() != changes {
-        let message = format!("the file patch has {changes} changes, the report has {}", file.changes.len());
-        return Err(misfit(&field("changes"), message));
-    }
-    Ok(())
-}
-
-fn misfit(field: &str, message: String) -> Failure {
-    Failure::new(Reason::InvalidRequest, message).field(field)
 }
 
 /// Says how a batch ended, and what became of each file that was to be created (TUL-004 6.1).

@@ -106,8 +106,12 @@ impl Store for MemoryStore {
             for file in step.files.iter().filter(|file| file.twins == Twins::Gone) {
                 workspace.files.retain(|_, other| other.doc_path != file.doc_path);
             }
+            for file in step.files.iter().filter(|file| file.content.is_none()) {
+                workspace.files.remove(&file.path);
+            }
             for file in step.files {
-                let file = CloudFile { path: file.path, doc_path: file.doc_path, content: file.content, revision };
+                let Some(content) = file.content else { continue };
+                let file = CloudFile { path: file.path, doc_path: file.doc_path, content, revision };
                 workspace.files.insert(file.path.clone(), file);
             }
             Transitioned::Done(batch)

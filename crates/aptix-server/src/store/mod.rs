@@ -86,19 +86,19 @@ pub struct Transition {
     pub lease_epoch: Option<u64>,
     /// What became of the batch.
     pub report: Option<Report>,
-    /// Files that are now as reported.
+    /// Files that are now as reported. What goes does so before anything comes.
     pub files: Vec<FileUpdate>,
 }
 
-/// A file's new version.
+/// A file's new version, or its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileUpdate {
     /// Its path, with its root's name in front.
     pub path: RootedPath,
     /// Its lower-case key.
     pub doc_path: DocPath,
-    /// Its bytes.
-    pub content: BlobRef,
+    /// Its bytes; absent when there is no such file any more.
+    pub content: Option<BlobRef>,
     /// What is known of other files with its key.
     pub twins: Twins,
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use aptix_model::batch::Origin;
 use aptix_model::id::Revision;
 use aptix_model::wire::v1;
+use aptix_model::wire::v1::file_patch::Action;
 use aptix_model::wire::v1::read_file_request::File;
 use aptix_model::wire::v1::watch_batches_response::Message;
 use aptix_server::dispatcher::feed::{Delivery, FeedEnd};
@@ -153,6 +154,81 @@ async fn a_report_must_fit_its_batch() {
         assert!(fields(&status).iter().any(|named| named == field), "{field} in {:?}", fields(&status));
     }
     client.report("w", &batch.batch_id, epoch, good).await.unwrap();
+}
+
+/// FILE-SPEC-1.1.8: a file that a batch deleted is no cloud file any more, and a file written as it is becomes one. What a
+/// report says must be what such an edit can come to.
+#[tokio::test]
+async fn deleted_files_leave_the_cloud_files() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    client.upload("w", b"text").await.unwrap();
+    let write = |path: &str, presence: v1::Presence| {
+        let content = Some(v1::write_file::Content::Text("text".to_owned()));
+        patch(path, Action::WriteFile(v1::WriteFile { content, presence: presence.into() }))
+    };
+    let delete = |path: &str| patch(path, Action::DeleteFile(v1::DeleteFile {}));
+    let files = vec![write("a.txt", v1::Presence::Absent), write("b.txt", v1::Presence::Either)];
+    let made = client.submit(submit("w", "r1", files)).await.unwrap();
+    let mut report = applied(&[("app", "a.txt", b"text"), ("app", "b.txt", b"text")]);
+    report.files.iter_mut().for_each(created);
+    client.report("w", &made.batch_id, epoch, report.clone()).await.unwrap();
+
+    let files = vec![delete("a.txt"), write("b.txt", v1::Presence::Present), write("c.txt", v1::Presence::Absent)];
+    let batch = client.submit(submit("w", "r2", files)).await.unwrap();
+    let mut good = applied(&[("app", "a.txt", b""), ("app", "b.txt", b"text"), ("app", "c.txt", b"text")]);
+    deleted(&mut good.files[0]);
+    created(&mut good.files[2]);
+    let edited = |edit: fn(&mut v1::Report)| {
+        let mut report = good.clone();
+        edit(&mut report);
+        report
+    };
+    let cases = [
+        (edited(|report| report.files[0].sha256_before = None), "report.files[0].sha256"),
+        (edited(|report| report.files[0].status = v1::FileStatus::Modified.into()), "report.files[0].status"),
+        (
+            edited(|report| {
+                report.files[0] =
+                    v1::FileReport { doc_path: "app/a.txt".into(), path: "a.txt".into(), ..report.files[1].clone() };
+            }),
+            "report.files[0].status",
+        ),
+        (edited(|report| deleted(&mut report.files[1])), "report.files[1].status"),
+        (edited(|report| created(&mut report.files[1])), "report.files[1].status"),
+        (edited(|report| report.files[1].renamed_to = Some("d.txt".to_owned())), "report.files[1].status"),
+        (edited(|report| report.files[2].renamed_to = Some("d.txt".to_owned())), "report.files[2].renamedTo"),
+        (
+            edited(|report| {
+                report.files[2].status = v1::FileStatus::Modified.into();
+                report.files[2].sha256_before = Some(sha256(b"old"));
+            }),
+            "report.files[2].status",
+        ),
+    ];
+    for (report, field) in cases {
+        let status = client.report("w", &batch.batch_id, epoch, report).await.unwrap_err();
+        assert_eq!((status.code(), fields(&status)), (Code::InvalidArgument, vec![field.to_owned()]), "{status:?}");
+    }
+    client.report("w", &batch.batch_id, epoch, good.clone()).await.unwrap();
+    assert_eq!(client.report("w", &batch.batch_id, epoch, good).await.unwrap().state(), v1::BatchState::Applied);
+    let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 9, page_token: String::new() };
+    let page = client.files.list_files(list).await.unwrap().into_inner();
+    let paths: Vec<_> = page.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["app/b.txt", "app/c.txt"]);
+    for which in [File::DocPath("app/a.txt".to_owned()), File::Path("app/a.txt".to_owned())] {
+        assert_refused(client.read("w", which).await, Code::NotFound, "NOT_FOUND", "");
+    }
+}
+
+fn patch(path: &str, action: Action) -> v1::FilePatch {
+    let target = Some(v1::file_patch::Target::Path(path.to_owned()));
+    v1::FilePatch { target, action: Some(action), ..v1::FilePatch::default() }
+}
+
+fn deleted(file: &mut v1::FileReport) {
+    (file.status, file.sha256, file.size_bytes) = (v1::FileStatus::Deleted.into(), None, None);
 }
 
 /// A feed resumes after any revision: nothing comes twice, nothing is missing, and heartbeats say how far it is.

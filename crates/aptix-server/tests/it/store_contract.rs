@@ -43,6 +43,7 @@ promised! {
     /// TUL-002-8.6.8
     a_step_makes_files_at_the_same_instant,
     a_file_without_twins_takes_the_place_of_what_is_kept_of_them,
+    a_file_that_goes_is_found_no_more,
     lists_go_backwards_and_events_forwards,
     blobs_are_seen_when_they_are_whole,
     a_closed_store_takes_nothing,
@@ -172,7 +173,7 @@ fn file(path: &str, size_bytes: u64) -> FileUpdate {
     FileUpdate {
         path: RootedPath::new(path).unwrap(),
         doc_path: DocPath::new(&path.to_lowercase()).unwrap(),
-        content: BlobRef { sha256: Sha256Digest::EMPTY, size_bytes },
+        content: Some(BlobRef { sha256: Sha256Digest::EMPTY, size_bytes }),
         twins: Twins::MayExist,
     }
 }
@@ -223,6 +224,42 @@ async fn a_file_without_twins_takes_the_place_of_what_is_kept_of_them(store: Arc
     assert_eq!(kept, [("app/A", 7), ("app/A.b", 7), ("app/a", 4), ("app/c", 7)]);
     let with_key = store.files_with_key(w, DocPath::new("app/a.b").unwrap()).await.unwrap();
     assert_eq!(with_key.len(), 1);
+}
+
+async fn a_file_that_goes_is_found_no_more(store: Arc<impl Store>) {
+    let w = workspace("w");
+    let mut batches = Vec::new();
+    for number in 1..=4 {
+        batches.push(append(&store, batch(number, "w", &format!("r{number}"))).await);
+    }
+    let update = |batch, files| {
+        let step = Transition { files, ..step(batch, BatchState::Applied) };
+        store.transition(step)
+    };
+    let gone = |path| FileUpdate { content: None, ..file(path, 0) };
+    let alone = |update| FileUpdate { twins: Twins::Gone, ..update };
+    // What goes does so before anything comes, in whatever order they are told: `app/b` moves to `app/B`, and `app/c`
+    // goes to make room for another.
+    let (first, second, third, fourth) = tokio::join!(
+        update(&batches[0], vec![file("app/a", 1), file("app/A", 2), file("app/b", 3), file("app/c", 4)]),
+        update(&batches[1], vec![gone("app/a"), gone("app/never")]),
+        update(&batches[2], vec![file("app/B", 5), alone(gone("app/b")), file("app/c", 6), gone("app/c")]),
+        update(&batches[3], vec![file("app/d", 7)]),
+    );
+    for answer in [first, second, third, fourth] {
+        assert!(matches!(answer, Ok(Transitioned::Done(_))));
+    }
+    let files = store.files(w.clone(), None, 10).await.unwrap();
+    let kept: Vec<_> = files.iter().map(|file| (file.path.as_str(), file.content.size_bytes)).collect();
+    assert_eq!(kept, [("app/A", 2), ("app/B", 5), ("app/c", 6), ("app/d", 7)]);
+    assert_eq!(store.file(w.clone(), RootedPath::new("app/a").unwrap()).await, Ok(None));
+    for (key, count) in [("app/a", 1), ("app/b", 1), ("app/c", 1), ("app/never", 0)] {
+        assert_eq!(store.files_with_key(w.clone(), DocPath::new(key).unwrap()).await.unwrap().len(), count, "{key}");
+    }
+    let last = append(&store, batch(9, "w", "r9")).await;
+    let all = ["app/A", "app/B", "app/c", "app/d"];
+    update(&last, all.map(gone).to_vec()).await.unwrap();
+    assert_eq!(store.files(w, None, 10).await, Ok(vec![]));
 }
 
 async fn lists_go_backwards_and_events_forwards(store: Arc<impl Store>) {

@@ -281,9 +281,13 @@ fn transition(view: &View<'_>, step: Transition) -> Result<(Transitioned, Vec<Pu
             puts.push(Put::RemoveRecord(keys::file(&step.workspace, &record::decode_path(&path)?)));
         }
     }
+    for file in step.files.iter().filter(|file| file.content.is_none()) {
+        puts.push(Put::RemoveRecord(keys::file_key(&step.workspace, &file.doc_path, &file.path)));
+        puts.push(Put::RemoveRecord(keys::file(&step.workspace, &file.path)));
+    }
     for file in step.files {
-        let file =
-            CloudFile { path: file.path, doc_path: file.doc_path, content: file.content, revision: counters.newest };
+        let Some(content) = file.content else { continue };
+        let file = CloudFile { path: file.path, doc_path: file.doc_path, content, revision: counters.newest };
         let key = keys::file_key(&step.workspace, &file.doc_path, &file.path);
         puts.push(Put::Record(key, record::encode_path(&file.path)));
         puts.push(Put::Record(keys::file(&step.workspace, &file.path), record::encode_file(&file)));

@@ -1,0 +1,197 @@
+//! Holds a report against its batch: the files it names, and what it says became of them.
+
+use aptix_model::batch::{Batch, BlobRef, FileEdit, FilePatch, GitKind, Presence, Scope, SearchOperation, Target};
+use aptix_model::failure::{Failure, Visible};
+use aptix_model::path::{DocPath, RootedPath, WorkspacePath, fold};
+use aptix_model::reason::Reason;
+use aptix_model::report::{FileReport, FileStatus, Outcome, Report};
+
+use crate::store::{FileUpdate, Twins};
+
+/// What a report says of one cloud file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Told {
+    pub(super) update: FileUpdate,
+    /// What happened to the file patch's file.
+    pub(super) status: FileStatus,
+}
+
+/// Answers what a report says about files; a file that was renamed is told of twice, under its old name and its new one.
+///
+/// # Errors
+/// Everything in it that cannot be about this batch.
+pub(super) fn fit(batch: &Batch, report: &Report) -> Result<Vec<Told>, Vec<Failure>> {
+    if report.outcome != Outcome::Applied {
+        return Ok(Vec::new());
+    }
+    if report.files.len() != batch.files.len() {
+        let (found, expected) = (report.files.len(), batch.files.len());
+        return Err(vec![misfit("report.files", format!("the report has {found} files, the batch has {expected}"))]);
+    }
+    let mut failures = Vec::new();
+    let mut told = Vec::with_capacity(report.files.len());
+    for (index, (patch, file)) in batch.files.iter().zip(&report.files).enumerate() {
+        match fit_file(index, patch, file) {
+            Ok(updates) => told.extend(updates.into_iter().map(|update| Told { update, status: file.status })),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    if failures.is_empty() { Ok(told) } else { Err(failures) }
+}
+
+fn fit_file(index: usize, patch: &FilePatch, file: &FileReport) -> Result<Vec<FileUpdate>, Failure> {
+    let at = |name: &str| format!("report.files[{index}].{name}");
+    let path = WorkspacePath::new(&file.path)
+        .map_err(|error| misfit(&at("path"), error.to_string()).detail(error.detail()))?;
+    let doc_path = DocPath::new(&file.doc_path)
+        .map_err(|error| misfit(&at("docPath"), error.to_string()).detail(error.detail()))?;
+    if doc_path.rest() != path.folded() {
+        let message = format!("{doc_path} is not the key of {path}: expected its root's name and {}", path.folded());
+        return Err(misfit(&at("docPath"), message));
+    }
+    let named = Named { target: &patch.target, root: doc_path.root() };
+    named.check(&at("path"), patch.target.as_str(), &path)?;
+    fit_status(index, patch, file)?;
+    let content = file.written.map(|written| BlobRef { sha256: written.sha256, size_bytes: written.size_bytes });
+    match (&file.renamed_to, patch.edit.moved_to()) {
+        (Some(renamed_to), Some(asked)) => {
+            let field = at("renamedTo");
+            let to = WorkspacePath::new(renamed_to)
+                .map_err(|error| misfit(&field, error.to_string()).detail(error.detail()))?;
+            named.check(&field, asked, &to)?;
+            Ok(vec![named.update(&at("path"), &path, None)?, named.update(&field, &to, content)?])
+        }
+        _ => Ok(vec![named.update(&at("path"), &path, content)?]),
+    }
+}
+
+/// How a file patch names its files, and the root that they are in.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    target: &'a Target,
+    root: &'a str,
+}
+
+impl Named<'_> {
+    /// Whether a path is the one that the batch asks for.
+    fn check(self, field: &str, asked: &str, path: &WorkspacePath) -> Result<(), Failure> {
+        let root = self.root;
+        let in_root = |asked: &str| asked.strip_prefix(root)?.strip_prefix('/').map(ToOwned::to_owned);
+        let fits = match self.target {
+            Target::DocPath(_) => in_root(&fold(asked)) == Some(path.folded()),
+            Target::Path(_) => asked == path.as_str() || in_root(asked).as_deref() == Some(path.as_str()),
+        };
+        if fits {
+            return Ok(());
+        }
+        let message = format!("{path}, in {root}, is not the file that the batch names: {}", Visible(asked));
+        Err(misfit(field, message))
+    }
+
+    fn update(self, field: &str, path: &WorkspacePath, content: Option<BlobRef>) -> Result<FileUpdate, Failure> {
+        let refused = |error: aptix_model::path::PathError| misfit(field, error.to_string()).detail(error.detail());
+        let twins = match self.target {
+            // The agent looks for the only file with this key, at every level.
+            Target::DocPath(_) => Twins::Gone,
+            Target::Path(_) => Twins::MayExist,
+        };
+        Ok(FileUpdate {
+            path: RootedPath::new(&format!("{}/{path}", self.root)).map_err(refused)?,
+            doc_path: DocPath::new(&format!("{}/{}", self.root, path.folded())).map_err(refused)?,
+            content,
+            twins,
+        })
+    }
+}
+
+/// Holds what is said to have become of a file against its digests, and against what was to be done.
+fn fit_status(index: usize, patch: &FilePatch, file: &FileReport) -> Result<(), Failure> {
+    let at = |name: &str| format!("report.files[{index}].{name}");
+    let written = file.written.map(|written| written.sha256);
+    let (fits, expected): (&[FileStatus], _) = match (file.sha256_before, written) {
+        (None, None) => {
+            return Err(misfit(&at("sha256"), "the digest of the bytes as written is required".to_owned()));
+        }
+        (None, Some(_)) => (&[FileStatus::Created], "there was no file before"),
+        (Some(_), None) => (&[FileStatus::Deleted], "there is no file any more"),
+        (Some(_), Some(_)) if file.renamed_to.is_some() => (&[FileStatus::Renamed], "the file has another path"),
+        (Some(before), Some(after)) if before == after && sets_mode(&patch.edit) => {
+            (&[FileStatus::Unchanged, FileStatus::Modified], "the digests before and after are equal")
+        }
+        (Some(before), Some(after)) if before == after => {
+            (&[FileStatus::Unchanged], "the digests before and after are equal")
+        }
+        (Some(_), Some(_)) => (&[FileStatus::Modified], "the digests before and after differ"),
+    };
+    if !fits.contains(&file.status) {
+        let words = words(fits);
+        let message = format!("the status is {}, but {expected}: expected {words}", file.status.word());
+        return Err(misfit(&at("status"), message));
+    }
+    if file.renamed_to.is_some() && file.status != FileStatus::Renamed {
+        let message = format!("the status is {}, and only a renamed file has another path", file.status.word());
+        return Err(misfit(&at("renamedTo"), message));
+    }
+    let possible = outcomes(&patch.edit);
+    if !possible.contains(&file.status) {
+        let message = format!("such an edit leaves no {} file: expected {}", file.status.word(), words(possible));
+        return Err(misfit(&at("status"), message));
+    }
+    let changes = patch.edit.change_count();
+    // An agent whose report would not fit into a message leaves all of them out.
+    if !file.changes.is_empty() && file.changes.len() != changes {
+        let message = format!("the file patch has {changes} changes, the report has {}", file.changes.len());
+        return Err(misfit(&at("changes"), message));
+    }
+    Ok(())
+}
+
+fn words(statuses: &[FileStatus]) -> String {
+    let words: Vec<_> = statuses.iter().map(|status| status.word()).collect();
+    words.join(" or ")
+}
+
+/// Whether an edit says who may execute the file.
+const fn sets_mode(edit: &FileEdit) -> bool {
+    matches!(edit, FileEdit::GitPatch(patch) if patch.executable.is_some())
+}
+
+/// What an edit can come to.
+fn outcomes(edit: &FileEdit) -> &'static [FileStatus] {
+    use FileStatus::{Created, Deleted, Modified, Renamed, Unchanged};
+    const EDITED: &[FileStatus] = &[Modified, Unchanged];
+    const WRITTEN: &[FileStatus] = &[Created, Modified, Unchanged];
+    if edit.moved_to().is_some() {
+        return &[Renamed];
+    }
+    match edit {
+        FileEdit::LinePatch(_) | FileEdit::ContextPatch(_) => EDITED,
+        FileEdit::CreateFile(_) => WRITTEN,
+        FileEdit::WriteFile(write) => match write.presence {
+            Presence::Absent => &[Created],
+            Presence::Present => EDITED,
+            Presence::Either => WRITTEN,
+        },
+        FileEdit::DeleteFile => &[Deleted],
+        FileEdit::SearchPatch(patch) => {
+            let looks = |operation: &SearchOperation| {
+                matches!(operation, SearchOperation::Replace { .. } | SearchOperation::InsertAfter { .. })
+            };
+            if patch.changes.iter().any(|change| looks(&change.operation)) { EDITED } else { WRITTEN }
+        }
+        FileEdit::Replacements(all) => match all.steps.first() {
+            Some(step) if step.find.is_empty() && matches!(step.scope, Scope::Block { .. }) => WRITTEN,
+            _ => EDITED,
+        },
+        FileEdit::GitPatch(patch) => match patch.kind {
+            GitKind::Modify => EDITED,
+            GitKind::Create | GitKind::Copy { .. } => &[Created],
+            GitKind::Delete => &[Deleted],
+            GitKind::Rename { .. } => &[Renamed],
+        },
+    }
+}
+
+fn misfit(field: &str, message: String) -> Failure {
+    Failure::new(Reason::InvalidRequest, message).field(field)
+}
