@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use aptix_model::batch::{
-    Chunk, Content, FileEdit, FilePatch, GitKind, GitPatch, LineKind, Operation, Presence, Replacement, Scope,
-    SearchChange, SearchOperation,
+    Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Chunk, Content, FileEdit, FilePatch, GitKind, GitPatch, LineKind,
+    Occurrence, Operation, Presence, Replacement, Scope, SearchChange, SearchOperation,
 };
 
 /// Shows a file patch: the lines it expects and the lines it brings, under the line numbers it states.
@@ -27,6 +27,7 @@ pub(super) fn described(patch: &FilePatch) -> String {
         FileEdit::SearchPatch(patch) => patch.changes.iter().for_each(|change| describe_search(&mut text, change)),
         FileEdit::Replacements(all) => all.steps.iter().for_each(|step| describe_replacement(&mut text, step)),
         FileEdit::GitPatch(patch) => describe_git(&mut text, patch),
+        FileEdit::AnchorEdit(edit) => describe_anchored(&mut text, edit),
         FileEdit::ContextPatch(patch) => {
             if let Some(to) = &patch.move_to {
                 let _ = writeln!(text, "the file is renamed to {to}");
@@ -110,6 +111,41 @@ fn describe_texts(text: &mut String, line: i64, head: &str, (old, new): (&str, &
     let _ = writeln!(text, "@@ -{line},{} +{line},{} @@ {head}", old.clone().count(), new.clone().count());
     add(text, '-', old);
     add(text, '+', new);
+}
+
+fn describe_anchored(text: &mut String, edit: &AnchorEdit) {
+    let (line, head) = match &edit.place {
+        AnchorPlace::Range { start_line, end_line: Some(end) } => {
+            (*start_line, format!("replace lines {start_line} to {end}"))
+        }
+        AnchorPlace::Range { start_line, end_line: None } => {
+            (*start_line, format!("replace the lines from {start_line} to the end"))
+        }
+        AnchorPlace::Append => (0, "append at the end".to_owned()),
+        AnchorPlace::After(anchor) => (0, format!("insert below {}", named(anchor))),
+        AnchorPlace::Before(anchor) => (0, format!("insert above {}", named(anchor))),
+        AnchorPlace::Between { start, end, takes_anchors } => {
+            let word = if *takes_anchors { "with" } else { "without" };
+            (0, format!("replace what is between {} and {}, {word} these lines", named(start), named(end)))
+        }
+        AnchorPlace::Whole { content_format: _ } => (0, "the whole file, in the place of what it holds".to_owned()),
+    };
+    describe_texts(text, line, &head, ("", &edit.content));
+}
+
+/// A line as its author describes it.
+fn named(anchor: &Anchor) -> String {
+    let which = match anchor.occurrence {
+        None => "the line".to_owned(),
+        Some(Occurrence::Number(number)) => format!("line {number} of those"),
+        Some(Occurrence::Last) => "the last line".to_owned(),
+    };
+    let how = match anchor.matching {
+        AnchorMatch::Contains => "with",
+        AnchorMatch::Equals => "that is",
+        AnchorMatch::Regex => "that matches",
+    };
+    format!("{which} {how} {:?}", anchor.text)
 }
 
 fn describe_git(text: &mut String, patch: &GitPatch) {
@@ -206,6 +242,23 @@ mod tests {
              @@ -0,1 +0,0 @@ replace the only text like this, keep the old text in clipboard \"c\"\n-old\n\
              @@ -7,0 +7,0 @@ insert after line 7, the new text is that of clipboard \"c\\n\", every line of it gets \
              \"  \" for \"\\t\"\n",
+        );
+
+        let anchor = |matching, occurrence| Anchor { text: "a\"b".into(), matching, occurrence };
+        let place = AnchorPlace::Between {
+            start: anchor(AnchorMatch::Equals, Some(Occurrence::Number(2))),
+            end: anchor(AnchorMatch::Regex, Some(Occurrence::Last)),
+            takes_anchors: true,
+        };
+        check(
+            FileEdit::AnchorEdit(AnchorEdit { place, content: "new\n".into() }),
+            "@@ -0,0 +0,1 @@ replace what is between line 2 of those that is \"a\\\"b\" and the last line that matches \
+             \"a\\\"b\", with these lines\n+new\n",
+        );
+        let place = AnchorPlace::After(anchor(AnchorMatch::Contains, None));
+        check(
+            FileEdit::AnchorEdit(AnchorEdit { place, content: "new".into() }),
+            "@@ -0,0 +0,1 @@ insert below the line with \"a\\\"b\"\n+new\n",
         );
 
         let step = |scope, find: &str| Replacement { find: find.into(), replace: "new".into(), scope };

@@ -284,6 +284,7 @@ fn asked_status(edit: &FileEdit) -> FileStatus {
         | FileEdit::LinePatch(_)
         | FileEdit::SearchPatch(_)
         | FileEdit::Replacements(_)
+        | FileEdit::AnchorEdit(_)
         | FileEdit::ContextPatch(_) => FileStatus::Modified,
     }
 }

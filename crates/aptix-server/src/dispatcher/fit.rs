@@ -1,6 +1,8 @@
 //! Holds a report against its batch: the files it names, and what it says became of them.
 
-use aptix_model::batch::{Batch, BlobRef, FileEdit, FilePatch, GitKind, Presence, Scope, SearchOperation, Target};
+use aptix_model::batch::{
+    AnchorPlace, Batch, BlobRef, FileEdit, FilePatch, GitKind, Presence, Scope, SearchOperation, Target,
+};
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::path::{DocPath, RootedPath, WorkspacePath, fold};
 use aptix_model::reason::Reason;
@@ -166,6 +168,10 @@ fn outcomes(edit: &FileEdit) -> &'static [FileStatus] {
     }
     match edit {
         FileEdit::LinePatch(_) | FileEdit::ContextPatch(_) => EDITED,
+        FileEdit::AnchorEdit(edit) => match edit.place {
+            AnchorPlace::Append => WRITTEN,
+            _ => EDITED,
+        },
         FileEdit::CreateFile(_) => WRITTEN,
         FileEdit::WriteFile(write) => match write.presence {
             Presence::Absent => &[Created],
