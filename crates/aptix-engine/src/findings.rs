@@ -46,6 +46,14 @@ impl Findings {
         self.listed
     }
 
+    /// Whether nothing was found wrong.
+    ///
+    /// # Errors
+    /// What was found wrong.
+    pub(crate) fn check(self) -> Result<(), Self> {
+        if self.listed.is_empty() { Ok(()) } else { Err(self) }
+    }
+
     /// A value, if nothing was found wrong.
     pub(crate) fn or<T>(self, value: T) -> Result<T, Vec<Failure>> {
         if self.listed.is_empty() { Ok(value) } else { Err(self.into_failures()) }

@@ -8,18 +8,25 @@
 extern crate alloc;
 
 mod anchor_edit;
+mod clipboards;
 mod create_file;
 mod diff;
 pub mod digest;
 pub mod file_plan;
+mod find;
 mod findings;
+mod generated;
 pub mod hunk;
 mod line_patch;
 mod nearest;
+mod nearest_text;
+mod new_text;
 mod other_version;
 pub mod plan;
 pub mod preview;
+mod search_patch;
 mod shown;
+mod splice;
 mod text;
 pub mod text_edit;
 pub mod validate;

@@ -77,6 +77,12 @@ impl Searches {
     pub(crate) const fn new() -> Self {
         Self(SEARCHES)
     }
+
+    /// Takes one, if there is one left.
+    pub(crate) fn take(&mut self) -> Option<()> {
+        self.0 = self.0.checked_sub(1)?;
+        Some(())
+    }
 }
 
 /// Adds what only a search of the whole file can tell: the place where the expected lines stand now, or the
@@ -88,8 +94,7 @@ pub(crate) fn look_around(
     change: &LineChange<'_>,
     searches: &mut Searches,
 ) -> Failure {
-    let Some(left) = searches.0.checked_sub(1) else { return failure };
-    searches.0 = left;
+    let Some(()) = searches.take() else { return failure };
     match *error {
         LinePatchError::PastEnd { lines, .. } => {
             let mut cursor = text.cursor();
@@ -113,7 +118,7 @@ pub(crate) fn look_around(
 }
 
 /// The lines below a cursor, at most `count` and [`LINES`], or nothing at the end.
-fn excerpt(cursor: Cursor<'_>, count: usize) -> Option<Excerpt> {
+pub(crate) fn excerpt(cursor: Cursor<'_>, count: usize) -> Option<Excerpt> {
     let start_line = cursor.above() + 1;
     let mut end_line = cursor.above();
     let mut text = String::new();
@@ -128,7 +133,7 @@ fn excerpt(cursor: Cursor<'_>, count: usize) -> Option<Excerpt> {
 }
 
 /// Where and how a line differs from what was expected.
-fn difference(expected: &str, found: &str) -> String {
+pub(crate) fn difference(expected: &str, found: &str) -> String {
     let mut common = expected.bytes().zip(found.bytes()).take_while(|(expected, found)| expected == found).count();
     while !expected.is_char_boundary(common) {
         common -= 1;

@@ -16,14 +16,16 @@ use aptix_model::path::WorkspacePath;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{ChangeReport, FileStatus, Normalization, Warning};
 
+use crate::clipboards::Pasteboard;
 use crate::digest::{Original, is_canonical};
 use crate::file_plan::{FileAction, FilePlan};
+use crate::find::Budget;
 use crate::findings::Findings;
 use crate::line_patch::{self, LinePatchError, Lowered};
 use crate::nearest::{self, Searches};
 use crate::text::{NotText, Text, UTF_32_BE};
 use crate::validate::{Base, LineChange, ValidBatch, ValidEdit, ValidFile, ValidTarget};
-use crate::{anchor_edit, create_file, other_version};
+use crate::{anchor_edit, create_file, other_version, search_patch};
 
 /// What the caller found for one file patch.
 #[derive(Clone, Debug)]
@@ -106,7 +108,7 @@ pub fn plan<'a>(
         return Err(vec![Failure::new(Reason::Internal, message).hint(hint)]);
     }
     let mut findings = Findings::default();
-    let mut searches = Searches::new();
+    let mut work = Work::new(settings, snapshot);
     let mut files = Vec::with_capacity(snapshot.len());
     let mut seen = BTreeMap::new();
     for (index, (file, observed)) in batch.files().iter().zip(snapshot).enumerate() {
@@ -115,12 +117,12 @@ pub fn plan<'a>(
             findings.add(|| same_file(other).file(index, name));
             continue;
         }
-        match plan_file(file, observed, &settings.limits, &mut searches) {
+        match plan_file(file, observed, &mut work) {
             Ok(file) => files.push(file),
             Err(found) => findings.absorb(found, |failure| failure.file(index, name)),
         }
     }
-    findings.or(BatchPlan { files, clipboards: Clipboards::new() })
+    findings.or(BatchPlan { files, clipboards: work.clipboards.into_changed() })
 }
 
 fn same_file(other: usize) -> Failure {
@@ -132,8 +134,7 @@ fn same_file(other: usize) -> Failure {
 fn plan_file<'a>(
     file: &ValidFile<'a>,
     observed: &'a Observed<'a>,
-    limits: &Limits,
-    searches: &mut Searches,
+    work: &mut Work<'_>,
 ) -> Result<FilePlan<'a>, Findings> {
     match &file.edit {
         ValidEdit::Content(content) => plan_whole(file.base, create_file::normalize(text_of(content)?), observed),
@@ -141,8 +142,51 @@ fn plan_file<'a>(
             plan_whole(file.base, (Cow::Borrowed(text_of(content)?.as_bytes()), Vec::new()), observed)
         }
         ValidEdit::Delete => Ok(plan_delete(file.base, observed)?),
-        ValidEdit::Anchor(edit) => anchor_edit::plan(file.base, edit, observed, limits),
-        ValidEdit::Lines(changes) => plan_lines(file.base, changes, observed, limits, searches),
+        ValidEdit::Anchor(edit) => anchor_edit::plan(file.base, edit, observed, &work.settings.limits),
+        ValidEdit::Lines(changes) => {
+            plan_lines(file.base, changes, observed, &work.settings.limits, &mut work.searches)
+        }
+        ValidEdit::Search(changes) => search_patch::plan(file.base, changes, observed, work),
+    }
+}
+
+/// What the files of a batch share while they are planned one after the other.
+#[derive(Debug)]
+pub(crate) struct Work<'s> {
+    pub(crate) settings: &'s Settings<'s>,
+    /// Searches of whole files for what an author may have meant.
+    pub(crate) searches: Searches,
+    /// How much more may be searched for.
+    pub(crate) budget: Budget,
+    pub(crate) clipboards: Pasteboard<'s>,
+    /// Bytes of new text that there still is room for.
+    room: u64,
+}
+
+impl<'s> Work<'s> {
+    fn new(settings: &'s Settings<'s>, snapshot: &[Observed<'_>]) -> Self {
+        let bytes = snapshot.iter().map(|observed| observed.content.map_or(0, <[u8]>::len));
+        Self {
+            settings,
+            searches: Searches::new(),
+            budget: Budget::new(bytes.fold(0, usize::saturating_add)),
+            clipboards: Pasteboard::new(settings.clipboards),
+            room: settings.limits.batch_bytes,
+        }
+    }
+
+    /// Takes room for so many bytes of new text.
+    ///
+    /// # Errors
+    /// When there is less.
+    pub(crate) fn take_room(&mut self, bytes: usize) -> Result<(), Failure> {
+        let left = self.room.checked_sub(bytes as u64);
+        self.room = left.ok_or_else(|| {
+            let limit = self.settings.limits.batch_bytes;
+            let message = format!("the texts that a batch brings have at most {limit} bytes, and these have more");
+            Failure::new(Reason::TooLarge, message).detail(Detail::File).hint("split the batch")
+        })?;
+        Ok(())
     }
 }
 

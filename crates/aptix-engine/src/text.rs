@@ -103,6 +103,14 @@ impl<'a> Text<'a> {
         self.feeds.last().map_or(0, |feeds| *feeds as usize) + usize::from(self.is_unterminated())
     }
 
+    /// How many lines end at or above an offset.
+    pub(crate) fn lines_above(&self, offset: usize) -> usize {
+        let block = offset / BLOCK;
+        let feeds = block.checked_sub(1).and_then(|block| self.feeds.get(block)).map_or(0, |feeds| *feeds as usize);
+        let rest = self.bytes.get(block * BLOCK..offset.min(self.bytes.len())).unwrap_or_default();
+        feeds + memchr_iter(b'\n', rest).count()
+    }
+
     /// Whether some lines end with `\r\n` and others do not. Looks at every byte.
     pub(crate) fn is_mixed(&self) -> bool {
         let with_return = memmem::find_iter(self.bytes, b"\r\n").count();

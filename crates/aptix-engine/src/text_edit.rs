@@ -229,6 +229,12 @@ impl TextEdit {
         }
     }
 
+    /// The edit once everything is in it.
+    pub(crate) fn finished(mut self) -> Self {
+        self.drop_empty_end();
+        self
+    }
+
     /// Forgets a last replacement of nothing by nothing.
     fn drop_empty_end(&mut self) {
         let text_start = self.cuts.iter().rev().nth(1).map_or(0, |cut| cut.text_end);

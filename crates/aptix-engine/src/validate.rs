@@ -1,6 +1,7 @@
 //! Everything that can be said about a batch without a file: all violations at once, each with its field.
 
 mod changes;
+pub mod search;
 mod targets;
 pub(crate) mod violation;
 
@@ -18,6 +19,7 @@ use aptix_model::path::{DocPath, WorkspacePath};
 use crate::anchor_edit;
 use crate::findings::Findings;
 use crate::shown;
+use search::ValidSearch;
 use violation::Violation;
 
 /// A batch in which [`validate`] found nothing wrong. Only this can be planned.
@@ -86,6 +88,8 @@ pub enum ValidEdit<'a> {
     Delete,
     /// Lines come and go beside a line that is described.
     Anchor(Box<anchor_edit::ValidAnchorEdit<'a>>),
+    /// Texts are searched for in the file as it is, and replaced at once.
+    Search(Vec<ValidSearch<'a>>),
 }
 
 /// One change of lines. Insert, replace and delete are all "below `above` lines, `removed` lines go and
@@ -194,7 +198,11 @@ fn check_edit<'a>(edit: &'a FileEdit, site: &mut Site<'_, 'a>) -> Option<(Base, 
         }
         FileEdit::AnchorEdit(edit) => anchor_edit::check(edit, site),
         FileEdit::DeleteFile => Some((Base::MustExist, ValidEdit::Delete)),
-        FileEdit::SearchPatch(_) | FileEdit::Replacements(_) | FileEdit::GitPatch(_) | FileEdit::ContextPatch(_) => {
+        FileEdit::SearchPatch(patch) => {
+            let (base, changes) = search::check(&patch.changes, site)?;
+            Some((base, ValidEdit::Search(changes)))
+        }
+        FileEdit::Replacements(_) | FileEdit::GitPatch(_) | FileEdit::ContextPatch(_) => {
             site.report("edit", || Violation::Empty { what: "known edit" });
             None
         }

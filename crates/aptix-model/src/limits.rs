@@ -41,6 +41,15 @@ impl Default for Limits {
 /// Bytes of one document.
 pub const DOCUMENT_BYTES: usize = 64 << 20;
 
+/// Characters of a clipboard's name.
+pub const CLIPBOARD_NAME_CHARS: usize = 64;
+
+/// Bytes of one clipboard.
+pub const CLIPBOARD_BYTES: usize = 1 << 20;
+
+/// Clipboards of one session.
+pub const CLIPBOARDS: usize = 256;
+
 /// Content of more bytes than this travels as an uploaded blob named by its digest.
 pub const INLINE_BYTES: usize = 1 << 20;
 

@@ -273,6 +273,10 @@ catalogue! {
         EmptyNewLines = "EMPTY_NEW_LINES",
         /// A replace without lines: that is a delete.
         UseDelete = "USE_DELETE",
+        /// A text to search for that is empty.
+        EmptyFind = "EMPTY_FIND",
+        /// A clipboard's name that is empty, too long or not printable.
+        ClipboardName = "CLIPBOARD_NAME",
         /// A line with a line feed in it.
         EmbeddedNewline = "EMBEDDED_NEWLINE",
         /// A line with a carriage return in it.
@@ -305,6 +309,10 @@ catalogue! {
         Files = "FILES",
         /// Too many changes.
         Changes = "CHANGES",
+        /// Too many tokens for one patch.
+        Tokens = "TOKENS",
+        /// A clipboard's text is too large, or a session has too many clipboards.
+        Clipboard = "CLIPBOARD",
         /// A label, key or description is too long.
         Text = "TEXT",
         /// One line is too long.

@@ -4,6 +4,7 @@ use alloc::string::{String, ToString};
 
 use aptix_model::digest::DigestError;
 use aptix_model::failure::Failure;
+use aptix_model::limits::CLIPBOARD_NAME_CHARS;
 use aptix_model::lines::LineError;
 use aptix_model::path::PathError;
 use aptix_model::protection::Protection;
@@ -70,6 +71,22 @@ pub(crate) enum Violation {
     LooksLikeDiff,
     #[error("the text has a NUL character, which no text file has")]
     Nul,
+    #[error("oldText is empty, and an empty text stands everywhere")]
+    EmptyFind,
+    #[error("nothing says what comes: newText and fromClipboard are absent")]
+    NoNewText,
+    #[error("only a replace finds a text that a clipboard could keep")]
+    NothingToKeep,
+    #[error(
+        "one name for toClipboard and fromClipboard copies the text and leaves it as it is, so nothing is indented"
+    )]
+    ReindentOfCopy,
+    #[error("an overwrite replaces the whole file, and {} would be lost", counted(*others, "other change"))]
+    OverwriteBeside { others: usize },
+    #[error("a clipboard's name has 1 to {CLIPBOARD_NAME_CHARS} characters, all of them visible")]
+    ClipboardName,
+    #[error("a prefix is part of one line, and this has a line break at byte {offset}")]
+    PrefixNewline { offset: usize },
     #[error("a created file has at most {limit} bytes, this would have {found}")]
     Content { found: u64, limit: u64 },
 }
@@ -112,6 +129,12 @@ impl Violation {
             Self::ZeroOccurrence => (Reason::InvalidRequest, Detail::Occurrence),
             Self::LooksLikeDiff => (Reason::InvalidRequest, Detail::LooksLikeDiff),
             Self::Nul => (Reason::NotText, Detail::Binary),
+            Self::EmptyFind => (Reason::InvalidRequest, Detail::EmptyFind),
+            Self::NoNewText => (Reason::InvalidRequest, Detail::Missing),
+            Self::NothingToKeep | Self::ReindentOfCopy => (Reason::InvalidRequest, Detail::UnexpectedField),
+            Self::OverwriteBeside { .. } => return (Reason::MatchOverlap, None),
+            Self::ClipboardName => (Reason::InvalidRequest, Detail::ClipboardName),
+            Self::PrefixNewline { .. } => (Reason::InvalidRequest, Detail::EmbeddedNewline),
             Self::Content { .. } => (Reason::TooLarge, Detail::File),
         };
         (reason, Some(detail))
@@ -150,6 +173,13 @@ impl Violation {
                 "to write a diff into the file declare its content_format; to apply it, send it as a git patch"
             }
             Self::Nul => "leave the NUL out; only text can be written",
+            Self::EmptyFind => "name the text to replace; to add text at an end, append or prepend it",
+            Self::NoNewText => "give newText, which may be empty, or fromClipboard",
+            Self::NothingToKeep => "leave toClipboard out, or replace the text that is to be kept",
+            Self::ReindentOfCopy => "leave reindent out here, and give it where the clipboard's text goes",
+            Self::OverwriteBeside { .. } => "make all changes in the text of the overwrite, or leave the overwrite out",
+            Self::ClipboardName => "use a short plain word",
+            Self::PrefixNewline { .. } => "give the blanks or tabs alone",
             Self::Text { .. } | Self::LongLine { .. } | Self::Content { .. } => "shorten it",
         }
     }

@@ -1,7 +1,7 @@
 //! The one way in: a batch is validated, planned against files, and applied.
 
 use aptix_engine::digest::sha256;
-use aptix_engine::plan::{Observed, Settings, plan};
+use aptix_engine::plan::{Clipboards, Observed, Settings, plan};
 use aptix_engine::validate::validate;
 use aptix_model::batch::{Batch, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Target};
 use aptix_model::digest::Sha256Digest;
@@ -29,7 +29,16 @@ pub(crate) fn apply_known(
     files: &[(Option<&[u8]>, Option<Sha256Digest>)],
     limits: &Limits,
 ) -> Result<Vec<Applied>, Vec<Failure>> {
-    let valid = validate(batch, limits)?;
+    apply_with(batch, files, &Settings { limits: *limits, ..Settings::DEFAULT }).map(|(applied, _)| applied)
+}
+
+/// The same with other settings, for the files and the clipboards that change.
+pub(crate) fn apply_with(
+    batch: &Batch,
+    files: &[(Option<&[u8]>, Option<Sha256Digest>)],
+    settings: &Settings<'_>,
+) -> Result<(Vec<Applied>, Clipboards), Vec<Failure>> {
+    let valid = validate(batch, &settings.limits)?;
     let observed = batch.files.iter().zip(files).map(|(patch, (content, digest))| {
         let path = patch.target.as_str();
         let path = path.strip_prefix("repo/").unwrap_or(path);
@@ -43,7 +52,7 @@ pub(crate) fn apply_known(
         }
     });
     let snapshot: Vec<_> = observed.collect();
-    let plan = plan(&valid, &snapshot, &Settings { limits: *limits, ..Settings::DEFAULT })?;
+    let plan = plan(&valid, &snapshot, settings)?;
     let applied = plan.files.iter().map(|file| {
         let content = file.content().into_owned();
         let report = file.report(&content);
@@ -63,7 +72,7 @@ pub(crate) fn apply_known(
             assert_eq!(applied.report.sha256_before, content.map(sha256));
         }
     }
-    Ok(applied)
+    Ok((applied, plan.clipboards.clone()))
 }
 
 /// Applies a batch of one file patch, for `Ok`, or for its only failure.

@@ -1,0 +1,243 @@
+//! A search patch on a real file: every text is found in the file as it is, then all changes are made at once.
+
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use aptix_model::batch::Reindent;
+use aptix_model::failure::Failure;
+use aptix_model::reason::{Detail, Reason};
+use aptix_model::report::{Normalization, Tier, Warning};
+
+use crate::digest::Original;
+use crate::file_plan::{FileAction, FilePlan};
+use crate::find::{self, Needle, Place, Shift};
+use crate::findings::Findings;
+use crate::new_text::{self, Fitted};
+use crate::plan::{Draft, Observed, Work, check_presence, finish, read_text};
+use crate::splice::{self, Rank, Splice};
+use crate::text::{Terminator, Text};
+use crate::validate::Base;
+use crate::validate::search::{Source, Spot, ValidSearch};
+use crate::{generated, nearest_text};
+
+/// Plans the changes of one file.
+///
+/// # Errors
+/// Everything that keeps a change from being made.
+pub(crate) fn plan<'a>(
+    precondition: Base,
+    changes: &[ValidSearch<'a>],
+    observed: &'a Observed<'a>,
+    work: &mut Work<'_>,
+) -> Result<FilePlan<'a>, Findings> {
+    let original = check_presence(precondition, observed)?;
+    let nothing = Original::new(&[], None);
+    let text = read_text(original.as_ref().unwrap_or(&nothing), &work.settings.limits)?;
+    let mut notes = Notes::default();
+    let spliced = locate_all(changes, &text, &mut notes, work).and_then(|splices| splice::all(&text, splices, work));
+    let spliced = spliced.map_err(|found| {
+        let mut findings = Findings::default();
+        findings.absorb(found, |failure| match &original {
+            Some(original) => failure.current(original.digest(0)),
+            None => failure,
+        });
+        findings
+    })?;
+    let Notes { normalized, mut warnings } = notes;
+    warnings.extend(spliced.warnings);
+    if original.is_some() {
+        warnings.extend(generated::warning(observed.path.as_str(), text.bytes()));
+    }
+    let draft = Draft { action: FileAction::Edit(spliced.edit), normalized, warnings, changes: spliced.reports };
+    Ok(finish(observed, original, draft))
+}
+
+/// What is said beside the changes.
+#[derive(Default)]
+struct Notes {
+    normalized: Vec<Normalization>,
+    warnings: Vec<Warning>,
+}
+
+fn locate_all<'t>(
+    changes: &[ValidSearch<'_>],
+    text: &Text<'t>,
+    notes: &mut Notes,
+    work: &mut Work<'_>,
+) -> Result<Vec<Splice>, Findings> {
+    let mut findings = Findings::default();
+    let mut splices = Vec::with_capacity(changes.len());
+    for (index, change) in changes.iter().enumerate() {
+        match locate(index, change, text, notes, work) {
+            Ok(splice) => splices.push(splice),
+            Err(failure) => {
+                // That later changes find nothing on the clipboard would be no failure of their own.
+                if let (Some(name), Spot::Replace(old)) = (change.keep, change.spot) {
+                    work.clipboards.set(name, old).ok();
+                }
+                findings.add(|| failure.change(index));
+            }
+        }
+    }
+    findings.check().map(|()| splices)
+}
+
+/// Finds the place of one change, and brings its text into the form of that place.
+fn locate(
+    index: usize,
+    change: &ValidSearch<'_>,
+    text: &Text<'_>,
+    notes: &mut Notes,
+    work: &mut Work<'_>,
+) -> Result<Splice, Failure> {
+    let (rank, fitted) = match change.spot {
+        Spot::Replace(old) => return replace(index, change, old, text, notes, work),
+        Spot::End => (Rank::End, text.bytes().len()..text.bytes().len()),
+        Spot::Top => (Rank::Top, text.start()..text.start()),
+        Spot::Everything => (Rank::Between, text.start()..text.bytes().len()),
+        Spot::After(line) => {
+            let new = coming(change, work)?;
+            let fitted = insert_lines(text, line.get(), &new)?;
+            work.take_room(fitted.bytes.len())?;
+            return Ok(Splice::inserted(index, Rank::Between, fitted));
+        }
+    };
+    let fitted = new_text::fit_ends(text, fitted, &coming(change, work)?);
+    work.take_room(fitted.bytes.len())?;
+    notes.tell_ends(&fitted);
+    Ok(Splice::inserted(index, rank, fitted))
+}
+
+fn replace(
+    index: usize,
+    change: &ValidSearch<'_>,
+    old: &str,
+    text: &Text<'_>,
+    notes: &mut Notes,
+    work: &mut Work<'_>,
+) -> Result<Splice, Failure> {
+    let needle = Needle::text(old);
+    let (region, recovers) = (text.start()..text.bytes().len(), work.settings.recovers);
+    let place = find::only(text, &needle, region, None, recovers, &mut work.budget)
+        .map_err(|error| nearest_text::explain(&error, text, &needle, work))?;
+    let found = text.bytes().get(place.range.clone()).unwrap_or_default();
+    let new = coming(change, work)?;
+    let fitted = match change.source {
+        Source::Found => Fitted { range: place.range.start..place.range.start, ..Fitted::default() },
+        // A clipboard's text stood in a file; the author's mistakes about this place are not in it.
+        Source::Clipboard(_) => {
+            let place = Place { shift: Shift::None, dropped: (0, 0), ..place.clone() };
+            new_text::fit(text, &needle, &place, &new)
+        }
+        .unwrap_or_default(),
+        Source::Text(_) => {
+            let line = text.lines_above(place.range.start) + 1;
+            let explain = |error| nearest_text::unshiftable(&error, text, line, needle.as_lines().len());
+            new_text::fit(text, &needle, &place, &new).map_err(explain)?
+        }
+    };
+    work.take_room(fitted.bytes.len())?;
+    notes.tell_ends(&fitted);
+    if let Some(name) = change.keep {
+        let kept = String::from_utf8_lossy(found);
+        work.clipboards.set(name, &kept)?;
+        if kept != old {
+            notes.warnings.push(Warning {
+                code: "CLIPBOARD_MODIFIED".to_string(),
+                message: format!("clipboard {name:?} holds the file's text, which differs from oldText in white space"),
+            });
+        }
+    }
+    Ok(Splice {
+        index,
+        rank: Rank::Between,
+        matched: place.range,
+        fitted,
+        tier: place.tier,
+        candidates: place.candidates,
+    })
+}
+
+/// The text that comes, indented anew if that is asked for.
+fn coming<'c>(change: &ValidSearch<'c>, work: &Work<'_>) -> Result<Cow<'c, str>, Failure> {
+    let text = match change.source {
+        Source::Text(text) => Cow::Borrowed(text),
+        Source::Clipboard(name) => Cow::Owned(work.clipboards.get(name)?.to_string()),
+        Source::Found => Cow::Borrowed(""),
+    };
+    match change.reindent {
+        Some(reindent) => reindented(&text, reindent).map(Cow::Owned),
+        None => Ok(text),
+    }
+}
+
+/// Takes one prefix from every line that has anything in it, and puts another before it (REQ-PATCH-004).
+fn reindented(text: &str, Reindent { strip, add }: &Reindent) -> Result<String, Failure> {
+    let mut result = String::with_capacity(text.len());
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        if line.trim_end_matches(['\r', '\n']).is_empty() {
+            result.push_str(line);
+            continue;
+        }
+        let Some(rest) = line.strip_prefix(strip.as_str()) else {
+            let message = format!(
+                "line {} of the text that comes does not begin with {strip:?}, which is to be stripped",
+                index + 1
+            );
+            return Err(Failure::new(Reason::ReindentPrecondition, message)
+                .hint("give in reindent.strip only what every line that is not empty begins with"));
+        };
+        result.push_str(add);
+        result.push_str(rest);
+    }
+    Ok(result)
+}
+
+/// Whole lines below a line, ended as that line is; the end of the file stays as it was.
+fn insert_lines(text: &Text<'_>, above: usize, new: &str) -> Result<Fitted, Failure> {
+    let mut cursor = text.cursor();
+    cursor.seek(above).map_err(|lines| {
+        let message = format!("the change names line {above}, and the file has {lines}");
+        let hint = format!("to append, name line {lines}");
+        Failure::new(Reason::LineRange, message).detail(Detail::PastEnd).hint(hint)
+    })?;
+    let at = cursor.at();
+    let is_below_last = at == text.bytes().len() && text.is_unterminated();
+    let end = if at == text.start() {
+        text.first_terminator()
+    } else if is_below_last {
+        text.last_terminator()
+    } else {
+        Terminator::at_end_of(text.bytes().get(..at).unwrap_or_default())
+    };
+    let mut bytes = Vec::with_capacity(new.len() + 2);
+    let body = new.strip_suffix('\n').unwrap_or(new);
+    for line in body.split('\n') {
+        if is_below_last {
+            bytes.extend_from_slice(end.as_bytes());
+        }
+        bytes.extend_from_slice(line.strip_suffix('\r').unwrap_or(line).as_bytes());
+        if !is_below_last {
+            bytes.extend_from_slice(end.as_bytes());
+        }
+    }
+    Ok(Fitted { range: at..at, bytes, has_other_ends: false })
+}
+
+impl Notes {
+    /// Says that lines of new text were ended as the file's are.
+    fn tell_ends(&mut self, fitted: &Fitted) {
+        if fitted.has_other_ends && self.normalized.is_empty() {
+            self.normalized.push(Normalization::LineEndings);
+        }
+    }
+}
+
+impl Splice {
+    /// Text that comes where nothing was looked for.
+    fn inserted(index: usize, rank: Rank, fitted: Fitted) -> Self {
+        Self { index, rank, matched: fitted.range.clone(), fitted, tier: Tier::Exact, candidates: 1 }
+    }
+}

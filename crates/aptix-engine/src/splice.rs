@@ -1,0 +1,181 @@
+//! Changes whose places are known, made at once: put in order, refused where they meet, and reported by line.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::{Detail, Reason};
+use aptix_model::report::{ChangeReport, Tier, Warning};
+use memchr::memchr_iter;
+
+use crate::findings::Findings;
+use crate::new_text::Fitted;
+use crate::plan::Work;
+use crate::text::{BOM, Terminator, Text};
+use crate::text_edit::{TextEdit, slice};
+
+/// A change whose place is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Splice {
+    /// Its position in the patch.
+    pub(crate) index: usize,
+    /// Which of the texts that come at one place comes first.
+    pub(crate) rank: Rank,
+    /// What was found of the file, of which no other change may touch anything.
+    pub(crate) matched: Range<usize>,
+    /// What goes of it, and what comes.
+    pub(crate) fitted: Fitted,
+    /// How loosely it was compared.
+    pub(crate) tier: Tier,
+    /// How many places came into question.
+    pub(crate) candidates: usize,
+}
+
+/// Which of the texts that come at one place comes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Rank {
+    /// What is to be above everything.
+    Top,
+    /// Everything else, in the order of the patch.
+    Between,
+    /// What is to be below everything.
+    End,
+}
+
+/// All changes of a file as one edit.
+#[derive(Debug)]
+pub(crate) struct Spliced {
+    pub(crate) edit: TextEdit,
+    /// One entry for each change, in the patch's order.
+    pub(crate) reports: Vec<ChangeReport>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// Makes changes of one text at once.
+///
+/// # Errors
+/// Changes that meet, and results that cannot be.
+pub(crate) fn all(text: &Text<'_>, mut splices: Vec<Splice>, work: &Work<'_>) -> Result<Spliced, Findings> {
+    splices.sort_by_key(|splice| (splice.matched.start, splice.matched.end, splice.rank, splice.index));
+    refuse_overlaps(text, &splices)?;
+    refuse_growth(text, &splices, work)?;
+    let new_bytes = splices.iter().map(|splice| splice.fitted.bytes.len() + 2).sum();
+    let mut edit = TextEdit::with_capacity(splices.len(), new_bytes);
+    let mut reports =
+        vec![ChangeReport { tier: Tier::Exact, candidates: 1, start_line: 0, end_line: 0 }; splices.len()];
+    let mut warnings = Vec::new();
+    let (mut added, mut removed) = (0, 0);
+    for splice in &splices {
+        let Fitted { range, bytes, .. } = &splice.fitted;
+        if splice.rank == Rank::End
+            && !bytes.is_empty()
+            && let Some(joint) = joint(text, &edit)
+        {
+            edit.begin(range.start);
+            edit.insert(joint.as_bytes());
+            added += 1;
+            if warnings.is_empty() {
+                warnings.push(terminated());
+            }
+        }
+        edit.begin(range.start);
+        edit.insert(bytes);
+        edit.remove_to(range.end);
+        let above = (text.lines_above(range.start) + added).saturating_sub(removed);
+        let feeds = memchr_iter(b'\n', bytes).count();
+        if let Some(report) = reports.get_mut(splice.index) {
+            let lines = match bytes.last() {
+                Some(b'\n') => feeds,
+                Some(_) => feeds + 1,
+                None => usize::from(!is_whole_lines(text, range)),
+            };
+            *report = ChangeReport {
+                tier: splice.tier,
+                candidates: narrow(splice.candidates),
+                start_line: narrow(above + 1),
+                end_line: narrow(above + lines),
+            };
+        }
+        added += feeds;
+        removed += text.lines_above(range.end) - text.lines_above(range.start);
+    }
+    let makes_mark = edit.replacements().next().is_some_and(|(range, new)| range.start == 0 && new.starts_with(BOM));
+    if makes_mark && !text.bytes().is_empty() {
+        let message = "new text begins with U+FEFF, and at the top of the file that would become its byte order mark";
+        return Err(Failure::new(Reason::InvalidRequest, message)
+            .detail(Detail::EmbeddedBom)
+            .hint("leave the U+FEFF out; a file keeps the byte order mark it has, and gets none")
+            .into());
+    }
+    Ok(Spliced { edit: edit.finished(), reports, warnings })
+}
+
+/// Numbers of things in memory are far below this bound.
+pub(crate) fn narrow(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn refuse_overlaps(text: &Text<'_>, splices: &[Splice]) -> Result<(), Findings> {
+    let mut findings = Findings::default();
+    let mut widest: Option<&Splice> = None;
+    for splice in splices {
+        if let Some(other) = widest.filter(|other| other.matched.end > splice.matched.start) {
+            let (first, second) = (other.index.min(splice.index), other.index.max(splice.index));
+            let line = text.lines_above(splice.matched.start) + 1;
+            findings.add(|| {
+                let message = format!("changes[{first}] and changes[{second}] both take text of line {line}");
+                Failure::new(Reason::MatchOverlap, message)
+                    .hint("make one change of the two: all changes are found in the file as it is now")
+                    .change(second)
+                    .line(line)
+            });
+        }
+        if widest.is_none_or(|other| other.matched.end < splice.matched.end) {
+            widest = Some(splice);
+        }
+    }
+    findings.check()
+}
+
+fn refuse_growth(text: &Text<'_>, splices: &[Splice], work: &Work<'_>) -> Result<(), Failure> {
+    let limit = work.settings.limits.file_bytes;
+    let found = splices.iter().map(|splice| splice.fitted.bytes.len() as u64).sum::<u64>() + text.bytes().len() as u64;
+    if found > limit && splices.iter().any(|splice| !splice.fitted.bytes.is_empty()) {
+        let message = format!("a file to be edited has at most {limit} bytes, and this would grow beyond that");
+        return Err(Failure::new(Reason::TooLarge, message).detail(Detail::File).hint("make smaller changes"));
+    }
+    Ok(())
+}
+
+/// Whether a range begins where a line does, and ends where one does or the file ends.
+fn is_whole_lines(text: &Text<'_>, range: &Range<usize>) -> bool {
+    let starts_line = |offset| offset == text.start() || slice(text.bytes(), 0..offset).ends_with(b"\n");
+    starts_line(range.start) && (starts_line(range.end) || range.end == text.bytes().len())
+}
+
+/// What keeps text that comes below everything apart from a last line without terminator.
+fn joint(text: &Text<'_>, edit: &TextEdit) -> Option<Terminator> {
+    let bytes = text.bytes();
+    let last = edit.last().filter(|last| last.end == bytes.len());
+    let tail = match &last {
+        Some(last) if edit.last_text().is_empty() => slice(bytes, text.start()..last.start),
+        Some(_) => edit.last_text(),
+        None => slice(bytes, text.start()..bytes.len()),
+    };
+    match tail {
+        [] | [.., b'\n'] => None,
+        // With a line feed alone, a carriage return that is text would become part of the terminator.
+        [.., b'\r'] => Some(Terminator::CrLf),
+        _ => Some(text.last_terminator()),
+    }
+}
+
+fn terminated() -> Warning {
+    Warning {
+        code: "FINAL_NEWLINE_ADDED".to_string(),
+        message: "the text above had no final newline, and got one so that the appended text begins a line".to_string(),
+    }
+}
