@@ -12,6 +12,7 @@ pub mod prepare;
 pub mod preview;
 mod recognise;
 mod search_replace;
+mod str_replace;
 mod text_lines;
 
 use core::fmt;
@@ -40,14 +41,23 @@ pub enum Dialect {
     CodexPatch,
     /// Blocks of lines that stand in a file and lines that come instead, between marker lines.
     SearchReplace,
+    /// Commands of the common text-editor tool, in JSON.
+    StrReplace,
     /// A whole answer in Markdown, with edits in its fenced blocks (FILE-SPEC 5).
     Chat,
 }
 
 impl Dialect {
     /// Every dialect.
-    pub const ALL: [Self; 6] =
-        [Self::LinePatch, Self::CreateFile, Self::FileBundle, Self::CodexPatch, Self::SearchReplace, Self::Chat];
+    pub const ALL: [Self; 7] = [
+        Self::LinePatch,
+        Self::CreateFile,
+        Self::FileBundle,
+        Self::CodexPatch,
+        Self::SearchReplace,
+        Self::StrReplace,
+        Self::Chat,
+    ];
 
     /// The published name.
     #[must_use]
@@ -58,6 +68,7 @@ impl Dialect {
             Self::FileBundle => "file-bundle",
             Self::CodexPatch => "codex-patch",
             Self::SearchReplace => "search-replace",
+            Self::StrReplace => "str-replace",
             Self::Chat => "chat",
         }
     }
@@ -70,6 +81,7 @@ impl Dialect {
             Self::FileBundle => file_bundle::SHAPE,
             Self::CodexPatch => codex_patch::SHAPE,
             Self::SearchReplace => search_replace::SHAPE,
+            Self::StrReplace => str_replace::SHAPE,
             Self::Chat => Shape::Rest,
         }
     }
@@ -130,6 +142,7 @@ fn read(bytes: &[u8], dialect: Dialect) -> Result<(Batch, Vec<Warning>), Vec<Fai
         Dialect::FileBundle => file_bundle::parse(json::text(bytes)?),
         Dialect::CodexPatch => codex_patch::parse(text_lines::text(bytes)?),
         Dialect::SearchReplace => search_replace::parse(text_lines::text(bytes)?),
+        Dialect::StrReplace => str_replace::parse(json::text(bytes)?),
         Dialect::Chat => chat::parse(text_lines::text(bytes)?),
     }
 }

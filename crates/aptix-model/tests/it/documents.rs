@@ -83,7 +83,8 @@ fn what_is_not_in_the_format_is_refused_with_its_place_and_its_word() {
         (r#"[{"path": "a", "content": ""}]"#.into(), vec!["-: INVALID_REQUEST.TYPE".into()]),
         // two dialects at once
         (r#"{"content": "", "files": [{"docPath": "r/a"}]}"#.into(), vec!["-: INVALID_REQUEST.UNKNOWN_DIALECT".into()]),
-        (r#"{"path": "a"}"#.into(), vec!["content: INVALID_REQUEST.MISSING".into()]),
+        (r#"{"path": "a"}"#.into(), vec!["-: INVALID_REQUEST.UNKNOWN_DIALECT".into()]),
+        (r#"{"path": "a", "overwrite": true}"#.into(), vec!["content: INVALID_REQUEST.MISSING".into()]),
         (
             r#"{"path": null, "content": null}"#.into(),
             vec!["path: INVALID_REQUEST.MISSING".into(), "content: INVALID_REQUEST.MISSING".into()],

@@ -13,4 +13,6 @@ mod prepare;
 #[cfg(test)]
 mod search_replace;
 #[cfg(test)]
+mod str_replace;
+#[cfg(test)]
 mod wire;

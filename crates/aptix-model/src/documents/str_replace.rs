@@ -1,0 +1,270 @@
+//! The str-replace document: one command of the common text-editor tool, or a list of them. Commands on one file are
+//! made at once, and refused where their order could matter.
+
+use std::collections::BTreeMap;
+use std::format;
+use std::string::{String, ToString};
+use std::vec;
+use std::vec::Vec;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::fields::{listed, required};
+use super::json::{self, Named, OneOrMany, Whole};
+use super::recognise::Shape;
+use crate::batch::{
+    Batch, Content, FileEdit, FilePatch, Presence, SearchChange, SearchOperation, SearchPatch, Target, WriteFile,
+};
+use crate::failure::Failure;
+use crate::limits::Limits;
+use crate::path::document_spelling;
+use crate::reason::{Detail, Reason};
+use crate::report::Warning;
+
+/// How commands are recognised.
+pub(super) const SHAPE: Shape = Shape::Json {
+    tells: &["command", "file_text", "old_str", "new_str", "insert_line", "insert_text", "view_range"],
+    knows: &["path"],
+};
+
+const COMMANDS: [&str; 3] = ["create", "str_replace", "insert"];
+
+/// Bytes of new text that are searched, to tell whether the order of commands matters.
+const WORK: usize = 256 << 20;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommandDocument {
+    command: Option<String>,
+    path: Option<String>,
+    file_text: Option<String>,
+    old_str: Option<String>,
+    new_str: Option<String>,
+    insert_line: Option<Whole>,
+    insert_text: Option<String>,
+    view_range: Option<IgnoredAny>,
+}
+
+impl Named for CommandDocument {
+    const PLURAL: &'static str = "commands";
+}
+
+/// What a command does to its file.
+enum Step {
+    Create(String),
+    Replace { old: String, new: String },
+    Insert { line: i64, text: String },
+}
+
+pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+    let commands: OneOrMany<CommandDocument, { Limits::DEFAULT.changes }> =
+        json::value(text).map_err(|failure| vec![failure])?;
+    let mut failures = Vec::new();
+    let mut files = Files { files: Vec::new(), positions: BTreeMap::new(), work: WORK };
+    for (index, command) in commands.items.into_iter().enumerate() {
+        let place = if commands.is_list { format!("[{index}]") } else { String::new() };
+        let mut fields = Fields { place, failures: &mut failures };
+        let Some((path, step)) = fields.read(command) else { continue };
+        if let Err(failure) = files.add(index, path, step) {
+            fields.refuse("path", failure);
+        }
+    }
+    if !failures.is_empty() {
+        return Err(listed(failures));
+    }
+    let files = files.files.into_iter().map(|(path, steps)| FilePatch {
+        target: Target::Path(path),
+        key: None,
+        label: None,
+        edit: lower(steps),
+    });
+    Ok((Batch { label: None, key: None, files: files.collect() }, Vec::new()))
+}
+
+/// The commands of each file, in the order in which the files are named.
+struct Files {
+    files: Vec<(String, Vec<(usize, Step)>)>,
+    positions: BTreeMap<String, usize>,
+    /// What is left of [`WORK`].
+    work: usize,
+}
+
+impl Files {
+    fn add(&mut self, index: usize, path: String, step: Step) -> Result<(), Failure> {
+        let position = *self.positions.entry(path.clone()).or_insert(self.files.len());
+        if position == self.files.len() {
+            self.files.push((path, Vec::new()));
+        }
+        let Some((_, steps)) = self.files.get_mut(position) else { return Ok(()) };
+        for (other, before) in steps.iter() {
+            self.work = before.cost(&step).and_then(|cost| self.work.checked_sub(cost)).ok_or_else(too_many)?;
+            if let Some(why) = before.matters_to(&step) {
+                let message = format!("the command edits the same file as command {other} of the list, and {why}");
+                return Err(Failure::new(Reason::InvalidRequest, message)
+                    .detail(Detail::DuplicatePath)
+                    .hint("the commands of a list are made at once: send this one afterwards, on its own"));
+            }
+        }
+        steps.push((index, step));
+        Ok(())
+    }
+}
+
+fn too_many() -> Failure {
+    Failure::new(Reason::TooLarge, "there are too many commands on this file to tell whether their order matters")
+        .detail(Detail::Changes)
+        .hint("send fewer of them at a time, one batch after the other")
+}
+
+impl Step {
+    /// How much text has to be searched to tell whether this command matters to a later one.
+    fn cost(&self, later: &Self) -> Option<usize> {
+        let new = match self {
+            Self::Replace { new, .. } => new.len(),
+            Self::Insert { text, .. } => text.len(),
+            Self::Create(_) => 0,
+        };
+        matches!(later, Self::Replace { .. }).then_some(new).unwrap_or_default().checked_add(1)
+    }
+
+    /// Why a later command would mean something else if it were made at the same time.
+    fn matters_to(&self, later: &Self) -> Option<&'static str> {
+        match (self, later) {
+            (Self::Create(_), _) => Some("that creates it"),
+            (_, Self::Create(_)) => Some("this creates it"),
+            (Self::Replace { new, .. } | Self::Insert { text: new, .. }, Self::Replace { old, .. }) => {
+                new.contains(old.as_str()).then_some("its old_str stands in the text that comes there")
+            }
+            // Above what came below it, a line keeps its number.
+            (Self::Insert { line, .. }, Self::Insert { line: later, .. }) if later < line => None,
+            (Self::Replace { .. } | Self::Insert { .. }, Self::Insert { .. }) => {
+                Some("its insert_line may be another line by then")
+            }
+        }
+    }
+}
+
+/// The edit of one file: a single creation, or replacements and insertions.
+fn lower(steps: Vec<(usize, Step)>) -> FileEdit {
+    let mut changes = Vec::with_capacity(steps.len());
+    for (_, step) in steps {
+        let (operation, new_text) = match step {
+            Step::Create(content) => {
+                return FileEdit::WriteFile(WriteFile { content: Content::Text(content), presence: Presence::Absent });
+            }
+            Step::Replace { old, new } => (SearchOperation::Replace { old_text: old }, new),
+            Step::Insert { line, text } => (SearchOperation::InsertAfter { line }, text),
+        };
+        changes.push(SearchChange {
+            operation,
+            new_text: Some(new_text),
+            to_clipboard: None,
+            from_clipboard: None,
+            reindent: None,
+        });
+    }
+    FileEdit::SearchPatch(SearchPatch { changes })
+}
+
+/// The fields of one command.
+struct Fields<'a> {
+    /// Where it stands in the document.
+    place: String,
+    failures: &'a mut Vec<Failure>,
+}
+
+impl Fields<'_> {
+    fn refuse(&mut self, field: &str, failure: Failure) {
+        let dot = if self.place.is_empty() { "" } else { "." };
+        self.failures.push(failure.field(format!("{}{dot}{field}", self.place)));
+    }
+
+    fn require<T>(&mut self, field: &str, value: Option<T>) -> Option<T> {
+        if value.is_none() {
+            self.refuse(field, required(field));
+        }
+        value
+    }
+
+    fn read(&mut self, document: CommandDocument) -> Option<(String, Step)> {
+        let command = self.require("command", document.command.as_deref());
+        let path = self.require("path", document.path.as_deref()).and_then(|path| self.relative(path));
+        let command = command.and_then(|command| self.known(command))?;
+        for (field, is_there, owners) in [
+            ("file_text", document.file_text.is_some(), &["create"][..]),
+            ("old_str", document.old_str.is_some(), &["str_replace"]),
+            ("new_str", document.new_str.is_some(), &["str_replace", "insert"]),
+            ("insert_line", document.insert_line.is_some(), &["insert"]),
+            ("insert_text", document.insert_text.is_some(), &["insert"]),
+            ("view_range", document.view_range.is_some(), &["view"]),
+        ] {
+            if is_there && !owners.contains(&command) {
+                let message = format!("'{field}' does not belong to command '{command}'");
+                let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnexpectedField);
+                self.refuse(field, failure.hint(format!("leave '{field}' out, or choose the command that has it")));
+            }
+        }
+        let step = match command {
+            "create" => Step::Create(self.require("file_text", document.file_text)?),
+            "str_replace" => Step::Replace {
+                old: self.require("old_str", document.old_str)?,
+                new: document.new_str.unwrap_or_default(),
+            },
+            _ => {
+                let line = self.require("insert_line", document.insert_line);
+                let text = match (document.insert_text, document.new_str) {
+                    (Some(_), Some(_)) => {
+                        let message = "'insert_text' and 'new_str' both give the text to insert, expected one of them";
+                        let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnexpectedField);
+                        self.refuse("new_str", failure.hint("leave 'new_str' out"));
+                        None
+                    }
+                    (text, other) => self.require("insert_text", text.or(other)),
+                };
+                Step::Insert { line: line?.0, text: text? }
+            }
+        };
+        Some((path?, step))
+    }
+
+    /// The command, if it is one that edits.
+    fn known<'c>(&mut self, command: &'c str) -> Option<&'c str> {
+        if COMMANDS.contains(&command) {
+            return Some(command);
+        }
+        let shown: String = command.chars().take(40).collect();
+        let (message, hint) = match command {
+            "view" => (
+                "'view' edits nothing, expected create, str_replace or insert".to_string(),
+                Some("read the file with the means you have for reading, and send only edits".to_string()),
+            ),
+            "undo_edit" => (
+                "'undo_edit' is no edit of its own, expected create, str_replace or insert".to_string(),
+                Some("send the edit that takes the change back".to_string()),
+            ),
+            _ => (
+                format!("unknown command {shown:?}, expected one of create, str_replace, insert"),
+                json::nearest(command, COMMANDS).map(|near| format!("did you mean '{near}'?")),
+            ),
+        };
+        let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownOperation);
+        self.refuse("command", Failure { hint, ..failure });
+        None
+    }
+
+    /// The path, which these commands often give from the root of the file system.
+    fn relative(&mut self, path: &str) -> Option<String> {
+        let path = document_spelling(path);
+        if path.starts_with('/') && !path.starts_with("//") {
+            let message = "the path starts at the root of the file system, expected one inside the workspace";
+            let failure = Failure::new(Reason::InvalidPath, message).detail(Detail::Absolute);
+            self.refuse(
+                "path",
+                failure.hint("give the path from the workspace's root down, without a slash before it"),
+            );
+            return None;
+        }
+        Some(path)
+    }
+}
