@@ -257,6 +257,32 @@ catalogue! {
         UnknownDialect = "UNKNOWN_DIALECT",
         /// One file is named twice.
         DuplicatePath = "DUPLICATE_PATH",
+        /// A file is renamed to itself, or copied from itself.
+        NoOp = "NO_OP",
+        /// Text in a diff that is no part of a diff.
+        Garbage = "GARBAGE",
+        /// The names in a diff do not say which file is meant, or contradict each other.
+        Names = "NAMES",
+        /// The names in a diff come without the prefixes `a/` and `b/`.
+        Prefix = "PREFIX",
+        /// A file name in quotes is not written as git writes it.
+        Quote = "QUOTE",
+        /// A file mode that is none, or not one of a file that can be written here.
+        Mode = "MODE",
+        /// A submodule.
+        Submodule = "SUBMODULE",
+        /// A kind of diff that is not read.
+        Format = "FORMAT",
+        /// The hunks of a file overlap, or are not listed top to bottom.
+        HunkOrder = "HUNK_ORDER",
+        /// The numbers of lines that a hunk header states are wrong.
+        Counts = "COUNTS",
+        /// A hunk stands elsewhere than its header says.
+        Offset = "OFFSET",
+        /// A hunk has no lines that tell its place.
+        NoContext = "NO_CONTEXT",
+        /// A line without terminator that is not the last one of its file.
+        EndOfFile = "END_OF_FILE",
         /// Two paths lead to one file.
         DuplicateFile = "DUPLICATE_FILE",
         /// One path is both a file and a directory.

@@ -6,6 +6,7 @@ mod codex_patch;
 mod create_file;
 mod fields;
 mod file_bundle;
+mod git_patch;
 mod json;
 mod line_patch;
 pub mod prepare;
@@ -43,19 +44,22 @@ pub enum Dialect {
     SearchReplace,
     /// Commands of the common text-editor tool, in JSON.
     StrReplace,
+    /// A unified diff of one or more files (FILE-SPEC 3).
+    GitPatch,
     /// A whole answer in Markdown, with edits in its fenced blocks (FILE-SPEC 5).
     Chat,
 }
 
 impl Dialect {
     /// Every dialect.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::LinePatch,
         Self::CreateFile,
         Self::FileBundle,
         Self::CodexPatch,
         Self::SearchReplace,
         Self::StrReplace,
+        Self::GitPatch,
         Self::Chat,
     ];
 
@@ -69,6 +73,7 @@ impl Dialect {
             Self::CodexPatch => "codex-patch",
             Self::SearchReplace => "search-replace",
             Self::StrReplace => "str-replace",
+            Self::GitPatch => "git-patch",
             Self::Chat => "chat",
         }
     }
@@ -82,6 +87,7 @@ impl Dialect {
             Self::CodexPatch => codex_patch::SHAPE,
             Self::SearchReplace => search_replace::SHAPE,
             Self::StrReplace => str_replace::SHAPE,
+            Self::GitPatch => git_patch::SHAPE,
             Self::Chat => Shape::Rest,
         }
     }
@@ -143,6 +149,7 @@ fn read(bytes: &[u8], dialect: Dialect) -> Result<(Batch, Vec<Warning>), Vec<Fai
         Dialect::CodexPatch => codex_patch::parse(text_lines::text(bytes)?),
         Dialect::SearchReplace => search_replace::parse(text_lines::text(bytes)?),
         Dialect::StrReplace => str_replace::parse(json::text(bytes)?),
+        Dialect::GitPatch => git_patch::parse(bytes),
         Dialect::Chat => chat::parse(text_lines::text(bytes)?),
     }
 }

@@ -9,6 +9,8 @@ mod documents;
 #[cfg(test)]
 mod file_bundle;
 #[cfg(test)]
+mod git_patch;
+#[cfg(test)]
 mod prepare;
 #[cfg(test)]
 mod search_replace;

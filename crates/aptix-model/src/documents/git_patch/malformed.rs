@@ -1,0 +1,129 @@
+//! What a diff is refused for, in words, with its place in the catalogue of reasons.
+
+use std::string::{String, ToString};
+use std::{format, vec::Vec};
+
+use crate::failure::Failure;
+use crate::reason::{Detail, Reason};
+
+/// Where in a diff something stands.
+pub(super) struct Place {
+    /// The number of the line, from 1.
+    pub(super) line: usize,
+    /// How many files stand above.
+    pub(super) file: usize,
+}
+
+/// Why a text is no diff that can be carried out.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub(super) enum GitPatchError {
+    #[error("expected the lines of a diff, found {found}")]
+    Garbage { found: String },
+    #[error("expected a diff, found no file in it")]
+    NoFile,
+    #[error("{0}")]
+    Names(&'static str),
+    #[error("the header contradicts itself: {0}")]
+    Contradiction(&'static str),
+    #[error("a file name in quotes does not end, or has an escape that git does not write")]
+    Quote,
+    #[error("a file name is not UTF-8")]
+    NameEncoding,
+    #[error("a header line has a NUL character")]
+    Nul,
+    #[error("a mode is written with six octal digits, and is 100644 or 100755; found {found}")]
+    Mode { found: String },
+    #[error("a file has the mode 100644 or 100755, found {found}")]
+    ModeBits { found: String },
+    #[error("the file is a symbolic link")]
+    Symlink,
+    #[error("the file is a submodule")]
+    Submodule,
+    #[error("the diff of a binary file cannot be carried out")]
+    Binary,
+    #[error("expected a unified diff, found {0}")]
+    Format(&'static str),
+    #[error("expected a hunk header like '@@ -1,2 +1,3 @@', found {found}")]
+    HunkHeader { found: String },
+    #[error("the counts of a hunk header are wrong, and without them it cannot be told where the hunk ends")]
+    Counts,
+    #[error("a hunk has no lines")]
+    EmptyHunk,
+    #[error("the file has neither hunks nor a mode, a rename or a copy: nothing would change")]
+    NoHunks,
+    #[error("'\\ No newline at end of file' stands below no line that could be the last one")]
+    Marker,
+    #[error("the file is renamed to, or copied from, itself")]
+    NoOp,
+    #[error("a batch has at most {limit} files")]
+    Files { limit: usize },
+    #[error("a batch has at most {limit} changes, and each hunk is one")]
+    Hunks { limit: usize },
+    #[error("a diff has at most {limit} lines")]
+    Lines { limit: usize },
+}
+
+impl GitPatchError {
+    /// The error as its author is told it.
+    pub(super) fn failure(&self, place: &Place) -> Failure {
+        let (reason, detail) = self.code();
+        let mut failure = Failure::new(reason, format!("line {}: {self}", place.line)).detail(detail);
+        failure.hint = Some(self.hint().to_string());
+        failure.file_index = Some(place.file);
+        failure
+    }
+
+    const fn code(&self) -> (Reason, Detail) {
+        match self {
+            Self::Garbage { .. } | Self::NoFile => (Reason::PatchMalformed, Detail::Garbage),
+            Self::Names(_) | Self::Contradiction(_) => (Reason::PatchMalformed, Detail::Names),
+            Self::Quote => (Reason::PatchMalformed, Detail::Quote),
+            Self::NameEncoding => (Reason::InvalidPath, Detail::Unicode),
+            Self::Nul => (Reason::PatchMalformed, Detail::Nul),
+            Self::Mode { .. } => (Reason::PatchMalformed, Detail::Mode),
+            Self::ModeBits { .. } => (Reason::PatchUnsupported, Detail::Mode),
+            Self::Symlink => (Reason::PatchUnsupported, Detail::Symlink),
+            Self::Submodule => (Reason::PatchUnsupported, Detail::Submodule),
+            Self::Binary => (Reason::PatchUnsupported, Detail::Binary),
+            Self::Format(_) => (Reason::PatchUnsupported, Detail::Format),
+            Self::HunkHeader { .. } => (Reason::PatchMalformed, Detail::HunkHeader),
+            Self::Counts => (Reason::PatchMalformed, Detail::Counts),
+            Self::EmptyHunk | Self::NoHunks => (Reason::PatchMalformed, Detail::Empty),
+            Self::Marker => (Reason::PatchMalformed, Detail::EndOfFile),
+            Self::NoOp => (Reason::InvalidRequest, Detail::NoOp),
+            Self::Files { .. } => (Reason::TooLarge, Detail::Files),
+            Self::Hunks { .. } => (Reason::TooLarge, Detail::Changes),
+            Self::Lines { .. } => (Reason::TooLarge, Detail::Document),
+        }
+    }
+
+    const fn hint(&self) -> &'static str {
+        match self {
+            Self::Garbage { .. } | Self::NoFile => {
+                "send the diff and nothing else: no words around it, no code fences, no mail headers"
+            }
+            Self::Names(_) => "name each file as git does: 'diff --git a/path b/path', '--- a/path', '+++ b/path'",
+            Self::Contradiction(_) => "write the header as git does, with one thing that happens to the file",
+            Self::Quote => "leave the quotes out, or escape as git does: \\t, \\n, \\\", \\\\ and three octal digits",
+            Self::NameEncoding | Self::Nul => "use names in UTF-8",
+            Self::Mode { .. } | Self::ModeBits { .. } => "use the mode 100644, or 100755 for a file that can be run",
+            Self::Symlink | Self::Submodule | Self::Binary => "leave this file out of the patch",
+            Self::Format(_) => "make a unified diff, as 'git diff' and 'diff -u' do",
+            Self::HunkHeader { .. } => "give each hunk the numbers of its lines: '@@ -start,count +start,count @@'",
+            Self::Counts => "count the lines of each hunk: context and removed lines, and context and added lines",
+            Self::EmptyHunk => "give each hunk its lines, or leave it out",
+            Self::NoHunks | Self::NoOp => "leave the file out",
+            Self::Marker => "put it below the last line of a file, once for each side that lacks a final newline",
+            Self::Files { .. } | Self::Hunks { .. } | Self::Lines { .. } => {
+                "send several smaller patches, one after the other"
+            }
+        }
+    }
+}
+
+/// The first characters of a line, as a message quotes them.
+pub(super) fn quote(line: &[u8]) -> String {
+    let head: Vec<u8> = line.iter().copied().take(400).collect();
+    let shown: String = String::from_utf8_lossy(&head).chars().take(80).collect();
+    format!("{shown:?}")
+}

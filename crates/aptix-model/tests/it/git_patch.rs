@@ -1,0 +1,285 @@
+//! FILE-SPEC 3: git patches, as documents.
+
+use aptix_model::batch::{FileEdit, GitKind, LineKind, Target};
+use aptix_model::documents::{Dialect, parse};
+
+/// What each file of a diff comes to, in words, or `REASON.DETAIL` of the refusal.
+fn read(diff: impl AsRef<[u8]>) -> Result<Vec<String>, String> {
+    match parse(diff.as_ref(), Some(Dialect::GitPatch)) {
+        Ok(document) => {
+            let files = document.batch.files.iter();
+            Ok(files
+                .map(|file| {
+                    let (Target::Path(path), FileEdit::GitPatch(patch)) = (&file.target, &file.edit) else {
+                        panic!("not a git patch of a path: {file:?}");
+                    };
+                    let mut words = match &patch.kind {
+                        GitKind::Modify => format!("modify {path}"),
+                        GitKind::Create => format!("create {path}"),
+                        GitKind::Delete => format!("delete {path}"),
+                        GitKind::Rename { to } => format!("rename {path} to {to}"),
+                        GitKind::Copy { from } => format!("copy {from} to {path}"),
+                    };
+                    words += match patch.executable {
+                        Some(true) => " +x",
+                        Some(false) => " -x",
+                        None => "",
+                    };
+                    words += if patch.is_unprefixed { " unprefixed" } else { "" };
+                    words += &patch.base_id.as_ref().map(|id| format!(" {}", &id[..4])).unwrap_or_default();
+                    for hunk in &patch.hunks {
+                        words +=
+                            &format!(" @{},{} {},{}:", hunk.old_start, hunk.old_count, hunk.new_start, hunk.new_count);
+                        for line in &hunk.lines {
+                            words.push(match line.kind {
+                                LineKind::Context => '=',
+                                LineKind::Removed => '-',
+                                LineKind::Added => '+',
+                            });
+                            words += &line.bytes.escape_ascii().to_string();
+                        }
+                    }
+                    words
+                })
+                .collect())
+        }
+        Err(failures) => {
+            let [failure] = failures.as_slice() else { panic!("one failure: {failures:?}") };
+            assert!(failure.hint.as_ref().is_some_and(|hint| !hint.is_empty()), "{failure}");
+            Err(format!("{}.{}", failure.reason, failure.detail.unwrap()))
+        }
+    }
+}
+
+#[track_caller]
+fn check(diff: impl AsRef<[u8]>, expected: &[&str]) {
+    assert_eq!(read(&diff).unwrap(), expected, "{}", diff.as_ref().escape_ascii());
+}
+
+#[track_caller]
+fn check_refused(diff: impl AsRef<[u8]>, expected: &str) {
+    assert_eq!(read(&diff).unwrap_err(), expected, "{}", diff.as_ref().escape_ascii());
+}
+
+const HUNK: &str = "@@ -1 +1 @@\n-a\n+b\n";
+const READ: &str = "@1,1 1,1:-a\\n+b\\n";
+
+/// FILE-SPEC-3.1.2, FILE-SPEC-3.1.4: everything that a diff can say of a file.
+#[test]
+fn what_happens_to_each_file_is_read_from_its_header() {
+    let ids = "1111111111111111111111111111111111111111..2222222222222222222222222222222222222222";
+    let cases: Vec<(String, Vec<String>)> = vec![
+        (format!("diff --git a/d/f b/d/f\nindex 1111111..2222222 100644\n--- a/d/f\n+++ b/d/f\n{HUNK}"), vec![format!("modify d/f {READ}")]),
+        (format!("diff --git a/f b/f\nindex {ids} 100755\n--- a/f\n+++ b/f\n{HUNK}"), vec![format!("modify f 1111 {READ}")]),
+        (
+            "diff --git a/f b/f\nnew file mode 100755\nindex 0000000000000000000000000000000000000000..2222222222222222222222222222222222222222\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+x\n".into(),
+            vec!["create f +x @0,0 1,1:+x\\n".into()],
+        ),
+        ("diff --git a/f b/f\nnew file mode 100644\nindex 0000000..e69de29\n".into(), vec!["create f".into()]),
+        ("diff --git a/f b/f\ndeleted file mode 100644\nindex e69de29..0000000\n".into(), vec!["delete f".into()]),
+        ("diff --git a/f b/f\ndeleted file mode 100644\n--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n".into(), vec!["delete f @1,1 0,0:-a\\n".into()]),
+        ("diff --git a/f b/f\nold mode 100644\nnew mode 100755\n".into(), vec!["modify f +x".into()]),
+        (format!("diff --git a/f b/f\nold mode 100755\nnew mode 100644\nindex 1111111..2222222\n--- a/f\n+++ b/f\n{HUNK}"), vec![format!("modify f -x {READ}")]),
+        ("diff --git a/d/e b/f g\nsimilarity index 100%\nrename from d/e\nrename to f g\n".into(), vec!["rename d/e to f g".into()]),
+        (
+            format!("diff --git a/e b/f\nold mode 100644\nnew mode 100755\nsimilarity index 90%\nrename from e\nrename to f\nindex {ids}\n--- a/e\n+++ b/f\n{HUNK}"),
+            vec![format!("rename e to f +x 1111 {READ}")],
+        ),
+        (format!("diff --git a/e b/f\nsimilarity index 90%\ncopy from e\ncopy to f\n--- a/e\n+++ b/f\n{HUNK}"), vec![format!("copy e to f {READ}")]),
+        (
+            format!("diff --git a/f b/f\nold mode 100644\nnew mode 100755\ndiff --git a/g b/g\n--- a/g\n+++ b/g\n{HUNK}\n\ndiff --git a/h b/h\n--- a/h\n+++ b/h\n{HUNK}{HUNK}"),
+            vec!["modify f +x".into(), format!("modify g {READ}"), format!("modify h {READ} {READ}")],
+        ),
+        // without `diff --git`
+        (format!("--- a/d/f\n+++ b/d/f\n{HUNK}--- old/g\t2024-01-01 10:00:00.5 +0100\n+++ new/g\t2024-01-01 10:00:01.5 +0100\n{HUNK}"), vec![format!("modify d/f {READ}"), format!("modify g {READ}")]),
+        ("\n\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+x\n--- a/g\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n\n".into(), vec!["create f @0,0 1,1:+x\\n".into(), "delete g @1,1 0,0:-a\\n".into()]),
+        (
+            "diff -ruN old/f new/f\n--- old/f\t1970-01-01 01:00:00.000000000 +0100\n+++ new/f\t2024-01-01 10:00:00 +0100\n@@ -0,0 +1 @@\n+x\ndiff -ruN old/g new/g\n--- old/g\t2024-01-01 10:00:00 +0100\n+++ new/g\t1970-01-01 01:00:00 +0100\n@@ -1 +0,0 @@\n-a\n".into(),
+            vec!["create f @0,0 1,1:+x\\n".into(), "delete g @1,1 0,0:-a\\n".into()],
+        ),
+        // names
+        (format!("--- f\n+++ f\n{HUNK}"), vec![format!("modify f unprefixed {READ}")]),
+        (format!("diff --git src/f src/f\n--- src/f\n+++ src/f\n{HUNK}"), vec![format!("modify src/f unprefixed {READ}")]),
+        ("--- /dev/null\n+++ src/f\n@@ -0,0 +1 @@\n+x\n".into(), vec!["create src/f unprefixed @0,0 1,1:+x\\n".into()]),
+        ("diff --git i/src/f w/src/f\nnew file mode 100644\n--- /dev/null\n+++ w/src/f\n@@ -0,0 +1 @@\n+x\n".into(), vec!["create src/f @0,0 1,1:+x\\n".into()]),
+        (format!("diff --git a/a b/c b/a b/c\n--- a/a b/c\t\n+++ b/a b/c\t\n{HUNK}"), vec![format!("modify a b/c {READ}")]),
+        (format!("diff --git \"a/\\303\\251 \\\"x\" \"b/\\303\\251 \\\"x\"\n--- \"a/\\303\\251 \\\"x\"\t\n+++ \"b/\\303\\251 \\\"x\"\n{HUNK}"), vec![format!("modify \u{e9} \"x {READ}")]),
+        ("diff --git a/x \"b/\\303\\251\"\nrename from x\nrename to \"\\303\\251\"\n".into(), vec!["rename x to \u{e9}".into()]),
+        (format!("--- a\\src\\f\n+++ b\\src\\f\n{HUNK}"), vec![]),
+    ];
+    for (diff, expected) in cases {
+        if expected.is_empty() {
+            check_refused(diff, "PATCH_MALFORMED.NAMES");
+        } else {
+            check(diff, &expected.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+    }
+}
+
+/// Lines of files are bytes with their own terminators; a marker takes one away.
+#[test]
+fn hunk_lines_keep_their_bytes() {
+    let head = "--- a/f\n+++ b/f\n";
+    for (hunk, expected) in [
+        ("@@ -1,2 +1,2 @@ fn x() {\n-a\r\n+b\r\n \u{ff}\n", "@1,2 1,2:-a\\r\\n+b\\r\\n=\\xff\\n"),
+        ("@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n", "@1,1 1,1:-a+a\\n"),
+        ("@@ -1 +1 @@\n-a\n+a\n\\ No newline at end of file\n", "@1,1 1,1:-a\\n+a"),
+        ("@@ -1,2 +1 @@\n-x\n a\n\\ Kein Zeilenumbruch am Dateiende.\n", "@1,2 1,1:-x\\n=a"),
+        ("@@ -1 +1 @@\n-a\r\n\\ No newline at end of file\n+a\n", "@1,1 1,1:-a\\r+a\\n"),
+        // a diff that ends without line feed, or whose blank context lines lost their blank
+        ("@@ -1 +1 @@\n-a\n+b", "@1,1 1,1:-a\\n+b\\n"),
+        ("@@ -1,3 +1,2 @@\n-a\n\n b\n", "@1,3 1,2:-a\\n=\\n=b\\n"),
+        ("@@ -1,2 +1 @@\n-a\n\n", "@1,2 1,1:-a\\n=\\n"),
+        // lines that look like headers
+        (
+            "@@ -1,2 +1,2 @@\n--- a/g\n-@@ -1 +1 @@\n+++ b/g\n+diff --git a/g b/g\n",
+            "@1,2 1,2:--- a/g\\n-@@ -1 +1 @@\\n+++ b/g\\n+diff --git a/g b/g\\n",
+        ),
+        ("@@ -1 +1 @@\n--- a/g\n+++ b/g\n@@ -9 +9 @@\n-a\n+b\n", "@1,1 1,1:--- a/g\\n+++ b/g\\n @9,1 9,1:-a\\n+b\\n"),
+        // a diff whose every line ends with a carriage return
+        ("@@ -1 +1 @@\r\n-a\r\n\\ No newline at end of file\r\n+b\r\n", "@1,1 1,1:-a+b\\r\\n"),
+    ] {
+        let hunk: Vec<u8> = hunk.chars().map(|character| u8::try_from(u32::from(character)).unwrap()).collect();
+        check([head.as_bytes(), &hunk].concat(), &[&format!("modify f {expected}")]);
+    }
+}
+
+/// Wrong counts stay in the hunk's header; its lines end where they can be told to end.
+#[test]
+fn wrong_counts_are_kept_and_the_lines_are_read_all_the_same() {
+    let head = "--- a/f\n+++ b/f\n";
+    for (hunks, expected) in [
+        ("@@ -1,9 +1,9 @@\n a\n-b\n+c\n", "@1,9 1,9:=a\\n-b\\n+c\\n"),
+        ("@@ -1 +1 @@\n a\n-b\n+c\n", "@1,1 1,1:=a\\n-b\\n+c\\n"),
+        ("@@ -1,1 +1,1 @@\n a\n\n-b\n+c\n\n\n", "@1,1 1,1:=a\\n=\\n-b\\n+c\\n"),
+        ("@@ -1,9 +1,9 @@\n-a\n+b\n@@ -20 +20 @@\n-c\n+d\n", "@1,9 1,9:-a\\n+b\\n @20,1 20,1:-c\\n+d\\n"),
+        ("@@ -1,0 +1 @@\n-a\n+b\n", "@1,0 1,1:-a\\n+b\\n"),
+    ] {
+        check(format!("{head}{hunks}"), &[&format!("modify f {expected}")]);
+    }
+    let two = format!("--- a/f\n+++ b/f\n@@ -1,9 +1,9 @@\n-a\n+b\n\n--- a/g\n+++ b/g\n{HUNK}");
+    check(&two, &["modify f @1,9 1,9:-a\\n+b\\n", &format!("modify g {READ}")]);
+    let git = format!("diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,9 +1,9 @@\n-a\n+b\n--- a/g\n+++ b/g\n{HUNK}");
+    check_refused(&git, "PATCH_MALFORMED.COUNTS");
+    let git = format!(
+        "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,9 +1,9 @@\n-a\n+b\ndiff --git a/g b/g\n--- a/g\n+++ b/g\n{HUNK}"
+    );
+    check(&git, &["modify f @1,9 1,9:-a\\n+b\\n", &format!("modify g {READ}")]);
+}
+
+/// FILE-SPEC-3.1.3, FILE-SPEC-8.2: what is no unified diff of text files is refused by name.
+#[test]
+fn what_is_no_diff_is_refused_by_name() {
+    let git = |header: &str| format!("diff --git a/f b/f\n{header}");
+    let plain = |hunks: &str| format!("--- a/f\n+++ b/f\n{hunks}");
+    let cases: Vec<(String, &str)> = vec![
+        // names
+        ("--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-a\n+b\n".into(), "PATCH_MALFORMED.NAMES"),
+        ("--- a/f\n+++ dev/null\n@@ -1 +0,0 @@\n-a\n".into(), "PATCH_MALFORMED.NAMES"),
+        (format!("--- a/f\n+++ b/g\n{HUNK}"), "PATCH_MALFORMED.NAMES"),
+        (format!("--- f.orig\n+++ f\n{HUNK}"), "PATCH_MALFORMED.NAMES"),
+        (git(&format!("--- a/g\n+++ b/g\n{HUNK}")), "PATCH_MALFORMED.NAMES"),
+        (git("new file mode 100644\n--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+a\n"), "PATCH_MALFORMED.NAMES"),
+        (git("new file mode 100644\n--- /dev/null\n+++ b/g\n@@ -0,0 +1 @@\n+a\n"), "PATCH_MALFORMED.NAMES"),
+        (git("new file mode 100644\ndeleted file mode 100644\n"), "PATCH_MALFORMED.NAMES"),
+        (git("rename from f\n"), "PATCH_MALFORMED.NAMES"),
+        (git("rename from f\nrename to g\ncopy from f\ncopy to g\n"), "PATCH_MALFORMED.NAMES"),
+        (git(&format!("rename from f\nrename to g\n--- a/f\n+++ b/h\n{HUNK}")), "PATCH_MALFORMED.NAMES"),
+        ("diff --git a/f b/g\nold mode 100644\nnew mode 100755\n".into(), "PATCH_MALFORMED.NAMES"),
+        (HUNK.into(), "PATCH_MALFORMED.NAMES"),
+        (git("old mode 100644\n"), "PATCH_MALFORMED.NAMES"),
+        (git("rename from f\nrename to f\n"), "INVALID_REQUEST.NO_OP"),
+        (format!("--- \"a/\\9\"\n+++ \"b/\\9\"\n{HUNK}"), "PATCH_MALFORMED.QUOTE"),
+        (format!("--- \"a/f\n+++ \"b/f\n{HUNK}"), "PATCH_MALFORMED.QUOTE"),
+        (format!("--- \"a/\\377\"\n+++ \"b/\\377\"\n{HUNK}"), "INVALID_PATH.UNICODE"),
+        (format!("--- a/f\0g\n+++ b/f\0g\n{HUNK}"), "PATCH_MALFORMED.NUL"),
+        (git("new file mode 100644\0\n"), "PATCH_MALFORMED.NUL"),
+        // modes
+        (git("new file mode 120000\n"), "PATCH_UNSUPPORTED.SYMLINK"),
+        (git(&format!("index 1111111..2222222 120000\n--- a/f\n+++ b/f\n{HUNK}")), "PATCH_UNSUPPORTED.SYMLINK"),
+        (git("new file mode 160000\n"), "PATCH_UNSUPPORTED.SUBMODULE"),
+        (git("old mode 100644\nnew mode 104755\n"), "PATCH_UNSUPPORTED.MODE"),
+        (git("new file mode 100777\n"), "PATCH_UNSUPPORTED.MODE"),
+        (git("new file mode 100666\n"), "PATCH_UNSUPPORTED.MODE"),
+        (git("new file mode 060000\n"), "PATCH_MALFORMED.MODE"),
+        (git("new file mode 040000\n"), "PATCH_MALFORMED.MODE"),
+        (git("new file mode 999999\n"), "PATCH_MALFORMED.MODE"),
+        (git("new file mode abc\n"), "PATCH_MALFORMED.MODE"),
+        // hunks
+        (plain("@@\n-a\n+b\n"), "PATCH_MALFORMED.HUNK_HEADER"),
+        (plain("@@ def foo(): @@\n-a\n+b\n"), "PATCH_MALFORMED.HUNK_HEADER"),
+        (plain("@@ ... @@\n-a\n+b\n"), "PATCH_MALFORMED.HUNK_HEADER"),
+        (plain("@@ -1 +1\n-a\n+b\n"), "PATCH_MALFORMED.HUNK_HEADER"),
+        (plain("@@ --1 +1 @@\n-a\n+b\n"), "PATCH_MALFORMED.HUNK_HEADER"),
+        (plain("@@ -99999999999999999999 +1 @@\n-a\n+b\n"), "PATCH_MALFORMED.HUNK_HEADER"),
+        (plain("@@ -1 +1 @@\n\\ No newline at end of file\n-a\n+b\n"), "PATCH_MALFORMED.END_OF_FILE"),
+        (
+            plain("@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n\\ No newline at end of file\n"),
+            "PATCH_MALFORMED.END_OF_FILE",
+        ),
+        (
+            plain("@@ -1 +1 @@\n-a\n\\ No newline at end of file\n\\ No newline at end of file\n+b\n"),
+            "PATCH_MALFORMED.END_OF_FILE",
+        ),
+        (plain("@@ -0,0 +1 @@\n+\n\\ No newline at end of file\n"), "PATCH_MALFORMED.END_OF_FILE"),
+        (plain("@@ -1 +1 @@\n"), "PATCH_MALFORMED.EMPTY"),
+        (plain(""), "PATCH_MALFORMED.EMPTY"),
+        (git("index 1111111..2222222\n"), "PATCH_MALFORMED.EMPTY"),
+        // other formats
+        (git("index 1111111..2222222\nGIT binary patch\nliteral 0\n"), "PATCH_UNSUPPORTED.BINARY"),
+        (git("Binary files a/f and b/f differ\n"), "PATCH_UNSUPPORTED.BINARY"),
+        ("Binary files a/f and b/f differ\n".into(), "PATCH_UNSUPPORTED.BINARY"),
+        (
+            "diff --cc f\nindex 1,2..3\n--- a/f\n+++ b/f\n@@@ -1,1 -1,1 +1,1 @@@\n- a\n -b\n++c\n".into(),
+            "PATCH_UNSUPPORTED.FORMAT",
+        ),
+        (plain("@@@ -1,1 -1,1 +1,1 @@@\n- a\n"), "PATCH_UNSUPPORTED.FORMAT"),
+        (
+            "*** a/f\t2024\n--- b/f\t2024\n***************\n*** 1 ****\n! a\n--- 1 ----\n! b\n".into(),
+            "PATCH_UNSUPPORTED.FORMAT",
+        ),
+        ("1c1\n< a\n---\n> b\n".into(), "PATCH_UNSUPPORTED.FORMAT"),
+        ("2,3d1\n< a\n".into(), "PATCH_UNSUPPORTED.FORMAT"),
+        ("1c\nb\n.\n".into(), "PATCH_UNSUPPORTED.FORMAT"),
+        ("Only in old: f\n".into(), "PATCH_UNSUPPORTED.FORMAT"),
+        // words around
+        (format!("Here is the patch:\n{}", plain(HUNK)), "PATCH_MALFORMED.GARBAGE"),
+        (format!("{}That is all.\n", plain(HUNK)), "PATCH_MALFORMED.GARBAGE"),
+        (format!("```diff\n{}```\n", plain(HUNK)), "PATCH_MALFORMED.GARBAGE"),
+        (format!("{}and\n{}", plain(HUNK), plain(HUNK)), "PATCH_MALFORMED.GARBAGE"),
+        (format!("{}-- \n2.43.0\n", plain(HUNK)), "PATCH_MALFORMED.GARBAGE"),
+        ("diff -u a b\n".into(), "PATCH_MALFORMED.GARBAGE"),
+    ];
+    for (diff, expected) in cases {
+        check_refused(diff, expected);
+    }
+}
+
+/// A diff is known for one by its first lines.
+#[test]
+fn a_diff_is_recognised() {
+    let hunk = format!("--- a/f\n+++ b/f\n{HUNK}");
+    for diff in
+        [hunk.clone(), format!("\n{hunk}"), format!("diff --git a/f b/f\n{hunk}"), format!("diff -u a/f b/f\n{hunk}")]
+    {
+        assert_eq!(parse(diff.as_bytes(), None).unwrap().dialect, Dialect::GitPatch, "{diff}");
+    }
+    let bytes = parse(b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-\xff\n+\xfe\n", None).unwrap();
+    assert_eq!(bytes.dialect, Dialect::GitPatch);
+    for no_text in ["*** a/f\n--- b/f\n***************\n", "@@ -1 +1 @@\n-a\n+b\n", "diff --cc f\n"] {
+        let failures = parse(no_text.as_bytes(), None).unwrap_err();
+        assert!(failures[0].reason.code().starts_with("PATCH_"), "{failures:?}");
+    }
+}
+
+/// However large a diff is, it is read in one pass or refused.
+#[test]
+fn large_diffs_are_bounded() {
+    let head = "--- a/f\n+++ b/f\n";
+    check_refused(format!("{head}{}", HUNK.repeat(100_001)), "TOO_LARGE.CHANGES");
+    check_refused(format!("--- a/f\n+++ b/f\n{HUNK}").repeat(10_001), "TOO_LARGE.FILES");
+    check_refused(format!("{head}@@ -1 +1 @@\n{}", "+\n".repeat(4_000_001)), "TOO_LARGE.DOCUMENT");
+    assert!(read(format!("{head}@@ -1,9 +1,9 @@\n-a\n{} b\n", "\n".repeat(300_000))).is_ok());
+    assert!(read(format!("{head}@@ -1,9 +1,9 @@\n-a\n{}", "\n b\n".repeat(300_000))).is_ok());
+    assert!(read(format!("{head}{HUNK}{}", "\n".repeat(300_000))).is_ok());
+}
