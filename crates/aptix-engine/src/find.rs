@@ -25,7 +25,7 @@ const LISTED: usize = 20;
 /// Places among which a line number can choose.
 const CHOICE: usize = 10_000;
 /// What comparing a line costs beside its bytes, in bytes searched through.
-const LINE_COST: usize = 256;
+const LINE_COST: usize = 1024;
 
 /// Text that is searched for.
 #[derive(Clone, Debug)]
@@ -68,7 +68,6 @@ impl<'n> Needle<'n> {
     }
 
     /// Whole lines, given without terminators. No lines stand nowhere.
-    #[expect(dead_code, reason = "the edits of whole lines come next")]
     pub(crate) fn lines(lines: impl IntoIterator<Item = &'n str>) -> Self {
         Self { bytes: None, lines: lines.into_iter().map(str::as_bytes).collect(), end: End::Terminated }
     }
@@ -164,11 +163,38 @@ pub(crate) fn only(
     Ok(Place { candidates, ..places.swap_remove(chosen.unwrap_or(0)) })
 }
 
+/// The first place where a needle stands byte by byte, and the lines of the others, as far as they are listed; at looser
+/// tiers, its one place.
+///
+/// # Errors
+/// When there is none, when there are several at a looser tier, and when it takes too long.
+pub(crate) fn first(
+    text: &Text<'_>,
+    needle: &Needle<'_>,
+    recovers: bool,
+    budget: &mut Budget,
+) -> Result<(Place, Vec<usize>), FindError> {
+    let region = text.start()..text.bytes().len();
+    let mut places = places(text, needle, region, recovers, LISTED + 1, budget)?;
+    let candidates = places.len();
+    let lines =
+        |places: &[Place]| places.iter().take(LISTED).map(|place| text.lines_above(place.range.start) + 1).collect();
+    match places.first().map(|place| place.tier) {
+        None => Err(FindError::NotFound),
+        Some(tier) if candidates > 1 && tier != Tier::Exact => {
+            Err(FindError::Ambiguous { tier, lines: lines(&places), has_more: candidates > LISTED })
+        }
+        Some(_) => {
+            let place = places.remove(0);
+            Ok((Place { candidates, ..place }, lines(&places)))
+        }
+    }
+}
+
 /// Every place of the tightest tier that has any, top to bottom; of places that overlap, the first one.
 ///
 /// # Errors
 /// When there is none, and when it takes too long.
-#[expect(dead_code, reason = "the replacements of all occurrences come next")]
 pub(crate) fn all(
     text: &Text<'_>,
     needle: &Needle<'_>,

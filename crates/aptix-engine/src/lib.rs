@@ -24,6 +24,7 @@ mod new_text;
 mod other_version;
 pub mod plan;
 pub mod preview;
+mod replacements;
 mod search_patch;
 mod shown;
 mod splice;

@@ -25,7 +25,7 @@ use crate::line_patch::{self, LinePatchError, Lowered};
 use crate::nearest::{self, Searches};
 use crate::text::{NotText, Text, UTF_32_BE};
 use crate::validate::{Base, LineChange, ValidBatch, ValidEdit, ValidFile, ValidTarget};
-use crate::{anchor_edit, create_file, other_version, search_patch};
+use crate::{anchor_edit, create_file, other_version, replacements, search_patch};
 
 /// What the caller found for one file patch.
 #[derive(Clone, Debug)]
@@ -147,6 +147,7 @@ fn plan_file<'a>(
             plan_lines(file.base, changes, observed, &work.settings.limits, &mut work.searches)
         }
         ValidEdit::Search(changes) => search_patch::plan(file.base, changes, observed, work),
+        ValidEdit::Steps(steps) => replacements::plan(file.base, steps, observed, work),
     }
 }
 

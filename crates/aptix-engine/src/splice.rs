@@ -102,15 +102,31 @@ pub(crate) fn all(text: &Text<'_>, mut splices: Vec<Splice>, work: &Work<'_>) ->
         added += feeds;
         removed += text.lines_above(range.end) - text.lines_above(range.start);
     }
-    let makes_mark = edit.replacements().next().is_some_and(|(range, new)| range.start == 0 && new.starts_with(BOM));
-    if makes_mark && !text.bytes().is_empty() {
-        let message = "new text begins with U+FEFF, and at the top of the file that would become its byte order mark";
-        return Err(Failure::new(Reason::InvalidRequest, message)
-            .detail(Detail::EmbeddedBom)
-            .hint("leave the U+FEFF out; a file keeps the byte order mark it has, and gets none")
-            .into());
-    }
+    refuse_mark(text, &edit)?;
     Ok(Spliced { edit: edit.finished(), reports, warnings })
+}
+
+/// Refuses an edit that would give the file a byte order mark.
+pub(crate) fn refuse_mark(text: &Text<'_>, edit: &TextEdit) -> Result<(), Failure> {
+    let makes_mark = edit.replacements().next().is_some_and(|(range, new)| range.start == 0 && new.starts_with(BOM));
+    if !makes_mark || text.bytes().is_empty() {
+        return Ok(());
+    }
+    let message = "new text begins with U+FEFF, and at the top of the file that would become its byte order mark";
+    Err(Failure::new(Reason::InvalidRequest, message)
+        .detail(Detail::EmbeddedBom)
+        .hint("leave the U+FEFF out; a file keeps the byte order mark it has, and gets none"))
+}
+
+/// How many lines lie above a range of a result, and how many it leaves.
+pub(crate) fn lines_of(result: &Text<'_>, range: &Range<usize>) -> (usize, usize) {
+    let above = result.lines_above(range.start);
+    let lines = match slice(result.bytes(), range.clone()) {
+        [] => usize::from(!is_whole_lines(result, range)),
+        [.., b'\n'] => result.lines_above(range.end) - above,
+        _ => result.lines_above(range.end) - above + 1,
+    };
+    (above, lines)
 }
 
 /// Numbers of things in memory are far below this bound.

@@ -229,6 +229,37 @@ impl TextEdit {
         }
     }
 
+    /// Where a place of the base is in the result; one inside a replacement counts as where that starts.
+    pub(crate) fn moved(&self, offset: usize) -> usize {
+        self.moved_range(&(offset..offset)).start
+    }
+
+    /// Where a range of the base is in the result, replacements that reach into it included.
+    pub(crate) fn moved_range(&self, range: &Range<usize>) -> Range<usize> {
+        let mut moved = range.clone();
+        let (mut kept, mut at) = (0, 0);
+        for (cut, text) in self.replacements() {
+            if cut.start > range.end || (cut.start == range.end && !range.is_empty()) {
+                break;
+            }
+            at += cut.start - kept;
+            let after = at + text.len();
+            if cut.end <= range.start {
+                moved = after + (range.start - cut.end)..after + (range.end - cut.end);
+            } else {
+                moved.start = if cut.start < range.start { at } else { moved.start };
+                moved.end = if cut.end <= range.end { after + (range.end - cut.end) } else { after };
+            }
+            (kept, at) = (cut.end, after);
+        }
+        moved
+    }
+
+    /// The bytes it takes up, more or less.
+    pub(crate) const fn size(&self) -> usize {
+        self.texts.len() + self.cuts.len() * size_of::<Cut>()
+    }
+
     /// The edit once everything is in it.
     pub(crate) fn finished(mut self) -> Self {
         self.drop_empty_end();

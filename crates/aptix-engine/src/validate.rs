@@ -1,6 +1,7 @@
 //! Everything that can be said about a batch without a file: all violations at once, each with its field.
 
 mod changes;
+pub mod replacements;
 pub mod search;
 mod targets;
 pub(crate) mod violation;
@@ -19,6 +20,7 @@ use aptix_model::path::{DocPath, WorkspacePath};
 use crate::anchor_edit;
 use crate::findings::Findings;
 use crate::shown;
+use replacements::ValidStep;
 use search::ValidSearch;
 use violation::Violation;
 
@@ -90,6 +92,8 @@ pub enum ValidEdit<'a> {
     Anchor(Box<anchor_edit::ValidAnchorEdit<'a>>),
     /// Texts are searched for in the file as it is, and replaced at once.
     Search(Vec<ValidSearch<'a>>),
+    /// Texts are searched for and replaced one after the other.
+    Steps(Vec<ValidStep<'a>>),
 }
 
 /// One change of lines. Insert, replace and delete are all "below `above` lines, `removed` lines go and
@@ -202,7 +206,11 @@ fn check_edit<'a>(edit: &'a FileEdit, site: &mut Site<'_, 'a>) -> Option<(Base, 
             let (base, changes) = search::check(&patch.changes, site)?;
             Some((base, ValidEdit::Search(changes)))
         }
-        FileEdit::Replacements(_) | FileEdit::GitPatch(_) | FileEdit::ContextPatch(_) => {
+        FileEdit::Replacements(replacements) => {
+            let (base, steps) = replacements::check(&replacements.steps, site)?;
+            Some((base, ValidEdit::Steps(steps)))
+        }
+        FileEdit::GitPatch(_) | FileEdit::ContextPatch(_) => {
             site.report("edit", || Violation::Empty { what: "known edit" });
             None
         }

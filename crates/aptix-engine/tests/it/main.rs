@@ -9,6 +9,7 @@ mod diff;
 mod line_patch;
 mod properties;
 mod refusals;
+mod replacements;
 mod search_patch;
 mod text_edit;
 mod validate;
