@@ -17,10 +17,11 @@ use crate::policy::{Access, Deletions, Policy, Recovery, Several};
 use crate::proposal::{Ask, Decision, Need, Proposal};
 use crate::workspace::Workspace;
 use crate::workspace::change::{Becomes, Change, Content};
+use crate::workspace::clipboards;
 use crate::workspace::listing::Listings;
 use crate::workspace::resolve::{self, Place, Same};
 use crate::workspace::snapshot::{self, Original, ReadError};
-use crate::workspace::transaction::{self, Loss, Notice, Receipt};
+use crate::workspace::transaction::{self, Loss, Notice, Receipt, Terms};
 
 /// How a batch is to be applied.
 #[derive(Clone, Copy)]
@@ -116,13 +117,18 @@ fn attempt(
     let valid = validate::validate(batch, &policy.limits)?;
     let found = find(workspace, &valid, policy)?;
     let observed: Vec<_> = found.iter().map(Found::observed).collect();
+    let session = order.origin.session_id.as_deref().filter(|_| uses_clipboards(batch));
+    let clipboards = session.map(|session| clipboards::read(workspace, session)).transpose();
+    let clipboards = clipboards.map_err(|error| error.failure())?.unwrap_or_default();
     let settings = Settings {
         limits: policy.limits,
         recovers: policy.recovery == Recovery::On,
         refuses_several: policy.once_with_several == Several::Refuse,
-        ..Settings::DEFAULT
+        clipboards: &clipboards,
     };
     let plan = plan::plan(&valid, &observed, &settings)?;
+    let taken = session.map(|session| clipboards::taken(workspace, session, &clipboards, plan.clipboards.clone()));
+    let taken = taken.transpose().map_err(|error| error.failure())?.flatten();
     let mut report = Report {
         outcome: Outcome::Applied,
         files: plan.files.iter().zip(&found).map(|(plan, found)| report_file(plan, found)).collect(),
@@ -148,11 +154,22 @@ fn attempt(
     if let Decision::Refuse(failures) = confirm(&Proposal { batch, plan: &plan, needs }) {
         return Err(failures.into());
     }
-    let notices = transaction::commit(workspace, &changes, receipt.as_ref()).map_err(|error| told(&error))?;
+    let terms = Terms { receipt: receipt.as_ref(), clipboards: taken.as_ref() };
+    let notices = transaction::commit(workspace, &changes, terms).map_err(|error| told(&error))?;
     for notice in notices {
         add_notice(&mut report, &changed, notice);
     }
     Ok(report)
+}
+
+/// Whether anything is to be taken up by a clipboard, or put down from one.
+fn uses_clipboards(batch: &Batch) -> bool {
+    batch.files.iter().any(|file| match &file.edit {
+        FileEdit::SearchPatch(patch) => {
+            patch.changes.iter().any(|change| change.to_clipboard.is_some() || change.from_clipboard.is_some())
+        }
+        _ => false,
+    })
 }
 
 /// What was found for one file patch, or at the other path that it names.

@@ -5,6 +5,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
 use rustix::io::Errno;
@@ -39,6 +40,11 @@ pub trait Disk: Send + Sync {
     fn make_dir(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<(), Errno>;
     /// Takes away an empty directory.
     fn remove_dir(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno>;
+    /// The time. What is kept for a while expires by it, and nothing else happens by it.
+    #[expect(clippy::disallowed_methods, reason = "the seam at which tests set another time")]
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
     /// Names the time since the system was started; empty where it is not known. What was not flushed outlives
     /// everything within it, and nothing beyond.
     fn boot(&self) -> String {

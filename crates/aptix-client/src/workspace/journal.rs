@@ -15,6 +15,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::clipboards::{self, Taken};
 use super::disk::{self, Disk};
 use super::state::{StateDir, StateError};
 use super::{beneath, errno};
@@ -60,6 +61,9 @@ pub(super) struct Record {
     pub(super) boot: String,
     /// The roots of the workspace.
     pub(super) roots: Vec<RootMark>,
+    /// What the batch leaves on the clipboards of its session, once it is carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) clipboards: Option<Taken>,
     /// Whose receipt this becomes.
     pub(super) batch: Option<String>,
     /// Directories that did not exist, parents first.
@@ -311,9 +315,12 @@ impl<'a> Journal<'a> {
         self.disk.rename(dir, from.name(), dir, to.name()).map_err(self.system("advance"))
     }
 
-    /// Ends a commit that was carried out: its record becomes the receipt, or goes. Should a power cut bring the record
-    /// back, it is ended again.
+    /// Ends a commit that was carried out: the clipboards get their texts, and its record becomes the receipt, or goes.
+    /// Should a power cut bring the record back, it is ended again.
     pub(super) fn end_applied(&self, record: &Record, stage: Stage) -> Result<(), JournalError> {
+        if let Some(taken) = &record.clipboards {
+            clipboards::put(self.disk, &self.state, taken)?;
+        }
         if let Some(batch) = &record.batch {
             let outbox = self.state.open_outbox()?;
             self.disk.rename(self.dir.as_fd(), stage.name(), outbox.as_fd(), batch).map_err(self.system("end"))?;

@@ -2,6 +2,7 @@
 
 mod beneath;
 pub mod change;
+pub mod clipboards;
 pub mod disk;
 pub mod errno;
 pub mod journal;

@@ -91,6 +91,7 @@ pub fn put(workspace: &Workspace, batch: BatchId, receipt: &[u8]) -> Result<(), 
     let record = Record {
         boot: workspace.disk().boot(),
         roots: Vec::new(),
+        clipboards: None,
         batch: Some(batch.to_string()),
         dirs: Vec::new(),
         files: Vec::new(),

@@ -40,6 +40,7 @@ pub(super) fn draft(workspace: &Workspace, steps: &[Step<'_>], batch: Option<Str
     Record {
         boot: workspace.disk().boot(),
         roots: workspace.roots().iter().map(|root| root.mark().clone()).collect(),
+        clipboards: None,
         batch,
         dirs,
         files: files.collect(),

@@ -123,7 +123,11 @@ impl StateDir {
 
     /// As [`Self::open_journal`], where there is one; makes nothing.
     pub(super) fn find_journal(&self) -> Result<Option<OwnedFd>, StateError> {
-        let path = self.path.join("journal");
+        self.find("journal")
+    }
+
+    fn find(&self, part: &str) -> Result<Option<OwnedFd>, StateError> {
+        let path = self.path.join(part);
         match root::open_held(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             opened => opened.map(Some).map_err(|source| StateError::System { path, source }),
@@ -138,6 +142,16 @@ impl StateDir {
     /// As [`Self::open_journal`], for the names of batches that the server needs no word about any more.
     pub(super) fn open_done(&self) -> Result<OwnedFd, StateError> {
         self.open("done")
+    }
+
+    /// As [`Self::open_journal`], for the clipboards of sessions.
+    pub(super) fn open_clipboards(&self) -> Result<OwnedFd, StateError> {
+        self.open("clipboards")
+    }
+
+    /// As [`Self::open_clipboards`], where there are any; makes nothing.
+    pub(super) fn find_clipboards(&self) -> Result<Option<OwnedFd>, StateError> {
+        self.find("clipboards")
     }
 
     /// As [`Self::open_journal`], for what the agent remembers.

@@ -7,6 +7,7 @@ use aptix_model::reason::{Detail, Reason};
 use rustix::io::Errno;
 
 use super::change::{self, Change, Step};
+use super::clipboards::Taken;
 use super::journal::{self, Journal, JournalError, Record, Stage};
 use super::publish::{self, Ground, PublishError};
 use super::recovery::{self, RecoveryError};
@@ -162,24 +163,31 @@ pub enum CommitError {
     },
 }
 
+/// What belongs to a commit besides its changes.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Terms<'a> {
+    /// What the server is to be told; with it, the new contents are kept for the server.
+    pub receipt: Option<&'a Receipt>,
+    /// What is left on the clipboards of the session.
+    pub clipboards: Option<&'a Taken>,
+}
+
 /// Commits changes, and makes the receipt and the new contents durable in the same step.
 ///
 /// # Errors
 /// Nothing has changed then, or everything was put back, or the error says that a person is needed.
-pub fn commit(
-    workspace: &Workspace,
-    changes: &[Change<'_>],
-    receipt: Option<&Receipt>,
-) -> Result<Vec<Notice>, CommitError> {
+pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -> Result<Vec<Notice>, CommitError> {
+    let Terms { receipt, clipboards } = terms;
     let _locks = workspace.lock()?;
     recovery::recover(workspace)?;
-    if changes.is_empty() && receipt.is_none() {
+    if changes.is_empty() && receipt.is_none() && clipboards.is_none() {
         return Ok(Vec::new());
     }
     check(workspace, changes)?;
     let ground = ground(workspace);
     let steps = change::steps(changes);
-    let mut record = staging::draft(workspace, &steps, receipt.map(|receipt| receipt.batch.to_string()));
+    let draft = staging::draft(workspace, &steps, receipt.map(|receipt| receipt.batch.to_string()));
+    let mut record = Record { clipboards: clipboards.cloned(), ..draft };
     let journal = Journal::open(workspace.disk(), workspace.primary().state())?;
     let committed = prepare(workspace, &ground, &journal, &mut record, &steps, receipt).and_then(|notices| {
         journal.commit()?;

@@ -4,6 +4,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
 
 use aptix_client::apply::{Mode, Order, Refusal, apply};
 use aptix_client::policy::{Deletions, Policy};
@@ -51,6 +52,7 @@ pub(crate) struct FaultyDisk {
     watcher: Watcher,
     lacks: Fault,
     boot: &'static str,
+    days: u64,
     pub(crate) syncs: Arc<AtomicUsize>,
     exchanges: Arc<AtomicUsize>,
 }
@@ -59,7 +61,7 @@ impl FaultyDisk {
     pub(crate) fn new(fault: Fault) -> Self {
         let watcher: Watcher = Arc::new(|_, _, _| {});
         let (count, exchanges, syncs) = (Arc::default(), Arc::default(), Arc::default());
-        Self { fault, count, exchanges, lacks: Fault::None, boot: "first", syncs, watcher }
+        Self { fault, count, exchanges, lacks: Fault::None, boot: "first", days: 0, syncs, watcher }
     }
 
     pub(crate) fn watched(fault: Fault, watcher: Watcher) -> Self {
@@ -74,6 +76,11 @@ impl FaultyDisk {
     /// The disk of a system that was started once more.
     pub(crate) fn booted(self) -> Self {
         Self { boot: "second", ..self }
+    }
+
+    /// The disk so many days later.
+    pub(crate) fn later(self, days: u64) -> Self {
+        Self { days, ..self }
     }
 
     fn gate(&self, what: &str) -> Result<(), Errno> {
@@ -174,6 +181,10 @@ impl Disk for FaultyDisk {
     fn remove_dir(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
         self.gate("remove_dir")?;
         SystemDisk.remove_dir(dir, name)
+    }
+
+    fn now(&self) -> SystemTime {
+        SystemDisk.now() + Duration::from_hours(24 * self.days)
     }
 
     fn boot(&self) -> String {

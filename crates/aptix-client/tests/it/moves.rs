@@ -11,7 +11,7 @@ use aptix_client::workspace::listing::Listings;
 use aptix_client::workspace::outbox;
 use aptix_client::workspace::resolve::{Place, resolve};
 use aptix_client::workspace::snapshot::{self, Original};
-use aptix_client::workspace::transaction::{self, CommitError, Notice, Receipt};
+use aptix_client::workspace::transaction::{self, CommitError, Notice, Receipt, Terms};
 use aptix_engine::digest::sha256;
 use aptix_engine::validate::ValidTarget;
 use aptix_model::batch::{Batch, FileEdit, FilePatch, Target};
@@ -95,7 +95,7 @@ fn commit(
         })
         .collect();
     meanwhile();
-    transaction::commit(workspace, &changes, receipt)
+    transaction::commit(workspace, &changes, Terms { receipt, ..Terms::default() })
 }
 
 fn receipt() -> Receipt {

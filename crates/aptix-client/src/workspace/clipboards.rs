@@ -1,0 +1,191 @@
+//! The clipboards of sessions: texts that one batch takes up and a later one puts down (REQ-PATCH-003).
+//!
+//! A session has one file, named by the digest of its id. It changes where the record of a batch ends, and nowhere else:
+//! what is refused or only tried changes no clipboard. Left alone for a week it counts for nothing, and goes.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use aptix_engine::digest::sha256;
+use aptix_engine::plan::Clipboards;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::failure::Failure;
+use aptix_model::reason::{Detail, Reason};
+use rustix::fs::Dir;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::disk::{self, Disk};
+use super::state::{StateDir, StateError};
+use super::{Workspace, beneath, errno, journal};
+
+/// How long a session that nobody comes back to keeps its clipboards.
+const LIFE: Duration = Duration::from_hours(7 * 24);
+/// How old a file may be before a session that only pastes makes it anew.
+const FRESH: Duration = Duration::from_hours(24);
+/// Sessions of one root; the ones left alone for longest make room.
+const SESSIONS: usize = 100;
+/// Bytes of the clipboards of one session, names and texts.
+const SESSION_BYTES: usize = 16 << 20;
+
+/// What a batch leaves on the clipboards of its session, once it is carried out.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Taken {
+    /// The name of the session's file.
+    session: String,
+    /// Seconds since 1970: by then, what was left alone for too long was gone.
+    at: u64,
+    /// The clipboards that have another text from then on.
+    texts: Clipboards,
+}
+
+/// Why the clipboards of a session cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ClipboardError {
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The system refuses.
+    #[error("cannot read the clipboards {}: {errno}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        errno: Errno,
+    },
+    /// They would be too much to keep.
+    #[error("the clipboards of the session would hold {found} bytes, and at most {SESSION_BYTES} are kept")]
+    TooMuch {
+        /// How many bytes.
+        found: usize,
+    },
+}
+
+impl ClipboardError {
+    /// Tells it to the author of the edit.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::State(error) => error.failure(),
+            Self::Read { errno, .. } => errno::read_failure(*errno, self.to_string()),
+            Self::TooMuch { .. } => Failure::new(Reason::ResourceExhausted, self.to_string())
+                .detail(Detail::Clipboard)
+                .hint("use the names of clipboards that are no longer needed, or leave toClipboard out"),
+        }
+    }
+}
+
+/// The clipboards of a session; none where it has left them alone for too long.
+///
+/// # Errors
+/// When the system refuses to read them.
+pub fn read(workspace: &Workspace, session: &str) -> Result<Clipboards, ClipboardError> {
+    let state = workspace.primary().state();
+    let Some(dir) = state.find_clipboards()? else { return Ok(Clipboards::new()) };
+    let (name, now) = (file_name(session), workspace.disk().now());
+    let found = load(&dir, &name, now);
+    let path = state.path().join("clipboards").join(&name);
+    found.map(|found| found.texts).map_err(|errno| ClipboardError::Read { path, errno })
+}
+
+/// What a batch that saw the clipboards `before` is to leave on them; nothing if it has nothing to do with any.
+///
+/// # Errors
+/// When the session would have too much on them.
+pub fn taken(
+    workspace: &Workspace,
+    session: &str,
+    before: &Clipboards,
+    texts: Clipboards,
+) -> Result<Option<Taken>, ClipboardError> {
+    if before.is_empty() && texts.is_empty() {
+        return Ok(None);
+    }
+    let kept = before.iter().filter(|(name, _)| !texts.contains_key(*name));
+    let found = kept.chain(&texts).map(|(name, text)| name.len() + text.len()).sum();
+    if found > SESSION_BYTES {
+        return Err(ClipboardError::TooMuch { found });
+    }
+    let at = workspace.disk().now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    Ok(Some(Taken { session: file_name(session), at, texts }))
+}
+
+/// Puts on the clipboards what a batch that is carried out leaves there. Doing it again does nothing. The caller holds
+/// the lock of the root.
+pub(super) fn put(disk: &dyn Disk, state: &StateDir, taken: &Taken) -> Result<(), journal::JournalError> {
+    // The name comes from a record; a file of any other name is not one of ours.
+    if taken.session.parse::<Sha256Digest>().is_err() {
+        return Ok(());
+    }
+    let dir = state.open_clipboards()?;
+    put_in(disk, &dir, taken).map_err(|errno| journal::JournalError::System {
+        doing: "keep clipboards beside",
+        path: state.path().join("clipboards"),
+        errno,
+    })
+}
+
+fn put_in(disk: &dyn Disk, dir: &OwnedFd, taken: &Taken) -> Result<(), Errno> {
+    let now = UNIX_EPOCH + Duration::from_secs(taken.at);
+    let found = load(dir, &taken.session, now)?;
+    let mut texts = found.texts.clone();
+    texts.extend(taken.texts.clone());
+    if texts == found.texts && found.age.is_none_or(|age| age < FRESH) {
+        return Ok(());
+    }
+    // Clipboards are names and texts: there is nothing in them that JSON could refuse.
+    let bytes = serde_json::to_vec(&texts).unwrap_or_default();
+    journal::put_durably(disk, dir, &taken.session, &bytes)?;
+    if let Err(errno) = clear(disk, dir, &taken.session, now) {
+        tracing::warn!(%errno, "clipboards that nobody needs any more are kept until the next time");
+    }
+    Ok(())
+}
+
+/// Takes away what other sessions left alone for too long, and the oldest of what is too much.
+fn clear(disk: &dyn Disk, dir: &OwnedFd, session: &str, now: SystemTime) -> Result<(), Errno> {
+    let mut sessions = Vec::new();
+    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().to_str() else { continue };
+        if name != session
+            && name.parse::<Sha256Digest>().is_ok()
+            && let Some(age) = age(dir, name, now)?
+        {
+            sessions.push((age, name.to_owned()));
+        }
+    }
+    sessions.sort();
+    let mut old = sessions.iter().enumerate().filter(|(index, (age, _))| *index + 1 >= SESSIONS || *age >= LIFE);
+    old.try_for_each(|(_, (_, name))| disk::unlink_if_there(disk, dir.as_fd(), name))
+}
+
+/// The clipboards in a file, and for how long they were left alone; no age where there is no file.
+#[derive(Default)]
+struct Found {
+    texts: Clipboards,
+    age: Option<Duration>,
+}
+
+fn load(dir: &OwnedFd, name: &str, now: SystemTime) -> Result<Found, Errno> {
+    let Some(age) = age(dir, name, now)?.filter(|age| *age < LIFE) else { return Ok(Found::default()) };
+    let Some(bytes) = journal::read_whole(dir, name)? else { return Ok(Found::default()) };
+    let texts = serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+        // They can be filled again; a session that can never be used again would help nobody.
+        tracing::warn!(%error, name, "the clipboards of a session cannot be read and count for nothing");
+        Clipboards::new()
+    });
+    Ok(Found { texts, age: Some(age) })
+}
+
+fn age(dir: &OwnedFd, name: &str, now: SystemTime) -> Result<Option<Duration>, Errno> {
+    let Some(stat) = beneath::look_up(dir.as_fd(), name)? else { return Ok(None) };
+    let written = UNIX_EPOCH + Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or_default());
+    Ok(Some(now.duration_since(written).unwrap_or_default()))
+}
+
+fn file_name(session: &str) -> String {
+    sha256(session.as_bytes()).to_string()
+}
