@@ -18,7 +18,7 @@ use memchr::{memmem, memrchr};
 use crate::text::Text;
 use crate::text_edit::slice;
 use compare::{Line, View, stands};
-pub(crate) use shift::{Shift, Unshiftable, is_blank};
+pub(crate) use shift::{Shift, Unshiftable, is_blank, split_indent};
 
 /// Places that are listed when there are several.
 const LISTED: usize = 20;

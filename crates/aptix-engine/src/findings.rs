@@ -29,6 +29,11 @@ impl Findings {
         }
     }
 
+    /// Whether nothing was found wrong.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.listed.is_empty()
+    }
+
     /// Takes over what was found elsewhere, each failure completed by `complete`.
     pub(crate) fn absorb(&mut self, other: Self, complete: impl Fn(Failure) -> Failure) {
         self.unlisted += other.unlisted;

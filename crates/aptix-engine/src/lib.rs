@@ -9,6 +9,7 @@ extern crate alloc;
 
 mod anchor_edit;
 mod clipboards;
+mod context_patch;
 mod create_file;
 mod diff;
 pub mod digest;

@@ -148,11 +148,27 @@ pub(crate) fn difference(expected: &str, found: &str) -> String {
         format!("{:?}", format!("{start_mark}{}", cut(tail, QUOTED_CHARS)))
     };
     let mut words = format!("at column {column}, expected {}, found {}", quote(expected), quote(found));
+    if let Some((expected, found)) = alike(tail(expected, common), tail(found, common)) {
+        words.push_str(&format!(", where U+{:04X} is not U+{:04X}", u32::from(expected), u32::from(found)));
+    }
     if let Some(kind) = invisible(expected, found) {
         words.push_str(", which differs in ");
         words.push_str(kind);
     }
     words
+}
+
+/// The text from a byte on.
+fn tail(text: &str, from: usize) -> &str {
+    text.get(from..).unwrap_or_default()
+}
+
+/// The first characters of two texts, if they are signs that can look alike, such as quotation marks and dashes.
+fn alike(expected: &str, found: &str) -> Option<(char, char)> {
+    let (expected, found) = (expected.chars().next()?, found.chars().next()?);
+    let is_sign = |character: char| !character.is_alphanumeric() && !character.is_control();
+    let is_typed = expected.is_ascii() && found.is_ascii();
+    (is_sign(expected) && is_sign(found) && !is_typed).then_some((expected, found))
 }
 
 /// What that cannot be seen tells two lines apart, if nothing else does.

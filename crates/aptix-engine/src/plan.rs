@@ -23,9 +23,10 @@ use crate::find::Budget;
 use crate::findings::Findings;
 use crate::line_patch::{self, LinePatchError, Lowered};
 use crate::nearest::{self, Searches};
+use crate::shown::quoted_path;
 use crate::text::{NotText, Text, UTF_32_BE};
 use crate::validate::{Base, LineChange, ValidBatch, ValidEdit, ValidFile, ValidTarget};
-use crate::{anchor_edit, create_file, other_version, replacements, search_patch};
+use crate::{anchor_edit, context_patch, create_file, other_version, replacements, search_patch};
 
 /// What the caller found for one file patch.
 #[derive(Clone, Debug)]
@@ -148,6 +149,7 @@ fn plan_file<'a>(
         }
         ValidEdit::Search(changes) => search_patch::plan(file.base, changes, observed, work),
         ValidEdit::Steps(steps) => replacements::plan(file.base, steps, observed, work),
+        ValidEdit::Context(patch) => context_patch::plan(patch, observed, work),
     }
 }
 
@@ -236,6 +238,22 @@ pub(crate) fn finish<'a>(observed: &'a Observed<'a>, original: Option<Original<'
     }
 }
 
+/// The plan for a file that gets another path as well, where nothing may be.
+pub(crate) fn rename<'a>(plan: FilePlan<'a>, observed: &'a Observed<'a>) -> Result<FilePlan<'a>, Failure> {
+    let Some(other) = observed.other.as_deref() else {
+        let message = "the path that the file is renamed to was not looked at";
+        let hint = "this is a defect of the program that applies the batch; nothing was changed";
+        return Err(Failure::new(Reason::Internal, message).hint(hint));
+    };
+    if other.content.is_some() {
+        let message =
+            format!("the file is to be renamed to {}, and that file already exists", quoted_path(other.path.as_str()));
+        return Err(Failure::new(Reason::FileExists, message)
+            .hint("choose another path, or delete that file in a batch before this one"));
+    }
+    Ok(FilePlan { status: FileStatus::Renamed, moved_to: Some(&other.path), ..plan })
+}
+
 fn plan_whole<'a>(
     precondition: Base,
     (bytes, normalized): (Cow<'a, [u8]>, Vec<Normalization>),
@@ -301,7 +319,7 @@ fn plan_lines<'a>(
     Ok(finish(observed, Some(original), Draft { action: FileAction::Edit(edit), normalized, warnings, changes }))
 }
 
-fn final_blank_line() -> Warning {
+pub(crate) fn final_blank_line() -> Warning {
     Warning {
         code: "FINAL_BLANK_LINE".to_string(),
         message: "the last line is blank and the file has no final newline, so the blank line is not visible as a line"

@@ -1,6 +1,7 @@
 //! Everything that can be said about a batch without a file: all violations at once, each with its field.
 
 mod changes;
+mod context;
 pub mod replacements;
 pub mod search;
 mod targets;
@@ -11,7 +12,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use aptix_model::batch::{Batch, Content, FileEdit, FilePatch, Presence};
+use aptix_model::batch::{Batch, Content, ContextPatch, FileEdit, FilePatch, Presence};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
@@ -94,6 +95,8 @@ pub enum ValidEdit<'a> {
     Search(Vec<ValidSearch<'a>>),
     /// Texts are searched for and replaced one after the other.
     Steps(Vec<ValidStep<'a>>),
+    /// Lines come and go where the lines around them stand.
+    Context(&'a ContextPatch),
 }
 
 /// One change of lines. Insert, replace and delete are all "below `above` lines, `removed` lines go and
@@ -210,7 +213,8 @@ fn check_edit<'a>(edit: &'a FileEdit, site: &mut Site<'_, 'a>) -> Option<(Base, 
             let (base, steps) = replacements::check(&replacements.steps, site)?;
             Some((base, ValidEdit::Steps(steps)))
         }
-        FileEdit::GitPatch(_) | FileEdit::ContextPatch(_) => {
+        FileEdit::ContextPatch(patch) => Some((Base::MustExist, ValidEdit::Context(context::check(patch, site)?))),
+        FileEdit::GitPatch(_) => {
             site.report("edit", || Violation::Empty { what: "known edit" });
             None
         }

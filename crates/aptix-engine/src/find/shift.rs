@@ -50,7 +50,7 @@ pub(crate) fn is_blank(line: &[u8]) -> bool {
 }
 
 /// A line's indentation, and what comes after it.
-pub(super) fn split_indent(line: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn split_indent(line: &[u8]) -> (&[u8], &[u8]) {
     line.split_at(line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count())
 }
 

@@ -40,16 +40,9 @@ pub(crate) fn apply_with(
 ) -> Result<(Vec<Applied>, Clipboards), Vec<Failure>> {
     let valid = validate(batch, &settings.limits)?;
     let observed = batch.files.iter().zip(files).map(|(patch, (content, digest))| {
-        let path = patch.target.as_str();
-        let path = path.strip_prefix("repo/").unwrap_or(path);
-        Observed {
-            path: WorkspacePath::new(path).unwrap(),
-            doc_path: format!("repo/{}", path.to_lowercase()),
-            content: *content,
-            digest: *digest,
-            is_executable: false,
-            other: None,
-        }
+        // Where a file is renamed to, there is nothing.
+        let other = patch.edit.moved_to().map(|path| Box::new(observed(path, None)));
+        Observed { content: *content, digest: *digest, other, ..observed(patch.target.as_str(), None) }
     });
     let snapshot: Vec<_> = observed.collect();
     let plan = plan(&valid, &snapshot, settings)?;
@@ -73,6 +66,19 @@ pub(crate) fn apply_with(
         }
     }
     Ok((applied, plan.clipboards.clone()))
+}
+
+/// A file as it was found.
+pub(crate) fn observed<'a>(path: &str, content: Option<&'a [u8]>) -> Observed<'a> {
+    let path = path.strip_prefix("repo/").unwrap_or(path);
+    Observed {
+        path: WorkspacePath::new(path).unwrap(),
+        doc_path: format!("repo/{}", path.to_lowercase()),
+        content,
+        digest: None,
+        is_executable: false,
+        other: None,
+    }
 }
 
 /// Applies a batch of one file patch, for `Ok`, or for its only failure.

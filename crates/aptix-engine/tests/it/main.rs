@@ -4,6 +4,7 @@
 
 mod anchor_edit;
 mod boundary;
+mod context_patch;
 mod create_file;
 mod diff;
 mod line_patch;
