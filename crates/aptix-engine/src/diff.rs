@@ -21,13 +21,7 @@ const CONTEXT: usize = 3;
 pub(crate) fn unified(plan: &FilePlan<'_>, limit: usize) -> Option<Vec<u8>> {
     let (path, base) = (plan.path.as_str(), plan.base());
     let old = base.unwrap_or_default();
-    let blocks = match &plan.action {
-        FileAction::Edit(edit) => blocks(edit, old, limit)?,
-        FileAction::Write(bytes) => {
-            Vec::from_iter(trimmed(old, Block { old: 0..old.len(), new: Cow::Borrowed(bytes) }))
-        }
-        FileAction::Delete => Vec::from_iter(trimmed(old, Block { old: 0..old.len(), new: Cow::Borrowed(&[]) })),
-    };
+    let blocks = line_blocks(plan, limit)?;
     if blocks.is_empty() && base.is_some() && plan.action != FileAction::Delete {
         return Some(Vec::new());
     }
@@ -54,9 +48,20 @@ pub(crate) fn unified(plan: &FilePlan<'_>, limit: usize) -> Option<Vec<u8>> {
 
 /// Whole lines of the base, and the lines that take their place.
 #[derive(Debug)]
-struct Block<'a> {
-    old: Range<usize>,
-    new: Cow<'a, [u8]>,
+pub(crate) struct Block<'a> {
+    pub(crate) old: Range<usize>,
+    pub(crate) new: Cow<'a, [u8]>,
+}
+
+/// The lines that a plan changes, top to bottom; `None` if they alone pass the limit.
+pub(crate) fn line_blocks<'p>(plan: &'p FilePlan<'_>, limit: usize) -> Option<Vec<Block<'p>>> {
+    let old = plan.base().unwrap_or_default();
+    let whole = |new| Vec::from_iter(trimmed(old, Block { old: 0..old.len(), new: Cow::Borrowed(new) }));
+    match &plan.action {
+        FileAction::Edit(edit) => blocks(edit, old, limit),
+        FileAction::Write(bytes) => Some(whole(bytes)),
+        FileAction::Delete => Some(whole(&[])),
+    }
 }
 
 /// An edit's replacements, widened to whole lines; those that then share a line are one. `None` if their lines alone
@@ -232,7 +237,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Where the line that `at` lies in starts.
-fn line_start(text: &[u8], at: usize) -> usize {
+pub(crate) fn line_start(text: &[u8], at: usize) -> usize {
     memrchr(b'\n', slice(text, 0..at)).map_or(0, |feed| feed + 1)
 }
 
@@ -242,7 +247,7 @@ fn line_end(text: &[u8], at: usize) -> usize {
 }
 
 /// Where the line `count` lines below `at` starts, or the end.
-fn lines_below(text: &[u8], at: usize, count: usize) -> usize {
+pub(crate) fn lines_below(text: &[u8], at: usize, count: usize) -> usize {
     (0..count).fold(at, |at, _| line_end(text, at))
 }
 

@@ -13,6 +13,7 @@ mod context_patch;
 mod create_file;
 mod diff;
 pub mod digest;
+pub mod express;
 pub mod file_plan;
 mod find;
 mod findings;

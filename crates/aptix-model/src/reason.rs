@@ -87,6 +87,8 @@ catalogue! {
         NoEditFound = "NO_EDIT_FOUND",
         /// The author says that no safe edit can be made.
         AuthorDeclined = "AUTHOR_DECLINED",
+        /// The wanted dialect has no words for the edit.
+        NotExpressible = "NOT_EXPRESSIBLE",
         /// The file already has every change of the patch.
         AlreadyApplied = "ALREADY_APPLIED",
         /// A file that must not exist does.

@@ -7,6 +7,8 @@ mod boundary;
 mod context_patch;
 mod create_file;
 mod diff;
+#[cfg(test)]
+mod express;
 mod line_patch;
 mod properties;
 mod refusals;

@@ -15,14 +15,14 @@ use crate::diff::git_apply;
 
 /// A file as a list of lines, the last one perhaps unterminated.
 #[derive(Clone, Debug)]
-struct Naive {
+pub(crate) struct Naive {
     has_mark: bool,
     lines: Vec<(Vec<u8>, &'static str)>,
     is_unterminated: bool,
 }
 
 impl Naive {
-    fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = if self.has_mark { b"\xef\xbb\xbf".to_vec() } else { Vec::new() };
         for (text, terminator) in &self.lines {
             bytes.extend_from_slice(text);
@@ -37,7 +37,7 @@ impl Naive {
 
 /// What happens at one place of a file: lines come, then so many lines go for others.
 #[derive(Clone, Debug)]
-struct Step {
+pub(crate) struct Step {
     skip: usize,
     insert: Vec<&'static str>,
     remove: usize,
@@ -45,7 +45,7 @@ struct Step {
 }
 
 /// The changes that the steps come to, and the file the naive model makes of them.
-fn patch(file: &Naive, steps: &[Step]) -> (Vec<Change>, Naive) {
+pub(crate) fn patch(file: &Naive, steps: &[Step]) -> (Vec<Change>, Naive) {
     let mut changes = Vec::new();
     let mut after = Naive { lines: Vec::new(), ..file.clone() };
     let mut at = 0;
@@ -80,7 +80,7 @@ fn patch(file: &Naive, steps: &[Step]) -> (Vec<Change>, Naive) {
 }
 
 /// Files with every kind of line, mark and end.
-fn file() -> impl Strategy<Value = Naive> {
+pub(crate) fn file() -> impl Strategy<Value = Naive> {
     let long = "long ".repeat(150);
     let texts =
         ["", "a", "b", "ab", " a", "\ra", "\u{e9}", "fn x() {", "}", &long].map(|text| text.as_bytes().to_vec());
@@ -97,7 +97,7 @@ fn file() -> impl Strategy<Value = Naive> {
     })
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let lines = |least: usize| {
         let text = proptest::sample::select(vec!["", "a", "x", "new line", "}", "\u{fc}"]);
         proptest::collection::vec(text, least..4)

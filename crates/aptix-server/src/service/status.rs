@@ -152,6 +152,7 @@ const fn code(reason: Reason, detail: Option<Detail>) -> Code {
         | Reason::IndexMismatch
         | Reason::NoEditFound
         | Reason::AuthorDeclined
+        | Reason::NotExpressible
         | Reason::AlreadyApplied
         | Reason::WrongOwner
         | Reason::FileExists

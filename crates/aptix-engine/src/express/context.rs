@@ -1,0 +1,67 @@
+//! Changed lines with as many lines around them as it takes for their old text to stand in the file once.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use memchr::memmem;
+
+use crate::diff::{Block, line_start, lines_below};
+use crate::text_edit::slice;
+
+/// Bytes that are looked through for all blocks together before it is too much.
+const WORK: usize = 8 << 30;
+
+/// Ranges of the base whose text stands in it once, sorted and disjoint, each with what takes its place. Nothing above
+/// `top` is taken. `None` if that is too much work.
+pub(super) fn unique(base: &[u8], top: usize, blocks: &[Block<'_>]) -> Option<Vec<(Range<usize>, Vec<u8>)>> {
+    let mut work = WORK;
+    let mut places: Vec<(Range<usize>, &[Block<'_>])> = Vec::with_capacity(blocks.len());
+    for (index, block) in blocks.iter().enumerate() {
+        let mut range = widened(base, top, block.old.clone(), &mut work)?;
+        let mut first = index;
+        while let Some((last, of)) = places.pop_if(|(last, _)| last.end > range.start) {
+            // What has a unique text in it is unique.
+            range = last.start.min(range.start)..range.end.max(last.end);
+            first -= of.len();
+        }
+        places.push((range, blocks.get(first..=index).unwrap_or_default()));
+    }
+    Some(places.into_iter().map(|(range, blocks)| (range.clone(), replaced(base, range, blocks))).collect())
+}
+
+/// A range with lines around it, until its text is unique.
+fn widened(base: &[u8], top: usize, range: Range<usize>, work: &mut usize) -> Option<Range<usize>> {
+    let mut around = range.clone();
+    let mut lines = usize::from(range.is_empty());
+    loop {
+        if lines > 0 {
+            let start = (0..lines).fold(range.start, |start, _| line_start(base, start.saturating_sub(1)).max(top));
+            around = start..lines_below(base, range.end, lines);
+        }
+        if around == (top..base.len()) || is_unique(base, around.clone(), work)? {
+            return Some(around);
+        }
+        lines = (lines + 1).max(lines * 3 / 2);
+    }
+}
+
+/// Whether the text at a place stands nowhere else, counting places that overlap.
+fn is_unique(base: &[u8], range: Range<usize>, work: &mut usize) -> Option<bool> {
+    *work = work.checked_sub(base.len())?;
+    let finder = memmem::Finder::new(slice(base, range.clone()));
+    let is_above = finder.find(slice(base, 0..range.end.saturating_sub(1))).is_some();
+    Some(!is_above && finder.find(slice(base, range.start + 1..base.len())).is_none())
+}
+
+/// The text of a range with its blocks replaced.
+fn replaced(base: &[u8], range: Range<usize>, blocks: &[Block<'_>]) -> Vec<u8> {
+    let mut new = Vec::new();
+    let mut at = range.start;
+    for block in blocks {
+        new.extend_from_slice(slice(base, at..block.old.start));
+        new.extend_from_slice(&block.new);
+        at = block.old.end;
+    }
+    new.extend_from_slice(slice(base, at..range.end));
+    new
+}
