@@ -169,13 +169,15 @@ fn express_file(file: &FilePlan<'_>, form: Form) -> Result<FilePatch, ExpressErr
     let edit = match (form, file.base()) {
         (Form::WholeFiles, base) => whole(file, base.is_some())?,
         (_, _) if is_deleted => return Err(cannot("delete a file")),
-        (Form::SearchPatch, None | Some([])) => {
-            let new_text = text(form, &file.content(), 0)?;
-            let operation = match file.base() {
-                Some(_) => SearchOperation::AppendEof,
-                None => SearchOperation::Overwrite,
-            };
-            FileEdit::SearchPatch(SearchPatch { changes: vec![search_change(operation, new_text)] })
+        (Form::SearchPatch, None) => {
+            let change = search_change(SearchOperation::Overwrite, text(form, &file.content(), 0)?);
+            FileEdit::SearchPatch(SearchPatch { changes: vec![change] })
+        }
+        (Form::SearchPatch, Some(base)) if has_no_text(base) => {
+            let content = file.content();
+            let change =
+                search_change(SearchOperation::AppendEof, text(form, slice(&content, base.len()..content.len()), 0)?);
+            FileEdit::SearchPatch(SearchPatch { changes: vec![change] })
         }
         (_, None) => return Err(cannot("create a file")),
         (Form::LinePatch, Some(base)) => lines(file, base)?,
@@ -193,6 +195,10 @@ fn express_file(file: &FilePlan<'_>, form: Form) -> Result<FilePatch, ExpressErr
         _ => Target::Path(file.path.to_string()),
     };
     Ok(FilePatch { target, key: None, label: None, edit })
+}
+
+fn has_no_text(base: &[u8]) -> bool {
+    base.is_empty() || base == BOM
 }
 
 fn search_change(operation: SearchOperation, new_text: String) -> SearchChange {
@@ -242,7 +248,7 @@ fn lines_of(bytes: &[u8], above: usize) -> Result<Vec<String>, ExpressError> {
 
 /// Texts that stand in the base once, each with what takes its place.
 fn pairs(file: &FilePlan<'_>, base: &[u8], form: Form) -> Result<impl Iterator<Item = (String, String)>, ExpressError> {
-    if base.is_empty() {
+    if has_no_text(base) {
         return Err(ExpressError::Empty { form: form.name() });
     }
     let mut blocks = diff::line_blocks(file, usize::MAX).unwrap_or_default();

@@ -104,7 +104,7 @@ proptest! {
         if changes.is_empty() {
             return Ok(());
         }
-        for form in [Form::LinePatch, Form::WholeFiles] {
+        for form in [Form::LinePatch, Form::SearchPatch, Form::WholeFiles] {
             match said(&edit, Some(&before), form) {
                 Ok(_) => {}
                 Err(failures) => {
