@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use aptix_engine::file_plan::FilePlan;
-use aptix_engine::plan::{self, BatchPlan, Observed, Settings};
+use aptix_engine::plan::{self, BatchPlan, Clipboards, Observed, Settings};
 use aptix_engine::validate::{self, ValidBatch, ValidTarget};
 use aptix_model::batch::{Batch, FileEdit, Origin};
 use aptix_model::failure::Failure;
@@ -120,13 +120,7 @@ fn attempt(
     let session = order.origin.session_id.as_deref().filter(|_| uses_clipboards(batch));
     let clipboards = session.map(|session| clipboards::read(workspace, session)).transpose();
     let clipboards = clipboards.map_err(|error| error.failure())?.unwrap_or_default();
-    let settings = Settings {
-        limits: policy.limits,
-        recovers: policy.recovery == Recovery::On,
-        refuses_several: policy.once_with_several == Several::Refuse,
-        clipboards: &clipboards,
-    };
-    let plan = plan::plan(&valid, &observed, &settings)?;
+    let plan = plan::plan(&valid, &observed, &settings(policy, &clipboards))?;
     let taken = session.map(|session| clipboards::taken(workspace, session, &clipboards, plan.clipboards.clone()));
     let taken = taken.transpose().map_err(|error| error.failure())?.flatten();
     let mut report = Report {
@@ -170,6 +164,32 @@ fn uses_clipboards(batch: &Batch) -> bool {
         }
         _ => false,
     })
+}
+
+/// Plans a batch for the files as they are, in a session without clipboards, and shows the plan to `see`. Nothing is
+/// written.
+///
+/// # Errors
+/// Everything that keeps the batch from being planned.
+pub fn look<R>(
+    workspace: &Workspace,
+    batch: &Batch,
+    policy: &Policy,
+    see: impl FnOnce(&BatchPlan<'_>) -> R,
+) -> Result<R, Refusal> {
+    let valid = validate::validate(batch, &policy.limits)?;
+    let found = find(workspace, &valid, policy)?;
+    let observed: Vec<_> = found.iter().map(Found::observed).collect();
+    Ok(see(&plan::plan(&valid, &observed, &settings(policy, &Clipboards::new()))?))
+}
+
+const fn settings<'c>(policy: &Policy, clipboards: &'c Clipboards) -> Settings<'c> {
+    Settings {
+        limits: policy.limits,
+        recovers: matches!(policy.recovery, Recovery::On),
+        refuses_several: matches!(policy.once_with_several, Several::Refuse),
+        clipboards,
+    }
 }
 
 /// What was found for one file patch, or at the other path that it names.

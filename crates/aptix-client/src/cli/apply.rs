@@ -85,9 +85,9 @@ pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
 }
 
 /// How an attempt ended that changed nothing.
-struct End {
-    exit: Exit,
-    refusal: Refusal,
+pub(super) struct End {
+    pub(super) exit: Exit,
+    pub(super) refusal: Refusal,
 }
 
 impl From<Refusal> for End {

@@ -5,6 +5,7 @@ mod apply;
 mod batches;
 mod cancel;
 mod completions;
+mod convert;
 mod described;
 pub(crate) mod diff;
 mod output;
@@ -79,6 +80,8 @@ fn home(given: Option<&PathBuf>, variable: &str, usual: &str) -> anyhow::Result<
 enum Command {
     /// Apply one document to files, without a server
     Apply(apply::Args),
+    /// Print one document's edit in another dialect; nothing is written
+    Convert(convert::Args),
     /// Serve a workspace: watch for batches, apply them, report what became of them
     Agent(agent::Args),
     /// Send one document to a server as a batch
@@ -104,7 +107,7 @@ impl Command {
             Self::Show(args) => args.json,
             Self::Batches(args) => args.json,
             Self::Read(args) => args.json,
-            Self::Agent(_) | Self::Cancel(_) | Self::Completions(_) => false,
+            Self::Convert(_) | Self::Agent(_) | Self::Cancel(_) | Self::Completions(_) => false,
         })
     }
 
@@ -196,6 +199,7 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     let Cli { places, command } = cli;
     match command {
         Command::Apply(args) => interruptible(Form::of(args.json), move || apply::run(&args, &places)).await,
+        Command::Convert(args) => interruptible(Form::Text, move || convert::run(&args, &places)).await,
         Command::Agent(args) => agent::run(args, &places, format!("agent-{}", mint()).parse()).await,
         Command::Submit(args) => submit::run(args, mint().to_string().parse()).await,
         Command::Show(args) => show::run(args).await,

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-fn aptix(place: &Path, arguments: &[&str], document: &str) -> Output {
+pub(crate) fn aptix(place: &Path, arguments: &[&str], document: &str) -> Output {
     std::fs::create_dir_all(place.join("ws")).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_aptix"))
         .args(arguments)
@@ -23,7 +23,7 @@ fn aptix(place: &Path, arguments: &[&str], document: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 

@@ -8,6 +8,8 @@ mod clipboards;
 #[cfg(test)]
 mod command_line;
 #[cfg(test)]
+mod convert;
+#[cfg(test)]
 mod fake_server;
 #[cfg(test)]
 mod faults;

@@ -15,6 +15,7 @@ mod recognise;
 mod search_replace;
 mod str_replace;
 mod text_lines;
+mod write;
 
 use core::fmt;
 use core::str::FromStr;
@@ -28,6 +29,8 @@ use crate::limits::DOCUMENT_BYTES;
 use crate::reason::{Detail, Reason};
 use crate::report::Warning;
 use recognise::Shape;
+
+pub use write::write;
 
 /// A way of writing an edit down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

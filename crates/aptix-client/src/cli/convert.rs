@@ -1,0 +1,94 @@
+//! `aptix convert`: one document's edit, said in another dialect. What is printed was read back and planned, and comes
+//! to the same bytes.
+
+use std::path::{Path, PathBuf};
+
+use aptix_engine::express::{self, Form};
+use aptix_engine::plan::BatchPlan;
+use aptix_model::batch::Batch;
+use aptix_model::documents::{self, Dialect};
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+
+use crate::apply::{Refusal, look};
+use crate::policy::Deletions;
+use crate::policy::files::PolicyFiles;
+use crate::workspace::Workspace;
+use crate::workspace::disk::SystemDisk;
+use crate::workspace::root::RootSpec;
+
+use super::apply::{DialectChoice, End, dialect, read_document};
+use super::diff::Paths;
+use super::{Exit, Places, output};
+
+/// Arguments of `aptix convert`.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// The directory whose files the edit is about, and the name docPaths know it by
+    #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
+    root: RootSpec,
+    /// The dialect to write: line-patch, git-patch or file-bundle
+    #[arg(long, value_parser = target)]
+    to: Target,
+    /// How the document is written; auto tells by itself
+    #[arg(long, default_value = "auto", value_parser = dialect)]
+    dialect: DialectChoice,
+    /// The document; stdin when absent or "-"
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// A dialect that edits can be said in.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    Document(Dialect, Form),
+}
+
+fn target(text: &str) -> Result<Target, String> {
+    match text.parse().map_err(|error: documents::UnknownDialect| error.to_string())? {
+        Dialect::LinePatch => Ok(Target::Document(Dialect::LinePatch, Form::LinePatch)),
+        Dialect::FileBundle => Ok(Target::Document(Dialect::FileBundle, Form::WholeFiles)),
+        other => Err(format!("{other} is only read, expected line-patch or file-bundle")),
+    }
+}
+
+pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
+    let policies = PolicyFiles::new(&places.config_home()?, Deletions::Allow);
+    Ok(match attempt(args, &places.state_home()?, &policies) {
+        Ok(document) => output::print_bytes(&document),
+        Err(End { exit, refusal }) => {
+            let (batch, dry_run, paths) = (&Batch::default(), true, Paths::InRoot);
+            output::show(
+                output::Form::Text,
+                &output::Shown { batch, dry_run, paths, stored: None, outcome: Err(&refusal) },
+            );
+            exit
+        }
+    })
+}
+
+fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles) -> Result<Vec<u8>, End> {
+    let workspace = Workspace::open_to_look(std::slice::from_ref(&args.root), state_home, Box::new(SystemDisk))?;
+    let policy = policies.read(&workspace).map_err(|error| Refusal::from(error.failure()))?;
+    let bytes = read_document(args.file.as_deref()).map_err(Refusal::from)?;
+    let document = documents::parse(&bytes, args.dialect.0).map_err(Refusal::from)?;
+    drop(bytes);
+    for warning in &document.warnings {
+        output::say(&format!("warning: {}: {}", warning.code, warning.message));
+    }
+    let said = look(&workspace, &document.batch, &policy, |plan| say(plan, args.to))?;
+    Ok(said.map_err(Refusal::from)?)
+}
+
+/// The document that a plan comes to, once it has been held to mean the same.
+fn say(plan: &BatchPlan<'_>, to: Target) -> Result<Vec<u8>, Vec<Failure>> {
+    let Target::Document(dialect, form) = to;
+    let batch = express::express(plan, form)?;
+    let text = documents::write(&batch, dialect).ok_or_else(|| {
+        let message = format!("a batch of this form cannot be written as {dialect}");
+        vec![Failure::new(Reason::Internal, message).hint("this is a defect of the program; nothing was changed")]
+    })?;
+    let again = documents::parse(text.as_bytes(), Some(dialect))?;
+    express::comes_to(&again.batch, plan)?;
+    Ok(text.into_bytes())
+}
