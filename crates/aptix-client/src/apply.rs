@@ -10,6 +10,7 @@ use aptix_engine::validate::{self, ValidBatch, ValidTarget};
 use aptix_model::batch::{Batch, FileEdit, Origin};
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
+use aptix_model::path::WorkspacePath;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{FileReport, FileStatus, Outcome, Report, Warning};
 
@@ -17,10 +18,11 @@ use crate::policy::{Access, Deletions, Policy, Recovery, Several};
 use crate::proposal::{Ask, Decision, Need, Proposal};
 use crate::workspace::Workspace;
 use crate::workspace::change::{Becomes, Change, Content};
-use crate::workspace::clipboards;
+use crate::workspace::clipboards::{self, Taken};
+use crate::workspace::history::EntryId;
 use crate::workspace::listing::Listings;
 use crate::workspace::resolve::{self, Place, Same};
-use crate::workspace::snapshot::{self, Original, ReadError};
+use crate::workspace::snapshot::{self, Attributes, Original, ReadError};
 use crate::workspace::transaction::{self, Loss, Notice, Receipt, Terms};
 
 /// How a batch is to be applied.
@@ -123,15 +125,38 @@ fn attempt(
     let plan = plan::plan(&valid, &observed, &settings(policy, &clipboards))?;
     let taken = session.map(|session| clipboards::taken(workspace, session, &clipboards, plan.clipboards.clone()));
     let taken = taken.transpose().map_err(|error| error.failure())?.flatten();
+    carry_out(workspace, Planned { batch, found: &found, plan: &plan, undoes: None, taken }, order, confirm)
+}
+
+/// A batch that is planned.
+pub(crate) struct Planned<'a> {
+    pub(crate) batch: &'a Batch,
+    pub(crate) found: &'a [Found],
+    pub(crate) plan: &'a BatchPlan<'a>,
+    /// Which entry of the history it undoes.
+    pub(crate) undoes: Option<EntryId>,
+    /// What it leaves on the clipboards of its session.
+    pub(crate) taken: Option<Taken>,
+}
+
+/// Does what is planned, once `confirm` says so.
+pub(crate) fn carry_out(
+    workspace: &Workspace,
+    planned: Planned<'_>,
+    order: Order<'_>,
+    confirm: &mut dyn FnMut(&Proposal<'_>) -> Decision,
+) -> Result<Report, Refusal> {
+    let Planned { batch, found, plan, undoes, taken } = planned;
+    let policy = order.policy;
     let mut report = Report {
         outcome: Outcome::Applied,
-        files: plan.files.iter().zip(&found).map(|(plan, found)| report_file(plan, found)).collect(),
+        files: plan.files.iter().zip(found).map(|(plan, found)| report_file(plan, found)).collect(),
         failures: Vec::new(),
         diff: String::new(),
         diff_omitted: false,
     };
-    add_diff(&mut report, &plan, order.diff_bytes);
-    let (changed, changes): (Vec<usize>, Vec<Change<'_>>) = (plan.files.iter().zip(&found).zip(&report.files))
+    add_diff(&mut report, plan, order.diff_bytes);
+    let (changed, changes): (Vec<usize>, Vec<Change<'_>>) = (plan.files.iter().zip(found).zip(&report.files))
         .enumerate()
         .filter_map(|(index, ((plan, found), report))| Some((index, change(found, plan, report)?)))
         .unzip();
@@ -144,11 +169,11 @@ fn attempt(
         Mode::Commit => None,
         Mode::CommitWithReceipt { batch, encode } => Some(Receipt { batch, bytes: encode(&report) }),
     };
-    let needs = plan.files.iter().zip(&found).map(|(plan, found)| need(policy, plan, found)).collect();
-    if let Decision::Refuse(failures) = confirm(&Proposal { batch, plan: &plan, needs }) {
+    let needs = plan.files.iter().zip(found).map(|(plan, found)| need(policy, plan, found)).collect();
+    if let Decision::Refuse(failures) = confirm(&Proposal { batch, plan, needs }) {
         return Err(failures.into());
     }
-    let terms = Terms { receipt: receipt.as_ref(), clipboards: taken.as_ref() };
+    let terms = Terms { receipt: receipt.as_ref(), clipboards: taken.as_ref(), undoes, retention: policy.retention };
     let notices = transaction::commit(workspace, &changes, terms).map_err(|error| told(&error))?;
     for notice in notices {
         add_notice(&mut report, &changed, notice);
@@ -193,14 +218,17 @@ const fn settings<'c>(policy: &Policy, clipboards: &'c Clipboards) -> Settings<'
 }
 
 /// What was found for one file patch, or at the other path that it names.
-struct Found {
-    place: Place,
-    original: Option<Original>,
-    other: Option<Box<Self>>,
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) place: Place,
+    pub(crate) original: Option<Original>,
+    pub(crate) other: Option<Box<Self>>,
+    /// What a file in this place gets besides its bytes, where there is none yet.
+    pub(crate) attributes: Option<Attributes>,
 }
 
 impl Found {
-    fn observed(&self) -> Observed<'_> {
+    pub(crate) fn observed(&self) -> Observed<'_> {
         Observed {
             path: self.place.path.clone(),
             doc_path: self.place.doc_path.clone(),
@@ -214,13 +242,7 @@ impl Found {
 
 /// Resolves and reads every file of a batch.
 fn find(workspace: &Workspace, batch: &ValidBatch<'_>, policy: &Policy) -> Result<Vec<Found>, Refusal> {
-    let mut search = Search {
-        workspace,
-        policy,
-        listings: Listings::default(),
-        seen: HashMap::new(),
-        left: policy.limits.batch_bytes,
-    };
+    let mut search = Search::new(workspace, policy);
     let mut found = Vec::new();
     let mut failures = Vec::new();
     for (index, (reads, patch)) in plan::reads(batch).zip(&batch.batch.files).enumerate() {
@@ -253,7 +275,7 @@ enum Role {
 }
 
 /// The files of a batch that were found so far, and how many more bytes may be read.
-struct Search<'w> {
+pub(crate) struct Search<'w> {
     workspace: &'w Workspace,
     policy: &'w Policy,
     listings: Listings,
@@ -261,9 +283,24 @@ struct Search<'w> {
     left: u64,
 }
 
-impl Search<'_> {
+impl<'w> Search<'w> {
+    pub(crate) fn new(workspace: &'w Workspace, policy: &'w Policy) -> Self {
+        let left = policy.limits.batch_bytes;
+        Self { workspace, policy, listings: Listings::default(), seen: HashMap::new(), left }
+    }
+
     fn find(&mut self, index: usize, target: &ValidTarget, role: Role) -> Result<Found, Failure> {
         let place = resolve::resolve(self.workspace, &mut self.listings, target).map_err(|error| error.failure())?;
+        self.look(index, place, role)
+    }
+
+    /// As for a file patch that names it, for a path in a root whose position is known.
+    pub(crate) fn find_in(&mut self, index: usize, root: usize, path: &WorkspacePath) -> Result<Found, Failure> {
+        let place = resolve::resolve_in(self.workspace, &mut self.listings, root, path);
+        self.look(index, place.map_err(|error| error.failure())?, Role::Changed)
+    }
+
+    fn look(&mut self, index: usize, place: Place, role: Role) -> Result<Found, Failure> {
         self.policy.open(place.named(&place.real())).map_err(|denial| denial.failure())?;
         let limits = &self.policy.limits;
         if role == Role::Changed
@@ -277,7 +314,7 @@ impl Search<'_> {
         match snapshot::read(self.workspace, &place, limits.file_bytes.min(self.left)) {
             Ok(original) => {
                 self.left -= original.as_ref().map_or(0, |original| original.bytes.len() as u64);
-                Ok(Found { place, original, other: None })
+                Ok(Found { place, original, other: None, attributes: None })
             }
             Err(ReadError::TooLarge { limit, .. }) if limit < limits.file_bytes => {
                 Err(ReadError::BatchTooLarge { limit: limits.batch_bytes }.failure())
@@ -310,8 +347,12 @@ fn need(policy: &Policy, plan: &FilePlan<'_>, found: &Found) -> Need {
 
 /// What a plan does to the file that was found for it.
 fn change<'a>(found: &'a Found, plan: &'a FilePlan<'a>, report: &FileReport) -> Option<Change<'a>> {
-    let content =
-        report.written.map(|written| Content { digest: written.sha256, executable: plan.executable, bytes: plan });
+    let content = report.written.map(|written| Content {
+        digest: written.sha256,
+        executable: plan.executable,
+        attributes: found.attributes.as_ref(),
+        bytes: plan,
+    });
     let becomes = match (content, plan.moved_to, &found.other) {
         (None, ..) => Becomes::Nothing,
         (Some(content), Some(_), Some(other)) => Becomes::Moved(&other.place, content),

@@ -10,4 +10,5 @@ pub mod connection;
 mod person;
 pub mod policy;
 pub mod proposal;
+pub mod undo;
 pub mod workspace;

@@ -12,6 +12,8 @@ use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
 use aptix_model::reason::{Detail, Reason};
 
+use crate::workspace::history::Retention;
+
 use self::document::Stated;
 use self::paths::{Listed, Rules};
 
@@ -28,6 +30,8 @@ pub struct Policy {
     pub once_with_several: Several,
     /// Whether a person is asked before a file is deleted.
     pub deletions: Deletions,
+    /// How much of what batches change is kept for undoing.
+    pub retention: Retention,
     /// The lists of paths, one entry for each file that has any.
     rules: Vec<Rules>,
 }
@@ -129,6 +133,7 @@ impl Policy {
             recovery: Recovery::On,
             once_with_several: Several::First,
             deletions,
+            retention: Retention::DEFAULT,
             rules: Vec::new(),
         }
     }
@@ -141,6 +146,8 @@ impl Policy {
         self.recovery = settings.recovery.unwrap_or(self.recovery);
         self.once_with_several = settings.once_with_several.unwrap_or(self.once_with_several);
         self.deletions = settings.deletions.unwrap_or(self.deletions);
+        self.retention.age = settings.history_age.unwrap_or(self.retention.age);
+        self.retention.bytes = settings.history_bytes.unwrap_or(self.retention.bytes);
         self.limits.files = settings.files.unwrap_or(self.limits.files);
         if let Some(bytes) = settings.file_bytes {
             self.limits.file_bytes = bytes;

@@ -254,6 +254,14 @@ pub(crate) fn rename<'a>(plan: FilePlan<'a>, observed: &'a Observed<'a>) -> Resu
     Ok(FilePlan { status: FileStatus::Renamed, moved_to: Some(&other.path), ..plan })
 }
 
+/// The plan of a file whose new bytes are decided already, as when an edit is undone.
+#[must_use]
+pub fn decided<'a>(observed: &'a Observed<'a>, action: FileAction<'a>) -> FilePlan<'a> {
+    let original = observed.content.map(|bytes| Original::new(bytes, observed.digest));
+    let (normalized, warnings, changes) = (Vec::new(), Vec::new(), Vec::new());
+    finish(observed, original, Draft { action, normalized, warnings, changes })
+}
+
 fn plan_whole<'a>(
     precondition: Base,
     (bytes, normalized): (Cow<'a, [u8]>, Vec<Normalization>),

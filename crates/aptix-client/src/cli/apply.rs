@@ -134,7 +134,7 @@ fn attempt(
 }
 
 /// Asks the person at the terminal where somebody has to agree and has not done so beforehand.
-fn decide(proposal: &Proposal<'_>, agreed: bool, paths: Paths) -> Decision {
+pub(super) fn decide(proposal: &Proposal<'_>, agreed: bool, paths: Paths) -> Decision {
     let unanswered = proposal.unanswered();
     if agreed || unanswered.is_empty() {
         return Decision::Apply;

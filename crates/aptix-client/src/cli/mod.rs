@@ -8,11 +8,13 @@ mod completions;
 mod convert;
 mod described;
 pub(crate) mod diff;
+mod log;
 mod output;
 mod read;
 mod server;
 mod show;
 mod submit;
+mod undo;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -82,6 +84,10 @@ enum Command {
     Apply(apply::Args),
     /// Print one document's edit in another dialect; nothing is written
     Convert(convert::Args),
+    /// Take back what a batch changed
+    Undo(undo::Args),
+    /// List the batches applied in a workspace, newest first
+    Log(log::Args),
     /// Serve a workspace: watch for batches, apply them, report what became of them
     Agent(agent::Args),
     /// Send one document to a server as a batch
@@ -103,6 +109,8 @@ impl Command {
     const fn form(&self) -> Form {
         Form::of(match self {
             Self::Apply(args) => args.json,
+            Self::Undo(args) => args.json,
+            Self::Log(args) => args.json,
             Self::Submit(args) => args.json,
             Self::Show(args) => args.json,
             Self::Batches(args) => args.json,
@@ -200,6 +208,8 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     match command {
         Command::Apply(args) => interruptible(Form::of(args.json), move || apply::run(&args, &places)).await,
         Command::Convert(args) => interruptible(Form::Text, move || convert::run(&args, &places)).await,
+        Command::Undo(args) => interruptible(Form::of(args.json), move || undo::run(&args, &places)).await,
+        Command::Log(args) => interruptible(Form::of(args.json), move || log::run(&args, &places)).await,
         Command::Agent(args) => agent::run(args, &places, format!("agent-{}", mint()).parse()).await,
         Command::Submit(args) => submit::run(args, mint().to_string().parse()).await,
         Command::Show(args) => show::run(args).await,

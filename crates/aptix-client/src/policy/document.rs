@@ -1,10 +1,14 @@
 //! A policy file's text, read strictly: a key that is not known, or a value that is none, is an error with its line.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::paths::{Lists, Patterns};
 use super::{Deletions, Links, Recovery, Several};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What one policy file says.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +30,10 @@ pub struct Settings {
     pub once_with_several: Option<Several>,
     /// `deletions`
     pub deletions: Option<Deletions>,
+    /// `history.days`
+    pub history_age: Option<Duration>,
+    /// `history.bytes`
+    pub history_bytes: Option<u64>,
     /// `limits.files`
     pub files: Option<usize>,
     /// `limits.file_bytes`
@@ -63,8 +71,16 @@ struct Document {
     recovery: Option<bool>,
     once_with_several: Option<Several>,
     deletions: Option<Deletions>,
+    history: Option<Spanned<DocumentHistory>>,
     #[serde(default)]
     limits: DocumentLimits,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct DocumentHistory {
+    days: Option<u32>,
+    bytes: Option<u64>,
 }
 
 #[derive(Deserialize, Default)]
@@ -95,6 +111,13 @@ pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
         }
         (allow, _) => allow.map(Spanned::into_inner).unwrap_or_default(),
     };
+    let history = match (document.history, author) {
+        (Some(history), Author::Root) => {
+            let message = "what is kept for undoing is the person's own to say; a root's policy has no \"history\"";
+            return Err(DocumentError { line: at(history.span().start), message: message.to_owned() });
+        }
+        (history, _) => history.map(Spanned::into_inner).unwrap_or_default(),
+    };
     let patterns = |list: &[Spanned<String>]| {
         let written: Vec<&String> = list.iter().map(Spanned::get_ref).collect();
         Patterns::new(&written).map_err(|(index, error)| {
@@ -109,6 +132,8 @@ pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
             recovery: document.recovery.map(|on| if on { Recovery::On } else { Recovery::Off }),
             once_with_several: document.once_with_several,
             deletions: document.deletions,
+            history_age: history.days.map(|days| DAY * days),
+            history_bytes: history.bytes,
             files: document.limits.files,
             file_bytes: document.limits.file_bytes,
         },
@@ -122,6 +147,7 @@ fn line_at(bytes: &[u8], offset: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace::history::Retention;
 
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
@@ -142,6 +168,8 @@ mod tests {
         assert_eq!(parse(b"links = 'follow'\n# \xff", Author::Person).unwrap_err().line, 2);
         let error = parse(b"deny = []\nallow = []", Author::Root).unwrap_err();
         assert_eq!((error.line, error.message.contains("only be stricter")), (2, true), "{error}");
+        let error = parse(b"\n[history]\nbytes = 0", Author::Root).unwrap_err();
+        assert_eq!((error.line, error.message.contains("the person's own")), (2, true), "{error}");
     }
 
     /// The example on the page has every key, with what holds where nothing is said.
@@ -155,6 +183,8 @@ mod tests {
             recovery: Some(Recovery::On),
             once_with_several: Some(Several::First),
             deletions: Some(Deletions::Ask),
+            history_age: Some(Retention::DEFAULT.age),
+            history_bytes: Some(Retention::DEFAULT.bytes),
             files: Some(aptix_model::limits::Limits::DEFAULT.files),
             file_bytes: Some(aptix_model::limits::Limits::DEFAULT.file_bytes),
         };

@@ -6,7 +6,7 @@ use aptix_engine::file_plan::FilePlan;
 use aptix_model::digest::Sha256Digest;
 
 use super::resolve::Place;
-use super::snapshot::Original;
+use super::snapshot::{Attributes, Original};
 
 /// One file that changes.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,8 @@ pub struct Content<'a> {
     pub digest: Sha256Digest,
     /// Whether those who may read the file may run it; `None` leaves that as it is.
     pub executable: Option<bool>,
+    /// What a file gets, besides its bytes, where there is no old one to take it from.
+    pub attributes: Option<&'a Attributes>,
     /// Makes the bytes.
     pub bytes: &'a dyn Source,
 }
@@ -68,13 +70,19 @@ impl Source for Vec<u8> {
 }
 
 impl Change<'_> {
+    /// Whether the file comes to be run, or not to, where it is otherwise.
+    pub(super) fn flips(&self) -> Option<bool> {
+        match self.becomes {
+            Becomes::Content(content) | Becomes::Moved(_, content) => flips(self.original, content.executable),
+            Becomes::Nothing => None,
+        }
+    }
+
     /// Whether it would leave everything as it is.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         match self.becomes {
-            Becomes::Content(content) => {
-                self.before == Some(content.digest) && flips(self.original, content.executable).is_none()
-            }
+            Becomes::Content(content) => self.before == Some(content.digest) && self.flips().is_none(),
             Becomes::Moved(..) => false,
             Becomes::Nothing => self.original.is_none(),
         }
@@ -99,8 +107,8 @@ pub(super) struct Step<'a> {
     pub(super) before: Option<Sha256Digest>,
     /// What is to be there; absent when the file goes.
     pub(super) content: Option<Content<'a>>,
-    /// Whose mode, owner and attributes it gets.
-    pub(super) model: Option<&'a Original>,
+    /// The mode, owner and attributes that it gets.
+    pub(super) model: Option<&'a Attributes>,
 }
 
 impl Step<'_> {
@@ -117,11 +125,14 @@ pub(super) fn steps<'a>(changes: &[Change<'a>]) -> Vec<Step<'a>> {
     for (change, what) in changes.iter().enumerate() {
         let Change { place, original, before, becomes } = *what;
         let here = Step { change, place, original, before, content: None, model: None };
+        let model = |content: Content<'a>| original.map(|original| &original.attributes).or(content.attributes);
         match becomes {
-            Becomes::Content(content) => steps.push(Step { content: Some(content), model: original, ..here }),
+            Becomes::Content(content) => {
+                steps.push(Step { content: Some(content), model: model(content), ..here });
+            }
             Becomes::Moved(to, content) => {
                 let there = Step { place: to, original: None, before: None, content: Some(content), ..here };
-                steps.extend([Step { model: original, ..there }, here]);
+                steps.extend([Step { model: model(content), ..there }, here]);
             }
             Becomes::Nothing => steps.push(here),
         }

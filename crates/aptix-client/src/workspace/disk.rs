@@ -193,6 +193,12 @@ pub(super) fn lock_file(path: &Path) -> Result<std::fs::File, std::io::Error> {
     std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
+/// A name for something that happens now, later than those before.
+#[expect(clippy::disallowed_methods, reason = "what happened is told apart, and put in order, by when it did")]
+pub(super) fn entry_name() -> uuid::Uuid {
+    uuid::Uuid::now_v7()
+}
+
 /// A name that nothing else has, for a file that is staged.
 #[expect(clippy::disallowed_methods, reason = "the name of a staged file must be one that nobody can foresee")]
 pub(super) fn staged_name() -> String {

@@ -18,10 +18,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::clipboards::{self, Taken};
 use super::disk::{self, Disk};
 use super::state::{StateDir, StateError};
-use super::{beneath, errno};
+use super::{beneath, errno, history, outbox};
 
 /// The first word of every record, with the version of its form.
-const MAGIC: &str = "aptix-journal-4";
+const MAGIC: &str = "aptix-journal-5";
 /// The name of a record while it is being written: nothing else has happened yet.
 const NEXT: &str = "next";
 /// The name of the file that points to the journal of another root of the same batch.
@@ -64,6 +64,8 @@ pub(super) struct Record {
     /// What the batch leaves on the clipboards of its session, once it is carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) clipboards: Option<Taken>,
+    /// What is needed to undo the batch is kept under this name, once it is carried out.
+    pub(super) history: Option<String>,
     /// Whose receipt this becomes.
     pub(super) batch: Option<String>,
     /// Directories that did not exist, parents first.
@@ -174,7 +176,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Record, &[u8]), RecordError> {
     Ok((record, receipt))
 }
 
-fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     Some((bytes.get(..end)?, bytes.get(end + 1..)?))
 }
@@ -321,11 +323,18 @@ impl<'a> Journal<'a> {
         if let Some(taken) = &record.clipboards {
             clipboards::put(self.disk, &self.state, taken)?;
         }
+        history::keep(self.disk, &self.state, record).map_err(self.system("keep a history beside"))?;
         if let Some(batch) = &record.batch {
             let outbox = self.state.open_outbox()?;
             self.disk.rename(self.dir.as_fd(), stage.name(), outbox.as_fd(), batch).map_err(self.system("end"))?;
         }
         self.end()
+    }
+
+    /// Forgets what was kept for a commit that is not carried out.
+    pub(super) fn discard(&self, record: &Record) -> Result<(), JournalError> {
+        history::discard(self.disk, &self.state, record).map_err(self.system("clear a history beside"))?;
+        outbox::drop_contents(self.disk, &self.state, record.batch.as_deref())
     }
 
     /// Forgets a commit, whatever its stage.

@@ -5,6 +5,7 @@ pub mod change;
 pub mod clipboards;
 pub mod disk;
 pub mod errno;
+pub mod history;
 pub mod journal;
 pub mod listing;
 pub mod notes;
@@ -23,10 +24,12 @@ pub mod transaction;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use disk::Disk;
+use history::Retention;
 use journal::JournalError;
 use recovery::RecoveryError;
 use root::{Root, RootError, RootSpec};
@@ -36,6 +39,8 @@ use state::{Lock, StateError};
 pub struct Workspace {
     roots: Vec<Root>,
     disk: Box<dyn Disk>,
+    /// How much the history takes; unknown until it was looked at.
+    history_bytes: Mutex<Option<u64>>,
 }
 
 impl fmt::Debug for Workspace {
@@ -111,13 +116,23 @@ impl Workspace {
         if roots.is_empty() {
             return Err(OpenError::NoRoot);
         }
-        Ok(Self { roots, disk })
+        Ok(Self { roots, disk, history_bytes: Mutex::new(None) })
     }
 
     fn recover(&self) -> Result<(), OpenError> {
         let _locks = self.lock()?;
         recovery::recover(self)?;
         Ok(recovery::recover_moved(self)?)
+    }
+
+    /// Forgets the oldest of what was kept for undoing, once it is too much with so many bytes more.
+    fn bound_history(&self, added: u64, retention: Retention) {
+        let mut known = self.history_bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = known.map(|bytes| bytes + added).filter(|bytes| *bytes <= retention.bytes);
+        *known = now.or_else(|| {
+            let pruned = history::prune(self, retention);
+            pruned.inspect_err(|error| tracing::warn!(%error, "what was kept for undoing is not bounded")).ok()
+        });
     }
 
     /// The roots, in the order given.

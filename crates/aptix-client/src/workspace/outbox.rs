@@ -90,6 +90,7 @@ pub fn put(workspace: &Workspace, batch: BatchId, receipt: &[u8]) -> Result<(), 
     let outbox = Outbox::open(workspace)?;
     let record = Record {
         boot: workspace.disk().boot(),
+        history: None,
         roots: Vec::new(),
         clipboards: None,
         batch: Some(batch.to_string()),

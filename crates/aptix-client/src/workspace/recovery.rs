@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::journal::{FileStep, Journal, JournalError, Record, Stage};
 use super::publish::{self, Ground, PublishError};
 use super::standing::{self, Direction, Standing};
-use super::{Workspace, errno, outbox, root};
+use super::{Workspace, errno, root};
 
 /// Why a root is not ready for a batch.
 #[derive(Debug, thiserror::Error)]
@@ -131,7 +131,7 @@ fn recover_journal(workspace: &Workspace, journal: &Journal<'_>) -> Result<(), R
     };
     if stage == Stage::Staging {
         publish::unstage(&ground, &record).map_err(system("clear away"))?;
-        outbox::drop_contents(workspace.disk(), journal.state(), record.batch.as_deref())?;
+        journal.discard(&record)?;
         return Ok(journal.end()?);
     }
     if stage == Stage::Finishing {
@@ -161,7 +161,7 @@ fn recover_journal(workspace: &Workspace, journal: &Journal<'_>) -> Result<(), R
         journal.advance(stage, Stage::Undoing)?;
     }
     take_back(&ground, &record).map_err(system("take back"))?;
-    outbox::drop_contents(workspace.disk(), journal.state(), record.batch.as_deref())?;
+    journal.discard(&record)?;
     Ok(journal.end()?)
 }
 

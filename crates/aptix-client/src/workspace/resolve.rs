@@ -221,7 +221,27 @@ pub fn resolve(workspace: &Workspace, listings: &mut Listings, target: &ValidTar
             (root, rest, Spelling::Exact)
         }
     };
-    let names = rest.split('/').map(|name| (name.to_owned(), spelling)).collect();
+    resolve_spelled(workspace, listings, root, rest, spelling)
+}
+
+/// As [`resolve`], for a path in a root whose position is known.
+pub(crate) fn resolve_in(
+    workspace: &Workspace,
+    listings: &mut Listings,
+    root: usize,
+    path: &WorkspacePath,
+) -> Result<Place, ResolveError> {
+    resolve_spelled(workspace, listings, root, path.as_str(), Spelling::Exact)
+}
+
+fn resolve_spelled(
+    workspace: &Workspace,
+    listings: &mut Listings,
+    root: usize,
+    path: &str,
+    spelling: Spelling,
+) -> Result<Place, ResolveError> {
+    let names = path.split('/').map(|name| (name.to_owned(), spelling)).collect();
     let place = walk(workspace, listings, root, names)?;
     let real = place.real();
     let own = || workspace.root(root).is_some_and(|root| root.is_own_state(&real));

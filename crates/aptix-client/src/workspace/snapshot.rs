@@ -8,6 +8,7 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use rustix::fs::{FileType, IFlags, Stat};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::resolve::{Place, ResolveError};
@@ -84,8 +85,9 @@ impl Stamp {
 }
 
 /// What a file has besides its bytes, and a new one in its place has to have as well.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Attributes {
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attributes {
     /// The permission bits.
     pub(super) mode: u32,
     pub(super) user: u32,

@@ -39,6 +39,7 @@ pub(super) fn draft(workspace: &Workspace, steps: &[Step<'_>], batch: Option<Str
     });
     Record {
         boot: workspace.disk().boot(),
+        history: None,
         roots: workspace.roots().iter().map(|root| root.mark().clone()).collect(),
         clipboards: None,
         batch,
@@ -119,10 +120,8 @@ pub(super) fn stage(ground: &Ground<'_>, file: &FileStep, step: &Step<'_>, bytes
     disk::write_all(ground.disk, staged.as_fd(), bytes).map_err(system("write"))?;
     let losses = match step.model {
         Some(model) => {
-            let mode =
-                executable.map_or(model.attributes.mode, |executable| model.attributes.mode_that_runs(executable));
-            dress(ground.disk, staged.as_fd(), &model.attributes, mode)
-                .map_err(system("keep the mode and attributes"))?
+            let mode = executable.map_or(model.mode, |executable| model.mode_that_runs(executable));
+            dress(ground.disk, staged.as_fd(), model, mode).map_err(system("keep the mode and attributes"))?
         }
         None => Vec::new(),
     };

@@ -154,6 +154,16 @@ impl StateDir {
         self.find("clipboards")
     }
 
+    /// As [`Self::open_journal`], for what was in files that batches changed.
+    pub(super) fn open_history(&self) -> Result<OwnedFd, StateError> {
+        self.open("history")
+    }
+
+    /// As [`Self::open_history`], where there is one; makes nothing.
+    pub(super) fn find_history(&self) -> Result<Option<OwnedFd>, StateError> {
+        self.find("history")
+    }
+
     /// As [`Self::open_journal`], for what the agent remembers.
     pub(super) fn open_agent(&self) -> Result<OwnedFd, StateError> {
         self.open("agent")

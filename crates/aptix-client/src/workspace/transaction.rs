@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use super::change::{self, Change, Step};
 use super::clipboards::Taken;
+use super::history::{self, EntryId, Retention};
 use super::journal::{self, Journal, JournalError, Record, Stage};
 use super::publish::{self, Ground, PublishError};
 use super::recovery::{self, RecoveryError};
@@ -170,6 +171,10 @@ pub struct Terms<'a> {
     pub receipt: Option<&'a Receipt>,
     /// What is left on the clipboards of the session.
     pub clipboards: Option<&'a Taken>,
+    /// Which entry of the history the changes undo.
+    pub undoes: Option<EntryId>,
+    /// How much is kept for undoing, this commit included.
+    pub retention: Retention,
 }
 
 /// Commits changes, and makes the receipt and the new contents durable in the same step.
@@ -177,7 +182,7 @@ pub struct Terms<'a> {
 /// # Errors
 /// Nothing has changed then, or everything was put back, or the error says that a person is needed.
 pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -> Result<Vec<Notice>, CommitError> {
-    let Terms { receipt, clipboards } = terms;
+    let Terms { receipt, clipboards, undoes, retention } = terms;
     let _locks = workspace.lock()?;
     recovery::recover(workspace)?;
     if changes.is_empty() && receipt.is_none() && clipboards.is_none() {
@@ -186,10 +191,22 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
     check(workspace, changes)?;
     let ground = ground(workspace);
     let steps = change::steps(changes);
-    let draft = staging::draft(workspace, &steps, receipt.map(|receipt| receipt.batch.to_string()));
-    let mut record = Record { clipboards: clipboards.cloned(), ..draft };
+    let batch = receipt.map(|receipt| receipt.batch.to_string());
+    let past = (!changes.is_empty()).then(|| history::draft(workspace, changes, batch.clone(), undoes, retention));
+    let mut record = Record {
+        history: past.as_ref().map(|past| past.id.clone()),
+        clipboards: clipboards.cloned(),
+        ..staging::draft(workspace, &steps, batch)
+    };
     let journal = Journal::open(workspace.disk(), workspace.primary().state())?;
     let committed = prepare(workspace, &ground, &journal, &mut record, &steps, receipt).and_then(|notices| {
+        if let Some(past) = &past {
+            history::write(ground.disk, journal.state(), past).map_err(|errno| JournalError::System {
+                doing: "keep a history beside",
+                path: journal.path(""),
+                errno,
+            })?;
+        }
         journal.commit()?;
         Ok(notices)
     });
@@ -199,6 +216,7 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
     };
     let stamps = publish_all(workspace, &ground, &journal, &record, &steps)?;
     notices.extend(finish(workspace, &ground, &journal, &record, &steps, &stamps));
+    workspace.bound_history(past.map_or(0, |past| past.size()), retention);
     Ok(notices)
 }
 
@@ -297,7 +315,8 @@ fn abandon(
     error: CommitError,
 ) -> CommitError {
     let cleared = publish::unstage(ground, record).map_err(|errno| errno.to_string()).and_then(|()| {
-        outbox::drop_contents(ground.disk, journal.state(), record.batch.as_deref())
+        journal
+            .discard(record)
             .and_then(|()| journal.end())
             .and_then(|()| drop_pointers(workspace))
             .map_err(|error| error.to_string())
@@ -373,9 +392,7 @@ fn take_back(
         let stage = if marked.is_ok() { Stage::Undoing } else { Stage::Committed };
         return CommitError::NeedsOperator { change, fault, cause, record: workspace.record_path(stage.name()) };
     }
-    let ended = outbox::drop_contents(ground.disk, journal.state(), record.batch.as_deref())
-        .and_then(|()| journal.end())
-        .and_then(|()| drop_pointers(workspace));
+    let ended = journal.discard(record).and_then(|()| journal.end()).and_then(|()| drop_pointers(workspace));
     if let Err(error) = ended {
         tracing::warn!(%error, "the record of a batch that was put back is left to be cleared by the next command");
     }

@@ -172,3 +172,31 @@ fn an_interrupted_command_says_so_and_exits_with_130() {
     assert_eq!((&answer["state"], &answer["errors"][0]["code"]), (&"FAILED".into(), &"INTERNAL".into()), "{answer}");
     drop(keep_open);
 }
+
+#[test]
+fn what_was_applied_is_listed_and_taken_back() {
+    let place = tempfile::tempdir().unwrap();
+    let json = |arguments: &[&str], document: &str, code: i32| {
+        let output = aptix(place.path(), arguments, document);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", text(&output.stderr));
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+    };
+    let refused = json(&["undo", "--json"], "", 1);
+    assert_eq!((&refused["errors"][0]["code"], &refused["success"]), (&"NOT_FOUND".into(), &false.into()));
+    assert_eq!(json(&["log", "--json"], "", 0), serde_json::json!({ "batches": [] }));
+    json(&["apply", "--json"], r#"{"path":"a.txt","content":"x\n"}"#, 0);
+    let log = json(&["log", "--json"], "", 0);
+    let batch = &log["batches"][0];
+    let files = serde_json::json!([{ "path": "a.txt", "status": "created", "renamedTo": null }]);
+    assert_eq!((&batch["files"], &batch["undoes"]), (&files, &serde_json::Value::Null));
+    assert!(batch["appliedUnixMs"].as_u64().unwrap() > 1_700_000_000_000);
+    let name = batch["batchId"].as_str().unwrap();
+    let undone = json(&["undo", "--json", name], "", 0);
+    assert_eq!((&undone["state"], &undone["files"][0]["status"]), (&"APPLIED".into(), &"deleted".into()));
+    assert!(undone["diff"].as_str().unwrap().contains("-x\n"));
+    assert!(!place.path().join("ws/a.txt").exists());
+    let shown = text(&aptix(place.path(), &["log"], "").stdout);
+    assert!(shown.contains(&format!("  deleted a.txt  (undid {name})\n")), "{shown}");
+    let again = text(&aptix(place.path(), &["undo"], "").stdout);
+    assert!(again.ends_with("\ncreated a.txt\n"), "{again}");
+}

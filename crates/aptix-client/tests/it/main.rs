@@ -29,3 +29,5 @@ mod roots;
 mod scenarios;
 #[cfg(test)]
 mod tree;
+#[cfg(test)]
+mod undo;

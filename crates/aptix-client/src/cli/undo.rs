@@ -1,0 +1,64 @@
+//! `aptix undo`: takes back what a batch changed, and nothing that came later.
+
+use std::path::Path;
+
+use aptix_model::batch::{Batch, Origin};
+
+use crate::apply::{Mode, Order, Refusal};
+use crate::policy::Deletions;
+use crate::policy::files::PolicyFiles;
+use crate::undo::{Undone, undo};
+use crate::workspace::Workspace;
+use crate::workspace::disk::SystemDisk;
+use crate::workspace::root::RootSpec;
+
+use super::apply::{End, decide};
+use super::diff::Paths;
+use super::output::{self, Form};
+use super::{Exit, Places};
+
+/// Arguments of `aptix undo`.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// A directory that the batch changed files in; may be repeated
+    #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
+    roots: Vec<RootSpec>,
+    /// Answer yes to what a person would be asked: whether a sensitive file may change. What is denied stays denied
+    #[arg(long)]
+    yes: bool,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(super) json: bool,
+    /// The batch; the newest when absent
+    #[arg(value_name = "BATCH_ID")]
+    batch: Option<String>,
+}
+
+pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
+    let nothing = Batch::default();
+    let policies = PolicyFiles::new(&places.config_home()?, Deletions::Allow);
+    let outcome = attempt(args, &places.state_home()?, &policies);
+    let shown = output::Shown {
+        batch: outcome.as_ref().map_or(&nothing, |undone| &undone.batch),
+        dry_run: false,
+        paths: Paths::among(args.roots.len()),
+        stored: None,
+        outcome: outcome.as_ref().map(|undone| Some(&undone.report)).map_err(|end| &end.refusal),
+    };
+    let printed = output::show(Form::of(args.json), &shown);
+    if outcome.is_ok() && printed == Exit::Environment {
+        output::say("the batch was undone all the same");
+    }
+    Ok(match (outcome, printed) {
+        (Ok(_), printed) => printed,
+        (Err(end), _) => end.exit,
+    })
+}
+
+fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles) -> Result<Undone, End> {
+    let workspace = Workspace::open(&args.roots, state_home, Box::new(SystemDisk))?;
+    let policy = policies.read(&workspace).map_err(|error| Refusal::from(error.failure()))?;
+    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: usize::MAX, mode: Mode::Commit };
+    let paths = Paths::among(args.roots.len());
+    Ok(undo(&workspace, args.batch.as_deref(), order, &mut |proposal| decide(proposal, args.yes, paths))?)
+}

@@ -1,0 +1,403 @@
+//! What was in the files that batches changed, kept so that a batch can be undone: one entry for each batch.
+//!
+//! An entry is a checksum line, a line of JSON and the compressed bytes. It is a draft until its batch is carried out;
+//! entries are kept for some time and up to some size. A power cut may cost the newest ones, and never a file.
+
+use std::io::BufRead;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use aptix_model::digest::Sha256Digest;
+use aptix_model::record::UnixMillis;
+use aptix_model::report::FileStatus;
+use rustix::fs::{Dir, Mode};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::change::{Becomes, Change};
+use super::disk::{self, Disk};
+use super::journal::{self, Hex, Record};
+use super::snapshot::Attributes;
+use super::state::{StateDir, StateError};
+use super::{Workspace, beneath};
+
+/// The first word of every entry, with the version of its form.
+const MAGIC: &str = "aptix-history-1";
+/// How the name of an entry ends whose batch is not carried out yet.
+const DRAFT: &str = ".draft";
+/// Bytes of the longest first two lines that are read to tell what an entry is about.
+const HEAD_BYTES: u64 = 64 << 20;
+
+/// How much of the past is kept for undoing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Retention {
+    /// For how long.
+    pub age: Duration,
+    /// At most so many bytes on disk for one root.
+    pub bytes: u64,
+}
+
+impl Retention {
+    /// What holds unless somebody configures otherwise: thirty days, 256 MiB.
+    pub const DEFAULT: Self = Self { age: Duration::from_secs(30 * 24 * 60 * 60), bytes: 256 << 20 };
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Names an entry. Entries are in the order of their names.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct EntryId(Uuid);
+
+impl EntryId {
+    /// When the batch was carried out.
+    #[must_use]
+    pub fn time(self) -> UnixMillis {
+        let (seconds, nanos) = self.0.get_timestamp().map_or((0, 0), |stamp| stamp.to_unix());
+        UnixMillis(seconds * 1000 + u64::from(nanos / 1_000_000))
+    }
+}
+
+impl std::fmt::Display for EntryId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What an entry is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Names it.
+    pub id: EntryId,
+    /// What the server calls the batch, if it came from one.
+    pub batch: Option<String>,
+    /// Which entry the batch undid, if it did.
+    pub undoes: Option<String>,
+    /// The files it changed.
+    pub files: Vec<PastFile>,
+}
+
+impl Entry {
+    /// What a person calls it: the name that the server gave the batch, else its own.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.batch.clone().unwrap_or_else(|| self.id.to_string())
+    }
+}
+
+/// A file that a batch changed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PastFile {
+    /// The path of its root.
+    pub root: PathBuf,
+    /// Its path in the root.
+    pub path: String,
+    /// Where in the root it went, if it moved.
+    pub moved_to: Option<String>,
+    pub(crate) before: Option<PastBefore>,
+    pub(crate) after: Option<PastAfter>,
+}
+
+impl PastFile {
+    /// What the batch made of it.
+    #[must_use]
+    pub const fn status(&self) -> FileStatus {
+        match (&self.before, &self.after, &self.moved_to) {
+            (_, _, Some(_)) => FileStatus::Renamed,
+            (None, ..) => FileStatus::Created,
+            (Some(_), None, None) => FileStatus::Deleted,
+            (Some(_), Some(_), None) => FileStatus::Modified,
+        }
+    }
+}
+
+/// A file as it was.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PastBefore {
+    digest: Hex,
+    pub(crate) attributes: Attributes,
+    /// How many bytes it takes, compressed; `None` if they were too many to be kept.
+    packed: Option<usize>,
+}
+
+/// A file as it was left: what it has in common with the file before, at both ends, is not kept twice.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PastAfter {
+    digest: Hex,
+    /// Whether it came to be run, or not to.
+    pub(crate) executable: Option<bool>,
+    head: usize,
+    tail: usize,
+    packed: Option<usize>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    batch: Option<String>,
+    undoes: Option<String>,
+    files: Vec<PastFile>,
+}
+
+/// The bytes of a file before and after a batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Images {
+    pub(crate) before: Option<Vec<u8>>,
+    pub(crate) after: Option<Vec<u8>>,
+}
+
+/// Why the history cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The system refuses.
+    #[error("cannot {doing} {}: {errno}", path.display())]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// The directory or file.
+        path: PathBuf,
+        /// What the system says.
+        errno: Errno,
+    },
+    /// An entry that is there and cannot be used.
+    #[error("the entry {} is damaged", path.display())]
+    Damaged {
+        /// The entry.
+        path: PathBuf,
+    },
+    /// What was in a file is not there any more.
+    #[error("what was in {file:?} was too much to be kept")]
+    NotKept {
+        /// The file's path.
+        file: String,
+    },
+}
+
+/// An entry that is being made.
+pub(super) struct Draft {
+    pub(super) id: String,
+    bytes: Vec<u8>,
+}
+
+impl Draft {
+    /// How many bytes it takes.
+    pub(super) fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+}
+
+/// Puts together what is needed to undo changes. Touches nothing.
+pub(super) fn draft(
+    workspace: &Workspace,
+    changes: &[Change<'_>],
+    batch: Option<String>,
+    undoes: Option<EntryId>,
+    retention: Retention,
+) -> Draft {
+    let mut blob = Vec::new();
+    let mut left = retention.bytes;
+    let mut pack = |bytes: &[u8]| {
+        left = left.checked_sub(bytes.len() as u64)?;
+        let packed = lz4_flex::compress_prepend_size(bytes);
+        blob.extend_from_slice(&packed);
+        Some(packed.len())
+    };
+    let files = changes.iter().map(|change| {
+        let (content, moved_to) = match change.becomes {
+            Becomes::Content(content) => (Some(content), None),
+            Becomes::Moved(to, content) => (Some(content), Some(to.path.to_string())),
+            Becomes::Nothing => (None, None),
+        };
+        let old = change.original.map_or(&[][..], |original| original.bytes.as_slice());
+        let before = change.original.zip(change.before).map(|(original, digest)| PastBefore {
+            digest: Hex(digest),
+            attributes: original.attributes.clone(),
+            packed: pack(&original.bytes),
+        });
+        let after = content.map(|content| {
+            let new = content.bytes.bytes();
+            let head = old.iter().zip(&*new).take_while(|(old, new)| old == new).count();
+            let rest = old.iter().skip(head).rev().zip(new.iter().skip(head).rev());
+            let tail = rest.take_while(|(old, new)| old == new).count();
+            PastAfter {
+                digest: Hex(content.digest),
+                executable: change.flips(),
+                head,
+                tail,
+                packed: pack(new.get(head..new.len() - tail).unwrap_or_default()),
+            }
+        });
+        let root = workspace.root(change.place.root).map_or_else(PathBuf::new, |root| root.path().to_owned());
+        PastFile { root, path: change.place.path.to_string(), moved_to, before, after }
+    });
+    let head = Head { batch, undoes: undoes.map(|id| id.to_string()), files: files.collect() };
+    // An entry is strings and numbers: there is nothing in it that JSON could refuse.
+    let mut body = serde_json::to_vec(&head).unwrap_or_default();
+    body.push(b'\n');
+    body.append(&mut blob);
+    let mut bytes = format!("{MAGIC} {}\n", aptix_engine::digest::sha256(&body)).into_bytes();
+    bytes.append(&mut body);
+    Draft { id: disk::entry_name().to_string(), bytes }
+}
+
+/// Writes a draft, for everybody but a power cut.
+pub(super) fn write(disk: &dyn Disk, state: &StateDir, draft: &Draft) -> Result<(), Errno> {
+    let dir = state.open_history().map_err(|_| Errno::IO)?;
+    let file = disk.create(dir.as_fd(), &format!("{}{DRAFT}", draft.id), Mode::RUSR | Mode::WUSR)?;
+    disk::write_all(disk, file.as_fd(), &draft.bytes)
+}
+
+/// Makes a draft the entry of a batch that is carried out.
+pub(super) fn keep(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), Errno> {
+    let Some(id) = &record.history else { return Ok(()) };
+    let dir = state.open_history().map_err(|_| Errno::IO)?;
+    match disk.rename(dir.as_fd(), &format!("{id}{DRAFT}"), dir.as_fd(), id) {
+        // It is done already, or a power cut took the draft.
+        Err(Errno::NOENT) => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// Forgets the draft of a batch that is not carried out.
+pub(super) fn discard(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), Errno> {
+    let Some(id) = &record.history else { return Ok(()) };
+    let dir = state.open_history().map_err(|_| Errno::IO)?;
+    disk::unlink_if_there(disk, dir.as_fd(), &format!("{id}{DRAFT}"))
+}
+
+/// Forgets what is too old, and the oldest entries where all of them take too much; tells how much the others take.
+pub(super) fn prune(workspace: &Workspace, retention: Retention) -> Result<u64, HistoryError> {
+    let state = workspace.primary().state();
+    let (path, dir) = (state.path().join("history"), state.open_history()?);
+    let system = |errno| HistoryError::System { doing: "clear", path: path.clone(), errno };
+    let Retention { age, bytes } = retention;
+    let mut entries = ids(&dir).map_err(system)?;
+    let newest = entries.iter().max().map_or(0, |id| id.time().0);
+    let oldest = newest.saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+    entries.sort_by(|a, b| b.cmp(a));
+    let mut kept = 0;
+    for id in entries {
+        let name = id.to_string();
+        let Some(stat) = beneath::look_up(dir.as_fd(), &name).map_err(system)? else { continue };
+        let size = u64::try_from(stat.st_size).unwrap_or_default();
+        if id.time().0 < oldest || kept + size > bytes {
+            disk::unlink_if_there(workspace.disk(), dir.as_fd(), &name).map_err(system)?;
+        } else {
+            kept += size;
+        }
+    }
+    Ok(kept)
+}
+
+fn ids(dir: &OwnedFd) -> Result<Vec<EntryId>, Errno> {
+    let mut found = Vec::new();
+    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
+        let entry = entry?;
+        found.extend(entry.file_name().to_str().ok().and_then(|name| Uuid::try_parse(name).ok()).map(EntryId));
+    }
+    Ok(found)
+}
+
+/// What was carried out in the workspace, newest first. Entries that are damaged are left out, and logged.
+///
+/// # Errors
+/// When the history cannot be read.
+pub fn list(workspace: &Workspace) -> Result<Vec<Entry>, HistoryError> {
+    let state = workspace.primary().state();
+    let Some(dir) = state.find_history()? else { return Ok(Vec::new()) };
+    let path = state.path().join("history");
+    let system = |errno| HistoryError::System { doing: "read", path: path.clone(), errno };
+    let mut ids = ids(&dir).map_err(system)?;
+    ids.sort_by(|a, b| b.cmp(a));
+    let mut entries = Vec::new();
+    for id in ids {
+        match read_head(&dir, id).map_err(system)? {
+            Some(entry) => entries.push(entry),
+            None => tracing::warn!(entry = %id, "an entry of the history is damaged; its batch cannot be undone"),
+        }
+    }
+    Ok(entries)
+}
+
+/// Reads what an entry is about, and not the bytes it keeps.
+fn read_head(dir: &OwnedFd, id: EntryId) -> Result<Option<Entry>, Errno> {
+    let file = match beneath::open_file(dir.as_fd(), &id.to_string()) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    let mut lines = std::io::BufReader::new(std::io::Read::take(std::fs::File::from(file), HEAD_BYTES)).split(b'\n');
+    let mut line = || lines.next().transpose().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
+    let is_entry = line()?.is_some_and(|head| head.starts_with(MAGIC.as_bytes()));
+    let Some(json) = line()?.filter(|_| is_entry) else { return Ok(None) };
+    let head: Option<Head> = serde_json::from_slice(&json).ok();
+    Ok(head.map(|Head { batch, undoes, files }| Entry { id, batch, undoes, files }))
+}
+
+/// Reads the bytes that an entry keeps, in the order of its files.
+///
+/// # Errors
+/// When the entry cannot be read, is damaged, or does not have all that is needed to undo the batch.
+pub(crate) fn images(workspace: &Workspace, entry: &Entry) -> Result<Vec<Images>, HistoryError> {
+    let state = workspace.primary().state();
+    let path = state.path().join("history").join(entry.id.to_string());
+    let read = journal::read_whole(&state.open_history()?, &entry.id.to_string());
+    let bytes = read.map_err(|errno| HistoryError::System { doing: "read", path: path.clone(), errno })?;
+    let damaged = || HistoryError::Damaged { path: path.clone() };
+    let bytes = bytes.ok_or_else(damaged)?;
+    let mut blob = checked(&bytes).ok_or_else(damaged)?;
+    let mut found = Vec::new();
+    for file in &entry.files {
+        let not_kept = || HistoryError::NotKept { file: file.path.clone() };
+        let before = match &file.before {
+            Some(kept) => Some(unpack(&mut blob, kept.packed.ok_or_else(not_kept)?).ok_or_else(damaged)?),
+            None => None,
+        };
+        let after = match &file.after {
+            Some(kept) => {
+                let new = unpack(&mut blob, kept.packed.ok_or_else(not_kept)?).ok_or_else(damaged)?;
+                let old = before.as_deref().unwrap_or_default();
+                let tail = old.len().checked_sub(kept.tail).and_then(|start| old.get(start..)).ok_or_else(damaged)?;
+                Some([old.get(..kept.head).ok_or_else(damaged)?, &new, tail].concat())
+            }
+            None => None,
+        };
+        let fits = |bytes: &Option<Vec<u8>>, digest: Option<Sha256Digest>| {
+            bytes.as_deref().map(aptix_engine::digest::sha256) == digest
+        };
+        if !fits(&before, file.before.as_ref().map(|kept| kept.digest.0))
+            || !fits(&after, file.after.as_ref().map(|kept| kept.digest.0))
+        {
+            return Err(damaged());
+        }
+        found.push(Images { before, after });
+    }
+    Ok(found)
+}
+
+/// The compressed bytes of an entry whose checksum fits.
+fn checked(bytes: &[u8]) -> Option<&[u8]> {
+    let (head, body) = journal::split_line(bytes)?;
+    let stated = std::str::from_utf8(head).ok()?.strip_prefix(MAGIC)?.trim_start();
+    if stated.parse() != Ok(aptix_engine::digest::sha256(body)) {
+        return None;
+    }
+    journal::split_line(body).map(|(_, blob)| blob)
+}
+
+fn unpack(blob: &mut &[u8], length: usize) -> Option<Vec<u8>> {
+    let (packed, rest) = blob.split_at_checked(length)?;
+    *blob = rest;
+    lz4_flex::decompress_size_prepended(packed).ok()
+}

@@ -1,0 +1,171 @@
+//! Undoing: a batch gives back exactly what it took, keeps what came later, and says what stands in the way.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use aptix_client::apply::{Mode, Order, Refusal};
+use aptix_client::policy::{Deletions, Policy};
+use aptix_client::proposal::Decision;
+use aptix_client::undo::{Undone, undo};
+use aptix_client::workspace::Workspace;
+use aptix_client::workspace::history::{self, Retention};
+use aptix_model::batch::Origin;
+use aptix_model::reason::Reason;
+use aptix_model::report::FileStatus;
+
+use crate::faults::{self, Fault, FaultyDisk, Receipt};
+use crate::moves;
+use crate::tree;
+
+fn take_back(workspace: &Workspace, name: Option<&str>) -> Result<Undone, Refusal> {
+    take_back_within(workspace, name, Retention::DEFAULT)
+}
+
+fn take_back_within(workspace: &Workspace, name: Option<&str>, retention: Retention) -> Result<Undone, Refusal> {
+    let mut policy = Policy::unstated(Deletions::Allow);
+    policy.retention = retention;
+    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
+    undo(workspace, name, order, &mut |_| Decision::Apply)
+}
+
+#[test]
+fn everything_that_a_batch_can_do_is_undone_and_done_again() {
+    let place = tempfile::tempdir().unwrap();
+    let ws = moves::lay_out(place.path());
+    std::fs::set_permissions(ws.join("dir/gone.txt"), std::fs::Permissions::from_mode(0o640)).unwrap();
+    let before = tree::read(&ws);
+    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+    moves::commit(&workspace, moves::DEEDS, None, &|| {}).unwrap();
+    let after = tree::read(&ws);
+    let undone = take_back(&workspace, None).unwrap();
+    let statuses: Vec<_> = undone.report.files.iter().map(|file| file.status).collect();
+    let expected = [
+        FileStatus::Created,
+        FileStatus::Renamed,
+        FileStatus::Modified,
+        FileStatus::Renamed,
+        FileStatus::Deleted,
+        FileStatus::Modified,
+    ];
+    assert_eq!(statuses, expected);
+    // Directories that were made stay, empty: somebody may have come to rely on them.
+    let mut now = tree::read(&ws);
+    assert!(now.remove("deep").is_some() && now.remove("deep/er").is_some());
+    tree::assert_same(&now, &before, "undone");
+    // The newest batch is now the one that undid the other: undoing it does the other again.
+    for (what, expected) in [("done again", &after), ("undone again", &before), ("and again", &after)] {
+        take_back(&workspace, None).unwrap();
+        let mut now = tree::read(&ws);
+        if expected == &before {
+            now.retain(|name, _| !name.starts_with("deep"));
+        }
+        tree::assert_same(&now, expected, what);
+    }
+    let entries = history::list(&workspace).unwrap();
+    assert_eq!(entries.len(), 5);
+    assert_eq!(entries[0].undoes.as_ref(), Some(&entries[1].id.to_string()));
+    crate::scenarios::assert_no_debris(place.path(), "undone");
+}
+
+#[test]
+fn later_edits_elsewhere_stay_and_those_in_the_way_are_told() {
+    let place = tempfile::tempdir().unwrap();
+    faults::lay_out(place.path());
+    let ws = place.path().join("ws");
+    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+    faults::commit(&workspace, &faults::batch(2, 1), Receipt::None).unwrap();
+    assert_eq!(std::fs::read_to_string(ws.join("a.txt")).unwrap(), "one\ninserted\ntwo\nthree\n");
+    // In one file somebody writes elsewhere, in another in the very line, and the new file is used.
+    std::fs::write(ws.join("a.txt"), "zero\none\ninserted\ntwo\nthree\nfour\n").unwrap();
+    std::fs::write(ws.join("dir/b.txt"), "one\ninserted by me\ntwo\nthree\n").unwrap();
+    std::fs::write(ws.join("new.txt"), "new\nand more\n").unwrap();
+    let found = tree::read(&ws);
+    let refusal = take_back(&workspace, None).unwrap_err();
+    tree::assert_same(&tree::read(&ws), &found, "nothing is undone by half");
+    let told: Vec<_> = refusal.failures.iter().map(|failure| (failure.path.as_deref(), failure.reason)).collect();
+    let expected = [(Some("dir/b.txt"), Reason::ExpectedMismatch), (Some("new.txt"), Reason::ExpectedMismatch)];
+    assert_eq!(told, expected);
+    let first = &refusal.failures[0];
+    assert!(first.message.contains("\"inserted\"") && first.message.contains("\"inserted by me\""), "{first}");
+    assert_eq!((first.line, first.nearest[0].text.as_str()), (Some(2), "inserted by me"));
+    // Once they are out of the way, what came later elsewhere stays.
+    std::fs::write(ws.join("dir/b.txt"), "one\ntwo\nthree\n").unwrap();
+    std::fs::remove_file(ws.join("new.txt")).unwrap();
+    take_back(&workspace, None).unwrap();
+    assert_eq!(std::fs::read_to_string(ws.join("a.txt")).unwrap(), "zero\none\ntwo\nthree\nfour\n");
+    assert_eq!(std::fs::read_to_string(ws.join("dir/b.txt")).unwrap(), "one\ntwo\nthree\n");
+    // Nothing is left of the first batch.
+    let entries = history::list(&workspace).unwrap();
+    let refusal = take_back(&workspace, Some(&entries[1].id.to_string())).unwrap_err();
+    assert_eq!(refusal.failures[0].reason, Reason::AlreadyApplied);
+}
+
+#[test]
+fn an_older_batch_is_undone_under_a_newer_one() {
+    let place = tempfile::tempdir().unwrap();
+    faults::lay_out(place.path());
+    let ws = place.path().join("ws");
+    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+    faults::commit(&workspace, &faults::batch(1, 0), Receipt::Kept).unwrap();
+    faults::commit(&workspace, &faults::batch(0, 1), Receipt::None).unwrap();
+    // A batch of a server is known by the name that the server gave it.
+    take_back(&workspace, Some(faults::BATCH)).unwrap();
+    assert_eq!(std::fs::read_to_string(ws.join("a.txt")).unwrap(), "one\ntwo\nthree\n");
+    assert!(ws.join("new.txt").exists());
+    let refusal = take_back(&workspace, Some("nobody's")).unwrap_err();
+    assert_eq!(refusal.failures[0].reason, Reason::NotFound);
+}
+
+#[test]
+fn only_so_much_of_the_past_is_kept() {
+    let place = tempfile::tempdir().unwrap();
+    faults::lay_out(place.path());
+    let within = |bytes| Retention { age: Duration::from_secs(60), bytes };
+    let (local, _) = faults::open(place.path(), Fault::None).unwrap();
+    faults::commit(&local, &faults::batch(2, 0), Receipt::None).unwrap();
+    for _ in 0..9 {
+        take_back_within(&local, None, within(1500)).unwrap();
+    }
+    let size = |place: &Path| {
+        let files = tree::read(&place.join("state"));
+        let sizes = files.iter().filter(|(name, _)| name.contains("/history/")).map(|(_, entry)| match entry {
+            tree::Entry::File { bytes, .. } => bytes.len(),
+            _ => 0,
+        });
+        sizes.sum::<usize>()
+    };
+    let kept = history::list(&local).unwrap().len();
+    assert!((1..10).contains(&kept), "{kept}");
+    assert!(size(place.path()) <= 1500, "{} bytes", size(place.path()));
+    // What is too much by itself is not kept.
+    take_back_within(&local, None, within(20)).unwrap();
+    let refusal = take_back(&local, None).unwrap_err();
+    assert_eq!(refusal.failures[0].reason, Reason::NotFound);
+}
+
+#[test]
+fn a_past_that_is_damaged_is_never_brought_back() {
+    let place = tempfile::tempdir().unwrap();
+    faults::lay_out(place.path());
+    let (workspace, _) = faults::open_on(place.path(), FaultyDisk::new(Fault::None)).unwrap();
+    faults::commit(&workspace, &faults::batch(2, 0), Receipt::None).unwrap();
+    let name = history::list(&workspace).unwrap()[0].id.to_string();
+    let roots = place.path().join("state/aptix/roots");
+    let root = std::fs::read_dir(roots).unwrap().next().unwrap().unwrap().path();
+    let entry = root.join("history").join(&name);
+    let whole = std::fs::read(&entry).unwrap();
+    let found = tree::read(&place.path().join("ws"));
+    for at in 0..whole.len() {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 1;
+        std::fs::write(&entry, &flipped).unwrap();
+        let refusal = take_back(&workspace, None).unwrap_err();
+        assert_eq!(refusal.failures[0].reason, Reason::NotFound, "byte {at}: {}", refusal.failures[0]);
+        std::fs::write(&entry, &whole[..at]).unwrap();
+        take_back(&workspace, None).unwrap_err();
+    }
+    tree::assert_same(&tree::read(&place.path().join("ws")), &found, "damaged");
+    std::fs::write(&entry, &whole).unwrap();
+    take_back(&workspace, None).unwrap();
+}
