@@ -64,9 +64,9 @@ pub(super) fn locate<'a>(
     let old = || chunk.lines.iter().filter(|line| line.kind != LineKind::Added);
     let end = text.bytes().len();
     if old().next().is_none() {
-        let at = match below.places.as_slice() {
-            _ if chunk.is_at_end => end,
-            [] => end,
+        let at = match below.places_from(from).as_slice() {
+            _ if chunk.is_at_end || chunk.anchors.is_empty() => end,
+            [] => return Err(anchor_failure(chunk.anchors.last(), &FindError::NotFound, text, work)),
             [anchor] => anchor.end,
             several => {
                 let lines = several.iter().map(|anchor| text.lines_above(anchor.start) + 1).collect();
@@ -107,9 +107,9 @@ fn at_end(needle: &Needle<'_>, text: &Text<'_>, below: &Below, work: &mut Work<'
     if place.range.end == region.end { Ok(place) } else { Err(FindError::NotFound) }
 }
 
-/// What lies below the anchors of a chunk.
+/// What lies below the anchors of a chunk. They may stand above the chunk before: two chunks can have one head.
 struct Below {
-    /// The line below the first place where they could be.
+    /// The first line that the chunk could have.
     start: usize,
     /// Where the last anchor stands, as far as that is known; empty if there is none.
     places: Vec<Range<usize>>,
@@ -121,7 +121,7 @@ impl Below {
     /// Finds anchors, each below the one before.
     fn anchors(anchors: &[String], text: &Text<'_>, from: usize, work: &mut Work<'_>) -> Result<Self, Failure> {
         let end = text.bytes().len();
-        let mut below = Self { start: from, places: Vec::new(), has_more: false };
+        let mut below = Self { start: text.start(), places: Vec::new(), has_more: false };
         for anchor in anchors {
             let needle = Needle::lines([anchor.as_str()]);
             let mut regions: Vec<_> = below.places.iter().map(|place| headed(text, place)).collect();
@@ -151,7 +151,13 @@ impl Below {
             };
             below = Self { start: first.end, places: found, has_more };
         }
+        below.start = below.start.max(from);
         Ok(below)
+    }
+
+    /// The places of the last anchor at or below the line that starts at `from`.
+    fn places_from(&self, from: usize) -> Vec<Range<usize>> {
+        self.places.iter().filter(|place| place.start >= from).cloned().collect()
     }
 
     /// The one place of a needle, which the anchors may settle.
@@ -164,7 +170,8 @@ impl Below {
         let FindError::Ambiguous { tier, lines, .. } = &error else { return Err(error) };
         let mut inside: Vec<find::Place> = Vec::new();
         for anchor in &self.places {
-            let region = headed(text, anchor);
+            let headed = headed(text, anchor);
+            let region = headed.start.max(self.start)..headed.end.max(self.start);
             match find::only(text, needle, region, None, work.settings.recovers, &mut work.budget) {
                 Ok(place) if place.tier == *tier => inside.push(place),
                 Ok(_) | Err(FindError::NotFound) => {}
@@ -208,7 +215,7 @@ fn anchor_failure(anchor: Option<&String>, error: &FindError, text: &Text<'_>, w
     let message = format!("anchor '@@ {}': {}", cut(anchor.as_bytes(), ANCHOR_CHARS), failure.message);
     let hint = match error {
         FindError::NotFound => {
-            "an anchor is a whole line of the file that stands above the change, and below the chunk before"
+            "an anchor is a whole line of the file that stands above the change, and below the anchor before"
         }
         _ => "put another anchor above this one, or give lines of the file around the change",
     };
@@ -236,12 +243,12 @@ fn explain(
     let all = text.start()..text.bytes().len();
     let mut stands = |needle: &Needle<'_>, region: Range<usize>| {
         let place = find::only(text, needle, region, None, work.settings.recovers, &mut work.budget).ok()?;
-        Some(text.lines_above(place.range.start) + 1)
+        Some((place.range.start, text.lines_above(place.range.start) + 1))
     };
-    if let Some(line) = stands(needle, all) {
+    if let Some((at, line)) = stands(needle, all) {
         let (what, hint) = if chunk.is_at_end {
             ("and the file goes on below them", "leave '*** End of File' out, or give the file's last lines")
-        } else if chunk.anchors.is_empty() {
+        } else if at < from {
             ("above the end of the chunk before", "list the chunks of a file top to bottom, and no line in two of them")
         } else {
             ("not below the anchor", "an anchor stands above the lines of its chunk and is none of them")
@@ -254,7 +261,7 @@ fn explain(
     let has_new = chunk.lines.iter().any(|line| line.kind == LineKind::Added);
     let new = Needle::lines(chunk.lines.iter().filter(comes).map(|line| line.text.as_str()));
     match stands(&new, from..text.bytes().len()).filter(|_| has_new) {
-        Some(line) => failure.hint(format!(
+        Some((_, line)) => failure.hint(format!(
             "read the file again; the new lines of the chunk already stand at line {line}: it may have been applied"
         )),
         None => failure,

@@ -119,6 +119,27 @@ fn anchors_narrow_and_what_is_then_not_one_place_is_refused() {
     assert_eq!((applied.report.changes[0].tier.word(), applied.report.changes[0].candidates), ("exact", 3));
     // An anchor that stands several times does no harm where the lines stand once.
     check("a\nx\na\ny\n", "@@ a\n-y\n+z\n", "a\nx\na\nz\n");
+    // Two chunks may have one head.
+    check(
+        CLASSES,
+        "@@ class A:\n@@     def g(self):\n+        x\n@@ class A:\n@@     def g(self):\n         return 1\n+        y\n\n class B:\n",
+        "\
+class A:
+    def f(self):
+        return 1
+
+    def g(self):
+        x
+        return 1
+        y
+
+class B:
+    def f(self):
+        return 1
+",
+    );
+    check("f\n  a\n  b\ng\n  b\n", "@@ f\n-  a\n@@ f\n-  b\n", "f\ng\n  b\n");
+    check_refused("a\nb\n", "@@\n-a\n-b\n@@ a\n+c\n", "TEXT_NOT_FOUND", "anchor '@@ a'");
     // The chunk before narrows too.
     check("a\nb\na\n", "@@\n-b\n+c\n@@\n-a\n+d\n", "a\nc\nd\n");
     check_refused("a\nb\n", "@@ b\n-a\n", "TEXT_NOT_FOUND", "stand at line 1, not below the anchor");

@@ -9,6 +9,7 @@ mod create_file;
 mod diff;
 #[cfg(test)]
 mod express;
+mod imported;
 mod line_patch;
 mod properties;
 mod refusals;
