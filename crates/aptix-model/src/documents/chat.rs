@@ -13,8 +13,9 @@ use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
+use super::codex_patch::BEGIN;
 use super::recognise::{recognise_json, tells_json};
-use super::{Dialect, read};
+use super::{Dialect, read, search_replace};
 use crate::batch::{Batch, FilePatch, Target};
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
@@ -27,6 +28,8 @@ use fence::{Answer, Block, Closing};
 enum Kind {
     Json(Dialect),
     Envelope,
+    Diff,
+    SearchReplace,
 }
 
 impl Kind {
@@ -34,6 +37,8 @@ impl Kind {
         match self {
             Self::Json(dialect) => dialect,
             Self::Envelope => Dialect::CodexPatch,
+            Self::Diff => Dialect::GitPatch,
+            Self::SearchReplace => Dialect::SearchReplace,
         }
     }
 
@@ -42,19 +47,24 @@ impl Kind {
         match self {
             Self::Json(_) => "json",
             Self::Envelope => "'*** Begin Patch'",
+            Self::Diff => "patch",
+            Self::SearchReplace => "SEARCH/REPLACE",
         }
     }
 }
 
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
-    let (rest, mut envelopes) = envelope::take_out(text);
+    let places = search_replace::places(text).map_err(|failure| vec![failure])?;
+    let (rest, mut outside) = envelope::take_out(text, &places);
     let mut answer = fence::read(&rest);
     for block in &mut answer.blocks {
-        let (rest, found) = envelope::take_out(&block.text);
-        envelopes.extend(found.into_iter().map(|found| found.below(block.text_line.saturating_sub(1))));
+        let (rest, found) = envelope::take_out(&block.text, &[]);
+        outside.extend(found.into_iter().map(|found| found.below(block.text_line.saturating_sub(1))));
         block.text = rest;
     }
-    let mut edits: Vec<(Kind, &Block)> = envelopes.iter().map(|envelope| (Kind::Envelope, envelope)).collect();
+    let mut edits: Vec<(Kind, &Block)> = outside.iter().map(|envelope| (Kind::Envelope, envelope)).collect();
+    let blocks_of_lines = search_replace_document(text, &places);
+    edits.extend(blocks_of_lines.iter().map(|document| (Kind::SearchReplace, document)));
     let mut passed_over = String::new();
     let mut warnings = Vec::new();
     for block in &answer.blocks {
@@ -94,6 +104,19 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     Ok((batch, warnings))
 }
 
+/// All blocks of old and new lines as one document, whatever their fences.
+fn search_replace_document(answer: &str, places: &[(usize, usize)]) -> Option<Block> {
+    let ((first_line, _), (_, last_line)) = (places.first()?, places.last()?);
+    Some(Block {
+        tag: Kind::SearchReplace.name().into(),
+        text: answer.into(),
+        text_line: 1,
+        first_line: *first_line,
+        last_line: *last_line,
+        closing: Closing::Aligned,
+    })
+}
+
 /// What a block holds; if that is no edit, perhaps why it is worth a warning.
 fn kind(block: &Block) -> Result<Result<Kind, Option<String>>, Failure> {
     if block.tag == "json" {
@@ -110,6 +133,19 @@ fn kind(block: &Block) -> Result<Result<Kind, Option<String>>, Failure> {
         })?;
         return Ok(found.map(Kind::Json).map_err(Some));
     }
+    if matches!(block.tag.as_str(), "patch" | "diff") && !block.text.trim().is_empty() {
+        return diff(block);
+    }
+    if let Some(line) = block.text.lines().position(search_replace::is_opening) {
+        let line = block.text_line + line;
+        return Err(Failure::new(
+            Reason::InvalidRequest,
+            format!("the {} has an indented SEARCH marker", place(block)),
+        )
+        .detail(Detail::Marker)
+        .field(format!("line {line}"))
+        .hint("indent neither the markers nor the fence around them"));
+    }
     if let Some(dialect) = tells_json(&block.text) {
         let message = format!("the {} holds a {dialect}; edits in JSON are read from blocks tagged json", place(block));
         return Err(Failure::new(Reason::InvalidRequest, message)
@@ -117,6 +153,34 @@ fn kind(block: &Block) -> Result<Result<Kind, Option<String>>, Failure> {
             .hint("write the opening fence as ```json, or leave the block out"));
     }
     Ok(Err(None))
+}
+
+/// What a block holds that is tagged as a diff. One without any header only shows lines.
+fn diff(block: &Block) -> Result<Result<Kind, Option<String>>, Failure> {
+    let is_header = |line: &str| ["diff ", "--- ", "+++ ", "@@"].iter().any(|header| line.starts_with(header));
+    match block.closing {
+        _ if block.tag == "diff" && !block.text.lines().any(is_header) => {
+            Ok(Err(Some("it has no header of a diff".into())))
+        }
+        Closing::Aligned => Ok(Ok(Kind::Diff)),
+        Closing::Missing => Err(open_fence(block)),
+        Closing::Shifted => {
+            let message = format!("the {} ends at an indented fence, which may be a line of the diff", place(block));
+            Err(Failure::new(Reason::InvalidRequest, message)
+                .detail(Detail::Fence)
+                .hint("put the diff between longer fences: more backticks than any of its lines has"))
+        }
+    }
+}
+
+/// Whether a text has edits beside blocks of old and new lines.
+pub(super) fn has_other_edits(text: &str) -> bool {
+    text.lines().any(|line| {
+        let info = line.trim_start().trim_start_matches(['`', '~']);
+        let tag = info.split_whitespace().next().unwrap_or_default();
+        line.trim_end() == BEGIN
+            || info.len() + 3 <= line.trim_start().len() && matches!(tag, "json" | "patch" | "diff")
+    })
 }
 
 /// Reads the edit in a block; what it is refused for has the lines of the answer.

@@ -11,7 +11,7 @@ use std::vec::Vec;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::{Dialect, json};
+use super::{Dialect, chat, json};
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
@@ -46,6 +46,8 @@ pub(super) fn recognise(bytes: &[u8]) -> Result<Dialect, Failure> {
     });
     match (found.next(), found.next()) {
         (Some(one), Some(other)) => Err(ambiguous(one, other, "its text")),
+        // Only an answer has blocks of old and new lines beside other edits.
+        (Some(Dialect::SearchReplace), _) if chat::has_other_edits(text) => Ok(Dialect::Chat),
         (found, _) => Ok(found.unwrap_or(Dialect::Chat)),
     }
 }

@@ -89,6 +89,25 @@ fn read(text: &str) -> Result<(Batch, Vec<Warning>), Failure> {
     Ok((Batch { label: None, key: None, files: files.collect() }, warnings))
 }
 
+/// The first and the last line of each block.
+pub(super) fn places(text: &str) -> Result<Vec<(usize, usize)>, Failure> {
+    let mut places = Vec::new();
+    let mut lines = lines(text);
+    while let Some(line) = lines.next() {
+        if let Some(marker) = Marker::of(line.text).filter(|marker| marker.is_open()) {
+            Block::read(line, marker, &mut lines, &mut Vec::new())?;
+            let below = lines.clone().next().map_or(usize::MAX, |below| below.number);
+            places.push((line.number, below - 1));
+        }
+    }
+    Ok(places)
+}
+
+/// Whether a line would begin a block if it were not indented.
+pub(super) fn is_opening(line: &str) -> bool {
+    Marker::of(line.trim_start()).is_some_and(Marker::is_open)
+}
+
 fn nameless(line: Line<'_>) -> Failure {
     let message = "the block has no file, expected its name in one of the three lines above";
     malformed(Some(line.number), Detail::Missing, message)

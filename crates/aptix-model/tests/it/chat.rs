@@ -146,4 +146,63 @@ fn blocks_of_different_kinds_are_one_batch() {
     check(&format!("One.\n{}\n```json\n{A}\n```", delete("b")), &["a", "b"]);
     refuse(&format!("One.\n{}```json\n{A}\n```", delete("A")), "INVALID_REQUEST.DUPLICATE_PATH", "lines 5 to 7");
     refuse(&format!("One.\n{}```json\n{A}\n```", delete("A")), "INVALID_REQUEST.DUPLICATE_PATH", "lines 2 to 4");
+    let bundle = r#"{"files": [{"path": "a", "content": "x"}]}"#;
+    let every =
+        format!("One.\n{}\nf.rs\n{}\n```patch\n{}```\n```json\n{bundle}\n```", delete("b"), blocks("x"), diff("d"));
+    check(&every, &["a", "b", "f.rs", "d"]);
+    refuse(
+        &every.replace("f.rs", "d"),
+        "INVALID_REQUEST.DUPLICATE_PATH",
+        "\"d\" is edited by the SEARCH/REPLACE block",
+    );
+    refuse(
+        &format!("```patch\n{0}```\n```patch\n{0}```", diff("d")),
+        "INVALID_REQUEST.MULTIPLE_BLOCKS",
+        "second patch edit",
+    );
+}
+
+fn diff(path: &str) -> String {
+    format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1,2 +1,2 @@\n-a\n+b\n c\n")
+}
+
+fn blocks(old: &str) -> String {
+    format!("<<<<<<< SEARCH\n{old}\n=======\nnew\n>>>>>>> REPLACE\n")
+}
+
+/// FILE-SPEC-3.1.1, FILE-SPEC-3.1.3, FILE-SPEC-5.3: a git patch comes in a block tagged `patch` or `diff`, and has no commentary.
+#[test]
+fn a_diff_is_read_from_its_block() {
+    for tag in ["patch", "diff"] {
+        check(&format!("So:\n```{tag}\n{}```\n", diff("d")), &["d"]);
+        check(&format!("So:\r\n```{tag}\r\n{}```\r\n", diff("d").replace('\n', "\r\n")), &["d"]);
+    }
+    check(&format!("Like\n```diff\n-a\n+b\n```\nso:\n```diff\n{}```\n", diff("d")), &["d", "BLOCK_IGNORED"]);
+    let fenced = diff("d").replace(" c\n", " ```\n");
+    check(&format!("So:\n````patch\n{fenced}````\n"), &["d"]);
+    refuse(&format!("So:\n```patch\n{fenced}```\n"), "INVALID_REQUEST.FENCE", "longer fences");
+    refuse(&format!("So:\n```patch\n{}", diff("d")), "INVALID_REQUEST.FENCE", "no closing fence");
+    let said = read(&format!("So:\n```patch\n{}and so on\n```\n", diff("d"))).unwrap_err();
+    assert!(said.message.contains("patch block at lines 2 to 11") && said.to_string().contains("line 10"), "{said}");
+}
+
+/// FILE-SPEC-5.1: all SEARCH/REPLACE blocks are one document, whatever their fences and what they hold.
+#[test]
+fn blocks_of_old_and_new_lines_are_one_document() {
+    for answer in [
+        format!(
+            "One:\n\nf.md\n```python\n{}```\nTwo:\n\nf.md\n<source>python\n{}</source>\n",
+            blocks("a"),
+            blocks("b")
+        ),
+        format!("One:\nf.md\n```\n{}```\n", blocks("```json\n{}\n~~~")),
+        format!("One:\nf.md\n{}", blocks("*** Begin Patch")),
+        format!("f.md\n```diff\n{}```\n```json\n```", blocks("a")),
+    ] {
+        check(&answer, &["f.md"]);
+    }
+    check(&format!("f.md\n{}\n```json\n{A}\n```\n", blocks("a")), &["a", "f.md"]);
+    refuse("Here:\nf.md\n<<<<<<< SEARCH\na\n", "PATCH_MALFORMED.MARKER", "");
+    let indented = blocks("a").replace('\n', "\n  ");
+    refuse(&format!("- f.md\n\n  ```\n  {indented}```\n"), "INVALID_REQUEST.MARKER", "line 4");
 }

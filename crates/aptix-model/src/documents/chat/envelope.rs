@@ -8,14 +8,20 @@ use std::vec::Vec;
 use super::fence::{Block, Closing};
 use crate::documents::codex_patch::{BEGIN, END};
 
-/// Takes the envelopes out of a text, and leaves blanks in their place.
-pub(super) fn take_out(text: &str) -> (String, Vec<Block>) {
+/// Takes the envelopes out of a text, and leaves blanks in their place, and in that of the lines `covered`.
+pub(super) fn take_out(text: &str, covered: &[(usize, usize)]) -> (String, Vec<Block>) {
     let mut rest = String::with_capacity(text.len());
     let mut envelopes = Vec::new();
     let mut open: Option<Block> = None;
+    let mut covered = covered.iter().peekable();
     for (index, line) in text.split_inclusive('\n').enumerate() {
         let number = index + 1;
         let words = line.trim_end();
+        while covered.next_if(|(_, last)| *last < number).is_some() {}
+        if covered.peek().is_some_and(|(first, _)| *first <= number) {
+            blank(line, &mut rest);
+            continue;
+        }
         if open.is_none() && words == BEGIN {
             open = Some(Block {
                 tag: BEGIN.to_owned(),
@@ -30,8 +36,7 @@ pub(super) fn take_out(text: &str) -> (String, Vec<Block>) {
             rest.push_str(line);
             continue;
         };
-        rest.extend(core::iter::repeat_n(' ', words.len()));
-        rest.push_str(line.get(words.len()..).unwrap_or_default());
+        blank(line, &mut rest);
         block.text.push_str(line);
         block.last_line = number;
         if words == END {
@@ -41,4 +46,11 @@ pub(super) fn take_out(text: &str) -> (String, Vec<Block>) {
     }
     envelopes.extend(open);
     (rest, envelopes)
+}
+
+/// Adds a line of as many blanks.
+fn blank(line: &str, rest: &mut String) {
+    let words = line.trim_end();
+    rest.extend(core::iter::repeat_n(' ', words.len()));
+    rest.push_str(line.get(words.len()..).unwrap_or_default());
 }
