@@ -20,26 +20,35 @@ const CONTEXT: usize = 3;
 /// until that shows is not much longer.
 pub(crate) fn unified(plan: &FilePlan<'_>, limit: usize) -> Option<Vec<u8>> {
     let (path, base) = (plan.path.as_str(), plan.base());
+    let new_path = plan.moved_to.unwrap_or(plan.path).as_str();
     let old = base.unwrap_or_default();
     let blocks = line_blocks(plan, limit)?;
-    if blocks.is_empty() && base.is_some() && plan.action != FileAction::Delete {
+    let is_deleted = plan.action == FileAction::Delete;
+    if blocks.is_empty() && base.is_some() && !is_deleted && plan.moved_to.is_none() && plan.executable.is_none() {
         return Some(Vec::new());
     }
     let mut out = Bounded { bytes: Vec::new(), room: limit };
-    let (a, b) = (git_name(&format!("a/{path}")), git_name(&format!("b/{path}")));
+    let (a, b) = (git_name(&format!("a/{path}")), git_name(&format!("b/{new_path}")));
     out.push(format!("diff --git {a} {b}\n").as_bytes())?;
-    if base.is_none() {
-        out.push(b"new file mode 100644\n")?;
+    let mode = |is_executable: bool| if is_executable { "100755" } else { "100644" };
+    match (base, plan.executable) {
+        (None, executable) => {
+            out.push(format!("new file mode {}\n", mode(executable.unwrap_or(false))).as_bytes())?;
+        }
+        (Some(_), _) if is_deleted => out.push(b"deleted file mode 100644\n")?,
+        (Some(_), Some(new)) => {
+            out.push(format!("old mode {}\nnew mode {}\n", mode(!new), mode(new)).as_bytes())?;
+        }
+        (Some(_), None) => {}
     }
-    let is_deleted = plan.action == FileAction::Delete;
-    if is_deleted {
-        out.push(b"deleted file mode 100644\n")?;
+    if plan.moved_to.is_some() {
+        out.push(format!("rename from {}\nrename to {}\n", git_name(path), git_name(new_path)).as_bytes())?;
     }
     if !blocks.is_empty() {
         // A tab tells where a name with blanks ends.
-        let end = if path.contains(' ') { "\t" } else { "" };
-        let from = if base.is_some() { format!("{a}{end}") } else { String::from("/dev/null") };
-        let to = if is_deleted { String::from("/dev/null") } else { format!("{b}{end}") };
+        let end = |path: &str| if path.contains(' ') { "\t" } else { "" };
+        let from = if base.is_some() { format!("{a}{}", end(path)) } else { String::from("/dev/null") };
+        let to = if is_deleted { String::from("/dev/null") } else { format!("{b}{}", end(new_path)) };
         out.push(format!("--- {from}\n+++ {to}\n").as_bytes())?;
     }
     write_hunks(&mut out, old, &blocks)?;

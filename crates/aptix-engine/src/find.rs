@@ -67,6 +67,11 @@ impl<'n> Needle<'n> {
         &self.lines
     }
 
+    /// Whole lines of bytes, given without terminators. No lines stand nowhere.
+    pub(crate) fn whole_lines(lines: impl IntoIterator<Item = &'n [u8]>) -> Self {
+        Self { bytes: None, lines: lines.into_iter().collect(), end: End::Terminated }
+    }
+
     /// Whole lines, given without terminators. No lines stand nowhere.
     pub(crate) fn lines(lines: impl IntoIterator<Item = &'n str>) -> Self {
         Self { bytes: None, lines: lines.into_iter().map(str::as_bytes).collect(), end: End::Terminated }

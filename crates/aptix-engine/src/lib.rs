@@ -18,6 +18,7 @@ pub mod file_plan;
 mod find;
 mod findings;
 mod generated;
+mod git_patch;
 pub mod hunk;
 mod line_patch;
 mod nearest;

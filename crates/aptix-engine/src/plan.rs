@@ -26,7 +26,7 @@ use crate::nearest::{self, Searches};
 use crate::shown::quoted_path;
 use crate::text::{NotText, Text, UTF_32_BE};
 use crate::validate::{Base, LineChange, ValidBatch, ValidEdit, ValidFile, ValidTarget};
-use crate::{anchor_edit, context_patch, create_file, other_version, replacements, search_patch};
+use crate::{anchor_edit, context_patch, create_file, git_patch, other_version, replacements, search_patch};
 
 /// What the caller found for one file patch.
 #[derive(Clone, Debug)]
@@ -147,6 +147,7 @@ fn plan_file<'a>(
         ValidEdit::Lines(changes) => {
             plan_lines(file.base, changes, observed, &work.settings.limits, &mut work.searches)
         }
+        ValidEdit::Diff(patch) => git_patch::plan(file.base, patch, observed, work),
         ValidEdit::Search(changes) => search_patch::plan(file.base, changes, observed, work),
         ValidEdit::Steps(steps) => replacements::plan(file.base, steps, observed, work),
         ValidEdit::Context(patch) => context_patch::plan(patch, observed, work),
@@ -262,7 +263,8 @@ pub fn decided<'a>(observed: &'a Observed<'a>, action: FileAction<'a>) -> FilePl
     finish(observed, original, Draft { action, normalized, warnings, changes })
 }
 
-fn plan_whole<'a>(
+/// The plan of a file whose whole content is given.
+pub(crate) fn plan_whole<'a>(
     precondition: Base,
     (bytes, normalized): (Cow<'a, [u8]>, Vec<Normalization>),
     observed: &'a Observed<'a>,

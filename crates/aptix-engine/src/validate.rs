@@ -2,6 +2,7 @@
 
 mod changes;
 mod context;
+mod hunks;
 pub mod replacements;
 pub mod search;
 mod targets;
@@ -12,7 +13,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use aptix_model::batch::{Batch, Content, ContextPatch, FileEdit, FilePatch, Presence};
+use aptix_model::batch::{Batch, Content, ContextPatch, FileEdit, FilePatch, GitPatch, Presence};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
@@ -97,6 +98,8 @@ pub enum ValidEdit<'a> {
     Steps(Vec<ValidStep<'a>>),
     /// Lines come and go where the lines around them stand.
     Context(&'a ContextPatch),
+    /// What a diff says of the file; its hunks are well-formed, and in order.
+    Diff(&'a GitPatch),
 }
 
 /// One change of lines. Insert, replace and delete are all "below `above` lines, `removed` lines go and
@@ -214,10 +217,7 @@ fn check_edit<'a>(edit: &'a FileEdit, site: &mut Site<'_, 'a>) -> Option<(Base, 
             Some((base, ValidEdit::Steps(steps)))
         }
         FileEdit::ContextPatch(patch) => Some((Base::MustExist, ValidEdit::Context(context::check(patch, site)?))),
-        FileEdit::GitPatch(_) => {
-            site.report("edit", || Violation::Empty { what: "known edit" });
-            None
-        }
+        FileEdit::GitPatch(patch) => hunks::check(patch, site),
     }
 }
 
@@ -252,9 +252,14 @@ impl Site<'_, '_> {
 
     /// Takes down a violation of the field of this name, which is only made if it is listed.
     pub(crate) fn report(&mut self, field: &str, violation: impl FnOnce() -> Violation) {
+        self.refuse(field, || violation().failure());
+    }
+
+    /// Takes down a failure of the field of this name, which is only made if it is listed.
+    fn refuse(&mut self, field: &str, failure: impl FnOnce() -> Failure) {
         let (file, change) = (self.file, self.change);
         self.findings.add(|| {
-            let failure = violation().failure();
+            let failure = failure();
             match (file, change) {
                 (None, _) => failure.field(field),
                 (Some((index, patch)), None) => {

@@ -283,6 +283,10 @@ catalogue! {
         Offset = "OFFSET",
         /// A hunk has no lines that tell its place.
         NoContext = "NO_CONTEXT",
+        /// Lines that end differently than those of the file.
+        LineEndings = "LINE_ENDINGS",
+        /// A line that a hunk of this kind does not have.
+        LineKind = "LINE_KIND",
         /// A line without terminator that is not the last one of its file.
         EndOfFile = "END_OF_FILE",
         /// Two paths lead to one file.

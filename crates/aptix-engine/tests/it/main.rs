@@ -9,6 +9,8 @@ mod create_file;
 mod diff;
 #[cfg(test)]
 mod express;
+mod git_apply;
+mod git_patch;
 mod imported;
 mod line_patch;
 mod properties;
@@ -16,6 +18,7 @@ mod refusals;
 mod replacements;
 mod search_patch;
 mod text_edit;
+mod tree;
 mod validate;
 mod versions;
 mod write_file;

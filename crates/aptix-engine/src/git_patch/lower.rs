@@ -1,0 +1,287 @@
+//! Hunks lowered to a [`TextEdit`]: what goes and comes, between lines that stay untouched.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use aptix_model::batch::{Hunk, LineKind};
+use aptix_model::failure::Failure;
+use aptix_model::report::{ChangeReport, Tier, Warning};
+
+use super::place::{self, Place, Sides, changed, without_end};
+use super::{is_counted, lines_of, refusal};
+use crate::digest::Original;
+use crate::find::FindError;
+use crate::findings::Findings;
+use crate::plan::Work;
+use crate::shown::counted;
+use crate::splice::narrow;
+use crate::text::{Terminator, Text};
+use crate::text_edit::{TextEdit, slice};
+
+/// Hunks as one edit of bytes.
+#[derive(Debug)]
+pub(super) struct Lowered {
+    pub(super) edit: TextEdit,
+    /// One entry for each hunk.
+    pub(super) changes: Vec<ChangeReport>,
+    pub(super) warnings: Vec<Warning>,
+}
+
+/// Lowers hunks, listed top to bottom, to one edit of a text's bytes.
+///
+/// # Errors
+/// Every hunk without a place, or with one that is not below the hunk above.
+pub(super) fn lower(
+    text: &Text<'_>,
+    hunks: &[Hunk],
+    original: &Original<'_>,
+    work: &mut Work<'_>,
+) -> Result<Lowered, Findings> {
+    let new_bytes: usize = hunks.iter().flat_map(|hunk| &hunk.lines).map(|line| line.bytes.len() + 1).sum();
+    work.take_room(new_bytes)?;
+    let is_counted = hunks.iter().all(is_counted);
+    let mut findings = Findings::default();
+    let mut edit = TextEdit::with_capacity(hunks.len(), new_bytes);
+    let mut changes = Vec::with_capacity(hunks.len());
+    let mut moved = Moved::default();
+    let mut keeps_ends = false;
+    let mut cursor = text.cursor();
+    // Lines that the hunks so far add and remove, and where the last one ends.
+    let (mut added, mut removed, mut end) = (0, 0, 0);
+    for (index, hunk) in hunks.iter().enumerate() {
+        let sides = Sides::of(hunk);
+        let (old, new) = lines_of(hunk);
+        let stated = sides.above().filter(|above| cursor.seek(*above).is_ok() && cursor.above() == *above);
+        let stated_at = stated.map(|_| cursor.at());
+        // With wrong counts, the new numbers of what comes below them mean little.
+        let is_sure = !is_counted || sides.above_after() == stated.map(|above| (above + added).saturating_sub(removed));
+        let found = place::find(text, &sides, stated_at, is_sure, work);
+        let found = found.map_err(|error| refusal::explain(&error, text, &sides, work));
+        let found = found.and_then(|place| check_place(text, &sides, &edit, place, end, work));
+        match found {
+            Ok(place) => {
+                let above = text.lines_above(place.range.start);
+                let (lines, context) = changed(hunk);
+                let comes = lines.iter().filter(|line| line.kind != LineKind::Removed).count();
+                let above_after = (above + added).saturating_sub(removed) + context;
+                changes.push(ChangeReport {
+                    tier: place.tier,
+                    candidates: narrow(place.candidates),
+                    start_line: narrow(above_after + 1),
+                    end_line: narrow(above_after + comes),
+                });
+                if place.is_elsewhere {
+                    moved.add(index, sides.hunk.old_start, above + 1);
+                }
+                keeps_ends |= place.tier == Tier::Eol;
+                splice(text, &sides, &place, &mut edit);
+                end = place.range.end;
+            }
+            Err(failure) => findings.add(|| failure.change(index).current(original.digest(0))),
+        }
+        (added, removed) = (added + new, removed + old);
+    }
+    findings.check()?;
+    let mut warnings = Vec::from_iter(moved.warning());
+    warnings.extend(keeps_ends.then(ends_kept));
+    Ok(Lowered { edit: edit.finished(), changes, warnings })
+}
+
+/// Whether every hunk's new lines stand where its header puts them, and its old ones do not.
+pub(super) fn is_applied(text: &Text<'_>, hunks: &[Hunk]) -> bool {
+    let mut cursor = text.cursor();
+    hunks.iter().all(|hunk| {
+        let sides = Sides::of(hunk);
+        let Some(above) = sides.above_after() else { return false };
+        let is_there = cursor.seek(above).is_ok() && cursor.above() == above;
+        let start = if above == 0 { 0 } else { cursor.at() };
+        is_there && place::is_applied(text, &sides, start)
+    })
+}
+
+/// Refuses a place that is not below the hunk above, and one elsewhere that is one of two once the hunks above are made.
+fn check_place(
+    text: &Text<'_>,
+    sides: &Sides<'_>,
+    edit: &TextEdit,
+    place: Place,
+    end: usize,
+    work: &mut Work<'_>,
+) -> Result<Place, Failure> {
+    if place.range.start < end {
+        return Err(refusal::order(text.lines_above(place.range.start) + 1));
+    }
+    if place.is_elsewhere && edit.start().is_some() {
+        let several = work.budget.charge(2 * text.bytes().len()).and_then(|()| {
+            let image = edit.clone().finished().apply(text.bytes());
+            if place.tier == Tier::Eol || place::count(&image, &sides.old) == 1 {
+                return Ok(());
+            }
+            let lines = [text.lines_above(place.range.start) + 1].to_vec();
+            Err(FindError::Ambiguous { tier: Tier::Exact, lines, has_more: true })
+        });
+        several.map_err(|error| refusal::explain(&place::Misplaced::Several(error), text, sides, work))?;
+    }
+    Ok(place)
+}
+
+/// Hunks that do not stand where their headers say.
+#[derive(Default)]
+struct Moved {
+    first: Option<(usize, i64, usize)>,
+    others: usize,
+}
+
+impl Moved {
+    fn add(&mut self, index: usize, stated: i64, line: usize) {
+        if self.first.is_some() {
+            self.others += 1;
+        } else {
+            self.first = Some((index, stated, line));
+        }
+    }
+
+    fn warning(&self) -> Option<Warning> {
+        let (index, stated, line) = self.first?;
+        let others = match self.others {
+            0 => String::new(),
+            others => format!("; {} stand elsewhere too", counted(others, "other hunk")),
+        };
+        let message = format!(
+            "the lines of changes[{index}] stand at line {line} and nowhere else, and its header says line {stated}{others}"
+        );
+        Some(Warning { code: "HUNK_OFFSET".to_string(), message })
+    }
+}
+
+pub(super) fn ends_kept() -> Warning {
+    Warning {
+        code: "LINE_ENDINGS_KEPT".to_string(),
+        message: "lines of the diff end differently than those of the file, which keeps its line endings".to_string(),
+    }
+}
+
+/// Makes the changes of one hunk at its place.
+fn splice(text: &Text<'_>, sides: &Sides<'_>, place: &Place, edit: &mut TextEdit) {
+    if place.tier == Tier::Exact {
+        return splice_bytes(sides.hunk, place.range.start, edit);
+    }
+    if place.range.end == text.bytes().len() && text.is_unterminated() {
+        splice_end(text, sides.hunk, &place.range, edit);
+    } else {
+        splice_lines(text, sides.hunk, &place.range, edit);
+    }
+}
+
+fn splice_bytes(hunk: &Hunk, start: usize, edit: &mut TextEdit) {
+    let mut at = start;
+    for line in &hunk.lines {
+        match line.kind {
+            LineKind::Context => at += line.bytes.len(),
+            LineKind::Removed => {
+                edit.begin(at);
+                at += line.bytes.len();
+                edit.remove_to(at);
+            }
+            LineKind::Added => {
+                edit.begin(at);
+                edit.insert(&line.bytes);
+                edit.remove_to(at);
+            }
+        }
+    }
+}
+
+/// The ends that new lines get: those of the lines whose place they take, one by one, then that of the line above.
+struct Ends {
+    above: Terminator,
+    gone: Vec<Terminator>,
+    used: usize,
+}
+
+impl Ends {
+    fn new(text: &Text<'_>, start: usize) -> Self {
+        let above = if start <= text.start() {
+            text.first_terminator()
+        } else {
+            Terminator::at_end_of(slice(text.bytes(), 0..start))
+        };
+        Self { above, gone: Vec::new(), used: 0 }
+    }
+
+    fn keep(&mut self, end: Terminator) {
+        *self = Self { above: end, gone: Vec::new(), used: 0 };
+    }
+
+    fn remove(&mut self, end: Terminator) {
+        self.gone.push(end);
+        self.above = end;
+    }
+
+    fn next(&mut self) -> Terminator {
+        let end = self.gone.get(self.used).copied().unwrap_or(self.above);
+        self.used += 1;
+        end
+    }
+}
+
+/// Makes the changes of a hunk whose lines are the file's but for their ends; all of them have one.
+fn splice_lines(text: &Text<'_>, hunk: &Hunk, range: &Range<usize>, edit: &mut TextEdit) {
+    let mut ends = Ends::new(text, range.start);
+    let mut cursor = text.cursor_at(range.start, 0);
+    for line in &hunk.lines {
+        let start = cursor.at();
+        if line.kind == LineKind::Added {
+            edit.begin(start);
+            edit.insert(without_end(&line.bytes));
+            edit.insert(ends.next().as_bytes());
+            edit.remove_to(start);
+            continue;
+        }
+        cursor.next();
+        let end = Terminator::at_end_of(slice(text.bytes(), start..cursor.at()));
+        if line.kind == LineKind::Context {
+            ends.keep(end);
+        } else {
+            ends.remove(end);
+            edit.begin(start);
+            edit.remove_to(cursor.at());
+        }
+    }
+}
+
+/// The same where the file ends with an unterminated line: its end stays as it was, whatever lines come or go.
+fn splice_end(text: &Text<'_>, hunk: &Hunk, range: &Range<usize>, edit: &mut TextEdit) {
+    let bytes = text.bytes();
+    let mut ends = Ends::new(text, range.start);
+    let mut cursor = text.cursor_at(range.start, 0);
+    let mut new = Vec::new();
+    // A hunk without context is not matched but for line ends, so that at least one line is left.
+    let mut last = Terminator::Lf;
+    for line in &hunk.lines {
+        let (content, end) = if line.kind == LineKind::Added {
+            (without_end(&line.bytes), ends.next())
+        } else {
+            let start = cursor.at();
+            let content = cursor.next().unwrap_or_default();
+            let is_last = cursor.at() == bytes.len();
+            let found = Terminator::at_end_of(slice(bytes, start..cursor.at()));
+            let end = if is_last { text.last_terminator() } else { found };
+            if line.kind == LineKind::Removed {
+                ends.remove(end);
+                continue;
+            }
+            ends.keep(end);
+            (content, end)
+        };
+        new.extend_from_slice(content);
+        new.extend_from_slice(end.as_bytes());
+        last = end;
+    }
+    new.truncate(new.len().saturating_sub(last.as_bytes().len()));
+    edit.begin(range.start);
+    edit.insert(&new);
+    edit.remove_to(bytes.len());
+}

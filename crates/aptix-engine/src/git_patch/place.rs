@@ -1,0 +1,291 @@
+//! Where a hunk stands: at the line its header states, or at the only other place where its lines are.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use aptix_model::batch::{Hunk, HunkLine, LineKind};
+use aptix_model::report::Tier;
+use memchr::memmem;
+
+use super::lines_of;
+use crate::find::{self, FindError, Needle};
+use crate::plan::Work;
+use crate::text::{BOM, Text};
+use crate::text_edit::slice;
+
+/// Places that are listed when there are several.
+const LISTED: usize = 20;
+
+/// A hunk's lines put together.
+#[derive(Debug)]
+pub(super) struct Sides<'h> {
+    pub(super) hunk: &'h Hunk,
+    /// What stands there before.
+    pub(super) old: Vec<u8>,
+    /// What stands there after.
+    pub(super) new: Vec<u8>,
+}
+
+impl<'h> Sides<'h> {
+    pub(super) fn of(hunk: &'h Hunk) -> Self {
+        let side = |other: LineKind| {
+            let lines = hunk.lines.iter().filter(|line| line.kind != other).map(|line| line.bytes.as_slice());
+            lines.collect::<Vec<_>>().concat()
+        };
+        Self { hunk, old: side(LineKind::Added), new: side(LineKind::Removed) }
+    }
+
+    /// How many lines the header puts above it; `None` if it puts lines at line 0.
+    pub(super) fn above(&self) -> Option<usize> {
+        above(self.hunk.old_start, lines_of(self.hunk).0)
+    }
+
+    /// How many lines of the new file the header puts above it.
+    pub(super) fn above_after(&self) -> Option<usize> {
+        above(self.hunk.new_start, lines_of(self.hunk).1)
+    }
+
+    fn has_context(&self) -> bool {
+        self.hunk.lines.iter().any(|line| line.kind == LineKind::Context)
+    }
+
+    fn ends_in_context(&self) -> bool {
+        self.hunk.lines.last().is_some_and(|line| line.kind == LineKind::Context)
+    }
+
+    fn old_lines(&self) -> impl Iterator<Item = &'h [u8]> {
+        let lines = self.hunk.lines.iter().filter(|line| line.kind != LineKind::Added);
+        lines.map(|line| without_end(&line.bytes))
+    }
+
+    /// The old side as lines to search for.
+    pub(super) fn needle(&self) -> Needle<'h> {
+        Needle::whole_lines(self.old_lines())
+    }
+
+    /// Whether the lines that go and come end in one way, so that it does not matter in which.
+    pub(super) fn ends_alike(&self) -> bool {
+        let changed = self.hunk.lines.iter().filter(|line| line.kind != LineKind::Context);
+        let mut ends = changed.filter(|line| line.bytes.ends_with(b"\n")).map(|line| line.bytes.ends_with(b"\r\n"));
+        let first = ends.next();
+        ends.all(|end| Some(end) == first) && (self.new.is_empty() || is_open(&self.old) == is_open(&self.new))
+    }
+}
+
+/// The header of a hunk without lines of a side names the line above it.
+fn above(start: i64, lines: usize) -> Option<usize> {
+    let start = usize::try_from(start).ok()?;
+    if lines == 0 { Some(start) } else { start.checked_sub(1) }
+}
+
+/// Where a hunk stands.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// The bytes of the old side.
+    pub(super) range: Range<usize>,
+    pub(super) tier: Tier,
+    pub(super) candidates: usize,
+    /// Whether it is not where the header says.
+    pub(super) is_elsewhere: bool,
+}
+
+/// Why a hunk has no place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Misplaced {
+    /// Its lines stand nowhere, or it has none that would tell its place.
+    NotFound,
+    /// Its lines stand there and at the end of the file, and a hunk without lines below the change could mean either.
+    MayBeEnd,
+    /// Its lines stand at several places, and not where the header says.
+    Several(FindError),
+    /// Its lines stand somewhere else, and may not.
+    Elsewhere {
+        /// Where, as bytes.
+        range: Range<usize>,
+    },
+    /// Its lines stand there but for their ends, which the hunk is about, or which may not differ.
+    Ends {
+        /// Where, as bytes.
+        range: Range<usize>,
+    },
+}
+
+/// Finds the place of a hunk. `stated` is where its header puts it, `is_sure` whether all of the header says so.
+pub(super) fn find(
+    text: &Text<'_>,
+    sides: &Sides<'_>,
+    stated: Option<usize>,
+    is_sure: bool,
+    work: &mut Work<'_>,
+) -> Result<Place, Misplaced> {
+    let bytes = text.bytes();
+    let at = |start: usize| start..start + sides.old.len();
+    let exact = |start: usize, candidates: usize, is_elsewhere: bool| Place {
+        range: at(start),
+        tier: Tier::Exact,
+        candidates,
+        is_elsewhere,
+    };
+    let stated_exactly =
+        stated.and_then(|start| starts(text, start, sides).find(|start| stands_at(text, *start, sides)));
+    if let Some(start) = stated_exactly {
+        if !sides.ends_in_context() && may_be_end(text, start, sides) {
+            return Err(Misplaced::MayBeEnd);
+        }
+        if is_sure || !sides.has_context() {
+            return Ok(exact(start, 1, false));
+        }
+    }
+    if !sides.has_context() {
+        return Err(by_ends(text, sides, stated).map_or(Misplaced::NotFound, |range| Misplaced::Ends { range }));
+    }
+    let places = everywhere(text, sides, work).map_err(Misplaced::Several)?;
+    match places.as_slice() {
+        [start] if stated_exactly == Some(*start) => return Ok(exact(*start, 1, false)),
+        [start] if work.settings.recovers => return Ok(exact(*start, 1, true)),
+        [start] => return Err(Misplaced::Elsewhere { range: at(*start) }),
+        [] => {}
+        several => {
+            let lines = several.iter().take(LISTED).map(|start| text.lines_above(*start) + 1).collect();
+            let has_more = several.len() > LISTED;
+            return Err(Misplaced::Several(FindError::Ambiguous { tier: Tier::Exact, lines, has_more }));
+        }
+    }
+    let by_lines = match by_ends(text, sides, stated) {
+        Some(range) => Some((range, false)),
+        None => {
+            let region = text.start()..bytes.len();
+            match find::only(text, &sides.needle(), region, None, false, &mut work.budget) {
+                Ok(place) => Some((place.range, true)),
+                Err(FindError::NotFound) => None,
+                Err(several) => return Err(Misplaced::Several(several)),
+            }
+        }
+    };
+    match by_lines {
+        Some((range, _)) if is_open(&sides.old) && range.end < bytes.len() => Err(Misplaced::Ends { range }),
+        Some((range, is_elsewhere)) if work.settings.recovers && sides.ends_alike() => {
+            Ok(Place { range, tier: Tier::Eol, candidates: 1, is_elsewhere })
+        }
+        Some((range, _)) => Err(Misplaced::Ends { range }),
+        None => Err(Misplaced::NotFound),
+    }
+}
+
+/// How often lines stand in some bytes, at most twice.
+pub(super) fn count(bytes: &[u8], old: &[u8]) -> usize {
+    let first = usize::from(is_at(bytes, 0, old));
+    let needle = [b"\n", old].concat();
+    let hits = memmem::find_iter(bytes, &needle).map(|hit| hit + 1).filter(|start| is_at(bytes, *start, old));
+    first + hits.take(2).count()
+}
+
+/// Whether some bytes are the lines of others, but for their ends.
+pub(super) fn is_same_but_for_ends(stated: &[u8], found: &[u8]) -> bool {
+    let mut stated = stated.split_inclusive(|byte| *byte == b'\n').map(without_end);
+    let mut found = found.split_inclusive(|byte| *byte == b'\n').map(without_end);
+    loop {
+        match (stated.next(), found.next()) {
+            (None, None) => return true,
+            (Some(stated), Some(found)) if stated == found => {}
+            _ => return false,
+        }
+    }
+}
+
+/// Whether new lines stand where the header puts them, and the old ones do not.
+pub(super) fn is_applied(text: &Text<'_>, sides: &Sides<'_>, start: usize) -> bool {
+    let (old, new) = (&sides.old, &sides.new);
+    let is_there = |side: &[u8]| is_at(text.bytes(), start, side) || is_at(text.bytes(), text.start().max(start), side);
+    !new.is_empty() && is_there(new) && !is_there(old)
+}
+
+/// Where the line below `start` may begin: at the top of a file, with its byte order mark or below it.
+fn starts(text: &Text<'_>, start: usize, sides: &Sides<'_>) -> impl Iterator<Item = usize> + use<> {
+    let is_top = start == text.start();
+    let is_below_mark = is_top && start > 0;
+    let has_mark = sides.old.starts_with(BOM);
+    // Below a mark that is kept, no new one may come.
+    let may_be_below = !is_below_mark || (!has_mark && !sides.new.starts_with(BOM));
+    let with_mark = (is_below_mark && has_mark).then_some(0);
+    with_mark.into_iter().chain(may_be_below.then_some(start))
+}
+
+/// Whether the old side stands at an offset, so that the new one can come there.
+fn stands_at(text: &Text<'_>, start: usize, sides: &Sides<'_>) -> bool {
+    let bytes = text.bytes();
+    if is_open(&sides.new) && start + sides.old.len() < bytes.len() {
+        return false;
+    }
+    match sides.old.as_slice() {
+        [] => start <= text.start() || slice(bytes, 0..start).ends_with(b"\n"),
+        old => is_at(bytes, start, old),
+    }
+}
+
+/// Whether the last line of a side has no terminator.
+fn is_open(side: &[u8]) -> bool {
+    !side.is_empty() && !side.ends_with(b"\n")
+}
+
+/// Whether lines stand at an offset where a line starts: a last one without terminator at the end of the file only.
+fn is_at(bytes: &[u8], start: usize, old: &[u8]) -> bool {
+    let rest = slice(bytes, start..bytes.len());
+    rest.starts_with(old) && (old.ends_with(b"\n") || rest.len() == old.len())
+}
+
+/// Whether the lines also stand at the end of the file, which is another place.
+fn may_be_end(text: &Text<'_>, start: usize, sides: &Sides<'_>) -> bool {
+    let bytes = text.bytes();
+    let Some(end) = bytes.len().checked_sub(sides.old.len()).filter(|end| *end != start) else { return false };
+    if sides.old.is_empty() {
+        // At the top, a hunk without old lines says where it goes.
+        return start > text.start();
+    }
+    (end == text.start() || slice(bytes, 0..end).ends_with(b"\n")) && stands_at(text, end, sides)
+}
+
+/// The first places where the lines stand byte by byte.
+fn everywhere(text: &Text<'_>, sides: &Sides<'_>, work: &mut Work<'_>) -> Result<Vec<usize>, FindError> {
+    let bytes = text.bytes();
+    let mut places: Vec<usize> =
+        starts(text, text.start(), sides).filter(|start| stands_at(text, *start, sides)).collect();
+    let needle = [b"\n", sides.old.as_slice()].concat();
+    let finder = memmem::Finder::new(&needle);
+    let mut from = 0;
+    while places.len() <= LISTED {
+        let rest = slice(bytes, from..bytes.len());
+        let hit = finder.find(rest);
+        work.budget.charge(hit.unwrap_or(rest.len()) + needle.len())?;
+        let Some(hit) = hit else { break };
+        from += hit + 1;
+        if stands_at(text, from, sides) {
+            places.push(from);
+        }
+    }
+    Ok(places)
+}
+
+/// The place that the header states, if the lines stand there but for their ends.
+fn by_ends(text: &Text<'_>, sides: &Sides<'_>, stated: Option<usize>) -> Option<Range<usize>> {
+    let start = stated?;
+    let mut cursor = text.cursor_at(start, 0);
+    sides.old_lines().try_for_each(|line| cursor.step_over(line).map(|_| ()))?;
+    (cursor.at() > start).then(|| start..cursor.at())
+}
+
+/// A line without its terminator.
+pub(super) fn without_end(line: &[u8]) -> &[u8] {
+    match line.strip_suffix(b"\n") {
+        Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
+        None => line,
+    }
+}
+
+/// The lines of a hunk from its first change to its last one, and how many lines stand above them in it.
+pub(super) fn changed(hunk: &Hunk) -> (&[HunkLine], usize) {
+    let is_context = |line: &HunkLine| line.kind == LineKind::Context;
+    let above = hunk.lines.iter().take_while(|line| is_context(line)).count();
+    let below = hunk.lines.iter().rev().take_while(|line| is_context(line)).count();
+    (hunk.lines.get(above..hunk.lines.len() - below).unwrap_or_default(), above)
+}

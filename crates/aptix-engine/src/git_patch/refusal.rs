@@ -1,0 +1,119 @@
+//! What the author of a diff is told when it does not fit the file.
+
+use alloc::format;
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::{Detail, Reason};
+
+use super::blob;
+use super::place::{Misplaced, Sides};
+use crate::digest::Original;
+use crate::find::FindError;
+use crate::nearest::excerpt;
+use crate::nearest_text;
+use crate::plan::Work;
+use crate::shown::counted;
+use crate::text::Text;
+
+/// Tells the author of a hunk why it has no place.
+pub(super) fn explain(error: &Misplaced, text: &Text<'_>, sides: &Sides<'_>, work: &mut Work<'_>) -> Failure {
+    let needle = sides.needle();
+    let count = needle.as_lines().len();
+    let at = |offset: usize| {
+        let above = text.lines_above(offset);
+        (above + 1, excerpt(text.cursor_at(offset.max(text.start()), above), count))
+    };
+    match error {
+        Misplaced::NotFound => {
+            let nearest = nearest_text::explain(&FindError::NotFound, text, &needle, work);
+            let nearness = nearest.message.trim_start_matches("old text not found").trim_start_matches(": ");
+            let colon = if nearness.is_empty() { "" } else { ": " };
+            let message = format!("the lines that the hunk keeps or removes do not stand in the file{colon}{nearness}");
+            let hint = "read the file again and make the diff for what it is now";
+            Failure { reason: Reason::ExpectedMismatch, message, ..nearest }.hint(hint)
+        }
+        Misplaced::Several(error) => {
+            let failure = nearest_text::explain(error, text, &needle, work);
+            if failure.reason == Reason::TextNotUnique {
+                let message = "the lines that the hunk keeps or removes stand in more than one place, and not, or not for sure, where its header says";
+                let lines = failure.message.rsplit_once(", at ").map_or("", |(_, lines)| lines);
+                let message = format!("{message}: at {lines}");
+                let hint = "give the hunk the line number it has in the file now, or more lines around the change";
+                return Failure { message, ..failure }.hint(hint);
+            }
+            failure
+        }
+        Misplaced::MayBeEnd => {
+            let message = "the hunk has no lines below its change, so that it could stand where its header says or at the end of the file";
+            let (reason, detail) = if sides.old.is_empty() {
+                (Reason::PatchUnsupported, Detail::NoContext)
+            } else {
+                (Reason::TextNotUnique, Detail::NoContext)
+            };
+            let hint = "give the hunk three lines of context above and below the change";
+            Failure::new(reason, message).detail(detail).hint(hint)
+        }
+        Misplaced::Elsewhere { range } => {
+            let (line, lines) = at(range.start);
+            let message = format!("the hunk stands at line {line}, and its header says line {}", sides.hunk.old_start);
+            let mut failure = Failure::new(Reason::ExpectedMismatch, message)
+                .detail(Detail::Offset)
+                .line(line)
+                .hint("correct the line numbers; hunks are not searched for, as recovery is turned off");
+            failure.nearest.extend(lines);
+            failure
+        }
+        Misplaced::Ends { range } => {
+            let (line, lines) = at(range.start);
+            let message = format!("{} at line {line} differ from the hunk's in how they end", counted(count, "line"));
+            let hint = if sides.ends_alike() && !work.settings.recovers {
+                "give the lines of the diff the line endings of the file; others are refused, as recovery is turned off"
+            } else {
+                "give the lines that the hunk keeps or removes the line endings that they have in the file"
+            };
+            let mut failure =
+                Failure::new(Reason::ExpectedMismatch, message).detail(Detail::LineEndings).line(line).hint(hint);
+            failure.nearest.extend(lines);
+            failure
+        }
+    }
+}
+
+/// A hunk that stands above the end of the one before.
+pub(super) fn order(line: usize) -> Failure {
+    Failure::new(Reason::PatchMalformed, format!("the hunk stands at line {line}, above the end of the hunk before it"))
+        .detail(Detail::HunkOrder)
+        .line(line)
+        .hint("list the hunks of a file top to bottom, none into another")
+}
+
+pub(super) fn already_applied(original: &Original<'_>) -> Failure {
+    Failure::new(Reason::AlreadyApplied, "the file already has every change of this diff")
+        .current(original.digest(0))
+        .hint("nothing is left to do for this file; take it out of the batch")
+}
+
+/// A file that is not the blob that the diff was made from.
+pub(super) fn other_blob(id: &str, original: &Original<'_>) -> Failure {
+    let found = blob::hex(id, original.bytes);
+    let message = format!("the diff was made from blob {id}, and the file is blob {found}");
+    Failure::new(Reason::IndexMismatch, message)
+        .current(original.digest(0))
+        .hint("read the file again and make the diff for what it is now, or leave out the index line")
+}
+
+/// A file that is to go and has not the lines that are to go.
+pub(super) fn other_content(stated: &[u8], original: &Original<'_>) -> Failure {
+    let lines = |bytes: &[u8]| bytes.split_inclusive(|byte| *byte == b'\n').count();
+    let same = stated.iter().zip(original.bytes).take_while(|(stated, found)| stated == found).count();
+    let line = lines(original.bytes.get(..same).unwrap_or_default()).max(1);
+    let message = format!(
+        "the diff removes {}, and the file has {}; they differ at line {line}",
+        counted(lines(stated), "line"),
+        counted(lines(original.bytes), "line")
+    );
+    Failure::new(Reason::ExpectedMismatch, message)
+        .line(line)
+        .current(original.digest(0))
+        .hint("a diff removes a file with all of its lines; read the file again, or delete it in a file bundle")
+}
