@@ -170,9 +170,9 @@ pub(crate) fn carry_out(
         Mode::CommitWithReceipt { batch, encode } => Some(Receipt { batch, bytes: encode(&report) }),
     };
     let needs = plan.files.iter().zip(found).map(|(plan, found)| need(policy, plan, found)).collect();
-    if let Decision::Refuse(failures) = confirm(&Proposal { batch, plan, needs }) {
-        return Err(failures.into());
-    }
+    let places = found.iter().map(|file| (&file.place, file.other.as_ref().map(|other| &other.place))).collect();
+    let proposal = Proposal { batch, plan, needs, places, workspace, changes: &changes };
+    confirm(&proposal).hold(|| proposal.digest())?;
     let terms = Terms { receipt: receipt.as_ref(), clipboards: taken.as_ref(), undoes, retention: policy.retention };
     let notices = transaction::commit(workspace, &changes, terms).map_err(|error| told(&error))?;
     for notice in notices {

@@ -10,5 +10,6 @@ pub mod connection;
 mod person;
 pub mod policy;
 pub mod proposal;
+mod subject;
 pub mod undo;
 pub mod workspace;

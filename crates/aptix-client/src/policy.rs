@@ -2,11 +2,13 @@
 //!
 //! Nothing here reads a file: `document` reads a text, `files` finds it, and this merges and decides.
 
+pub mod allow;
 pub mod document;
 pub mod files;
 pub mod paths;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
@@ -32,6 +34,8 @@ pub struct Policy {
     pub deletions: Deletions,
     /// How much of what batches change is kept for undoing.
     pub retention: Retention,
+    /// How long a person who is asked may take.
+    pub approval: Duration,
     /// The lists of paths, one entry for each file that has any.
     rules: Vec<Rules>,
 }
@@ -134,13 +138,14 @@ impl Policy {
             once_with_several: Several::First,
             deletions,
             retention: Retention::DEFAULT,
+            approval: Duration::from_secs(3600),
             rules: Vec::new(),
         }
     }
 
-    /// What a person's own file makes of it: what that says, holds.
+    /// What a person's own file makes of it: what that says, holds. `roots` are the paths of the roots there are.
     #[must_use]
-    pub fn stated(mut self, stated: Stated, file: PathBuf) -> Self {
+    pub fn stated(mut self, stated: Stated, file: PathBuf, roots: &[&Path]) -> Self {
         let settings = stated.settings;
         self.links = settings.links.unwrap_or(self.links);
         self.recovery = settings.recovery.unwrap_or(self.recovery);
@@ -148,10 +153,16 @@ impl Policy {
         self.deletions = settings.deletions.unwrap_or(self.deletions);
         self.retention.age = settings.history_age.unwrap_or(self.retention.age);
         self.retention.bytes = settings.history_bytes.unwrap_or(self.retention.bytes);
+        self.approval = settings.approval_seconds.map_or(self.approval, Duration::from_secs);
         self.limits.files = settings.files.unwrap_or(self.limits.files);
         if let Some(bytes) = settings.file_bytes {
             self.limits.file_bytes = bytes;
             self.limits.created_bytes = self.limits.created_bytes.min(bytes);
+        }
+        for (root, lists) in stated.roots {
+            if let Some(root) = roots.iter().position(|path| *path == root) {
+                self.rules.push(Rules { root: Some(root), file: file.clone(), lists });
+            }
         }
         self.rules.push(Rules { root: None, file, lists: stated.lists });
         self
@@ -166,6 +177,8 @@ impl Policy {
         self.once_with_several =
             settings.once_with_several.map_or(self.once_with_several, |several| several.max(self.once_with_several));
         self.deletions = settings.deletions.map_or(self.deletions, |deletions| deletions.max(self.deletions));
+        self.approval =
+            settings.approval_seconds.map_or(self.approval, |wait| Duration::from_secs(wait).min(self.approval));
         self.limits.files = settings.files.map_or(self.limits.files, |files| files.min(self.limits.files));
         if let Some(bytes) = settings.file_bytes {
             self.limits.file_bytes = bytes.min(self.limits.file_bytes);
@@ -213,7 +226,8 @@ mod tests {
 
     fn merged(own: &str, of_roots: &[&str]) -> Policy {
         let own = parse(own.as_bytes(), Author::Person).unwrap();
-        let policy = Policy::unstated(Deletions::Ask).stated(own, "own".into());
+        let policy =
+            Policy::unstated(Deletions::Ask).stated(own, "own".into(), &[Path::new("/one"), Path::new("/two")]);
         of_roots.iter().enumerate().fold(policy, |policy, (index, text)| {
             policy.tightened(parse(text.as_bytes(), Author::Root).unwrap(), index, format!("root {index}").into())
         })
@@ -222,15 +236,19 @@ mod tests {
     #[test]
     fn the_stricter_of_both_holds() {
         let shown = |policy: &Policy| {
-            let Policy { limits, links, recovery, once_with_several: several, deletions, .. } = policy;
-            format!("{links:?} {recovery:?} {several:?} {deletions:?} {} {}", limits.files, limits.file_bytes)
+            let Policy { limits, links, recovery, once_with_several: several, deletions, approval, .. } = policy;
+            let Limits { files, file_bytes, .. } = limits;
+            format!("{links:?} {recovery:?} {several:?} {deletions:?} {approval:?} {files} {file_bytes}")
         };
         let loose = "links = 'follow'\nrecovery = true\nonce_with_several = 'first'\ndeletions = 'allow'\n\
-                     limits = { files = 20000, file_bytes = 1000 }";
+                     approval_seconds = 5000\n                     limits = { files = 20000, file_bytes = 1000 }";
         let strict = "links = 'refuse'\nrecovery = false\nonce_with_several = 'refuse'\ndeletions = 'ask'\n\
-                      limits = { files = 5, file_bytes = 10 }";
-        let [default, of_loose, of_strict] =
-            ["Follow On First Ask 10000 268435456", "Follow On First Allow 20000 1000", "Refuse Off Refuse Ask 5 10"];
+                      approval_seconds = 9\n                      limits = { files = 5, file_bytes = 10 }";
+        let [default, of_loose, of_strict] = [
+            "Follow On First Ask 3600s 10000 268435456",
+            "Follow On First Allow 5000s 20000 1000",
+            "Refuse Off Refuse Ask 9s 5 10",
+        ];
         let cases: [(&str, &[&str], &str); 9] = [
             ("", &[], default),
             (loose, &[], of_loose),
@@ -241,7 +259,7 @@ mod tests {
             (loose, &["", loose], of_loose),
             (loose, &["", strict], of_strict),
             // What holds unless somebody says otherwise cannot be loosened by a root.
-            ("", &[loose], "Follow On First Ask 10000 1000"),
+            ("", &[loose], "Follow On First Ask 3600s 10000 1000"),
         ];
         for (own, of_roots, expected) in cases {
             assert_eq!(shown(&merged(own, of_roots)), expected, "{own} and {of_roots:?}");
@@ -250,8 +268,10 @@ mod tests {
 
     #[test]
     fn every_list_is_asked_and_the_strictest_answer_holds() {
-        let policy =
-            merged("deny = ['a']\nask = ['b']\nallow = ['a', 'b', 'c', 'd', 'e']", &["deny = ['c']", "ask = ['d']"]);
+        let policy = merged(
+            "deny = ['a']\nask = ['b']\nallow = ['a', 'b', 'c', 'd', 'e']\n[roots.'/two/']\nallow = ['f']\n[roots.'/three']\ndeny = ['f']",
+            &["deny = ['c']", "ask = ['d']"],
+        );
         let answer = |root, path| {
             let file = Named { root, path, real: path };
             match (policy.open(file), policy.access(file)) {
@@ -265,6 +285,7 @@ mod tests {
         assert_eq!(answer(1, "c"), "Allowed");
         assert_eq!(answer(0, "d"), "Allowed");
         assert!(answer(1, "d").starts_with("Asked("));
+        assert_eq!((answer(0, "f").as_str(), answer(1, "f").as_str()), ("Usual", "Allowed"));
         assert_eq!(answer(1, "z"), "Usual");
         let linked = Named { root: 0, path: "e", real: "elsewhere" };
         assert_eq!(policy.access(linked), Access::Usual, "it is allowed by each of its names or not at all");

@@ -2,10 +2,15 @@
 
 use aptix_engine::plan::BatchPlan;
 use aptix_model::batch::Batch;
+use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 
 use crate::policy::paths::Listed;
+use crate::subject;
+use crate::workspace::Workspace;
+use crate::workspace::change::Change;
+use crate::workspace::resolve::Place;
 
 /// What is about to be written, for whoever decides about it.
 #[derive(Debug)]
@@ -16,6 +21,10 @@ pub struct Proposal<'a> {
     pub plan: &'a BatchPlan<'a>,
     /// For each file, whether a person has to agree.
     pub needs: Vec<Need>,
+    /// For each file, where it is, and where else it comes from or goes to.
+    pub(crate) places: Vec<(&'a Place, Option<&'a Place>)>,
+    pub(crate) workspace: &'a Workspace,
+    pub(crate) changes: &'a [Change<'a>],
 }
 
 /// Whether a person has to agree to the change of a file.
@@ -55,6 +64,22 @@ impl Proposal<'_> {
         asks.collect()
     }
 
+    /// Every name of a file, by the root's number and the path in it.
+    pub(crate) fn names(&self, file: usize) -> Vec<(usize, String)> {
+        let places = self.places.get(file).into_iter().flat_map(|(place, other)| std::iter::once(*place).chain(*other));
+        let mut names: Vec<_> = places
+            .flat_map(|place| [(place.root(), place.path.as_str().to_owned()), (place.root(), place.real())])
+            .collect();
+        names.dedup();
+        names
+    }
+
+    /// What exactly would be agreed to. It is worked out anew each time.
+    #[must_use]
+    pub fn digest(&self) -> Sha256Digest {
+        subject::digest(self.workspace, self.batch, self.changes)
+    }
+
     /// Whether nobody needs to be asked about any file.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
@@ -78,8 +103,26 @@ impl Ask {
 /// What somebody says to a proposal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// Do it.
+    /// Do it; nobody had to be asked.
     Apply,
+    /// Do it if it is what has this [digest](Proposal::digest), which a person has agreed to.
+    Approved(Sha256Digest),
     /// Do not; the failures say who refused and why.
     Refuse(Vec<Failure>),
+}
+
+impl Decision {
+    /// Holds a decision against what is about to be written.
+    pub(crate) fn hold(self, now: impl FnOnce() -> Sha256Digest) -> Result<(), Vec<Failure>> {
+        match self {
+            Self::Apply => Ok(()),
+            Self::Approved(digest) if digest == now() => Ok(()),
+            Self::Approved(_) => {
+                let message = "what a person agreed to is not what would be written now, so nothing was written";
+                let hint = "send the batch again; it is shown and asked about anew";
+                Err(vec![Failure::new(Reason::ApprovalRequired, message).detail(Detail::Changed).hint(hint)])
+            }
+            Self::Refuse(failures) => Err(failures),
+        }
+    }
 }

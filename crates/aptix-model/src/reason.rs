@@ -209,6 +209,8 @@ catalogue! {
         Denied = "DENIED",
         /// A list in a policy file has the file as one to ask about.
         Listed = "LISTED",
+        /// What was agreed to is not what would be written now.
+        Changed = "CHANGED",
         /// The file would be deleted.
         Deletion = "DELETION",
         /// A policy file cannot be read or understood, so nothing is written.

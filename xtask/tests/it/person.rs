@@ -1,4 +1,4 @@
-//! A person at the agent's terminal, played by a program behind a pseudo-terminal.
+//! A person at a terminal, played by a program behind a pseudo-terminal.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, Command, Stdio};
@@ -8,9 +8,12 @@ use std::time::Duration;
 use crate::documents::{create, insert};
 use crate::processes::{Machine, Running, Server, write};
 
-/// An agent that asks, and the terminal it asks on.
+/// What a person is asked about a batch.
+const WHOLE: &str = "Apply this batch? [y/n/f/a/s/?] ";
+
+/// A program that asks, and the terminal it asks on.
 struct Terminal {
-    agent: Running,
+    program: Running,
     keyboard: ChildStdin,
     screen: Receiver<u8>,
     seen: String,
@@ -24,12 +27,20 @@ sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))
 
 impl Terminal {
     fn open(machine: &Machine, server: &Server) -> Self {
+        Self::of_agent(machine, server, "ask")
+    }
+
+    fn of_agent(machine: &Machine, server: &Server, approve: &str) -> Self {
         let url = server.url();
-        let agent = machine.aptix(&["agent", "--server", &url, "--workspace", "demo", "--root", "project"]);
+        let options = ["--server", &url, "--workspace", "demo", "--root", "project", "--approve", approve];
+        Self::running(&machine.aptix(&[&["agent"][..], &options].concat()))
+    }
+
+    fn running(program: &Command) -> Self {
         let mut command = Command::new("python3");
-        command.args(["-c", PSEUDO_TERMINAL]).arg(agent.get_program()).args(agent.get_args());
-        command.envs(agent.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.current_dir(agent.get_current_dir().unwrap()).env("NO_COLOR", "1");
+        command.args(["-c", PSEUDO_TERMINAL]).arg(program.get_program()).args(program.get_args());
+        command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.current_dir(program.get_current_dir().unwrap()).env("NO_COLOR", "1");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (keyboard, mut shown) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         let (sender, screen) = channel();
@@ -42,7 +53,7 @@ impl Terminal {
                 shown.consume(count);
             }
         });
-        Self { agent: Running(child), keyboard, screen, seen: String::new() }
+        Self { program: Running(child), keyboard, screen, seen: String::new() }
     }
 
     /// What is shown up to and with this text.
@@ -73,10 +84,10 @@ fn a_person_sees_the_whole_change_and_decides() {
 
     std::thread::scope(|scope| {
         let refused = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two \u{1b}[2J")));
-        let shown = terminal.until("Apply this batch? [y/n] ");
+        let shown = terminal.until(WHOLE);
         assert!(shown.contains("+two \\u{1b}[2J"), "{shown}");
         terminal.answer("perhaps");
-        terminal.until("Apply this batch? [y/n] ");
+        terminal.until(WHOLE);
         terminal.answer("n");
         terminal.until("(one line for the author, or nothing) ");
         terminal.answer("not on a Friday");
@@ -89,7 +100,7 @@ fn a_person_sees_the_whole_change_and_decides() {
         assert_eq!(machine.files(), [("a.txt".to_owned(), "one\n".to_owned())]);
 
         let applied = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
-        terminal.until("Apply this batch? [y/n] ");
+        terminal.until(WHOLE);
         terminal.answer("y");
         assert_eq!(applied.join().unwrap().1, Some(0));
         assert_eq!(machine.files(), [("a.txt".to_owned(), "one\ntwo\n".to_owned())]);
@@ -111,7 +122,7 @@ fn what_was_typed_before_a_question_does_not_answer_it() {
             terminal.answer(word);
             terminal.until(word);
             let refused = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
-            terminal.until("Apply this batch? [y/n] ");
+            terminal.until(WHOLE);
             terminal.answer("n");
             terminal.until("(one line for the author, or nothing) ");
             terminal.answer("");
@@ -130,7 +141,7 @@ fn what_changed_while_a_person_thought_is_checked_again() {
     let mut terminal = Terminal::open(&machine, &server);
     std::thread::scope(|scope| {
         let stale = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
-        terminal.until("Apply this batch? [y/n] ");
+        terminal.until(WHOLE);
         machine.put("a.txt", "one\nmine\n");
         terminal.answer("y");
         let (stale, code) = stale.join().unwrap();
@@ -146,7 +157,7 @@ fn a_question_about_a_withdrawn_batch_is_void() {
     let mut terminal = Terminal::open(&machine, &server);
     write(&machine.path("a.json"), &create("a.txt", ""));
     let (stored, _) = machine.ask(&server, "submit", &["a.json"]);
-    terminal.until("Apply this batch? [y/n] ");
+    terminal.until(WHOLE);
     let (url, id) = (server.url(), stored["batchId"].as_str().unwrap());
     assert!(machine.aptix(&["cancel", "--server", &url, "--workspace", "demo", id]).status().unwrap().success());
     terminal.until("The question is void");
@@ -161,11 +172,94 @@ fn an_agent_that_asks_can_be_stopped_and_asks_again() {
     let mut terminal = Terminal::open(&machine, &server);
     write(&machine.path("a.json"), &create("a.txt", ""));
     machine.ask(&server, "submit", &["a.json"]);
-    terminal.until("Apply this batch? [y/n] ");
-    let parent = terminal.agent.0.id().to_string();
+    terminal.until(WHOLE);
+    let parent = terminal.program.0.id().to_string();
     assert!(Command::new("pkill").args(["-TERM", "--parent", &parent]).status().unwrap().success());
     terminal.until("The question is void");
-    assert!(terminal.agent.0.wait().unwrap().success());
+    assert!(terminal.program.0.wait().unwrap().success());
     assert_eq!(machine.files(), []);
-    Terminal::open(&machine, &server).until("Apply this batch? [y/n] ");
+    Terminal::open(&machine, &server).until(WHOLE);
+}
+
+#[test]
+fn each_file_is_seen_and_refused_by_itself_and_its_author_told_why() {
+    let machine = Machine::new();
+    machine.put("a.txt", "one\n");
+    machine.put("b.txt", "one\n");
+    let server = machine.server();
+    let mut terminal = Terminal::open(&machine, &server);
+    std::thread::scope(|scope| {
+        let files = [("a.txt", "one\n"), ("b.txt", "one\n")];
+        let refused = scope.spawn(move || machine.submit(&server, &insert(&files, 1, "two")));
+        terminal.until(WHOLE);
+        terminal.answer("f");
+        let shown = terminal.until("Is the change of a.txt right? [y/n/a/q/?] ");
+        assert!(shown.contains("+two") && !shown.contains("b.txt"), "{shown}");
+        terminal.answer("y");
+        terminal.until("Is the change of b.txt right? [y/n/a/q/?] ");
+        terminal.answer("n");
+        terminal.until("(one line for the author, or nothing) ");
+        terminal.answer("b is generated");
+        let (refused, code) = refused.join().unwrap();
+        let error = &refused["errors"][0];
+        assert_eq!((code, &refused["state"]), (Some(1), &"REJECTED".into()), "{refused}");
+        assert!(error["path"].as_str().unwrap().ends_with("b.txt"), "{error}");
+        assert!(error["message"].as_str().unwrap().ends_with("said no: b is generated"), "{error}");
+    });
+}
+
+#[test]
+fn an_agent_that_approves_everything_asks_about_what_is_sensitive_until_it_is_allowed() {
+    let machine = Machine::new();
+    let server = machine.server();
+    let mut terminal = Terminal::of_agent(&machine, &server, "auto");
+    std::thread::scope(|scope| {
+        let applied = scope.spawn(|| machine.submit(&server, &create("AGENTS.md", "first")));
+        let shown = terminal.until(WHOLE);
+        assert!(shown.contains("attention: the file tells an editor"), "{shown}");
+        terminal.answer("a");
+        terminal.until("allows it from now on.");
+        assert_eq!(applied.join().unwrap().1, Some(0));
+    });
+    let policy = std::fs::read_to_string(machine.path("config/aptix/policy.toml")).unwrap();
+    assert!(policy.contains("allow = [\"/AGENTS.md\"]"), "{policy}");
+    std::fs::remove_file(machine.path("project/AGENTS.md")).unwrap();
+    let (again, code) = machine.submit(&server, &create("AGENTS.md", "second"));
+    assert_eq!((code, &again["state"]), (Some(0), &"APPLIED".into()), "{again}");
+}
+
+#[test]
+fn who_applies_a_document_on_a_terminal_is_asked_there() {
+    let machine = Machine::new();
+    write(&machine.path("a.json"), &create(".vscode/tasks.json", "{}"));
+    let apply = || Terminal::running(&machine.aptix(&["apply", "--root", "project", "a.json"]));
+    let mut terminal = apply();
+    terminal.until(WHOLE);
+    terminal.answer("n");
+    terminal.until("(one line for the author, or nothing) ");
+    terminal.answer("no");
+    terminal.until("REJECTED");
+    assert_eq!(terminal.program.0.wait().unwrap().code(), Some(1));
+    assert_eq!(machine.files(), []);
+    let mut terminal = apply();
+    terminal.until(WHOLE);
+    terminal.answer("y");
+    terminal.until("created .vscode/tasks.json\r\n");
+    assert!(terminal.program.0.wait().unwrap().success());
+    assert_eq!(machine.files().len(), 1);
+}
+
+#[test]
+fn a_question_that_nobody_answers_in_time_is_a_no() {
+    use std::os::unix::fs::PermissionsExt;
+    let machine = Machine::new();
+    let server = machine.server();
+    write(&machine.path("config/aptix/policy.toml"), "approval_seconds = 1\n");
+    let owner_only = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(machine.path("config/aptix/policy.toml"), owner_only).unwrap();
+    let mut terminal = Terminal::open(&machine, &server);
+    let (refused, code) = machine.submit(&server, &create("a.txt", ""));
+    terminal.until("Too late");
+    assert_eq!((code, &refused["errors"][0]["code"]), (Some(1), &"APPROVAL_REQUIRED".into()), "{refused}");
+    assert_eq!(machine.files(), []);
 }

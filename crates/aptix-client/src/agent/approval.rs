@@ -1,15 +1,19 @@
 //! Whether a batch may be written: asked of the person at the terminal, or decided once for all.
 
 use std::io::IsTerminal;
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
+use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::diff::Paths;
-use crate::person::{Answer, Person, say};
-use crate::proposal::Proposal;
+use crate::person::{Answer, Person, allow_for_ever, say};
+use crate::policy::Policy;
+use crate::policy::files::PolicyFiles;
+use crate::proposal::{Decision, Proposal};
 
 /// Who decides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -34,11 +38,9 @@ pub enum Attended {
 /// What was decided.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
-    /// It may be written.
-    Yes,
-    /// It must not, and the author is told why.
-    No(Vec<Failure>),
-    /// Nothing was decided: the batch was withdrawn, the connection died, or the agent stops.
+    /// This.
+    Decided(Decision),
+    /// Nothing: the batch was withdrawn, the connection died, or the agent stops.
     Void,
 }
 
@@ -49,12 +51,28 @@ pub(super) struct Approval {
     attended: Attended,
     /// Who is asked; looked for when there is a question.
     person: OnceLock<Option<Person>>,
+    /// What a person agreed to last, and for which batch: who has agreed to it is not asked again when the same is tried
+    /// again, and is when it has become something else.
+    agreed: Mutex<Option<(BatchId, Sha256Digest)>>,
+}
+
+/// What a decision is about.
+#[derive(Clone, Copy)]
+pub(super) struct Question<'a> {
+    pub(super) batch: BatchId,
+    pub(super) proposal: &'a Proposal<'a>,
+    pub(super) policy: &'a Policy,
+    pub(super) policies: &'a PolicyFiles,
+    /// Cancelled when the batch was withdrawn.
+    pub(super) withdrawn: &'a CancellationToken,
+    /// Cancelled when the agent stops.
+    pub(super) stop: &'a CancellationToken,
 }
 
 impl Approval {
     /// Decides in this way, with the person at the terminal if there is one.
     pub(super) fn new(approve: Approve, attended: Attended) -> Self {
-        let approval = Self { approve, attended, person: OnceLock::new() };
+        let approval = Self { approve, attended, person: OnceLock::new(), agreed: Mutex::new(None) };
         if approve == Approve::Ask {
             // What is typed while no question is open is then read, and means nothing.
             approval.person();
@@ -64,48 +82,69 @@ impl Approval {
 
     /// What can be said without seeing what would change.
     pub(super) fn beforehand(&self) -> Option<Failure> {
-        match self.approve {
-            Approve::Never => {
-                let message = "the agent runs with --approve never and refuses every batch";
-                Some(Failure::new(Reason::Rejected, message))
-            }
-            Approve::Ask | Approve::Auto => None,
-        }
+        (self.approve == Approve::Never).then(|| {
+            let message = "the agent runs with --approve never and refuses every batch";
+            Failure::new(Reason::Rejected, message)
+        })
     }
 
     /// Decides about a proposal; asks where a person decides, until the batch is withdrawn or the agent stops. Blocks:
     /// must not be called from asynchronous code.
-    pub(super) fn decide(
-        &self,
-        name: &str,
-        proposal: &Proposal<'_>,
-        paths: Paths,
-        withdrawn: &CancellationToken,
-        stop: &CancellationToken,
-    ) -> Verdict {
+    pub(super) fn decide(&self, question: Question<'_>) -> Verdict {
+        let decided = self.decided(question);
+        if question.withdrawn.is_cancelled() { Verdict::Void } else { decided }
+    }
+
+    fn decided(&self, question: Question<'_>) -> Verdict {
+        let refused = |failures| Verdict::Decided(Decision::Refuse(failures));
         if let Some(failure) = self.beforehand() {
-            return Verdict::No(vec![failure]);
+            return refused(vec![failure]);
         }
-        let unanswered = proposal.unanswered();
-        let verdict = if proposal.is_allowed() || (self.approve == Approve::Auto && unanswered.is_empty()) {
-            Verdict::Yes
-        } else if let Some(person) = self.person() {
-            let decided = person.decide(name, proposal, paths);
-            tokio::runtime::Handle::current().block_on(async {
-                tokio::select! {
-                    answer = decided => answer.into(),
-                    () = withdrawn.cancelled() => void(),
-                    () = stop.cancelled() => void(),
-                }
-            })
-        } else if unanswered.is_empty() {
-            let message = "a person has to agree, and the agent runs without a terminal on which to ask one";
-            let hint = "start the agent on a terminal, or with --approve auto";
-            Verdict::No(vec![Failure::new(Reason::ApprovalRequired, message).hint(hint)])
-        } else {
-            Verdict::No(unanswered)
-        };
-        if withdrawn.is_cancelled() { Verdict::Void } else { verdict }
+        let unanswered = question.proposal.unanswered();
+        if question.proposal.is_allowed() || (self.approve == Approve::Auto && unanswered.is_empty()) {
+            return Verdict::Decided(Decision::Apply);
+        }
+        match self.person() {
+            Some(person) => self.ask(person, question),
+            None if unanswered.is_empty() => {
+                let message = "a person has to agree, and the agent runs without a terminal on which to ask one";
+                let hint = "start the agent on a terminal, or with --approve auto";
+                refused(vec![Failure::new(Reason::ApprovalRequired, message).hint(hint)])
+            }
+            None => refused(unanswered),
+        }
+    }
+
+    fn ask(&self, person: &Person, question: Question<'_>) -> Verdict {
+        let Question { batch, proposal, policy, policies, withdrawn, stop } = question;
+        let subject = proposal.digest();
+        if *self.agreed() == Some((batch, subject)) {
+            return Verdict::Decided(Decision::Approved(subject));
+        }
+        let (name, paths) = (format!("Batch {batch}"), Paths::among(proposal.workspace.roots().len()));
+        tracing::info!(BatchId = %batch, "waiting for the person at the terminal to decide");
+        let decided = person.decide(&name, proposal, paths, policy.approval);
+        let answer = tokio::runtime::Handle::current().block_on(async {
+            tokio::select! {
+                answer = decided => Some(answer),
+                () = withdrawn.cancelled() => None,
+                () = stop.cancelled() => None,
+            }
+        });
+        match answer {
+            None => void(),
+            Some(Answer::No(failures)) => Verdict::Decided(Decision::Refuse(failures)),
+            Some(Answer::Yes { always }) => {
+                tracing::info!(name: "Batch.Agreed", Event = "Batch.Agreed", BatchId = %batch, Subject = %subject);
+                *self.agreed() = Some((batch, subject));
+                allow_for_ever(proposal, policies, &always);
+                Verdict::Decided(Decision::Approved(subject))
+            }
+        }
+    }
+
+    fn agreed(&self) -> MutexGuard<'_, Option<(BatchId, Sha256Digest)>> {
+        self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn person(&self) -> Option<&Person> {
@@ -114,15 +153,6 @@ impl Approval {
             Attended::OnTerminal | Attended::Never => None,
         };
         self.person.get_or_init(look).as_ref()
-    }
-}
-
-impl From<Answer> for Verdict {
-    fn from(answer: Answer) -> Self {
-        match answer {
-            Answer::Yes => Self::Yes,
-            Answer::No(failure) => Self::No(vec![*failure]),
-        }
     }
 }
 

@@ -13,14 +13,13 @@ use aptix_model::record::BatchRecord;
 use aptix_model::report::Report;
 use tokio_util::sync::CancellationToken;
 
-use super::approval::Verdict;
+use super::approval::{Question, Verdict};
 use super::blobs::{self, Unfetched};
 use super::delivery::{self, Line};
 use super::inbox::Work;
 use super::{Agent, AgentError, blocking, told};
 use crate::apply::{self, Mode, Order};
 use crate::backoff::Backoff;
-use crate::cli::diff::Paths;
 use crate::connection::receipt::{self, Receipt};
 use crate::proposal::Decision;
 use crate::workspace::Workspace;
@@ -180,10 +179,16 @@ async fn carry_out(
             if let Some(Err(failure)) = told.get() {
                 return Decision::Refuse(vec![(**failure).clone()]);
             }
-            let (name, paths) = (format!("Batch {id}"), Paths::among(local.roots().len()));
-            match approval.decide(&name, proposal, paths, &withdrawn, &stop) {
-                Verdict::Yes => Decision::Apply,
-                Verdict::No(failures) => Decision::Refuse(failures),
+            let question = Question {
+                batch: id,
+                proposal,
+                policy: &policy,
+                policies: &policies,
+                withdrawn: &withdrawn,
+                stop: &stop,
+            };
+            match approval.decide(question) {
+                Verdict::Decided(decision) => decision,
                 Verdict::Void => {
                     void = true;
                     let message = "the batch was withdrawn, or the agent stops";

@@ -12,9 +12,9 @@ use aptix_model::limits::DOCUMENT_BYTES;
 use aptix_model::reason::Reason;
 
 use crate::apply::{Mode, Order, Refusal, apply};
-use crate::person::{Answer, Person};
-use crate::policy::Deletions;
+use crate::person::{Answer, Person, allow_for_ever};
 use crate::policy::files::PolicyFiles;
+use crate::policy::{Deletions, Policy};
 use crate::proposal::{Decision, Proposal};
 use crate::workspace::disk::SystemDisk;
 use crate::workspace::root::RootSpec;
@@ -130,11 +130,17 @@ fn attempt(
         mode: if args.dry_run { Mode::DryRun } else { Mode::Commit },
     };
     let paths = Paths::among(args.roots.len());
-    Ok(apply(&workspace, batch, order, &mut |proposal| decide(proposal, args.yes, paths))?)
+    Ok(apply(&workspace, batch, order, &mut |proposal| decide(proposal, args.yes, paths, &policy, policies))?)
 }
 
 /// Asks the person at the terminal where somebody has to agree and has not done so beforehand.
-pub(super) fn decide(proposal: &Proposal<'_>, agreed: bool, paths: Paths) -> Decision {
+pub(super) fn decide(
+    proposal: &Proposal<'_>,
+    agreed: bool,
+    paths: Paths,
+    policy: &Policy,
+    policies: &PolicyFiles,
+) -> Decision {
     let unanswered = proposal.unanswered();
     if agreed || unanswered.is_empty() {
         return Decision::Apply;
@@ -143,9 +149,14 @@ pub(super) fn decide(proposal: &Proposal<'_>, agreed: bool, paths: Paths) -> Dec
         let hint = "look at what `--dry-run` shows, then apply with `--yes` or on a terminal; or leave the file out";
         return Decision::Refuse(unanswered.into_iter().map(|failure| failure.hint(hint)).collect());
     };
-    match tokio::runtime::Handle::current().block_on(person.decide("This batch", proposal, paths)) {
-        Answer::Yes => Decision::Apply,
-        Answer::No(failure) => Decision::Refuse(vec![*failure]),
+    let subject = proposal.digest();
+    let decided = person.decide("This batch", proposal, paths, policy.approval);
+    match tokio::runtime::Handle::current().block_on(decided) {
+        Answer::Yes { always } => {
+            allow_for_ever(proposal, policies, &always);
+            Decision::Approved(subject)
+        }
+        Answer::No(failures) => Decision::Refuse(failures),
     }
 }
 

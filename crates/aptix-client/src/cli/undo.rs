@@ -7,6 +7,7 @@ use aptix_model::batch::{Batch, Origin};
 use crate::apply::{Mode, Order, Refusal};
 use crate::policy::Deletions;
 use crate::policy::files::PolicyFiles;
+use crate::proposal::Proposal;
 use crate::undo::{Undone, undo};
 use crate::workspace::Workspace;
 use crate::workspace::disk::SystemDisk;
@@ -60,5 +61,6 @@ fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles) -> Result<Und
     let policy = policies.read(&workspace).map_err(|error| Refusal::from(error.failure()))?;
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: usize::MAX, mode: Mode::Commit };
     let paths = Paths::among(args.roots.len());
-    Ok(undo(&workspace, args.batch.as_deref(), order, &mut |proposal| decide(proposal, args.yes, paths))?)
+    let decide = &mut |proposal: &Proposal<'_>| decide(proposal, args.yes, paths, &policy, policies);
+    Ok(undo(&workspace, args.batch.as_deref(), order, decide)?)
 }

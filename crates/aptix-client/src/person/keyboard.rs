@@ -50,13 +50,17 @@ impl Keyboard {
     pub(super) fn open(&self) -> Open {
         let (sender, lines) = mpsc::channel(LINES);
         let mut typing = self.typing();
+        self.discard(&mut typing);
+        typing.asked = Some(sender).filter(|_| !typing.ended);
+        drop(typing);
+        Open { keyboard: self.clone(), lines }
+    }
+
+    fn discard(&self, typing: &mut Typing) {
         if let Some(terminal) = &self.terminal {
             terminal.discard_input();
         }
         typing.line.clear();
-        typing.asked = Some(sender).filter(|_| !typing.ended);
-        drop(typing);
-        Open { keyboard: self.clone(), lines }
     }
 
     #[cfg(test)]
@@ -110,6 +114,15 @@ impl Typing {
     }
 }
 
+impl Open {
+    /// Throws away what was typed so far.
+    pub(super) fn discard(&mut self) {
+        let mut typing = self.keyboard.typing();
+        self.keyboard.discard(&mut typing);
+        while self.lines.try_recv().is_ok() {}
+    }
+}
+
 impl Drop for Open {
     fn drop(&mut self) {
         self.keyboard.typing().asked = None;
@@ -131,6 +144,10 @@ mod tests {
         types("n\r\nno\n");
         assert_eq!(open.lines.try_recv().as_deref(), Ok("n\r"));
         assert_eq!(open.lines.try_recv().as_deref(), Ok("no"));
+        types("y\nperha");
+        open.discard();
+        types("ps\n");
+        assert_eq!(open.lines.try_recv().as_deref(), Ok("ps"));
         types("y\n");
         drop(open);
         types("y\n");

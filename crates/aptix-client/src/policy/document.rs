@@ -1,5 +1,7 @@
 //! A policy file's text, read strictly: a key that is not known, or a value that is none, is an error with its line.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -13,8 +15,10 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// What one policy file says.
 #[derive(Clone, Debug, Default)]
 pub struct Stated {
-    /// The lists of paths.
+    /// The lists of paths in every root.
     pub lists: Lists,
+    /// The lists of paths in one root, by its absolute path.
+    pub roots: Vec<(PathBuf, Lists)>,
     /// Everything else.
     pub settings: Settings,
 }
@@ -36,6 +40,8 @@ pub struct Settings {
     pub history_bytes: Option<u64>,
     /// `limits.files`
     pub files: Option<usize>,
+    /// `approval_seconds`
+    pub approval_seconds: Option<u64>,
     /// `limits.file_bytes`
     pub file_bytes: Option<u64>,
 }
@@ -72,8 +78,22 @@ struct Document {
     once_with_several: Option<Several>,
     deletions: Option<Deletions>,
     history: Option<Spanned<DocumentHistory>>,
+    approval_seconds: Option<u64>,
     #[serde(default)]
     limits: DocumentLimits,
+    #[serde(default)]
+    roots: BTreeMap<Spanned<String>, DocumentLists>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DocumentLists {
+    #[serde(default)]
+    deny: Vec<Spanned<String>>,
+    #[serde(default)]
+    ask: Vec<Spanned<String>>,
+    #[serde(default)]
+    allow: Vec<Spanned<String>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -105,28 +125,38 @@ pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
         message: error.message().to_owned(),
     })?;
     let allow = match (document.allow, author) {
-        (Some(allow), Author::Root) => {
-            let message = "a root's policy can only be stricter than the person's own; it has no list \"allow\"";
-            return Err(DocumentError { line: at(allow.span().start), message: message.to_owned() });
-        }
+        (Some(allow), Author::Root) => return Err(only_stricter(at(allow.span().start), "allow")),
         (allow, _) => allow.map(Spanned::into_inner).unwrap_or_default(),
     };
     let history = match (document.history, author) {
-        (Some(history), Author::Root) => {
-            let message = "what is kept for undoing is the person's own to say; a root's policy has no \"history\"";
-            return Err(DocumentError { line: at(history.span().start), message: message.to_owned() });
-        }
+        (Some(history), Author::Root) => return Err(only_stricter(at(history.span().start), "history")),
         (history, _) => history.map(Spanned::into_inner).unwrap_or_default(),
     };
-    let patterns = |list: &[Spanned<String>]| {
-        let written: Vec<&String> = list.iter().map(Spanned::get_ref).collect();
-        Patterns::new(&written).map_err(|(index, error)| {
-            let start = list.get(index).map_or(0, |pattern| pattern.span().start);
-            DocumentError { line: at(start), message: error.to_string() }
-        })
+    let read = |lists: &DocumentLists| {
+        let patterns = |list: &[Spanned<String>]| {
+            let written: Vec<&String> = list.iter().map(Spanned::get_ref).collect();
+            Patterns::new(&written).map_err(|(index, error)| {
+                let start = list.get(index).map_or(0, |pattern| pattern.span().start);
+                DocumentError { line: at(start), message: error.to_string() }
+            })
+        };
+        Ok(Lists { deny: patterns(&lists.deny)?, ask: patterns(&lists.ask)?, allow: patterns(&lists.allow)? })
     };
+    let mut roots = Vec::new();
+    for (root, lists) in &document.roots {
+        let line = at(root.span().start);
+        if author == Author::Root {
+            return Err(only_stricter(line, "roots"));
+        }
+        if !Path::new(root.get_ref()).is_absolute() {
+            let message = format!("the root {:?} is not an absolute path", root.get_ref());
+            return Err(DocumentError { line, message });
+        }
+        roots.push((PathBuf::from(root.get_ref()), read(lists)?));
+    }
     Ok(Stated {
-        lists: Lists { deny: patterns(&document.deny)?, ask: patterns(&document.ask)?, allow: patterns(&allow)? },
+        lists: read(&DocumentLists { deny: document.deny, ask: document.ask, allow })?,
+        roots,
         settings: Settings {
             links: document.links,
             recovery: document.recovery.map(|on| if on { Recovery::On } else { Recovery::Off }),
@@ -134,10 +164,16 @@ pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
             deletions: document.deletions,
             history_age: history.days.map(|days| DAY * days),
             history_bytes: history.bytes,
+            approval_seconds: document.approval_seconds,
             files: document.limits.files,
             file_bytes: document.limits.file_bytes,
         },
     })
+}
+
+fn only_stricter(line: usize, key: &str) -> DocumentError {
+    let message = format!("a root's policy can only be stricter than the person's own; it has no key {key:?}");
+    DocumentError { line, message }
 }
 
 fn line_at(bytes: &[u8], offset: usize) -> usize {
@@ -169,7 +205,11 @@ mod tests {
         let error = parse(b"deny = []\nallow = []", Author::Root).unwrap_err();
         assert_eq!((error.line, error.message.contains("only be stricter")), (2, true), "{error}");
         let error = parse(b"\n[history]\nbytes = 0", Author::Root).unwrap_err();
-        assert_eq!((error.line, error.message.contains("the person's own")), (2, true), "{error}");
+        assert_eq!((error.line, error.message.contains("only be stricter")), (2, true), "{error}");
+        let of_roots = [(&b"\n[roots.'/x']"[..], Author::Root), (b"\n[roots.x]", Author::Person)];
+        for (text, author) in of_roots {
+            assert_eq!(parse(text, author).unwrap_err().line, 2);
+        }
     }
 
     /// The example on the page has every key, with what holds where nothing is said.
@@ -185,6 +225,7 @@ mod tests {
             deletions: Some(Deletions::Ask),
             history_age: Some(Retention::DEFAULT.age),
             history_bytes: Some(Retention::DEFAULT.bytes),
+            approval_seconds: Some(3600),
             files: Some(aptix_model::limits::Limits::DEFAULT.files),
             file_bytes: Some(aptix_model::limits::Limits::DEFAULT.file_bytes),
         };
@@ -194,5 +235,7 @@ mod tests {
         assert_eq!(list("vendor/x"), [true, false, false]);
         assert_eq!(list("sub/Cargo.lock"), [false, true, false]);
         assert_eq!(list("docs/AGENTS.md"), [false, false, true]);
+        let (root, lists) = &stated.roots[0];
+        assert_eq!((root.as_path(), lists.allow.find("agents.md")), (Path::new("/srv/project"), Some("/AGENTS.md")));
     }
 }

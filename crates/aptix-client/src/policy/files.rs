@@ -7,10 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 
-use super::document::{self, Author, DocumentError};
+use super::allow::{self, AllowError};
+use super::document::{self, Author, DocumentError, Stated};
+use super::paths::Lists;
 use super::{Deletions, Policy};
 use crate::workspace::Workspace;
 use crate::workspace::policy_file::{self, PolicyFileError};
+use crate::workspace::root::Root;
 
 /// Where the policy is, and what it was when it was last read.
 #[derive(Debug)]
@@ -42,6 +45,23 @@ pub enum PolicyError {
         /// Where and why.
         source: DocumentError,
     },
+}
+
+/// Why a policy file cannot be added to.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtendError {
+    /// It cannot be read or written.
+    #[error(transparent)]
+    File(#[from] PolicyFileError),
+    /// It cannot be understood.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// It has no place for a list.
+    #[error(transparent)]
+    Allow(#[from] AllowError),
+    /// A root that no text can name.
+    #[error("the path of the root {} is not UTF-8", .0.display())]
+    Root(PathBuf),
 }
 
 impl PolicyError {
@@ -101,6 +121,25 @@ impl PolicyFiles {
         Ok(policy)
     }
 
+    /// Adds files to the person's own list of those that nobody is asked about; by their root's number and their path in
+    /// it. What else is in the file stays.
+    ///
+    /// # Errors
+    /// The file cannot be read, understood or written.
+    pub fn allow(&self, workspace: &Workspace, files: &[(usize, String)]) -> Result<(), ExtendError> {
+        let text = policy_file::of_person(&self.own)?.unwrap_or_default();
+        let mut text = String::from_utf8(text).map_err(|_| AllowError::Toml)?;
+        for (index, root) in workspace.roots().iter().enumerate() {
+            let paths: Vec<_> = files.iter().filter(|(root, _)| *root == index).map(|(_, path)| path.clone()).collect();
+            if !paths.is_empty() {
+                let root = root.path().to_str().ok_or_else(|| ExtendError::Root(root.path().to_owned()))?;
+                text = allow::add(&text, root, &paths)?;
+            }
+        }
+        document::parse(text.as_bytes(), Author::Person)?;
+        Ok(policy_file::put_of_person(workspace, &self.own, text.as_bytes())?)
+    }
+
     fn understand(&self, workspace: &Workspace, texts: &Texts) -> Result<Policy, PolicyError> {
         let (own, roots) = texts.split_first().map_or((None, texts.as_slice()), |(own, roots)| (own.as_deref(), roots));
         let parse = |bytes: &[u8], author, file: PathBuf| match document::parse(bytes, author) {
@@ -110,7 +149,9 @@ impl PolicyFiles {
         let mut policy = Policy::unstated(self.deletions);
         if let Some(bytes) = own {
             let (stated, file) = parse(bytes, Author::Person, self.own.clone())?;
-            policy = policy.stated(stated, file);
+            let stated = Stated { roots: stated.roots.into_iter().map(real).collect(), ..stated };
+            let roots: Vec<_> = workspace.roots().iter().map(Root::path).collect();
+            policy = policy.stated(stated, file, &roots);
         }
         for (index, (root, bytes)) in workspace.roots().iter().zip(roots).enumerate() {
             if let Some(bytes) = bytes {
@@ -120,4 +161,9 @@ impl PolicyFiles {
         }
         Ok(policy)
     }
+}
+
+/// Lists by the real path of their root, whatever links the person wrote.
+fn real((root, lists): (PathBuf, Lists)) -> (PathBuf, Lists) {
+    (root.canonicalize().unwrap_or(root), lists)
 }

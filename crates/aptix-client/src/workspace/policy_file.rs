@@ -9,8 +9,8 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::beneath;
-use super::root::Root;
+use super::root::{self, Root};
+use super::{Workspace, beneath, disk, journal};
 
 /// Bytes of a policy file.
 const LIMIT: u64 = 1 << 20;
@@ -60,6 +60,20 @@ pub(crate) fn of_person(path: &Path) -> Result<Option<Vec<u8>>, PolicyFileError>
         return Err(PolicyFileError::Open);
     }
     read(file).map(Some)
+}
+
+/// Writes a person's own policy file anew, in its real place if it is a link.
+///
+/// # Errors
+/// The system refuses.
+pub(crate) fn put_of_person(workspace: &Workspace, path: &Path, bytes: &[u8]) -> Result<(), PolicyFileError> {
+    let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let (Some(directory), Some(name)) = (place.parent(), place.file_name().and_then(|name| name.to_str())) else {
+        return Err(PolicyFileError::NotRegular);
+    };
+    disk::private_dir(directory).map_err(PolicyFileError::System)?;
+    let held = root::open_held(directory).map_err(PolicyFileError::System)?;
+    Ok(journal::put_durably(workspace.disk(), &held, name, bytes)?)
 }
 
 /// Reads the policy file of a root, beneath it and through no link; nothing where there is none.

@@ -51,6 +51,11 @@ impl Place {
         by_path.or(by_inode)
     }
 
+    /// Which root of the workspace, from 0.
+    pub(crate) const fn root(&self) -> usize {
+        self.root
+    }
+
     /// As policy looks at it; `real` is [`Self::real`].
     pub(crate) fn named<'a>(&'a self, real: &'a str) -> Named<'a> {
         Named { root: self.root, path: self.path.as_str(), real }

@@ -140,6 +140,11 @@ impl Root {
         &self.mark
     }
 
+    /// Which directory it is, whatever its path: device and inode.
+    pub(crate) const fn identity(&self) -> (u64, u64) {
+        (self.mark.device, self.mark.inode)
+    }
+
     /// Whether it is the very directory that is marked, whatever its path was then.
     pub(super) const fn is_marked(&self, mark: &RootMark) -> bool {
         self.mark.device == mark.device && self.mark.inode == mark.inode

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod agent;
 #[cfg(test)]
+mod agreement;
+#[cfg(test)]
 mod clipboards;
 #[cfg(test)]
 mod command_line;

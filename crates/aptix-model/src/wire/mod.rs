@@ -28,6 +28,12 @@ pub mod v1 {
 /// The protocol's descriptors, for gRPC reflection: an encoded `google.protobuf.FileDescriptorSet`.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/aptix.v1.binpb");
 
+/// A batch as bytes: the same ones for batches that say the same, others for any that does not.
+#[must_use]
+pub fn canonical_bytes(batch: &crate::batch::Batch) -> std::vec::Vec<u8> {
+    prost::Message::encode_to_vec(&v1::Edit::from(batch.clone()))
+}
+
 /// protobuf's empty string is this crate's nothing.
 fn given(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())

@@ -1,0 +1,85 @@
+//! Adds files to the list of those that nobody is asked about, in a policy file's text; the rest of it stays as it is.
+
+use toml_edit::{Array, DocumentMut, Item, Table, Value};
+
+/// Why a text cannot be added to.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum AllowError {
+    /// It is not TOML.
+    #[error("it is not TOML")]
+    Toml,
+    /// A key that should be a table or a list is something else.
+    #[error("its key {0:?} is neither a table nor a list")]
+    Key(&'static str),
+}
+
+/// Adds paths in a root to its list.
+///
+/// # Errors
+/// The text is none of a policy file.
+pub fn add(text: &str, root: &str, paths: &[String]) -> Result<String, AllowError> {
+    let mut document: DocumentMut = text.parse().map_err(|_| AllowError::Toml)?;
+    let roots = document.entry("roots").or_insert_with(implicit).as_table_like_mut().ok_or(AllowError::Key("roots"))?;
+    let lists = roots.entry(root).or_insert(Item::Table(Table::new()));
+    let lists = lists.as_table_like_mut().ok_or(AllowError::Key("roots"))?;
+    let allow = lists.entry("allow").or_insert(Item::Value(Value::Array(Array::new())));
+    let allow = allow.as_array_mut().ok_or(AllowError::Key("allow"))?;
+    for pattern in paths.iter().map(|path| pattern(path)) {
+        if !allow.iter().any(|known| known.as_str() == Some(&pattern)) {
+            allow.push(pattern);
+        }
+    }
+    Ok(document.to_string())
+}
+
+/// A table that is written only as what is in it.
+fn implicit() -> Item {
+    let mut table = Table::new();
+    table.set_implicit(true);
+    Item::Table(table)
+}
+
+/// The pattern that this path alone matches.
+fn pattern(path: &str) -> String {
+    let mut pattern = "/".to_owned();
+    for character in path.chars() {
+        if matches!(character, '\\' | '*' | '?' | '[' | ']' | '{' | '}') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::document::{Author, parse};
+
+    #[test]
+    fn what_is_there_stays_and_what_is_added_is_allowed() {
+        let texts = [
+            "",
+            "# mine\ndeny = [\"x\"] # because\n",
+            "[roots.\"/w\"] # the one\ndeny = [\"x\"]\nallow = [\n  # first\n  \"y\",\n]\n[limits]\nfiles = 3\n",
+            "roots = { \"/w\" = { allow = [] } }",
+            "[roots.\"/other\"]\nallow = [\"z\"]\n",
+        ];
+        let paths = ["AGENTS.md".to_owned(), "a[1]/{b} *.md".to_owned(), "q\"uote".to_owned()];
+        for text in texts {
+            let added = add(text, "/w", &paths).unwrap();
+            for comment in text.lines().filter_map(|line| line.split_once('#')) {
+                assert!(added.contains(comment.1), "{added}");
+            }
+            let stated = parse(added.as_bytes(), Author::Person).unwrap();
+            let (_, lists) = stated.roots.iter().find(|(root, _)| root.to_str() == Some("/w")).unwrap();
+            for path in &paths {
+                assert!(lists.allow.find(path).is_some(), "{path:?}: {added}");
+            }
+            assert!(lists.allow.find("a1/b x.md").is_none() && lists.allow.find("sub/AGENTS.md").is_none());
+            assert_eq!(add(&added, "/w", &paths).unwrap(), added, "it is added once");
+        }
+        assert_eq!(add("roots = 1", "/w", &paths), Err(AllowError::Key("roots")));
+        assert_eq!(add("=", "/w", &paths), Err(AllowError::Toml));
+    }
+}
