@@ -7,6 +7,7 @@
 mod bench;
 mod ci;
 mod codegen;
+mod crash;
 mod demo;
 mod python;
 mod register;
@@ -44,6 +45,12 @@ enum Command {
         /// What to measure.
         subject: bench::Subject,
     },
+    /// Kill, fail and cut the power of what writes files, in every way there is; `-- --help` tells the ways.
+    Crash {
+        /// What the harness is told: suites, `--long`, `--cycles`, `--seed`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        told: Vec<String>,
+    },
     /// Run every test, with the binaries and the Python environment they need.
     Test,
     /// Run everything a change must pass before it lands.
@@ -67,6 +74,7 @@ fn run() -> anyhow::Result<()> {
         Command::Tidy => tidy::check(),
         Command::Demo => demo::demo(),
         Command::Bench { subject } => bench::bench(subject),
+        Command::Crash { told } => crash::crash(&told),
         Command::Test => test::test(),
         Command::Ci => ci::ci(),
     }

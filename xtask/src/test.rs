@@ -4,6 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::crash::crash;
 use crate::python;
 use crate::repo::{capture, cargo};
 use crate::steps::{run, step};
@@ -20,6 +21,7 @@ pub(crate) fn test() -> Result<()> {
     step("example client", python::example)?;
     // First the few, so that the count of the many is what a log ends with.
     step("doc tests", || run(cargo().args(["test", "--locked", "--quiet", "--workspace", "--all-features", "--doc"])))?;
+    crash(&[] as &[&str])?;
     step("tests", || run(&mut tests()))
 }
 

@@ -1,0 +1,145 @@
+//! Kills, fails and cuts the power of what writes files, and looks at what is left: every tree is wholly old or wholly new.
+//!
+//! Each suite also takes a protection away and must then find something torn or lost: a suite that cannot see the damage
+//! proves nothing. What a suite needs and this machine does not have is said; started by `cargo xtask crash`.
+
+#![expect(clippy::print_stdout, reason = "a harness tells what it does")]
+#![expect(clippy::disallowed_methods, reason = "a harness lays out the directories it works in")]
+
+mod course;
+#[path = "../seam/disk.rs"]
+mod disk;
+mod kill;
+mod power;
+mod random;
+mod seam;
+mod syscalls;
+mod tree;
+mod volume;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use clap::{Parser, ValueEnum};
+
+use crate::random::Random;
+
+#[derive(Parser)]
+struct Args {
+    /// The suites to run; all when none is named
+    #[arg(value_enum)]
+    suites: Vec<Suite>,
+    /// Run every case instead of a part of them
+    #[arg(long)]
+    long: bool,
+    /// How often processes are killed; 200, or 2,000 in the long run
+    #[arg(long)]
+    cycles: Option<usize>,
+    /// Fail when a suite has to be skipped
+    #[arg(long, env = "APTIX_SKIP_NOTHING")]
+    skip_nothing: bool,
+    /// What decides about everything random
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Cargo says so to every bench
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// A way of breaking things.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Suite {
+    /// Stops at each disk operation in turn, in the commit and in the recovery.
+    Seam,
+    /// Kills `aptix apply` at random moments.
+    Kill,
+    /// Fails or kills `aptix apply` at each system call; needs strace.
+    Syscalls,
+    /// Cuts the power of an ext4 of its own; needs root and loop devices.
+    Power,
+}
+
+/// What every suite is told.
+pub(crate) struct Job {
+    /// Whether every case is run.
+    pub(crate) long: bool,
+    /// How often processes are killed.
+    pub(crate) cycles: usize,
+    /// Decides about everything random.
+    pub(crate) random: Random,
+}
+
+/// How a suite ended, if nothing was found.
+pub(crate) enum Ending {
+    /// Everything held; says what was done.
+    Held(String),
+    /// It could not be run; says why.
+    Skipped(String),
+}
+
+/// What this program does when it is started by itself.
+#[derive(Parser)]
+enum Role {
+    /// Writes until it is stopped.
+    Writer(power::Writer),
+}
+
+fn play(role: &Role) -> Result<()> {
+    match role {
+        Role::Writer(told) => power::write(told),
+    }
+}
+
+fn main() -> ExitCode {
+    let done = match Role::try_parse() {
+        Ok(role) => play(&role),
+        Err(_) => run(&Args::parse()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<()> {
+    let suites = if args.suites.is_empty() { Suite::value_variants() } else { &args.suites };
+    let seed = args.seed.unwrap_or_else(random::seed);
+    let cycles = args.cycles.unwrap_or(if args.long { 2000 } else { 200 });
+    let mut skipped = Vec::new();
+    for suite in suites {
+        let mut job = Job { long: args.long, cycles, random: Random::new(seed) };
+        let begin = Instant::now();
+        let run = match suite {
+            Suite::Seam => seam::run,
+            Suite::Kill => kill::run,
+            Suite::Syscalls => syscalls::run,
+            Suite::Power => power::run,
+        };
+        let name = format!("{suite:?}").to_lowercase();
+        let ending = run(&mut job).with_context(|| format!("suite {name}, --seed {seed}"))?;
+        let seconds = begin.elapsed().as_secs_f64();
+        match ending {
+            Ending::Held(what) => println!("    {name:<8} held in {seconds:.1} s: {what}"),
+            Ending::Skipped(why) => {
+                println!("    {name:<8} SKIPPED: {why}");
+                skipped.push(name);
+            }
+        }
+    }
+    ensure!(!args.skip_nothing || skipped.is_empty(), "nothing may be skipped here, but {} was", skipped.join(", "));
+    Ok(())
+}
+
+/// The program under test, beside which cargo puts this one.
+pub(crate) fn aptix() -> Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let directory = own.ancestors().nth(2).context("the harness is not where cargo puts benches")?;
+    let aptix = directory.join("aptix");
+    ensure!(aptix.exists(), "{} is missing; start this with `cargo xtask crash`, which builds it", aptix.display());
+    Ok(aptix)
+}

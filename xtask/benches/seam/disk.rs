@@ -1,0 +1,118 @@
+//! The real disk with somebody who watches every operation, and may let it fail or leave it out.
+
+use std::fmt;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use aptix_client::workspace::disk::{Disk, SystemDisk};
+use rustix::fs::Mode;
+use rustix::io::Errno;
+
+/// An operation that is about to happen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Operation {
+    /// Bytes or a directory become durable.
+    Sync,
+    /// Anything else.
+    Other,
+}
+
+/// What becomes of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Verdict {
+    /// It happens.
+    Pass,
+    /// It fails; of what was to be written a part is written all the same, as on a real disk.
+    Fail(Errno),
+    /// It does not happen, and says that it did.
+    Skip,
+}
+
+/// The real disk, watched.
+pub(crate) struct Watched<W> {
+    watch: W,
+    boot: String,
+}
+
+impl<W: Fn(Operation) -> Verdict + Send + Sync> Watched<W> {
+    /// Lets every operation be judged.
+    pub(crate) fn new(watch: W) -> Self {
+        Self { watch, boot: SystemDisk.boot() }
+    }
+
+    /// The disk of a system that was started at another time.
+    pub(crate) fn booted(self, boot: impl fmt::Display) -> Self {
+        Self { boot: boot.to_string(), ..self }
+    }
+
+    fn judge(&self, operation: Operation, real: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        match (self.watch)(operation) {
+            Verdict::Pass => real(),
+            Verdict::Fail(errno) => Err(errno),
+            Verdict::Skip => Ok(()),
+        }
+    }
+}
+
+impl<W: Fn(Operation) -> Verdict + Send + Sync> Disk for Watched<W> {
+    fn create(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<OwnedFd, Errno> {
+        self.judge(Operation::Other, || Ok(()))?;
+        SystemDisk.create(dir, name, mode)
+    }
+
+    fn write(&self, file: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+        let half = bytes.get(..bytes.len().div_ceil(2)).unwrap_or_default();
+        match (self.watch)(Operation::Other) {
+            Verdict::Pass => SystemDisk.write(file, bytes),
+            Verdict::Fail(errno) => SystemDisk.write(file, half).and(Err(errno)),
+            Verdict::Skip => Ok(bytes.len()),
+        }
+    }
+
+    fn set_owner(&self, file: BorrowedFd<'_>, user: Option<u32>, group: u32) -> Result<(), Errno> {
+        self.judge(Operation::Other, || SystemDisk.set_owner(file, user, group))
+    }
+
+    fn set_mode(&self, file: BorrowedFd<'_>, mode: Mode) -> Result<(), Errno> {
+        self.judge(Operation::Other, || SystemDisk.set_mode(file, mode))
+    }
+
+    fn set_xattr(&self, file: BorrowedFd<'_>, name: &[u8], value: &[u8]) -> Result<(), Errno> {
+        self.judge(Operation::Other, || SystemDisk.set_xattr(file, name, value))
+    }
+
+    fn sync(&self, file: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.judge(Operation::Sync, || SystemDisk.sync(file))
+    }
+
+    fn exchange(&self, dir: BorrowedFd<'_>, one: &str, other: &str) -> Result<(), Errno> {
+        self.judge(Operation::Other, || SystemDisk.exchange(dir, one, other))
+    }
+
+    fn rename_new(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
+        self.judge(Operation::Other, || SystemDisk.rename_new(dir, from, to))
+    }
+
+    fn rename(&self, dir: BorrowedFd<'_>, from: &str, to_dir: BorrowedFd<'_>, to: &str) -> Result<(), Errno> {
+        self.judge(Operation::Other, || SystemDisk.rename(dir, from, to_dir, to))
+    }
+
+    fn link(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
+        self.judge(Operation::Other, || SystemDisk.link(dir, from, to))
+    }
+
+    fn unlink(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+        self.judge(Operation::Other, || SystemDisk.unlink(dir, name))
+    }
+
+    fn make_dir(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<(), Errno> {
+        self.judge(Operation::Other, || SystemDisk.make_dir(dir, name, mode))
+    }
+
+    fn remove_dir(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+        self.judge(Operation::Other, || SystemDisk.remove_dir(dir, name))
+    }
+
+    fn boot(&self) -> String {
+        self.boot.clone()
+    }
+}
