@@ -159,7 +159,10 @@ impl<'t> Ends<'t> {
     fn of(text: &Text<'t>, range: Range<usize>) -> Self {
         let bytes = text.bytes();
         let rest = slice(bytes, range.start..bytes.len());
+        let head = slice(bytes, text.start()..range.start);
         let last = match memchr(b'\n', rest) {
+            // Lines that only come are ended like the line above them.
+            _ if range.is_empty() && head.ends_with(b"\n") => Some(Terminator::at_end_of(head)),
             Some(feed) => Some(Terminator::at_end_of(slice(bytes, 0..range.start + feed + 1))),
             None => (text.lines_above(bytes.len()) > 0).then(|| text.last_terminator()),
         };

@@ -175,6 +175,7 @@ fn new_text_gets_the_files_terminators() {
         ("a\r\nb\r\n", vec![swap("a", "x\ny")], "x\r\ny\r\nb\r\n", "exact"),
         ("a\r\nb\r\nc\r\n", vec![swap("a\nb\n", "x\ny\n")], "x\r\ny\r\nc\r\n", "eol"),
         ("a\r\nb\nc\r\n", vec![swap("a\nb\nc\n", "x\ny\nz\n1\n")], "x\r\ny\nz\r\n1\r\n", "eol"),
+        ("a\r\nb\nc\r\n", vec![swap("a\r\nb\nc", "a\r\nx\ny\nb\nc")], "a\r\nx\r\ny\r\nb\nc\r\n", "exact"),
         ("a\nb\nc\n", vec![swap("a\r\nb\r\n", "x\r\n")], "x\nc\n", "eol"),
         ("a\r\nb", vec![swap("b", "c\nd")], "a\r\nc\r\nd", "exact"),
         ("a\r\n", vec![append("b\nc\n")], "a\r\nb\r\nc\r\n", "exact"),
