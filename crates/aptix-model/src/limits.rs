@@ -41,6 +41,9 @@ impl Default for Limits {
 /// Bytes of one document.
 pub const DOCUMENT_BYTES: usize = 64 << 20;
 
+/// Tokens of one search patch.
+pub const SEARCH_PATCH_TOKENS: usize = 60_000;
+
 /// Characters of a clipboard's name.
 pub const CLIPBOARD_NAME_CHARS: usize = 64;
 

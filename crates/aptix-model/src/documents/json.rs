@@ -107,7 +107,7 @@ impl Place {
                     place.field.push_str(&format!("[{index}]"));
                     match array {
                         "files" => place.file = Some(*index),
-                        "changes" => place.change = Some(*index),
+                        "changes" | "replacements" => place.change = Some(*index),
                         _ => {}
                     }
                     array = "";

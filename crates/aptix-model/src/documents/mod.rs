@@ -12,9 +12,12 @@ mod line_patch;
 pub mod prepare;
 pub mod preview;
 mod recognise;
+mod search_patch;
 mod search_replace;
 mod str_replace;
+mod structured_patch;
 mod text_lines;
+mod tokens;
 mod write;
 
 use core::fmt;
@@ -39,6 +42,10 @@ pub enum Dialect {
     LinePatch,
     /// One file's whole content, in JSON (TUL-004 4.2).
     CreateFile,
+    /// One file, and texts that are all searched for in it as it is, in JSON (REQ-PATCH-006).
+    SearchPatch,
+    /// Texts searched for and replaced one after the other, file by file, in JSON (FILE-SPEC 2).
+    StructuredPatch,
     /// Whole files, created, replaced or deleted, in JSON (FILE-SPEC 1).
     FileBundle,
     /// Sections between `*** Begin Patch` and `*** End Patch`, placed by the lines around each change.
@@ -55,9 +62,11 @@ pub enum Dialect {
 
 impl Dialect {
     /// Every dialect.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::LinePatch,
         Self::CreateFile,
+        Self::SearchPatch,
+        Self::StructuredPatch,
         Self::FileBundle,
         Self::CodexPatch,
         Self::SearchReplace,
@@ -72,6 +81,8 @@ impl Dialect {
         match self {
             Self::LinePatch => "line-patch",
             Self::CreateFile => "create-file",
+            Self::SearchPatch => "search-patch",
+            Self::StructuredPatch => "structured-patch",
             Self::FileBundle => "file-bundle",
             Self::CodexPatch => "codex-patch",
             Self::SearchReplace => "search-replace",
@@ -86,6 +97,8 @@ impl Dialect {
         match self {
             Self::LinePatch => line_patch::SHAPE,
             Self::CreateFile => create_file::SHAPE,
+            Self::SearchPatch => search_patch::SHAPE,
+            Self::StructuredPatch => structured_patch::SHAPE,
             Self::FileBundle => file_bundle::SHAPE,
             Self::CodexPatch => codex_patch::SHAPE,
             Self::SearchReplace => search_replace::SHAPE,
@@ -148,6 +161,8 @@ fn read(bytes: &[u8], dialect: Dialect) -> Result<(Batch, Vec<Warning>), Vec<Fai
     match dialect {
         Dialect::LinePatch => line_patch::parse(json::text(bytes)?),
         Dialect::CreateFile => create_file::parse(json::text(bytes)?),
+        Dialect::SearchPatch => search_patch::parse(json::text(bytes)?),
+        Dialect::StructuredPatch => structured_patch::parse(json::text(bytes)?),
         Dialect::FileBundle => file_bundle::parse(json::text(bytes)?),
         Dialect::CodexPatch => codex_patch::parse(text_lines::text(bytes)?),
         Dialect::SearchReplace => search_replace::parse(text_lines::text(bytes)?),

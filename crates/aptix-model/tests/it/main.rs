@@ -13,8 +13,12 @@ mod git_patch;
 #[cfg(test)]
 mod prepare;
 #[cfg(test)]
+mod search_patch;
+#[cfg(test)]
 mod search_replace;
 #[cfg(test)]
 mod str_replace;
+#[cfg(test)]
+mod structured_patch;
 #[cfg(test)]
 mod wire;
