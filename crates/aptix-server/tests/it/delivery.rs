@@ -222,6 +222,77 @@ async fn deleted_files_leave_the_cloud_files() {
     }
 }
 
+/// A renamed file leaves its old name and comes under its new one; a report of another name is refused.
+#[tokio::test]
+async fn renamed_files_come_under_their_new_name() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    client.upload("w", b"text").await.unwrap();
+    client.upload("w", b"new").await.unwrap();
+    let files = vec![create_text("Old.txt", "text"), create_text("old.txt", "text"), create_text("b.txt", "text")];
+    let made = client.submit(submit("w", "r1", files)).await.unwrap_err();
+    assert_eq!(made.code(), Code::InvalidArgument, "two files that differ in case alone do not go into one batch");
+    for (request, path) in [("r2", "Old.txt"), ("r3", "old.txt"), ("r4", "b.txt")] {
+        let made = client.submit(submit("w", request, vec![create_text(path, "text")])).await.unwrap();
+        let mut report = applied(&[("app", path, b"text")]);
+        created(&mut report.files[0]);
+        client.report("w", &made.batch_id, epoch, report).await.unwrap();
+    }
+
+    let line = |kind: v1::LineKind, text: &str| v1::ChunkLine { kind: kind.into(), text: text.to_owned() };
+    let rename = |to: &str| {
+        let lines = vec![line(v1::LineKind::Removed, "text"), line(v1::LineKind::Added, "new")];
+        let chunks = vec![v1::Chunk { lines, ..v1::Chunk::default() }];
+        Action::ContextPatch(v1::ContextPatch { move_to: Some(to.to_owned()), chunks })
+    };
+    let by_key = v1::FilePatch {
+        target: Some(v1::file_patch::Target::DocPath("app/b.txt".to_owned())),
+        ..patch("", rename("app/d/c.txt"))
+    };
+    let batch = client.submit(submit("w", "r5", vec![patch("old.txt", rename("new.txt")), by_key])).await.unwrap();
+    let change = v1::ChangeReport { tier: "exact".to_owned(), candidates: 1, start_line: 1, end_line: 1 };
+    let mut good = applied(&[("app", "old.txt", b"new"), ("app", "b.txt", b"new")]);
+    for (file, to) in good.files.iter_mut().zip(["new.txt", "D/C.txt"]) {
+        file.status = v1::FileStatus::Renamed.into();
+        file.renamed_to = Some(to.to_owned());
+        file.changes = vec![change.clone()];
+    }
+    let edited = |edit: fn(&mut v1::Report)| {
+        let mut report = good.clone();
+        edit(&mut report);
+        report
+    };
+    let cases = [
+        (edited(|report| report.files[0].renamed_to = None), "report.files[0].status"),
+        (edited(|report| report.files[0].renamed_to = Some("New.txt".to_owned())), "report.files[0].renamedTo"),
+        (edited(|report| report.files[0].renamed_to = Some("../new.txt".to_owned())), "report.files[0].renamedTo"),
+        (edited(|report| report.files[0].status = v1::FileStatus::Modified.into()), "report.files[0].status"),
+        (
+            edited(|report| {
+                report.files[1].renamed_to = None;
+                deleted(&mut report.files[1]);
+            }),
+            "report.files[1].status",
+        ),
+        (edited(|report| deleted(&mut report.files[1])), "report.files[1].renamedTo"),
+        (edited(|report| report.files[1].renamed_to = Some("d/e.txt".to_owned())), "report.files[1].renamedTo"),
+        (edited(|report| report.files[1].changes.extend(two_changes())), "report.files[1].changes"),
+    ];
+    for (report, field) in cases {
+        let status = client.report("w", &batch.batch_id, epoch, report).await.unwrap_err();
+        assert_eq!((status.code(), fields(&status)), (Code::InvalidArgument, vec![field.to_owned()]), "{status:?}");
+    }
+    client.report("w", &batch.batch_id, epoch, good).await.unwrap();
+    let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 9, page_token: String::new() };
+    let page = client.files.list_files(list).await.unwrap().into_inner();
+    let paths: Vec<_> = page.files.iter().map(|file| (file.path.as_str(), file.size_bytes)).collect();
+    assert_eq!(paths, [("app/D/C.txt", 3), ("app/Old.txt", 4), ("app/new.txt", 3)]);
+    let read = client.read("w", File::DocPath("app/d/c.txt".to_owned())).await.unwrap();
+    assert_eq!(read.content.as_deref(), Some(b"new".as_slice()));
+    assert_refused(client.read("w", File::DocPath("app/b.txt".to_owned())).await, Code::NotFound, "NOT_FOUND", "");
+}
+
 fn patch(path: &str, action: Action) -> v1::FilePatch {
     let target = Some(v1::file_patch::Target::Path(path.to_owned()));
     v1::FilePatch { target, action: Some(action), ..v1::FilePatch::default() }
