@@ -15,6 +15,9 @@ use crate::limits::INLINE_BYTES;
 use crate::reason::{Detail, Reason};
 use crate::record::FileIds;
 
+/// How much of what is wrong is told.
+const FAILURES: usize = 1000;
+
 impl TryFrom<v1::Edit> for Batch {
     type Error = Vec<Failure>;
 
@@ -36,7 +39,7 @@ fn file_patch(index: usize, file: v1::FilePatch, failures: &mut Vec<Failure>) ->
         Some(v1::file_patch::Target::DocPath(path)) => Some(Target::DocPath(path)),
         Some(v1::file_patch::Target::Path(path)) => Some(Target::Path(path)),
         None => {
-            failures.push(at(missing(&format!("files[{index}].target"), "docPath or path")));
+            note(failures, at(missing(&format!("files[{index}].target"), "docPath or path")));
             None
         }
     };
@@ -44,7 +47,7 @@ fn file_patch(index: usize, file: v1::FilePatch, failures: &mut Vec<Failure>) ->
     let edit = match file.action {
         Some(action) => file_edit(index, action, failures),
         None => {
-            failures.push(missing(&format!("files[{index}].action"), "what happens to the file, such as linePatch"));
+            note(failures, missing(&format!("files[{index}].action"), "what happens to the file, such as linePatch"));
             None
         }
     };
@@ -68,7 +71,14 @@ fn file_edit(index: usize, action: v1::file_patch::Action, failures: &mut Vec<Fa
         Wire::AnchorEdit(edit) => anchor::anchor_edit(index, edit).map(FileEdit::AnchorEdit),
         Wire::ContextPatch(patch) => Ok(FileEdit::ContextPatch(hunks::context_patch(index, patch, failures))),
     };
-    read.map_err(|failure| failures.push(failure)).ok()
+    read.map_err(|failure| note(failures, failure)).ok()
+}
+
+/// Takes down what is wrong. A message may have millions of wrong parts; nobody reads so many failures.
+fn note(failures: &mut Vec<Failure>, failure: Failure) {
+    if failures.len() < FAILURES {
+        failures.push(failure);
+    }
 }
 
 /// Reads the changes of a file patch; whatever is wrong with one goes to `failures`. `read` is told the field of the
@@ -81,7 +91,7 @@ pub(super) fn each<W, T>(
 ) -> Vec<T> {
     let changes = changes.into_iter().enumerate().filter_map(|(position, change)| {
         let read = read(&format!("files[{file}].changes[{position}]"), change);
-        read.map_err(|failure| failures.push(failure.change(position))).ok()
+        read.map_err(|failure| note(failures, failure.change(position))).ok()
     });
     changes.collect()
 }

@@ -337,3 +337,9 @@ fn a_reason_of_a_newer_version_is_kept_in_words() {
     let failure = Failure::from(v1::Failure { reason: "NEWER".into(), message: "m".into(), ..v1::Failure::default() });
     assert_eq!((failure.reason, failure.message.as_str()), (Reason::Internal, "NEWER: m"));
 }
+
+#[test]
+fn of_very_much_that_is_wrong_only_so_much_is_told() {
+    let files = vec![v1::FilePatch::default(); 2000];
+    assert_eq!(Batch::try_from(v1::Edit { files, ..v1::Edit::default() }).unwrap_err().len(), 1000);
+}
