@@ -249,6 +249,12 @@ fn find(workspace: &Workspace, batch: &ValidBatch<'_>, policy: &Policy) -> Resul
         let other_is = if patch.edit.moved_to().is_some() { Role::Changed } else { Role::Read };
         let both = search.find(index, reads.target, Role::Changed).and_then(|target| {
             let other = reads.other.map(|other| search.find(index, other, other_is)).transpose()?;
+            let leaves = |other: &Found| other.place.root() != target.place.root();
+            if other_is == Role::Changed && other.as_ref().is_some_and(leaves) {
+                let message = "the file is to be renamed from one root into another";
+                return Err(Failure::new(Reason::PatchUnsupported, message)
+                    .hint("create the file in the other root, and delete it in this one"));
+            }
             Ok(Found { other: other.map(Box::new), ..target })
         });
         match both {

@@ -30,8 +30,7 @@ pub(super) struct Args {
     /// A directory to edit files in, and the name docPaths know it by; may be repeated
     #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
     roots: Vec<RootSpec>,
-    /// How the document is written: auto, line-patch, create-file
-    #[arg(long, default_value = "auto", value_parser = dialect)]
+    #[arg(long, default_value = "auto", value_parser = dialect, help = dialect_help())]
     dialect: DialectChoice,
     /// The session that the document comes from
     #[arg(long, value_name = "ID")]
@@ -53,6 +52,11 @@ pub(super) struct Args {
 /// A dialect, or none: then the document tells.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DialectChoice(pub(super) Option<Dialect>);
+
+/// What `--dialect` says of itself.
+pub(super) fn dialect_help() -> String {
+    format!("How the document is written: auto, {}", Dialect::ALL.map(Dialect::name).join(", "))
+}
 
 pub(super) fn dialect(text: &str) -> Result<DialectChoice, String> {
     if text == "auto" {

@@ -12,7 +12,7 @@ use crate::apply::Refusal;
 use crate::connection::{CallError, Connection};
 
 use super::Exit;
-use super::apply::{DialectChoice, dialect, read_document};
+use super::apply::{DialectChoice, dialect, dialect_help, read_document};
 use super::output::{self, Form};
 use super::server::{self, ServerArgs};
 
@@ -24,8 +24,7 @@ const INLINE_TOTAL: usize = 2 << 20;
 pub(super) struct Args {
     #[command(flatten)]
     server: ServerArgs,
-    /// How the document is written: auto, line-patch, create-file
-    #[arg(long, default_value = "auto", value_parser = dialect)]
+    #[arg(long, default_value = "auto", value_parser = dialect, help = dialect_help())]
     dialect: DialectChoice,
     /// Wait until the batch has ended
     #[arg(long)]
