@@ -5,6 +5,8 @@ mod agent;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod dialects;
+#[cfg(test)]
 mod documents;
 #[cfg(test)]
 mod person;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -22,6 +23,14 @@ impl Machine {
             make(&machine.path(name));
         }
         machine
+    }
+
+    /// With a person's policy for all their roots.
+    pub(crate) fn with_policy(self, policy: &str) -> Self {
+        let file = self.path("config/aptix/policy.toml");
+        write(&file, policy);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        self
     }
 
     /// A path in this machine's directory.
