@@ -209,6 +209,7 @@ fn each_file_is_seen_and_refused_by_itself_and_its_author_told_why() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a person removes a file")]
 fn an_agent_that_approves_everything_asks_about_what_is_sensitive_until_it_is_allowed() {
     let machine = Machine::new();
     let server = machine.server();
@@ -251,12 +252,8 @@ fn who_applies_a_document_on_a_terminal_is_asked_there() {
 
 #[test]
 fn a_question_that_nobody_answers_in_time_is_a_no() {
-    use std::os::unix::fs::PermissionsExt;
-    let machine = Machine::new();
+    let machine = Machine::new().with_policy("approval_seconds = 1\n");
     let server = machine.server();
-    write(&machine.path("config/aptix/policy.toml"), "approval_seconds = 1\n");
-    let owner_only = std::fs::Permissions::from_mode(0o600);
-    std::fs::set_permissions(machine.path("config/aptix/policy.toml"), owner_only).unwrap();
     let mut terminal = Terminal::open(&machine, &server);
     let (refused, code) = machine.submit(&server, &create("a.txt", ""));
     terminal.until("Too late");

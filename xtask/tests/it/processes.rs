@@ -26,6 +26,7 @@ impl Machine {
     }
 
     /// With a person's policy for all their roots.
+    #[expect(clippy::disallowed_methods, reason = "a test's own file")]
     pub(crate) fn with_policy(self, policy: &str) -> Self {
         let file = self.path("config/aptix/policy.toml");
         write(&file, policy);
