@@ -3,7 +3,7 @@
 //! A scenario begins with `== IDS: TITLE`. Its parts begin with `--- ` and a word:
 //! `file PATH [mode=OCTAL]`, `dir PATH`, `link PATH -> TARGET`, `fifo PATH`, `hard PATH -> PATH` lay out the tree; `flags` and `roots`
 //! (default `ws=ws`) go to the command, `policy [mode=OCTAL]` is the person's policy file; `document` is its input; `exit N` (default 0), `error CODE [DETAIL] [KEY=VALUE]...`,
-//! `warning CODE` and `says KEY=VALUE...` are what it answers; `after PATH [mode=OCTAL]` is a file afterwards, everything else is as before.
+//! `warning CODE` and `says KEY=VALUE...` are what it answers; `after PATH [mode=OCTAL]` is a file afterwards, `after PATH gone` none; everything else is as before.
 //! With `cases`, the scenario is run once for each line `TEXT => CODE [DETAIL] [& CODE ...]` or `TEXT => ok`, with `$1` in the document
 //! and in the names replaced by TEXT.
 //!
@@ -43,6 +43,11 @@ fn policy() {
 #[test]
 fn documents() {
     run_all(include_str!("scenarios/documents.txt"));
+}
+
+#[test]
+fn formats_of_other_tools() {
+    run_all(include_str!("scenarios/imported.txt"));
 }
 
 #[test]
@@ -352,6 +357,10 @@ fn apply(scenario: &Scenario, place: &Path, top: &Path, document: &[u8]) -> Outp
 fn expected_tree(scenario: &Scenario, before: &Tree, top: &Path) -> Tree {
     let mut expected = before.clone();
     for part in scenario.all("after") {
+        if let Some(path) = part.rest.strip_suffix(" gone") {
+            expected.remove(path);
+            continue;
+        }
         let (path, rest) = part.path();
         let old = match before.get(path) {
             Some(Entry::File { mode, .. }) => Some(*mode),
