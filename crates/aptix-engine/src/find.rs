@@ -115,7 +115,11 @@ impl Budget {
         Ok(())
     }
 
-    fn charge_line(&mut self, line: &[u8]) -> Result<(), FindError> {
+    /// Takes the cost of looking at a line.
+    ///
+    /// # Errors
+    /// When less is left.
+    pub(crate) fn charge_line(&mut self, line: &[u8]) -> Result<(), FindError> {
         self.charge(LINE_COST + line.len())
     }
 }

@@ -13,7 +13,7 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use aptix_model::report::Tier;
 
-use crate::find::{self, FindError, Needle, Shift, is_blank, split_indent};
+use crate::find::{self, Budget, FindError, Needle, Shift, is_blank, split_indent};
 use crate::nearest_text;
 use crate::plan::Work;
 use crate::shown::cut;
@@ -64,15 +64,11 @@ pub(super) fn locate<'a>(
     let old = || chunk.lines.iter().filter(|line| line.kind != LineKind::Added);
     let end = text.bytes().len();
     if old().next().is_none() {
-        let at = match below.places_from(from).as_slice() {
-            _ if chunk.is_at_end || chunk.anchors.is_empty() => end,
-            [] => return Err(anchor_failure(chunk.anchors.last(), &FindError::NotFound, text, work)),
-            [anchor] => anchor.end,
-            several => {
-                let lines = several.iter().map(|anchor| text.lines_above(anchor.start) + 1).collect();
-                let error = FindError::Ambiguous { tier: Tier::Exact, lines, has_more: below.has_more };
-                return Err(anchor_failure(chunk.anchors.last(), &error, text, work));
-            }
+        let at = if chunk.is_at_end || chunk.anchors.is_empty() {
+            end
+        } else {
+            let anchor = below.only_anchor(text, from);
+            anchor.map_err(|error| anchor_failure(chunk.anchors.last(), &error, text, work))?.end
         };
         let (tier, shift) = (Tier::Exact, Shift::None);
         return Ok(Spot { range: at..at, tier, candidates: 1, shift, lines: &chunk.lines });
@@ -100,6 +96,8 @@ pub(super) fn locate<'a>(
 
 /// Where the old lines are the last ones of the file.
 fn at_end(needle: &Needle<'_>, text: &Text<'_>, below: &Below, work: &mut Work<'_>) -> Result<find::Place, FindError> {
+    // To find the end, every block of the file is passed.
+    work.budget.charge(text.bytes().len() / 64)?;
     let mut cursor = text.cursor();
     cursor.seek(text.lines().saturating_sub(needle.as_lines().len())).map_err(|_| FindError::NotFound)?;
     let region = cursor.at().max(below.start)..text.bytes().len();
@@ -124,7 +122,10 @@ impl Below {
         let mut below = Self { start: text.start(), places: Vec::new(), has_more: false };
         for anchor in anchors {
             let needle = Needle::lines([anchor.as_str()]);
-            let mut regions: Vec<_> = below.places.iter().map(|place| headed(text, place)).collect();
+            let heads = below.places.iter().map(|place| headed(text, place, &mut work.budget));
+            let mut regions = heads
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|error| anchor_failure(Some(anchor), &error, text, work))?;
             let mut found = Vec::new();
             let mut has_more = below.has_more;
             // First in what the anchor before heads, then anywhere below it.
@@ -155,9 +156,17 @@ impl Below {
         Ok(below)
     }
 
-    /// The places of the last anchor at or below the line that starts at `from`.
-    fn places_from(&self, from: usize) -> Vec<Range<usize>> {
-        self.places.iter().filter(|place| place.start >= from).cloned().collect()
+    /// The one place of the last anchor at or below the line that starts at `from`.
+    fn only_anchor(&self, text: &Text<'_>, from: usize) -> Result<Range<usize>, FindError> {
+        let mut places = self.places.iter().filter(|place| place.start >= from);
+        match (places.next(), places.next()) {
+            (Some(place), None) if !self.has_more => Ok(place.clone()),
+            (None, _) if !self.has_more => Err(FindError::NotFound),
+            _ => {
+                let lines = self.places.iter().map(|place| text.lines_above(place.start) + 1).collect();
+                Err(FindError::Ambiguous { tier: Tier::Exact, lines, has_more: self.has_more })
+            }
+        }
     }
 
     /// The one place of a needle, which the anchors may settle.
@@ -170,7 +179,7 @@ impl Below {
         let FindError::Ambiguous { tier, lines, .. } = &error else { return Err(error) };
         let mut inside: Vec<find::Place> = Vec::new();
         for anchor in &self.places {
-            let headed = headed(text, anchor);
+            let headed = headed(text, anchor, &mut work.budget)?;
             let region = headed.start.max(self.start)..headed.end.max(self.start);
             match find::only(text, needle, region, None, work.settings.recovers, &mut work.budget) {
                 Ok(place) if place.tier == *tier => inside.push(place),
@@ -187,17 +196,18 @@ impl Below {
 }
 
 /// The lines below a line that are blank or indented more than it.
-fn headed(text: &Text<'_>, head: &Range<usize>) -> Range<usize> {
+fn headed(text: &Text<'_>, head: &Range<usize>, budget: &mut Budget) -> Result<Range<usize>, FindError> {
     let own = split_indent(slice(text.bytes(), head.clone())).0.len();
     let mut cursor = text.cursor_at(head.end, 0);
     let mut end = head.end;
     while let Some(line) = cursor.next() {
+        budget.charge_line(line)?;
         if !is_blank(line) && split_indent(line).0.len() <= own {
             break;
         }
         end = cursor.at();
     }
-    head.end..end
+    Ok(head.end..end)
 }
 
 /// The bytes of a line.

@@ -7,7 +7,9 @@ use aptix_model::documents::{Dialect, parse};
 use aptix_model::failure::Failure;
 use aptix_model::report::FileStatus;
 
-use crate::boundary::{Applied, apply, apply_with, code, observed, shown};
+use cpu_time::ThreadTime;
+
+use crate::boundary::{Applied, apply_with, code, observed, shown};
 
 /// The batch of a patch with these sections.
 fn document(sections: &str) -> Batch {
@@ -19,8 +21,10 @@ fn update(chunks: &str) -> Batch {
     document(&format!("*** Update File: a.txt\n{chunks}"))
 }
 
+/// What chunks make of a file, or the first reason why they do not.
 fn patched(before: impl AsRef<[u8]>, chunks: &str) -> Result<Applied, Box<Failure>> {
-    apply(update(chunks).files.remove(0), Some(before.as_ref()))
+    let applied = apply_with(&update(chunks), &[(Some(before.as_ref()), None)], &Settings::DEFAULT);
+    applied.map(|(mut applied, _)| applied.remove(0)).map_err(|mut failures| Box::new(failures.remove(0)))
 }
 
 #[track_caller]
@@ -331,4 +335,24 @@ fn lines_that_are_none_are_refused() {
             "files[0].changes[2].lines[1].text: INVALID_REQUEST.EMBEDDED_NEWLINE",
         ]
     );
+}
+
+/// However many chunks there are and whatever their anchors head, looking for them ends.
+#[test]
+fn chunks_of_a_large_file_do_not_take_for_ever() {
+    let file = format!("head\nhead\n{}", "    line\n".repeat(50_000));
+    for chunk in ["@@ head\n@@ none\n-x\n", "@@ head\n@@ head\n-    line\n", "@@\n-x\n*** End of File\n", "@@\n+x\n"] {
+        let start = ThreadTime::now();
+        patched(&file, &chunk.repeat(500)).ok();
+        assert!(start.elapsed().as_secs() < 20, "{chunk}: {:?}", start.elapsed());
+    }
+}
+
+/// An anchor that stands at more places than are looked at settles nothing.
+#[test]
+fn an_anchor_that_stands_everywhere_settles_nothing() {
+    let file = "a\n".repeat(30) + "b\n" + &"a\nc\n".repeat(2);
+    check_refused(&file, "@@\n b\n@@ a\n+x\n", "TEXT_NOT_UNIQUE", "anchor '@@ a'");
+    check_refused(&file, "@@ a\n-c\n", "TEXT_NOT_UNIQUE", "old text stands at 2 places");
+    check(&file, "@@ a\n-b\n", file.replace("b\n", ""));
 }

@@ -10,11 +10,12 @@ use std::vec;
 use std::vec::Vec;
 
 use super::recognise::Shape;
-use super::text_lines::{Line, lines, malformed, quoted};
+use super::text_lines::{Line, lines, malformed, quoted, too_many};
 use crate::batch::{
     Batch, Chunk, ChunkLine, Content, ContextPatch, FileEdit, FilePatch, LineKind, Presence, Target, WriteFile,
 };
 use crate::failure::Failure;
+use crate::limits::Limits;
 use crate::path::document_spelling;
 use crate::reason::{Detail, Reason};
 use crate::report::Warning;
@@ -29,7 +30,7 @@ const END_OF_FILE: &str = "*** End of File";
 const ENVIRONMENT: &str = "*** Environment ID:";
 const CHUNK: &str = "@@";
 
-/// Lines of all updates together: far more than anybody writes, and few enough to be kept.
+/// Lines and anchors of all updates together: far more than anybody writes, and few enough to be kept.
 const LINES: usize = 1_000_000;
 
 /// How a codex patch is recognised.
@@ -116,6 +117,9 @@ impl<'a, I: Iterator<Item = Line<'a>>> Reading<'_, 'a, I> {
             if text == END {
                 break;
             }
+            if files.len() == Limits::DEFAULT.files {
+                return Err(too_many(header.number, Detail::Files, Limits::DEFAULT.files));
+            }
             files.push(if let Some(path) = text.strip_prefix(ADD) {
                 patch_of(path, self.added(header)?)
             } else if let Some(path) = text.strip_prefix(DELETE) {
@@ -195,6 +199,7 @@ impl<'a, I: Iterator<Item = Line<'a>>> Reading<'_, 'a, I> {
                         Open::at(line.number)
                     }
                 };
+                self.count_line()?;
                 chunk.chunk.anchors.extend((!anchor.trim().is_empty()).then(|| anchor.into()));
                 open = Some(chunk);
             } else if text == END_OF_FILE {
@@ -218,14 +223,19 @@ impl<'a, I: Iterator<Item = Line<'a>>> Reading<'_, 'a, I> {
         Ok(FileEdit::ContextPatch(ContextPatch { move_to, chunks }))
     }
 
-    fn chunk_line(&mut self, line: Line<'a>, open: Option<&Open>) -> Result<ChunkLine, Failure> {
+    fn count_line(&mut self) -> Result<(), Failure> {
         self.update_lines += 1;
-        if self.update_lines > LINES {
-            let message = format!("the updates of a patch have at most {LINES} lines");
-            return Err(Failure::new(Reason::TooLarge, message)
-                .detail(Detail::Document)
-                .hint("send several smaller batches, one after the other"));
+        if self.update_lines <= LINES {
+            return Ok(());
         }
+        let message = format!("the updates of a patch have at most {LINES} lines");
+        Err(Failure::new(Reason::TooLarge, message)
+            .detail(Detail::Document)
+            .hint("send several smaller batches, one after the other"))
+    }
+
+    fn chunk_line(&mut self, line: Line<'a>, open: Option<&Open>) -> Result<ChunkLine, Failure> {
+        self.count_line()?;
         if open.is_some_and(|chunk| chunk.chunk.is_at_end) {
             return Err(unexpected(line, &format!("'{CHUNK}' or another section after '{END_OF_FILE}'")));
         }

@@ -13,9 +13,10 @@ use std::vec;
 use std::vec::Vec;
 
 use super::recognise::Shape;
-use super::text_lines::{Line, lines, malformed, quoted};
+use super::text_lines::{Line, lines, malformed, quoted, too_many};
 use crate::batch::{Batch, FileEdit, FilePatch, Replacement, Replacements, Target};
 use crate::failure::Failure;
+use crate::limits::Limits;
 use crate::reason::{Detail, Reason};
 use crate::report::Warning;
 use block::{Block, Marker};
@@ -48,6 +49,9 @@ fn read(text: &str) -> Result<(Batch, Vec<Warning>), Failure> {
             Some(marker) if marker.is_open() => {
                 let block = Block::read(line, marker, &mut lines, &mut warnings)?;
                 let name = above.name().or(current.take()).ok_or_else(|| nameless(line))?;
+                if files.len() == Limits::DEFAULT.files && !positions.contains_key(&name) {
+                    return Err(too_many(line.number, Detail::Files, Limits::DEFAULT.files));
+                }
                 let position = *positions.entry(name.clone()).or_insert(files.len());
                 if position == files.len() {
                     files.push((name.clone(), Vec::new()));

@@ -38,6 +38,15 @@ pub(super) fn malformed(line: Option<usize>, detail: Detail, message: impl Into<
     }
 }
 
+/// Refuses a document that has more of something than any batch may have, at the first one too many.
+pub(super) fn too_many(line: usize, what: Detail, most: usize) -> Failure {
+    let noun = what.code().to_ascii_lowercase();
+    Failure::new(Reason::TooLarge, format!("too many {noun}: at most {most} in a batch"))
+        .detail(what)
+        .field(format!("line {line}"))
+        .hint("send several smaller batches, one after the other")
+}
+
 /// The beginning of a line, in quotes.
 pub(super) fn quoted(text: &str) -> String {
     let mut head: String = text.chars().take(SHOWN).collect();

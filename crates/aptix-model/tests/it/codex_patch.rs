@@ -164,3 +164,11 @@ fn an_update_of_more_lines_than_anybody_writes_is_refused() {
     let failures = read(&text).unwrap_err();
     assert_eq!((failures[0].reason.code(), failures[0].detail.unwrap().code()), ("TOO_LARGE", "DOCUMENT"));
 }
+
+#[test]
+fn a_patch_of_more_files_than_any_batch_is_refused() {
+    let text = patch(&"*** Delete File: a\n".repeat(10_001));
+    let failure = read(&text).unwrap_err().remove(0);
+    assert_eq!((failure.reason.code(), failure.detail.unwrap().code()), ("TOO_LARGE", "FILES"));
+    assert_eq!(failure.field.as_deref(), Some("line 10002"));
+}

@@ -216,3 +216,10 @@ fn reading_does_not_grow_with_the_square_of_the_document() {
     let sloppy = "a\n<<<<<<< SEARCH\n=====\n=======\n>>>>>>> REPLACE\n".repeat(50_000);
     assert_eq!(read(&sloppy).unwrap().batch.files.len(), 1);
 }
+
+#[test]
+fn blocks_of_more_files_than_any_batch_are_refused() {
+    let text = (0..10_001).map(|name| format!("f{name}\n{BLOCK}")).collect::<String>();
+    let failure = read(&text).unwrap_err().remove(0);
+    assert_eq!((failure.reason.code(), failure.detail.unwrap().code()), ("TOO_LARGE", "FILES"));
+}
