@@ -23,7 +23,7 @@ pub(super) struct Args {
     server: ServerArgs,
     /// A directory to edit files in, and the name docPaths know it by; may be repeated
     #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
-    roots: Vec<RootSpec>,
+    pub(super) roots: Vec<RootSpec>,
     /// Who decides whether a batch is written
     #[arg(long, value_enum, default_value_t = Approve::Ask)]
     approve: Approve,

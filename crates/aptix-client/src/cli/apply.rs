@@ -29,7 +29,7 @@ use super::{Exit, Places};
 pub(super) struct Args {
     /// A directory to edit files in, and the name docPaths know it by; may be repeated
     #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
-    roots: Vec<RootSpec>,
+    pub(super) roots: Vec<RootSpec>,
     #[arg(long, default_value = "auto", value_parser = dialect, help = dialect_help())]
     dialect: DialectChoice,
     /// The session that the document comes from
@@ -37,7 +37,7 @@ pub(super) struct Args {
     session: Option<SessionId>,
     /// Say what would happen, and change nothing
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Answer yes to what a person would be asked: whether a sensitive file may change. What is denied stays denied
     #[arg(long)]
     yes: bool,

@@ -26,6 +26,8 @@ use tracing_subscriber::EnvFilter;
 use uuid::Uuid;
 
 use crate::apply::Refusal;
+use crate::workspace::root::RootSpec;
+use crate::workspace::wall::{self, Wall};
 
 use self::output::Form;
 
@@ -119,6 +121,17 @@ impl Command {
         })
     }
 
+    /// The roots that it writes in, if it does, and whether it may make what it needs for that.
+    fn writes_in(&self) -> Option<(&[RootSpec], Traces)> {
+        match self {
+            Self::Apply(args) if args.dry_run => Some((&args.roots, Traces::None)),
+            Self::Apply(args) => Some((&args.roots, Traces::Left)),
+            Self::Undo(args) => Some((&args.roots, Traces::Left)),
+            Self::Agent(args) => Some((&args.roots, Traces::Left)),
+            _ => None,
+        }
+    }
+
     /// What is logged unless somebody asks for more or less: a service tells what it does, a command only what is wrong.
     const fn talks_of(&self) -> tracing::Level {
         match self {
@@ -126,6 +139,13 @@ impl Command {
             _ => tracing::Level::WARN,
         }
     }
+}
+
+/// Whether a command may make directories of Aptix's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Traces {
+    Left,
+    None,
 }
 
 /// How a command ended, by the fixed exit codes.
@@ -196,11 +216,26 @@ fn log_to_stderr(level: tracing::Level) {
 }
 
 fn run(cli: Cli) -> anyhow::Result<Exit> {
+    if let Some((roots, traces)) = cli.command.writes_in() {
+        raise_wall(roots, traces, &cli.places)?;
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let exit = runtime.block_on(dispatch(cli));
     // Whoever interrupts does not wait; a commit cut short is brought to an end by the next command.
     runtime.shutdown_background();
     exit
+}
+
+/// Has the kernel forbid what nobody means to do. Before there is any other thread, so that it holds for each.
+fn raise_wall(roots: &[RootSpec], traces: Traces, places: &Places) -> anyhow::Result<()> {
+    let (state_home, config_home) = (places.state_home()?, places.config_home()?);
+    if traces == Traces::Left {
+        wall::make_own(&state_home, &config_home);
+    }
+    if let Wall::Absent(why) = wall::raise_for(roots, &state_home, &config_home) {
+        tracing::info!(%why, "the kernel gives no second wall around the roots; the first one stands alone");
+    }
+    Ok(())
 }
 
 async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {

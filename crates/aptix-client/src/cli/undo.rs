@@ -23,7 +23,7 @@ use super::{Exit, Places};
 pub(super) struct Args {
     /// A directory that the batch changed files in; may be repeated
     #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
-    roots: Vec<RootSpec>,
+    pub(super) roots: Vec<RootSpec>,
     /// Answer yes to what a person would be asked: whether a sensitive file may change. What is denied stays denied
     #[arg(long)]
     yes: bool,

@@ -21,6 +21,7 @@ mod standing;
 pub mod state;
 pub(crate) mod terminal;
 pub mod transaction;
+pub mod wall;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use super::journal::{FileStep, Journal, JournalError, Record, Stage};
 use super::publish::{self, Ground, PublishError};
 use super::standing::{self, Direction, Standing};
+use super::state::StateDir;
 use super::{Workspace, errno, root};
 
 /// Why a root is not ready for a batch.
@@ -117,6 +118,19 @@ pub(super) fn recover_moved(workspace: &Workspace) -> Result<(), RecoveryError> 
         }
     }
     Ok(())
+}
+
+/// The paths of the roots that recovery would write in, besides those of the workspace, as far as that can be told.
+pub(super) fn reach(workspace: &Workspace) -> Vec<PathBuf> {
+    let find = |state: &StateDir| Journal::find(workspace.disk(), state).ok().flatten();
+    let own = || workspace.roots().iter().filter_map(|root| find(root.state()));
+    let pointed_to = own().filter_map(|journal| find(&journal.pointer().ok()??));
+    let siblings = workspace.primary().state().siblings().unwrap_or_default();
+    let records = own().chain(pointed_to).chain(siblings.iter().filter_map(find));
+    let records = records.filter_map(|journal| Some(journal.read().ok()??.1));
+    let is_own =
+        |record: &Record| record.roots.iter().any(|mark| workspace.roots().iter().any(|root| root.is_marked(mark)));
+    records.filter(is_own).flat_map(|record| record.roots).map(|mark| PathBuf::from(mark.path)).collect()
 }
 
 fn recover_journal(workspace: &Workspace, journal: &Journal<'_>) -> Result<(), RecoveryError> {

@@ -33,3 +33,5 @@ mod scenarios;
 mod tree;
 #[cfg(test)]
 mod undo;
+#[cfg(test)]
+mod wall;

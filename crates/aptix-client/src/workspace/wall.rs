@@ -1,0 +1,81 @@
+//! The second wall: the kernel itself keeps this process from writing anywhere but in the roots and in Aptix's own
+//! directories, whatever this program gets wrong. Linux has it as Landlock.
+
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetError, RulesetStatus, make_bitflags,
+};
+
+use super::disk::{self, SystemDisk};
+use super::root::{Root, RootSpec};
+use super::{Workspace, recovery};
+
+/// What a commit does in a root: it makes no links, devices or sockets.
+const IN_DIRECTORIES: BitFlags<AccessFs> =
+    make_bitflags!(AccessFs::{WriteFile | RemoveDir | RemoveFile | MakeDir | MakeReg | Refer | Truncate});
+/// What may be opened for writing besides.
+const DEVICES: [&str; 2] = ["/dev/null", "/dev/tty"];
+
+/// Whether there is a wall.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Wall {
+    /// This thread, and every thread and process that it starts from now on, can write nowhere else.
+    Up,
+    /// There is none, for this reason.
+    Absent(String),
+}
+
+/// Makes Aptix's own directories, which cannot be made behind the wall. Who needs one that could not be made says so.
+pub fn make_own(state_home: &Path, config_home: &Path) {
+    for home in [state_home, config_home] {
+        let _ = disk::private_dir(&home.join("aptix"));
+    }
+}
+
+/// Raises the wall around roots and Aptix's own directories, as far as they exist; and around the roots that take part in a
+/// batch which has to be brought to an end first.
+#[must_use]
+pub fn raise_for(specs: &[RootSpec], state_home: &Path, config_home: &Path) -> Wall {
+    let state = state_home.join("aptix");
+    let mut writable = match Workspace::hold(specs, &state, Box::new(SystemDisk)) {
+        Ok(workspace) => {
+            let roots = workspace.roots().iter().map(Root::path).map(Path::to_owned);
+            roots.chain(recovery::reach(&workspace)).collect()
+        }
+        // Whoever opens them finds out why that is not possible; until then nothing is written.
+        Err(_) => Vec::new(),
+    };
+    writable.extend([state, config_home.join("aptix")]);
+    raise(&writable)
+}
+
+/// Raises the wall around directories, as far as they exist.
+#[must_use]
+pub fn raise(writable: &[PathBuf]) -> Wall {
+    match restrict(writable) {
+        Ok(status) if status.ruleset != RulesetStatus::NotEnforced => Wall::Up,
+        Ok(_) => Wall::Absent("the kernel does not enforce it".to_owned()),
+        Err(error) => Wall::Absent(error.to_string()),
+    }
+}
+
+fn restrict(writable: &[PathBuf]) -> Result<RestrictionStatus, RulesetError> {
+    // A kernel that does not know moves between directories would forbid them all: there, no wall is better.
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_write(ABI::V2))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::Truncate)?;
+    let rules = |paths: Vec<PathBuf>, access| {
+        let opened = paths.into_iter().filter_map(|path| PathFd::new(path).ok());
+        opened.map(move |opened| Ok::<_, RulesetError>(PathBeneath::new(opened, access)))
+    };
+    let devices = DEVICES.iter().map(PathBuf::from).collect();
+    ruleset
+        .create()?
+        .add_rules(rules(writable.to_vec(), IN_DIRECTORIES))?
+        .add_rules(rules(devices, AccessFs::WriteFile.into()))?
+        .restrict_self()
+}

@@ -1,0 +1,104 @@
+//! The kernel's wall: nothing is written outside, however it is tried; inside, all that a commit does goes on.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use aptix_client::workspace::wall::{Wall, raise};
+
+/// Does this behind a wall around `inside`, in a thread of its own, which alone is behind it.
+fn behind_the_wall(inside: &Path, deed: impl FnOnce() + Send) {
+    let behind = || match raise(&[inside.to_owned(), inside.join("never-made")]) {
+        Wall::Up => deed(),
+        Wall::Absent(why) => eprintln!("skipped: the kernel has no Landlock: {why}"),
+    };
+    std::thread::scope(|scope| scope.spawn(behind).join().unwrap());
+}
+
+#[test]
+fn nothing_is_written_outside_the_wall() {
+    let place = tempfile::tempdir().unwrap();
+    let [inside, outside] = ["inside", "outside"].map(|name| place.path().join(name));
+    fs::create_dir(&inside).unwrap();
+    fs::create_dir(&outside).unwrap();
+    for path in [inside.join("a"), outside.join("a"), outside.join("b")] {
+        fs::write(path, "before").unwrap();
+    }
+    symlink(&outside, inside.join("way-out")).unwrap();
+    symlink(outside.join("a"), inside.join("link-out")).unwrap();
+    behind_the_wall(&inside, || {
+        let deeds: [(&str, std::io::Result<()>); 11] = [
+            ("write", fs::write(outside.join("a"), "after")),
+            ("create", fs::write(outside.join("new"), "after")),
+            ("write through a link", fs::write(inside.join("link-out"), "after")),
+            ("create through a link", fs::write(inside.join("way-out/new"), "after")),
+            ("write by ..", fs::write(inside.join("../outside/a"), "after")),
+            ("remove", fs::remove_file(outside.join("b"))),
+            ("make a directory", fs::create_dir(outside.join("dir"))),
+            ("rename there", fs::rename(outside.join("a"), outside.join("c"))),
+            ("move out", fs::rename(inside.join("a"), outside.join("c"))),
+            ("move in", fs::rename(outside.join("a"), inside.join("c"))),
+            ("link out", fs::hard_link(inside.join("a"), outside.join("c"))),
+        ];
+        for (deed, outcome) in deeds {
+            let kind = outcome.map_err(|error| error.kind());
+            assert!(matches!(kind, Err(ErrorKind::PermissionDenied | ErrorKind::CrossesDevices)), "{deed}: {kind:?}");
+        }
+        assert_eq!(fs::read_to_string(outside.join("a")).unwrap(), "before", "reading is not what it is about");
+        symlink("a", inside.join("link")).unwrap_err();
+    });
+    let left: Vec<_> = fs::read_dir(&outside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+#[test]
+fn inside_the_wall_all_that_a_commit_does_goes_on() {
+    let place = tempfile::tempdir().unwrap();
+    let inside = place.path().join("inside");
+    fs::create_dir(&inside).unwrap();
+    behind_the_wall(&inside, || {
+        fs::create_dir_all(inside.join("x/y")).unwrap();
+        fs::write(inside.join("x/y/a"), "1").unwrap();
+        fs::write(inside.join("x/y/a"), "2").unwrap();
+        fs::rename(inside.join("x/y/a"), inside.join("a")).unwrap();
+        fs::hard_link(inside.join("a"), inside.join("b")).unwrap();
+        fs::remove_file(inside.join("a")).unwrap();
+        fs::remove_dir(inside.join("x/y")).unwrap();
+        fs::write("/dev/null", "x").unwrap();
+    });
+}
+
+/// The commands that write are behind it before they do anything: the kernel tells it of the process.
+#[test]
+fn a_command_that_writes_is_behind_the_wall() {
+    use std::process::{Command, Stdio};
+    let place = tempfile::tempdir().unwrap();
+    fs::create_dir(place.path().join("ws")).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_aptix"))
+        .args(["apply", "--json"])
+        .current_dir(place.path().join("ws"))
+        .env("XDG_STATE_HOME", place.path().join("state"))
+        .env("XDG_CONFIG_HOME", place.path().join("config"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let status = format!("/proc/{}/task", child.id());
+    let is_behind = |status: &str| status.lines().any(|line| line == "NoNewPrivs:\t1");
+    let threads = || fs::read_dir(&status).unwrap().map(|task| fs::read_to_string(task.unwrap().path().join("status")));
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    // It waits for its document once its journal is there.
+    let begun = || fs::read_dir(place.path().join("state/aptix/roots")).is_ok_and(|mut roots| roots.next().is_some());
+    while !begun() {
+        assert!(std::time::Instant::now() < deadline, "the command never began");
+        std::thread::yield_now();
+    }
+    let all: Vec<_> = threads().filter_map(Result::ok).collect();
+    if matches!(std::thread::spawn(|| raise(&[])).join().unwrap(), Wall::Up) {
+        assert!(all.len() > 1 && all.iter().all(|status| is_behind(status)), "{all:?}");
+    }
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
