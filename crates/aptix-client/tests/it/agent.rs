@@ -200,6 +200,40 @@ async fn a_report_is_repeated_until_it_is_taken() {
     assert!(script.reports.iter().all(|told| told.report.as_ref() == Some(&report)), "{:?}", script.reports);
 }
 
+/// REQ-PATCH-003.1, REQ-PATCH-003.3: what one batch of a session takes up, a later one puts down, whichever process
+/// carries it out; other sessions do not see it.
+#[tokio::test]
+async fn clipboards_belong_to_the_session_that_a_batch_comes_from() {
+    use v1::search_change::Operation;
+    let mut scene = Scene::set(Approve::Auto);
+    let in_session = |number, session: &str, change: v1::SearchChange| {
+        let changes = vec![v1::SearchChange { change_id: id(number), ..change }];
+        let action = v1::file_patch::Action::SearchPatch(v1::SearchPatch { changes });
+        let origin = Some(v1::Origin { session_id: session.to_owned(), ..v1::Origin::default() });
+        v1::Batch { origin, ..batch(number, "a.txt", Some(action)) }
+    };
+    let cut = v1::SearchChange {
+        operation: Some(Operation::Replace(v1::ReplaceText { old_text: "1".to_owned() })),
+        new_text: Some("one".to_owned()),
+        to_clipboard: Some("c".to_owned()),
+        ..v1::SearchChange::default()
+    };
+    let paste = v1::SearchChange {
+        operation: Some(Operation::AppendEof(v1::AppendEof {})),
+        from_clipboard: Some("c".to_owned()),
+        ..v1::SearchChange::default()
+    };
+    scene.server.tell(in_session(1, "s", cut));
+    assert_eq!(scene.report(1, 1).await.outcome(), v1::Outcome::Applied);
+    scene.stop().await;
+    scene.start(Approve::Auto);
+    scene.server.tell(in_session(2, "t", paste.clone()));
+    assert_eq!(scene.report(2, 2).await.failures[0].reason, "CLIPBOARD_MISSING");
+    scene.server.tell(in_session(3, "s", paste));
+    assert_eq!(scene.report(3, 3).await.outcome(), v1::Outcome::Applied);
+    assert_eq!(scene.file("a.txt"), "one\n1");
+}
+
 #[tokio::test]
 async fn a_report_that_comes_too_late_is_dropped() {
     for reason in ["RESULT_FINAL", "NOT_FOUND"] {

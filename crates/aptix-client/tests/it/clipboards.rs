@@ -226,3 +226,31 @@ fn damaged_clipboards_count_for_nothing() {
     run(&workspace, Some("s"), vec![cut("dir/b.txt", "c"), paste("a.txt", "c")]).unwrap();
     assert_eq!(read(place.path(), "a.txt"), "one\nthree\ntwo\n");
 }
+
+/// REQ-PATCH-006.6, REQ-PATCH-006.7: as an author writes it, one call after the other.
+#[test]
+fn a_session_on_the_command_line_has_its_own_clipboards() {
+    let place = tempfile::tempdir().unwrap();
+    faults::lay_out(place.path());
+    let call = |session: &[&str], document: &str| {
+        let arguments = [&["apply", "--json"], session].concat();
+        let output = crate::command_line::aptix(place.path(), &arguments, document);
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), answer["errors"][0]["code"].as_str().unwrap_or_default().to_owned())
+    };
+    let done = (Some(0), String::new());
+    let missing = (Some(1), "CLIPBOARD_MISSING".to_owned());
+    let cut =
+        r#"{"path":"a.txt","patches":[{"operation":"replace","oldText":"two\n","newText":"","toClipboard":"c"}]}"#;
+    let paste = r#"{"path":"dir/b.txt","patches":[{"operation":"append_eof","fromClipboard":"c"}]}"#;
+    assert_eq!(call(&["--session", "s", "--dry-run"], cut), done);
+    assert_eq!(call(&["--session", "s"], paste), missing);
+    assert_eq!(call(&["--session", "s"], cut), done);
+    assert_eq!(call(&["--session", "t"], paste), missing);
+    assert_eq!(call(&[], paste), missing);
+    assert_eq!(call(&["--session", "s"], paste), done);
+    assert_eq!(
+        (read(place.path(), "a.txt").as_str(), read(place.path(), "dir/b.txt").as_str()),
+        ("one\nthree\n", "one\ntwo\nthree\ntwo\n")
+    );
+}

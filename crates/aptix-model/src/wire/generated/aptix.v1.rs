@@ -1280,8 +1280,8 @@ pub mod agent_service_client {
             self.inner.server_streaming(req, path, codec).await
         }
         /// Reports what became of a batch. The answer is sent once the report is durable; from then on the files it names are
-        /// the workspace's cloud files. Before it reports APPLIED, an agent uploads the new content of every file that
-        /// changed (see FileService).
+        /// the workspace's cloud files: a deleted file is none any more, and a renamed one has its new path alone. Before it
+        /// reports APPLIED, an agent uploads the new content of every file that changed (see FileService).
         ///
         /// Repeating a report is a no-op with the same answer, whoever holds the lease.
         ///
@@ -1362,8 +1362,8 @@ pub mod agent_service_server {
             tonic::Status,
         >;
         /// Reports what became of a batch. The answer is sent once the report is durable; from then on the files it names are
-        /// the workspace's cloud files. Before it reports APPLIED, an agent uploads the new content of every file that
-        /// changed (see FileService).
+        /// the workspace's cloud files: a deleted file is none any more, and a renamed one has its new path alone. Before it
+        /// reports APPLIED, an agent uploads the new content of every file that changed (see FileService).
         ///
         /// Repeating a report is a no-op with the same answer, whoever holds the lease.
         ///
