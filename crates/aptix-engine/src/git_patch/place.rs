@@ -140,6 +140,10 @@ pub(super) fn find(
         return Err(by_ends(text, sides, stated).map_or(Misplaced::NotFound, |range| Misplaced::Ends { range }));
     }
     let places = everywhere(text, sides, work).map_err(Misplaced::Several)?;
+    if stated_exactly.is_none() && is_open(&sides.old) {
+        // At the end of the file they stand with their end; with another one they may stand nearer.
+        refuse_several(text, sides, work)?;
+    }
     match places.as_slice() {
         [start] if stated_exactly == Some(*start) => return Ok(exact(*start, 1, false)),
         [start] if work.settings.recovers => return Ok(exact(*start, 1, true)),
@@ -169,6 +173,14 @@ pub(super) fn find(
         }
         Some((range, _)) => Err(Misplaced::Ends { range }),
         None => Err(Misplaced::NotFound),
+    }
+}
+
+/// Refuses lines that stand at several places, however they end there.
+fn refuse_several(text: &Text<'_>, sides: &Sides<'_>, work: &mut Work<'_>) -> Result<(), Misplaced> {
+    match find::only(text, &sides.needle(), text.start()..text.bytes().len(), None, false, &mut work.budget) {
+        Ok(_) | Err(FindError::NotFound) => Ok(()),
+        Err(several) => Err(Misplaced::Several(several)),
     }
 }
 

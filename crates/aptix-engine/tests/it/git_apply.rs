@@ -41,7 +41,7 @@ fn of(content: Vec<u8>) -> Tree {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Where both accept a diff for a file that was changed since, both make the same of it.
     #[test]
@@ -69,6 +69,65 @@ proptest! {
         {
             let found = (shown(&ours.tree["f"].0), shown(&theirs["f"].0));
             prop_assert_eq!(&found.0, &found.1, "{} of {}", String::from_utf8_lossy(&diff), shown(&now["f"].0));
+        }
+    }
+}
+
+/// What goes wrong with a diff on its way: some lines of it go, come twice, change places, or become others.
+fn mistakes() -> impl Strategy<Value = Vec<(usize, usize)>> {
+    proptest::collection::vec((0..10_usize, 0..1000_usize), 0..4)
+}
+
+fn mistaken(diff: &[u8], mistakes: &[(usize, usize)]) -> Vec<u8> {
+    let mut lines: Vec<Vec<u8>> = diff.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    for (kind, at) in mistakes {
+        // The names above the first hunk are mostly left alone.
+        let first = if at % 50 == 0 { 0 } else { 4 };
+        let Some(at) = at.checked_rem(lines.len().saturating_sub(first)).map(|at| at + first) else { continue };
+        match kind {
+            0 => drop(lines.remove(at)),
+            1 => lines.insert(at, lines[at].clone()),
+            2 => lines.swap(at, at.saturating_sub(1)),
+            3 => lines[at] = lines[at].strip_prefix(b" ").unwrap_or(&lines[at]).to_vec(),
+            4 => lines[at] = [lines[at].trim_ascii_end(), b"\r\n"].concat(),
+            5 => lines.insert(at, b"\\ No newline at end of file\n".to_vec()),
+            6 => lines[at].insert(0, [b' ', b'+', b'-', b'@'][at % 4]),
+            7 => lines.iter_mut().for_each(|line| *line = [line.trim_ascii_end(), b"\r\n"].concat()),
+            _ => {
+                // Another number in a header.
+                let headers = lines.iter_mut().filter(|line| line.starts_with(b"@@"));
+                for digit in
+                    headers.flat_map(|line| line.iter_mut()).filter(|byte| byte.is_ascii_digit()).take(1 + at % 5)
+                {
+                    *digit = b'0' + (*digit - b'0' + 1) % 10;
+                }
+            }
+        }
+    }
+    lines.concat()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever became of a diff, there is an answer, and where git accepts it too, the same one. Of a hunk with more
+    /// lines than its header counts, git drops the others in silence, which is not followed.
+    #[test]
+    fn git_agrees_about_diffs_with_mistakes(
+        (old, edit, since) in (lines(), steps(), steps()),
+        is_open in any::<bool>(),
+        context in 0..4_usize,
+        mistakes in mistakes(),
+    ) {
+        let (before, after) = (bytes(&old, is_open), bytes(&changed(&old, &edit), is_open));
+        prop_assume!(before != after);
+        let diff = mistaken(&git_diff(&of(before), &of(after), &[&format!("-U{context}")]), &mistakes);
+        let now = of(bytes(&changed(&old, &since), is_open));
+        if let Ok(ours) = apply(&now, &diff, &Settings::DEFAULT)
+            && !ours.warnings().contains(&"HUNK_COUNTS")
+            && let Some(theirs) = git_apply(&now, &diff, &[])
+        {
+            prop_assert_eq!(words(&ours.tree), words(&theirs), "{} of {:?}", shown(&diff), words(&now));
         }
     }
 }

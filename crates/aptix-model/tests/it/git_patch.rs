@@ -137,7 +137,7 @@ fn hunk_lines_keep_their_bytes() {
         ),
         ("@@ -1 +1 @@\n--- a/g\n+++ b/g\n@@ -9 +9 @@\n-a\n+b\n", "@1,1 1,1:--- a/g\\n+++ b/g\\n @9,1 9,1:-a\\n+b\\n"),
         // a diff whose every line ends with a carriage return
-        ("@@ -1 +1 @@\r\n-a\r\n\\ No newline at end of file\r\n+b\r\n", "@1,1 1,1:-a+b\\r\\n"),
+        ("@@ -1 +1 @@\r\n-a\r\n+b\r\n", "@1,1 1,1:-a\\r\\n+b\\r\\n"),
     ] {
         let hunk: Vec<u8> = hunk.chars().map(|character| u8::try_from(u32::from(character)).unwrap()).collect();
         check([head.as_bytes(), &hunk].concat(), &[&format!("modify f {expected}")]);
@@ -222,6 +222,10 @@ fn what_is_no_diff_is_refused_by_name() {
             "PATCH_MALFORMED.END_OF_FILE",
         ),
         (plain("@@ -0,0 +1 @@\n+\n\\ No newline at end of file\n"), "PATCH_MALFORMED.END_OF_FILE"),
+        (
+            plain("@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n").replace('\n', "\r\n"),
+            "PATCH_MALFORMED.END_OF_FILE",
+        ),
         (plain("@@ -1 +1 @@\n"), "PATCH_MALFORMED.EMPTY"),
         (plain(""), "PATCH_MALFORMED.EMPTY"),
         (git("index 1111111..2222222\n"), "PATCH_MALFORMED.EMPTY"),

@@ -155,8 +155,10 @@ fn take_marker(lines: &mut Lines<'_>, found: &mut [HunkLine], end: &[u8]) -> Res
         return Ok(());
     }
     let last = found.last_mut().filter(|line| line.bytes.ends_with(b"\n")).ok_or(GitPatchError::Marker)?;
-    let length = last.bytes.strip_suffix(end).map_or(last.bytes.len() - 1, <[u8]>::len);
-    last.bytes.truncate(length);
+    if end == b"\r\n" && last.bytes.ends_with(end) {
+        return Err(GitPatchError::MarkerEnds);
+    }
+    last.bytes.pop();
     lines.skip();
     // An empty line without terminator would be no line at all.
     if last.bytes.is_empty() { Err(GitPatchError::Marker) } else { Ok(()) }

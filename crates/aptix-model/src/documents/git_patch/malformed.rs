@@ -53,6 +53,10 @@ pub(super) enum GitPatchError {
     NoHunks,
     #[error("'\\ No newline at end of file' stands below no line that could be the last one")]
     Marker,
+    #[error(
+        "every line of the diff ends with \\r\\n, so that '\\ No newline at end of file' may take away one of them or both"
+    )]
+    MarkerEnds,
     #[error("the file is renamed to, or copied from, itself")]
     NoOp,
     #[error("a batch has at most {limit} files")]
@@ -89,7 +93,7 @@ impl GitPatchError {
             Self::HunkHeader { .. } => (Reason::PatchMalformed, Detail::HunkHeader),
             Self::Counts => (Reason::PatchMalformed, Detail::Counts),
             Self::EmptyHunk | Self::NoHunks => (Reason::PatchMalformed, Detail::Empty),
-            Self::Marker => (Reason::PatchMalformed, Detail::EndOfFile),
+            Self::Marker | Self::MarkerEnds => (Reason::PatchMalformed, Detail::EndOfFile),
             Self::NoOp => (Reason::InvalidRequest, Detail::NoOp),
             Self::Files { .. } => (Reason::TooLarge, Detail::Files),
             Self::Hunks { .. } => (Reason::TooLarge, Detail::Changes),
@@ -113,6 +117,7 @@ impl GitPatchError {
             Self::Counts => "count the lines of each hunk: context and removed lines, and context and added lines",
             Self::EmptyHunk => "give each hunk its lines, or leave it out",
             Self::NoHunks | Self::NoOp => "leave the file out",
+            Self::MarkerEnds => "send the diff with line feeds alone",
             Self::Marker => "put it below the last line of a file, once for each side that lacks a final newline",
             Self::Files { .. } | Self::Hunks { .. } | Self::Lines { .. } => {
                 "send several smaller patches, one after the other"
