@@ -4,12 +4,15 @@
 
 use std::collections::HashMap;
 
+use aptix_engine::correct::correct;
 use aptix_engine::file_plan::FilePlan;
 use aptix_engine::plan::{self, BatchPlan, Clipboards, Observed, Settings};
 use aptix_engine::validate::{self, ValidBatch, ValidTarget};
 use aptix_model::batch::{Batch, FileEdit, Origin};
-use aptix_model::failure::Failure;
+use aptix_model::documents::{self, Dialect};
+use aptix_model::failure::{Failure, NextAction};
 use aptix_model::id::BatchId;
+use aptix_model::limits::NEXT_ACTION_BYTES;
 use aptix_model::path::WorkspacePath;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{FileReport, FileStatus, Outcome, Report, Warning};
@@ -122,7 +125,9 @@ fn attempt(
     let session = order.origin.session_id.as_deref().filter(|_| uses_clipboards(batch));
     let clipboards = session.map(|session| clipboards::read(workspace, session)).transpose();
     let clipboards = clipboards.map_err(|error| error.failure())?.unwrap_or_default();
-    let plan = plan::plan(&valid, &observed, &settings(policy, &clipboards))?;
+    let settings = settings(policy, &clipboards);
+    let plan = plan::plan(&valid, &observed, &settings)
+        .map_err(|failures| with_next_action(failures, batch, &observed, &settings))?;
     let taken = session.map(|session| clipboards::taken(workspace, session, &clipboards, plan.clipboards.clone()));
     let taken = taken.transpose().map_err(|error| error.failure())?.flatten();
     carry_out(workspace, Planned { batch, found: &found, plan: &plan, undoes: None, taken }, order, confirm)
@@ -189,6 +194,24 @@ fn uses_clipboards(batch: &Batch) -> bool {
         }
         _ => false,
     })
+}
+
+/// Failures to plan a batch, the first one with the document corrected, if that can be done.
+fn with_next_action(
+    mut failures: Vec<Failure>,
+    batch: &Batch,
+    observed: &[Observed<'_>],
+    settings: &Settings<'_>,
+) -> Vec<Failure> {
+    let action = correct(batch, observed, settings, &failures).and_then(|batch| {
+        let written = |dialect: Dialect| Some((dialect, documents::write(&batch, dialect)?));
+        let (dialect, document) = Dialect::ALL.into_iter().find_map(written)?;
+        Some(NextAction { dialect: dialect.name().to_owned(), document })
+    });
+    if let Some(first) = failures.first_mut() {
+        first.next_action = action.filter(|action| action.document.len() <= NEXT_ACTION_BYTES);
+    }
+    failures
 }
 
 /// Plans a batch for the files as they are, in a session without clipboards, and shows the plan to `see`. Nothing is

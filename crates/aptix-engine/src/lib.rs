@@ -10,6 +10,7 @@ extern crate alloc;
 mod anchor_edit;
 mod clipboards;
 mod context_patch;
+pub mod correct;
 mod create_file;
 mod diff;
 pub mod digest;

@@ -103,7 +103,7 @@ pub(crate) fn look_around(
             }
         }
         LinePatchError::Expected { .. } => {
-            if let Some(first) = only_place(text, change) {
+            if let Some(first) = only_place(text, change.expected) {
                 let place = match change.removed() {
                     1 => format!("the expected line stands at line {first}"),
                     count => format!("the expected lines stand at lines {first} to {}", first + count - 1),
@@ -191,8 +191,8 @@ fn invisible(expected: &str, found: &str) -> Option<&'static str> {
 
 /// The first line of the one place where the expected lines stand, if there is exactly one. Gives up, as if there
 /// were none, when finding it takes more than a few times the work of reading the file.
-fn only_place(text: &Text<'_>, change: &LineChange<'_>) -> Option<usize> {
-    let (above, anchor) = change.expected.iter().enumerate().max_by_key(|(_, line)| line.len())?;
+pub(crate) fn only_place(text: &Text<'_>, expected: &[String]) -> Option<usize> {
+    let (above, anchor) = expected.iter().enumerate().max_by_key(|(_, line)| line.len())?;
     if anchor.trim().is_empty() {
         return None;
     }
@@ -222,7 +222,7 @@ fn only_place(text: &Text<'_>, change: &LineChange<'_>) -> Option<usize> {
         }
         let mut cursor = text.cursor_at(start, 0);
         let mut looked = 0_usize;
-        let is_there = change.expected.iter().all(|line| {
+        let is_there = expected.iter().all(|line| {
             looked = looked.saturating_add(line.len() + 1);
             cursor.step_over(line.as_bytes()).is_some()
         });

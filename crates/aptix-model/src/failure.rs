@@ -36,6 +36,17 @@ pub struct Failure {
     pub nearest: Vec<Excerpt>,
     /// The SHA-256 of the file's bytes as they are now.
     pub current_sha256: Option<Sha256Digest>,
+    /// The whole document corrected, where that is proven to apply to the files as they are now.
+    pub next_action: Option<NextAction>,
+}
+
+/// A document that is complete and ready to be sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NextAction {
+    /// The name of its dialect, one of those written in JSON.
+    pub dialect: String,
+    /// The document.
+    pub document: String,
 }
 
 /// Consecutive lines of a real file.
@@ -65,6 +76,7 @@ impl Failure {
             line: None,
             nearest: Vec::new(),
             current_sha256: None,
+            next_action: None,
         }
     }
 

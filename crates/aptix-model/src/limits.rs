@@ -62,5 +62,8 @@ pub const CHUNK_BYTES: usize = 1 << 20;
 /// Bytes of one gRPC message, both ways.
 pub const MESSAGE_BYTES: usize = 4 << 20;
 
+/// Bytes of a corrected document that comes with a failure; a longer one is left out.
+pub const NEXT_ACTION_BYTES: usize = 256 << 10;
+
 /// Bytes of the diff a report carries; a longer one is left out and said to be.
 pub const REPORT_DIFF_BYTES: usize = 1 << 20;

@@ -68,6 +68,7 @@ fn bounded(failures: Vec<Failure>) -> Vec<Failure> {
         shorten(&mut failure);
         if bytes + size(&failure) > QUOTED_BYTES {
             failure.nearest.clear();
+            failure.next_action = None;
         }
         bytes += size(&failure);
         if bytes > TOLD_BYTES || (told.len() + 1 == FAILURES && all > FAILURES) {
@@ -109,7 +110,8 @@ fn cut(text: &mut String) {
 fn size(failure: &Failure) -> usize {
     let texts = [&failure.hint, &failure.field, &failure.path].into_iter().flatten().map(String::len);
     let quoted = failure.nearest.iter().map(|excerpt| excerpt.text.len() + 16);
-    256 + failure.message.len() + texts.sum::<usize>() + quoted.sum::<usize>()
+    let action = failure.next_action.as_ref().map_or(0, |action| action.document.len());
+    256 + failure.message.len() + texts.sum::<usize>() + quoted.sum::<usize>() + action
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::AnsiColor;
 use aptix_model::batch::{Batch, FileEdit, FilePatch, GitKind, Presence, Target};
-use aptix_model::failure::{Excerpt, Failure, Visible};
+use aptix_model::failure::{Excerpt, Failure, NextAction, Visible};
 use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
 use aptix_model::record::FileIds;
@@ -100,7 +100,7 @@ struct ErrorAnswer<'a> {
     line: Option<usize>,
     nearest: Vec<ExcerptAnswer<'a>>,
     current_sha256: Option<String>,
-    next_action: Option<()>,
+    next_action: Option<ActionAnswer>,
 }
 
 #[derive(Serialize)]
@@ -109,6 +109,12 @@ struct ExcerptAnswer<'a> {
     start_line: usize,
     end_line: usize,
     text: &'a str,
+}
+
+#[derive(Serialize)]
+struct ActionAnswer {
+    tool: String,
+    arguments: serde_json::Value,
 }
 
 /// How a command prints.
@@ -315,8 +321,14 @@ fn error_answer(failure: &Failure) -> ErrorAnswer<'_> {
         line: failure.line,
         nearest: failure.nearest.iter().map(excerpt_answer).collect(),
         current_sha256: failure.current_sha256.map(String::from),
-        next_action: None,
+        next_action: failure.next_action.as_ref().and_then(action_answer),
     }
+}
+
+/// The command that takes the corrected document, and the document.
+fn action_answer(action: &NextAction) -> Option<ActionAnswer> {
+    let arguments = serde_json::from_str(&action.document).ok()?;
+    Some(ActionAnswer { tool: format!("aptix apply --dialect {}", action.dialect), arguments })
 }
 
 fn excerpt_answer(excerpt: &Excerpt) -> ExcerptAnswer<'_> {
@@ -379,6 +391,9 @@ fn text_of_failure(failure: &Failure) -> String {
     }
     if let Some(digest) = failure.current_sha256 {
         let _ = writeln!(text, "  the file's SHA-256 is {digest}");
+    }
+    if failure.next_action.is_some() {
+        text.push_str("  with --json comes the document corrected, ready to be sent\n");
     }
     if let Some(hint) = &failure.hint {
         let _ = writeln!(text, "  hint: {}", ShownLine(hint));

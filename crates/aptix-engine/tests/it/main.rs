@@ -5,6 +5,8 @@
 mod anchor_edit;
 mod boundary;
 mod context_patch;
+mod correct;
+#[cfg(test)]
 mod create_file;
 mod diff;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::{digest, given, missing, unknown_enum, v1};
-use crate::failure::{Excerpt, Failure};
+use crate::failure::{Excerpt, Failure, NextAction};
 use crate::limits::REPORT_DIFF_BYTES;
 use crate::path::{DocPath, PathError, WorkspacePath};
 use crate::reason::{Detail, Reason};
@@ -158,6 +158,9 @@ impl From<v1::Failure> for Failure {
                 })
                 .collect(),
             current_sha256: failure.current_sha256.and_then(|text| text.parse().ok()),
+            next_action: failure
+                .next_action
+                .map(|action| NextAction { dialect: action.dialect, document: action.document }),
         }
     }
 }
@@ -232,6 +235,9 @@ impl From<Failure> for v1::Failure {
             line: failure.line.map(count),
             nearest: nearest.collect(),
             current_sha256: failure.current_sha256.map(Into::into),
+            next_action: failure
+                .next_action
+                .map(|action| v1::NextAction { dialect: action.dialect, document: action.document }),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! taken.
 
 use aptix_model::failure::Failure;
+use aptix_model::limits::NEXT_ACTION_BYTES;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::wire::v1;
 use prost::Message;
@@ -60,6 +61,14 @@ fn check_failure(at: &str, failure: &v1::Failure, found: &mut Vec<Failure>) {
     ];
     for (name, text) in texts {
         check_text(&format!("{at}.{name}"), text, found);
+    }
+    if let Some(action) = &failure.next_action {
+        check_text(&format!("{at}.nextAction.dialect"), &action.dialect, found);
+        let bytes = action.document.len();
+        if bytes > NEXT_ACTION_BYTES {
+            let message = format!("the document has {bytes} bytes, at most {NEXT_ACTION_BYTES} are kept");
+            found.push(too_large(&format!("{at}.nextAction.document"), message));
+        }
     }
     if failure.nearest.len() > EXCERPTS {
         let message = format!("{} excerpts are given, at most {EXCERPTS} are kept", failure.nearest.len());

@@ -77,7 +77,10 @@ fn without_finer_points(batch: &mut v1::Batch) {
     if let Some(report) = &mut batch.report {
         report.files.clear();
         report.failures.truncate(1);
-        report.failures.iter_mut().for_each(|failure| failure.nearest.clear());
+        for failure in &mut report.failures {
+            failure.nearest.clear();
+            failure.next_action = None;
+        }
     }
 }
 

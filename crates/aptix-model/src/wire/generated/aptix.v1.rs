@@ -118,6 +118,20 @@ pub struct Failure {
     /// SHA-256 of the file's bytes as they are now. Absent if the file was not read.
     #[prost(string, optional, tag = "11")]
     pub current_sha256: ::core::option::Option<::prost::alloc::string::String>,
+    /// The whole batch corrected. Given, with its first failure only, where every failure has exactly one way out and the
+    /// corrected batch was found to apply to the files as they were. Absent otherwise.
+    #[prost(message, optional, tag = "12")]
+    pub next_action: ::core::option::Option<NextAction>,
+}
+/// A document that is complete and ready to be sent as the next batch.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NextAction {
+    /// The name of the document's dialect, such as line-patch.
+    #[prost(string, tag = "1")]
+    pub dialect: ::prost::alloc::string::String,
+    /// The document, a JSON object of at most 262144 bytes.
+    #[prost(string, tag = "2")]
+    pub document: ::prost::alloc::string::String,
 }
 /// Consecutive lines of a real file.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
