@@ -152,6 +152,8 @@ fn observed<'p>(file: &'p FilePlan<'_>) -> Observed<'p> {
         content: file.base(),
         digest: file.digest_before(),
         doc_path: file.doc_path.to_string(),
+        // A plan says who may execute a file only if that changes.
+        is_executable: file.executable == Some(false),
         other: file.moved_to.map(|path| Box::new(missing(path))),
         ..missing(file.path)
     }

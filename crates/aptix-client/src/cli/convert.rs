@@ -42,13 +42,15 @@ pub(super) struct Args {
 #[derive(Clone, Copy, Debug)]
 enum Target {
     Document(Dialect, Form),
+    Diff,
 }
 
 fn target(text: &str) -> Result<Target, String> {
     match text.parse().map_err(|error: documents::UnknownDialect| error.to_string())? {
         Dialect::LinePatch => Ok(Target::Document(Dialect::LinePatch, Form::LinePatch)),
         Dialect::FileBundle => Ok(Target::Document(Dialect::FileBundle, Form::WholeFiles)),
-        other => Err(format!("{other} is only read, expected line-patch or file-bundle")),
+        Dialect::GitPatch => Ok(Target::Diff),
+        other => Err(format!("{other} is only read, expected line-patch, git-patch or file-bundle")),
     }
 }
 
@@ -82,13 +84,22 @@ fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles) -> Result<Vec
 
 /// The document that a plan comes to, once it has been held to mean the same.
 fn say(plan: &BatchPlan<'_>, to: Target) -> Result<Vec<u8>, Vec<Failure>> {
-    let Target::Document(dialect, form) = to;
-    let batch = express::express(plan, form)?;
-    let text = documents::write(&batch, dialect).ok_or_else(|| {
-        let message = format!("a batch of this form cannot be written as {dialect}");
-        vec![Failure::new(Reason::Internal, message).hint("this is a defect of the program; nothing was changed")]
-    })?;
-    let again = documents::parse(text.as_bytes(), Some(dialect))?;
+    let (dialect, bytes) = match to {
+        Target::Document(dialect, form) => {
+            let batch = express::express(plan, form)?;
+            let text = documents::write(&batch, dialect).ok_or_else(|| {
+                let message = format!("a batch of this form cannot be written as {dialect}");
+                let hint = "this is a defect of the program; nothing was changed";
+                vec![Failure::new(Reason::Internal, message).hint(hint)]
+            })?;
+            (dialect, text.into_bytes())
+        }
+        Target::Diff => (Dialect::GitPatch, express::diff(plan).map_err(|failure| vec![failure])?),
+    };
+    if !plan.clipboards.is_empty() {
+        output::say("warning: CLIPBOARDS_LEFT_OUT: no other dialect has clipboards; applying this changes none");
+    }
+    let again = documents::parse(&bytes, Some(dialect))?;
     express::comes_to(&again.batch, plan)?;
-    Ok(text.into_bytes())
+    Ok(bytes)
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-pub(crate) fn aptix(place: &Path, arguments: &[&str], document: &str) -> Output {
+pub(crate) fn aptix(place: &Path, arguments: &[&str], document: impl AsRef<[u8]>) -> Output {
     std::fs::create_dir_all(place.join("ws")).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_aptix"))
         .args(arguments)
@@ -18,7 +18,7 @@ pub(crate) fn aptix(place: &Path, arguments: &[&str], document: &str) -> Output 
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    let _ = stdin.write_all(document.as_bytes());
+    let _ = stdin.write_all(document.as_ref());
     drop(stdin);
     child.wait_with_output().unwrap()
 }

@@ -34,21 +34,21 @@ fn place_with(before: Option<&[u8]>) -> tempfile::TempDir {
 }
 
 /// What is in `a.txt` once a document was applied.
-fn after(before: Option<&[u8]>, document: &str) -> Option<Vec<u8>> {
+fn after(before: Option<&[u8]>, document: &[u8]) -> Option<Vec<u8>> {
     let place = place_with(before);
     let output = aptix(place.path(), &["apply", "--yes"], document);
-    assert_eq!(output.status.code(), Some(0), "{document}\n{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{}\n{}", document.escape_ascii(), text(&output.stderr));
     fs::read(place.path().join("ws/a.txt")).ok()
 }
 
 /// What `aptix convert` prints, or what it says when it refuses.
-fn convert(before: Option<&[u8]>, document: &str, to: &str) -> Result<String, String> {
+fn convert(before: Option<&[u8]>, document: &str, to: &str) -> Result<Vec<u8>, String> {
     let place = place_with(before);
     let output = aptix(place.path(), &["convert", "--to", to], document);
     assert_eq!(fs::read(place.path().join("ws/a.txt")).ok().as_deref(), before, "nothing is written");
     assert!(!Path::new(&place.path().join("state")).exists(), "nothing is kept");
     match output.status.code() {
-        Some(0) => Ok(text(&output.stdout)),
+        Some(0) => Ok(output.stdout),
         Some(1) if output.stdout.is_empty() => Err(text(&output.stderr)),
         code => panic!("{code:?}: {}", text(&output.stderr)),
     }
@@ -59,31 +59,31 @@ fn a_converted_document_leaves_the_same_bytes() {
     let cases = [
         (
             line_patch(b"a\r\nb\r\nc", r#"{"operation": "insert", "afterLine": 3, "newLines": ["d"]}"#),
-            "line-patch file-bundle",
+            "line-patch file-bundle git-patch",
         ),
         (
             line_patch(
                 b"a\n\xff\nb\n",
                 r#"{"operation": "delete", "startLine": 3, "endLine": 3, "expectedOriginalLines": ["b"]}"#,
             ),
-            "line-patch",
+            "line-patch git-patch",
         ),
         (
             case(Some(b"a\nb\nc\n"), r#"{"path": "a.txt", "content": "a\nB\nc\n", "overwrite": true}"#),
-            "line-patch file-bundle",
+            "line-patch file-bundle git-patch",
         ),
-        (case(None, r#"{"path": "a.txt", "content": "new"}"#), "file-bundle"),
-        (case(Some(b"gone\n"), r#"{"files": [{"path": "a.txt", "operation": "delete"}]}"#), "file-bundle"),
+        (case(None, r#"{"path": "a.txt", "content": "new"}"#), "file-bundle git-patch"),
+        (case(Some(b"gone\n"), r#"{"files": [{"path": "a.txt", "operation": "delete"}]}"#), "file-bundle git-patch"),
         (
             case(Some(b"x\n"), "Here:\n\n```json\n{\"files\": [{\"path\": \"a.txt\", \"content\": \"y\\n\"}]}\n```\n"),
-            "line-patch file-bundle",
+            "line-patch file-bundle git-patch",
         ),
     ];
     for (case, dialects) in cases {
-        let expected = after(case.before, &case.document);
+        let expected = after(case.before, case.document.as_bytes());
         for to in dialects.split(' ') {
             let converted = convert(case.before, &case.document, to).unwrap_or_else(|said| panic!("{to}: {said}"));
-            assert_eq!(after(case.before, &converted), expected, "{to}: {converted}");
+            assert_eq!(after(case.before, &converted), expected, "{to}: {}", converted.escape_ascii());
         }
     }
 }

@@ -20,6 +20,8 @@ mod large;
 #[cfg(test)]
 mod moves;
 #[cfg(test)]
+mod next_action;
+#[cfg(test)]
 mod outbox;
 #[cfg(test)]
 mod power;

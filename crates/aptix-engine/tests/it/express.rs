@@ -4,6 +4,7 @@ use aptix_engine::express::{self, Form};
 use aptix_engine::plan::{BatchPlan, Observed, Settings, plan};
 use aptix_engine::validate::validate;
 use aptix_model::batch::{Batch, Content, FileEdit, FilePatch, Presence, Target, WriteFile};
+use aptix_model::documents::{self, Dialect};
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
 use aptix_model::path::WorkspacePath;
@@ -104,6 +105,11 @@ proptest! {
         if changes.is_empty() {
             return Ok(());
         }
+        planned(&edit, Some(&before), |plan| {
+            let Ok(diff) = express::diff(plan) else { return };
+            let again = documents::parse(&diff, Some(Dialect::GitPatch)).unwrap();
+            express::comes_to(&again.batch, plan).unwrap();
+        });
         for form in [Form::LinePatch, Form::SearchPatch, Form::WholeFiles] {
             match said(&edit, Some(&before), form) {
                 Ok(_) => {}

@@ -7,7 +7,7 @@ use aptix_model::batch::{
     WriteFile,
 };
 use aptix_model::digest::Sha256Digest;
-use aptix_model::failure::{Excerpt, Failure};
+use aptix_model::failure::{Excerpt, Failure, NextAction};
 use aptix_model::id::{BatchId, Revision, Uuid};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::{BatchOutline, BatchRecord, FileIds, UnixMillis};
@@ -330,6 +330,13 @@ fn unknown_enum_values_and_oversized_inline_text_are_refused() {
     let content = Some(v1::create_file::Content::Text(text));
     edit.files[1].action = Some(v1::file_patch::Action::CreateFile(v1::CreateFile { content, overwrite: false }));
     assert_eq!(Batch::try_from(edit).unwrap_err()[0].reason, Reason::TooLarge);
+}
+
+#[test]
+fn a_failure_comes_back_with_the_corrected_document() {
+    let next_action = NextAction { dialect: "line-patch".into(), document: "{}".into() };
+    let failure = Failure { next_action: Some(next_action), ..Failure::new(Reason::ShaMismatch, "m").file(1, "a") };
+    assert_eq!(Failure::from(v1::Failure::from(failure.clone())), failure);
 }
 
 #[test]
