@@ -27,7 +27,7 @@ pub(super) struct Args {
     /// The directory whose files the edit is about, and the name docPaths know it by
     #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
     root: RootSpec,
-    /// The dialect to write: line-patch, git-patch or file-bundle
+    /// The dialect to write: line-patch, search-patch, structured-patch, git-patch or file-bundle
     #[arg(long, value_parser = target)]
     to: Target,
     /// How the document is written; auto tells by itself
@@ -49,8 +49,12 @@ fn target(text: &str) -> Result<Target, String> {
     match text.parse().map_err(|error: documents::UnknownDialect| error.to_string())? {
         Dialect::LinePatch => Ok(Target::Document(Dialect::LinePatch, Form::LinePatch)),
         Dialect::FileBundle => Ok(Target::Document(Dialect::FileBundle, Form::WholeFiles)),
+        Dialect::SearchPatch => Ok(Target::Document(Dialect::SearchPatch, Form::SearchPatch)),
+        Dialect::StructuredPatch => Ok(Target::Document(Dialect::StructuredPatch, Form::Replacements)),
         Dialect::GitPatch => Ok(Target::Diff),
-        other => Err(format!("{other} is only read, expected line-patch, git-patch or file-bundle")),
+        other => Err(format!(
+            "{other} is only read, expected one of line-patch, search-patch, structured-patch, git-patch, file-bundle"
+        )),
     }
 }
 

@@ -78,6 +78,25 @@ fn a_converted_document_leaves_the_same_bytes() {
             case(Some(b"x\n"), "Here:\n\n```json\n{\"files\": [{\"path\": \"a.txt\", \"content\": \"y\\n\"}]}\n```\n"),
             "line-patch file-bundle git-patch",
         ),
+        (
+            case(Some(b"a\na\nb\na\n"), r#"{"path": "a.txt", "content": "a\nx\nb\ny\n", "overwrite": true}"#),
+            "line-patch search-patch structured-patch git-patch",
+        ),
+        (
+            case(
+                Some(b"a\r\nb\r\n"),
+                r#"{"path": "a.txt", "patches": [{"operation": "replace", "oldText": "b", "newText": "c\nd"}]}"#,
+            ),
+            "line-patch search-patch structured-patch git-patch file-bundle",
+        ),
+        (
+            case(Some(b"a\n"), "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1,2 @@\n a\n+b\n"),
+            "line-patch search-patch structured-patch git-patch file-bundle",
+        ),
+        (
+            case(None, r#"{"path": "a.txt", "patches": [{"operation": "append_eof", "newText": "x"}]}"#),
+            "search-patch git-patch",
+        ),
     ];
     for (case, dialects) in cases {
         let expected = after(case.before, case.document.as_bytes());

@@ -6,7 +6,10 @@ use std::vec::Vec;
 use serde::Serialize;
 
 use super::Dialect;
-use crate::batch::{Batch, Change, Content, FileEdit, FilePatch, LinePatch, Operation, Presence, WriteFile};
+use crate::batch::{
+    Batch, Change, Content, FileEdit, FilePatch, LinePatch, Operation, Presence, Replacements, Scope, SearchChange,
+    SearchOperation, SearchPatch, WriteFile,
+};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -64,6 +67,53 @@ struct BundleFile<'a> {
     content: Option<&'a str>,
 }
 
+#[derive(Serialize)]
+struct SearchPatchDocument<'a> {
+    path: &'a str,
+    patches: Vec<SearchEntry<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SearchEntry<'a> {
+    operation: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old_text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to_clipboard: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_clipboard: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reindent: Option<Indentation<'a>>,
+}
+
+#[derive(Serialize)]
+struct Indentation<'a> {
+    strip: &'a str,
+    add: &'a str,
+}
+
+#[derive(Serialize)]
+struct StructuredPatchDocument<'a> {
+    patches: Vec<StructuredFile<'a>>,
+}
+
+#[derive(Serialize)]
+struct StructuredFile<'a> {
+    path: &'a str,
+    replacements: Vec<Step<'a>>,
+}
+
+#[derive(Serialize)]
+struct Step<'a> {
+    find: &'a str,
+    replace: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<&'a str>,
+}
+
 /// Writes a batch down. `None` if its edits are not the dialect's, or if the dialect is only read.
 #[must_use]
 pub fn write(batch: &Batch, dialect: Dialect) -> Option<String> {
@@ -75,7 +125,20 @@ pub fn write(batch: &Batch, dialect: Dialect) -> Option<String> {
         Dialect::FileBundle => {
             pretty(&FileBundleDocument { files: batch.files.iter().map(bundle_file).collect::<Option<_>>()? })
         }
-        _ => None,
+        Dialect::SearchPatch => {
+            let [file] = batch.files.as_slice() else { return None };
+            pretty(&search_patch(file)?)
+        }
+        Dialect::StructuredPatch => {
+            let patches = batch.files.iter().map(structured_file).collect::<Option<_>>()?;
+            pretty(&StructuredPatchDocument { patches })
+        }
+        Dialect::CreateFile
+        | Dialect::CodexPatch
+        | Dialect::SearchReplace
+        | Dialect::StrReplace
+        | Dialect::GitPatch
+        | Dialect::Chat => None,
     }?;
     text.push('\n');
     Some(text)
@@ -138,4 +201,41 @@ fn bundle_file(file: &FilePatch) -> Option<BundleFile<'_>> {
         FileEdit::DeleteFile => Some(BundleFile { path, operation: Some("delete"), content: None }),
         _ => None,
     }
+}
+
+fn search_patch(file: &FilePatch) -> Option<SearchPatchDocument<'_>> {
+    let FileEdit::SearchPatch(SearchPatch { changes }) = &file.edit else { return None };
+    let patches = changes.iter().map(search_entry).collect::<Option<_>>()?;
+    Some(SearchPatchDocument { path: file.target.as_str(), patches })
+}
+
+fn search_entry(change: &SearchChange) -> Option<SearchEntry<'_>> {
+    let (operation, old_text) = match &change.operation {
+        SearchOperation::Replace { old_text } => ("replace", Some(old_text.as_str())),
+        SearchOperation::AppendEof => ("append_eof", None),
+        SearchOperation::PrependBof => ("prepend_bof", None),
+        SearchOperation::Overwrite => ("overwrite", None),
+        SearchOperation::InsertAfter { .. } => return None,
+    };
+    Some(SearchEntry {
+        operation,
+        old_text,
+        new_text: change.new_text.as_deref(),
+        to_clipboard: change.to_clipboard.as_deref(),
+        from_clipboard: change.from_clipboard.as_deref(),
+        reindent: change.reindent.as_ref().map(|reindent| Indentation { strip: &reindent.strip, add: &reindent.add }),
+    })
+}
+
+fn structured_file(file: &FilePatch) -> Option<StructuredFile<'_>> {
+    let FileEdit::Replacements(Replacements { steps }) = &file.edit else { return None };
+    let replacements = steps.iter().map(|step| {
+        let limit = match step.scope {
+            Scope::First => None,
+            Scope::All => Some("all"),
+            Scope::Block { .. } => return None,
+        };
+        Some(Step { find: &step.find, replace: &step.replace, limit })
+    });
+    Some(StructuredFile { path: file.target.as_str(), replacements: replacements.collect::<Option<_>>()? })
 }
