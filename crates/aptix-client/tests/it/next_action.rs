@@ -18,19 +18,19 @@ fn the_corrected_document_of_a_refusal_applies() {
     let document = |change: &str| {
         format!(r#"{{"files": [{{"docPath": "ws/a.txt", "originalSha256": "{STALE}", "changes": [{change}]}}]}}"#)
     };
-    let output = aptix(place.path(), &["apply", "--json"], &document(change));
+    let output = aptix(place.path(), &["apply", "--json"], document(change));
     assert_eq!(output.status.code(), Some(1));
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     let action = &answer["errors"][0]["nextAction"];
     assert_eq!(action["tool"], "aptix apply --dialect line-patch", "{answer}");
     assert_eq!(action["arguments"]["files"][0]["changes"][0]["startLine"], 2);
-    let again = aptix(place.path(), &["apply", "--dialect", "line-patch"], &action["arguments"].to_string());
+    let again = aptix(place.path(), &["apply", "--dialect", "line-patch"], action["arguments"].to_string());
     assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
     assert_eq!(fs::read_to_string(&file).unwrap(), "one\n2\nthree\n");
 
-    let output = aptix(place.path(), &["apply"], &document(&change.replace("\"two\"", "\"three\"")));
+    let output = aptix(place.path(), &["apply"], document(&change.replace("\"two\"", "\"three\"")));
     assert!(text(&output.stderr).contains("with --json comes the document corrected"), "{}", text(&output.stderr));
-    let output = aptix(place.path(), &["apply", "--json"], &document(&change.replace("\"two\"", "\"four\"")));
+    let output = aptix(place.path(), &["apply", "--json"], document(&change.replace("\"two\"", "\"four\"")));
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(answer["errors"][0]["nextAction"], Value::Null);
 }
