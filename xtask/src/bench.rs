@@ -1,6 +1,7 @@
 //! Starts the benches, with the real edits they are measured on: neighbouring versions of a few crates.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -12,6 +13,8 @@ use crate::steps::{run, step};
 pub(crate) enum Subject {
     /// Planning and applying line patches, beside `memcpy`, SHA-256 and diffy.
     Engine,
+    /// Planning and applying one typical edit in each dialect, beside the search for the same bytes.
+    Dialects,
 }
 
 /// Versions of each crate of the corpus.
@@ -40,19 +43,33 @@ const CORPUS: [(&str, [&str; VERSIONS]); 12] = [
 ///
 /// When the corpus cannot be fetched, a result is wrong, or a goal is missed.
 pub(crate) fn bench(subject: Subject) -> Result<()> {
-    let Subject::Engine = subject;
-    let mut rows = Vec::new();
+    match subject {
+        Subject::Engine => bench_engine(),
+        Subject::Dialects => step("bench dialects", || run(&mut bench_of("dialects"))),
+    }
+}
+
+pub(crate) fn bench_of(name: &str) -> Command {
+    let mut bench = cargo();
+    bench.args(["bench", "--locked", "--package", "xtask", "--bench", name, "--"]);
+    bench
+}
+
+fn bench_engine() -> Result<()> {
+    let list = corpus(VERSIONS)?;
+    step("bench engine", || run(bench_of("engine").arg(list)))
+}
+
+/// Fetches so many versions of each crate; the answer is a file that lists the folders of neighbours, two lines a pair.
+pub(crate) fn corpus(versions: usize) -> Result<PathBuf> {
+    let list = target()?.join("bench-corpus").join(format!("folders-{versions}"));
     step("fetch the corpus", || {
-        rows = (0..VERSIONS).map(fetch).collect::<Result<_>>()?;
-        Ok(())
-    })?;
-    step("bench engine", || {
-        let list = target()?.join("bench-corpus").join("folders");
+        let rows = (0..versions).map(fetch).collect::<Result<Vec<_>>>()?;
         let pairs = rows.iter().zip(rows.iter().skip(1)).flat_map(|(before, after)| before.iter().zip(after));
         let lines = pairs.map(|(before, after)| format!("{}\n{}\n", before.display(), after.display()));
-        write_file(&list, lines.collect::<String>().as_bytes())?;
-        run(cargo().args(["bench", "--locked", "--package", "xtask", "--bench", "engine", "--"]).arg(list))
-    })
+        write_file(&list, lines.collect::<String>().as_bytes())
+    })?;
+    Ok(list)
 }
 
 /// Lets cargo fetch one version of each crate, and tells where their sources are.

@@ -11,6 +11,7 @@ mod crash;
 mod demo;
 mod python;
 mod register;
+mod replay;
 mod repo;
 mod steps;
 mod test;
@@ -51,6 +52,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         told: Vec<String>,
     },
+    /// Say real changes in every dialect, apply them, and compare with what really became of the files.
+    Replay(replay::Args),
     /// Run every test, with the binaries and the Python environment they need.
     Test,
     /// Run everything a change must pass before it lands.
@@ -75,6 +78,7 @@ fn run() -> anyhow::Result<()> {
         Command::Demo => demo::demo(),
         Command::Bench { subject } => bench::bench(subject),
         Command::Crash { told } => crash::crash(&told),
+        Command::Replay(args) => replay::replay(&args),
         Command::Test => test::test(),
         Command::Ci => ci::ci(),
     }

@@ -9,6 +9,8 @@ mod dialects;
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod person;
 #[cfg(test)]
 mod processes;

@@ -1,0 +1,312 @@
+//! Changes as texts: unique pieces of a file and what takes their place, hunks, blocks, chunks.
+
+use std::ops::Range;
+
+use aptix_model::documents::Dialect;
+use memchr::memmem;
+
+use super::{Unsaid, utf8};
+use crate::history::File;
+use crate::lines::{BOM, Change, Line, beyond_lines, changes, lines};
+
+/// A text that stands in a file once, and the text that takes its place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Block {
+    pub(crate) old: Vec<u8>,
+    pub(crate) new: Vec<u8>,
+}
+
+fn join(lines: &[Line<'_>]) -> Vec<u8> {
+    lines.iter().flat_map(|line| line.whole).copied().collect()
+}
+
+/// From the first changed line to the last.
+pub(super) fn as_one(changes: &[Change]) -> Change {
+    let (first, last) = (&changes[0], &changes[changes.len() - 1]);
+    Change { old: first.old.start..last.old.end, new: first.new.start..last.new.end }
+}
+
+/// Whether a text occurs in another exactly once, overlapping occurrences counted.
+fn is_unique(haystack: &[u8], needle: &[u8]) -> bool {
+    let Some(first) = memmem::find(haystack, needle) else { return false };
+    memmem::find(&haystack[first + 1..], needle).is_none()
+}
+
+/// Takes lines along on both sides, one by one, until `is_enough`, or nothing is left to take.
+fn grow(mut change: Change, before: usize, is_enough: impl Fn(&Range<usize>) -> bool) -> Change {
+    let mut is_above = true;
+    while change.old.is_empty() || !is_enough(&change.old) {
+        let (above, below) = (change.old.start > 0, change.old.end < before);
+        match (is_above && above, below, above) {
+            (true, _, _) | (false, false, true) => {
+                change =
+                    Change { old: change.old.start - 1..change.old.end, new: change.new.start - 1..change.new.end };
+            }
+            (false, true, _) => {
+                change =
+                    Change { old: change.old.start..change.old.end + 1, new: change.new.start..change.new.end + 1 };
+            }
+            (false, false, false) => break,
+        }
+        is_above = !is_above;
+    }
+    change
+}
+
+/// Changes grown until each is unique, those that then touch made one.
+fn grown(changes: &[Change], before: usize, is_unique: impl Fn(&Range<usize>) -> bool) -> Vec<Change> {
+    let mut done: Vec<Change> = Vec::new();
+    for change in changes {
+        let mut change = grow(change.clone(), before, &is_unique);
+        while let Some(last) = done.last().filter(|last| last.old.end >= change.old.start) {
+            let joined = Change { old: last.old.start..change.old.end, new: last.new.start..change.new.end };
+            done.pop();
+            change = grow(joined, before, &is_unique);
+        }
+        done.push(change);
+    }
+    done
+}
+
+/// Whether the lines of blocks, which get the terminators of the lines that go, keep those that they have: lines that
+/// stay within a block move.
+fn keeps_ends(before: &[Line<'_>], after: &[Line<'_>], blocks: &[Change]) -> Result<(), Unsaid> {
+    let trimmed = blocks.iter().map(|block| {
+        let (old, new) = (&before[block.old.clone()], &after[block.new.clone()]);
+        let most = old.len().min(new.len());
+        let head = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+        let tail = old.iter().rev().zip(new.iter().rev()).take(most - head).take_while(|(old, new)| old == new).count();
+        Change { old: block.old.start + head..block.old.end - tail, new: block.new.start + head..block.new.end - tail }
+    });
+    beyond_lines(before, after, &trimmed.collect::<Vec<_>>()).map_or(Ok(()), Err)
+}
+
+/// Lines as one text, without a byte order mark.
+fn as_text(lines: &[Line<'_>], first: usize) -> Vec<u8> {
+    let text = join(lines);
+    match text.strip_prefix(BOM) {
+        Some(rest) if first == 0 => rest.to_vec(),
+        _ => text,
+    }
+}
+
+/// Blocks that are each unique in the file as it is, and apart.
+pub(super) fn in_original(
+    old: &[u8],
+    before: &[Line<'_>],
+    after: &[Line<'_>],
+    changes: &[Change],
+) -> Result<Vec<Block>, Unsaid> {
+    let unique = |range: &Range<usize>| is_unique(old, &join(&before[range.clone()]));
+    let grown = grown(changes, before.len(), unique);
+    keeps_ends(before, after, &grown)?;
+    let block = |change: &Change| Block {
+        old: as_text(&before[change.old.clone()], change.old.start),
+        new: as_text(&after[change.new.clone()], change.new.start),
+    };
+    Ok(grown.iter().map(block).collect())
+}
+
+/// Blocks that are each unique in what the ones before made of the file.
+pub(super) fn one_by_one(
+    old: &[u8],
+    before: &[Line<'_>],
+    after: &[Line<'_>],
+    changes: &[Change],
+) -> Result<Vec<Block>, Unsaid> {
+    let blocks = in_original(old, before, after, changes)?;
+    let mut text = old.to_vec();
+    for block in &blocks {
+        if !is_unique(&text, &block.old) {
+            return in_original(old, before, after, &[Change { old: 0..before.len(), new: 0..after.len() }]);
+        }
+        let at = memmem::find(&text, &block.old).unwrap_or_default();
+        text.splice(at..at + block.old.len(), block.new.iter().copied());
+    }
+    Ok(blocks)
+}
+
+/// Whether lines stand at one place only of a file, compared by their texts.
+fn is_unique_run(all: &[Line<'_>], range: &Range<usize>) -> bool {
+    let wanted = &all[range.clone()];
+    let same = |window: &&[Line<'_>]| window.iter().zip(wanted).all(|(a, b)| a.text() == b.text());
+    all.windows(wanted.len()).filter(same).count() == 1
+}
+
+/// The lines of a document that repeat a file's, without its byte order mark.
+fn text_of(line: Line<'_>, is_first: bool) -> Result<&str, Unsaid> {
+    let text = line.text();
+    utf8(if is_first { text.strip_prefix(BOM).unwrap_or(text) } else { text })
+}
+
+/// SEARCH/REPLACE blocks.
+pub(super) fn search_replace(
+    path: &str,
+    before: &[Line<'_>],
+    after: &[Line<'_>],
+    changes: &[Change],
+) -> Result<Vec<u8>, Unsaid> {
+    let grown = if before.is_empty() {
+        changes.to_vec()
+    } else {
+        grown(changes, before.len(), |range| is_unique_run(before, range))
+    };
+    // Each block is looked for in what the ones above it made of the file.
+    let mut now: Vec<Line<'_>> = before.to_vec();
+    let mut is_apart = true;
+    for change in grown.iter().filter(|_| !before.is_empty()) {
+        let at = change.new.start..change.new.start + change.old.len();
+        is_apart &= is_unique_run(&now, &at);
+        now.splice(at, after[change.new.clone()].iter().copied());
+    }
+    let grown = if is_apart { grown } else { vec![Change { old: 0..before.len(), new: 0..after.len() }] };
+    keeps_ends(before, after, &grown)?;
+    let mut text = String::new();
+    for change in grown {
+        let (old, new) = (change.old.start, change.new.start);
+        text += &format!("{path}\n<<<<<<< SEARCH\n");
+        for (index, line) in before[change.old].iter().enumerate() {
+            text += &block_line(text_of(*line, old + index == 0)?)?;
+        }
+        text += "=======\n";
+        for (index, line) in after[change.new].iter().enumerate() {
+            text += &block_line(text_of(*line, new + index == 0)?)?;
+        }
+        text += ">>>>>>> REPLACE\n\n";
+    }
+    Ok(text.into_bytes())
+}
+
+fn block_line(line: &str) -> Result<String, Unsaid> {
+    let is_marker = ["<<<<<", "=====", ">>>>>", "-----", "+++++", "...", ":start_line:", ":end_line:", "\\"]
+        .iter()
+        .any(|marker| line.trim_start().starts_with(marker));
+    if is_marker { Err("a line looks like a marker") } else { Ok(format!("{line}\n")) }
+}
+
+/// A new file in a dialect of texts.
+pub(super) fn created(dialect: Dialect, path: &str, content: &str) -> Result<Vec<u8>, Unsaid> {
+    if content.contains('\r') || content.starts_with('\u{feff}') {
+        return Err("a new file has neither byte order mark nor carriage returns");
+    }
+    if content.is_empty() {
+        return Err("a new file is empty");
+    }
+    if !content.ends_with('\n') {
+        return Err("a new file ends with a newline");
+    }
+    match dialect {
+        Dialect::CodexPatch => {
+            let lines = content.lines().map(|line| format!("+{line}\n"));
+            Ok(format!("*** Add File: {path}\n{}", lines.collect::<String>()).into_bytes())
+        }
+        _ => {
+            let lines = content.lines().map(block_line).collect::<Result<String, _>>()?;
+            Ok(format!("{path}\n<<<<<<< SEARCH\n=======\n{lines}>>>>>>> REPLACE\n\n").into_bytes())
+        }
+    }
+}
+
+/// An update section: three lines around each change, and as many more as tell the place from every other.
+pub(super) fn codex(
+    path: &str,
+    before: &[Line<'_>],
+    after: &[Line<'_>],
+    changes_: &[Change],
+) -> Result<Vec<u8>, Unsaid> {
+    let count = before.len();
+    let with_context = |change: &Change| {
+        let (above, below) = (change.old.start.min(3), (count - change.old.end).min(3));
+        Change {
+            old: change.old.start - above..change.old.end + below,
+            new: change.new.start - above..change.new.end + below,
+        }
+    };
+    let wide: Vec<Change> = changes_.iter().map(with_context).collect();
+    let grown = if before.is_empty() { wide } else { grown(&wide, count, |range| is_unique_run(before, range)) };
+    let mut text = format!("*** Update File: {path}\n");
+    for chunk in grown {
+        text += "@@\n";
+        let (old, new) = (&before[chunk.old.clone()], &after[chunk.new.clone()]);
+        let is_top = chunk.old.start == 0;
+        let mut at = 0;
+        for change in changes(old, new) {
+            text += &chunk_lines(' ', old, at..change.old.start, is_top)?;
+            text += &chunk_lines('-', old, change.old.clone(), is_top)?;
+            text += &chunk_lines('+', new, change.new, is_top)?;
+            at = change.old.end;
+        }
+        text += &chunk_lines(' ', old, at..old.len(), is_top)?;
+    }
+    Ok(text.into_bytes())
+}
+
+fn chunk_lines(sign: char, lines: &[Line<'_>], range: Range<usize>, is_top: bool) -> Result<String, Unsaid> {
+    let first = range.start;
+    let lines = lines[range].iter().enumerate();
+    lines.map(|(index, line)| Ok(format!("{sign}{}\n", text_of(*line, is_top && first + index == 0)?))).collect()
+}
+
+/// A unified diff with three lines of context.
+pub(super) fn unified(path: &str, before: Option<&File>, after: Option<&File>) -> Result<Vec<u8>, Unsaid> {
+    let plain = |byte: u8| (b' '..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
+    if !path.bytes().all(plain) {
+        return Err("the path needs quoting");
+    }
+    let end = if path.contains(' ') { "\t" } else { "" };
+    let mode = |file: &File| if file.is_executable { "100755" } else { "100644" };
+    let mut text = format!("diff --git a/{path} b/{path}\n").into_bytes();
+    match (before, after) {
+        (Some(before), Some(after)) if before.is_executable != after.is_executable => {
+            text.extend(format!("old mode {}\nnew mode {}\n", mode(before), mode(after)).bytes());
+        }
+        (None, Some(after)) => text.extend(format!("new file mode {}\n", mode(after)).bytes()),
+        (Some(before), None) => text.extend(format!("deleted file mode {}\n", mode(before)).bytes()),
+        _ => {}
+    }
+    let bytes = |file: Option<&File>| file.map(|file| file.bytes.clone()).unwrap_or_default();
+    let (old, new) = (bytes(before), bytes(after));
+    let (old, new) = (lines(&old), lines(&new));
+    let all = changes(&old, &new);
+    if all.is_empty() {
+        return Ok(text);
+    }
+    let name = |side: char, file: Option<&File>| match file {
+        Some(_) => format!("{side}/{path}{end}"),
+        None => "/dev/null".to_owned(),
+    };
+    text.extend(format!("--- {}\n+++ {}\n", name('a', before), name('b', after)).bytes());
+    let mut hunks: Vec<Vec<Change>> = Vec::new();
+    for change in all {
+        match hunks.last_mut() {
+            Some(hunk) if hunk.last().is_some_and(|last| change.old.start - last.old.end <= 6) => hunk.push(change),
+            _ => hunks.push(vec![change]),
+        }
+    }
+    for hunk in hunks {
+        let whole = as_one(&hunk);
+        let (above, below) = (whole.old.start.min(3), (old.len() - whole.old.end).min(3));
+        let (from, to) = (whole.old.start - above, whole.old.end + below);
+        let (new_from, new_to) = (whole.new.start - above, whole.new.end + below);
+        let span = |from: usize, to: usize| {
+            if to == from { format!("{from},0") } else { format!("{},{}", from + 1, to - from) }
+        };
+        text.extend(format!("@@ -{} +{} @@\n", span(from, to), span(new_from, new_to)).bytes());
+        let mut put = |sign: u8, line: Line<'_>| {
+            text.push(sign);
+            text.extend(line.whole);
+            if !line.whole.ends_with(b"\n") {
+                text.extend(b"\n\\ No newline at end of file\n");
+            }
+        };
+        let mut at = from;
+        for change in hunk {
+            old[at..change.old.start].iter().for_each(|line| put(b' ', *line));
+            old[change.old.clone()].iter().for_each(|line| put(b'-', *line));
+            new[change.new.clone()].iter().for_each(|line| put(b'+', *line));
+            at = change.old.end;
+        }
+        old[at..to].iter().for_each(|line| put(b' ', *line));
+    }
+    Ok(text)
+}
