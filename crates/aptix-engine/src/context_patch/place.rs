@@ -60,7 +60,8 @@ pub(super) fn locate<'a>(
     from: usize,
     work: &mut Work<'_>,
 ) -> Result<Spot<'a>, Failure> {
-    let below = Below::anchors(&chunk.anchors, text, from, work)?;
+    let below = Below::anchors(&chunk.anchors, text, from, work)
+        .map_err(|failure| needless_anchor(failure, chunk, text, from, work))?;
     let old = || chunk.lines.iter().filter(|line| line.kind != LineKind::Added);
     let end = text.bytes().len();
     if old().next().is_none() {
@@ -232,6 +233,26 @@ fn anchor_failure(anchor: Option<&String>, error: &FindError, text: &Text<'_>, w
     Failure { message, ..failure }.hint(hint)
 }
 
+/// Tells the author of an anchor that stands nowhere if the chunk does not need it.
+fn needless_anchor(failure: Failure, chunk: &Chunk, text: &Text<'_>, from: usize, work: &mut Work<'_>) -> Failure {
+    let old = chunk.lines.iter().filter(|line| line.kind != LineKind::Added);
+    let needle = Needle::lines(old.map(|line| line.text.as_str()));
+    let region = from..text.bytes().len();
+    let is_told = failure.reason == Reason::TextNotFound && !needle.as_lines().is_empty();
+    if !is_told || work.searches.take().is_none() {
+        return failure;
+    }
+    match find::only(text, &needle, region, None, work.settings.recovers, &mut work.budget) {
+        Ok(place) => {
+            let line = text.lines_above(place.range.start) + 1;
+            failure.hint(format!(
+                "the chunk's old lines stand at line {line} and nowhere else below the chunk before: leave the anchor out, or give it as a whole line of the file"
+            ))
+        }
+        Err(_) => failure,
+    }
+}
+
 /// Tells the author of a chunk why its old lines have no place.
 fn explain(
     error: &FindError,
@@ -250,9 +271,13 @@ fn explain(
             _ => failure,
         };
     }
+    if work.searches.take().is_none() {
+        return failure;
+    }
     let all = text.start()..text.bytes().len();
     let mut stands = |needle: &Needle<'_>, region: Range<usize>| {
         let place = find::only(text, needle, region, None, work.settings.recovers, &mut work.budget).ok()?;
+        (place.dropped == (0, 0)).then_some(())?;
         Some((place.range.start, text.lines_above(place.range.start) + 1))
     };
     if let Some((at, line)) = stands(needle, all) {
