@@ -15,6 +15,7 @@ mod git_apply;
 mod git_patch;
 mod imported;
 mod line_patch;
+mod matching;
 mod properties;
 mod refusals;
 mod replacements;
