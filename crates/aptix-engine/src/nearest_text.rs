@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use aptix_model::failure::{Excerpt, Failure};
 use aptix_model::reason::Reason;
 use aptix_model::report::Tier;
+use memchr::memmem;
 
 use crate::find::{FindError, Needle, Unshiftable, is_blank};
 use crate::nearest::{difference, excerpt};
@@ -21,6 +22,8 @@ const LINES: usize = 1000;
 const PLACES: usize = 10_000;
 /// Bytes of a line that count as likeness.
 const WEIGHT: usize = 80;
+/// Bytes of new text from which on it is told that it is there already.
+const TELLING: usize = 4;
 /// Places that are shown.
 const SHOWN: usize = 3;
 
@@ -61,7 +64,13 @@ fn not_found(text: &Text<'_>, needle: &Needle<'_>, work: &mut Work<'_>) -> Failu
     let lines = needle.as_lines();
     let mut cursor = text.cursor();
     let Ok(()) = cursor.seek(above) else { return failure("old text not found").hint(hint) };
-    let differing = lines.iter().zip(cursor).enumerate().find(|(_, (expected, found))| **expected != *found);
+    // What differs in more than white space tells more.
+    let find = |differs: fn(&[u8], &[u8]) -> bool| {
+        let mut pairs = lines.iter().zip(cursor.clone()).enumerate();
+        pairs.find(|(_, (expected, found))| differs(expected, found))
+    };
+    let differing = find(|expected, found| expected.trim_ascii() != found.trim_ascii());
+    let differing = differing.or_else(|| find(|expected, found| expected != found));
     let (index, words) = match differing {
         Some((index, (expected, found))) => {
             let (expected, found) = (String::from_utf8_lossy(expected), String::from_utf8_lossy(found));
@@ -121,6 +130,17 @@ fn by_one_line(text: &Text<'_>, needle: &Needle<'_>) -> Option<(usize, usize)> {
     let all = text.cursor().enumerate().map(|(number, line)| (likeness(line.trim_ascii()), number));
     let (weight, number) = all.reduce(|best, next| if next.0 > best.0 { next } else { best })?;
     (2 * weight >= longest.len() && weight > 0).then_some((number.saturating_sub(position), position))
+}
+
+/// Says, of a change whose old text is not found, that its new text is there already, if it is.
+pub(crate) fn with_new_text(failure: Failure, text: &Text<'_>, new: &str) -> Failure {
+    if failure.reason != Reason::TextNotFound || new.trim().len() < TELLING {
+        return failure;
+    }
+    let Some(at) = memmem::find(text.bytes(), new.as_bytes()) else { return failure };
+    let line = text.lines_above(at) + 1;
+    failure
+        .hint(format!("the new text already stands at line {line}: the change may have been made; read the file again"))
 }
 
 /// What is said of the place of a change whose new text cannot follow the indentation there.

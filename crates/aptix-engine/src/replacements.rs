@@ -107,7 +107,7 @@ impl Course<'_> {
             Some(bytes) => Text::new(bytes).map_err(|error| not_text(&error))?,
             None => self.base.clone(),
         };
-        let cost = 2 * text.bytes().len() + self.edit.size() + 8 * self.places.len();
+        let cost = 2 * text.bytes().len() + self.edit.size() + 64 * self.places.len();
         let made = match work.budget.charge(cost) {
             Err(error) => Err(nearest_text::explain(&error, &text, &Needle::text(step.find), work)),
             Ok(()) => match step.place {
@@ -118,7 +118,8 @@ impl Course<'_> {
                     block::make(step, hint, &text, work)
                 }
             },
-        }?;
+        }
+        .map_err(|failure| nearest_text::with_new_text(failure, &text, step.replace))?;
         refuse_mark(&text, &made.edit)?;
         if made.has_other_ends && self.normalized.is_empty() {
             self.normalized.push(Normalization::LineEndings);

@@ -121,7 +121,11 @@ fn replace(
     let needle = Needle::text(old);
     let (region, recovers) = (text.start()..text.bytes().len(), work.settings.recovers);
     let place = find::only(text, &needle, region, None, recovers, &mut work.budget)
-        .map_err(|error| nearest_text::explain(&error, text, &needle, work))?;
+        .map_err(|error| nearest_text::explain(&error, text, &needle, work))
+        .map_err(|failure| match change.source {
+            Source::Text(new) => nearest_text::with_new_text(failure, text, new),
+            Source::Clipboard(_) | Source::Found => failure,
+        })?;
     let found = text.bytes().get(place.range.clone()).unwrap_or_default();
     let new = coming(change, work)?;
     let fitted = match change.source {

@@ -479,6 +479,12 @@ fn old_text_that_is_not_found_is_answered_with_real_lines() {
     let failure = check_refused(before, &[swap("nothing like it at all", "z")], "TEXT_NOT_FOUND");
     assert_eq!((failure.message.as_str(), failure.nearest.len()), ("old text not found", 0));
     check_refused("", &[swap("a", "z")], "TEXT_NOT_FOUND");
+    // White space is not what tells the lines apart.
+    let failure = check_refused(before, &[swap("  let x = 15;\n  stop(x);\n", "z")], "TEXT_NOT_FOUND");
+    assert!(failure.message.contains("at line 3, at column"), "{failure}");
+    // What was made before is told.
+    let failure = check_refused(before, &[swap("let y = 2;", "let y = 1;")], "TEXT_NOT_FOUND");
+    assert!(failure.hint.unwrap().contains("already stands at line 7"));
 }
 
 /// Bytes that are no UTF-8 stay as they are.
