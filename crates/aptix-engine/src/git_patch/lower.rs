@@ -68,7 +68,7 @@ pub(super) fn lower(
                 let above_after = (above + added).saturating_sub(removed) + context;
                 changes.push(ChangeReport {
                     tier: place.tier,
-                    candidates: narrow(place.candidates),
+                    candidates: 1,
                     start_line: narrow(above_after + 1),
                     end_line: narrow(above_after + comes),
                 });

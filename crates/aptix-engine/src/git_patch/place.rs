@@ -84,7 +84,6 @@ pub(super) struct Place {
     /// The bytes of the old side.
     pub(super) range: Range<usize>,
     pub(super) tier: Tier,
-    pub(super) candidates: usize,
     /// Whether it is not where the header says.
     pub(super) is_elsewhere: bool,
 }
@@ -118,22 +117,19 @@ pub(super) fn find(
     is_sure: bool,
     work: &mut Work<'_>,
 ) -> Result<Place, Misplaced> {
-    let bytes = text.bytes();
-    let at = |start: usize| start..start + sides.old.len();
-    let exact = |start: usize, candidates: usize, is_elsewhere: bool| Place {
-        range: at(start),
-        tier: Tier::Exact,
-        candidates,
-        is_elsewhere,
-    };
     let stated_exactly =
         stated.and_then(|start| starts(text, start, sides).find(|start| stands_at(text, *start, sides)));
+    let exact = |start: usize| Place {
+        range: start..start + sides.old.len(),
+        tier: Tier::Exact,
+        is_elsewhere: stated_exactly != Some(start),
+    };
     if let Some(start) = stated_exactly {
         if !sides.ends_in_context() && may_be_end(text, start, sides) {
             return Err(Misplaced::MayBeEnd);
         }
         if is_sure || !sides.has_context() {
-            return Ok(exact(start, 1, false));
+            return Ok(exact(start));
         }
     }
     if !sides.has_context() {
@@ -142,54 +138,67 @@ pub(super) fn find(
     let places = everywhere(text, sides, work).map_err(Misplaced::Several)?;
     if stated_exactly.is_none() && is_open(&sides.old) {
         // At the end of the file they stand with their end; with another one they may stand nearer.
-        refuse_several(text, sides, work)?;
+        only_by_ends(text, sides, work)?;
     }
     match places.as_slice() {
-        [start] if stated_exactly == Some(*start) => return Ok(exact(*start, 1, false)),
-        [start] if work.settings.recovers => return Ok(exact(*start, 1, true)),
-        [start] => return Err(Misplaced::Elsewhere { range: at(*start) }),
-        [] => {}
+        [] => find_by_ends(text, sides, stated, work),
+        [start] if stated_exactly == Some(*start) || work.settings.recovers => Ok(exact(*start)),
+        [start] => Err(Misplaced::Elsewhere { range: exact(*start).range }),
         several => {
             let lines = several.iter().take(LISTED).map(|start| text.lines_above(*start) + 1).collect();
             let has_more = several.len() > LISTED;
-            return Err(Misplaced::Several(FindError::Ambiguous { tier: Tier::Exact, lines, has_more }));
+            Err(Misplaced::Several(FindError::Ambiguous { tier: Tier::Exact, lines, has_more }))
         }
-    }
-    let by_lines = match by_ends(text, sides, stated) {
-        Some(range) => Some((range, false)),
-        None => {
-            let region = text.start()..bytes.len();
-            match find::only(text, &sides.needle(), region, None, false, &mut work.budget) {
-                Ok(place) => Some((place.range, true)),
-                Err(FindError::NotFound) => None,
-                Err(several) => return Err(Misplaced::Several(several)),
-            }
-        }
-    };
-    match by_lines {
-        Some((range, _)) if is_open(&sides.old) && range.end < bytes.len() => Err(Misplaced::Ends { range }),
-        Some((range, is_elsewhere)) if work.settings.recovers && sides.ends_alike() => {
-            Ok(Place { range, tier: Tier::Eol, candidates: 1, is_elsewhere })
-        }
-        Some((range, _)) => Err(Misplaced::Ends { range }),
-        None => Err(Misplaced::NotFound),
     }
 }
 
-/// Refuses lines that stand at several places, however they end there.
-fn refuse_several(text: &Text<'_>, sides: &Sides<'_>, work: &mut Work<'_>) -> Result<(), Misplaced> {
-    match find::only(text, &sides.needle(), text.start()..text.bytes().len(), None, false, &mut work.budget) {
-        Ok(_) | Err(FindError::NotFound) => Ok(()),
+/// Finds the place where the lines stand but for their ends.
+fn find_by_ends(
+    text: &Text<'_>,
+    sides: &Sides<'_>,
+    stated: Option<usize>,
+    work: &mut Work<'_>,
+) -> Result<Place, Misplaced> {
+    let found = match by_ends(text, sides, stated) {
+        Some(range) => Some(Place { range, tier: Tier::Eol, is_elsewhere: false }),
+        None => {
+            let range = only_by_ends(text, sides, work)?;
+            range.map(|range| Place { range, tier: Tier::Eol, is_elsewhere: true })
+        }
+    };
+    let Some(place) = found else { return Err(Misplaced::NotFound) };
+    let is_cut_short = is_open(&sides.old) && place.range.end < text.bytes().len();
+    if is_cut_short || !work.settings.recovers || !sides.ends_alike() {
+        return Err(Misplaced::Ends { range: place.range });
+    }
+    Ok(place)
+}
+
+/// The only place where the lines stand, however they end there.
+fn only_by_ends(text: &Text<'_>, sides: &Sides<'_>, work: &mut Work<'_>) -> Result<Option<Range<usize>>, Misplaced> {
+    // Without recovery, lines are compared but for their ends and nothing else.
+    let recovers = false;
+    let region = text.start()..text.bytes().len();
+    match find::only(text, &sides.needle(), region, None, recovers, &mut work.budget) {
+        Ok(place) => Ok(Some(place.range)),
+        Err(FindError::NotFound) => Ok(None),
         Err(several) => Err(Misplaced::Several(several)),
     }
 }
 
 /// How often lines stand in some bytes, at most twice.
 pub(super) fn count(bytes: &[u8], old: &[u8]) -> usize {
-    let first = usize::from(is_at(bytes, 0, old));
     let needle = [b"\n", old].concat();
-    let hits = memmem::find_iter(bytes, &needle).map(|hit| hit + 1).filter(|start| is_at(bytes, *start, old));
-    first + hits.take(2).count()
+    let finder = memmem::Finder::new(&needle);
+    let (mut found, mut from) = (usize::from(is_at(bytes, 0, old)), 0);
+    while found < 2
+        && let Some(hit) = finder.find(slice(bytes, from..bytes.len()))
+    {
+        // The next place may begin within this one.
+        from += hit + 1;
+        found += usize::from(is_at(bytes, from, old));
+    }
+    found
 }
 
 /// Whether some bytes are the lines of others, but for their ends.

@@ -24,6 +24,15 @@ pub(super) fn explain(error: &Misplaced, text: &Text<'_>, sides: &Sides<'_>, wor
         (above + 1, excerpt(text.cursor_at(offset.max(text.start()), above), count))
     };
     match error {
+        Misplaced::NotFound if sides.old.is_empty() => {
+            let message = format!(
+                "the hunk has no lines around its change, and nothing can be added below line {}",
+                sides.hunk.old_start
+            );
+            Failure::new(Reason::ExpectedMismatch, message)
+                .detail(Detail::NoContext)
+                .hint("give the hunk three lines of context above and below the change")
+        }
         Misplaced::NotFound => {
             let nearest = nearest_text::explain(&FindError::NotFound, text, &needle, work);
             let nearness = nearest.message.trim_start_matches("old text not found").trim_start_matches(": ");

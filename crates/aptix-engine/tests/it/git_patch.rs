@@ -75,7 +75,7 @@ fn the_end_of_a_file_is_what_the_diff_says() {
     check_refused("a\nb\n", &format!("@@ -1,2 +1,2 @@\n a\n-b\n{none}+b\n"), &["ALREADY_APPLIED"]);
     check_refused("a\nb\n", &format!("@@ -1,2 +1,2 @@\n a\n-b\n{none}+x\n"), &["EXPECTED_MISMATCH.LINE_ENDINGS"]);
     check_refused("a\nb\nc\n", &format!("@@ -1,2 +1,2 @@\n a\n-b\n+b\n{none}"), &["EXPECTED_MISMATCH.LINE_ENDINGS"]);
-    check_refused("a\nb", "@@ -2,0 +3 @@\n+x\n", &["EXPECTED_MISMATCH"]);
+    check_refused("a\nb", "@@ -2,0 +3 @@\n+x\n", &["EXPECTED_MISMATCH.NO_CONTEXT"]);
     // of a line that has one, the marker is below one side only, or in the middle
     check_refused("a\nb\n", &format!("@@ -1,2 +1,2 @@\n-a\n{none}+x\n b\n"), &["PATCH_MALFORMED.END_OF_FILE"]);
     check_refused("a\nb\n", &format!("@@ -1,2 +1,3 @@\n a\n+x\n{none} b\n"), &["PATCH_MALFORMED.END_OF_FILE"]);
@@ -102,6 +102,8 @@ fn lines_that_moved_are_found_only_if_there_is_one_place() {
     // lines that also stand in what the hunk above leaves
     let two = "@@ -1,2 +1,4 @@\n k\n+a\n+b\n l\n@@ -9,2 +11,2 @@\n a\n-b\n+x\n";
     check_refused("k\nl\n0\na\nb\n", two, &["TEXT_NOT_UNIQUE"]);
+    let within = "@@ -1,2 +1,4 @@\n k\n+a\n+a\n l\n@@ -9,3 +11,3 @@\n a\n a\n-a\n+x\n";
+    check_refused("k\nl\n0\na\na\na\na\n", within, &["TEXT_NOT_UNIQUE"]);
 }
 
 /// Hunks are listed top to bottom, and none reaches into another.
