@@ -68,3 +68,82 @@ fn whole_files_and_renamed_files_become_the_cloud_files() {
     let (shown, code) = machine.ask(&server, "show", &[change]);
     assert_eq!((code, &shown["files"][0]["renamedTo"]), (Some(0), &json!("there/moved.txt")), "{shown}");
 }
+
+/// REQ-PATCH-001.1, FILE-SPEC-3.1.4: a diff that makes, deletes, renames and changes files, then a search patch; the cloud
+/// files are those of the workspace, and the mode is the new one.
+#[test]
+fn diffs_and_search_patches_become_the_cloud_files() {
+    let machine = Machine::new().with_policy("deletions = \"allow\"\n");
+    let server = machine.server();
+    let _agent = machine.agent(&server);
+    let bundle = json!({"files": [
+        {"path": "gone.txt", "operation": "create", "content": "gone\n"},
+        {"path": "src/old name.txt", "operation": "create", "content": "1\n2\n3\n4\n5\n6\n"},
+        {"path": "run.sh", "operation": "create", "content": "#!/bin/sh\n"},
+        {"path": "same.txt", "operation": "create", "content": "same\n"},
+    ]});
+    submit(&machine, &server, &bundle.to_string());
+    let diff = "diff --git a/gone.txt b/gone.txt\ndeleted file mode 100644\n--- a/gone.txt\n+++ /dev/null\n\
+                @@ -1 +0,0 @@\n-gone\n\
+                diff --git a/made.txt b/made.txt\nnew file mode 100644\n--- /dev/null\n+++ b/made.txt\n\
+                @@ -0,0 +1 @@\n+made\n\\ No newline at end of file\n\
+                diff --git a/src/old name.txt b/new name.txt\nsimilarity index 80%\nrename from src/old name.txt\n\
+                rename to new name.txt\n--- a/src/old name.txt\t\n+++ b/new name.txt\t\n\
+                @@ -4,3 +4,3 @@\n 4\n-5\n+five\n 6\n\
+                diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n";
+    let done = submit(&machine, &server, diff);
+    let told = [
+        ["gone.txt", "deleted", ""],
+        ["made.txt", "created", ""],
+        ["src/old name.txt", "renamed", "new name.txt"],
+        ["run.sh", "modified", ""],
+    ];
+    assert_eq!(outcomes(&done), told);
+    let renamed = "1\n2\n3\n4\nfive\n6\n";
+    let cloud = [
+        ("gone.txt", None),
+        ("made.txt", Some("made")),
+        ("src/old name.txt", None),
+        ("new name.txt", Some(renamed)),
+        ("run.sh", Some("#!/bin/sh\n")),
+        ("same.txt", Some("same\n")),
+    ];
+    assert_cloud(&machine, &server, &cloud);
+    assert!(machine.is_executable("run.sh"));
+
+    let patch = json!({"path": "new name.txt", "patches": [
+        {"operation": "replace", "oldText": "2\n3\n", "newText": "", "toClipboard": "lines"},
+        {"operation": "append_eof", "fromClipboard": "lines"},
+    ]});
+    let done = submit(&machine, &server, &patch.to_string());
+    assert_eq!(outcomes(&done), [["new name.txt", "modified", ""]]);
+    let changed = "1\n4\nfive\n6\n2\n3\n";
+    assert_cloud(&machine, &server, &[("new name.txt", Some(changed))]);
+    let changes = done["files"][0]["changes"].as_array().unwrap();
+    let places: Vec<_> = changes.iter().map(|change| [&change["startLine"], &change["endLine"]]).collect();
+    assert_eq!(places, [[&json!(2), &json!(1)], [&json!(5), &json!(6)]], "{done}");
+    let local: Vec<_> = machine.files().into_iter().map(|(path, text)| (path, Some(text))).collect();
+    let kept = [("made.txt", "made"), ("new name.txt", changed), ("run.sh", "#!/bin/sh\n"), ("same.txt", "same\n")];
+    assert_eq!(local, kept.map(|(path, text)| (path.to_owned(), Some(text.to_owned()))));
+}
+
+/// What the tools of other authors write goes the same way.
+#[test]
+fn imported_dialects_become_the_cloud_files() {
+    let machine = Machine::new();
+    let server = machine.server();
+    let _agent = machine.agent(&server);
+    machine.put("a.txt", "one\ntwo\nthree\n");
+    let blocks = "a.txt\n<<<<<<< SEARCH\ntwo\n=======\n2\n>>>>>>> REPLACE\n";
+    submit(&machine, &server, blocks);
+    assert_cloud(&machine, &server, &[("a.txt", Some("one\n2\nthree\n"))]);
+    let command = json!({"command": "str_replace", "path": "a.txt", "old_str": "three", "new_str": "3"});
+    submit(&machine, &server, &command.to_string());
+    assert_cloud(&machine, &server, &[("a.txt", Some("one\n2\n3\n"))]);
+    let structured = json!({"root": ".", "patches": [
+        {"path": "a.txt", "replacements": [{"find": "one", "replace": "1"}]},
+    ]});
+    let answer = format!("Here it is:\n\n```json\n{structured}\n```\n\nThat is all.\n");
+    submit(&machine, &server, &answer);
+    assert_cloud(&machine, &server, &[("a.txt", Some("1\n2\n3\n"))]);
+}

@@ -52,6 +52,11 @@ impl Machine {
         files
     }
 
+    /// Whether somebody may run a file of the project.
+    pub(crate) fn is_executable(&self, name: &str) -> bool {
+        fs::metadata(self.path("project").join(name)).unwrap().permissions().mode() & 0o111 != 0
+    }
+
     /// `aptix` with arguments, its state kept on this machine.
     pub(crate) fn aptix(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary("aptix"));
