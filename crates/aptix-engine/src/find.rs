@@ -21,7 +21,7 @@ use compare::{Line, View, stands};
 pub(crate) use shift::{Shift, Unshiftable, is_blank, split_indent};
 
 /// Places that are listed when there are several.
-const LISTED: usize = 20;
+pub(crate) const LISTED: usize = 20;
 /// Places among which a line number can choose.
 const CHOICE: usize = 10_000;
 /// What comparing a line costs beside its bytes, in bytes searched through.

@@ -119,7 +119,8 @@ impl Course<'_> {
                 }
             },
         }
-        .map_err(|failure| nearest_text::with_new_text(failure, &text, step.replace))?;
+        .map_err(|failure| nearest_text::with_new_text(failure, &text, step.replace))
+        .map_err(|failure| if before.is_some() { of_result(failure) } else { failure })?;
         refuse_mark(&text, &made.edit)?;
         if made.has_other_ends && self.normalized.is_empty() {
             self.normalized.push(Normalization::LineEndings);
@@ -138,14 +139,14 @@ impl Course<'_> {
         let needle = Needle::text(step.find);
         let found = find::first(text, &needle, work.settings.recovers, &mut work.budget);
         let (place, others) = found.map_err(|error| nearest_text::explain(&error, text, &needle, work))?;
-        if let Some(line) = others.first() {
+        if !others.is_empty() {
             if work.settings.refuses_several {
                 let line = text.lines_above(place.range.start) + 1;
                 let lines = [line].into_iter().chain(others).collect();
                 let error = FindError::Ambiguous { tier: place.tier, lines, has_more: false };
                 return Err(nearest_text::explain(&error, text, &needle, work));
             }
-            self.warnings.push(several(self.places.len(), *line, &others));
+            self.warnings.push(several(self.places.len(), &others));
         }
         replace(&[place], step.replace, text, &needle, work)
     }
@@ -219,10 +220,21 @@ fn replace(
     })
 }
 
-fn several(step: usize, line: usize, others: &[usize]) -> Warning {
+/// Says that the lines a failure names are not those of the file.
+fn of_result(mut failure: Failure) -> Failure {
+    if failure.line.is_some() {
+        failure.message.push_str(" (lines are counted in the result of the replacements above)");
+    }
+    failure
+}
+
+fn several(step: usize, others: &[usize]) -> Warning {
     let lines: Vec<String> = others.iter().map(ToString::to_string).collect();
-    let what =
-        if lines.len() == 1 { format!("line {line} has it") } else { format!("lines {} have it", lines.join(", ")) };
+    let more = if lines.len() < find::LISTED { "" } else { ", ..." };
+    let what = match lines.as_slice() {
+        [line] => format!("line {line} has it"),
+        lines => format!("lines {}{more} have it", lines.join(", ")),
+    };
     Warning {
         code: "SEVERAL_OCCURRENCES".to_string(),
         message: format!("replacements[{step}] took the first place of its text; {what} too"),

@@ -88,6 +88,8 @@ fn a_missing_text_fails_the_patch() {
     let failure = check_refused("a\n", &[once("a", "x"), once("a", "z")], "TEXT_NOT_FOUND");
     assert_eq!(failure.change_index, Some(1));
     assert!(failure.message.starts_with("old text not found"), "{failure}");
+    let failure = check_refused("ab = 1;\n", &[once("ab", "x\nab"), once("ab = 2;", "y")], "TEXT_NOT_FOUND");
+    assert!(failure.message.ends_with("(lines are counted in the result of the replacements above)"), "{failure}");
     check_refused("a\n", &[once("", "z")], "INVALID_REQUEST.EMPTY_FIND");
     check_refused("a\n", &[all("", "z")], "INVALID_REQUEST.EMPTY_FIND");
     check_refused("a\n", &[], "INVALID_REQUEST.EMPTY");
@@ -113,6 +115,8 @@ fn the_first_of_several_goes_with_a_warning() {
     let failures =
         apply_with(&batch(vec![patch(&[once("a", "x")])]), &[(Some(b"a\na\n"), None)], &settings).unwrap_err();
     assert_eq!(code(&failures[0]), "TEXT_NOT_UNIQUE");
+    let applied = check(&"a\n".repeat(30), &[once("a", "x")], &["x\n".to_owned(), "a\n".repeat(29)].concat());
+    assert!(applied.report.warnings[0].message.contains(", 21, ... have it too"), "{:?}", applied.report.warnings);
     // A place that is not literally there must be the only one.
     check_refused("  a\n  b\n  a\n  b\n", &[once("a\nb\n", "x\n")], "TEXT_NOT_UNIQUE");
     check("  a\r\n  b\r\n", &[once("a\nb\n", "x\ny\n")], "  x\r\n  y\r\n");
