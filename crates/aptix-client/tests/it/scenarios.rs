@@ -31,6 +31,11 @@ fn created_files() {
 }
 
 #[test]
+fn git_patches_and_file_bundles() {
+    run_all(include_str!("scenarios/git_patch.txt"));
+}
+
+#[test]
 fn paths() {
     run_all(include_str!("scenarios/paths.txt"));
 }
