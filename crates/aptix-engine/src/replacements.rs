@@ -104,7 +104,7 @@ impl Course<'_> {
     fn make(&mut self, step: &ValidStep<'_>, work: &mut Work<'_>) -> Result<(), Failure> {
         let before = self.result.take();
         let text = match &before {
-            Some(bytes) => Text::new(bytes).map_err(|error| not_text(&error))?,
+            Some(bytes) => Text::new(bytes).map_err(|error| not_text(&error))?.come_from(self.base),
             None => self.base.clone(),
         };
         let cost = 2 * text.bytes().len() + self.edit.size() + 64 * self.places.len();

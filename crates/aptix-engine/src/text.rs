@@ -56,6 +56,8 @@ pub(crate) struct Text<'a> {
     start: usize,
     /// How many line feeds there are up to the end of each block.
     feeds: Vec<u32>,
+    /// What lines end with if none does.
+    usual: Terminator,
 }
 
 impl<'a> Text<'a> {
@@ -80,7 +82,12 @@ impl<'a> Text<'a> {
             return Err(NotText::Nul(memchr(0, bytes).unwrap_or_default()));
         }
         let start = if bytes.starts_with(BOM) { BOM.len() } else { 0 };
-        Ok(Self { bytes, start, feeds })
+        Ok(Self { bytes, start, feeds, usual: Terminator::Lf })
+    }
+
+    /// The same text, known to have come from another: should no line have a terminator, they end as lines do there.
+    pub(crate) fn come_from(self, base: &Text<'_>) -> Self {
+        Self { usual: base.first_terminator(), ..self }
     }
 
     /// Everything, byte order mark included.
@@ -127,16 +134,18 @@ impl<'a> Text<'a> {
         Cursor { bytes: self.bytes, feeds: &self.feeds, at: offset, above }
     }
 
-    /// The terminator of line 1, `\n` if it has none.
+    /// The terminator of line 1, the usual one if it has none.
     pub(crate) fn first_terminator(&self) -> Terminator {
-        let end = memchr(b'\n', self.bytes).map_or(0, |at| at + 1);
-        Terminator::at_end_of(self.bytes.get(self.start..end).unwrap_or_default())
+        self.terminator_at(memchr(b'\n', self.bytes))
     }
 
-    /// What an unterminated last line would end with: the terminator of the line above it, else `\n`.
+    /// What an unterminated last line would end with: the terminator of the line above it, else the usual one.
     pub(crate) fn last_terminator(&self) -> Terminator {
-        let end = memrchr(b'\n', self.bytes).map_or(0, |at| at + 1);
-        Terminator::at_end_of(self.bytes.get(self.start..end).unwrap_or_default())
+        self.terminator_at(memrchr(b'\n', self.bytes))
+    }
+
+    fn terminator_at(&self, feed: Option<usize>) -> Terminator {
+        feed.map_or(self.usual, |feed| Terminator::at_end_of(self.bytes.get(self.start..=feed).unwrap_or_default()))
     }
 }
 

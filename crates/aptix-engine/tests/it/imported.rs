@@ -107,6 +107,8 @@ fn search_replace_blocks_are_made_one_after_the_other() {
     // Nothing to look for is the end of the file, or a file that is not there yet.
     check(Some("a"), &block("", "x\n"), Ok("a\nx"));
     check(None, &block("", "x\ny\n"), Ok("x\ny\n"));
+    // Lines end as lines did, though the step before took the last one that had an end.
+    check(Some("a\r\nb"), &(block("a\n", "") + &block("", "x\n")), Ok("b\r\nx"));
     check(None, &block("a\n", "x\n"), Err("FILE_MISSING"));
     // Lines of three dots stand for what stays; each piece has one place.
     let file = "fn a() {\n    one\n    two\n}\nfn b() {\n    two\n}\n";
@@ -298,7 +300,9 @@ proptest! {
         let has_place = |(edit, above, old, below): &Part<'_>| {
             !above.is_empty() || !old.is_empty() || !below.is_empty() || edit.above == case.lines.len()
         };
-        prop_assume!(!case.edits.is_empty() && case.parts().iter().all(has_place));
+        if case.edits.is_empty() || !case.parts().iter().all(has_place) {
+            return Ok(());
+        }
         for (dialect, document) in [
             (Dialect::CodexPatch, case.codex_patch()),
             (Dialect::SearchReplace, case.search_replace()),
