@@ -1,5 +1,6 @@
 //! Whether a batch may be written: asked of the person at the terminal, or decided once for all.
 
+use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -14,6 +15,9 @@ use crate::person::{Answer, Person, allow_for_ever, say};
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
 use crate::proposal::{Decision, Proposal};
+
+/// Agreements that are remembered, in case the same is tried again.
+const AGREED: usize = 16;
 
 /// Who decides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -51,9 +55,11 @@ pub(super) struct Approval {
     attended: Attended,
     /// Who is asked; looked for when there is a question.
     person: OnceLock<Option<Person>>,
-    /// What a person agreed to last, and for which batch: who has agreed to it is not asked again when the same is tried
+    /// One question at a time.
+    asking: Mutex<()>,
+    /// What a person agreed to lately, and for which batch: who has agreed to it is not asked again when the same is tried
     /// again, and is when it has become something else.
-    agreed: Mutex<Option<(BatchId, Sha256Digest)>>,
+    agreed: Mutex<VecDeque<(BatchId, Sha256Digest)>>,
 }
 
 /// What a decision is about.
@@ -72,7 +78,8 @@ pub(super) struct Question<'a> {
 impl Approval {
     /// Decides in this way, with the person at the terminal if there is one.
     pub(super) fn new(approve: Approve, attended: Attended) -> Self {
-        let approval = Self { approve, attended, person: OnceLock::new(), agreed: Mutex::new(None) };
+        let approval =
+            Self { approve, attended, person: OnceLock::new(), asking: Mutex::default(), agreed: Mutex::default() };
         if approve == Approve::Ask {
             // What is typed while no question is open is then read, and means nothing.
             approval.person();
@@ -118,8 +125,12 @@ impl Approval {
     fn ask(&self, person: &Person, question: Question<'_>) -> Verdict {
         let Question { batch, proposal, policy, policies, withdrawn, stop } = question;
         let subject = proposal.digest();
-        if *self.agreed() == Some((batch, subject)) {
+        if self.agreed().contains(&(batch, subject)) {
             return Verdict::Decided(Decision::Approved(subject));
+        }
+        let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        if withdrawn.is_cancelled() || stop.is_cancelled() {
+            return Verdict::Void;
         }
         let (name, paths) = (format!("Batch {batch}"), Paths::among(proposal.workspace.roots().len()));
         tracing::info!(BatchId = %batch, "waiting for the person at the terminal to decide");
@@ -136,14 +147,17 @@ impl Approval {
             Some(Answer::No(failures)) => Verdict::Decided(Decision::Refuse(failures)),
             Some(Answer::Yes { always }) => {
                 tracing::info!(name: "Batch.Agreed", Event = "Batch.Agreed", BatchId = %batch, Subject = %subject);
-                *self.agreed() = Some((batch, subject));
+                let mut agreed = self.agreed();
+                agreed.push_front((batch, subject));
+                agreed.truncate(AGREED);
+                drop(agreed);
                 allow_for_ever(proposal, policies, &always);
                 Verdict::Decided(Decision::Approved(subject))
             }
         }
     }
 
-    fn agreed(&self) -> MutexGuard<'_, Option<(BatchId, Sha256Digest)>> {
+    fn agreed(&self) -> MutexGuard<'_, VecDeque<(BatchId, Sha256Digest)>> {
         self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

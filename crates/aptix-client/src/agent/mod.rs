@@ -7,6 +7,7 @@ mod blobs;
 mod delivery;
 mod executor;
 mod inbox;
+mod queue;
 mod session;
 mod told;
 
@@ -122,7 +123,7 @@ pub async fn serve(
         tracing::error!(%error, "every batch is refused until the policy can be followed");
     }
     let approval = Arc::new(Approval::new(service.approve, service.attended));
-    let agent = Agent { local: Arc::new(local), service, id, approval, stop };
+    let agent = Arc::new(Agent { local: Arc::new(local), service, id, approval, stop });
     let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
     loop {
         let (before, began) = (cursor, Instant::now());

@@ -11,8 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::delivery::{self, Line};
 use super::executor::{self, Dealt};
+use super::queue::Queue;
 use super::{Agent, AgentError, inbox};
 use crate::connection::{CallError, Connection, Feed};
+use crate::workspace::root::Root;
 
 /// How often reports that could not be delivered are tried again, and how far the events were dealt with is kept.
 const REDELIVERY: Duration = Duration::from_secs(15);
@@ -20,7 +22,7 @@ const REDELIVERY: Duration = Duration::from_secs(15);
 const GRACE: Duration = Duration::from_secs(8);
 
 /// Serves until the connection is lost, and says why; nothing when the agent is to stop.
-pub(super) async fn run(agent: &Agent, cursor: &mut Revision) -> Result<Option<CallError>, AgentError> {
+pub(super) async fn run(agent: &Arc<Agent>, cursor: &mut Revision) -> Result<Option<CallError>, AgentError> {
     let opened = tokio::select! {
         opened = open(agent, *cursor) => opened,
         () = agent.stop.cancelled() => return Ok(None),
@@ -65,9 +67,10 @@ async fn grace_is_over(agent: &Agent) {
     tokio::time::sleep(GRACE).await;
 }
 
-/// First what is owed, then event after event, until the agent stops or the connection is dead.
+/// First what is owed, then event after event, until the agent stops or the connection is dead. Then what was begun is
+/// brought to its end.
 async fn work(
-    agent: &Agent,
+    agent: &Arc<Agent>,
     line: &Line,
     arrivals: &mut inbox::Arrivals,
     cursor: &mut Revision,
@@ -75,25 +78,46 @@ async fn work(
     delivery::deliver_all(line).await?;
     let mut redelivery = tokio::time::interval(REDELIVERY);
     redelivery.reset();
+    let root = agent.local.roots().first().map(Root::name).filter(|_| agent.local.roots().len() == 1);
+    let (mut queue, mut begun) = (Queue::default(), JoinSet::new());
+    let mut last = *cursor;
+    let mut ends = false;
     loop {
-        let arrival = tokio::select! {
-            biased;
-            () = agent.stop.cancelled() => return Ok(()),
-            () = line.alive.cancelled() => return Ok(()),
-            arrival = arrivals.recv() => arrival,
-            _ = redelivery.tick() => {
-                agent.remember(*cursor).await?;
-                delivery::deliver_all(line).await?;
-                continue;
-            }
-        };
-        let Some(arrival) = arrival else { return Ok(()) };
-        if let Some(work) = arrival.work
-            && executor::deal_with(agent, line, work).await? == Dealt::Undone
-        {
+        while !ends && let Some((ticket, work)) = queue.begin() {
+            let (agent, line) = (Arc::clone(agent), line.clone());
+            begun.spawn(async move { (ticket, executor::deal_with(&agent, &line, work).await) });
+        }
+        *cursor = queue.dealt_with(last).max(*cursor);
+        if ends && begun.is_empty() {
             return Ok(());
         }
-        // An event that cannot be understood may have no revision.
-        *cursor = arrival.revision.max(*cursor);
+        tokio::select! {
+            biased;
+            () = agent.stop.cancelled(), if !ends => ends = true,
+            () = line.alive.cancelled(), if !ends => ends = true,
+            Some(ended) = begun.join_next() => {
+                let (ticket, dealt) = ended?;
+                match dealt? {
+                    Dealt::Done => queue.end(ticket),
+                    // It has to come again, and with it all that came after it.
+                    Dealt::Undone => ends = true,
+                }
+            }
+            arrival = arrivals.recv(), if !ends && !queue.is_full() => match arrival {
+                // An event that cannot be understood may have no revision.
+                Some(arrival) => {
+                    last = arrival.revision.max(last);
+                    if let Some(work) = arrival.work {
+                        queue.add(arrival.revision, work, root);
+                    }
+                }
+                None => ends = true,
+            },
+            // While a batch is being reported nobody else reports it.
+            _ = redelivery.tick(), if begun.is_empty() => {
+                agent.remember(*cursor).await?;
+                delivery::deliver_all(line).await?;
+            }
+        }
     }
 }

@@ -444,6 +444,78 @@ async fn what_policy_allows_is_not_asked_about() {
     assert_eq!((report.outcome(), report.failures[0].reason.as_str()), (v1::Outcome::Failed, "APPROVAL_REQUIRED"));
 }
 
+/// WS-MOD-3.2.1, WS-MOD-3.2.2: a batch whose contents do not come keeps those of its own files waiting, and no others.
+#[tokio::test]
+async fn a_batch_that_waits_holds_up_only_those_of_its_own_files() {
+    let scene = Scene::set(Approve::Auto);
+    let content = sha256(b"first\n").to_string();
+    scene.server.script.lock().unwrap().blobs.insert(content.clone(), b"first\n".to_vec());
+    scene.server.send_contents(false);
+    scene.server.tell(batch(1, "x.txt", blob(&content, 6)));
+    scene.server.tell(batch(2, "X.txt", write("second\n", true)));
+    scene.server.tell(batch(3, "y.txt", create("third\n")));
+    scene.report(1, 3).await;
+    assert_eq!(scene.file("y.txt"), "third\n");
+    assert!(!scene.place.path().join("ws/x.txt").exists());
+    scene.server.send_contents(true);
+    assert_eq!(scene.report(3, 1).await.outcome(), v1::Outcome::Applied);
+    assert_eq!(scene.file("x.txt"), "first\n");
+}
+
+/// Who lost the lease writes nothing more: what was begun under it is void, and is done when the lease is there again.
+#[tokio::test]
+async fn a_batch_begun_under_a_lost_lease_is_not_written() {
+    let scene = Scene::set(Approve::Auto);
+    let content = sha256(b"new\n").to_string();
+    scene.server.script.lock().unwrap().blobs.insert(content.clone(), b"new\n".to_vec());
+    let held = || refusal(Code::Unavailable, "UNAVAILABLE", &[("detail", "LEASE_HELD")]);
+    scene.server.send_contents(false);
+    scene.server.tell(batch(1, "x.txt", blob(&content, 4)));
+    eventually("it reads", || scene.server.script.lock().unwrap().watched_after.len() == 1).await;
+    scene.server.script.lock().unwrap().refuse_watch = [held(), held(), held()].into();
+    scene.server.end_watch();
+    scene.server.send_contents(true);
+    eventually("it asks for the lease", || scene.server.script.lock().unwrap().watched_after.len() >= 3).await;
+    assert!(!scene.place.path().join("ws/x.txt").exists());
+    assert_eq!(scene.report(1, 1).await.outcome(), v1::Outcome::Applied);
+    assert_eq!(scene.file("x.txt"), "new\n");
+    assert_eq!(scene.server.script.lock().unwrap().reports[0].lease_epoch, 5, "it is told under the new lease");
+}
+
+/// Guarantee 8: what a hostile server sends costs a line in the log and nothing else.
+#[tokio::test]
+async fn a_hostile_server_costs_nothing_but_a_line_in_the_log() {
+    let scene = Scene::set(Approve::Auto);
+    // A content that never ends is cut off where it should have.
+    let endless = sha256(b"endless").to_string();
+    scene.server.script.lock().unwrap().endless.insert(endless.clone());
+    scene.server.tell(batch(1, "x.txt", blob(&endless, 3 << 20)));
+    let report = scene.report(1, 1).await;
+    assert_eq!((report.outcome(), report.failures[0].reason.as_str()), (v1::Outcome::Failed, "HASH_FAILED"));
+    // Revisions that jump, stand still and go back; the same batch thrice.
+    scene.server.script.lock().unwrap().revisions = [1 << 40, 3, 0, 3, u64::MAX].into();
+    for number in [2, 3, 2, 4, 2] {
+        scene.server.tell(batch(number, &format!("{number}.txt"), create("once\n")));
+    }
+    scene.report(4, 4).await;
+    scene.server.tell(batch(5, "5.txt", create("once\n")));
+    assert_eq!(scene.report(5, 5).await.outcome(), v1::Outcome::Applied);
+    let script = || scene.server.script.lock().unwrap();
+    let count = |number| script().reports.iter().filter(|report| report.batch_id == id(number)).count();
+    assert_eq!([2, 3, 4, 5].map(count), [1, 1, 1, 1]);
+    assert_eq!(script().watched_after.len(), 1, "one connection is enough");
+}
+
+/// A message that is larger than any may be ends the connection, again and again, and nothing is written.
+#[tokio::test]
+async fn a_message_that_is_too_large_is_not_read() {
+    let scene = Scene::set(Approve::Auto);
+    scene.server.tell(batch(1, "x.txt", create(&"x".repeat(8 << 20))));
+    eventually("it connects again", || scene.server.script.lock().unwrap().watched_after.len() >= 3).await;
+    assert!(!scene.place.path().join("ws/x.txt").exists());
+    assert!(scene.server.script.lock().unwrap().reports.is_empty());
+}
+
 /// The agent keeps its name and nothing else in the state directory once all is reported.
 #[tokio::test]
 async fn an_agent_keeps_its_name() {

@@ -1,6 +1,6 @@
 //! A server that does as it is told, and is stricter than the real one: it takes no report whose contents it lacks.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,6 +24,10 @@ pub(crate) struct Script {
     pub(crate) watched_after: Vec<u64>,
     /// Every report that came, refused or not.
     pub(crate) reports: Vec<v1::ReportBatchRequest>,
+    /// Digests whose contents never come to an end.
+    pub(crate) endless: HashSet<String>,
+    /// The revisions that the next events are given, instead of the next ones.
+    pub(crate) revisions: VecDeque<u64>,
     /// Contents by digest.
     pub(crate) blobs: HashMap<String, Vec<u8>>,
 }
@@ -36,6 +40,10 @@ pub(crate) struct FakeServer {
     events: watch::Sender<Vec<v1::Batch>>,
     /// Whether it gives signs of life.
     alive: watch::Sender<bool>,
+    /// How many watches it has ended.
+    ended: watch::Sender<u64>,
+    /// Whether it sends contents, or keeps who asks for them waiting.
+    sends: watch::Sender<bool>,
     /// Where it listens.
     pub(crate) url: String,
 }
@@ -57,7 +65,8 @@ impl FakeServer {
         let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let url = format!("http://{}", incoming.local_addr().unwrap());
         let (events, alive) = (watch::channel(Vec::new()).0, watch::channel(true).0);
-        let fake = Self { script: Arc::default(), events, alive, url };
+        let (ended, sends) = (watch::channel(0).0, watch::channel(true).0);
+        let fake = Self { script: Arc::default(), events, alive, ended, sends, url };
         let router = tonic::transport::Server::builder()
             .add_service(v1::agent_service_server::AgentServiceServer::new(fake.clone()))
             .add_service(v1::file_service_server::FileServiceServer::new(fake.clone()));
@@ -68,6 +77,16 @@ impl FakeServer {
     /// Tells of a batch, as the next revision.
     pub(crate) fn tell(&self, batch: v1::Batch) {
         self.events.send_modify(|events| events.push(batch));
+    }
+
+    /// Gives the lease to somebody else: ends the watch there is.
+    pub(crate) fn end_watch(&self) {
+        self.ended.send_modify(|ended| *ended += 1);
+    }
+
+    /// Keeps who asks for contents waiting, or does not any more.
+    pub(crate) fn send_contents(&self, sends: bool) {
+        self.sends.send_replace(sends);
     }
 
     /// Stops giving signs of life, or gives them again.
@@ -99,6 +118,15 @@ impl v1::agent_service_server::AgentService for FakeServer {
         let interval = Duration::from_millis(100);
         let (sender, answers) = tokio::sync::mpsc::channel(1);
         let (mut events, alive) = (self.events.subscribe(), self.alive.subscribe());
+        let (mut ended, script) = (self.ended.subscribe(), Arc::clone(&self.script));
+        ended.mark_unchanged();
+        let taken = sender.clone();
+        tokio::spawn(async move {
+            let lost = refusal(Code::Aborted, "LEASE_LOST", &[("detail", "SUPERSEDED")]);
+            if ended.changed().await.is_ok() {
+                let _ = taken.send(Err(lost)).await;
+            }
+        });
         tokio::spawn(async move {
             let lease = v1::Lease { epoch, heartbeat_interval: Some(interval.try_into().unwrap()) };
             let mut message = Message::Lease(lease);
@@ -112,7 +140,8 @@ impl v1::agent_service_server::AgentService for FakeServer {
                 message = match next {
                     Some(batch) => {
                         told += 1;
-                        Message::Event(v1::BatchEvent { revision: told, batch: Some(batch) })
+                        let revision = script.lock().unwrap().revisions.pop_front().unwrap_or(told);
+                        Message::Event(v1::BatchEvent { revision, batch: Some(batch) })
                     }
                     None => {
                         let _ = tokio::time::timeout(interval, events.changed()).await;
@@ -192,6 +221,11 @@ impl v1::file_service_server::FileService for FakeServer {
         request: Request<v1::DownloadBlobRequest>,
     ) -> Result<Response<Self::DownloadBlobStream>, Status> {
         let digest = request.into_inner().sha256;
+        let _ = self.sends.subscribe().wait_for(|sends| *sends).await;
+        if self.script.lock().unwrap().endless.contains(&digest) {
+            let chunk = v1::DownloadBlobResponse { chunk: vec![b'x'; 1 << 20].into() };
+            return Ok(Response::new(Box::pin(tokio_stream::iter(std::iter::repeat(chunk)).map(Ok))));
+        }
         let content = self.script.lock().unwrap().blobs.get(&digest).cloned();
         let content = content.ok_or_else(|| refusal(Code::NotFound, "NOT_FOUND", &[]))?;
         let answer = v1::DownloadBlobResponse { chunk: content.into() };
