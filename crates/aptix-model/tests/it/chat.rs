@@ -2,6 +2,7 @@
 
 use aptix_model::documents::{Dialect, parse};
 use aptix_model::failure::Failure;
+use proptest::prelude::*;
 
 const A: &str = r#"{"path": "a", "content": "x\n"}"#;
 
@@ -205,4 +206,87 @@ fn blocks_of_old_and_new_lines_are_one_document() {
     refuse("Here:\nf.md\n<<<<<<< SEARCH\na\n", "PATCH_MALFORMED.MARKER", "");
     let indented = blocks("a").replace('\n', "\n  ");
     refuse(&format!("- f.md\n\n  ```\n  {indented}```\n"), "INVALID_REQUEST.MARKER", "line 4");
+}
+
+fn soup() -> impl Strategy<Value = String> {
+    let pieces = [
+        "```",
+        "````",
+        "~~~",
+        "json",
+        "patch",
+        "diff",
+        "\n",
+        "\n",
+        "\r\n",
+        "- ",
+        "> ",
+        "   ",
+        "<pre>",
+        "</pre>",
+        "<source>json",
+        "<!--",
+        "*** Begin Patch",
+        "*** End Patch",
+        "*** Delete File: a",
+        "<<<<<<< SEARCH",
+        "=======",
+        ">>>>>>> REPLACE",
+        "f.rs",
+        A,
+        "diff --git a/x b/x",
+        "--- a/x",
+        "+++ b/x",
+        "@@ -1 +1 @@",
+        "-a",
+        "+b",
+        "\u{e9}",
+        "\"",
+        "{",
+        "\\",
+    ];
+    let line = (proptest::sample::select(pieces.to_vec()), any::<bool>());
+    proptest::collection::vec(line, 0..60)
+        .prop_map(|lines| lines.into_iter().flat_map(|(text, ends)| [text, if ends { "\n" } else { "" }]).collect())
+}
+
+proptest! {
+    #[test]
+    fn every_text_is_an_answer_or_refused(text in soup()) {
+        for dialect in [None, Some(Dialect::Chat)] {
+            if let Err(failures) = parse(text.as_bytes(), dialect) {
+                prop_assert!(!failures.is_empty());
+            }
+        }
+    }
+}
+
+/// Answers that are nothing but the beginnings of something are read in time that grows with their length.
+#[test]
+fn no_answer_takes_long() {
+    for piece in [
+        "```\n",
+        "```json\n{}\n```\n",
+        "> ",
+        "- ",
+        "<pre>\n",
+        "<source>\n",
+        "*** Begin Patch\n",
+        "[",
+        "![](",
+        "`",
+        "*_",
+        "<!--",
+        "<a ",
+        "&",
+        "\\",
+        "| a ",
+        "```json\n\"a\"\n",
+    ] {
+        let text = format!("So:\n{}", piece.repeat(100_000 / piece.len()));
+        let started = std::time::Instant::now();
+        let _ = parse(text.as_bytes(), Some(Dialect::Chat));
+        let took = started.elapsed();
+        assert!(took.as_secs() < 5, "{piece:?} took {took:?}");
+    }
 }
