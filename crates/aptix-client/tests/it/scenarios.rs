@@ -51,6 +51,11 @@ fn documents() {
 }
 
 #[test]
+fn search_patches() {
+    run_all(include_str!("scenarios/search_patch.txt"));
+}
+
+#[test]
 fn formats_of_other_tools() {
     run_all(include_str!("scenarios/imported.txt"));
 }
