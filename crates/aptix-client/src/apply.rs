@@ -178,7 +178,13 @@ pub(crate) fn carry_out(
     let places = found.iter().map(|file| (&file.place, file.other.as_ref().map(|other| &other.place))).collect();
     let proposal = Proposal { batch, plan, needs, places, workspace, changes: &changes };
     confirm(&proposal).hold(|| proposal.digest())?;
-    let terms = Terms { receipt: receipt.as_ref(), clipboards: taken.as_ref(), undoes, retention: policy.retention };
+    let terms = Terms {
+        receipt: receipt.as_ref(),
+        clipboards: taken.as_ref(),
+        undoes,
+        retention: policy.retention,
+        durability: policy.durability,
+    };
     let notices = transaction::commit(workspace, &changes, terms).map_err(|error| told(&error))?;
     for notice in notices {
         add_notice(&mut report, &changed, notice);

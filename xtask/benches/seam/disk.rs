@@ -112,6 +112,23 @@ impl<W: Fn(Operation) -> Verdict + Send + Sync> Disk for Watched<W> {
         self.judge(Operation::Other, || SystemDisk.remove_dir(dir, name))
     }
 
+    fn open_end(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+        self.judge(Operation::Other, || Ok(()))?;
+        SystemDisk.open_end(dir, name)
+    }
+
+    fn truncate(&self, file: BorrowedFd<'_>, length: u64) -> Result<(), Errno> {
+        self.judge(Operation::Other, || SystemDisk.truncate(file, length))
+    }
+
+    fn sync_data(&self, file: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.judge(Operation::Sync, || SystemDisk.sync_data(file))
+    }
+
+    fn sync_system(&self, dir: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.judge(Operation::Sync, || SystemDisk.sync_system(dir))
+    }
+
     fn boot(&self) -> String {
         self.boot.clone()
     }

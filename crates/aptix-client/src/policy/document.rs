@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::workspace::transaction::Durability;
+
 use super::paths::{Lists, Patterns};
 use super::{Deletions, Links, Recovery, Several};
 
@@ -34,6 +36,8 @@ pub struct Settings {
     pub once_with_several: Option<Several>,
     /// `deletions`
     pub deletions: Option<Deletions>,
+    /// `durability`
+    pub durability: Option<Durability>,
     /// `history.days`
     pub history_age: Option<Duration>,
     /// `history.bytes`
@@ -77,6 +81,7 @@ struct Document {
     recovery: Option<bool>,
     once_with_several: Option<Several>,
     deletions: Option<Deletions>,
+    durability: Option<Durability>,
     history: Option<Spanned<DocumentHistory>>,
     approval_seconds: Option<u64>,
     #[serde(default)]
@@ -162,6 +167,7 @@ pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
             recovery: document.recovery.map(|on| if on { Recovery::On } else { Recovery::Off }),
             once_with_several: document.once_with_several,
             deletions: document.deletions,
+            durability: document.durability,
             history_age: history.days.map(|days| DAY * days),
             history_bytes: history.bytes,
             approval_seconds: document.approval_seconds,
@@ -223,6 +229,7 @@ mod tests {
             recovery: Some(Recovery::On),
             once_with_several: Some(Several::First),
             deletions: Some(Deletions::Ask),
+            durability: Some(Durability::Flushed),
             history_age: Some(Retention::DEFAULT.age),
             history_bytes: Some(Retention::DEFAULT.bytes),
             approval_seconds: Some(3600),

@@ -45,6 +45,14 @@ pub trait Disk: Send + Sync {
     fn now(&self) -> SystemTime {
         SystemTime::now()
     }
+    /// Opens a file of Aptix's own for writing at its end, and makes it if there is none.
+    fn open_end(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno>;
+    /// Cuts an open file to a length.
+    fn truncate(&self, file: BorrowedFd<'_>, length: u64) -> Result<(), Errno>;
+    /// Makes an open file's bytes durable.
+    fn sync_data(&self, file: BorrowedFd<'_>) -> Result<(), Errno>;
+    /// Makes everything durable on the file system of an open directory.
+    fn sync_system(&self, dir: BorrowedFd<'_>) -> Result<(), Errno>;
     /// Names the time since the system was started; empty where it is not known. What was not flushed outlives
     /// everything within it, and nothing beyond.
     fn boot(&self) -> String {
@@ -118,6 +126,23 @@ impl Disk for SystemDisk {
 
     fn remove_dir(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
         retried(|| rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR))
+    }
+
+    fn open_end(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        retried(|| rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR))
+    }
+
+    fn truncate(&self, file: BorrowedFd<'_>, length: u64) -> Result<(), Errno> {
+        retried(|| rustix::fs::ftruncate(file, length))
+    }
+
+    fn sync_data(&self, file: BorrowedFd<'_>) -> Result<(), Errno> {
+        retried(|| rustix::fs::fdatasync(file))
+    }
+
+    fn sync_system(&self, dir: BorrowedFd<'_>) -> Result<(), Errno> {
+        retried(|| rustix::fs::syncfs(dir))
     }
 }
 

@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::io::Read;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use aptix_model::digest::Sha256Digest;
@@ -21,7 +21,7 @@ use super::state::{StateDir, StateError};
 use super::{beneath, errno, history, outbox};
 
 /// The first word of every record, with the version of its form.
-const MAGIC: &str = "aptix-journal-5";
+const MAGIC: &str = "aptix-journal-6";
 /// The name of a record while it is being written: nothing else has happened yet.
 const NEXT: &str = "next";
 /// The name of the file that points to the journal of another root of the same batch.
@@ -64,6 +64,8 @@ pub(super) struct Record {
     /// What the batch leaves on the clipboards of its session, once it is carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) clipboards: Option<Taken>,
+    /// Where what was written ahead for the batch begins, in mode `journal`.
+    pub(super) ahead: Option<u64>,
     /// What is needed to undo the batch is kept under this name, once it is carried out.
     pub(super) history: Option<String>,
     /// Whose receipt this becomes.
@@ -256,7 +258,32 @@ impl<'a> Journal<'a> {
         self.state.path().join("journal").join(name)
     }
 
-    fn system(&self, doing: &'static str) -> impl Fn(Errno) -> JournalError {
+    pub(super) fn dir(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
+    /// A file of the journal that is no record.
+    pub(super) fn read_file(&self, name: &str) -> Result<Option<Vec<u8>>, Errno> {
+        read_whole(&self.dir, name)
+    }
+
+    /// Forgets records of batches that were written ahead: these, and what a power cut has left of any.
+    pub(super) fn forget_written_ahead(&self, batches: &[&Record]) -> Result<(), JournalError> {
+        for stage in Stage::ALL {
+            let Some(bytes) = read_whole(&self.dir, stage.name()).map_err(self.failed("read"))? else { continue };
+            let is_known = match decode(&bytes) {
+                Ok((record, _)) => batches.iter().any(|batch| batch.files == record.files),
+                Err(_) => true,
+            };
+            if is_known {
+                disk::unlink_if_there(self.disk, self.dir.as_fd(), stage.name()).map_err(self.failed("end"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What it means that the system refuses to do something to the journal.
+    pub(super) fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> JournalError + use<> {
         let path = self.path("");
         move |errno| JournalError::System { doing, path: path.clone(), errno }
     }
@@ -264,7 +291,7 @@ impl<'a> Journal<'a> {
     /// The one record there is, if any. What cannot be read is never taken for nothing.
     pub(super) fn read(&self) -> Result<Option<(Stage, Record)>, JournalError> {
         for stage in Stage::ALL {
-            let Some(bytes) = read_whole(&self.dir, stage.name()).map_err(self.system("read"))? else { continue };
+            let Some(bytes) = read_whole(&self.dir, stage.name()).map_err(self.failed("read"))? else { continue };
             let path = self.path(stage.name());
             let unusable = |source| JournalError::Record { path: path.clone(), source };
             let record = match decode(&bytes) {
@@ -289,7 +316,7 @@ impl<'a> Journal<'a> {
     /// Writes a record, in stage [`Stage::Staging`], for everybody but a power cut.
     pub(super) fn begin(&self, bytes: &[u8]) -> Result<(), JournalError> {
         let begun = put(self.disk, &self.dir, Stage::Staging.name(), bytes);
-        begun.inspect_err(|_| self.forget_next()).map_err(self.system("write"))
+        begun.inspect_err(|_| self.forget_next()).map_err(self.failed("write"))
     }
 
     fn forget_next(&self) {
@@ -301,20 +328,20 @@ impl<'a> Journal<'a> {
     pub(super) fn commit(&self) -> Result<(), JournalError> {
         beneath::open_file(self.dir.as_fd(), Stage::Staging.name())
             .and_then(|record| self.disk.sync(record.as_fd()))
-            .map_err(self.system("write"))?;
+            .map_err(self.failed("write"))?;
         self.advance(Stage::Staging, Stage::Committed)
     }
 
     /// Lets the record say how far the commit has come, durably.
     pub(super) fn advance(&self, from: Stage, to: Stage) -> Result<(), JournalError> {
         self.mark(from, to)?;
-        disk::sync_dir(self.disk, self.dir.as_fd()).map_err(self.system("advance"))
+        disk::sync_dir(self.disk, self.dir.as_fd()).map_err(self.failed("advance"))
     }
 
     /// Lets the record say how far the commit has come, for everybody but a power cut.
     pub(super) fn mark(&self, from: Stage, to: Stage) -> Result<(), JournalError> {
         let dir = self.dir.as_fd();
-        self.disk.rename(dir, from.name(), dir, to.name()).map_err(self.system("advance"))
+        self.disk.rename(dir, from.name(), dir, to.name()).map_err(self.failed("advance"))
     }
 
     /// Ends a commit that was carried out: the clipboards get their texts, and its record becomes the receipt, or goes.
@@ -323,17 +350,17 @@ impl<'a> Journal<'a> {
         if let Some(taken) = &record.clipboards {
             clipboards::put(self.disk, &self.state, taken)?;
         }
-        history::keep(self.disk, &self.state, record).map_err(self.system("keep a history beside"))?;
+        history::keep(self.disk, &self.state, record).map_err(self.failed("keep a history beside"))?;
         if let Some(batch) = &record.batch {
             let outbox = self.state.open_outbox()?;
-            self.disk.rename(self.dir.as_fd(), stage.name(), outbox.as_fd(), batch).map_err(self.system("end"))?;
+            self.disk.rename(self.dir.as_fd(), stage.name(), outbox.as_fd(), batch).map_err(self.failed("end"))?;
         }
         self.end()
     }
 
     /// Forgets what was kept for a commit that is not carried out.
     pub(super) fn discard(&self, record: &Record) -> Result<(), JournalError> {
-        history::discard(self.disk, &self.state, record).map_err(self.system("clear a history beside"))?;
+        history::discard(self.disk, &self.state, record).map_err(self.failed("clear a history beside"))?;
         outbox::drop_contents(self.disk, &self.state, record.batch.as_deref())
     }
 
@@ -342,7 +369,7 @@ impl<'a> Journal<'a> {
         let names = Stage::ALL.map(Stage::name).into_iter().chain([NEXT]);
         let present = names.filter(|name| !matches!(beneath::look_up(self.dir.as_fd(), name), Ok(None)));
         let mut ended = present.map(|name| disk::unlink_if_there(self.disk, self.dir.as_fd(), name));
-        ended.try_for_each(|outcome| outcome).map_err(self.system("end"))
+        ended.try_for_each(|outcome| outcome).map_err(self.failed("end"))
     }
 
     /// Whether recovery could find a commit that has to be carried on.
@@ -360,13 +387,13 @@ impl<'a> Journal<'a> {
         use std::os::unix::ffi::OsStrExt;
         put_durably(self.disk, &self.dir, ELSEWHERE, primary.path().as_os_str().as_bytes())
             .inspect_err(|_| self.forget_next())
-            .map_err(self.system("write"))
+            .map_err(self.failed("write"))
     }
 
     /// Where the batch of this root is recorded, if elsewhere.
     pub(super) fn pointer(&self) -> Result<Option<StateDir>, JournalError> {
         use std::os::unix::ffi::OsStringExt;
-        let Some(bytes) = read_whole(&self.dir, ELSEWHERE).map_err(self.system("read"))? else { return Ok(None) };
+        let Some(bytes) = read_whole(&self.dir, ELSEWHERE).map_err(self.failed("read"))? else { return Ok(None) };
         let named = PathBuf::from(OsString::from_vec(bytes));
         let found = self.state.siblings().map_err(JournalError::State)?.into_iter().find(|state| state.path() == named);
         let unusable = || JournalError::Record { path: self.path(ELSEWHERE), source: RecordError::Pointer };
@@ -375,7 +402,7 @@ impl<'a> Journal<'a> {
 
     /// Forgets the note that the batch is recorded elsewhere.
     pub(super) fn drop_pointer(&self) -> Result<(), JournalError> {
-        disk::unlink_if_there(self.disk, self.dir.as_fd(), ELSEWHERE).map_err(self.system("end"))
+        disk::unlink_if_there(self.disk, self.dir.as_fd(), ELSEWHERE).map_err(self.failed("end"))
     }
 }
 

@@ -1,10 +1,12 @@
 //! The directories a person opened for editing, and the only code that reads or writes in them.
 
+mod ahead;
 mod beneath;
 pub mod change;
 pub mod clipboards;
 pub mod disk;
 pub mod errno;
+mod heal;
 pub mod history;
 pub mod journal;
 pub mod listing;
@@ -31,7 +33,7 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use disk::Disk;
 use history::Retention;
-use journal::JournalError;
+use journal::{Journal, JournalError};
 use recovery::RecoveryError;
 use root::{Root, RootError, RootSpec};
 use state::{Lock, StateError};
@@ -122,6 +124,7 @@ impl Workspace {
 
     fn recover(&self) -> Result<(), OpenError> {
         let _locks = self.lock()?;
+        heal::heal(self)?;
         recovery::recover(self)?;
         Ok(recovery::recover_moved(self)?)
     }
@@ -134,6 +137,15 @@ impl Workspace {
             let pruned = history::prune(self, retention);
             pruned.inspect_err(|error| tracing::warn!(%error, "what was kept for undoing is not bounded")).ok()
         });
+    }
+
+    /// Makes durable what was published before it was flushed (mode `journal`), so that nothing of it need ever be healed.
+    ///
+    /// # Errors
+    /// When another process holds the workspace for long, or the disk fails.
+    pub fn settle(&self) -> Result<(), OpenError> {
+        let _locks = self.lock()?;
+        Ok(ahead::settle(self, &Journal::open(self.disk(), self.primary().state())?)?)
     }
 
     /// The roots, in the order given.

@@ -91,6 +91,7 @@ pub fn put(workspace: &Workspace, batch: BatchId, receipt: &[u8]) -> Result<(), 
     let record = Record {
         boot: workspace.disk().boot(),
         history: None,
+        ahead: None,
         roots: Vec::new(),
         clipboards: None,
         batch: Some(batch.to_string()),
@@ -219,6 +220,32 @@ pub(super) fn sync_contents(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd) ->
     let outbox = state.open_outbox().map_err(|_| Errno::IO)?;
     disk::sync_dir(disk, dir.as_fd())?;
     disk::sync_dir(disk, outbox.as_fd())
+}
+
+/// Keeps the receipt and the new contents of a batch, durably, unless the server has acknowledged them or they are of no
+/// server.
+pub(super) fn put_again<'c>(
+    workspace: &Workspace,
+    state: &StateDir,
+    record: &Record,
+    receipt: &[u8],
+    contents: impl Iterator<Item = (Sha256Digest, &'c [u8])>,
+) -> Result<(), Errno> {
+    let Some(batch) = &record.batch else { return Ok(()) };
+    let disk = workspace.disk();
+    let done = state.open_done().map_err(|_| Errno::IO)?;
+    if beneath::look_up(done.as_fd(), batch)?.is_some() {
+        return Ok(());
+    }
+    let dir = open_contents(disk, state, batch)?;
+    for (digest, bytes) in contents {
+        if let Some(file) = put_content(disk, &dir, digest, bytes)? {
+            disk.sync(file.as_fd())?;
+        }
+    }
+    sync_contents(disk, state, &dir)?;
+    let outbox = state.open_outbox().map_err(|_| Errno::IO)?;
+    journal::put_durably(disk, &outbox, batch, &journal::encode(record, receipt))
 }
 
 /// Forgets the contents of a batch that was not applied.

@@ -13,7 +13,7 @@ use super::journal::{FileStep, Journal, JournalError, Record, Stage};
 use super::publish::{self, Ground, PublishError};
 use super::standing::{self, Direction, Standing};
 use super::state::StateDir;
-use super::{Workspace, errno, root};
+use super::{Workspace, ahead, errno, root};
 
 /// Why a root is not ready for a batch.
 #[derive(Debug, thiserror::Error)]
@@ -145,6 +145,7 @@ fn recover_journal(workspace: &Workspace, journal: &Journal<'_>) -> Result<(), R
     };
     if stage == Stage::Staging {
         publish::unstage(&ground, &record).map_err(system("clear away"))?;
+        ahead::cut(workspace.disk(), journal, &record).map_err(system("clear away"))?;
         journal.discard(&record)?;
         return Ok(journal.end()?);
     }
@@ -172,9 +173,11 @@ fn recover_journal(workspace: &Workspace, journal: &Journal<'_>) -> Result<(), R
         return Err(RecoveryError::Torn { record: path, files });
     }
     if stage == Stage::Committed {
+        ahead::undo(workspace.disk(), journal, &record).map_err(system("take back"))?;
         journal.advance(stage, Stage::Undoing)?;
     }
     take_back(&ground, &record).map_err(system("take back"))?;
+    ahead::cut(workspace.disk(), journal, &record).map_err(system("clear away"))?;
     journal.discard(&record)?;
     Ok(journal.end()?)
 }
@@ -231,7 +234,11 @@ const fn errno_of(error: PublishError) -> Errno {
 }
 
 /// The roots of a record: those of the workspace as they are held, others opened anew.
-fn open_ground<'w>(workspace: &'w Workspace, record: &Record, path: &Path) -> Result<Ground<'w>, RecoveryError> {
+pub(super) fn open_ground<'w>(
+    workspace: &'w Workspace,
+    record: &Record,
+    path: &Path,
+) -> Result<Ground<'w>, RecoveryError> {
     let mut roots = Vec::new();
     for mark in &record.roots {
         if let Some(root) = workspace.roots().iter().find(|root| root.is_marked(mark)) {

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, Mode};
 use rustix::io::Errno;
 
+use super::ahead::{Seen, Sight, Written};
 use super::change::Step;
 use super::disk::{self, Disk};
 use super::journal::{FileStep, Hex, NewDir, Record};
@@ -40,6 +41,7 @@ pub(super) fn draft(workspace: &Workspace, steps: &[Step<'_>], batch: Option<Str
     Record {
         boot: workspace.disk().boot(),
         history: None,
+        ahead: None,
         roots: workspace.roots().iter().map(|root| root.mark().clone()).collect(),
         clipboards: None,
         batch,
@@ -130,7 +132,12 @@ pub(super) fn stage(ground: &Ground<'_>, file: &FileStep, step: &Step<'_>, bytes
 }
 
 /// Gives a staged file what its original has, and a mode, as far as the system lets us; tells what it does not.
-fn dress(disk: &dyn Disk, staged: BorrowedFd<'_>, original: &Attributes, mode: u32) -> Result<Vec<Loss>, Errno> {
+pub(super) fn dress(
+    disk: &dyn Disk,
+    staged: BorrowedFd<'_>,
+    original: &Attributes,
+    mode: u32,
+) -> Result<Vec<Loss>, Errno> {
     let (owner, group) = own(disk, staged, original)?;
     let mut losses = Vec::new();
     if owner == Kept::No || group == Kept::No {
@@ -220,4 +227,20 @@ const fn gone(errno: Errno) -> FileFault {
         Errno::NOENT => FileFault::ParentGone,
         errno => FileFault::System { doing: "open the directory", errno },
     }
+}
+
+/// What is written ahead of a record that is staged: what is seen of every file just before it is published.
+pub(super) fn written(ground: &Ground<'_>, record: &Record) -> Result<Written, Errno> {
+    let mut sights = Vec::with_capacity(record.files.len());
+    for file in &record.files {
+        let dir = ground.open_dir(file.root, &file.dir)?;
+        let seen = |name| Ok::<_, Errno>(beneath::look_up(dir.as_fd(), name)?.map(|stat| Seen::of(&stat)));
+        let (original, staged) = (seen(&file.name)?, seen(&file.staged)?);
+        sights.push(Sight { original, staged, dir: Seen::of(&rustix::fs::fstat(&dir)?) });
+    }
+    let mut parents = Vec::with_capacity(record.dirs.len());
+    for made in &record.dirs {
+        parents.push(Seen::of(&rustix::fs::fstat(&ground.open_dir(made.root, &made.parent)?)?));
+    }
+    Ok(Written { record: record.clone(), sights, parents })
 }

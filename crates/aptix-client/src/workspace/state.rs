@@ -107,7 +107,8 @@ impl StateDir {
 
     /// Whether anything was ever kept about this root.
     pub(super) fn exists(&self) -> bool {
-        self.path.symlink_metadata().is_ok()
+        // What cannot be looked at is never taken for nothing.
+        !self.path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
     }
 
     /// The directory, to be told to a person.

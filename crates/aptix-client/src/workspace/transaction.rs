@@ -5,7 +5,9 @@ use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 use aptix_model::reason::{Detail, Reason};
 use rustix::io::Errno;
+use serde::Deserialize;
 
+use super::ahead::{self, Ahead};
 use super::change::{self, Change, Step};
 use super::clipboards::Taken;
 use super::history::{self, EntryId, Retention};
@@ -26,7 +28,8 @@ use std::path::PathBuf;
 const FLUSHED_TOGETHER: usize = 64;
 
 /// How a commit outlives a power cut. Either way it outlives the death of its process at any moment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Durability {
     /// New contents are on disk before they become visible.
     #[default]
@@ -175,6 +178,8 @@ pub struct Terms<'a> {
     pub undoes: Option<EntryId>,
     /// How much is kept for undoing, this commit included.
     pub retention: Retention,
+    /// What has to be on disk before anything becomes visible.
+    pub durability: Durability,
 }
 
 /// Commits changes, and makes the receipt and the new contents durable in the same step.
@@ -182,7 +187,7 @@ pub struct Terms<'a> {
 /// # Errors
 /// Nothing has changed then, or everything was put back, or the error says that a person is needed.
 pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -> Result<Vec<Notice>, CommitError> {
-    let Terms { receipt, clipboards, undoes, retention } = terms;
+    let Terms { receipt, clipboards, undoes, retention, durability } = terms;
     let _locks = workspace.lock()?;
     recovery::recover(workspace)?;
     if changes.is_empty() && receipt.is_none() && clipboards.is_none() {
@@ -193,23 +198,43 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
     let steps = change::steps(changes);
     let batch = receipt.map(|receipt| receipt.batch.to_string());
     let past = (!changes.is_empty()).then(|| history::draft(workspace, changes, batch.clone(), undoes, retention));
+    let journal = Journal::open(workspace.disk(), workspace.primary().state())?;
+    // Of several roots, and for clipboards, there is no one file that everything could be written ahead to.
+    let is_simple = workspace.roots().len() == 1 && clipboards.is_none();
+    let ahead = match durability {
+        Durability::Journal if is_simple => Some(Ahead::begin(workspace, &journal)?),
+        Durability::Journal | Durability::Flushed => {
+            ahead::settle(workspace, &journal)?;
+            None
+        }
+    };
     let mut record = Record {
+        ahead: ahead.as_ref().map(|ahead| ahead.start),
         history: past.as_ref().map(|past| past.id.clone()),
         clipboards: clipboards.cloned(),
         ..staging::draft(workspace, &steps, batch)
     };
-    let journal = Journal::open(workspace.disk(), workspace.primary().state())?;
-    let committed = prepare(workspace, &ground, &journal, &mut record, &steps, receipt).and_then(|notices| {
-        if let Some(past) = &past {
-            history::write(ground.disk, journal.state(), past).map_err(|errno| JournalError::System {
-                doing: "keep a history beside",
-                path: journal.path(""),
-                errno,
-            })?;
-        }
-        journal.commit()?;
-        Ok(notices)
-    });
+    let committed =
+        prepare(workspace, &ground, &journal, ahead.as_ref(), &mut record, &steps, receipt).and_then(|notices| {
+            if let Some(past) = &past {
+                history::write(ground.disk, journal.state(), past).map_err(|errno| JournalError::System {
+                    doing: "keep a history beside",
+                    path: journal.path(""),
+                    errno,
+                })?;
+            }
+            match &ahead {
+                None => journal.commit()?,
+                Some(ahead) => {
+                    let failed = journal.failed("write ahead in");
+                    let written = staging::written(&ground, &record).map_err(&failed)?;
+                    let receipt = receipt.map_or(&[][..], |receipt| receipt.bytes.as_slice());
+                    ahead.commit(&written, receipt).map_err(&failed)?;
+                    journal.mark(Stage::Staging, Stage::Committed)?;
+                }
+            }
+            Ok(notices)
+        });
     let mut notices = match committed {
         Ok(notices) => notices,
         Err(error) => return Err(abandon(workspace, &ground, &journal, &record, error)),
@@ -241,6 +266,7 @@ fn prepare(
     workspace: &Workspace,
     ground: &Ground<'_>,
     journal: &Journal<'_>,
+    ahead: Option<&Ahead<'_>>,
     record: &mut Record,
     steps: &[Step<'_>],
     receipt: Option<&Receipt>,
@@ -282,12 +308,18 @@ fn prepare(
                 staging::stage(ground, file, step, &bytes).map_err(|fault| CommitError::File { change, fault })?;
             stamps.push(Some(new.stamp));
             notices.extend(new.losses.into_iter().map(|loss| Notice::Lost { change, loss }));
+            if let Some(ahead) = ahead {
+                ahead.put(content.digest, &bytes).map_err(journal_failed)?;
+            }
             staged.push((change, new.file));
             if let Some(contents) = &contents {
                 kept.extend(
                     outbox::put_content(ground.disk, contents, content.digest, &bytes).map_err(journal_failed)?,
                 );
             }
+        }
+        if ahead.is_some() {
+            continue;
         }
         let (changes, staged): (Vec<usize>, Vec<OwnedFd>) = staged.into_iter().unzip();
         disk::sync_all(ground.disk, &staged).map_err(|(index, errno)| CommitError::File {
@@ -296,7 +328,7 @@ fn prepare(
         })?;
         disk::sync_all(ground.disk, &kept).map_err(|(_, errno)| journal_failed(errno))?;
     }
-    if let Some(contents) = &contents {
+    if let (Some(contents), None) = (&contents, ahead) {
         outbox::sync_contents(ground.disk, journal.state(), contents).map_err(journal_failed)?;
     }
     for ((step, file), staged) in pairs.into_iter().zip(stamps) {
@@ -314,6 +346,11 @@ fn abandon(
     record: &Record,
     error: CommitError,
 ) -> CommitError {
+    // As long as the batch is written ahead, a power cut would carry it out.
+    if let Err(cause) = ahead::cut(ground.disk, journal, record) {
+        let (error, cause) = (Box::new(error), cause.to_string());
+        return CommitError::Undecided { error, cause, record: journal.path("ahead") };
+    }
     let cleared = publish::unstage(ground, record).map_err(|errno| errno.to_string()).and_then(|()| {
         journal
             .discard(record)
@@ -362,7 +399,9 @@ fn publish_all(
             }
         }
     }
-    if let Err(errno) = publish::sync_dirs(ground, record) {
+    // What was written ahead need not be flushed once more.
+    let flushed = if record.ahead.is_some() { Ok(()) } else { publish::sync_dirs(ground, record) };
+    if let Err(errno) = flushed {
         let fault = FileFault::System { doing: "make the directory durable", errno };
         return Err(take_back(workspace, ground, journal, record, 0, fault));
     }
@@ -387,12 +426,18 @@ fn take_back(
     fault: FileFault,
 ) -> CommitError {
     // Should the mark fail, recovery finds every file back in its old state and draws the same conclusion.
-    let marked = journal.advance(Stage::Committed, Stage::Undoing);
+    let marked = ahead::undo(ground.disk, journal, record)
+        .map_err(journal.failed("take back in"))
+        .and_then(|()| journal.advance(Stage::Committed, Stage::Undoing));
     if let Err(cause) = recovery::take_back(ground, record) {
         let stage = if marked.is_ok() { Stage::Undoing } else { Stage::Committed };
         return CommitError::NeedsOperator { change, fault, cause, record: workspace.record_path(stage.name()) };
     }
-    let ended = journal.discard(record).and_then(|()| journal.end()).and_then(|()| drop_pointers(workspace));
+    let ended = ahead::cut(ground.disk, journal, record)
+        .map_err(journal.failed("take back in"))
+        .and_then(|()| journal.discard(record))
+        .and_then(|()| journal.end())
+        .and_then(|()| drop_pointers(workspace));
     if let Err(error) = ended {
         tracing::warn!(%error, "the record of a batch that was put back is left to be cleared by the next command");
     }

@@ -16,6 +16,10 @@ mod fake_server;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod faulty_disk;
+#[cfg(test)]
+mod journal_mode;
+#[cfg(test)]
 mod large;
 #[cfg(test)]
 mod moves;

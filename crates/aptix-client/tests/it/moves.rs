@@ -70,6 +70,15 @@ pub(crate) fn commit(
     receipt: Option<&Receipt>,
     meanwhile: &dyn Fn(),
 ) -> Result<Vec<Notice>, CommitError> {
+    commit_by(workspace, deeds, Terms { receipt, ..Terms::default() }, meanwhile)
+}
+
+pub(crate) fn commit_by(
+    workspace: &Workspace,
+    deeds: &[Deed],
+    terms: Terms<'_>,
+    meanwhile: &dyn Fn(),
+) -> Result<Vec<Notice>, CommitError> {
     let found: Vec<_> = deeds
         .iter()
         .map(|deed| match deed {
@@ -95,10 +104,10 @@ pub(crate) fn commit(
         })
         .collect();
     meanwhile();
-    transaction::commit(workspace, &changes, Terms { receipt, ..Terms::default() })
+    transaction::commit(workspace, &changes, terms)
 }
 
-fn receipt() -> Receipt {
+pub(crate) fn receipt() -> Receipt {
     Receipt { batch: BATCH.parse().unwrap(), bytes: b"done".to_vec() }
 }
 
@@ -113,7 +122,7 @@ fn reference(fault: Fault) -> (Tree, Tree, usize) {
 
 /// Whoever opens the workspace next finds it whole; tells whether it is new.
 #[track_caller]
-fn recovered(place: &Path, before: &Tree, after: &Tree, what: &str) -> bool {
+pub(crate) fn recovered(place: &Path, before: &Tree, after: &Tree, what: &str) -> bool {
     let (workspace, _) = faults::open(place, Fault::None).unwrap_or_else(|error| panic!("{what}: {error}"));
     let now = tree::read(&place.join("ws"));
     let is_new = now == *after;

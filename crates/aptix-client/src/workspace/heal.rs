@@ -1,0 +1,217 @@
+//! After a power cut: brings files to what was written ahead for them, where the cut is what made them otherwise.
+//!
+//! A file is written only if it is the very one that was published and is empty or full of zeros, or the very one that
+//! was there before and untouched since. What somebody else has done since stands.
+
+use std::collections::BTreeSet;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::Mode;
+use rustix::io::Errno;
+
+use super::ahead::{self, Kept, Past, Seen, Sight};
+use super::journal::{FileStep, Hex, Journal, Record};
+use super::publish::{self, Ground, PublishError};
+use super::recovery::{self, RecoveryError};
+use super::snapshot::{self, Attributes};
+use super::{Workspace, beneath, disk, history, outbox, staging};
+
+/// Ends what mode `journal` has left behind: after a power cut by healing, and then, as always, by flushing.
+pub(super) fn heal(workspace: &Workspace) -> Result<(), RecoveryError> {
+    let journal = Journal::open(workspace.disk(), workspace.primary().state())?;
+    let Some(past) = ahead::read(&journal).map_err(journal.failed("read"))? else { return Ok(()) };
+    let boot = workspace.disk().boot();
+    if past.batches.iter().any(|batch| batch.written.record.boot != boot) {
+        let mut rewritten = BTreeSet::new();
+        for batch in &past.batches {
+            let record = &batch.written.record;
+            let path = journal.path("ahead");
+            let ground = recovery::open_ground(workspace, record, &path)?;
+            let failed = |errno| RecoveryError::System { doing: "heal", record: path.clone(), errno };
+            if batch.undone {
+                unpublish(&ground, batch).map_err(failed)?;
+                journal.discard(record)?;
+            } else {
+                heal_batch(&ground, &past, batch, &mut rewritten).map_err(failed)?;
+                keep(workspace, &journal, &past, batch).map_err(failed)?;
+            }
+            publish::sync_dirs(&ground, record).map_err(failed)?;
+        }
+        let batches: Vec<_> = past.batches.iter().map(|batch| &batch.written.record).collect();
+        journal.forget_written_ahead(&batches)?;
+    }
+    Ok(ahead::settle(workspace, &journal)?)
+}
+
+/// What is to be done to a name.
+enum Act {
+    /// It is as planned.
+    Nothing,
+    /// The planned bytes are put in the place of the old file, or of nothing.
+    Write,
+    /// The planned bytes are put in the place of these, which the power cut has left of them.
+    Restore(Hex),
+    /// The file goes.
+    Remove,
+    /// Somebody else was here.
+    Leave,
+}
+
+type Rewritten = BTreeSet<(usize, String)>;
+
+fn heal_batch(ground: &Ground<'_>, past: &Past, batch: &Kept, rewritten: &mut Rewritten) -> Result<(), Errno> {
+    let record = &batch.written.record;
+    for (made, seen) in record.dirs.iter().zip(&batch.written.parents) {
+        let Some(parent) = ground.find_dir(made.root, &made.parent)? else { continue };
+        let is_lost = beneath::look_up(parent.as_fd(), &made.name)?.is_none()
+            && (rewritten.contains(&(made.root, made.parent.clone())) || is_older(&parent, *seen)?);
+        if is_lost {
+            staging::make_dir(ground, made)?;
+            let path =
+                if made.parent.is_empty() { made.name.clone() } else { format!("{}/{}", made.parent, made.name) };
+            rewritten.insert((made.root, path));
+        }
+    }
+    for (index, (file, sight)) in record.files.iter().zip(&batch.written.sights).enumerate() {
+        let Some(dir) = ground.find_dir(file.root, &file.dir)? else { continue };
+        let content = past.content(batch, index);
+        let done = match (act(&dir, file, sight, rewritten)?, content) {
+            (Act::Nothing, _) => true,
+            (Act::Write, Some(content)) => {
+                rewritten.insert((file.root, file.real()));
+                write(ground, &dir, file, sight, content)?
+            }
+            (Act::Restore(left), Some(content)) => {
+                rewritten.insert((file.root, file.real()));
+                write(ground, &dir, &FileStep { before: Some(left), executable: None, ..file.clone() }, sight, content)?
+            }
+            (Act::Remove, _) => {
+                rewritten.insert((file.root, file.real()));
+                settled(publish::publish(ground, file))?
+            }
+            (Act::Write | Act::Restore(_), None) | (Act::Leave, _) => false,
+        };
+        if !done {
+            tracing::warn!(
+                file = file.real(),
+                "after the power cut the file is neither as before nor as planned; it is left as it is"
+            );
+        }
+        let staged = beneath::look_up(dir.as_fd(), &file.staged)?.map(|stat| stat.st_ino);
+        if staged.is_some() && [sight.staged, sight.original].iter().flatten().any(|seen| Some(seen.inode) == staged) {
+            disk::unlink_if_there(ground.disk, dir.as_fd(), &file.staged)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a directory has not been changed since it was seen.
+fn is_older(dir: &OwnedFd, seen: Seen) -> Result<bool, Errno> {
+    Ok(Seen::of(&rustix::fs::fstat(dir)?).changed <= seen.changed)
+}
+
+fn act(dir: &OwnedFd, file: &FileStep, sight: &Sight, rewritten: &Rewritten) -> Result<Act, Errno> {
+    let held = dir.as_fd();
+    let is_ours = rewritten.contains(&(file.root, file.real()));
+    let Some(stat) = beneath::look_up(held, &file.name)? else {
+        let is_staged = || -> Result<bool, Errno> {
+            let staged = beneath::look_up(held, &file.staged)?;
+            Ok(staged.is_some_and(|stat| sight.staged.is_some_and(|seen| seen.inode == stat.st_ino)))
+        };
+        let is_new_dir = rewritten.contains(&(file.root, file.dir.clone()));
+        return Ok(match (file.before, file.after) {
+            (_, None) => Act::Nothing,
+            (None, Some(_)) if is_ours || is_new_dir || is_staged()? || is_older(dir, sight.dir)? => Act::Write,
+            (_, Some(_)) => Act::Leave,
+        });
+    };
+    let Some((digest, _)) = snapshot::digest(held, &file.name)? else { return Ok(Act::Leave) };
+    let now = Hex(digest);
+    let runs = Seen::of(&stat).mode & 0o100 != 0;
+    if Some(now) == file.after && file.executable.is_none_or(|wanted| wanted == runs) {
+        return Ok(Act::Nothing);
+    }
+    let is_published = sight.staged.is_some_and(|seen| seen.inode == stat.st_ino);
+    let is_untouched = sight.original.is_some_and(|seen| seen == Seen::of(&stat));
+    Ok(match file.after {
+        Some(_) if is_published && is_blank(dir, &file.name)? => Act::Restore(now),
+        Some(_) if is_untouched || (is_ours && Some(now) == file.before) => Act::Write,
+        None if is_untouched || (is_ours && Some(now) == file.before) => Act::Remove,
+        _ => Act::Leave,
+    })
+}
+
+/// Whether a file has no bytes but zeros.
+fn is_blank(dir: &OwnedFd, name: &str) -> Result<bool, Errno> {
+    let file = beneath::open_file(dir.as_fd(), name)?;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match rustix::io::read(&file, buffer.as_mut_slice()) {
+            Ok(0) => return Ok(true),
+            Ok(count) if buffer.iter().take(count).any(|byte| *byte != 0) => return Ok(false),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// Puts the planned bytes in place, durably; tells whether nobody was in the way.
+fn write(ground: &Ground<'_>, dir: &OwnedFd, file: &FileStep, sight: &Sight, content: &[u8]) -> Result<bool, Errno> {
+    let step = FileStep { staged: disk::staged_name(), ..file.clone() };
+    let model: Option<Attributes> = snapshot::attributes(dir.as_fd(), &file.name)?;
+    let staged = ground.disk.create(dir.as_fd(), &step.staged, Mode::RUSR | Mode::WUSR)?;
+    disk::write_all(ground.disk, staged.as_fd(), content)?;
+    let mode = sight.staged.map_or(0o600, |seen| seen.mode & 0o7777);
+    match &model {
+        Some(model) => staging::dress(ground.disk, staged.as_fd(), model, mode).map(drop)?,
+        None => ground.disk.set_mode(staged.as_fd(), Mode::from_raw_mode(mode))?,
+    }
+    ground.disk.sync(staged.as_fd())?;
+    let done = settled(publish::publish(ground, &step))?;
+    publish::clear(ground, &step, None)?;
+    Ok(done)
+}
+
+/// Tells a name that somebody else has taken meanwhile from a system that fails.
+fn settled<T>(outcome: Result<T, PublishError>) -> Result<bool, Errno> {
+    match outcome {
+        Ok(_) => Ok(true),
+        Err(PublishError::System(errno)) => Err(errno),
+        Err(PublishError::Changed | PublishError::Exists | PublishError::ParentGone) => Ok(false),
+    }
+}
+
+/// Takes back what of a refused batch was still in place when the power was cut.
+fn unpublish(ground: &Ground<'_>, batch: &Kept) -> Result<(), Errno> {
+    let record = &batch.written.record;
+    for (file, sight) in record.files.iter().zip(&batch.written.sights).rev() {
+        let Some(dir) = ground.find_dir(file.root, &file.dir)? else { continue };
+        let held = dir.as_fd();
+        let inode = |name: &str| Ok::<_, Errno>(beneath::look_up(held, name)?.map(|stat| stat.st_ino));
+        let (now, staged) = (inode(&file.name)?, inode(&file.staged)?);
+        let original = sight.original.map(|seen| seen.inode);
+        let published = sight.staged.map(|seen| seen.inode);
+        if original.is_some() && staged == original {
+            match now {
+                None => ground.disk.rename_new(held, &file.staged, &file.name)?,
+                Some(_) if now == published => ground.disk.rename(held, &file.staged, held, &file.name)?,
+                Some(_) => {}
+            }
+        } else if original.is_none() && published.is_some() && now == published {
+            ground.disk.unlink(held, &file.name)?;
+        }
+        if published.is_some() && inode(&file.staged)? == published {
+            disk::unlink_if_there(ground.disk, held, &file.staged)?;
+        }
+    }
+    publish::remove_dirs(ground, record)
+}
+
+/// Keeps, durably, what belongs to a batch besides its files: its receipt, and what it takes to undo it.
+fn keep(workspace: &Workspace, journal: &Journal<'_>, past: &Past, batch: &Kept) -> Result<(), Errno> {
+    let record: &Record = &batch.written.record;
+    history::keep(workspace.disk(), journal.state(), record)?;
+    let contents =
+        record.files.iter().enumerate().filter_map(|(index, file)| Some((file.after?.0, past.content(batch, index)?)));
+    outbox::put_again(workspace, journal.state(), record, &batch.receipt, contents)
+}

@@ -1,0 +1,198 @@
+//! The real disk, with a fault, and with somebody who watches it.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
+
+use aptix_client::workspace::disk::{Disk, SystemDisk};
+use rustix::fs::{Mode as Bits, OFlags};
+use rustix::io::Errno;
+
+/// When something goes wrong; operations are counted from 1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    /// Never.
+    None,
+    /// Nothing works after this many operations; the last write before is cut short.
+    StopAfter(usize),
+    /// One operation fails.
+    FailAt(usize, Errno),
+    /// This kind of operation always fails.
+    Without(&'static str, Errno),
+    /// These kinds of operations always fail.
+    WithoutAny(&'static [&'static str], Errno),
+    /// The first exchange fails.
+    FirstExchange(Errno),
+    /// Somebody writes a file right after it was published by an exchange.
+    LateWrite,
+}
+
+/// What somebody does just before a name gets another meaning; told the kind of operation and the one or two names.
+pub(crate) type Watcher = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
+
+/// The real disk, with a fault, and with somebody who watches it.
+#[derive(Clone)]
+pub(crate) struct FaultyDisk {
+    fault: Fault,
+    pub(crate) count: Arc<AtomicUsize>,
+    watcher: Watcher,
+    lacks: Fault,
+    boot: &'static str,
+    days: u64,
+    pub(crate) syncs: Arc<AtomicUsize>,
+    exchanges: Arc<AtomicUsize>,
+}
+
+impl FaultyDisk {
+    pub(crate) fn new(fault: Fault) -> Self {
+        let watcher: Watcher = Arc::new(|_, _, _| {});
+        let (count, exchanges, syncs) = (Arc::default(), Arc::default(), Arc::default());
+        Self { fault, count, exchanges, lacks: Fault::None, boot: "first", days: 0, syncs, watcher }
+    }
+
+    pub(crate) fn watched(fault: Fault, watcher: Watcher) -> Self {
+        Self { watcher, ..Self::new(fault) }
+    }
+
+    /// The disk with one more fault: operations that it does not have at all.
+    pub(crate) fn lacking(self, lacks: Fault) -> Self {
+        Self { lacks, ..self }
+    }
+
+    /// The disk of a system that was started once more.
+    pub(crate) fn booted(self) -> Self {
+        Self { boot: "second", ..self }
+    }
+
+    /// The disk so many days later.
+    pub(crate) fn later(self, days: u64) -> Self {
+        Self { days, ..self }
+    }
+
+    fn gate(&self, what: &str) -> Result<(), Errno> {
+        let number = self.count.fetch_add(1, Ordering::SeqCst) + 1;
+        let met = |fault| match fault {
+            Fault::StopAfter(last) if number > last => Err(Errno::IO),
+            Fault::FailAt(at, errno) if number == at => Err(errno),
+            Fault::Without(kind, errno) if kind == what => Err(errno),
+            Fault::WithoutAny(kinds, errno) if kinds.contains(&what) => Err(errno),
+            _ => Ok(()),
+        };
+        met(self.fault).and_then(|()| met(self.lacks))
+    }
+}
+
+impl Disk for FaultyDisk {
+    fn create(&self, dir: BorrowedFd<'_>, name: &str, mode: Bits) -> Result<OwnedFd, Errno> {
+        self.gate("create")?;
+        SystemDisk.create(dir, name, mode)
+    }
+
+    fn write(&self, file: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+        let half = bytes.len().div_ceil(2);
+        if let Err(errno) = self.gate("write") {
+            // A real disk that fails has often written a part.
+            let _ = SystemDisk.write(file, &bytes[..half]);
+            return Err(errno);
+        }
+        SystemDisk.write(file, &bytes[..half])
+    }
+
+    fn set_owner(&self, file: BorrowedFd<'_>, user: Option<u32>, group: u32) -> Result<(), Errno> {
+        self.gate(if user.is_some() { "set_owner" } else { "set_group" })?;
+        SystemDisk.set_owner(file, user, group)
+    }
+
+    fn set_mode(&self, file: BorrowedFd<'_>, mode: Bits) -> Result<(), Errno> {
+        self.gate("set_mode")?;
+        SystemDisk.set_mode(file, mode)
+    }
+
+    fn set_xattr(&self, file: BorrowedFd<'_>, name: &[u8], value: &[u8]) -> Result<(), Errno> {
+        self.gate("set_xattr")?;
+        SystemDisk.set_xattr(file, name, value)
+    }
+
+    fn sync(&self, _file: BorrowedFd<'_>) -> Result<(), Errno> {
+        // What was written is read back, durable or not; what a power cut loses, a test takes away itself.
+        self.syncs.fetch_add(1, Ordering::SeqCst);
+        self.gate("sync")
+    }
+
+    fn exchange(&self, dir: BorrowedFd<'_>, one: &str, other: &str) -> Result<(), Errno> {
+        self.gate("exchange")?;
+        (self.watcher)("exchange", one, other);
+        let earlier = self.exchanges.fetch_add(1, Ordering::SeqCst);
+        match self.fault {
+            Fault::FirstExchange(errno) if earlier == 0 => return Err(errno),
+            _ => SystemDisk.exchange(dir, one, other)?,
+        }
+        if let (Fault::LateWrite, 0) = (self.fault, earlier) {
+            let name = if one.starts_with('.') { other } else { one };
+            let file = rustix::fs::openat(dir, name, OFlags::WRONLY | OFlags::TRUNC, Bits::empty())?;
+            rustix::io::write(file, b"theirs\n")?;
+        }
+        Ok(())
+    }
+
+    fn rename_new(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
+        self.gate("rename_new")?;
+        (self.watcher)("rename_new", from, to);
+        SystemDisk.rename_new(dir, from, to)
+    }
+
+    fn rename(&self, dir: BorrowedFd<'_>, from: &str, to_dir: BorrowedFd<'_>, to: &str) -> Result<(), Errno> {
+        self.gate("rename")?;
+        (self.watcher)("rename", from, to);
+        SystemDisk.rename(dir, from, to_dir, to)
+    }
+
+    fn link(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
+        self.gate("link")?;
+        (self.watcher)("link", from, to);
+        SystemDisk.link(dir, from, to)
+    }
+
+    fn unlink(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+        self.gate("unlink")?;
+        (self.watcher)("unlink", name, "");
+        SystemDisk.unlink(dir, name)
+    }
+
+    fn make_dir(&self, dir: BorrowedFd<'_>, name: &str, mode: Bits) -> Result<(), Errno> {
+        self.gate("make_dir")?;
+        SystemDisk.make_dir(dir, name, mode)
+    }
+
+    fn remove_dir(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+        self.gate("remove_dir")?;
+        SystemDisk.remove_dir(dir, name)
+    }
+
+    fn now(&self) -> SystemTime {
+        SystemDisk.now() + Duration::from_hours(24 * self.days)
+    }
+
+    fn open_end(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+        self.gate("open_end")?;
+        SystemDisk.open_end(dir, name)
+    }
+
+    fn truncate(&self, file: BorrowedFd<'_>, length: u64) -> Result<(), Errno> {
+        self.gate("truncate")?;
+        SystemDisk.truncate(file, length)
+    }
+
+    fn sync_data(&self, file: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.sync(file)
+    }
+
+    fn sync_system(&self, dir: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.sync(dir)
+    }
+
+    fn boot(&self) -> String {
+        self.boot.to_owned()
+    }
+}

@@ -1,0 +1,263 @@
+//! Mode `journal`: one flush for any number of files; what a power cut takes is healed, what somebody wrote since stays.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use aptix_client::workspace::Workspace;
+use aptix_client::workspace::outbox;
+use aptix_client::workspace::transaction::{CommitError, Durability, Notice, Terms};
+use aptix_engine::digest::sha256;
+use aptix_model::reason::Reason;
+
+use crate::faults::{self, Fault, FaultyDisk, Watcher};
+use crate::moves::{self, DEEDS, Deed};
+use crate::tree::{self, Entry, Tree};
+
+/// Commits everything that can be done to files, with a receipt.
+fn commit(workspace: &Workspace, deeds: &[Deed]) -> Result<Vec<Notice>, CommitError> {
+    let receipt = moves::receipt();
+    let terms = Terms { receipt: Some(&receipt), durability: Durability::Journal, ..Terms::default() };
+    moves::commit_by(workspace, deeds, terms, &|| {})
+}
+
+/// The tree before and after, and how many operations it takes.
+fn reference() -> (Tree, Tree, usize) {
+    let place = tempfile::tempdir().unwrap();
+    let before = tree::read(&moves::lay_out(place.path()));
+    let (workspace, count) = faults::open(place.path(), Fault::None).unwrap();
+    commit(&workspace, DEEDS).unwrap();
+    (before, tree::read(&place.path().join("ws")), count.load(Ordering::SeqCst))
+}
+
+fn inodes(ws: &Path) -> BTreeSet<u64> {
+    files(ws).iter().map(|path| path.metadata().unwrap().ino()).collect()
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let entries = tree::read(dir).into_iter().filter(|(_, entry)| matches!(entry, Entry::File { .. }));
+    entries.map(|(name, _)| dir.join(name)).collect()
+}
+
+/// What a power cut takes at most: the bytes of every file that was never flushed, and the journal's records with them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Lost {
+    Contents,
+    ContentsAndRecords,
+}
+
+fn set_length(path: &Path, length: u64) {
+    let file = rustix::fs::open(path, rustix::fs::OFlags::WRONLY, rustix::fs::Mode::empty()).unwrap();
+    rustix::fs::ftruncate(file, length).unwrap();
+}
+
+fn cut_power(place: &Path, old: &BTreeSet<u64>, lost: Lost) {
+    for (number, path) in files(&place.join("ws")).into_iter().enumerate() {
+        if !old.contains(&path.metadata().unwrap().ino()) {
+            let length = path.metadata().unwrap().len();
+            set_length(&path, 0);
+            if number % 2 == 0 {
+                set_length(&path, length);
+            }
+        }
+    }
+    for path in files(&place.join("state")) {
+        let name = path.to_str().unwrap();
+        if lost == Lost::ContentsAndRecords && !name.ends_with("/ahead") && !name.ends_with("lock") {
+            set_length(&path, 0);
+        }
+    }
+}
+
+/// Whoever opens the workspace after the power cut finds it whole; tells whether it is new.
+#[track_caller]
+fn healed(place: &Path, before: &Tree, after: &Tree, what: &str) -> bool {
+    let disk = FaultyDisk::new(Fault::None).booted();
+    let (workspace, _) = faults::open_on(place, disk).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let mut now = tree::read(&place.join("ws"));
+    // Of a batch whose record was lost before its commit point nobody knows what it had staged.
+    now.retain(|name, _| !name.ends_with(".aptix-tmp"));
+    let is_new = now == *after;
+    if !is_new {
+        now.retain(|name, entry| before.contains_key(name) || !matches!(entry, Entry::Dir { .. }));
+        tree::assert_same(&now, before, what);
+    }
+    if is_new {
+        let pending = outbox::waiting(&workspace).unwrap();
+        assert_eq!(pending.len(), 1, "{what}");
+        let found = outbox::find(&workspace, pending[0]).unwrap().unwrap();
+        assert_eq!(found.receipt, b"done", "{what}");
+        let content = outbox::content(&workspace, pending[0], sha256(b"new\n")).unwrap();
+        assert_eq!(content.as_deref(), Some(&b"new\n"[..]), "{what}");
+    }
+    is_new
+}
+
+#[test]
+fn any_number_of_files_takes_one_flush() {
+    let place = tempfile::tempdir().unwrap();
+    moves::lay_out(place.path());
+    let disk = FaultyDisk::new(Fault::None);
+    let syncs = Arc::clone(&disk.syncs);
+    let (workspace, _) = faults::open_on(place.path(), disk).unwrap();
+    commit(&workspace, DEEDS).unwrap();
+    assert_eq!(syncs.load(Ordering::SeqCst), 1);
+    // What was published is flushed when there is time; then nothing is left to be healed.
+    workspace.settle().unwrap();
+    assert!(syncs.load(Ordering::SeqCst) > 1);
+    let ahead = files(&place.path().join("state")).into_iter().find(|path| path.ends_with("journal/ahead")).unwrap();
+    assert_eq!(ahead.metadata().unwrap().len(), 0);
+}
+
+#[test]
+fn stopping_after_any_operation_leaves_all_old_or_all_new() {
+    let (before, after, operations) = reference();
+    let mut ends = [0, 0];
+    for last in 0..=operations {
+        for again in [None, Some(6)] {
+            let what = format!("stopped after {last} of {operations}, recovery after {again:?}");
+            let place = tempfile::tempdir().unwrap();
+            moves::lay_out(place.path());
+            let (workspace, _) = faults::open(place.path(), Fault::StopAfter(last)).unwrap();
+            let outcome = commit(&workspace, DEEDS);
+            drop(workspace);
+            if let Some(again) = again {
+                drop(faults::open(place.path(), Fault::StopAfter(again)));
+            }
+            let is_new = moves::recovered(place.path(), &before, &after, &what);
+            ends[usize::from(is_new)] += 1;
+            assert!(is_new || outcome.is_err(), "{what}: it was said to be applied");
+        }
+    }
+    assert!(ends[0] > 0 && ends[1] > 0, "both ends are met: {ends:?}");
+}
+
+#[test]
+fn a_power_cut_after_any_operation_leaves_all_old_or_all_new() {
+    let (before, after, operations) = reference();
+    let (mut ends, mut torn) = ([0, 0], 0);
+    for last in 0..=operations {
+        for (lost, again) in [
+            (Lost::Contents, None),
+            (Lost::ContentsAndRecords, None),
+            (Lost::ContentsAndRecords, Some(3)),
+            (Lost::ContentsAndRecords, Some(20)),
+        ] {
+            // Healing that is stopped is the same wherever the batch was.
+            if again.is_some() && last % 4 != 0 {
+                continue;
+            }
+            let what = format!("stopped after {last} of {operations}, {lost:?} lost, healing stopped after {again:?}");
+            let place = tempfile::tempdir().unwrap();
+            let old = inodes(&moves::lay_out(place.path()));
+            let (workspace, _) = faults::open(place.path(), Fault::StopAfter(last)).unwrap();
+            let outcome = commit(&workspace, DEEDS);
+            drop(workspace);
+            cut_power(place.path(), &old, lost);
+            let found = tree::read(&place.path().join("ws"));
+            torn += usize::from(found != before && found != after);
+            if let Some(again) = again {
+                drop(faults::open_on(place.path(), FaultyDisk::new(Fault::StopAfter(again)).booted()));
+            }
+            let is_new = healed(place.path(), &before, &after, &what);
+            ends[usize::from(is_new)] += 1;
+            assert!(is_new || outcome.is_err(), "{what}: it was said to be applied");
+        }
+    }
+    assert!(ends[0] > 0 && ends[1] > 0 && torn > 0, "both ends are met: {ends:?}, {torn} torn");
+}
+
+#[test]
+fn a_power_cut_while_a_batch_is_taken_back_leaves_it_old() {
+    let (before, after, operations) = reference();
+    for last in 0..=2 * operations {
+        let what = format!("stopped after {last}");
+        let place = tempfile::tempdir().unwrap();
+        let ws = moves::lay_out(place.path());
+        let mut old = inodes(&ws);
+        let watcher: Watcher = Arc::new({
+            let ws = ws.clone();
+            // The last but one of the new names is taken just before it is published.
+            move |kind, _, to| {
+                if (kind, to) == ("rename_new", "new.sh") {
+                    std::fs::write(ws.join("new.sh"), "mine\n").unwrap();
+                }
+            }
+        });
+        let (workspace, _) =
+            faults::open_on(place.path(), FaultyDisk::watched(Fault::StopAfter(last), watcher)).unwrap();
+        let outcome = commit(&workspace, DEEDS);
+        drop(workspace);
+        let error = outcome.unwrap_err();
+        let mine = ws.join("new.sh").metadata().map(|found| found.ino()).ok();
+        let is_mine = std::fs::read(ws.join("new.sh")).is_ok_and(|bytes| bytes == b"mine\n");
+        old.extend(mine.filter(|_| is_mine));
+        cut_power(place.path(), &old, Lost::Contents);
+        let mut expected = before.clone();
+        if is_mine {
+            expected.insert("new.sh".to_owned(), tree::read(&ws)["new.sh"].clone());
+        }
+        let mut almost = after.clone();
+        almost.insert("new.sh".to_owned(), expected.get("new.sh").cloned().unwrap_or(Entry::Dir { mode: 0 }));
+        // Until it is said, durably, that the batch is taken back it is carried on, but for what somebody else has made.
+        let disk = FaultyDisk::new(Fault::None).booted();
+        faults::open_on(place.path(), disk).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let mut now = tree::read(&ws);
+        let refused = error.failure().reason == Reason::FileExists;
+        if now != almost && now != after {
+            now.retain(|name, entry| expected.contains_key(name) || !matches!(entry, Entry::Dir { .. }));
+            tree::assert_same(&now, &expected, &what);
+        } else {
+            assert!(!refused, "{what}: it was said to be refused");
+        }
+    }
+}
+
+#[test]
+fn what_somebody_did_between_the_batch_and_the_power_cut_stands() {
+    let place = tempfile::tempdir().unwrap();
+    let ws = moves::lay_out(place.path());
+    let old = inodes(&ws);
+    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+    commit(&workspace, DEEDS).unwrap();
+    drop(workspace);
+    cut_power(place.path(), &old, Lost::ContentsAndRecords);
+    // One is written, one removed, one put back as it was before the batch.
+    std::fs::write(ws.join("a.txt"), "mine\n").unwrap();
+    let removed = ws.metadata().map(|found| (found.ctime(), found.ctime_nsec())).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while ws.metadata().map(|found| (found.ctime(), found.ctime_nsec())).unwrap() == removed {
+        std::fs::write(ws.join("save"), "").unwrap();
+        std::fs::remove_file(ws.join("save")).unwrap();
+        assert!(Instant::now() < deadline, "directories are told when they change");
+    }
+    std::fs::remove_file(ws.join("new.sh")).unwrap();
+    std::fs::write(ws.join("dir/gone.txt"), "gone\n").unwrap();
+    faults::open_on(place.path(), FaultyDisk::new(Fault::None).booted()).unwrap();
+    assert_eq!(std::fs::read(ws.join("a.txt")).unwrap(), b"mine\n");
+    assert!(!ws.join("new.sh").exists());
+    assert_eq!(std::fs::read(ws.join("dir/gone.txt")).unwrap(), b"gone\n");
+    // What nobody has touched is healed all the same.
+    assert_eq!(std::fs::read(ws.join("deep/er/moved.sh")).unwrap(), b"#!/bin/sh\nexit\n");
+    assert_eq!(std::fs::read(ws.join("run.sh")).unwrap(), b"plain\n");
+}
+
+#[test]
+fn batches_on_top_of_each_other_are_healed_to_the_last() {
+    let place = tempfile::tempdir().unwrap();
+    let ws = moves::lay_out(place.path());
+    let old = inodes(&ws);
+    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+    commit(&workspace, DEEDS).unwrap();
+    commit(&workspace, &[Deed::Write("new.sh", "newer\n", None), Deed::Write("a.txt", "three\n", None)]).unwrap();
+    commit(&workspace, &[Deed::Move("new.sh", "dir/newest.sh", "newest\n")]).unwrap();
+    let expected = tree::read(&ws);
+    drop(workspace);
+    cut_power(place.path(), &old, Lost::ContentsAndRecords);
+    assert_ne!(tree::read(&ws), expected);
+    faults::open_on(place.path(), FaultyDisk::new(Fault::None).booted()).unwrap();
+    tree::assert_same(&tree::read(&ws), &expected, "healed");
+}
