@@ -11,7 +11,9 @@ mod course;
 mod disk;
 mod kill;
 mod power;
+mod race;
 mod random;
+mod rewriter;
 mod seam;
 mod syscalls;
 mod tree;
@@ -59,6 +61,8 @@ enum Suite {
     Syscalls,
     /// Cuts the power of an ext4 of its own; needs root and loop devices.
     Power,
+    /// Applies while another process works on the same files.
+    Race,
 }
 
 /// What every suite is told.
@@ -84,11 +88,14 @@ pub(crate) enum Ending {
 enum Role {
     /// Writes until it is stopped.
     Writer(power::Writer),
+    /// Works on the files of others.
+    Rewriter(rewriter::Rewriter),
 }
 
 fn play(role: &Role) -> Result<()> {
     match role {
         Role::Writer(told) => power::write(told),
+        Role::Rewriter(told) => rewriter::rewrite(told),
     }
 }
 
@@ -119,6 +126,7 @@ fn run(args: &Args) -> Result<()> {
             Suite::Kill => kill::run,
             Suite::Syscalls => syscalls::run,
             Suite::Power => power::run,
+            Suite::Race => race::run,
         };
         let name = format!("{suite:?}").to_lowercase();
         let ending = run(&mut job).with_context(|| format!("suite {name}, --seed {seed}"))?;

@@ -38,7 +38,7 @@ fn course(files: usize) -> Course {
 
 /// The disk of a system that was started so often.
 fn disk(boot: usize, unflushed: bool) -> Box<dyn Disk> {
-    let watch = move |operation: Operation| match operation {
+    let watch = move |operation: Operation<'_>| match operation {
         Operation::Sync if unflushed => Verdict::Skip,
         _ => Verdict::Pass,
     };

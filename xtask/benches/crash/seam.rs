@@ -41,7 +41,7 @@ enum Control {
 pub(crate) fn stopping(last: usize) -> (Box<dyn Disk>, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
-    let watch = move |operation: Operation| match (counted.fetch_add(1, Ordering::SeqCst) < last, operation) {
+    let watch = move |operation: Operation<'_>| match (counted.fetch_add(1, Ordering::SeqCst) < last, operation) {
         (false, _) => Verdict::Fail(Errno::IO),
         (true, Operation::Sync) => Verdict::Skip,
         (true, _) => Verdict::Pass,

@@ -1,7 +1,7 @@
 //! The real disk with somebody who watches every operation, and may let it fail or leave it out.
 
 use std::fmt;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aptix_client::workspace::disk::{Disk, SystemDisk};
 use rustix::fs::Mode;
@@ -9,15 +9,19 @@ use rustix::io::Errno;
 
 /// An operation that is about to happen.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Operation {
+pub(crate) enum Operation<'a> {
     /// Bytes or a directory become durable.
     Sync,
+    /// A file is made in a directory.
+    Create(BorrowedFd<'a>),
+    /// Two names of a directory are exchanged.
+    Exchange(BorrowedFd<'a>, &'a str, &'a str),
     /// Anything else.
     Other,
 }
 
 /// What becomes of an operation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) enum Verdict {
     /// It happens.
     Pass,
@@ -25,6 +29,8 @@ pub(crate) enum Verdict {
     Fail(Errno),
     /// It does not happen, and says that it did.
     Skip,
+    /// The file is made in another directory.
+    In(OwnedFd),
 }
 
 /// The real disk, watched.
@@ -33,7 +39,7 @@ pub(crate) struct Watched<W> {
     boot: String,
 }
 
-impl<W: Fn(Operation) -> Verdict + Send + Sync> Watched<W> {
+impl<W: Fn(Operation<'_>) -> Verdict + Send + Sync> Watched<W> {
     /// Lets every operation be judged.
     pub(crate) fn new(watch: W) -> Self {
         Self { watch, boot: SystemDisk.boot() }
@@ -44,25 +50,28 @@ impl<W: Fn(Operation) -> Verdict + Send + Sync> Watched<W> {
         Self { boot: boot.to_string(), ..self }
     }
 
-    fn judge(&self, operation: Operation, real: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    fn judge(&self, operation: Operation<'_>, real: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
         match (self.watch)(operation) {
-            Verdict::Pass => real(),
+            Verdict::Pass | Verdict::In(_) => real(),
             Verdict::Fail(errno) => Err(errno),
             Verdict::Skip => Ok(()),
         }
     }
 }
 
-impl<W: Fn(Operation) -> Verdict + Send + Sync> Disk for Watched<W> {
+impl<W: Fn(Operation<'_>) -> Verdict + Send + Sync> Disk for Watched<W> {
     fn create(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<OwnedFd, Errno> {
-        self.judge(Operation::Other, || Ok(()))?;
-        SystemDisk.create(dir, name, mode)
+        match (self.watch)(Operation::Create(dir)) {
+            Verdict::Fail(errno) => Err(errno),
+            Verdict::In(other) => SystemDisk.create(other.as_fd(), name, mode),
+            Verdict::Pass | Verdict::Skip => SystemDisk.create(dir, name, mode),
+        }
     }
 
     fn write(&self, file: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
         let half = bytes.get(..bytes.len().div_ceil(2)).unwrap_or_default();
         match (self.watch)(Operation::Other) {
-            Verdict::Pass => SystemDisk.write(file, bytes),
+            Verdict::Pass | Verdict::In(_) => SystemDisk.write(file, bytes),
             Verdict::Fail(errno) => SystemDisk.write(file, half).and(Err(errno)),
             Verdict::Skip => Ok(bytes.len()),
         }
@@ -85,7 +94,7 @@ impl<W: Fn(Operation) -> Verdict + Send + Sync> Disk for Watched<W> {
     }
 
     fn exchange(&self, dir: BorrowedFd<'_>, one: &str, other: &str) -> Result<(), Errno> {
-        self.judge(Operation::Other, || SystemDisk.exchange(dir, one, other))
+        self.judge(Operation::Exchange(dir, one, other), || SystemDisk.exchange(dir, one, other))
     }
 
     fn rename_new(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {

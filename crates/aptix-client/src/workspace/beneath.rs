@@ -63,7 +63,8 @@ fn open(top: BorrowedFd<'_>, path: &str, kind: Kind) -> Result<OwnedFd, Errno> {
     loop {
         match rustix::fs::openat2(top, path, kind.flags(), Mode::empty(), resolve) {
             Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) if races < RACES => races += 1,
+            // What is moved out of the directory just then looks like another mount.
+            Err(Errno::AGAIN | Errno::XDEV) if races < RACES => races += 1,
             // Old kernels do not have the call, and some sandboxes deny it.
             Err(Errno::NOSYS | Errno::PERM) => return walk(top, path, kind),
             outcome => return outcome,

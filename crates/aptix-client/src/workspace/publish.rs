@@ -15,6 +15,8 @@ use super::standing::{Holds, Standing, holds, is_gone, standing};
 
 /// How often a file that somebody keeps saving is swapped until nothing of theirs is displaced.
 const SWAPS: usize = 16;
+/// How many copies of what somebody wrote can be kept beside one file in one commit; each has its own name.
+const KEPT: usize = 9;
 /// Bytes of the longest name that file systems take.
 const NAME_BYTES: usize = 255;
 
@@ -151,7 +153,7 @@ fn settle(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Errno> 
 }
 
 /// Takes published bytes out again, swapping until what comes out is what was last put in: then the last save of
-/// anybody is in place. A save that a later one has overtaken goes the way it would have gone without us.
+/// anybody is in place. A save that a later one has overtaken is kept beside it.
 fn give_back(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
     let digest = || Ok::<_, Errno>(snapshot::digest(dir.as_fd(), &file.staged)?.map(|(digest, _)| digest));
     let after = file.after.map(|hex| hex.0);
@@ -173,9 +175,10 @@ fn give_back(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Publ
                 }
             }
         }
-        return Ok(disk::unlink_if_there(disk, dir.as_fd(), &file.staged)?);
+        break;
     }
-    Err(PublishError::System(Errno::BUSY))
+    // Should somebody be faster than all our swaps, theirs are in place and beside it.
+    Ok(set_aside(disk, dir, file, None).map(drop)?)
 }
 
 /// Takes one file back to its old bytes, if it has the new ones. Where there is no directory any more, there is
@@ -235,26 +238,50 @@ pub(super) fn settle_in(ground: &Ground<'_>, file: &FileStep) -> Result<Option<O
 
 /// Removes what has the staged name, unless it is something that nobody planned: then it is kept, and its name told.
 pub(super) fn clear(ground: &Ground<'_>, file: &FileStep, seen: Option<Stamp>) -> Result<Option<String>, Errno> {
-    let Some(dir) = ground.find_dir(file.root, &file.dir)? else { return Ok(None) };
+    match ground.find_dir(file.root, &file.dir)? {
+        Some(dir) => set_aside(ground.disk, &dir, file, seen),
+        None => Ok(None),
+    }
+}
+
+fn set_aside(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep, seen: Option<Stamp>) -> Result<Option<String>, Errno> {
     let Some(stat) = beneath::look_up(dir.as_fd(), &file.staged)? else { return Ok(None) };
     let planned = seen == Some(Stamp::of(&stat)) || {
         let digest = snapshot::digest(dir.as_fd(), &file.staged)?.map(|(digest, _)| digest);
         digest.is_some_and(|digest| [file.after, file.before].contains(&Some(Hex(digest))))
     };
     if planned {
-        disk::unlink_if_there(ground.disk, dir.as_fd(), &file.staged)?;
+        disk::unlink_if_there(disk, dir.as_fd(), &file.staged)?;
         return Ok(None);
     }
-    let kept = kept_name(file);
-    ground.disk.rename_new(dir.as_fd(), &file.staged, &kept)?;
-    Ok(Some(kept))
+    for kept in kept_names(file) {
+        match disk.rename_new(dir.as_fd(), &file.staged, &kept) {
+            Err(Errno::EXIST) => {}
+            outcome => return outcome.map(|()| Some(kept)),
+        }
+    }
+    Err(Errno::EXIST)
 }
 
-/// The name under which something that nobody planned is kept beside a file; cut where it would be too long for one.
-fn kept_name(file: &FileStep) -> String {
+/// The real paths of what was kept beside the files of a record.
+pub(super) fn kept(ground: &Ground<'_>, record: &Record) -> Vec<String> {
+    let of_file = |file: &FileStep| {
+        let Ok(Some(dir)) = ground.find_dir(file.root, &file.dir) else { return Vec::new() };
+        let present = kept_names(file).take_while(|kept| !is_gone(&dir, kept));
+        present.map(|kept| FileStep { name: kept, ..file.clone() }.real()).collect()
+    };
+    record.files.iter().flat_map(of_file).collect()
+}
+
+/// The names under which something that nobody planned is kept beside a file, in the order in which they are taken; cut
+/// where they would be too long for one.
+fn kept_names(file: &FileStep) -> impl Iterator<Item = String> {
     let mark = format!(".kept-{}", file.staged.trim_matches('.').split('.').next().unwrap_or("copy"));
-    let end = file.name.floor_char_boundary(NAME_BYTES.saturating_sub(mark.len()));
-    format!("{}{mark}", file.name.get(..end).unwrap_or_default())
+    (1..=KEPT).map(move |number| {
+        let mark = if number == 1 { mark.clone() } else { format!("{mark}-{number}") };
+        let end = file.name.floor_char_boundary(NAME_BYTES.saturating_sub(mark.len()));
+        format!("{}{mark}", file.name.get(..end).unwrap_or_default())
+    })
 }
 
 /// Clears away what every file has staged or kept.

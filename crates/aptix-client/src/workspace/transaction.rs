@@ -139,6 +139,14 @@ pub enum CommitError {
         /// What is wrong.
         fault: FileFault,
     },
+    /// A batch that was taken back, from between what somebody else wrote meanwhile.
+    #[error("{error}; what somebody else wrote meanwhile is kept as {}", names.join(", "))]
+    Kept {
+        /// Why it was taken back.
+        error: Box<CommitError>,
+        /// The real paths of what was kept.
+        names: Vec<String>,
+    },
     /// The disk failed at the commit point, and again when that was to be undone: the next command finds out.
     #[error(
         "{error}; clearing away failed as well: {cause}; the next command on this root applies the batch wholly or not \
@@ -390,11 +398,16 @@ fn publish_all(
             Ok(stamp) => stamps.push(stamp),
             Err(error) => {
                 let error = take_back(workspace, ground, journal, record, step.change, fault(error));
-                return Err(match error {
+                let error = match error {
                     CommitError::RolledBack { change, fault } if stamps.is_empty() => {
                         CommitError::File { change, fault }
                     }
                     error => error,
+                };
+                let names = publish::kept(ground, record);
+                return Err(match names.is_empty() {
+                    true => error,
+                    false => CommitError::Kept { error: Box::new(error), names },
                 });
             }
         }
@@ -505,8 +518,9 @@ impl FileFault {
 impl CommitError {
     /// Which change it is about.
     #[must_use]
-    pub const fn change(&self) -> Option<usize> {
+    pub fn change(&self) -> Option<usize> {
         match self {
+            Self::Kept { error, .. } => error.change(),
             Self::File { change, .. } | Self::RolledBack { change, .. } | Self::NeedsOperator { change, .. } => {
                 Some(*change)
             }
@@ -521,6 +535,7 @@ impl CommitError {
             Self::State(error) => error.failure(),
             Self::Recovery(error) => error.failure(),
             Self::Journal(error) => error.failure(),
+            Self::Kept { error, .. } => Failure { message: self.to_string(), ..error.failure() },
             Self::File { fault, .. } => fault.failure(),
             Self::RolledBack { fault, .. } => {
                 let failure = Failure { message: self.to_string(), ..fault.failure() };

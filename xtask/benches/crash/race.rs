@@ -1,0 +1,250 @@
+//! Another process rewrites, removes, links and makes anew the files and directories of the batches that are applied.
+//!
+//! Every mark of theirs is afterwards on disk, or in a kept copy that a result names, or was the base of an edit; and
+//! nothing outside the root has changed.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use aptix_client::apply::{Mode, Order, Refusal, apply};
+use aptix_client::policy::{Deletions, Policy};
+use aptix_client::proposal::Decision;
+use aptix_client::workspace::disk::Disk;
+use aptix_engine::digest::sha256;
+use aptix_model::batch::{
+    Batch, Change, Content, FileEdit, FilePatch, LinePatch, Operation, Origin, Presence, Target, WriteFile,
+};
+use aptix_model::reason::Reason;
+use aptix_model::report::Report;
+use rustix::fs::{Mode as Bits, OFlags};
+use rustix::io::Errno;
+
+use crate::course::{self, lay_out};
+use crate::disk::{Operation as Deed, Verdict, Watched};
+use crate::random::Random;
+use crate::rewriter::{FILES, marks};
+use crate::seam::open;
+use crate::tree::{Entry, Tree};
+use crate::{Ending, Job, tree};
+
+/// What a control takes away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Control {
+    Nothing,
+    /// Files are replaced by a plain rename instead of an exchange.
+    Exchange,
+    /// Directories are found by their path instead of being held open.
+    Held,
+}
+
+/// What came of a race.
+#[derive(Default)]
+struct Tally {
+    applied: usize,
+    refused: usize,
+    marks: usize,
+    /// Marks written through a descriptor of a file that had no name any more.
+    late: usize,
+}
+
+fn disk(place: &Path, control: Control) -> Box<dyn Disk> {
+    let ws = place.join("ws");
+    let watch = move |deed: Deed<'_>| match (deed, control) {
+        (Deed::Sync, _) => Verdict::Skip,
+        (Deed::Exchange(dir, one, other), Control::Exchange) => match rename_plainly(dir, one, other) {
+            Ok(()) => Verdict::Skip,
+            Err(errno) => Verdict::Fail(errno),
+        },
+        (Deed::Create(dir), Control::Held) => by_path(dir, &ws).map_or(Verdict::Pass, Verdict::In),
+        _ => Verdict::Pass,
+    };
+    Box::new(Watched::new(watch))
+}
+
+/// What an exchange would be without the call for it: whatever comes between reading and renaming is lost.
+fn rename_plainly(dir: BorrowedFd<'_>, one: &str, other: &str) -> Result<(), Errno> {
+    let path = |name| PathBuf::from(format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()));
+    let plain = || {
+        let old = std::fs::read(path(other))?;
+        std::fs::rename(path(one), path(other))?;
+        std::fs::write(path(one), old)
+    };
+    plain().map_err(|error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+/// The directory that has the path by which a held one was found.
+fn by_path(dir: BorrowedFd<'_>, ws: &Path) -> Option<OwnedFd> {
+    let path = std::fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd())).ok()?;
+    let below = path.strip_prefix(ws).ok()?;
+    let was = if below.starts_with("d") || below.as_os_str().is_empty() { below } else { Path::new("d") };
+    rustix::fs::open(ws.join(was), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Bits::empty()).ok()
+}
+
+/// A batch for a few of the files, made for what they hold now.
+fn batch(ws: &Path, random: &mut Random, number: usize) -> Batch {
+    let count = 1 + random.below(3);
+    let files = random.sample(count, FILES.len());
+    let patches = files.into_iter().filter_map(|file| {
+        let name = FILES.get(file)?;
+        let found = std::fs::read(ws.join(name)).ok();
+        let write =
+            |presence| FileEdit::WriteFile(WriteFile { content: Content::Text(format!("ours {number}\n")), presence });
+        let edit = match (found, random.below(10)) {
+            (None, _) => write(Presence::Absent),
+            (Some(_), 0) => FileEdit::DeleteFile,
+            (Some(_), 1) => write(Presence::Present),
+            (Some(base), _) => FileEdit::LinePatch(LinePatch {
+                original_sha256: sha256(&base).to_string(),
+                changes: vec![Change {
+                    key: None,
+                    description: None,
+                    operation: Operation::Insert { after_line: 0, new_lines: vec![format!("ours {number}")] },
+                }],
+            }),
+        };
+        Some(FilePatch { target: Target::Path((*name).to_owned()), key: None, label: None, edit })
+    });
+    Batch { files: patches.collect(), ..Batch::default() }
+}
+
+/// What the results of all batches say.
+#[derive(Default)]
+struct Said {
+    /// The marks in the bases of edits.
+    bases: BTreeSet<usize>,
+    /// Everything that is told to people.
+    texts: String,
+}
+
+impl Said {
+    fn note(&mut self, outcome: &Result<Report, Refusal>, bases: BTreeSet<usize>) {
+        // A refused batch gives way to whoever wrote last, and keeps its base no longer than they would have.
+        self.bases.extend(bases);
+        match outcome {
+            Ok(report) => {
+                let warnings = report.files.iter().flat_map(|file| &file.warnings);
+                self.texts.extend(warnings.map(|warning| format!("{}\n", warning.message)));
+            }
+            Err(refusal) => {
+                self.texts.extend(refusal.failures.iter().map(|failure| format!("{}\n", failure.message)));
+            }
+        }
+    }
+}
+
+fn race(random: &mut Random, applies: usize, control: Control) -> Result<Tally> {
+    let place = course::place()?;
+    let (ws, outside) = (place.path().join("ws"), place.path().join("outside"));
+    let file = |text: &str| Entry::File { bytes: text.as_bytes().to_vec(), runs: false };
+    lay_out(&ws, &FILES.iter().map(|name| ((*name).to_owned(), file("first\n"))).collect::<Tree>())?;
+    lay_out(&outside, &Tree::from([("secret.txt".to_owned(), file("secret\n")), ("e".to_owned(), Entry::Dir)]))?;
+    let before = tree::read(&outside)?;
+    let mut rewriter = Command::new(std::env::current_exe()?)
+        .arg("rewriter")
+        .args([place.path().as_os_str(), random.below(1 << 20).to_string().as_ref()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let lines = BufReader::new(rewriter.stdout.take().context("the rewriter has an output")?).lines();
+    let heard = std::thread::spawn(move || lines.map_while(Result::ok).collect::<Vec<_>>());
+    let (mut said, mut tally) = (Said::default(), Tally::default());
+    let applied = apply_all(place.path(), random, applies, control, &mut said, &mut tally);
+    std::fs::write(place.path().join("stop"), "")?;
+    let ended = rewriter.wait()?;
+    let heard = heard.join().map_err(|_| anyhow::anyhow!("nobody heard the rewriter"))?;
+    applied?;
+    ensure!(ended.success(), "the rewriter fails: {ended}");
+    drop(open(place.path(), disk(place.path(), control)).context("nobody can open the workspace again")?);
+    let after = tree::read(&outside)?;
+    ensure!(after == before, "what is outside the root has changed: {before:?} is now {after:?}");
+    tree::check_state(&place.path().join("state"))?;
+    let found = tree::read(&ws)?;
+    check_names(&found, &said)?;
+    let mut seen = said.bases;
+    for entry in found.values() {
+        if let Entry::File { bytes, .. } = entry {
+            seen.extend(marks(&String::from_utf8_lossy(bytes)));
+        }
+    }
+    let numbers =
+        |line: &str| line.split(' ').skip(1).filter_map(|word| word.parse::<usize>().ok()).collect::<Vec<_>>();
+    let told = |how: &str| {
+        heard.iter().filter(|line| line.starts_with(how)).flat_map(|line| numbers(line)).collect::<Vec<_>>()
+    };
+    seen.extend(told("taken "));
+    let written: BTreeSet<usize> = [told("saved "), told("appended ")].concat().into_iter().collect();
+    let lost: Vec<_> = heard
+        .iter()
+        .filter(|line| !line.starts_with("taken") && !line.starts_with("late"))
+        .filter(|line| numbers(line).iter().any(|mark| !seen.contains(mark)))
+        .collect();
+    ensure!(lost.is_empty(), "{} of {} foreign writes are lost: {lost:?}", lost.len(), written.len());
+    Ok(Tally { marks: written.len(), late: told("late ").iter().filter(|mark| !seen.contains(mark)).count(), ..tally })
+}
+
+fn apply_all(
+    place: &Path,
+    random: &mut Random,
+    applies: usize,
+    control: Control,
+    said: &mut Said,
+    tally: &mut Tally,
+) -> Result<()> {
+    let workspace = open(place, disk(place, control))?;
+    let policy = Policy::unstated(Deletions::Allow);
+    let origin = Origin::default();
+    for number in 0..applies {
+        let batch = batch(&place.join("ws"), random, number);
+        let order = Order { policy: &policy, origin: &origin, diff_bytes: usize::MAX, mode: Mode::Commit };
+        let mut bases = BTreeSet::new();
+        let outcome = apply(&workspace, &batch, order, &mut |proposal| {
+            let texts = proposal.plan.files.iter().filter_map(|file| file.base());
+            bases = texts.flat_map(|text| marks(&String::from_utf8_lossy(text)).collect::<Vec<_>>()).collect();
+            Decision::Apply
+        });
+        said.note(&outcome, bases);
+        match outcome {
+            Ok(_) => tally.applied += 1,
+            Err(refusal) => {
+                let stuck = refusal.failures.iter().find(|failure| failure.reason == Reason::NeedsOperator);
+                ensure!(stuck.is_none(), "batch {number} needs a person: {stuck:?}");
+                tally.refused += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every kept copy is named by a result, and nothing staged is left; but for a directory that was moved away meanwhile.
+fn check_names(found: &Tree, said: &Said) -> Result<()> {
+    for path in found.keys().filter(|path| !path.starts_with("away")) {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        ensure!(!name.ends_with(".aptix-tmp"), "{path} is left in the root");
+        ensure!(!name.contains(".kept-") || said.texts.contains(name), "no result names the kept copy {path}");
+    }
+    Ok(())
+}
+
+pub(crate) fn run(job: &mut Job) -> Result<Ending> {
+    let applies = if job.long { 10_000 } else { 600 };
+    let tally = race(&mut job.random, applies, Control::Nothing)?;
+    ensure!(
+        tally.applied > 0 && tally.refused > 0,
+        "it was no race: {} applied, {} refused",
+        tally.applied,
+        tally.refused
+    );
+    for control in [Control::Exchange, Control::Held] {
+        let caught = (0..40).any(|_| race(&mut job.random, 100, control).is_err());
+        ensure!(caught, "the control was not caught: without {control:?} nothing was lost or leaked");
+    }
+    let Tally { applied, refused, marks, late } = tally;
+    Ok(Ending::Held(format!(
+        "{applied} batches applied and {refused} refused between {marks} foreign writes, {late} more went to files that \
+         were gone when they were written; controls: caught with plain renames and with path strings"
+    )))
+}
