@@ -11,6 +11,8 @@ use crate::steps::{run, step};
 /// What can be measured.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Subject {
+    /// Applying files durably, beside what the disk takes at the least.
+    Agent,
     /// Planning and applying line patches, beside `memcpy`, SHA-256 and diffy.
     Engine,
     /// Planning and applying one typical edit in each dialect, beside the search for the same bytes.
@@ -44,6 +46,7 @@ const CORPUS: [(&str, [&str; VERSIONS]); 12] = [
 /// When the corpus cannot be fetched, a result is wrong, or a goal is missed.
 pub(crate) fn bench(subject: Subject) -> Result<()> {
     match subject {
+        Subject::Agent => step("bench agent", || run(&mut bench_of("agent"))),
         Subject::Engine => bench_engine(),
         Subject::Dialects => step("bench dialects", || run(&mut bench_of("dialects"))),
     }
