@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
+use aptix_model::path::fold;
 use aptix_model::reason::{Detail, Reason};
 
 use crate::workspace::history::Retention;
@@ -41,6 +42,8 @@ pub struct Policy {
     pub approval: Duration,
     /// The lists of paths, one entry for each file that has any.
     rules: Vec<Rules>,
+    /// Where in a root policy itself is kept: the root, from 0, and the folded path of a file or directory.
+    own: Vec<(usize, String)>,
 }
 
 /// Whether links are followed. The later of two is the stricter one, as in all of these.
@@ -99,6 +102,12 @@ pub enum Denial {
     /// It is on a list.
     #[error("{0}")]
     Listed(Listed),
+    /// Policy itself is in it.
+    #[error("the file belongs to Aptix itself and is never edited ({real:?})")]
+    Own {
+        /// The real path.
+        real: String,
+    },
     /// A link leads to it.
     #[error("it is reached by a link, and policy says links = \"refuse\"; its real path is {real:?}")]
     Link {
@@ -113,6 +122,7 @@ impl Denial {
     pub fn failure(&self) -> Failure {
         let (detail, hint) = match self {
             Self::Listed(_) => (Detail::Denied, "leave this file out of the batch; no answer opens it"),
+            Self::Own { .. } => (Detail::Protected, "leave this file out of the batch; no answer opens it"),
             Self::Link { .. } => (Detail::Symlink, "name the file by its real path"),
         };
         Failure::new(Reason::PolicyDenied, self.to_string()).detail(detail).hint(hint)
@@ -144,6 +154,7 @@ impl Policy {
             retention: Retention::DEFAULT,
             approval: Duration::from_secs(3600),
             rules: Vec::new(),
+            own: Vec::new(),
         }
     }
 
@@ -195,11 +206,29 @@ impl Policy {
         self
     }
 
+    /// Closes a file or directory of a root in which policy itself is kept; `""` closes the whole root.
+    #[must_use]
+    pub fn closing(mut self, root: usize, path: &str) -> Self {
+        self.own.push((root, fold(path)));
+        self
+    }
+
+    fn is_own(&self, root: usize, path: &str) -> bool {
+        let path = fold(path);
+        let is_in = |own: &str| {
+            own.is_empty() || path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.own.iter().any(|(of, own)| *of == root && is_in(own))
+    }
+
     /// Whether a file may be looked at at all.
     ///
     /// # Errors
     /// It is denied, under any of its names.
     pub fn open(&self, file: Named<'_>) -> Result<(), Denial> {
+        if [file.path, file.real].iter().any(|path| self.is_own(file.root, path)) {
+            return Err(Denial::Own { real: file.real.to_owned() });
+        }
         let denied = self.rules_for(file).find_map(|rules| rules.denied(file));
         if let Some(listed) = denied {
             return Err(Denial::Listed(listed));

@@ -14,6 +14,7 @@ use super::{Deletions, Policy};
 use crate::workspace::Workspace;
 use crate::workspace::policy_file::{self, PolicyFileError};
 use crate::workspace::root::Root;
+use crate::workspace::state::real_path;
 
 /// Where the policy is, and what it was when it was last read.
 #[derive(Debug)]
@@ -140,6 +141,12 @@ impl PolicyFiles {
         Ok(policy_file::put_of_person(workspace, &self.own, text.as_bytes())?)
     }
 
+    /// Where policy is kept: its directory, and where its file really is, if that is a link.
+    fn places(&self) -> Vec<PathBuf> {
+        let directory = self.own.parent().and_then(|directory| real_path(directory).ok());
+        directory.into_iter().chain(self.own.canonicalize()).collect()
+    }
+
     fn understand(&self, workspace: &Workspace, texts: &Texts) -> Result<Policy, PolicyError> {
         let (own, roots) = texts.split_first().map_or((None, texts.as_slice()), |(own, roots)| (own.as_deref(), roots));
         let parse = |bytes: &[u8], author, file: PathBuf| match document::parse(bytes, author) {
@@ -147,6 +154,11 @@ impl PolicyFiles {
             Err(source) => Err(PolicyError::Document { file, source }),
         };
         let mut policy = Policy::unstated(self.deletions);
+        for (index, root) in workspace.roots().iter().enumerate() {
+            for own in self.places().iter().filter_map(|place| inside(place, root.path())) {
+                policy = policy.closing(index, own);
+            }
+        }
         if let Some(bytes) = own {
             let (stated, file) = parse(bytes, Author::Person, self.own.clone())?;
             let stated = Stated { roots: stated.roots.into_iter().map(real).collect(), ..stated };
@@ -161,6 +173,11 @@ impl PolicyFiles {
         }
         Ok(policy)
     }
+}
+
+/// The path in a root of what lies in it; `""` where the root lies in that.
+fn inside<'p>(place: &'p Path, root: &Path) -> Option<&'p str> {
+    if root.starts_with(place) { Some("") } else { place.strip_prefix(root).ok()?.to_str() }
 }
 
 /// Lists by the real path of their root, whatever links the person wrote.

@@ -25,6 +25,7 @@ pub(crate) struct Clash {
 /// # Errors
 /// Every place where `now` differs from `after` in the lines that would be turned back.
 pub(crate) fn way_back(before: &[u8], after: &[u8], now: &[u8]) -> Result<TextEdit, Vec<Clash>> {
+    let text = now;
     let (before, after, now) = (lines(before), lines(after), lines(now));
     let back = hunks(&after, &before);
     let later = hunks(&after, &now);
@@ -37,7 +38,16 @@ pub(crate) fn way_back(before: &[u8], after: &[u8], now: &[u8]) -> Result<TextEd
         match in_the_way {
             None => {
                 let start = from.start.saturating_add_signed(shift);
-                replacements.push((at(start)..at(start + from.len()), slice(&before, to).concat()));
+                let (place, old) = (at(start)..at(start + from.len()), slice(&before, to).concat());
+                if is_glued(text, &place, &old) {
+                    let beside = start.saturating_sub(1)..(start + from.len() + 1).min(now.len());
+                    clashes.push(Clash {
+                        left: shown(slice(&after, from)),
+                        now: (beside.start + 1, beside.end),
+                        text: shown(slice(&now, &beside)),
+                    });
+                }
+                replacements.push((place, old));
             }
             // It was turned back by hand.
             Some(other) if other.from == *from && slice(&now, &other.to) == slice(&before, to) => {}
@@ -53,6 +63,14 @@ pub(crate) fn way_back(before: &[u8], after: &[u8], now: &[u8]) -> Result<TextEd
     }
     // Hunks are in order and apart, and so are their places.
     Ok(TextEdit::new(replacements).unwrap_or_default())
+}
+
+/// Whether text in this place would run together with a line beside it: one of them was the last line when the batch was
+/// carried out and is not now, or the other way round.
+fn is_glued(text: &[u8], place: &Range<usize>, old: &[u8]) -> bool {
+    let is_after_part = place.start > 0 && text.get(place.start - 1) != Some(&b'\n');
+    let is_part = !old.ends_with(b"\n") && place.end < text.len();
+    !old.is_empty() && (is_after_part || is_part)
 }
 
 /// A difference between two texts: lines of the one, and lines of the other in their place.
@@ -155,6 +173,10 @@ mod tests {
             // A line that was taken away comes back beside one that was changed.
             ("a\nb\nc\n", "a\nc\n", "a\nC\n", Ok("a\nb\nC\n")),
             ("a\nb\nc\n", "a\nc\n", "A\nc\n", Ok("A\nb\nc\n")),
+            // What has no end of line would run together with a line that came later.
+            ("a\nb", "a\nB\n", "a\nB\nc\n", Err(1)),
+            ("a\nb\n", "a\n", "a", Err(1)),
+            ("a\nb", "a\nB\n", "A\nB\n", Ok("A\nb")),
             // In the way.
             ("a\nb\nc\n", "a\nX\nc\n", "a\nY\nc\n", Err(1)),
             ("a\nb\nc\n", "a\nX\nc\n", "a\nc\n", Err(1)),

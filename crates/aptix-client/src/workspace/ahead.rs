@@ -144,7 +144,11 @@ pub(super) fn undo(disk: &dyn Disk, journal: &Journal<'_>, record: &Record) -> R
 
 /// Forgets what a batch has written ahead.
 pub(super) fn cut(disk: &dyn Disk, journal: &Journal<'_>, record: &Record) -> Result<(), Errno> {
-    record.ahead.map_or(Ok(()), |start| truncate(disk, journal, start))
+    match record.ahead {
+        // What was settled meanwhile is shorter. Making it longer would hide every later batch behind zeros.
+        Some(start) if start < size(journal)? => truncate(disk, journal, start),
+        _ => Ok(()),
+    }
 }
 
 fn truncate(disk: &dyn Disk, journal: &Journal<'_>, length: u64) -> Result<(), Errno> {

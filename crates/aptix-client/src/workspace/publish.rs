@@ -14,7 +14,7 @@ use super::snapshot::{self, Stamp};
 use super::standing::{Holds, Standing, holds, is_gone, standing};
 
 /// How often a file that somebody keeps saving is swapped until nothing of theirs is displaced.
-const SWAPS: usize = 16;
+const SWAPS: usize = 256;
 /// How many copies of what somebody wrote can be kept beside one file in one commit; each has its own name.
 const KEPT: usize = 9;
 /// Bytes of the longest name that file systems take.
@@ -103,18 +103,22 @@ pub(super) fn publish(ground: &Ground<'_>, file: &FileStep) -> Result<Option<Sta
 }
 
 fn publish_new(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
-    let held = dir.as_fd();
-    let published = match disk.rename_new(held, &file.staged, &file.name) {
-        // File systems without the flag still refuse a second link of one name.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-            disk.link(held, &file.staged, &file.name).and_then(|()| disk.unlink(held, &file.staged))
-        }
-        outcome => outcome,
-    };
-    published.map_err(|errno| match errno {
+    rename_new(disk, dir, &file.staged, &file.name).map_err(|errno| match errno {
         Errno::EXIST => PublishError::Exists,
         errno => errno.into(),
     })
+}
+
+/// Renames unless the new name is taken.
+fn rename_new(disk: &dyn Disk, dir: &OwnedFd, from: &str, to: &str) -> Result<(), Errno> {
+    let held = dir.as_fd();
+    match disk.rename_new(held, from, to) {
+        // File systems without the flag still refuse a second link of one name.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            disk.link(held, from, to).and_then(|()| disk.unlink(held, from))
+        }
+        outcome => outcome,
+    }
 }
 
 /// Swaps what the file's name and its staged name mean.
@@ -201,7 +205,7 @@ pub(super) fn withdraw(ground: &Ground<'_>, file: &FileStep) -> Result<(), Publi
             | Standing::Foreign,
             ..,
         ) => Ok(()),
-        (Standing::Finished | Standing::Unknown, ..) => Err(PublishError::Changed),
+        (Standing::Finished, ..) => Err(PublishError::Changed),
     }
 }
 
@@ -255,7 +259,7 @@ fn set_aside(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep, seen: Option<Stamp
         return Ok(None);
     }
     for kept in kept_names(file) {
-        match disk.rename_new(dir.as_fd(), &file.staged, &kept) {
+        match rename_new(disk, dir, &file.staged, &kept) {
             Err(Errno::EXIST) => {}
             outcome => return outcome.map(|()| Some(kept)),
         }

@@ -192,7 +192,7 @@ fn is_over(standings: &[(&FileStep, Standing)]) -> bool {
             Standing::Finished | Standing::Gone | Standing::Foreign | Standing::Cleared => true,
             // Of a new file nothing is kept beside it.
             Standing::Published | Standing::Overwritten => file.before.is_none(),
-            Standing::Staged | Standing::Outrun | Standing::Displaced | Standing::Unknown => false,
+            Standing::Staged | Standing::Outrun | Standing::Displaced => false,
         })
 }
 

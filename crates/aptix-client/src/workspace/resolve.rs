@@ -331,7 +331,7 @@ fn walk(
         };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => {
-                if let Some(protection) = protection::of_link(&name) {
+                if let Some(protection) = protection::of_link(&name).or_else(|| protection::of(&at)) {
                     return Err(ResolveError::Closed { real: at, protection });
                 }
                 walk.sensitive |= protection::is_sensitive(&at);

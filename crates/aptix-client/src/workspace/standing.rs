@@ -13,7 +13,7 @@ use super::snapshot::{self, Stamp};
 pub(super) enum Standing {
     /// The file is as it was; what is to take its place, if anything is, is staged, whole.
     Staged,
-    /// The new bytes are staged, whole, but the file is no longer as it was.
+    /// The new bytes are not in place, and cannot be put there: the file is no longer as it was.
     Outrun,
     /// The file is as planned and can be taken back.
     Published,
@@ -30,8 +30,6 @@ pub(super) enum Standing {
     Cleared,
     /// Nothing of the batch is there any more, and the old file is not either.
     Foreign,
-    /// Anything else.
-    Unknown,
 }
 
 /// The two ends of a commit.
@@ -105,8 +103,8 @@ const fn of_edited(now: Holds, staged: Holds) -> Standing {
         (Holds::Before, Holds::Nothing) => Standing::Cleared,
         (_, Holds::Before) => Standing::Overwritten,
         (Holds::After, Holds::Other) => Standing::Displaced,
-        (_, Holds::After) => Standing::Outrun,
-        (_, Holds::Other) => Standing::Unknown,
+        // With something else staged, somebody saved once more while what they had saved was being put back.
+        (_, Holds::After | Holds::Other) => Standing::Outrun,
     }
 }
 
@@ -141,7 +139,6 @@ impl Standing {
             Self::Staged | Self::Published | Self::Overwritten | Self::Gone => true,
             Self::Finished => matches!(direction, Direction::Forward),
             Self::Outrun | Self::Displaced | Self::Cleared | Self::Foreign => matches!(direction, Direction::Back),
-            Self::Unknown => false,
         }
     }
 }

@@ -217,7 +217,7 @@ impl StateDir {
 }
 
 /// The canonical path of something that need not exist.
-pub(super) fn real_path(path: &Path) -> Result<PathBuf, std::io::Error> {
+pub(crate) fn real_path(path: &Path) -> Result<PathBuf, std::io::Error> {
     match (path.canonicalize(), path.parent(), path.file_name()) {
         (Err(error), Some(parent), Some(name)) if error.kind() == ErrorKind::NotFound => {
             Ok(real_path(parent)?.join(name))

@@ -261,3 +261,30 @@ fn batches_on_top_of_each_other_are_healed_to_the_last() {
     faults::open_on(place.path(), FaultyDisk::new(Fault::None).booted()).unwrap();
     tree::assert_same(&tree::read(&ws), &expected, "healed");
 }
+
+#[test]
+fn a_batch_that_dies_before_its_commit_point_costs_no_later_one_its_healing() {
+    let (.., operations) = reference();
+    for more in 0.. {
+        let what = format!("died after {more} more operations");
+        let place = tempfile::tempdir().unwrap();
+        let ws = moves::lay_out(place.path());
+        let (workspace, _) = faults::open(place.path(), Fault::StopAfter(operations + more)).unwrap();
+        commit(&workspace, DEEDS).unwrap();
+        let died = commit(&workspace, &[Deed::Write("new.sh", "lost\n", None)]).is_err();
+        drop(workspace);
+        if !died {
+            break;
+        }
+        let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+        // What was published until now has been flushed.
+        let old = inodes(&ws);
+        commit(&workspace, &[Deed::Write("new.sh", "newer\n", None), Deed::Write("a.txt", "three\n", None)]).unwrap();
+        let expected = tree::read(&ws);
+        drop(workspace);
+        cut_power(place.path(), &old, Lost::ContentsAndRecords);
+        assert_ne!(tree::read(&ws), expected, "{what}");
+        faults::open_on(place.path(), FaultyDisk::new(Fault::None).booted()).unwrap();
+        tree::assert_same(&tree::read(&ws), &expected, &what);
+    }
+}

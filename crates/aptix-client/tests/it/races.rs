@@ -246,29 +246,75 @@ fn undoing_a_creation_takes_out_nothing_that_somebody_put_there() {
 
 #[test]
 fn a_kept_copy_of_a_file_with_the_longest_name_has_a_name_too() {
-    let place = tempfile::tempdir().unwrap();
-    let ws = lay_out(place.path());
-    let long = "\u{e4}".repeat(127);
-    std::fs::rename(ws.join("a.txt"), ws.join(&long)).unwrap();
-    let watcher: Watcher = Arc::new({
-        let ws = ws.clone();
-        // Somebody who has the old file open writes it after it was replaced.
-        move |kind, _, to| {
-            if (kind, to) == ("rename", "finishing") {
-                let staged = tree::read(&ws).into_keys().find(|name| name.ends_with(".aptix-tmp")).unwrap();
-                std::fs::write(ws.join(staged), "mine\n").unwrap();
+    // File systems without a rename that spares what has the name keep it all the same.
+    for fault in [Fault::None, Fault::Without("rename_new", Errno::INVAL)] {
+        let place = tempfile::tempdir().unwrap();
+        let ws = lay_out(place.path());
+        let long = "\u{e4}".repeat(127);
+        std::fs::rename(ws.join("a.txt"), ws.join(&long)).unwrap();
+        let watcher: Watcher = Arc::new({
+            let ws = ws.clone();
+            // Somebody who has the old file open writes it after it was replaced.
+            move |kind, _, to| {
+                if (kind, to) == ("rename", "finishing") {
+                    let staged = tree::read(&ws).into_keys().find(|name| name.ends_with(".aptix-tmp")).unwrap();
+                    std::fs::write(ws.join(staged), "mine\n").unwrap();
+                }
             }
+        });
+        let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(fault, watcher)).unwrap();
+        let mut batch = faults::batch(1, 0);
+        batch.files[0].target = aptix_model::batch::Target::DocPath(format!("ws/{long}"));
+        let report = apply_while(&workspace, &batch, &|| {}).unwrap();
+        assert_eq!(report.files[0].warnings[0].code, "LATE_WRITE");
+        let kept = tree::read(&ws).into_keys().find(|name| name.contains(".kept-")).unwrap();
+        assert_eq!(std::fs::read(ws.join(&kept)).unwrap(), b"mine\n");
+        assert!(kept.len() <= 255 && long.starts_with(kept.split(".kept-").next().unwrap()), "{kept}");
+        crate::scenarios::assert_no_debris(place.path(), "kept");
+    }
+}
+
+#[test]
+fn whoever_dies_while_giving_saves_back_leaves_nothing_that_needs_a_person() {
+    let mut saves = 0;
+    for last in 0.. {
+        let place = tempfile::tempdir().unwrap();
+        let ws = lay_out(place.path());
+        let saved = Arc::new(AtomicUsize::new(0));
+        // Somebody saves the file anew before each of the first exchanges.
+        let watcher: Watcher = Arc::new({
+            let (ws, saved) = (ws.clone(), Arc::clone(&saved));
+            move |kind, _, to| {
+                if kind == "exchange" && to == "a.txt" && saved.load(Ordering::SeqCst) < 3 {
+                    let next = saved.fetch_add(1, Ordering::SeqCst) + 1;
+                    std::fs::write(ws.join("save"), format!("mine {next}\n")).unwrap();
+                    std::fs::rename(ws.join("save"), ws.join("a.txt")).unwrap();
+                }
+            }
+        });
+        let disk = FaultyDisk::watched(Fault::StopAfter(last), watcher);
+        let count = Arc::clone(&disk.count);
+        let (workspace, _) = faults::open_on(place.path(), disk).unwrap();
+        apply_while(&workspace, &faults::batch(2, 2), &|| {}).unwrap_err();
+        drop(workspace);
+        faults::open(place.path(), Fault::None).unwrap_or_else(|error| panic!("stopped after {last}: {error}"));
+        let now = tree::read(&ws);
+        let holds = |text: &str| {
+            now.values().any(|entry| matches!(entry, tree::Entry::File { bytes, .. } if bytes == text.as_bytes()))
+        };
+        saves = saved.load(Ordering::SeqCst);
+        // Whoever saves takes away what they saved before, wherever it has come to be.
+        let last_save = format!("mine {saves}\n");
+        assert!(saves == 0 || holds(&last_save), "stopped after {last}: save {saves} is lost: {now:?}");
+        // A batch whose process died before anybody saved anything may be carried on.
+        let is_old = std::fs::read(ws.join("dir/b.txt")).unwrap() == b"one\ntwo\nthree\n";
+        assert!(is_old || saves == 0, "stopped after {last}");
+        assert!(now.keys().all(|name| !name.ends_with(".aptix-tmp")), "stopped after {last}: {now:?}");
+        if count.load(Ordering::SeqCst) <= last {
+            break;
         }
-    });
-    let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
-    let mut batch = faults::batch(1, 0);
-    batch.files[0].target = aptix_model::batch::Target::DocPath(format!("ws/{long}"));
-    let report = apply_while(&workspace, &batch, &|| {}).unwrap();
-    assert_eq!(report.files[0].warnings[0].code, "LATE_WRITE");
-    let kept = tree::read(&ws).into_keys().find(|name| name.contains(".kept-")).unwrap();
-    assert_eq!(std::fs::read(ws.join(&kept)).unwrap(), b"mine\n");
-    assert!(kept.len() <= 255 && long.starts_with(kept.split(".kept-").next().unwrap()), "{kept}");
-    crate::scenarios::assert_no_debris(place.path(), "kept");
+    }
+    assert_eq!(saves, 3);
 }
 
 #[test]
