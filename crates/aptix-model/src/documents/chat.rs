@@ -80,6 +80,9 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
             }
         }
     }
+    if let Some(line) = diff_header(&outside_of(&answer.blocks, &rest)) {
+        return Err(vec![misplaced_diff(line, "the text outside of its blocks")]);
+    }
     let refusal = declined(&answer, &passed_over, &edits).or_else(|| second_of_a_kind(&edits)).or_else(|| {
         let nothing = edits.is_empty().then(|| no_edit(&answer, &warnings));
         nothing.or_else(|| unclosed(&answer))
@@ -152,7 +155,41 @@ fn kind(block: &Block) -> Result<Result<Kind, Option<String>>, Failure> {
             .detail(Detail::Fence)
             .hint("write the opening fence as ```json, or leave the block out"));
     }
-    Ok(Err(None))
+    match diff_header(&block.text) {
+        Some(line) => Err(misplaced_diff(block.text_line + line - 1, &format!("the {}", place(block)))),
+        None => Ok(Err(None)),
+    }
+}
+
+/// The first line of the first header of a diff, which nothing but a diff has.
+fn diff_header(text: &str) -> Option<usize> {
+    let lines: Vec<&str> = text.lines().collect();
+    let header = |at: &[&str]| match at {
+        [old, new, hunk] => {
+            old.starts_with("--- ") && new.starts_with("+++ ") && hunk.starts_with("@@ -") && hunk.contains(" @@")
+        }
+        _ => false,
+    };
+    lines.windows(3).position(header).map(|index| index + 1)
+}
+
+/// Refuses a diff that would be passed over.
+fn misplaced_diff(line: usize, place: &str) -> Failure {
+    let message = format!("{place} holds a diff; diffs are read from blocks tagged diff or patch");
+    Failure::new(Reason::InvalidRequest, message)
+        .detail(Detail::Fence)
+        .field(format!("line {line}"))
+        .hint("put all diffs of the answer into one block fenced with ```diff, or leave this one out")
+}
+
+/// The text outside of the blocks, at its lines.
+fn outside_of(blocks: &[Block], text: &str) -> String {
+    let mut lines: Vec<&str> = text.lines().collect();
+    for block in blocks {
+        let inside = lines.iter_mut().take(block.last_line).skip(block.first_line.saturating_sub(1));
+        inside.for_each(|line| *line = "");
+    }
+    lines.join("\n")
 }
 
 /// What a block holds that is tagged as a diff. One without any header only shows lines.

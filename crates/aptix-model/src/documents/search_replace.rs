@@ -20,7 +20,7 @@ use crate::limits::Limits;
 use crate::reason::{Detail, Reason};
 use crate::report::Warning;
 use block::{Block, Marker};
-use file_name::Above;
+use file_name::{Above, Name};
 
 /// How search-replace blocks are recognised: nothing but a name may stand above the first one.
 pub(super) const SHAPE: Shape = Shape::Text(begins);
@@ -48,7 +48,13 @@ fn read(text: &str) -> Result<(Batch, Vec<Warning>), Failure> {
         match Marker::of(line.text) {
             Some(marker) if marker.is_open() => {
                 let block = Block::read(line, marker, &mut lines, &mut warnings)?;
-                let name = above.name().or(current.take()).ok_or_else(|| nameless(line))?;
+                let name = above.name();
+                if let Some(Name { path, is_bare_word: true }) = &name
+                    && block.has_no_old_text()
+                {
+                    return Err(bare_word(line, path));
+                }
+                let name = name.map(|name| name.path).or(current.take()).ok_or_else(|| nameless(line))?;
                 if files.len() == Limits::DEFAULT.files && !positions.contains_key(&name) {
                     return Err(too_many(line.number, Detail::Files, Limits::DEFAULT.files));
                 }
@@ -100,8 +106,8 @@ pub(super) fn places(text: &str) -> Result<Vec<(usize, usize)>, Failure> {
     while let Some(line) = lines.next() {
         if let Some(marker) = Marker::of(line.text).filter(|marker| marker.is_open()) {
             Block::read(line, marker, &mut lines, &mut Vec::new())?;
-            let below = lines.clone().next().map_or(usize::MAX, |below| below.number);
-            places.push((line.number, below - 1));
+            let last = lines.clone().next().map(|below| below.number - 1);
+            places.push((line.number, last.unwrap_or_else(|| self::lines(text).count())));
         }
     }
     Ok(places)
@@ -116,4 +122,12 @@ fn nameless(line: Line<'_>) -> Failure {
     let message = "the block has no file, expected its name in one of the three lines above";
     malformed(Some(line.number), Detail::Missing, message)
         .hint("write the file's path, from the workspace's root down, alone on the line above the block")
+}
+
+/// Refuses to make a file of what may be a word of the prose.
+fn bare_word(line: Line<'_>, word: &str) -> Failure {
+    let message =
+        format!("{word:?} above the block may be a file's name or a word, and the block would make that file");
+    malformed(Some(line.number), Detail::Missing, message)
+        .hint(format!("write the name as a path, './{word}' or in backticks, alone on the line above the block"))
 }

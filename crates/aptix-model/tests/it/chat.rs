@@ -179,6 +179,13 @@ fn a_diff_is_read_from_its_block() {
         check(&format!("So:\r\n```{tag}\r\n{}```\r\n", diff("d").replace('\n', "\r\n")), &["d"]);
     }
     check(&format!("Like\n```diff\n-a\n+b\n```\nso:\n```diff\n{}```\n", diff("d")), &["d", "BLOCK_IGNORED"]);
+    // a diff elsewhere is not passed over
+    for tag in ["", "python", "text"] {
+        let answer = format!("```diff\n{}```\n```{tag}\n{}```\n", diff("d"), diff("e"));
+        refuse(&answer, "INVALID_REQUEST.FENCE", "tagged diff or patch");
+    }
+    let answer = format!("```diff\n{}```\nand\n{}", diff("d"), diff("e"));
+    refuse(&answer, "INVALID_REQUEST.FENCE", "the text outside of its blocks holds a diff");
     let fenced = diff("d").replace(" c\n", " ```\n");
     check(&format!("So:\n````patch\n{fenced}````\n"), &["d"]);
     refuse(&format!("So:\n```patch\n{fenced}```\n"), "INVALID_REQUEST.FENCE", "longer fences");
@@ -204,6 +211,7 @@ fn blocks_of_old_and_new_lines_are_one_document() {
     }
     check(&format!("f.md\n{}\n```json\n{A}\n```\n", blocks("a")), &["a", "f.md"]);
     refuse("Here:\nf.md\n<<<<<<< SEARCH\na\n", "PATCH_MALFORMED.MARKER", "");
+    refuse(&format!("Now do this:\n{}", blocks("a")), "PATCH_MALFORMED.MISSING", "block at lines 2 to 6 of the answer");
     let indented = blocks("a").replace('\n', "\n  ");
     refuse(&format!("- f.md\n\n  ```\n  {indented}```\n"), "INVALID_REQUEST.MARKER", "line 4");
 }

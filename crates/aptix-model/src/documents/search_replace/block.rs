@@ -105,6 +105,11 @@ impl<'a> Block<'a> {
         Ok(block)
     }
 
+    /// Whether the block replaces nothing, so that what it has makes a file where there is none.
+    pub(super) fn has_no_old_text(&self) -> bool {
+        self.old.is_empty()
+    }
+
     /// Adds the replacements that the block comes to: one, or one for each piece between lines `...`, which stand for
     /// lines that stay.
     pub(super) fn add_to(&self, steps: &mut Vec<Replacement>) -> Result<(), Failure> {

@@ -9,6 +9,13 @@ const ABOVE: usize = 3;
 /// Tags that some authors write instead of a fence.
 const TAGS: [&str; 5] = ["source", "code", "pre", "codeblock", "sourcecode"];
 
+/// A name that stands above a block.
+pub(super) struct Name {
+    pub(super) path: String,
+    /// Whether it is one word that nothing tells from one of the prose.
+    pub(super) is_bare_word: bool,
+}
+
 /// The last lines above a block, the lowest one last.
 #[derive(Default)]
 pub(super) struct Above<'a>([&'a str; ABOVE]);
@@ -22,7 +29,8 @@ impl<'a> Above<'a> {
     }
 
     /// The name of the file. A path on a line of its own comes before one behind a fence, and that before a bare word.
-    pub(super) fn name(&self) -> Option<String> {
+    pub(super) fn name(&self) -> Option<Name> {
+        let path = |path: &str| Name { path: document_spelling(path), is_bare_word: false };
         let mut behind_fence = None;
         for line in self.0.iter().rev().filter(|line| !line.trim().is_empty()) {
             if let Some(info) = fence(line) {
@@ -32,9 +40,10 @@ impl<'a> Above<'a> {
             }
             // Whatever stands here, what is above it belongs to something else.
             let name = of(line).filter(|name| behind_fence.is_none() || is_path(name));
-            return name.or(behind_fence).map(document_spelling);
+            let is_bare_word = name.is_some_and(|name| !is_path(name) && !line.contains('`'));
+            return name.or(behind_fence).map(|name| Name { is_bare_word, ..path(name) });
         }
-        behind_fence.map(document_spelling)
+        behind_fence.map(path)
     }
 }
 
