@@ -288,11 +288,14 @@ fn plan_delete<'a>(precondition: Base, observed: &'a Observed<'a>) -> Result<Fil
 pub(crate) fn check_presence<'a>(precondition: Base, observed: &Observed<'a>) -> Result<Option<Original<'a>>, Failure> {
     let original = observed.content.map(|bytes| Original::new(bytes, observed.digest));
     match (precondition, original) {
-        (Base::MustNotExist, Some(original)) => {
-            Err(Failure::new(Reason::FileExists, "the file is to be created, and it already exists")
-                .current(original.digest(0))
-                .hint("read the file and edit it with a line patch, or set overwrite to replace all of it"))
-        }
+        (Base::MustNotExist, Some(original)) => Err(Failure::new(
+            Reason::FileExists,
+            "the file is to be created, and it already exists",
+        )
+        .current(original.digest(0))
+        .hint(
+            "read the file and edit it; to replace all of it, set overwrite, or operation 'replace' in a file bundle",
+        )),
         (Base::MustExist | Base::MustMatch(_), None) => {
             Err(Failure::new(Reason::FileMissing, "the file is to be edited, and there is none")
                 .hint("check the path, or create the file instead"))

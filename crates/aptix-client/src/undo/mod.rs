@@ -144,10 +144,13 @@ fn deed(
             Err(clashes) => return Err(clashes.iter().take(TOLD).map(clashed).collect()),
         },
         (None, Some(after), Some(now)) if after.as_slice() == now => FileAction::Delete,
-        (None, Some(after), Some(now)) => {
-            let clashes = merge::way_back(&[], after, now).err().unwrap_or_default();
-            let added = Clash { left: String::new(), now: (1, 1), text: first_line(now) };
-            return Err(vec![clashed(clashes.first().unwrap_or(&added))]);
+        (None, Some(_), Some(now)) => {
+            let message = "the batch created the file, and it was edited since";
+            let excerpt = Excerpt { start_line: 1, end_line: 1, text: first_line(now) };
+            return Err(vec![
+                Failure { nearest: vec![excerpt], ..Failure::new(Reason::ExpectedMismatch, message) }
+                    .hint("undo the batches that came later first, newest first, or delete the file by hand"),
+            ]);
         }
         (Some(before), None, Some(now)) if before.as_slice() == now => return Ok(None),
         (Some(_), None, Some(_)) => return Err(vec![in_its_place(&file.path)]),

@@ -89,6 +89,8 @@ fn later_edits_elsewhere_stay_and_those_in_the_way_are_told() {
     let first = &refusal.failures[0];
     assert!(first.message.contains("\"inserted\"") && first.message.contains("\"inserted by me\""), "{first}");
     assert_eq!((first.line, first.nearest[0].text.as_str()), (Some(2), "inserted by me"));
+    let second = &refusal.failures[1];
+    assert!(second.message.contains("created the file") && second.nearest[0].text == "new", "{second}");
     // Once they are out of the way, what came later elsewhere stays.
     std::fs::write(ws.join("dir/b.txt"), "one\ntwo\nthree\n").unwrap();
     std::fs::remove_file(ws.join("new.txt")).unwrap();

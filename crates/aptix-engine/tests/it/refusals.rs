@@ -246,7 +246,7 @@ fn every_refusal_has_a_hint() {
         (
             create("a", "x"),
             Some(&b"y"[..]),
-            "read the file and edit it with a line patch, or set overwrite to replace all of it",
+            "read the file and edit it; to replace all of it, set overwrite, or operation 'replace' in a file bundle",
         ),
         (line_patch(b"\0", &[top()]), Some(b"\0"), "only text can be edited; leave this file out of the batch"),
         (

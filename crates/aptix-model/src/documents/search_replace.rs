@@ -128,6 +128,7 @@ fn nameless(line: Line<'_>) -> Failure {
 fn bare_word(line: Line<'_>, word: &str) -> Failure {
     let message =
         format!("{word:?} above the block may be a file's name or a word, and the block would make that file");
-    malformed(Some(line.number), Detail::Missing, message)
-        .hint(format!("write the name as a path, './{word}' or in backticks, alone on the line above the block"))
+    malformed(Some(line.number), Detail::Missing, message).hint(format!(
+        "write the name as a path, './{word}' or in backticks, or alone on the line right above the block"
+    ))
 }

@@ -37,7 +37,7 @@ fn a_block_is_what_stands_between_its_markers() {
     let cases = [
         (block("old\n", "new\n"), r#"a: "old\n" => "new\n""#),
         (block("x\n  y \n\n", ""), r#"a: "x\n  y \n\n" => """#),
-        (block("", "new\n").replacen("a\n", "./a\n", 1), r#"a: "" => "new\n""#),
+        (block("", "new\n"), r#"a: "" => "new\n""#),
         (block("\n", "new\n"), r#"a: "\n" => "new\n""#),
         (block("old\n", "new\n").replace('\n', "\r\n"), r#"a: "old\n" => "new\n""#),
         (block("old\n", "new\n").trim_end().to_owned(), r#"a: "old\n" => "new\n""#),
@@ -129,14 +129,17 @@ fn a_name_stands_in_the_three_lines_above() {
 #[test]
 fn no_file_is_made_of_a_word() {
     let block = "<<<<<<< SEARCH\n=======\nnew\n>>>>>>> REPLACE\n";
-    for above in
-        ["Solution:\n```\n", "a.rs\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\nand\n", "# Result\n\n", "a\n"]
-    {
+    for above in [
+        "Solution:\n```\n",
+        "a.rs\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\nand\n```\n",
+        "# Result\n",
+        "Then:\n",
+    ] {
         let failures = read(&format!("{above}{block}")).expect_err(above);
         assert_eq!(failures[0].detail.unwrap().code(), "MISSING", "{above}");
         assert!(failures[0].message.contains("may be a file's name or a word"), "{above}: {}", failures[0]);
     }
-    for above in ["`Makefile`\n", "./Makefile\n```\n", "### `Makefile`\n"] {
+    for above in ["Makefile\n", "`Makefile`\n", "./Makefile\n```\n", "### `Makefile`\n"] {
         assert_eq!(steps(&format!("{above}{block}")), [r#"Makefile: "" => "new\n""#], "{above}");
     }
 }
@@ -193,7 +196,7 @@ fn what_is_malformed_is_refused_with_its_line() {
             "lines 4 and 5 could both divide",
         ),
         ("a\n>>>>>>> REPLACE\n", "line 2", "ends no block"),
-        ("./a\n<<<<<<<<< SEARCH\n=========\n>>>>> REPLACE\n>>>>>>>>> REPLACE\n", "line 5", "ends no block"),
+        ("a\n<<<<<<<<< SEARCH\n=========\n>>>>> REPLACE\n>>>>>>>>> REPLACE\n", "line 5", "ends no block"),
         (
             "a\n<<<<<<< SEARCH\nx\n=======\n:start_line: 3\n>>>>>>> REPLACE\n",
             "line 5",

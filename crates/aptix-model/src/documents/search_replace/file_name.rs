@@ -12,7 +12,7 @@ const TAGS: [&str; 5] = ["source", "code", "pre", "codeblock", "sourcecode"];
 /// A name that stands above a block.
 pub(super) struct Name {
     pub(super) path: String,
-    /// Whether it is one word that nothing tells from one of the prose.
+    /// Whether it is one word that nothing tells from one of the prose: neither alone right above the block, nor a path.
     pub(super) is_bare_word: bool,
 }
 
@@ -40,7 +40,8 @@ impl<'a> Above<'a> {
             }
             // Whatever stands here, what is above it belongs to something else.
             let name = of(line).filter(|name| behind_fence.is_none() || is_path(name));
-            let is_bare_word = name.is_some_and(|name| !is_path(name) && !line.contains('`'));
+            let is_alone = |name: &str| self.0.last().is_some_and(|last| last.trim() == name);
+            let is_bare_word = name.is_some_and(|name| !is_path(name) && !line.contains('`') && !is_alone(name));
             return name.or(behind_fence).map(|name| Name { is_bare_word, ..path(name) });
         }
         behind_fence.map(path)
