@@ -46,7 +46,7 @@ fn args() -> Result<Args> {
         }
     }
     if args.dialects.is_empty() {
-        args.dialects = Dialect::ALL.into_iter().filter(|dialect| *dialect != Dialect::Chat).collect();
+        args.dialects = Dialect::ALL.to_vec();
     }
     Ok(args)
 }

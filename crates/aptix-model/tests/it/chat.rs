@@ -63,6 +63,14 @@ fn a_block_is_found_whatever_its_fence() {
     check(&format!("```json\n{inside}\n```\n"), &["b.md"]);
 }
 
+/// FILE-SPEC-2.1.1: a structured patch comes in one `json` block.
+#[test]
+fn a_structured_patch_is_read_from_its_block() {
+    let patch = r#"{"root": ".", "patches": [{"path": "a", "replacements": [{"find": "x", "replace": "y"}]}]}"#;
+    check(&format!("Only this:\n\n```json\n{patch}\n```\n"), &["a"]);
+    refuse(&format!("```json\n{patch}\n```\n\n```json\n{patch}\n```\n"), "INVALID_REQUEST.MULTIPLE_BLOCKS", "");
+}
+
 /// FILE-SPEC-1.0.2, FILE-SPEC-1.0.3, FILE-SPEC-1.0.4, FILE-SPEC-1.0.5, FILE-SPEC-8.2: a block holds an edit and nothing else.
 #[test]
 fn what_is_wrong_is_told_with_its_block_and_its_line() {

@@ -18,7 +18,7 @@ fn step(find: &str, replace: &str, scope: Scope) -> Replacement {
 }
 
 /// FILE-SPEC-2.2.1, FILE-SPEC-2.2.2, FILE-SPEC-2.2.3, FILE-SPEC-2.2.4, FILE-SPEC-2.2.5, FILE-SPEC-2.2.6,
-/// FILE-SPEC-2.2.7: every field comes through as it is written, in order.
+/// FILE-SPEC-2.2.7, FILE-SPEC-2.3.4: every field comes through as it is written, in order, `all` as well as `once`.
 #[test]
 fn every_field_comes_through() {
     let text = r#"{"root": ".", "patches": [

@@ -2,7 +2,7 @@
 
 mod text;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use aptix_engine::digest::sha256;
 use aptix_model::documents::Dialect;
 use aptix_model::path::{WorkspacePath, lowercase};
@@ -33,6 +33,11 @@ pub(crate) fn part(dialect: Dialect, file: &FileChange) -> Result<Part, Unsaid> 
     }
     match dialect {
         Dialect::GitPatch => git_patch(file),
+        // An answer is text, and says it as a diff.
+        Dialect::Chat => match git_patch(file)? {
+            Part::Text(patch) if utf8(&patch).is_err() => Err("not UTF-8 where it changes"),
+            part => Ok(part),
+        },
         Dialect::FileBundle => bundle(file),
         Dialect::CreateFile => create_file(file),
         _ => {
@@ -215,7 +220,13 @@ pub(crate) fn documents(dialect: Dialect, parts: Vec<Part>) -> Result<Vec<Vec<u8
             return Ok(vec![[b"*** Begin Patch\n", text.as_slice(), b"*** End Patch\n"].concat()]);
         }
         Dialect::GitPatch | Dialect::SearchReplace => return Ok(vec![text]),
-        Dialect::Chat => bail!("an answer is made of other documents"),
+        Dialect::Chat => {
+            // A fence is longer than any run of backticks in the block.
+            let longest = text.split(|byte| *byte != b'`').map(<[u8]>::len).max().unwrap_or_default();
+            let fence = "`".repeat(longest.max(2) + 1);
+            let head = format!("This is the change.\n\n{fence}patch\n");
+            return Ok(vec![[head.as_bytes(), text.as_slice(), fence.as_bytes(), b"\n\nThat is all.\n"].concat()]);
+        }
     };
     Ok(vec![whole.to_string().into_bytes()])
 }
