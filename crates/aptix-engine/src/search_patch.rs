@@ -16,6 +16,7 @@ use crate::find::{self, Needle, Place, Shift};
 use crate::findings::Findings;
 use crate::new_text::{self, Fitted};
 use crate::plan::{Draft, Observed, Work, check_presence, finish, read_text};
+use crate::shown::counted;
 use crate::splice::{self, Rank, Splice};
 use crate::text::{Terminator, Text};
 use crate::validate::Base;
@@ -101,6 +102,7 @@ fn locate(
             let new = coming(change, work)?;
             let fitted = insert_lines(text, line.get(), &new)?;
             work.take_room(fitted.bytes.len())?;
+            notes.tell_ends(&fitted);
             return Ok(Splice::inserted(index, Rank::Between, fitted));
         }
     };
@@ -128,19 +130,16 @@ fn replace(
         })?;
     let found = text.bytes().get(place.range.clone()).unwrap_or_default();
     let new = coming(change, work)?;
+    let fit = |place: &Place| {
+        let line = text.lines_above(place.range.start) + 1;
+        let explain = |error| nearest_text::unshiftable(&error, text, line, needle.as_lines().len());
+        new_text::fit(text, &needle, place, &new).map_err(explain)
+    };
     let fitted = match change.source {
         Source::Found => Fitted { range: place.range.start..place.range.start, ..Fitted::default() },
         // A clipboard's text stood in a file; the author's mistakes about this place are not in it.
-        Source::Clipboard(_) => {
-            let place = Place { shift: Shift::None, dropped: (0, 0), ..place.clone() };
-            new_text::fit(text, &needle, &place, &new)
-        }
-        .unwrap_or_default(),
-        Source::Text(_) => {
-            let line = text.lines_above(place.range.start) + 1;
-            let explain = |error| nearest_text::unshiftable(&error, text, line, needle.as_lines().len());
-            new_text::fit(text, &needle, &place, &new).map_err(explain)?
-        }
+        Source::Clipboard(_) => fit(&Place { shift: Shift::None, dropped: (0, 0), ..place.clone() })?,
+        Source::Text(_) => fit(&place)?,
     };
     work.take_room(fitted.bytes.len())?;
     notes.tell_ends(&fitted);
@@ -203,7 +202,7 @@ fn reindented(text: &str, Reindent { strip, add }: &Reindent) -> Result<String, 
 fn insert_lines(text: &Text<'_>, above: usize, new: &str) -> Result<Fitted, Failure> {
     let mut cursor = text.cursor();
     cursor.seek(above).map_err(|lines| {
-        let message = format!("the change names line {above}, and the file has {lines}");
+        let message = format!("the change names line {above}, and the file has {}", counted(lines, "line"));
         let hint = format!("to append, name line {lines}");
         Failure::new(Reason::LineRange, message).detail(Detail::PastEnd).hint(hint)
     })?;
@@ -227,7 +226,9 @@ fn insert_lines(text: &Text<'_>, above: usize, new: &str) -> Result<Fitted, Fail
             bytes.extend_from_slice(end.as_bytes());
         }
     }
-    Ok(Fitted { range: at..at, bytes, has_other_ends: false })
+    let mut ended = new.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    let has_other_ends = ended.any(|line| Terminator::at_end_of(line.as_bytes()) != end);
+    Ok(Fitted { range: at..at, bytes, has_other_ends })
 }
 
 impl Notes {

@@ -164,7 +164,17 @@ fn lines_come_below_a_line() {
     check("\u{feff}a\n", &[after(0, "")], "\u{feff}\na\n");
     check("a\nb\n", &[after(1, "x"), after(1, "y"), swap("b", "c")], "a\nx\ny\nc\n");
     check("", &[after(0, "x")], "x\n");
-    check_refused("a\n", &[after(2, "x")], "LINE_RANGE.PAST_END");
+    for (before, new, expect, said) in [
+        ("a\n", "x\r\ny", "a\nx\ny\n", 1),
+        ("a\r\n", "x\n", "a\r\nx\r\n", 1),
+        ("a\r\n", "x\r\n", "a\r\nx\r\n", 0),
+        ("a\r\n", "x", "a\r\nx\r\n", 0),
+    ] {
+        let applied = check(before, &[after(1, new)], expect);
+        assert_eq!(applied.report.normalized.len(), said, "{before:?} {new:?}: other terminators are told");
+    }
+    let failure = check_refused("a\n", &[after(2, "x")], "LINE_RANGE.PAST_END");
+    assert_eq!(failure.message, "the change names line 2, and the file has 1 line");
     check_refused("a\n", &[after(-1, "x")], "LINE_RANGE.NEGATIVE");
 }
 
