@@ -119,6 +119,7 @@ fn attempt(
     confirm: &mut dyn FnMut(&Proposal<'_>) -> Decision,
 ) -> Result<Report, Refusal> {
     let policy = order.policy;
+    policy.may_write()?;
     let valid = validate::validate(batch, &policy.limits)?;
     let found = find(workspace, &valid, policy)?;
     let observed: Vec<_> = found.iter().map(Found::observed).collect();

@@ -21,6 +21,9 @@ use crate::workspace::transaction::Durability;
 use self::document::Stated;
 use self::paths::{Listed, Rules};
 
+/// What is said where nothing is written, word by word (REQ-PATCH-009).
+const RESTRICTED: &str = "Patch tool is disabled in Restricted mode. Use request_mode_upgrade to request write access.";
+
 /// What holds for a batch.
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -40,10 +43,22 @@ pub struct Policy {
     pub retention: Retention,
     /// How long a person who is asked may take.
     pub approval: Duration,
+    /// The file that says that nothing is written, if one does.
+    restricted_by: Option<PathBuf>,
     /// The lists of paths, one entry for each file that has any.
     rules: Vec<Rules>,
     /// Where in a root policy itself is kept: the root, from 0, and the folded path of a file or directory.
     own: Vec<(usize, String)>,
+}
+
+/// Whether batches write at all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WriteMode {
+    /// They do, as far as the rest of the policy lets them.
+    Unrestricted,
+    /// They do not (REQ-PATCH-009).
+    Restricted,
 }
 
 /// Whether links are followed. The later of two is the stricter one, as in all of these.
@@ -153,6 +168,7 @@ impl Policy {
             durability: Durability::Flushed,
             retention: Retention::DEFAULT,
             approval: Duration::from_secs(3600),
+            restricted_by: None,
             rules: Vec::new(),
             own: Vec::new(),
         }
@@ -162,6 +178,7 @@ impl Policy {
     #[must_use]
     pub fn stated(mut self, stated: Stated, file: PathBuf, roots: &[&Path]) -> Self {
         let settings = stated.settings;
+        self.restrict(settings.mode, &file);
         self.links = settings.links.unwrap_or(self.links);
         self.recovery = settings.recovery.unwrap_or(self.recovery);
         self.once_with_several = settings.once_with_several.unwrap_or(self.once_with_several);
@@ -188,6 +205,7 @@ impl Policy {
     #[must_use]
     pub fn tightened(mut self, stated: Stated, root: usize, file: PathBuf) -> Self {
         let settings = stated.settings;
+        self.restrict(settings.mode, &file);
         self.links = settings.links.map_or(self.links, |links| links.max(self.links));
         self.recovery = settings.recovery.map_or(self.recovery, |recovery| recovery.max(self.recovery));
         self.once_with_several =
@@ -211,6 +229,26 @@ impl Policy {
     pub fn closing(mut self, root: usize, path: &str) -> Self {
         self.own.push((root, fold(path)));
         self
+    }
+
+    fn restrict(&mut self, mode: Option<WriteMode>, file: &Path) {
+        if mode == Some(WriteMode::Restricted) && self.restricted_by.is_none() {
+            self.restricted_by = Some(file.to_owned());
+        }
+    }
+
+    /// Whether anything may be written for a batch, or planned that a later step writes. To be asked before any file is
+    /// read.
+    ///
+    /// # Errors
+    /// A policy file says that nothing is: the failure has the words that tell an LLM what it can do.
+    pub fn may_write(&self) -> Result<(), Failure> {
+        let Some(file) = &self.restricted_by else { return Ok(()) };
+        let hint = format!(
+            "{} says mode = \"restricted\"; once a person has made that \"unrestricted\", the next batch can be applied",
+            file.display()
+        );
+        Err(Failure::new(Reason::PolicyDenied, RESTRICTED).detail(Detail::RestrictedMode).hint(hint))
     }
 
     fn is_own(&self, root: usize, path: &str) -> bool {
@@ -274,16 +312,17 @@ mod tests {
         let shown = |policy: &Policy| {
             let Policy { limits, links, recovery, once_with_several: several, deletions, approval, .. } = policy;
             let Limits { files, file_bytes, .. } = limits;
-            format!("{links:?} {recovery:?} {several:?} {deletions:?} {approval:?} {files} {file_bytes}")
+            let mode = if policy.may_write().is_ok() { "Writes" } else { "Restricted" };
+            format!("{mode} {links:?} {recovery:?} {several:?} {deletions:?} {approval:?} {files} {file_bytes}")
         };
-        let loose = "links = 'follow'\nrecovery = true\nonce_with_several = 'first'\ndeletions = 'allow'\n\
+        let loose = "mode = 'unrestricted'\nlinks = 'follow'\nrecovery = true\nonce_with_several = 'first'\ndeletions = 'allow'\n\
                      approval_seconds = 5000\n                     limits = { files = 20000, file_bytes = 1000 }";
-        let strict = "links = 'refuse'\nrecovery = false\nonce_with_several = 'refuse'\ndeletions = 'ask'\n\
+        let strict = "mode = 'restricted'\nlinks = 'refuse'\nrecovery = false\nonce_with_several = 'refuse'\ndeletions = 'ask'\n\
                       approval_seconds = 9\n                      limits = { files = 5, file_bytes = 10 }";
         let [default, of_loose, of_strict] = [
-            "Follow On First Ask 3600s 10000 268435456",
-            "Follow On First Allow 5000s 20000 1000",
-            "Refuse Off Refuse Ask 9s 5 10",
+            "Writes Follow On First Ask 3600s 10000 268435456",
+            "Writes Follow On First Allow 5000s 20000 1000",
+            "Restricted Refuse Off Refuse Ask 9s 5 10",
         ];
         let cases: [(&str, &[&str], &str); 9] = [
             ("", &[], default),
@@ -295,11 +334,26 @@ mod tests {
             (loose, &["", loose], of_loose),
             (loose, &["", strict], of_strict),
             // What holds unless somebody says otherwise cannot be loosened by a root.
-            ("", &[loose], "Follow On First Ask 3600s 10000 1000"),
+            ("", &[loose], "Writes Follow On First Ask 3600s 10000 1000"),
         ];
         for (own, of_roots, expected) in cases {
             assert_eq!(shown(&merged(own, of_roots)), expected, "{own} and {of_roots:?}");
         }
+    }
+
+    /// REQ-PATCH-009.2: the words are the requirement's, and the hint is for whoever can change it.
+    #[test]
+    fn who_may_not_write_is_told_which_file_says_so() {
+        let told = |own: &str, of_roots: &[&str]| merged(own, of_roots).may_write().unwrap_err();
+        let [own, of_root] =
+            [told("mode = 'restricted'", &["mode = 'restricted'"]), told("", &["", "mode = 'restricted'"])];
+        for failure in [&own, &of_root] {
+            let words = "Patch tool is disabled in Restricted mode. Use request_mode_upgrade to request write access.";
+            assert_eq!(failure.message, words);
+            assert_eq!((failure.reason, failure.detail), (Reason::PolicyDenied, Some(Detail::RestrictedMode)));
+        }
+        assert!(own.hint.unwrap().starts_with("own says mode ="));
+        assert!(of_root.hint.unwrap().starts_with("root 1 says mode ="));
     }
 
     #[test]

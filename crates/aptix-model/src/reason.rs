@@ -213,6 +213,8 @@ catalogue! {
         Changed = "CHANGED",
         /// The file would be deleted.
         Deletion = "DELETION",
+        /// A policy file says that nothing is written for any batch.
+        RestrictedMode = "RESTRICTED_MODE",
         /// A policy file cannot be read or understood, so nothing is written.
         PolicyFile = "POLICY_FILE",
         /// Not a SHA-256 in hex.

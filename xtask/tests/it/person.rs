@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use crate::documents::{create, insert};
-use crate::processes::{Machine, Running, Server, write};
+use crate::processes::{Machine, Running, Server, eventually, write};
 
 /// What a person is asked about a batch.
 const WHOLE: &str = "Apply this batch? [y/n/f/a/s/?] ";
@@ -148,6 +148,31 @@ fn what_changed_while_a_person_thought_is_checked_again() {
         assert_eq!((code, &stale["errors"][0]["code"]), (Some(1), &"FILE_CHANGED".into()), "{stale}");
         assert_eq!(machine.files(), [("a.txt".to_owned(), "one\nmine\n".to_owned())]);
     });
+}
+
+/// REQ-PATCH-009.4, REQ-PATCH-009.5: what a person is being asked about goes on; what waits behind it is refused.
+#[test]
+fn a_batch_in_flight_is_finished_when_the_mode_becomes_restricted() {
+    let machine = Machine::new().with_policy("mode = \"unrestricted\"\n");
+    machine.put("a.txt", "one\n");
+    let server = machine.server();
+    let mut terminal = Terminal::open(&machine, &server);
+    std::thread::scope(|scope| {
+        let in_flight = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
+        terminal.until(WHOLE);
+        write(&machine.path("b.json"), &insert(&[("a.txt", "one\ntwo\n")], 2, "three"));
+        let (queued, _) = machine.ask(&server, "submit", &["b.json"]);
+        write(&machine.path("config/aptix/policy.toml"), "mode = \"restricted\"\n");
+        terminal.answer("y");
+        assert_eq!(in_flight.join().unwrap().1, Some(0));
+        let state = || machine.ask(&server, "show", &[queued["batchId"].as_str().unwrap()]).0;
+        eventually("the queued batch ends", || state()["state"] != "APPROVED");
+        let error = &state()["errors"][0];
+        assert_eq!((&error["code"], &error["detail"]), (&"POLICY_DENIED".into(), &"RESTRICTED_MODE".into()), "{error}");
+        let words = "Patch tool is disabled in Restricted mode. Use request_mode_upgrade to request write access.";
+        assert_eq!(error["message"], words);
+    });
+    assert_eq!(machine.files(), [("a.txt".to_owned(), "one\ntwo\n".to_owned())]);
 }
 
 #[test]

@@ -119,6 +119,8 @@ fn attempt(
     let open = if args.dry_run { Workspace::open_to_look } else { Workspace::open };
     let workspace = open(&args.roots, state_home, Box::new(SystemDisk))?;
     let policy = policies.read(&workspace).map_err(|error| Refusal::from(error.failure()))?;
+    // Said here as well, before anybody is told to mend a document that is refused anyhow.
+    policy.may_write().map_err(Refusal::from)?;
     let bytes = read_document(args.file.as_deref()).map_err(Refusal::from)?;
     let document = documents::parse(&bytes, args.dialect.0).map_err(Refusal::from)?;
     drop(bytes);

@@ -10,7 +10,7 @@ use toml::Spanned;
 use crate::workspace::transaction::Durability;
 
 use super::paths::{Lists, Patterns};
-use super::{Deletions, Links, Recovery, Several};
+use super::{Deletions, Links, Recovery, Several, WriteMode};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -28,6 +28,8 @@ pub struct Stated {
 /// What one policy file says besides lists; absent is what it does not say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
+    /// `mode`
+    pub mode: Option<WriteMode>,
     /// `links`
     pub links: Option<Links>,
     /// `recovery`
@@ -77,6 +79,7 @@ struct Document {
     #[serde(default)]
     ask: Vec<Spanned<String>>,
     allow: Option<Spanned<Vec<Spanned<String>>>>,
+    mode: Option<WriteMode>,
     links: Option<Links>,
     recovery: Option<bool>,
     once_with_several: Option<Several>,
@@ -163,6 +166,7 @@ pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
         lists: read(&DocumentLists { deny: document.deny, ask: document.ask, allow })?,
         roots,
         settings: Settings {
+            mode: document.mode,
             links: document.links,
             recovery: document.recovery.map(|on| if on { Recovery::On } else { Recovery::Off }),
             once_with_several: document.once_with_several,
@@ -197,6 +201,7 @@ mod tests {
             ("\n\nalow = []", 3, "unknown field `alow`"),
             ("deny = []\nask = ['ok',\n 'a[']", 3, "is no pattern"),
             ("links = 'maybe'", 1, "unknown variant `maybe`"),
+            ("\nmode = 'Restricted'", 2, "unknown variant `Restricted`"),
             ("# said\n[limits]\nfiles = 'x'", 3, "invalid type"),
             ("deny = []\ndeny = []", 2, "duplicate key"),
             ("\nrecovery = 1", 2, "invalid type"),
@@ -225,6 +230,7 @@ mod tests {
         let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
         let stated = parse(example.as_bytes(), Author::Person).unwrap();
         let settings = Settings {
+            mode: Some(WriteMode::Unrestricted),
             links: Some(Links::Follow),
             recovery: Some(Recovery::On),
             once_with_several: Some(Several::First),

@@ -40,6 +40,7 @@ pub fn undo(
     order: Order<'_>,
     confirm: &mut dyn FnMut(&Proposal<'_>) -> Decision,
 ) -> Result<Undone, Refusal> {
+    order.policy.may_write()?;
     let entry = find_entry(workspace, name)?;
     let images = history::images(workspace, &entry).map_err(|error| told(&error))?;
     let mut search = Search::new(workspace, order.policy);

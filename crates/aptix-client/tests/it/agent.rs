@@ -432,6 +432,26 @@ async fn a_policy_that_changes_holds_from_the_next_batch_on() {
     }
 }
 
+/// REQ-PATCH-009.3, REQ-PATCH-009.4: the mode is that of the moment a batch is begun.
+#[tokio::test]
+async fn an_agent_is_restricted_from_the_next_batch_on_until_it_is_not() {
+    let scene = Scene::set(Approve::Auto);
+    for (number, mode, outcome) in [
+        (1, "unrestricted", v1::Outcome::Applied),
+        (2, "restricted", v1::Outcome::Failed),
+        (3, "unrestricted", v1::Outcome::Applied),
+    ] {
+        scene.put_policy(&format!("mode = \"{mode}\""));
+        scene.server.tell(batch(number, &format!("{number}.txt"), create("")));
+        let report = scene.report(number as usize, number).await;
+        assert_eq!(report.outcome(), outcome, "{report:?}");
+        let failure = report.failures.first().cloned().unwrap_or_default();
+        let is_refused = (failure.reason.as_str(), failure.detail.as_str()) == ("POLICY_DENIED", "RESTRICTED_MODE");
+        assert_eq!(is_refused, outcome == v1::Outcome::Failed, "{failure:?}");
+        assert_eq!(scene.place.path().join(format!("ws/{number}.txt")).exists(), !is_refused);
+    }
+}
+
 /// What policy allows is not asked about, even by an agent that asks about everything and has nobody to ask.
 #[tokio::test]
 async fn what_policy_allows_is_not_asked_about() {

@@ -1,6 +1,7 @@
 //! The command line itself: usage, text for people, logs, interruption.
 
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -49,6 +50,33 @@ fn wrong_usage_is_exit_2_and_help_is_exit_0() {
         assert_eq!(output.status.code(), Some(0), "{arguments:?}");
         assert!(!output.stdout.is_empty() && output.stderr.is_empty(), "{arguments:?}");
     }
+}
+
+/// REQ-PATCH-009.1, REQ-PATCH-009.4: undoing writes as well; the mode is read for every command anew.
+#[test]
+fn nothing_is_undone_in_restricted_mode() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("config/aptix/policy.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let set = |mode: &str| {
+        std::fs::write(&file, format!("mode = \"{mode}\"\n")).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    let made = place.path().join("ws/a.txt");
+    set("unrestricted");
+    assert!(aptix(place.path(), &["apply"], r#"{"path":"a.txt","content":"one\n"}"#).status.success());
+    set("restricted");
+    for name in [&["undo"][..], &["undo", "no such batch"]] {
+        let output = aptix(place.path(), name, "");
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        let words = "Patch tool is disabled in Restricted mode. Use request_mode_upgrade to request write access.";
+        assert!(told.contains(&format!("POLICY_DENIED (RESTRICTED_MODE): {words}")), "{told}");
+        assert!(made.exists(), "{name:?}");
+    }
+    set("unrestricted");
+    assert!(aptix(place.path(), &["undo"], "").status.success());
+    assert!(!made.exists());
 }
 
 #[test]
