@@ -60,12 +60,11 @@ pub(super) fn check(ground: &Ground<'_>, step: &Step<'_>) -> Result<(), FileFaul
         0 => FileFault::System { doing: "write in the directory", errno },
         _ => FileFault::MakeDir { errno },
     };
-    rustix::fs::accessat(&dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(denied)?;
     let dir_is_immutable = disk::open_readable(dir.as_fd()).is_ok_and(|dir| snapshot::is_immutable(dir.as_fd()));
     if dir_is_immutable || step.original.is_some_and(|original| original.immutable) {
         return Err(FileFault::Immutable);
     }
-    Ok(())
+    rustix::fs::accessat(&dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(denied)
 }
 
 /// Whose a directory is that was missing when the batch was planned.
@@ -215,7 +214,11 @@ pub(super) fn recheck(
         (Some(original), _) => match snapshot::digest(dir.as_fd(), &file.name).map_err(system)? {
             Some((digest, _)) if Some(Hex(digest)) == file.before => {
                 let now = snapshot::attributes(dir.as_fd(), &file.name).map_err(system)?;
-                if now.as_ref() == Some(&original.attributes) { Ok(()) } else { Err(FileFault::Attributes) }
+                if now.as_ref() != Some(&original.attributes) {
+                    return Err(FileFault::Attributes);
+                }
+                let file = beneath::open_file(dir.as_fd(), &file.name).map_err(system)?;
+                if snapshot::is_immutable(file.as_fd()) { Err(FileFault::Immutable) } else { Ok(()) }
             }
             now => Err(FileFault::Changed { current: now.map(|(digest, _)| digest) }),
         },

@@ -28,7 +28,8 @@ pub(crate) enum Fault {
     LateWrite,
 }
 
-/// What somebody does just before a name gets another meaning; told the kind of operation and the one or two names.
+/// What somebody does just before a name gets another meaning, or something is flushed; told the kind of operation and
+/// the one or two names.
 pub(crate) type Watcher = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
 
 /// The real disk, with a fault, and with somebody who watches it.
@@ -117,6 +118,7 @@ impl Disk for FaultyDisk {
     fn sync(&self, _file: BorrowedFd<'_>) -> Result<(), Errno> {
         // What was written is read back, durable or not; what a power cut loses, a test takes away itself.
         self.syncs.fetch_add(1, Ordering::SeqCst);
+        (self.watcher)("sync", "", "");
         self.gate("sync")
     }
 

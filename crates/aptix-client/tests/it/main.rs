@@ -36,6 +36,8 @@ mod roots;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]
+mod surroundings;
+#[cfg(test)]
 mod tree;
 #[cfg(test)]
 mod undo;

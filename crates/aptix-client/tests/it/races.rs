@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use crate::faults::{self, Fault, FaultyDisk, Watcher};
 use crate::tree;
 
-fn apply_while(workspace: &Workspace, batch: &Batch, meanwhile: &dyn Fn()) -> Result<Report, Refusal> {
+pub(crate) fn apply_while(workspace: &Workspace, batch: &Batch, meanwhile: &dyn Fn()) -> Result<Report, Refusal> {
     let policy = Policy::unstated(Deletions::Allow);
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
     apply(workspace, batch, order, &mut |_| {
@@ -135,8 +135,8 @@ fn lay_out(place: &Path) -> std::path::PathBuf {
 /// Does something once, before the operation of this number that gives a name another meaning.
 fn before_move(number: usize, deed: impl Fn() + Send + Sync + 'static) -> Watcher {
     let count = AtomicUsize::new(0);
-    Arc::new(move |_, _, _| {
-        if count.fetch_add(1, Ordering::SeqCst) + 1 == number {
+    Arc::new(move |kind, _, _| {
+        if kind != "sync" && count.fetch_add(1, Ordering::SeqCst) + 1 == number {
             deed();
         }
     })

@@ -1,7 +1,7 @@
 //! Runs the scenario files: a tree, a document, what the command answers, and the tree afterwards.
 //!
 //! A scenario begins with `== IDS: TITLE`. Its parts begin with `--- ` and a word:
-//! `file PATH [mode=OCTAL]`, `dir PATH`, `link PATH -> TARGET`, `fifo PATH`, `hard PATH -> PATH` lay out the tree; `flags` and `roots`
+//! `file PATH [mode=OCTAL]`, `dir PATH`, `link PATH -> TARGET`, `fifo PATH`, `socket PATH`, `hard PATH -> PATH` lay out the tree; `flags` and `roots`
 //! (default `ws=ws`) go to the command, `policy [mode=OCTAL]` is the person's policy file; `document` is its input; `exit N` (default 0), `error CODE [DETAIL] [KEY=VALUE]...`,
 //! `warning CODE` and `says KEY=VALUE...` are what it answers; `after PATH [mode=OCTAL]` is a file afterwards, `after PATH gone` none; everything else is as before.
 //! With `cases`, the scenario is run once for each line `TEXT => CODE [DETAIL] [& CODE ...]` or `TEXT => ok`, with `$1` in the document
@@ -185,8 +185,8 @@ impl Scenario {
 
 fn run(scenario: &Scenario, name: &str) {
     let known = [
-        "file", "dir", "link", "fifo", "hard", "flags", "roots", "document", "exit", "error", "warning", "says",
-        "after", "policy",
+        "file", "dir", "link", "fifo", "socket", "hard", "flags", "roots", "document", "exit", "error", "warning",
+        "says", "after", "policy",
     ];
     for part in &scenario.parts {
         assert!(known.contains(&part.word.as_str()), "{name}: unknown part {:?}", part.word);
@@ -272,7 +272,7 @@ fn lay_out(scenario: &Scenario, top: &Path) {
     for part in &scenario.parts {
         let (path, rest) = part.path();
         let place = top.join(path);
-        if matches!(part.word.as_str(), "file" | "dir" | "link" | "fifo" | "hard") {
+        if matches!(part.word.as_str(), "file" | "dir" | "link" | "fifo" | "socket" | "hard") {
             std::fs::create_dir_all(place.parent().unwrap()).unwrap();
         }
         let target = rest.strip_prefix(" -> ").unwrap_or_default();
@@ -284,6 +284,7 @@ fn lay_out(scenario: &Scenario, top: &Path) {
             "dir" => std::fs::create_dir_all(&place).unwrap(),
             "link" => symlink(target, &place).unwrap(),
             "hard" => std::fs::hard_link(top.join(target), &place).unwrap(),
+            "socket" => drop(std::os::unix::net::UnixListener::bind(&place).unwrap()),
             "fifo" => assert!(Command::new("mkfifo").arg(&place).status().unwrap().success()),
             _ => {}
         }
