@@ -224,8 +224,8 @@ pub(super) fn entry_name() -> uuid::Uuid {
     uuid::Uuid::now_v7()
 }
 
-/// A name that nothing else has, for a file that is staged.
+/// Thirty-two hexadecimal digits that nobody can foresee.
 #[expect(clippy::disallowed_methods, reason = "the name of a staged file must be one that nobody can foresee")]
-pub(super) fn staged_name() -> String {
-    format!(".{}.aptix-tmp", uuid::Uuid::new_v4().simple())
+pub(super) fn random_digits() -> String {
+    uuid::Uuid::new_v4().simple().to_string()
 }

@@ -10,11 +10,11 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::ahead::{self, Kept, Past, Seen, Sight};
-use super::journal::{FileStep, Hex, Journal, Record};
+use super::journal::{self, FileStep, Hex, Journal, Record};
 use super::publish::{self, Ground, PublishError};
 use super::recovery::{self, RecoveryError};
 use super::snapshot::{self, Attributes};
-use super::{Workspace, beneath, disk, history, outbox, staging};
+use super::{Workspace, beneath, debris, disk, history, outbox, staging};
 
 /// Ends what mode `journal` has left behind: after a power cut by healing, and then, as always, by flushing.
 pub(super) fn heal(workspace: &Workspace) -> Result<(), RecoveryError> {
@@ -38,6 +38,12 @@ pub(super) fn heal(workspace: &Workspace) -> Result<(), RecoveryError> {
             publish::sync_dirs(&ground, record).map_err(failed)?;
         }
         let batches: Vec<_> = past.batches.iter().map(|batch| &batch.written.record).collect();
+        if journal.has_lost() && matches!(journal.read(), Ok(None)) {
+            let known: Vec<_> = batches.iter().flat_map(|record| &record.files).map(|file| &*file.staged).collect();
+            for root in workspace.roots() {
+                debris::sweep(workspace, root, &known).map_err(journal.failed("clear away what is lost from"))?;
+            }
+        }
         journal.forget_written_ahead(&batches)?;
     }
     Ok(ahead::settle(workspace, &journal)?)
@@ -75,6 +81,7 @@ fn heal_batch(ground: &Ground<'_>, past: &Past, batch: &Kept, rewritten: &mut Re
     for (index, (file, sight)) in record.files.iter().zip(&batch.written.sights).enumerate() {
         let Some(dir) = ground.find_dir(file.root, &file.dir)? else { continue };
         let content = past.content(batch, index);
+        clear_healed(ground, &dir, file, content.unwrap_or_default())?;
         let done = match (act(&dir, file, sight, rewritten)?, content) {
             (Act::Nothing, _) => true,
             (Act::Write, Some(content)) => {
@@ -155,9 +162,25 @@ fn is_blank(dir: &OwnedFd, name: &str) -> Result<bool, Errno> {
     }
 }
 
+/// A file as it is written again: under a name of its own until it is whole.
+fn healed(file: &FileStep) -> FileStep {
+    FileStep { staged: format!("{}-healed", file.staged), ..file.clone() }
+}
+
+/// Removes what an earlier healing that was cut short has left: a part of the planned bytes, or what the power cut had
+/// left. What somebody else wrote is kept.
+fn clear_healed(ground: &Ground<'_>, dir: &OwnedFd, file: &FileStep, content: &[u8]) -> Result<(), Errno> {
+    let step = healed(file);
+    let Some(found) = journal::read_whole(dir, &step.staged)? else { return Ok(()) };
+    if content.starts_with(&found) || found.iter().all(|byte| *byte == 0) {
+        return disk::unlink_if_there(ground.disk, dir.as_fd(), &step.staged);
+    }
+    publish::clear(ground, &step, None).map(drop)
+}
+
 /// Puts the planned bytes in place, durably; tells whether nobody was in the way.
 fn write(ground: &Ground<'_>, dir: &OwnedFd, file: &FileStep, sight: &Sight, content: &[u8]) -> Result<bool, Errno> {
-    let step = FileStep { staged: disk::staged_name(), ..file.clone() };
+    let step = healed(file);
     let model: Option<Attributes> = snapshot::attributes(dir.as_fd(), &file.name)?;
     let staged = ground.disk.create(dir.as_fd(), &step.staged, Mode::RUSR | Mode::WUSR)?;
     disk::write_all(ground.disk, staged.as_fd(), content)?;

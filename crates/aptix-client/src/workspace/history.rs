@@ -276,6 +276,18 @@ pub(super) fn discard(disk: &dyn Disk, state: &StateDir, record: &Record) -> Res
     disk::unlink_if_there(disk, dir.as_fd(), &format!("{id}{DRAFT}"))
 }
 
+/// Forgets every draft. The caller knows that none is of a batch that may still be carried out.
+pub(super) fn discard_drafts(disk: &dyn Disk, state: &StateDir) -> Result<(), Errno> {
+    let Some(dir) = state.find_history().map_err(|_| Errno::IO)? else { return Ok(()) };
+    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
+        let entry = entry?;
+        if let Some(draft) = entry.file_name().to_str().ok().filter(|name| name.ends_with(DRAFT)) {
+            disk::unlink_if_there(disk, dir.as_fd(), draft)?;
+        }
+    }
+    Ok(())
+}
+
 /// Forgets what is too old, and the oldest entries where all of them take too much; tells how much the others take.
 pub(super) fn prune(workspace: &Workspace, retention: Retention) -> Result<u64, HistoryError> {
     let state = workspace.primary().state();

@@ -299,7 +299,7 @@ impl<'a> Journal<'a> {
                 // Until the commit point a record need not outlive a power cut, and nothing is published.
                 Err(source) if stage == Stage::Staging => {
                     let error = unusable(source);
-                    tracing::warn!(%error, "files that a batch had staged may be left beside others, named .*.aptix-tmp");
+                    tracing::warn!(%error, "the record of a batch that was being staged is lost");
                     continue;
                 }
                 Err(source) => return Err(unusable(source)),
@@ -379,7 +379,12 @@ impl<'a> Journal<'a> {
 
     /// Whether a record lies about that stands for nothing: unfinished, or cut short before its commit point.
     pub(super) fn has_leftover(&self) -> bool {
-        [NEXT, Stage::Staging.name()].iter().any(|name| !matches!(beneath::look_up(self.dir.as_fd(), name), Ok(None)))
+        self.has_lost() || !matches!(beneath::look_up(self.dir.as_fd(), NEXT), Ok(None))
+    }
+
+    /// Whether there is a record of a commit that had begun to stage; where it cannot be read, a power cut took it.
+    pub(super) fn has_lost(&self) -> bool {
+        !matches!(beneath::look_up(self.dir.as_fd(), Stage::Staging.name()), Ok(None))
     }
 
     /// Notes that the batch of this root is recorded in the journal of another.

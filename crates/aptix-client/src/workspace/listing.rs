@@ -7,15 +7,28 @@ use aptix_model::path::fold;
 use rustix::fs::Dir;
 use rustix::io::Errno;
 
-use super::disk;
+use super::{beneath, disk};
 
 /// Directories that were listed while one batch is resolved, by root and real path.
 #[derive(Debug, Default)]
 pub struct Listings {
+    of_git: HashMap<(usize, String), bool>,
     known: HashMap<(usize, String), HashMap<String, Vec<String>>>,
 }
 
 impl Listings {
+    /// Whether git would take a directory for its own, whatever its name: by the same three names, or by the one that
+    /// leads from a work tree's directory to them.
+    pub(super) fn is_of_git(&mut self, root: usize, path: &str, dir: BorrowedFd<'_>) -> Result<bool, Errno> {
+        if let Some(known) = self.of_git.get(&(root, path.to_owned())) {
+            return Ok(*known);
+        }
+        let has = |name| beneath::look_up(dir, name).map(|found| found.is_some());
+        let found = has("HEAD")? && (has("commondir")? || (has("objects")? && has("refs")?));
+        self.of_git.insert((root, path.to_owned()), found);
+        Ok(found)
+    }
+
     /// The names in a directory that fold to the same text as this one, itself included, in order.
     ///
     /// Names that are not UTF-8 cannot be meant by anybody and are left out.

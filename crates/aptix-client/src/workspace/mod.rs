@@ -4,6 +4,7 @@ mod ahead;
 mod beneath;
 pub mod change;
 pub mod clipboards;
+mod debris;
 pub mod disk;
 pub mod errno;
 mod heal;

@@ -13,7 +13,7 @@ use super::journal::{FileStep, Journal, JournalError, Record, Stage};
 use super::publish::{self, Ground, PublishError};
 use super::standing::{self, Direction, Standing};
 use super::state::StateDir;
-use super::{Workspace, ahead, errno, root};
+use super::{Workspace, ahead, debris, errno, root};
 
 /// Why a root is not ready for a batch.
 #[derive(Debug, thiserror::Error)]
@@ -84,17 +84,29 @@ impl RecoveryError {
 pub(super) fn recover(workspace: &Workspace) -> Result<(), RecoveryError> {
     for own in workspace.roots() {
         let journal = Journal::open(workspace.disk(), own.state())?;
-        recover_journal(workspace, &journal)?;
+        if recover_journal(workspace, &journal)? == Recorded::Nothing && journal.has_leftover() {
+            if journal.has_lost() {
+                debris::sweep(workspace, own, &[]).map_err(journal.failed("clear away what is lost from"))?;
+            }
+            journal.end()?;
+        }
         let Some(primary) = journal.pointer()? else { continue };
-        if workspace.roots().iter().all(|root| root.state().path() != primary.path()) {
-            let _lock = primary.lock_commit().map_err(JournalError::State)?;
-            recover_journal(workspace, &Journal::open(workspace.disk(), &primary)?)?;
-        } else {
-            recover_journal(workspace, &Journal::open(workspace.disk(), &primary)?)?;
+        let is_held = workspace.roots().iter().any(|root| root.state().path() == primary.path());
+        let _lock = if is_held { None } else { Some(primary.lock_commit().map_err(JournalError::State)?) };
+        let recorded = recover_journal(workspace, &Journal::open(workspace.disk(), &primary)?)?;
+        if recorded == Recorded::Nothing {
+            debris::sweep(workspace, own, &[]).map_err(journal.failed("clear away what is lost from"))?;
         }
         journal.drop_pointer()?;
     }
     Ok(())
+}
+
+/// Whether there was anything to be brought to an end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Recorded {
+    Batch,
+    Nothing,
 }
 
 /// Brings to an end what was left half-way in these very directories when they had other paths: their state is found by
@@ -133,52 +145,59 @@ pub(super) fn reach(workspace: &Workspace) -> Vec<PathBuf> {
     records.filter(is_own).flat_map(|record| record.roots).map(|mark| PathBuf::from(mark.path)).collect()
 }
 
-fn recover_journal(workspace: &Workspace, journal: &Journal<'_>) -> Result<(), RecoveryError> {
-    let Some((stage, record)) = journal.read()? else {
-        return if journal.has_leftover() { Ok(journal.end()?) } else { Ok(()) };
-    };
+fn recover_journal(workspace: &Workspace, journal: &Journal<'_>) -> Result<Recorded, RecoveryError> {
+    let Some((stage, record)) = journal.read()? else { return Ok(Recorded::Nothing) };
+    bring_to_an_end(workspace, journal, stage, &record).map(|()| Recorded::Batch)
+}
+
+fn bring_to_an_end(
+    workspace: &Workspace,
+    journal: &Journal<'_>,
+    stage: Stage,
+    record: &Record,
+) -> Result<(), RecoveryError> {
     let path = journal.path(stage.name());
-    let ground = open_ground(workspace, &record, &path)?;
+    let ground = open_ground(workspace, record, &path)?;
     let system = |doing| {
         let record = path.clone();
         move |errno| RecoveryError::System { doing, record, errno }
     };
     if stage == Stage::Staging {
-        publish::unstage(&ground, &record).map_err(system("clear away"))?;
-        ahead::cut(workspace.disk(), journal, &record).map_err(system("clear away"))?;
-        journal.discard(&record)?;
+        publish::unstage(&ground, record).map_err(system("clear away"))?;
+        ahead::cut(workspace.disk(), journal, record).map_err(system("clear away"))?;
+        journal.discard(record)?;
         return Ok(journal.end()?);
     }
     if stage == Stage::Finishing {
-        publish::clear_all(&ground, &record).map_err(system("clear away"))?;
-        return Ok(journal.end_applied(&record, stage)?);
+        publish::clear_all(&ground, record).map_err(system("clear away"))?;
+        return Ok(journal.end_applied(record, stage)?);
     }
-    let standings = look_around(&ground, &record).map_err(system("look at"))?;
+    let standings = look_around(&ground, record).map_err(system("look at"))?;
     let stuck = |direction| -> Vec<String> {
         let stuck = standings.iter().filter(|(_, standing)| !standing.can_go(direction));
         stuck.map(|(file, _)| file.real()).collect()
     };
     // Before the record of a batch goes, everything is durable; a power cut may bring it back, and nothing else.
     if stage == Stage::Committed && is_over(&standings) && record.boot != workspace.disk().boot() {
-        return Ok(journal.end_applied(&record, stage)?);
+        return Ok(journal.end_applied(record, stage)?);
     }
     if stage == Stage::Committed && stuck(Direction::Forward).is_empty() {
-        carry_on(&ground, &record, &standings).map_err(system("carry on"))?;
+        carry_on(&ground, record, &standings).map_err(system("carry on"))?;
         journal.mark(stage, Stage::Finishing)?;
-        publish::clear_all(&ground, &record).map_err(system("clear away"))?;
-        return Ok(journal.end_applied(&record, Stage::Finishing)?);
+        publish::clear_all(&ground, record).map_err(system("clear away"))?;
+        return Ok(journal.end_applied(record, Stage::Finishing)?);
     }
     let files = stuck(Direction::Back);
     if !files.is_empty() {
         return Err(RecoveryError::Torn { record: path, files });
     }
     if stage == Stage::Committed {
-        ahead::undo(workspace.disk(), journal, &record).map_err(system("take back"))?;
+        ahead::undo(workspace.disk(), journal, record).map_err(system("take back"))?;
         journal.advance(stage, Stage::Undoing)?;
     }
-    take_back(&ground, &record).map_err(system("take back"))?;
-    ahead::cut(workspace.disk(), journal, &record).map_err(system("clear away"))?;
-    journal.discard(&record)?;
+    take_back(&ground, record).map_err(system("take back"))?;
+    ahead::cut(workspace.disk(), journal, record).map_err(system("clear away"))?;
+    journal.discard(record)?;
     Ok(journal.end()?)
 }
 

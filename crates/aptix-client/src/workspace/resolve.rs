@@ -313,6 +313,10 @@ fn walk(
             _ => {}
         }
         let dir = walk.open()?;
+        let of_git = listings.is_of_git(index, &walk.dir(), dir.as_fd());
+        if of_git.map_err(|errno| walk.refused(&walk.dir(), errno))? {
+            return Err(ResolveError::Closed { real: walk.at(&name), protection: Protection::Protected });
+        }
         let name = match spelling {
             Spelling::Folded => fold_match(listings, index, &walk, &dir, name)?,
             Spelling::Exact | Spelling::Linked => name,

@@ -1,6 +1,7 @@
 //! Puts new bytes beside the old ones: the directories that are missing, then each file with its owner and mode.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Access, AtFlags, Mode};
@@ -13,7 +14,7 @@ use super::journal::{FileStep, Hex, NewDir, Record};
 use super::publish::Ground;
 use super::snapshot::{self, Attributes, Original, Stamp};
 use super::transaction::FileFault;
-use super::{Workspace, beneath};
+use super::{Workspace, beneath, debris};
 
 /// What a commit of these changes will consist of. Decides every name; touches nothing.
 pub(super) fn draft(workspace: &Workspace, steps: &[Step<'_>], batch: Option<String>) -> Record {
@@ -29,11 +30,12 @@ pub(super) fn draft(workspace: &Workspace, steps: &[Step<'_>], batch: Option<Str
             }
         }
     }
+    let path = |root| workspace.root(root).map_or(OsStr::new(""), |root| root.path().as_os_str());
     let files = steps.iter().map(|step| FileStep {
         root: step.place.root,
         dir: step.place.dir.clone(),
         name: step.place.name.clone(),
-        staged: disk::staged_name(),
+        staged: debris::staged_name(path(step.place.root)),
         before: step.before.map(Hex),
         after: step.content.map(|content| Hex(content.digest)),
         executable: step.executable(),

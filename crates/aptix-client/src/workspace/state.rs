@@ -140,6 +140,11 @@ impl StateDir {
         self.open("outbox")
     }
 
+    /// As [`Self::open_outbox`], where there is one; makes nothing.
+    pub(super) fn find_outbox(&self) -> Result<Option<OwnedFd>, StateError> {
+        self.find("outbox")
+    }
+
     /// As [`Self::open_journal`], for the names of batches that the server needs no word about any more.
     pub(super) fn open_done(&self) -> Result<OwnedFd, StateError> {
         self.open("done")

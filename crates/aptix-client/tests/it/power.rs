@@ -79,3 +79,43 @@ fn a_commit_flushes_each_new_file_its_record_and_each_directory_once() {
         assert_eq!(syncs.load(Ordering::SeqCst), expected, "{edited} edited, {created} created");
     }
 }
+
+#[test]
+fn a_power_cut_before_the_commit_point_leaves_nothing_behind() {
+    let (mut staged, mut cut) = (0, 0);
+    for last in 0.. {
+        for with_next in [false, true] {
+            let what = format!("stopped after {last}, everything of ours lost: {with_next}");
+            let place = tempfile::tempdir().unwrap();
+            faults::lay_out(place.path());
+            let ws = place.path().join("ws");
+            // Not ours, though it looks like it.
+            std::fs::write(ws.join("dir/.0190b3a000007000800000000000000f.aptix-tmp"), "mine\n").unwrap();
+            let before = tree::read(&ws);
+            let (workspace, _) = faults::open(place.path(), Fault::StopAfter(last)).unwrap();
+            let outcome = faults::commit(&workspace, &faults::batch(2, 2), Receipt::Kept);
+            drop(workspace);
+            let journal = journal(place.path());
+            if journal.join("committed").exists() || outcome.is_ok() {
+                cut += 1;
+                break;
+            }
+            staged += usize::from(tree::read(&ws).len() > before.len());
+            // Names are there, and what they had held is lost.
+            for part in ["staging", "next"].map(|name| journal.join(name)) {
+                if part.exists() && (with_next || part.ends_with("staging")) {
+                    std::fs::write(&part, "").unwrap();
+                }
+            }
+            faults::open_on(place.path(), FaultyDisk::new(Fault::None).booted()).unwrap();
+            let mut now = tree::read(&ws);
+            now.retain(|name, entry| before.contains_key(name) || !matches!(entry, tree::Entry::Dir { .. }));
+            tree::assert_same(&now, &before, &what);
+            crate::scenarios::assert_no_debris(place.path(), &what);
+        }
+        if cut > 0 {
+            break;
+        }
+    }
+    assert!(staged > 10, "{staged}");
+}

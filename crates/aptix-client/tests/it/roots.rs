@@ -131,6 +131,36 @@ fn a_batch_over_two_roots_is_whole_whichever_root_is_opened_next() {
 }
 
 #[test]
+fn what_a_lost_batch_staged_in_two_roots_is_cleared_away_by_whoever_opens_each() {
+    let mut found = 0;
+    for last in 0..60 {
+        for next in [&["one"][..], &["two"], &["two", "one"]] {
+            let place = tempfile::tempdir().unwrap();
+            let batch = two_roots(place.path());
+            let workspace = open(place.path(), &["one", "two"], Fault::StopAfter(last));
+            let _ = faults::commit(&workspace, &batch, Receipt::None);
+            let record = workspace.roots()[0].state().path().join("journal/staging");
+            drop(workspace);
+            if !record.exists() {
+                continue;
+            }
+            std::fs::write(&record, "").unwrap();
+            let staged = |root: &str| tree::read(&place.path().join(root)).len();
+            found += staged("one") + staged("two");
+            drop(open(place.path(), next, Fault::None));
+            let what = format!("stopped after {last}, then {next:?}");
+            assert_eq!(next.iter().map(|root| staged(root)).sum::<usize>(), 0, "{what}");
+            for root in ["one", "two"] {
+                drop(open(place.path(), &[root], Fault::None));
+            }
+            assert_eq!(staged("one") + staged("two"), 0, "{what}");
+            crate::scenarios::assert_no_debris(place.path(), &what);
+        }
+    }
+    assert!(found > 10, "{found}");
+}
+
+#[test]
 fn the_workspace_says_which_roots_it_has() {
     let place = tempfile::tempdir().unwrap();
     std::fs::create_dir(place.path().join("My.Project")).unwrap();
