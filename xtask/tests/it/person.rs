@@ -275,6 +275,31 @@ fn who_applies_a_document_on_a_terminal_is_asked_there() {
     assert_eq!(machine.files().len(), 1);
 }
 
+/// Somebody else holds the lock: the command waits, says so after a second, and leaves nothing of it on the terminal.
+#[test]
+fn what_takes_long_is_said_on_the_terminal_until_it_is_over() {
+    let machine = Machine::new();
+    write(&machine.path("a.json"), &create("a.txt", ""));
+    write(&machine.path("b.json"), &create(".vscode/tasks.json", "{}"));
+    let apply = |file| Terminal::running(&machine.aptix(&["apply", "--root", "project", file]));
+    let seen = apply("a.json").until("created a.txt\r\n");
+    assert!(!seen.contains(" s\r"), "what is over soon is not worth a line: {seen:?}");
+    let roots = std::fs::read_dir(machine.path("state/aptix/roots")).unwrap();
+    let lock = std::fs::File::open(roots.map(|root| root.unwrap().path().join("lock")).next().unwrap()).unwrap();
+    lock.lock().unwrap();
+    let mut terminal = apply("b.json");
+    terminal.until("\ropening the workspace, 1 s");
+    lock.unlock().unwrap();
+    let seen = terminal.until(WHOLE);
+    assert!(seen.contains(&format!("\r{}\r", " ".repeat("opening the workspace, 1 s".len()))), "{seen:?}");
+    lock.lock().unwrap();
+    terminal.answer("y");
+    terminal.until("\rwriting 1 file, 1 s");
+    lock.unlock().unwrap();
+    let seen = terminal.until("created .vscode/tasks.json\r\n");
+    assert!(seen.contains(&format!("\r{}\r", " ".repeat("writing 1 file, 1 s".len()))), "{seen:?}");
+}
+
 #[test]
 fn a_question_that_nobody_answers_in_time_is_a_no() {
     let machine = Machine::new().with_policy("approval_seconds = 1\n");

@@ -22,6 +22,7 @@ use crate::workspace::{OpenError, Workspace};
 
 use super::diff::Paths;
 use super::output::{self, Form};
+use super::progress::{self, Doing};
 use super::{Exit, Places};
 
 /// Arguments of `aptix apply`.
@@ -117,8 +118,10 @@ fn attempt(
     batch: &mut Batch,
 ) -> Result<aptix_model::report::Report, End> {
     let open = if args.dry_run { Workspace::open_to_look } else { Workspace::open };
+    progress::begin(Doing::Opening);
     let workspace = open(&args.roots, state_home, Box::new(SystemDisk))?;
     let policy = policies.read(&workspace).map_err(|error| Refusal::from(error.failure()))?;
+    progress::end();
     // Said here as well, before anybody is told to mend a document that is refused anyhow.
     policy.may_write().map_err(Refusal::from)?;
     let bytes = read_document(args.file.as_deref()).map_err(Refusal::from)?;
@@ -128,6 +131,7 @@ fn attempt(
         output::say(&format!("warning: {}: {}", warning.code, warning.message));
     }
     *batch = document.batch;
+    progress::begin(Doing::Planning(batch.files.len()));
     let session_id = args.session.as_ref().map(|session| session.as_str().to_owned());
     let order = Order {
         policy: &policy,
@@ -147,8 +151,10 @@ pub(super) fn decide(
     policy: &Policy,
     policies: &PolicyFiles,
 ) -> Decision {
+    let writing = Doing::Writing(proposal.batch.files.len());
     let unanswered = proposal.unanswered();
     if agreed || unanswered.is_empty() {
+        progress::begin(writing);
         return Decision::Apply;
     }
     let Some(person) = Person::present() else {
@@ -156,10 +162,12 @@ pub(super) fn decide(
         return Decision::Refuse(unanswered.into_iter().map(|failure| failure.hint(hint)).collect());
     };
     let subject = proposal.digest();
+    progress::end();
     let decided = person.decide("This batch", proposal, paths, policy.approval);
     match tokio::runtime::Handle::current().block_on(decided) {
         Answer::Yes { always } => {
             allow_for_ever(proposal, policies, &always);
+            progress::begin(writing);
             Decision::Approved(subject)
         }
         Answer::No(failures) => Decision::Refuse(failures),

@@ -10,6 +10,7 @@ mod described;
 pub(crate) mod diff;
 mod log;
 mod output;
+mod progress;
 mod read;
 mod server;
 mod show;
@@ -266,7 +267,7 @@ async fn interruptible(
     work: impl FnOnce() -> anyhow::Result<Exit> + Send + 'static,
 ) -> anyhow::Result<Exit> {
     tokio::select! {
-        ended = tokio::task::spawn_blocking(work) => ended?,
+        ended = progress::shown_while(tokio::task::spawn_blocking(work)) => ended?,
         pressed = tokio::signal::ctrl_c() => {
             pressed?;
             Ok(interrupted(form, "interrupted; run any aptix command on this root to see the batch wholly applied or not at all"))

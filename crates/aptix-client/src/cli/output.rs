@@ -19,6 +19,7 @@ use crate::apply::Refusal;
 use super::Exit;
 use super::described::described;
 use super::diff::{Paths, ShownLine, show_diff, show_diff_under};
+use super::progress;
 
 /// Everything there is to say about one batch.
 pub(super) struct Shown<'a> {
@@ -134,6 +135,7 @@ impl Form {
 
 /// Prints what there is to say about a batch.
 pub(super) fn show(form: Form, shown: &Shown<'_>) -> Exit {
+    progress::end();
     match form {
         Form::Json => print_json(shown),
         Form::Text => print_text(shown),
@@ -429,6 +431,7 @@ fn printed(written: std::io::Result<()>) -> Exit {
 
 /// Prints a line to stderr.
 pub(super) fn say(text: &str) {
+    progress::make_way();
     // There is nowhere left to complain to.
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }

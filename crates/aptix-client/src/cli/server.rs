@@ -16,6 +16,7 @@ use crate::connection::{CallError, Connection, ServerUrl};
 
 use super::diff::Paths;
 use super::output::{self, Form, Shown, Stored, show};
+use super::progress::{self, Doing};
 use super::{Exit, interrupted};
 
 /// How long a lost server is waited for.
@@ -41,7 +42,7 @@ impl ServerArgs {
 /// Runs a command that talks to a server, until it ends or somebody presses Ctrl-C.
 pub(super) async fn run(form: Form, command: impl Future<Output = Result<Exit, CallError>>) -> anyhow::Result<Exit> {
     let outcome = tokio::select! {
-        outcome = command => outcome,
+        outcome = progress::shown_while(command) => outcome,
         pressed = tokio::signal::ctrl_c() => {
             pressed?;
             return Ok(interrupted(form, "interrupted; what was sent to the server stays there"));
@@ -107,6 +108,7 @@ pub(super) const fn exit_of(state: BatchState) -> Exit {
 /// # Errors
 /// When the batch is gone, or the server was not heard of for a minute.
 pub(super) async fn wait_for_end(server: &ServerArgs, batch: BatchId) -> Result<BatchRecord, CallError> {
+    progress::begin(Doing::Waiting);
     let mut waiting = Waiting::new();
     loop {
         match follow(server, batch, &mut waiting).await {

@@ -14,6 +14,7 @@ use crate::connection::{CallError, Connection};
 use super::Exit;
 use super::apply::{DialectChoice, dialect, dialect_help, read_document};
 use super::output::{self, Form};
+use super::progress::{self, Doing};
 use super::server::{self, ServerArgs};
 
 /// Bytes of content that travel in the batch itself; the rest is uploaded first.
@@ -92,16 +93,24 @@ async fn submit(server: &ServerArgs, request: &RequestId, batch: Batch) -> Resul
 /// Uploads content that is too large to travel in the batch.
 async fn with_blobs(connection: &Connection, mut batch: Batch) -> Result<Batch, CallError> {
     let mut inline = 0;
-    for file in &mut batch.files {
-        let Some(content) = file.edit.content_mut() else { continue };
+    let is_inline = |content: &&mut Content| {
+        let Content::Text(text) = content else { return true };
+        let fits = text.len() <= INLINE_BYTES && inline + text.len() <= INLINE_TOTAL;
+        inline += if fits { text.len() } else { 0 };
+        fits
+    };
+    let contents = batch.files.iter_mut().filter_map(|file| file.edit.content_mut());
+    let (_, large): (Vec<_>, Vec<_>) = contents.partition(is_inline);
+    let size = |content: &&mut Content| if let Content::Text(text) = content { text.len() } else { 0 };
+    let (mut sent, all) = (0, large.iter().map(size).sum());
+    for content in large {
         let Content::Text(text) = content else { continue };
-        if text.len() <= INLINE_BYTES && inline + text.len() <= INLINE_TOTAL {
-            inline += text.len();
-            continue;
-        }
+        progress::begin(Doing::Uploading(sent, all));
+        sent += text.len();
         let bytes = std::mem::take(text).into_bytes();
         let digest = aptix_engine::digest::sha256(&bytes);
         *content = Content::Blob(connection.upload(digest, bytes).await?);
     }
+    progress::end();
     Ok(batch)
 }

@@ -16,6 +16,7 @@ use crate::workspace::root::RootSpec;
 use super::apply::{End, decide};
 use super::diff::Paths;
 use super::output::{self, Form};
+use super::progress::{self, Doing};
 use super::{Exit, Places};
 
 /// Arguments of `aptix undo`.
@@ -57,6 +58,7 @@ pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
 }
 
 fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles) -> Result<Undone, End> {
+    progress::begin(Doing::Opening);
     let workspace = Workspace::open(&args.roots, state_home, Box::new(SystemDisk))?;
     let policy = policies.read(&workspace).map_err(|error| Refusal::from(error.failure()))?;
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: usize::MAX, mode: Mode::Commit };
