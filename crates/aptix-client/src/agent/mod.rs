@@ -10,6 +10,7 @@ mod inbox;
 mod queue;
 mod session;
 mod told;
+mod upkeep;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use std::time::{Duration, Instant};
 use aptix_model::failure::Failure;
 use aptix_model::id::{AgentId, Revision, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use approval::{Approve, Attended};
@@ -124,6 +126,8 @@ pub async fn serve(
     }
     let approval = Arc::new(Approval::new(service.approve, service.attended));
     let agent = Arc::new(Agent { local: Arc::new(local), service, id, approval, stop });
+    let mut upkeep = JoinSet::new();
+    upkeep.spawn(upkeep::run(Arc::clone(&agent)));
     let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
     loop {
         let (before, began) = (cursor, Instant::now());

@@ -40,6 +40,8 @@ struct Row {
     applied_unix_ms: u64,
     undoes: Option<String>,
     files: Vec<FileRow>,
+    /// Paths of roots that have files of the batch and are not open: to undo it they have to be.
+    other_roots: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -50,9 +52,11 @@ struct FileRow {
     renamed_to: Option<String>,
 }
 
-impl From<Entry> for Row {
-    fn from(entry: Entry) -> Self {
+impl Row {
+    fn of(entry: Entry, workspace: &Workspace) -> Self {
+        let other_roots = entry.other_roots(workspace);
         Self {
+            other_roots: other_roots.iter().map(|root| root.display().to_string()).collect(),
             batch_id: entry.name(),
             applied_unix_ms: entry.id.time().0,
             undoes: entry.undoes,
@@ -69,14 +73,11 @@ impl From<PastFile> for FileRow {
 
 pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
     let form = Form::of(args.json);
-    Ok(match entries(args, &places.state_home()?) {
-        Ok(entries) => {
-            let rows: Vec<_> = entries.into_iter().map(Row::from).collect();
-            match form {
-                Form::Json => output::print_object(&Answer { batches: rows }),
-                Form::Text => output::print(&rows.iter().map(line).collect::<String>()),
-            }
-        }
+    Ok(match rows(args, &places.state_home()?) {
+        Ok(rows) => match form {
+            Form::Json => output::print_object(&Answer { batches: rows }),
+            Form::Text => output::print(&rows.iter().map(line).collect::<String>()),
+        },
         Err(end) => {
             output::show_refusal(form, &end.refusal);
             end.exit
@@ -84,10 +85,11 @@ pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
     })
 }
 
-fn entries(args: &Args, state_home: &Path) -> Result<Vec<Entry>, End> {
+fn rows(args: &Args, state_home: &Path) -> Result<Vec<Row>, End> {
     let workspace = Workspace::open_to_look(&args.roots, state_home, Box::new(SystemDisk))?;
     let failed = |error| Refusal::from(undo::told(&error));
-    Ok(history::list(&workspace).map_err(failed)?)
+    let entries = history::list(&workspace).map_err(failed)?;
+    Ok(entries.into_iter().map(|entry| Row::of(entry, &workspace)).collect())
 }
 
 fn line(row: &Row) -> String {
@@ -100,6 +102,9 @@ fn line(row: &Row) -> String {
     }
     if let Some(undone) = &row.undoes {
         let _ = write!(line, "  (undid {})", Visible(undone));
+    }
+    for root in &row.other_roots {
+        let _ = write!(line, "  (with files in {})", Visible(root));
     }
     line.push('\n');
     line

@@ -42,7 +42,7 @@ pub fn undo(
 ) -> Result<Undone, Refusal> {
     order.policy.may_write()?;
     let entry = find_entry(workspace, name)?;
-    let images = history::images(workspace, &entry).map_err(|error| told(&error))?;
+    let images = history::images(&entry).map_err(|error| told(&error))?;
     let mut search = Search::new(workspace, order.policy);
     let mut deeds = Vec::new();
     let mut failures = Vec::new();
@@ -71,6 +71,9 @@ pub fn undo(
     }
     let planned = Planned { batch: &batch, found: &found, plan: &plan, undoes: Some(entry.id), taken: None };
     let report = apply::carry_out(workspace, planned, order, confirm)?;
+    if let Err(error) = history::remove_made(workspace, &entry) {
+        tracing::warn!(%error, "a directory that the batch had made stays");
+    }
     Ok(Undone { batch, report })
 }
 

@@ -78,6 +78,15 @@ impl Change<'_> {
         }
     }
 
+    /// Where a file is, or comes to be.
+    pub(super) fn places(&self) -> impl Iterator<Item = &Place> {
+        let to = match self.becomes {
+            Becomes::Moved(to, _) => Some(to),
+            Becomes::Content(_) | Becomes::Nothing => None,
+        };
+        to.into_iter().chain([self.place])
+    }
+
     /// Whether it would leave everything as it is.
     #[must_use]
     pub fn is_idle(&self) -> bool {

@@ -3,10 +3,12 @@
 //! An entry is a checksum line, a line of JSON and the compressed bytes. It is a draft until its batch is carried out;
 //! entries are kept for some time and up to some size. A power cut may cost the newest ones, and never a file.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::record::UnixMillis;
@@ -21,7 +23,7 @@ use super::disk::{self, Disk};
 use super::journal::{self, Hex, Record};
 use super::snapshot::Attributes;
 use super::state::{StateDir, StateError};
-use super::{Workspace, beneath};
+use super::{Workspace, beneath, staging};
 
 /// The first word of every entry, with the version of its form.
 const MAGIC: &str = "aptix-history-1";
@@ -80,9 +82,23 @@ pub struct Entry {
     pub undoes: Option<String>,
     /// The files it changed.
     pub files: Vec<PastFile>,
+    dirs: Vec<PastDir>,
+    /// The state of the root that keeps it.
+    state: StateDir,
 }
 
 impl Entry {
+    fn roots(&self) -> BTreeSet<&Path> {
+        self.files.iter().map(|file| file.root.as_path()).collect()
+    }
+
+    /// The roots that it has files in, besides those of a workspace.
+    #[must_use]
+    pub fn other_roots(&self, workspace: &Workspace) -> BTreeSet<PathBuf> {
+        let is_open = |file: &&PastFile| workspace.roots().iter().any(|root| root.path() == file.root);
+        self.files.iter().filter(|file| !is_open(file)).map(|file| file.root.clone()).collect()
+    }
+
     /// What a person calls it: the name that the server gave the batch, else its own.
     #[must_use]
     pub fn name(&self) -> String {
@@ -139,12 +155,25 @@ pub(crate) struct PastAfter {
     packed: Option<usize>,
 }
 
+/// A directory that the batch made.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PastDir {
+    /// The path of its root.
+    root: PathBuf,
+    parent: String,
+    name: String,
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
     batch: Option<String>,
     undoes: Option<String>,
     files: Vec<PastFile>,
+    /// Parents first.
+    #[serde(default)]
+    dirs: Vec<PastDir>,
 }
 
 /// The bytes of a file before and after a batch.
@@ -213,6 +242,7 @@ pub(super) fn draft(
         blob.extend_from_slice(&packed);
         Some(packed.len())
     };
+    let root = |index| workspace.root(index).map_or_else(PathBuf::new, |root| root.path().to_owned());
     let files = changes.iter().map(|change| {
         let (content, moved_to) = match change.becomes {
             Becomes::Content(content) => (Some(content), None),
@@ -238,10 +268,11 @@ pub(super) fn draft(
                 packed: pack(new.get(head..new.len() - tail).unwrap_or_default()),
             }
         });
-        let root = workspace.root(change.place.root).map_or_else(PathBuf::new, |root| root.path().to_owned());
-        PastFile { root, path: change.place.path.to_string(), moved_to, before, after }
+        PastFile { root: root(change.place.root), path: change.place.path.to_string(), moved_to, before, after }
     });
-    let head = Head { batch, undoes: undoes.map(|id| id.to_string()), files: files.collect() };
+    let dirs = staging::missing_dirs(changes.iter().flat_map(Change::places)).into_iter();
+    let dirs = dirs.map(|dir| PastDir { root: root(dir.root), parent: dir.parent, name: dir.name });
+    let head = Head { batch, undoes: undoes.map(|id| id.to_string()), files: files.collect(), dirs: dirs.collect() };
     // An entry is strings and numbers: there is nothing in it that JSON could refuse.
     let mut body = serde_json::to_vec(&head).unwrap_or_default();
     body.push(b'\n');
@@ -295,7 +326,10 @@ pub(super) fn prune(workspace: &Workspace, retention: Retention) -> Result<u64, 
     let system = |errno| HistoryError::System { doing: "clear", path: path.clone(), errno };
     let Retention { age, bytes } = retention;
     let mut entries = ids(&dir).map_err(system)?;
-    let newest = entries.iter().max().map_or(0, |id| id.time().0);
+    let now = workspace.disk().now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = u64::try_from(now.as_millis()).unwrap_or_default();
+    // A clock that was set back keeps nothing longer than what came after it.
+    let newest = entries.iter().max().map_or(0, |id| id.time().0).max(now);
     let oldest = newest.saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
     entries.sort_by(|a, b| b.cmp(a));
     let mut kept = 0;
@@ -321,20 +355,33 @@ fn ids(dir: &OwnedFd) -> Result<Vec<EntryId>, Errno> {
     Ok(found)
 }
 
-/// What was carried out in the workspace, newest first. Entries that are damaged are left out, and logged.
+/// What was carried out in any root of the workspace, newest first, whichever root keeps it. Entries that are damaged are
+/// left out, and logged.
 ///
 /// # Errors
 /// When the history cannot be read.
 pub fn list(workspace: &Workspace) -> Result<Vec<Entry>, HistoryError> {
-    let state = workspace.primary().state();
+    let primary = workspace.primary().state();
+    let mut entries = list_in(primary)?;
+    // A batch over several roots is kept with one of them, which need not be open.
+    for state in primary.siblings()? {
+        match list_in(&state) {
+            Ok(found) => entries.extend(found),
+            Err(error) => tracing::warn!(%error, "what was done together with another root is not known"),
+        }
+    }
+    entries.retain(|entry| entry.other_roots(workspace).len() < entry.roots().len());
+    entries.sort_by_key(|entry| Reverse(entry.id));
+    Ok(entries)
+}
+
+fn list_in(state: &StateDir) -> Result<Vec<Entry>, HistoryError> {
     let Some(dir) = state.find_history()? else { return Ok(Vec::new()) };
     let path = state.path().join("history");
     let system = |errno| HistoryError::System { doing: "read", path: path.clone(), errno };
-    let mut ids = ids(&dir).map_err(system)?;
-    ids.sort_by(|a, b| b.cmp(a));
     let mut entries = Vec::new();
-    for id in ids {
-        match read_head(&dir, id).map_err(system)? {
+    for id in ids(&dir).map_err(system)? {
+        match read_head(state, &dir, id).map_err(system)? {
             Some(entry) => entries.push(entry),
             None => tracing::warn!(entry = %id, "an entry of the history is damaged; its batch cannot be undone"),
         }
@@ -342,8 +389,31 @@ pub fn list(workspace: &Workspace) -> Result<Vec<Entry>, HistoryError> {
     Ok(entries)
 }
 
+/// Removes the directories that the batch of an entry made, as far as they are empty.
+///
+/// # Errors
+/// When another process holds the workspace for long, or the system refuses.
+pub(crate) fn remove_made(workspace: &Workspace, entry: &Entry) -> Result<(), HistoryError> {
+    let _locks = workspace.lock()?;
+    for made in entry.dirs.iter().rev() {
+        let Some(root) = workspace.roots().iter().find(|root| root.path() == made.root) else { continue };
+        let removed = beneath::open_dir(root.dir(), &made.parent)
+            .and_then(|parent| workspace.disk().remove_dir(parent.as_fd(), &made.name));
+        match removed {
+            // Somebody uses it, has taken it away, or has put something else in its place.
+            Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => {
+            }
+            Err(errno) => {
+                let path = root.path().join(&made.parent).join(&made.name);
+                return Err(HistoryError::System { doing: "remove the directory", path, errno });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Reads what an entry is about, and not the bytes it keeps.
-fn read_head(dir: &OwnedFd, id: EntryId) -> Result<Option<Entry>, Errno> {
+fn read_head(state: &StateDir, dir: &OwnedFd, id: EntryId) -> Result<Option<Entry>, Errno> {
     let file = match beneath::open_file(dir.as_fd(), &id.to_string()) {
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok(None),
@@ -354,15 +424,15 @@ fn read_head(dir: &OwnedFd, id: EntryId) -> Result<Option<Entry>, Errno> {
     let is_entry = line()?.is_some_and(|head| head.starts_with(MAGIC.as_bytes()));
     let Some(json) = line()?.filter(|_| is_entry) else { return Ok(None) };
     let head: Option<Head> = serde_json::from_slice(&json).ok();
-    Ok(head.map(|Head { batch, undoes, files }| Entry { id, batch, undoes, files }))
+    Ok(head.map(|Head { batch, undoes, files, dirs }| Entry { id, batch, undoes, files, dirs, state: state.clone() }))
 }
 
 /// Reads the bytes that an entry keeps, in the order of its files.
 ///
 /// # Errors
 /// When the entry cannot be read, is damaged, or does not have all that is needed to undo the batch.
-pub(crate) fn images(workspace: &Workspace, entry: &Entry) -> Result<Vec<Images>, HistoryError> {
-    let state = workspace.primary().state();
+pub(crate) fn images(entry: &Entry) -> Result<Vec<Images>, HistoryError> {
+    let state = &entry.state;
     let path = state.path().join("history").join(entry.id.to_string());
     let read = journal::read_whole(&state.open_history()?, &entry.id.to_string());
     let bytes = read.map_err(|errno| HistoryError::System { doing: "read", path: path.clone(), errno })?;

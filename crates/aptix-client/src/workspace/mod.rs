@@ -28,7 +28,8 @@ pub mod wall;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
@@ -43,9 +44,31 @@ use state::{Lock, StateError};
 pub struct Workspace {
     roots: Vec<Root>,
     disk: Box<dyn Disk>,
-    /// How much the history takes; unknown until it was looked at.
-    history_bytes: Mutex<Option<u64>>,
+    past: Mutex<Past>,
 }
+
+/// What a workspace has to do when there is nothing else to be done.
+#[derive(Default)]
+struct Past {
+    /// How many bytes the history takes, and when it was looked at; unknown until then.
+    history: Option<(u64, SystemTime)>,
+    since: Since,
+}
+
+/// What has come to pass since the last batch.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Since {
+    /// Everything that is to be done after it.
+    #[default]
+    Everything,
+    /// Nobody has asked.
+    Nothing,
+    /// Somebody has asked once.
+    APause,
+}
+
+/// How often the age of the history is looked at.
+const HISTORY_LOOK: Duration = Duration::from_hours(1);
 
 impl fmt::Debug for Workspace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -120,7 +143,7 @@ impl Workspace {
         if roots.is_empty() {
             return Err(OpenError::NoRoot);
         }
-        Ok(Self { roots, disk, history_bytes: Mutex::new(None) })
+        Ok(Self { roots, disk, past: Mutex::default() })
     }
 
     fn recover(&self) -> Result<(), OpenError> {
@@ -132,12 +155,48 @@ impl Workspace {
 
     /// Forgets the oldest of what was kept for undoing, once it is too much with so many bytes more.
     fn bound_history(&self, added: u64, retention: Retention) {
-        let mut known = self.history_bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = known.map(|bytes| bytes + added).filter(|bytes| *bytes <= retention.bytes);
-        *known = now.or_else(|| {
-            let pruned = history::prune(self, retention);
-            pruned.inspect_err(|error| tracing::warn!(%error, "what was kept for undoing is not bounded")).ok()
-        });
+        let mut past = self.past();
+        past.since = Since::Nothing;
+        let known = past.history.filter(|(_, looked)| self.is_recent(*looked));
+        let now = known.map(|(bytes, looked)| (bytes + added, looked)).filter(|(bytes, _)| *bytes <= retention.bytes);
+        past.history = now.or_else(|| self.look_at_history(retention));
+    }
+
+    fn look_at_history(&self, retention: Retention) -> Option<(u64, SystemTime)> {
+        let pruned = history::prune(self, retention);
+        let pruned = pruned.inspect_err(|error| tracing::warn!(%error, "what was kept for undoing is not bounded"));
+        Some((pruned.ok()?, self.disk().now()))
+    }
+
+    fn is_recent(&self, looked: SystemTime) -> bool {
+        self.disk().now().duration_since(looked).is_ok_and(|ago| ago < HISTORY_LOOK)
+    }
+
+    fn past(&self) -> MutexGuard<'_, Past> {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what can wait until nobody applies anything: makes durable what mode `journal` has published, and forgets what
+    /// has become too old. To be called again and again, with a pause; nothing is done in the first pause after a batch.
+    ///
+    /// # Errors
+    /// When another process holds the workspace for long, or the disk fails.
+    pub fn rest(&self, retention: impl FnOnce() -> Option<Retention>) -> Result<(), OpenError> {
+        let (since, is_old) = {
+            let mut past = self.past();
+            let since = past.since;
+            past.since = if since == Since::Nothing { Since::APause } else { Since::Everything };
+            (since, past.history.is_none_or(|(_, looked)| !self.is_recent(looked)))
+        };
+        if since == Since::APause {
+            self.settle()?;
+        }
+        if let Some(retention) = Some(is_old).filter(|is_old| *is_old).and_then(|_| retention()) {
+            let _locks = self.lock()?;
+            let looked = self.look_at_history(retention);
+            self.past().history = looked;
+        }
+        Ok(())
     }
 
     /// Makes durable what was published before it was flushed (mode `journal`), so that nothing of it need ever be healed.

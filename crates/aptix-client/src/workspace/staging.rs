@@ -12,24 +12,14 @@ use super::change::Step;
 use super::disk::{self, Disk};
 use super::journal::{FileStep, Hex, NewDir, Record};
 use super::publish::Ground;
+use super::resolve::Place;
 use super::snapshot::{self, Attributes, Original, Stamp};
 use super::transaction::FileFault;
 use super::{Workspace, beneath, debris};
 
 /// What a commit of these changes will consist of. Decides every name; touches nothing.
 pub(super) fn draft(workspace: &Workspace, steps: &[Step<'_>], batch: Option<String>) -> Record {
-    let mut seen = BTreeSet::new();
-    let mut dirs = Vec::new();
-    for place in steps.iter().map(|step| step.place) {
-        let names: Vec<&str> = place.dir.split('/').collect();
-        for depth in names.len().saturating_sub(place.missing)..names.len() {
-            let parent = names.get(..depth).unwrap_or_default().join("/");
-            let name = names.get(depth).copied().unwrap_or_default().to_owned();
-            if seen.insert((place.root, parent.clone(), name.clone())) {
-                dirs.push(NewDir { root: place.root, parent, name });
-            }
-        }
-    }
+    let dirs = missing_dirs(steps.iter().map(|step| step.place));
     let path = |root| workspace.root(root).map_or(OsStr::new(""), |root| root.path().as_os_str());
     let files = steps.iter().map(|step| FileStep {
         root: step.place.root,
@@ -50,6 +40,23 @@ pub(super) fn draft(workspace: &Workspace, steps: &[Step<'_>], batch: Option<Str
         dirs,
         files: files.collect(),
     }
+}
+
+/// The directories that have to be made for files in these places, parents first.
+pub(super) fn missing_dirs<'p>(places: impl Iterator<Item = &'p Place>) -> Vec<NewDir> {
+    let mut seen = BTreeSet::new();
+    let mut dirs = Vec::new();
+    for place in places {
+        let names: Vec<&str> = place.dir.split('/').collect();
+        for depth in names.len().saturating_sub(place.missing)..names.len() {
+            let parent = names.get(..depth).unwrap_or_default().join("/");
+            let name = names.get(depth).copied().unwrap_or_default().to_owned();
+            if seen.insert((place.root, parent.clone(), name.clone())) {
+                dirs.push(NewDir { root: place.root, parent, name });
+            }
+        }
+    }
+    dirs
 }
 
 /// Looks for what would make a commit fail half-way, while nothing has been touched yet.

@@ -63,7 +63,7 @@ impl StateError {
 }
 
 /// Where the state of one root is kept.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateDir {
     path: PathBuf,
 }

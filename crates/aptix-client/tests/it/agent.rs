@@ -328,6 +328,19 @@ async fn a_batch_waits_out_what_will_pass() {
 }
 
 #[tokio::test]
+async fn what_was_published_without_a_flush_is_flushed_once_there_is_nothing_to_do() {
+    let scene = Scene::set(Approve::Auto);
+    scene.put_policy("durability = \"journal\"\n");
+    scene.server.tell(insert(1));
+    scene.report(1, 1).await;
+    let root = std::fs::read_dir(scene.place.path().join("aptix/roots")).unwrap().next().unwrap().unwrap().path();
+    let waits = || std::fs::metadata(root.join("journal/ahead")).unwrap().len() > 0;
+    assert!(waits(), "right after the batch");
+    eventually("everything is flushed", || !waits()).await;
+    assert_eq!(scene.file("a.txt"), "1\n2\n");
+}
+
+#[tokio::test]
 async fn what_is_noticed_after_the_commit_is_reported() {
     let scene = Scene::set_with(Approve::Auto, Fault::LateWrite);
     scene.server.tell(insert(1));

@@ -2,7 +2,7 @@
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use aptix_client::workspace::disk::{Disk, SystemDisk};
@@ -40,7 +40,7 @@ pub(crate) struct FaultyDisk {
     watcher: Watcher,
     lacks: Fault,
     boot: &'static str,
-    days: u64,
+    pub(crate) days: Arc<AtomicU64>,
     pub(crate) syncs: Arc<AtomicUsize>,
     exchanges: Arc<AtomicUsize>,
 }
@@ -49,7 +49,7 @@ impl FaultyDisk {
     pub(crate) fn new(fault: Fault) -> Self {
         let watcher: Watcher = Arc::new(|_, _, _| {});
         let (count, exchanges, syncs) = (Arc::default(), Arc::default(), Arc::default());
-        Self { fault, count, exchanges, lacks: Fault::None, boot: "first", days: 0, syncs, watcher }
+        Self { fault, count, exchanges, lacks: Fault::None, boot: "first", days: Arc::default(), syncs, watcher }
     }
 
     pub(crate) fn watched(fault: Fault, watcher: Watcher) -> Self {
@@ -68,7 +68,7 @@ impl FaultyDisk {
 
     /// The disk so many days later.
     pub(crate) fn later(self, days: u64) -> Self {
-        Self { days, ..self }
+        Self { days: Arc::new(AtomicU64::new(days)), ..self }
     }
 
     fn gate(&self, what: &str) -> Result<(), Errno> {
@@ -173,7 +173,7 @@ impl Disk for FaultyDisk {
     }
 
     fn now(&self) -> SystemTime {
-        SystemDisk.now() + Duration::from_hours(24 * self.days)
+        SystemDisk.now() + Duration::from_hours(24 * self.days.load(Ordering::SeqCst))
     }
 
     fn open_end(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {

@@ -3,9 +3,13 @@
 use std::path::Path;
 use std::process::Command;
 
+use aptix_client::apply::{Mode, Order};
+use aptix_client::policy::{Deletions, Policy};
+use aptix_client::proposal::Decision;
+use aptix_client::undo::undo;
 use aptix_client::workspace::Workspace;
 use aptix_client::workspace::disk::SystemDisk;
-use aptix_model::batch::{Batch, Target};
+use aptix_model::batch::{Batch, Origin, Target};
 use aptix_model::reason::Reason;
 
 use crate::faults::{self, Fault, FaultyDisk, Receipt};
@@ -158,6 +162,44 @@ fn what_a_lost_batch_staged_in_two_roots_is_cleared_away_by_whoever_opens_each()
         }
     }
     assert!(found > 10, "{found}");
+}
+
+#[test]
+fn a_batch_over_two_roots_is_known_in_both_and_undone_with_both() {
+    let place = tempfile::tempdir().unwrap();
+    let batch = two_roots(place.path());
+    faults::commit(&open(place.path(), &["one", "two"], Fault::None), &batch, Receipt::None).unwrap();
+    std::fs::create_dir(place.path().join("other")).unwrap();
+    let listed = |roots: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_aptix"))
+            .arg("log")
+            .args(roots.iter().flat_map(|root| ["--root", root]))
+            .current_dir(place.path())
+            .env("XDG_STATE_HOME", place.path().join("state"))
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(listed(&["one", "two"]).ends_with("  created new.txt and 1 more\n"), "{}", listed(&["one", "two"]));
+    for (open, closed) in [("one", "/two)\n"), ("two", "/one)\n")] {
+        let line = listed(&[open]);
+        assert!(line.contains("  (with files in /") && line.ends_with(closed), "{line}");
+    }
+    assert_eq!(listed(&["other"]), "");
+    let take_back = |roots: &[&str]| {
+        let policy = Policy::unstated(Deletions::Allow);
+        let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
+        undo(&open(place.path(), roots, Fault::None), None, order, &mut |_| Decision::Apply)
+    };
+    for (open, closed) in [("one", "/two"), ("two", "/one")] {
+        let refusal = take_back(&[open]).unwrap_err();
+        assert!(refusal.failures[0].message.contains(closed), "{}", refusal.failures[0]);
+        assert!(refusal.failures[0].hint.as_ref().unwrap().contains("--root"));
+    }
+    // Another root that comes first, where such a batch would now be kept, makes no difference.
+    std::fs::create_dir(place.path().join("aaa")).unwrap();
+    take_back(&["two", "one", "aaa"]).unwrap();
+    assert_eq!(["one", "two"].map(|root| tree::read(&place.path().join(root)).len()), [0, 0]);
 }
 
 #[test]

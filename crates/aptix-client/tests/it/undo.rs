@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use aptix_client::apply::{Mode, Order, Refusal};
@@ -49,18 +51,11 @@ fn everything_that_a_batch_can_do_is_undone_and_done_again() {
         FileStatus::Modified,
     ];
     assert_eq!(statuses, expected);
-    // Directories that were made stay, empty: somebody may have come to rely on them.
-    let mut now = tree::read(&ws);
-    assert!(now.remove("deep").is_some() && now.remove("deep/er").is_some());
-    tree::assert_same(&now, &before, "undone");
+    tree::assert_same(&tree::read(&ws), &before, "undone");
     // The newest batch is now the one that undid the other: undoing it does the other again.
     for (what, expected) in [("done again", &after), ("undone again", &before), ("and again", &after)] {
         take_back(&workspace, None).unwrap();
-        let mut now = tree::read(&ws);
-        if expected == &before {
-            now.retain(|name, _| !name.starts_with("deep"));
-        }
-        tree::assert_same(&now, expected, what);
+        tree::assert_same(&tree::read(&ws), expected, what);
     }
     let entries = history::list(&workspace).unwrap();
     assert_eq!(entries.len(), 5);
@@ -170,4 +165,43 @@ fn a_past_that_is_damaged_is_never_brought_back() {
     tree::assert_same(&tree::read(&place.path().join("ws")), &found, "damaged");
     std::fs::write(&entry, &whole).unwrap();
     take_back(&workspace, None).unwrap();
+}
+
+#[test]
+fn directories_that_a_batch_made_go_with_it_unless_somebody_uses_them() {
+    for (used, left) in [
+        (None, &[][..]),
+        (Some("deep/mine"), &["deep", "deep/mine"]),
+        (Some("deep/er/mine"), &["deep", "deep/er", "deep/er/mine"]),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        faults::lay_out(place.path());
+        let ws = place.path().join("ws");
+        let before = tree::read(&ws);
+        let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+        faults::commit(&workspace, &faults::batch(1, 2), Receipt::None).unwrap();
+        if let Some(used) = used {
+            std::fs::write(ws.join(used), "mine").unwrap();
+        }
+        take_back(&workspace, None).unwrap();
+        let now = tree::read(&ws);
+        let found: Vec<_> = now.keys().filter(|name| !before.contains_key(*name)).collect();
+        assert_eq!(found, left, "{used:?}");
+    }
+}
+
+#[test]
+fn what_is_too_old_is_forgotten_by_whoever_runs_for_long() {
+    let place = tempfile::tempdir().unwrap();
+    faults::lay_out(place.path());
+    let disk = FaultyDisk::new(Fault::None);
+    let days = Arc::clone(&disk.days);
+    let (workspace, _) = faults::open_on(place.path(), disk).unwrap();
+    faults::commit(&workspace, &faults::batch(1, 0), Receipt::None).unwrap();
+    let kept_after = |passed| {
+        days.store(passed, Ordering::SeqCst);
+        workspace.rest(|| Some(Retention::DEFAULT)).unwrap();
+        history::list(&workspace).unwrap().len()
+    };
+    assert_eq!([29, 31].map(kept_after), [1, 0]);
 }
