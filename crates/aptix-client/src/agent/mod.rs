@@ -128,20 +128,28 @@ pub async fn serve(
     let agent = Arc::new(Agent { local: Arc::new(local), service, id, approval, stop });
     let mut upkeep = JoinSet::new();
     upkeep.spawn(upkeep::run(Arc::clone(&agent)));
+    let ended = serve_on(&agent, &mut cursor).await;
+    upkeep.shutdown().await;
+    upkeep::end(&agent).await;
+    ended
+}
+
+/// Serves over one connection after the other.
+async fn serve_on(agent: &Arc<Agent>, cursor: &mut Revision) -> Result<(), AgentError> {
     let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
     loop {
-        let (before, began) = (cursor, Instant::now());
-        let ended = session::run(&agent, &mut cursor).await;
-        if cursor != before {
-            agent.remember(cursor).await?;
+        let (before, began) = (*cursor, Instant::now());
+        let ended = session::run(agent, cursor).await;
+        if *cursor != before {
+            agent.remember(*cursor).await?;
         }
-        if cursor != before || began.elapsed() > SERVED {
+        if *cursor != before || began.elapsed() > SERVED {
             backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
         }
         let Some(why) = ended? else { return Ok(()) };
         if let Some(start) = other_start(&why) {
             tracing::warn!(%why, from = %start, "the server does not have the events asked for");
-            cursor = start;
+            *cursor = start;
         }
         let wait = backoff.wait();
         tracing::warn!(%why, milliseconds = wait.as_millis(), "waiting before connecting to {} again", agent.service.server);

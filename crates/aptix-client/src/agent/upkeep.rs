@@ -8,7 +8,7 @@ use tokio::time::MissedTickBehavior;
 use super::{Agent, blocking};
 
 /// How often it looks whether there is nothing to do.
-const PAUSE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_secs(3);
 
 /// Keeps the workspace in order for as long as it is let.
 pub(super) async fn run(agent: Arc<Agent>) {
@@ -24,5 +24,13 @@ pub(super) async fn run(agent: Arc<Agent>) {
             Ok(Err(error)) => tracing::warn!(%error, "what can wait has to wait longer"),
             Err(error) => tracing::warn!(%error, "what can wait has to wait longer"),
         }
+    }
+}
+
+/// What is left to be done when the agent ends.
+pub(super) async fn end(agent: &Agent) {
+    let local = Arc::clone(&agent.local);
+    if let Err(error) = blocking(move || local.let_go()).await {
+        tracing::warn!(%error, "what was written into replaced files is not known");
     }
 }

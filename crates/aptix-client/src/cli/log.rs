@@ -40,6 +40,8 @@ struct Row {
     applied_unix_ms: u64,
     undoes: Option<String>,
     files: Vec<FileRow>,
+    /// Copies of what somebody wrote into old files after they were replaced.
+    kept: Vec<String>,
     /// Paths of roots that have files of the batch and are not open: to undo it they have to be.
     other_roots: Vec<String>,
 }
@@ -60,6 +62,7 @@ impl Row {
             batch_id: entry.name(),
             applied_unix_ms: entry.id.time().0,
             undoes: entry.undoes,
+            kept: entry.kept,
             files: entry.files.into_iter().map(FileRow::from).collect(),
         }
     }
@@ -102,6 +105,9 @@ fn line(row: &Row) -> String {
     }
     if let Some(undone) = &row.undoes {
         let _ = write!(line, "  (undid {})", Visible(undone));
+    }
+    for kept in &row.kept {
+        let _ = write!(line, "  (written afterwards, kept as {})", Visible(kept));
     }
     for root in &row.other_roots {
         let _ = write!(line, "  (with files in {})", Visible(root));

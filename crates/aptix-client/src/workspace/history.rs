@@ -29,6 +29,8 @@ use super::{Workspace, beneath, staging};
 const MAGIC: &str = "aptix-history-1";
 /// How the name of an entry ends whose batch is not carried out yet.
 const DRAFT: &str = ".draft";
+/// How the name of the list ends of what was kept of late writes.
+const LATE: &str = ".late";
 /// Bytes of the longest first two lines that are read to tell what an entry is about.
 const HEAD_BYTES: u64 = 64 << 20;
 
@@ -82,6 +84,8 @@ pub struct Entry {
     pub undoes: Option<String>,
     /// The files it changed.
     pub files: Vec<PastFile>,
+    /// Where that is kept which somebody wrote into old files after they were replaced: real paths in their roots.
+    pub kept: Vec<String>,
     dirs: Vec<PastDir>,
     /// The state of the root that keeps it.
     state: StateDir,
@@ -338,7 +342,9 @@ pub(super) fn prune(workspace: &Workspace, retention: Retention) -> Result<u64, 
         let Some(stat) = beneath::look_up(dir.as_fd(), &name).map_err(system)? else { continue };
         let size = u64::try_from(stat.st_size).unwrap_or_default();
         if id.time().0 < oldest || kept + size > bytes {
-            disk::unlink_if_there(workspace.disk(), dir.as_fd(), &name).map_err(system)?;
+            for name in [format!("{name}{LATE}"), name] {
+                disk::unlink_if_there(workspace.disk(), dir.as_fd(), &name).map_err(system)?;
+            }
         } else {
             kept += size;
         }
@@ -389,6 +395,27 @@ fn list_in(state: &StateDir) -> Result<Vec<Entry>, HistoryError> {
     Ok(entries)
 }
 
+/// What was kept of late writes to the files of an entry. A list that cannot be read tells of nothing.
+fn kept_late(dir: &OwnedFd, id: &str) -> Result<Vec<String>, Errno> {
+    let list = journal::read_whole(dir, &format!("{id}{LATE}"))?;
+    Ok(list.and_then(|list| serde_json::from_slice(&list).ok()).unwrap_or_default())
+}
+
+/// Notes in an entry that what somebody wrote into one of its old files is kept under a name.
+pub(super) fn note_kept(workspace: &Workspace, id: &str, kept: String) -> Result<(), HistoryError> {
+    let _locks = workspace.lock()?;
+    let state = workspace.primary().state();
+    let dir = state.open_history()?;
+    let note = || {
+        let mut list = kept_late(&dir, id)?;
+        list.push(kept);
+        // A list of strings: there is nothing in it that JSON could refuse.
+        let bytes = serde_json::to_vec(&list).unwrap_or_default();
+        journal::put_durably(workspace.disk(), &dir, &format!("{id}{LATE}"), &bytes)
+    };
+    note().map_err(|errno| HistoryError::System { doing: "write", path: state.path().join("history"), errno })
+}
+
 /// Removes the directories that the batch of an entry made, as far as they are empty.
 ///
 /// # Errors
@@ -424,7 +451,9 @@ fn read_head(state: &StateDir, dir: &OwnedFd, id: EntryId) -> Result<Option<Entr
     let is_entry = line()?.is_some_and(|head| head.starts_with(MAGIC.as_bytes()));
     let Some(json) = line()?.filter(|_| is_entry) else { return Ok(None) };
     let head: Option<Head> = serde_json::from_slice(&json).ok();
-    Ok(head.map(|Head { batch, undoes, files, dirs }| Entry { id, batch, undoes, files, dirs, state: state.clone() }))
+    let kept = kept_late(dir, &id.to_string())?;
+    let state = state.clone();
+    Ok(head.map(|Head { batch, undoes, files, dirs }| Entry { id, batch, undoes, files, kept, dirs, state }))
 }
 
 /// Reads the bytes that an entry keeps, in the order of its files.

@@ -10,6 +10,7 @@ pub mod errno;
 mod heal;
 pub mod history;
 pub mod journal;
+mod late;
 pub mod listing;
 pub mod notes;
 pub mod outbox;
@@ -36,6 +37,7 @@ use aptix_model::reason::Reason;
 use disk::Disk;
 use history::Retention;
 use journal::{Journal, JournalError};
+use late::{Displaced, Wait};
 use recovery::RecoveryError;
 use root::{Root, RootError, RootSpec};
 use state::{Lock, StateError};
@@ -45,6 +47,8 @@ pub struct Workspace {
     roots: Vec<Root>,
     disk: Box<dyn Disk>,
     past: Mutex<Past>,
+    /// Old files that have no name any more, and may still be written.
+    displaced: Mutex<Vec<Displaced>>,
 }
 
 /// What a workspace has to do when there is nothing else to be done.
@@ -143,7 +147,7 @@ impl Workspace {
         if roots.is_empty() {
             return Err(OpenError::NoRoot);
         }
-        Ok(Self { roots, disk, past: Mutex::default() })
+        Ok(Self { roots, disk, past: Mutex::default(), displaced: Mutex::default() })
     }
 
     fn recover(&self) -> Result<(), OpenError> {
@@ -172,16 +176,21 @@ impl Workspace {
         self.disk().now().duration_since(looked).is_ok_and(|ago| ago < HISTORY_LOOK)
     }
 
+    fn displaced(&self) -> MutexGuard<'_, Vec<Displaced>> {
+        self.displaced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn past(&self) -> MutexGuard<'_, Past> {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what can wait until nobody applies anything: makes durable what mode `journal` has published, and forgets what
-    /// has become too old. To be called again and again, with a pause; nothing is done in the first pause after a batch.
+    /// Does what can wait: looks whether somebody has written into files that were replaced a while ago, and, once nobody
+    /// applies anything, makes durable what mode `journal` has published and forgets what has become too old. To be called again and again, with a pause; nothing is done in the first pause after a batch.
     ///
     /// # Errors
     /// When another process holds the workspace for long, or the disk fails.
     pub fn rest(&self, retention: impl FnOnce() -> Option<Retention>) -> Result<(), OpenError> {
+        late::look(self, Wait::Writers);
         let (since, is_old) = {
             let mut past = self.past();
             let since = past.since;
@@ -197,6 +206,11 @@ impl Workspace {
             self.past().history = looked;
         }
         Ok(())
+    }
+
+    /// Lets go of the files that were replaced, and keeps what somebody has written into them since.
+    pub fn let_go(&self) {
+        late::look(self, Wait::Nobody);
     }
 
     /// Makes durable what was published before it was flushed (mode `journal`), so that nothing of it need ever be healed.

@@ -279,7 +279,7 @@ pub(super) fn kept(ground: &Ground<'_>, record: &Record) -> Vec<String> {
 
 /// The names under which something that nobody planned is kept beside a file, in the order in which they are taken; cut
 /// where they would be too long for one.
-fn kept_names(file: &FileStep) -> impl Iterator<Item = String> {
+pub(super) fn kept_names(file: &FileStep) -> impl Iterator<Item = String> {
     let mark = format!(".kept-{}", file.staged.trim_matches('.').split('.').next().unwrap_or("copy"));
     (1..=KEPT).map(move |number| {
         let mark = if number == 1 { mark.clone() } else { format!("{mark}-{number}") };

@@ -222,16 +222,26 @@ pub(super) fn digest(dir: BorrowedFd<'_>, name: &str) -> Result<Option<(Sha256Di
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Ok(None);
     }
+    Ok(Some((digest_of(file.as_fd())?, Stamp::of(&stat))))
+}
+
+/// The digest of what an open file holds now.
+///
+/// # Errors
+/// When the system refuses to read.
+pub(super) fn digest_of(file: BorrowedFd<'_>) -> Result<Sha256Digest, Errno> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
+    let mut at = 0;
     loop {
-        let count = match rustix::io::read(&file, buffer.as_mut_slice()) {
-            Ok(0) => return Ok(Some((Sha256Digest::from_bytes(hasher.finalize().into()), Stamp::of(&stat)))),
+        let count = match rustix::io::pread(file, buffer.as_mut_slice(), at) {
+            Ok(0) => return Ok(Sha256Digest::from_bytes(hasher.finalize().into())),
             Ok(count) => count,
             Err(Errno::INTR) => continue,
             Err(errno) => return Err(errno),
         };
         hasher.update(buffer.get(..count).unwrap_or_default());
+        at += count as u64;
     }
 }
 

@@ -18,7 +18,7 @@ use super::root::Root;
 use super::snapshot::{self, Stamp};
 use super::staging::Made;
 use super::state::StateError;
-use super::{Workspace, disk, errno, outbox, staging};
+use super::{Workspace, disk, errno, late, outbox, staging};
 pub use staging::Loss;
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -478,7 +478,9 @@ fn finish(
         journal.mark(Stage::Committed, Stage::Finishing).map_err(|error| error.to_string())?;
         for ((step, file), stamp) in steps.iter().zip(&record.files).zip(stamps) {
             let change = step.change;
+            let old = late::open(ground, file);
             let kept = publish::clear(ground, file, *stamp).map_err(|errno| errno.to_string())?;
+            late::hold(workspace, record, file, old.filter(|_| kept.is_none()));
             notices.extend(kept.map(|name| Notice::Kept { change, name }));
         }
         let ended = journal.end_applied(record, Stage::Finishing).and_then(|()| drop_pointers(workspace));

@@ -341,6 +341,22 @@ async fn what_was_published_without_a_flush_is_flushed_once_there_is_nothing_to_
 }
 
 #[tokio::test]
+async fn what_a_program_writes_into_the_old_file_is_kept_some_seconds_later() {
+    use std::io::Write;
+    let scene = Scene::set(Approve::Auto);
+    let mut old = std::fs::File::options().append(true).open(scene.place.path().join("ws/a.txt")).unwrap();
+    scene.server.tell(insert(1));
+    scene.report(1, 1).await;
+    old.write_all(b"mine\n").unwrap();
+    let kept = || {
+        let names = std::fs::read_dir(scene.place.path().join("ws")).unwrap().map(|entry| entry.unwrap().file_name());
+        names.map(|name| name.into_string().unwrap()).find(|name| name.starts_with("a.txt.kept-"))
+    };
+    eventually("it is kept", || kept().is_some_and(|kept| scene.file(&kept) == "1\nmine\n")).await;
+    assert_eq!(scene.file("a.txt"), "1\n2\n");
+}
+
+#[tokio::test]
 async fn what_is_noticed_after_the_commit_is_reported() {
     let scene = Scene::set_with(Approve::Auto, Fault::LateWrite);
     scene.server.tell(insert(1));

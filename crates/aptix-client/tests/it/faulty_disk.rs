@@ -41,6 +41,7 @@ pub(crate) struct FaultyDisk {
     lacks: Fault,
     boot: &'static str,
     pub(crate) days: Arc<AtomicU64>,
+    pub(crate) seconds: Arc<AtomicU64>,
     pub(crate) syncs: Arc<AtomicUsize>,
     exchanges: Arc<AtomicUsize>,
 }
@@ -49,7 +50,17 @@ impl FaultyDisk {
     pub(crate) fn new(fault: Fault) -> Self {
         let watcher: Watcher = Arc::new(|_, _, _| {});
         let (count, exchanges, syncs) = (Arc::default(), Arc::default(), Arc::default());
-        Self { fault, count, exchanges, lacks: Fault::None, boot: "first", days: Arc::default(), syncs, watcher }
+        Self {
+            fault,
+            count,
+            exchanges,
+            lacks: Fault::None,
+            boot: "first",
+            days: Arc::default(),
+            seconds: Arc::default(),
+            syncs,
+            watcher,
+        }
     }
 
     pub(crate) fn watched(fault: Fault, watcher: Watcher) -> Self {
@@ -173,7 +184,8 @@ impl Disk for FaultyDisk {
     }
 
     fn now(&self) -> SystemTime {
-        SystemDisk.now() + Duration::from_hours(24 * self.days.load(Ordering::SeqCst))
+        let seconds = Duration::from_secs(self.seconds.load(Ordering::SeqCst));
+        SystemDisk.now() + Duration::from_hours(24 * self.days.load(Ordering::SeqCst)) + seconds
     }
 
     fn open_end(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {

@@ -401,7 +401,8 @@ pub(crate) fn assert_no_debris(place: &Path, name: &str) {
             // What a session has on its clipboards stays until it is left alone for long.
             let is_clipboard = file.parent().is_some_and(|dir| dir.ends_with("clipboards"));
             // So is what it would take to undo it.
-            let is_past = file.parent().is_some_and(|dir| dir.ends_with("history")) && file.extension().is_none();
+            let is_past = file.parent().is_some_and(|dir| dir.ends_with("history"))
+                && file.extension().is_none_or(|ending| ending == "late");
             // What was written ahead is forgotten once it is flushed; its file stays, empty.
             let is_ahead =
                 path.ends_with("journal/ahead") && matches!(entry, Entry::File { bytes, .. } if bytes.is_empty());
