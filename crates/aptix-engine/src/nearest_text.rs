@@ -32,15 +32,23 @@ pub(crate) fn explain(error: &FindError, text: &Text<'_>, needle: &Needle<'_>, w
     match error {
         FindError::NotFound => not_found(text, needle, work),
         FindError::Ambiguous { tier, lines, has_more } => {
-            let listed: Vec<String> = lines.iter().map(ToString::to_string).collect();
+            // Several places may be on one line.
+            let mut named = lines.clone();
+            named.dedup();
+            let is_one_line = named.len() == 1 && !has_more;
+            let listed: Vec<String> = named.iter().map(ToString::to_string).collect();
+            let s = if is_one_line { "" } else { "s" };
             let count = if *has_more { format!("more than {}", lines.len()) } else { lines.len().to_string() };
             let loosely = if *tier == Tier::Exact { "" } else { " but for white space" };
             let more = if *has_more { ", ..." } else { "" };
-            let message = format!("old text stands at {count} places{loosely}, at lines {}{more}", listed.join(", "));
-            let mut failure = Failure::new(Reason::TextNotUnique, message)
-                .hint("add lines from above or below to old text until it stands only once");
-            failure.line = lines.first().copied();
-            let shown = lines.iter().take(SHOWN);
+            let message = format!("old text stands at {count} places{loosely}, at line{s} {}{more}", listed.join(", "));
+            let mut failure = Failure::new(Reason::TextNotUnique, message).hint(if is_one_line {
+                "add what stands before or after it in its line to old text until it stands only once"
+            } else {
+                "add lines from above or below to old text until it stands only once"
+            });
+            failure.line = named.first().copied();
+            let shown = named.iter().take(SHOWN);
             failure.nearest = shown.filter_map(|line| lines_at(text, line - 1, needle.as_lines().len())).collect();
             failure
         }

@@ -97,7 +97,7 @@ struct Made {
     candidates: usize,
     has_other_ends: bool,
     /// Where nothing changes, the place that was found.
-    at: usize,
+    at: Range<usize>,
 }
 
 impl Course<'_> {
@@ -142,8 +142,9 @@ impl Course<'_> {
         if !others.is_empty() {
             if work.settings.refuses_several {
                 let line = text.lines_above(place.range.start) + 1;
+                let has_more = others.len() == find::LISTED;
                 let lines = [line].into_iter().chain(others).collect();
-                let error = FindError::Ambiguous { tier: place.tier, lines, has_more: false };
+                let error = FindError::Ambiguous { tier: place.tier, lines, has_more };
                 return Err(nearest_text::explain(&error, text, &needle, work));
             }
             self.warnings.push(several(self.places.len(), &others));
@@ -163,8 +164,10 @@ impl Course<'_> {
         for place in &mut self.places {
             place.range = made.edit.moved_range(&place.range);
         }
-        let start = made.edit.start().unwrap_or(made.at);
-        let mut end = start;
+        let (start, mut end) = match made.edit.start() {
+            Some(start) => (start, start),
+            None => (made.at.start, made.at.end),
+        };
         let (mut kept, mut at) = (0, 0);
         for (range, text) in made.edit.replacements() {
             at += range.start - kept + text.len();
@@ -216,7 +219,7 @@ fn replace(
         tier: first.map_or(Tier::Exact, |place| place.tier),
         candidates: first.map_or(0, |place| place.candidates),
         has_other_ends,
-        at: first.map_or(0, |place| place.range.start),
+        at: first.map_or(0..0, |place| place.range.clone()),
     })
 }
 
@@ -229,10 +232,12 @@ fn of_result(mut failure: Failure) -> Failure {
 }
 
 fn several(step: usize, others: &[usize]) -> Warning {
-    let lines: Vec<String> = others.iter().map(ToString::to_string).collect();
-    let more = if lines.len() < find::LISTED { "" } else { ", ..." };
+    let mut lines: Vec<String> = others.iter().map(ToString::to_string).collect();
+    // Several places may be on one line.
+    lines.dedup();
+    let more = if others.len() < find::LISTED { "" } else { ", ..." };
     let what = match lines.as_slice() {
-        [line] => format!("line {line} has it"),
+        [line] if more.is_empty() => format!("line {line} has it"),
         lines => format!("lines {}{more} have it", lines.join(", ")),
     };
     Warning {

@@ -245,7 +245,8 @@ catalogue! {
         Depth = "DEPTH",
         /// Text after the end of the document.
         Trailing = "TRAILING",
-        /// A fenced block of an answer has no closing fence, or a tag that edits do not have.
+        /// A fenced block of an answer has no closing fence or a tag that edits do not have, or what may be an edit stands
+        /// outside of all blocks.
         Fence = "FENCE",
         /// More than one document where one is read.
         MultipleBlocks = "MULTIPLE_BLOCKS",

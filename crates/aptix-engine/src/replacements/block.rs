@@ -31,7 +31,8 @@ pub(super) fn make(
     if step.find.is_empty() {
         let new: Vec<String> = new.into_iter().map(String::from).collect();
         let edit = lower(text, &LineChange::new(0, text.lines(), &[], &new), work)?;
-        return Ok(Made { edit, tier: Tier::Exact, candidates: 1, has_other_ends: false, at: text.bytes().len() });
+        let end = text.bytes().len();
+        return Ok(Made { edit, tier: Tier::Exact, candidates: 1, has_other_ends: false, at: end..end });
     }
     let needle = Needle::lines(lines(step.find));
     let region = text.start()..text.bytes().len();
@@ -64,7 +65,7 @@ pub(super) fn make(
         lower(text, &LineChange::new(0, above + head, &going, &coming), work)?
     };
     let Place { tier, candidates, range, .. } = place;
-    Ok(Made { edit, tier, candidates, has_other_ends: false, at: range.start })
+    Ok(Made { edit, tier, candidates, has_other_ends: false, at: range })
 }
 
 /// The lines of a block, which end as the file's do, whatever they end with here.

@@ -111,10 +111,24 @@ fn the_first_of_several_goes_with_a_warning() {
         ("SEVERAL_OCCURRENCES", "replacements[0] took the first place of its text; lines 3, 4 have it too")
     );
     assert_eq!(certificates(&applied), [("exact", 3, 1, 1)]);
+    let applied = check("a a a\n", &[once("a", "x")], "x a a\n");
+    assert!(applied.report.warnings[0].message.ends_with("; line 1 has it too"), "{:?}", applied.report.warnings);
     let settings = Settings { refuses_several: true, ..Settings::DEFAULT };
-    let failures =
-        apply_with(&batch(vec![patch(&[once("a", "x")])]), &[(Some(b"a\na\n"), None)], &settings).unwrap_err();
-    assert_eq!(code(&failures[0]), "TEXT_NOT_UNIQUE");
+    let refused = |before: &str| {
+        let patched = batch(vec![patch(&[once("a", "x")])]);
+        apply_with(&patched, &[(Some(before.as_bytes()), None)], &settings).unwrap_err().remove(0)
+    };
+    for (before, message) in [
+        ("a\na\n", "at 2 places, at lines 1, 2"),
+        ("b\na a\n", "at 2 places, at line 2"),
+        (&"a ".repeat(30), "at more than 21 places, at lines 1, ..."),
+    ] {
+        let failure = refused(before);
+        assert_eq!(code(&failure), "TEXT_NOT_UNIQUE");
+        assert!(failure.message.ends_with(message), "{failure}");
+    }
+    assert!(refused("a a\n").hint.unwrap().contains("in its line"));
+    assert_eq!(refused("a a\n").nearest.len(), 1);
     let applied = check(&"a\n".repeat(30), &[once("a", "x")], &["x\n".to_owned(), "a\n".repeat(29)].concat());
     assert!(applied.report.warnings[0].message.contains(", 21, ... have it too"), "{:?}", applied.report.warnings);
     // A place that is not literally there must be the only one.
@@ -172,6 +186,21 @@ fn blocks_recover_white_space() {
     }
     check_refused("\ta\n\t\tb\n", &[block("a\n    b\n", "x\n")], "TEXT_NOT_FOUND");
     check_refused("x = 15\n", &[block("x = 10\n", "x = 20\n")], "TEXT_NOT_FOUND");
+}
+
+/// A block that changes nothing is told where it stands all the same.
+#[test]
+fn a_block_that_changes_nothing_stands_where_it_is_found() {
+    for (before, find, place) in [
+        ("a\nb\n", "a\n", ("exact", 1, 1, 1)),
+        ("a\nb\nc\n", "b\nc\n", ("exact", 1, 2, 3)),
+        ("a\r\nb", "b\n", ("exact", 1, 2, 2)),
+    ] {
+        let applied = check(before, &[block(find, find)], before);
+        assert_eq!(certificates(&applied), [place], "{before:?}");
+    }
+    let applied = check("a\nb\n", &[block("b\n", "b\n"), block("a\n", "x\ny\n")], "x\ny\nb\n");
+    assert_eq!(certificates(&applied), [("exact", 1, 3, 3), ("exact", 1, 1, 2)]);
 }
 
 /// A line number chooses among places, and is one of the file as it was.

@@ -306,7 +306,8 @@ fn recovery_never_overlooks_what_can_be_seen() {
 fn several_places_are_refused_in_every_tier() {
     for (before, old, lines) in [
         ("a\nb\na\n", "a", "at 2 places, at lines 1, 3"),
-        ("aaa\n", "aa", "at 2 places, at lines 1, 1"),
+        ("aaa\n", "aa", "at 2 places, at line 1"),
+        ("b\naaa\naa\n", "aa", "at 3 places, at lines 2, 3"),
         ("a\r\nb\r\na\r\nb\r\n", "a\nb\n", "at 2 places but for white space, at lines 1, 3"),
         ("  a\n    a\n", "\ta", ""),
         ("  a\n  b\n\n    a\n    b\n", "a\nb\n", "at 2 places but for white space, at lines 1, 4"),

@@ -6,6 +6,8 @@
 mod declined;
 mod envelope;
 mod fence;
+mod outside;
+mod thought;
 
 use std::collections::BTreeMap;
 use std::format;
@@ -13,8 +15,8 @@ use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
-use super::codex_patch::BEGIN;
-use super::recognise::{recognise_json, tells_json};
+use super::recognise::{find_json, recognise, recognise_json, tells_json};
+use super::search_replace::names;
 use super::{Dialect, read, search_replace};
 use crate::batch::{Batch, FilePatch, Target};
 use crate::failure::Failure;
@@ -22,6 +24,8 @@ use crate::reason::{Detail, Reason};
 use crate::report::Warning;
 use declined::Declined;
 use fence::{Answer, Block, Closing};
+use outside::{diff_header, misplaced_diff};
+use thought::Thoughtful;
 
 /// What a block holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,6 +58,19 @@ impl Kind {
 }
 
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+    let Some(Thoughtful { rest, warning }) = thought::take_out(text).map_err(|failure| vec![failure])? else {
+        return parse_answer(text);
+    };
+    // What is left may be a document alone, as any text may.
+    let dialect = if rest.trim().is_empty() { Ok(Dialect::Chat) } else { recognise(rest.as_bytes()) };
+    let (batch, warnings) = match dialect.map_err(|failure| vec![failure])? {
+        Dialect::Chat => parse_answer(&rest)?,
+        dialect => read(rest.as_bytes(), dialect)?,
+    };
+    Ok((batch, warning.into_iter().chain(warnings).collect()))
+}
+
+fn parse_answer(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     let places = search_replace::places(text).map_err(|failure| vec![failure])?;
     let (rest, mut outside) = envelope::take_out(text, &places);
     let mut answer = fence::read(&rest);
@@ -68,7 +85,7 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     let mut passed_over = String::new();
     let mut warnings = Vec::new();
     for block in &answer.blocks {
-        match kind(block).map_err(|failure| vec![failure])? {
+        match kind(block, &places).map_err(|failure| vec![failure])? {
             Ok(kind) => edits.push((kind, block)),
             Err(why) => {
                 add_text(&mut passed_over, &block.text);
@@ -80,9 +97,8 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
             }
         }
     }
-    if let Some(line) = diff_header(&outside_of(&answer.blocks, &rest)) {
-        return Err(vec![misplaced_diff(line, "the text outside of its blocks")]);
-    }
+    let first = edits.iter().map(|(_, block)| block.first_line).min();
+    outside::check(&outside::of(&answer, &rest), first).map_err(|failure| vec![failure])?;
     let refusal = declined(&answer, &passed_over, &edits).or_else(|| second_of_a_kind(&edits)).or_else(|| {
         let nothing = edits.is_empty().then(|| no_edit(&answer, &warnings));
         nothing.or_else(|| unclosed(&answer))
@@ -112,6 +128,7 @@ fn search_replace_document(answer: &str, places: &[(usize, usize)]) -> Option<Bl
     let ((first_line, _), (_, last_line)) = (places.first()?, places.last()?);
     Some(Block {
         tag: Kind::SearchReplace.name().into(),
+        info: String::new(),
         text: answer.into(),
         text_line: 1,
         first_line: *first_line,
@@ -121,7 +138,7 @@ fn search_replace_document(answer: &str, places: &[(usize, usize)]) -> Option<Bl
 }
 
 /// What a block holds; if that is no edit, perhaps why it is worth a warning.
-fn kind(block: &Block) -> Result<Result<Kind, Option<String>>, Failure> {
+fn kind(block: &Block, places: &[(usize, usize)]) -> Result<Result<Kind, Option<String>>, Failure> {
     if block.tag == "json" {
         let text = block.text.trim();
         if text.is_empty() {
@@ -157,39 +174,28 @@ fn kind(block: &Block) -> Result<Result<Kind, Option<String>>, Failure> {
     }
     match diff_header(&block.text) {
         Some(line) => Err(misplaced_diff(block.text_line + line - 1, &format!("the {}", place(block)))),
-        None => Ok(Err(None)),
+        None => unread_file(block, places).map(Err),
     }
 }
 
-/// The first line of the first header of a diff, which nothing but a diff has.
-fn diff_header(text: &str) -> Option<usize> {
-    let lines: Vec<&str> = text.lines().collect();
-    let header = |at: &[&str]| match at {
-        [old, new, hunk] => {
-            old.starts_with("--- ") && new.starts_with("+++ ") && hunk.starts_with("@@ -") && hunk.contains(" @@")
-        }
-        _ => false,
-    };
-    lines.windows(3).position(header).map(|index| index + 1)
-}
-
-/// Refuses a diff that would be passed over.
-fn misplaced_diff(line: usize, place: &str) -> Failure {
-    let message = format!("{place} holds a diff; diffs are read from blocks tagged diff or patch");
-    Failure::new(Reason::InvalidRequest, message)
-        .detail(Detail::Fence)
-        .field(format!("line {line}"))
-        .hint("put all diffs of the answer into one block fenced with ```diff, or leave this one out")
-}
-
-/// The text outside of the blocks, at its lines.
-fn outside_of(blocks: &[Block], text: &str) -> String {
-    let mut lines: Vec<&str> = text.lines().collect();
-    for block in blocks {
-        let inside = lines.iter_mut().take(block.last_line).skip(block.first_line.saturating_sub(1));
-        inside.for_each(|line| *line = "");
+/// Refuses a block that is named for a file and holds no edit: the whole file, or a part of it, nobody can tell. A comment
+/// that names one is worth a warning.
+fn unread_file(block: &Block, places: &[(usize, usize)]) -> Result<Option<String>, Failure> {
+    let below = places.get(places.partition_point(|(first, _)| *first < block.first_line)..).unwrap_or_default();
+    let is_read = below.first().is_some_and(|(first, _)| *first <= block.last_line);
+    if is_read || block.text.trim().is_empty() {
+        return Ok(None);
     }
-    lines.join("\n")
+    if let Some(named) = names::behind(&block.info).filter(|named| named.is_sure && !named.is_quote) {
+        let message = format!("the {} is named for {:?} and holds no edit", place(block), named.path);
+        return Err(Failure::new(Reason::InvalidRequest, message).detail(Detail::Fence).hint(
+            "send a whole file in a file bundle, and a part of one between SEARCH and REPLACE markers; leave the block out \
+             if it only shows code",
+        ));
+    }
+    let first = block.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    Ok(names::in_comment(first)
+        .map(|path| format!("its first line names {path:?}, and nothing says what is to change")))
 }
 
 /// What a block holds that is tagged as a diff. One without any header only shows lines.
@@ -210,14 +216,23 @@ fn diff(block: &Block) -> Result<Result<Kind, Option<String>>, Failure> {
     }
 }
 
-/// Whether a text has edits beside blocks of old and new lines.
+/// Whether a text has, or seems to have, edits beside blocks of old and new lines.
 pub(super) fn has_other_edits(text: &str) -> bool {
-    text.lines().any(|line| {
-        let info = line.trim_start().trim_start_matches(['`', '~']);
+    let Ok(places) = search_replace::places(text) else { return false };
+    let (rest, envelopes) = envelope::take_out(text, &places);
+    let names_edit = |info: &str| {
         let tag = info.split_whitespace().next().unwrap_or_default();
-        line.trim_end() == BEGIN
-            || info.len() + 3 <= line.trim_start().len() && matches!(tag, "json" | "patch" | "diff")
-    })
+        matches!(tag, "json" | "patch" | "diff") || names::behind(info).is_some_and(|named| named.is_sure)
+    };
+    !envelopes.is_empty()
+        || rest.lines().filter_map(names::fence).any(names_edit)
+        || diff_header(&rest).is_some()
+        || find_json(&rest).is_some()
+}
+
+/// Whether a text has, or seems to have, any edits.
+fn has_edits(text: &str) -> bool {
+    text.lines().any(search_replace::is_opening) || has_other_edits(text)
 }
 
 /// Reads the edit in a block; what it is refused for has the lines of the answer.

@@ -89,6 +89,33 @@ pub(super) fn tells_json(text: &str) -> Option<Dialect> {
     one_of(|tells, _| keys.iter().any(|key| tells.contains(&key.as_str()))).0
 }
 
+/// Where a text has an object with a telling key of a JSON dialect, whole or broken, and that dialect.
+pub(super) fn find_json(text: &str) -> Option<(usize, Dialect)> {
+    let mut at = 0;
+    loop {
+        at += text.get(at..)?.find('{')?;
+        let rest = text.get(at..)?;
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter();
+        let (told, length) = match values.next()? {
+            Ok(Outline(keys)) => {
+                let told = one_of(|tells, _| keys.iter().any(|key| tells.contains(&key.as_str())));
+                (told, values.byte_offset())
+            }
+            Err(error) => {
+                let above = rest.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len);
+                let length = rest.floor_char_boundary(above.sum::<usize>() + error.column());
+                let begun = rest.get(..length)?;
+                let has = |key: &&str| key.split('.').all(|part| begun.contains(&format!("\"{part}\"")));
+                (one_of(|tells, _| tells.iter().any(has)), length)
+            }
+        };
+        if let Some(dialect) = told.0 {
+            return Some((at, dialect));
+        }
+        at += length.max(1);
+    }
+}
+
 /// The first two JSON dialects for whose telling and other keys something holds.
 fn one_of(holds: impl Fn(&[&str], &[&str]) -> bool) -> (Option<Dialect>, Option<Dialect>) {
     let mut found = Dialect::ALL.into_iter().filter(|dialect| match dialect.shape() {

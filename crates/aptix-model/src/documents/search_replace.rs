@@ -5,6 +5,7 @@
 
 mod block;
 mod file_name;
+pub(super) mod names;
 
 use std::collections::BTreeMap;
 use std::format;
@@ -17,10 +18,11 @@ use super::text_lines::{Line, lines, malformed, quoted, too_many};
 use crate::batch::{Batch, FileEdit, FilePatch, Replacement, Replacements, Target};
 use crate::failure::Failure;
 use crate::limits::Limits;
+use crate::path::document_spelling;
 use crate::reason::{Detail, Reason};
 use crate::report::Warning;
 use block::{Block, Marker};
-use file_name::{Above, Name};
+use file_name::{Above, Found, Name};
 
 /// How search-replace blocks are recognised: nothing but a name may stand above the first one.
 pub(super) const SHAPE: Shape = Shape::Text(begins);
@@ -29,7 +31,7 @@ fn begins(text: &str) -> bool {
     let mut lines = lines(text).filter(|line| !line.text.trim().is_empty()).map(|line| line.text);
     match lines.next() {
         Some(first) if Marker::of(first).is_some_and(Marker::is_open) => true,
-        Some(first) => file_name::of(first).is_some() && lines.next().and_then(Marker::of).is_some_and(Marker::is_open),
+        Some(first) => names::of(first).is_some() && lines.next().and_then(Marker::of).is_some_and(Marker::is_open),
         None => false,
     }
 }
@@ -48,13 +50,7 @@ fn read(text: &str) -> Result<(Batch, Vec<Warning>), Failure> {
         match Marker::of(line.text) {
             Some(marker) if marker.is_open() => {
                 let block = Block::read(line, marker, &mut lines, &mut warnings)?;
-                let name = above.name();
-                if let Some(Name { path, is_bare_word: true }) = &name
-                    && block.has_no_old_text()
-                {
-                    return Err(bare_word(line, path));
-                }
-                let name = name.map(|name| name.path).or(current.take()).ok_or_else(|| nameless(line))?;
+                let name = name(line, &block, &above, current.take())?;
                 if files.len() == Limits::DEFAULT.files && !positions.contains_key(&name) {
                     return Err(too_many(line.number, Detail::Files, Limits::DEFAULT.files));
                 }
@@ -118,10 +114,42 @@ pub(super) fn is_opening(line: &str) -> bool {
     Marker::of(line.trim_start()).is_some_and(Marker::is_open)
 }
 
-fn nameless(line: Line<'_>) -> Failure {
+/// The file of a block below a line: the one that is named above, or that of the block before.
+fn name(line: Line<'_>, block: &Block<'_>, above: &Above<'_>, before: Option<String>) -> Result<String, Failure> {
+    match above.name() {
+        Found::Name(Name { path, is_bare_word: true }) if block.has_no_old_text() => Err(bare_word(line, &path)),
+        Found::Name(Name { path, .. }) => Ok(path),
+        Found::Nothing => before.ok_or_else(|| nameless(line, block)),
+        Found::Among(words) => match before {
+            Some(before) if before == document_spelling(words) => Ok(before),
+            _ => Err(among_others(line, words)),
+        },
+        Found::Two(one, other) => Err(two_names(line, one, other)),
+    }
+}
+
+const ALONE: &str = "write the file's path, from the workspace's root down, alone on the line above the block";
+
+fn nameless(line: Line<'_>, block: &Block<'_>) -> Failure {
     let message = "the block has no file, expected its name in one of the three lines above";
+    let failure = malformed(Some(line.number), Detail::Missing, message);
+    match block.first_line().and_then(names::in_comment) {
+        Some(path) => {
+            failure.hint(format!("{ALONE}; its first line {path:?} may be a line of the file, and is taken for one"))
+        }
+        None => failure.hint(ALONE),
+    }
+}
+
+fn among_others(line: Line<'_>, words: &str) -> Failure {
+    let message = format!("{} above the block may be its file's name, and does not stand alone", quoted(words));
+    malformed(Some(line.number), Detail::Missing, message).hint(ALONE)
+}
+
+fn two_names(line: Line<'_>, one: &str, other: &str) -> Failure {
+    let message = format!("two files are named above the block, {} and {}", quoted(one), quoted(other));
     malformed(Some(line.number), Detail::Missing, message)
-        .hint("write the file's path, from the workspace's root down, alone on the line above the block")
+        .hint("leave one of them out, or write both in the same way, from the workspace's root down")
 }
 
 /// Refuses to make a file of what may be a word of the prose.

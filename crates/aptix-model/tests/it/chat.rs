@@ -224,6 +224,95 @@ fn blocks_of_old_and_new_lines_are_one_document() {
     refuse(&format!("- f.md\n\n  ```\n  {indented}```\n"), "INVALID_REQUEST.MARKER", "line 4");
 }
 
+/// What is thought before an answer drafts no edits; and is told if it seems to.
+#[test]
+fn what_was_thought_is_no_edit() {
+    let json = format!("```json\n{A}\n```\n");
+    check(&format!("<think>\nHm.\n</think>\n\nSo:\n{json}"), &["a"]);
+    check(&format!("\n<thinking>Hm.</thinking>\n{json}"), &["a"]);
+    check(&format!("<think>\r\nHm.\r\n</think>{json}"), &["a"]);
+    for draft in
+        [json.replace("\"a\"", "\"b\""), blocks("x"), format!("```diff\n{}```", diff("d")), A.replace("\"a\"", "\"b\"")]
+    {
+        check(&format!("<think>\nPerhaps\n{draft}\nNo.\n</think>\nf.md\n{}", blocks("a")), &["f.md", "BLOCK_IGNORED"]);
+        refuse(&format!("<think>\n{draft}\n</think>\nNothing."), "NO_EDIT_FOUND", "");
+        refuse(&format!("<think>\nf.md\n{draft}\n"), "INVALID_REQUEST.FENCE", "nothing ends it with </think>");
+    }
+    // What is below may be a document alone; lines are those of the answer.
+    let alone = |text: &str| parse(format!("<think>\nHm.\n</think>\n{text}").as_bytes(), None);
+    assert_eq!(alone(A).unwrap().batch.files.len(), 1);
+    assert_eq!(alone(&diff("d")).unwrap().batch.files.len(), 1);
+    assert_eq!(alone(&format!("f.md\n{}", blocks("a"))).unwrap().batch.files.len(), 1);
+    let broken = alone("{\"path\": \"a\"\n \"content\": \"\"}").unwrap_err().remove(0);
+    assert!(broken.to_string().contains("line 5"), "{broken}");
+    refuse(
+        "<think>\nHm.\n</think>\n```json\n{\"path\": \"a\",\n \"contents\": \"\"}\n```\n",
+        "INVALID_REQUEST.UNKNOWN_FIELD",
+        "line 6",
+    );
+    // Where a thought ends that did not begin, or ends twice, edits above may be part of it.
+    check(&format!("Hm.\n</think>\n{json}"), &["a"]);
+    refuse(&format!("Hm.\n{json}</think>\nSo.\n"), "INVALID_REQUEST.FENCE", "only have been thought of");
+    refuse(
+        &format!("<think>\nAfter </think> then:\nf.md\n{}</think>\n{json}", blocks("x")),
+        "INVALID_REQUEST.FENCE",
+        "line 9",
+    );
+    // In an edit the tags are text like any other.
+    check(&format!("One:\nf.md\n{}", blocks("<think>\n</think>")), &["f.md"]);
+    check(&format!("One:\n```\n</think>\n```\n{json}```\n</think>\n```"), &["a"]);
+}
+
+/// An edit in JSON that stands in no block is not passed over.
+#[test]
+fn json_outside_of_blocks_is_not_passed_over() {
+    let edits = format!("f.md\n{}", blocks("a"));
+    let bundle = "{\n  \"files\": [\n\n    {\"path\": \"b\", \"content\": \"x\"}\n  ]\n}";
+    let command = r#"[{"command": "insert", "path": "b", "insert_line": 0, "insert_text": "x"}]"#;
+    for json in [A, bundle, command, &A.replace('}', ",}"), &format!("Then {A}."), &A[..A.len() - 2]] {
+        for answer in
+            [format!("{edits}\n{json}\n"), format!("{json}\n\n{edits}"), format!("So:\n{edits}\nAnd:\n\n{json}\n")]
+        {
+            if answer.starts_with(['{', '[']) {
+                continue; // a JSON document with something behind it
+            }
+            refuse(&answer, "INVALID_REQUEST.FENCE", "tagged json");
+        }
+    }
+    refuse(&format!("So:\n{A}\n"), "INVALID_REQUEST.FENCE", "line 2");
+    for text in ["{x}", "{", "{\"name\": \"content\"}", "`{\"path\": ...}`", "[1] and [2]", "{}{}{}", "<!--\n{A}\n-->"]
+    {
+        check(&format!("So:\n{edits}\n{}\n", text.replace("{A}", A)), &["f.md"]);
+    }
+    check(&format!("So:\nf.md\n{}", blocks(A)), &["f.md"]);
+}
+
+/// What models write behind a fence or in its first line says whose lines these are, and not what is to become of them.
+#[test]
+fn a_block_that_is_named_for_a_file_is_no_edit() {
+    let edits = format!("So:\nf.md\n{}\n", blocks("a"));
+    for info in ["python:src/m.py", "python src/m.py", "js title=\"m.js\"", "src/m.py", "diff:src/m.py"] {
+        refuse(&format!("{edits}```{info}\nx = 1\n```\n"), "INVALID_REQUEST.FENCE", "is named for");
+        refuse(&format!("So:\n```{info}\nx = 1\n```\n"), "INVALID_REQUEST.FENCE", "leave the block out");
+        check(&format!("So:\n```{info}\n{}```\n", blocks("a")), &[named(info)]);
+    }
+    for info in ["vb.net", "12:15:src/m.py", "python", "rust,ignore", "js {1,3}"] {
+        check(&format!("{edits}```{info}\nx = 1\n```\n"), &["f.md"]);
+    }
+    for comment in ["# src/m.py", "// src/m.js", "<!-- m.html -->"] {
+        check(&format!("{edits}```\n{comment}\nx = 1\n```\n"), &["f.md", "BLOCK_IGNORED"]);
+        refuse(&format!("So:\n```\n{comment}\nx = 1\n```\n"), "NO_EDIT_FOUND", "its first line names");
+    }
+    check(&format!("{edits}```bash\n#!/bin/sh\nls\n```\n```c\n#include <a.h>\n```\n"), &["f.md"]);
+    // Bare blocks with such a block among them are an answer as well.
+    refuse(&format!("f.md\n{}```python:src/m.py\nx = 1\n```\n", blocks("a")), "INVALID_REQUEST.FENCE", "is named for");
+}
+
+/// The file in a fence's words.
+fn named(info: &str) -> &str {
+    info.rsplit([':', ' ', '=']).next().unwrap().trim_matches('"')
+}
+
 fn soup() -> impl Strategy<Value = String> {
     let pieces = [
         "```",
@@ -249,6 +338,11 @@ fn soup() -> impl Strategy<Value = String> {
         "=======",
         ">>>>>>> REPLACE",
         "f.rs",
+        "python:f.py",
+        "// f.rs",
+        "File: ",
+        "<think>",
+        "</think>",
         A,
         "diff --git a/x b/x",
         "--- a/x",
@@ -298,6 +392,15 @@ fn no_answer_takes_long() {
         "\\",
         "| a ",
         "```json\n\"a\"\n",
+        "{",
+        "{\"a\":",
+        "{\"a\": {\n",
+        "{\"a\": \"",
+        "{\"a\": [{}, {}",
+        "<think>\n",
+        "</think>\n",
+        "```a:b.c\n",
+        "a.b\n<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n",
     ] {
         let text = format!("So:\n{}", piece.repeat(100_000 / piece.len()));
         let started = std::time::Instant::now();

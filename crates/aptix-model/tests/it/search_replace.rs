@@ -99,6 +99,28 @@ fn a_name_stands_in_the_three_lines_above() {
         ("Makefile\n", "Makefile"),
         ("src/main\n", "src/main"),
         (".env.example\n", ".env.example"),
+        // Labels, numbers, comments, and what models write behind fences.
+        ("File: src/a.rs\n", "src/a.rs"),
+        ("FILE PATH: `src/my file.rs`\n```rust\n", "src/my file.rs"),
+        ("**File: a.txt**\n", "a.txt"),
+        ("**File:** `a.txt`\n```\n", "a.txt"),
+        ("### File: `a.txt`\n", "a.txt"),
+        ("File: Makefile\n", "Makefile"),
+        ("### 1. a.txt\n```\n", "a.txt"),
+        ("### 12) `src/a.txt`:\n", "src/a.txt"),
+        ("2. **src/a.txt**\n```\n", "src/a.txt"),
+        ("#### 3. File: src/a.txt\n", "src/a.txt"),
+        ("```python\n# src/m.py\n", "src/m.py"),
+        ("```js\n// src/m.js\n", "src/m.js"),
+        ("```html\n<!-- src/m.html -->\n", "src/m.html"),
+        ("```css\n/* src/m.css */\n", "src/m.css"),
+        ("```python:src/m.py\n", "src/m.py"),
+        ("~~~~python:m.py\n", "m.py"),
+        ("```python src/m.py\n", "src/m.py"),
+        ("```python title=\"m.py\" {3}\n", "m.py"),
+        ("```12:15:src/m.py\n", "src/m.py"),
+        ("src/m.py\n```python:src/m.py\n# src/m.py\n", "src/m.py"),
+        ("Change `src/m.py` so:\n```python:src/m.py\n", "src/m.py"),
     ];
     for (above, path) in cases {
         assert_eq!(steps(&format!("{above}{BLOCK}")), [format!("{path}: \"old\\n\" => \"new\\n\"")], "{above}");
@@ -112,8 +134,15 @@ fn a_name_stands_in_the_three_lines_above() {
         "...\n",
         "---\n",
         "`a.rs` and `b.rs`\n",
-        "File: a.rs\n",
         "src/a b.rs\n",
+        "File: a.rs (new)\n",
+        "### 1. Change `src/a.rs` so\n",
+        "1. First\n",
+        "// as in a.rs\n",
+        "src/a.rs\n```rust:src/b.rs\n",
+        "`a.rs`\n```rust:src/a.rs\n",
+        "src/a.rs\n```rust\n// src/b.rs\n",
+        "```rust title=a.rs src/b.rs\n",
     ] {
         let failures = read(&format!("{above}{BLOCK}")).expect_err(above);
         assert_eq!(
@@ -153,6 +182,27 @@ fn a_name_holds_until_the_next_and_blocks_of_a_file_come_together_in_order() {
     let pair = r#""old\n" => "new\n""#;
     let second = r#""x\n" => "y\n""#;
     assert_eq!(steps(&text), [format!("a.rs: {pair}, {second}, {second}"), format!("b.rs: {pair}")]);
+}
+
+/// The name of the block before does not hold where the line above may name another file.
+#[test]
+fn a_name_does_not_hold_where_another_may_be_meant() {
+    let below = |line: &str| format!("src/a.rs\n{BLOCK}{line}\n{BLOCK}");
+    for line in ["### 2. Also in `src/b.rs`:", "**File: b.rs, at the end**", "Now `src/b.rs` and `src/a.rs`:"] {
+        let failure = read(&below(line)).expect_err(line).remove(0);
+        assert_eq!((failure.detail.unwrap().code(), failure.field.as_deref()), ("MISSING", Some("line 8")), "{line}");
+        assert!(failure.message.contains("does not stand alone"), "{failure}");
+    }
+    for line in
+        ["Also in `src/a.rs`:", "Then `and/or` (no path):".replace("and/or", "f(a/b)").as_str(), "1. Then", "And so:"]
+    {
+        assert_eq!(steps(&below(line)).len(), 1, "{line}");
+    }
+    // The first line of a block is a line of the file, whatever it looks like.
+    let failure = read(&BLOCK.replace("old", "# src/m.py\nold")).unwrap_err().remove(0);
+    assert!(failure.hint.unwrap().contains("\"src/m.py\" may be a line of the file"));
+    let commented = BLOCK.replace("old", "# src/m.py\nold");
+    assert_eq!(steps(&format!("src/m.py\n{commented}")), [r##"src/m.py: "# src/m.py\nold\n" => "new\n""##]);
 }
 
 #[test]

@@ -25,6 +25,7 @@ pub(super) fn take_out(text: &str, covered: &[(usize, usize)]) -> (String, Vec<B
         if open.is_none() && words == BEGIN {
             open = Some(Block {
                 tag: BEGIN.to_owned(),
+                info: String::new(),
                 text: String::new(),
                 text_line: number,
                 first_line: number,

@@ -15,6 +15,8 @@ const TAGS: [&str; 5] = ["source", "code", "pre", "codeblock", "sourcecode"];
 pub(super) struct Block {
     /// The first word behind the opening fence.
     pub(super) tag: String,
+    /// All that stands there.
+    pub(super) info: String,
     /// What stands between the fences.
     pub(super) text: String,
     /// The line in the answer that the text begins on.
@@ -53,6 +55,8 @@ pub(super) enum Closing {
 pub(super) struct Answer {
     /// The fenced blocks, top to bottom.
     pub(super) blocks: Vec<Block>,
+    /// The first and the last line of each comment.
+    pub(super) comments: Vec<(usize, usize)>,
     /// The text outside them, with one blank for all white space between two words.
     pub(super) prose: String,
 }
@@ -61,26 +65,31 @@ pub(super) struct Answer {
 pub(super) fn read(text: &str) -> Answer {
     let mut blocks = Vec::new();
     let mut prose = String::new();
+    let mut comments = Vec::new();
     let mut open: Option<(String, Vec<Range<usize>>)> = None;
     let mut lines = Lines { text, offset: 0, line: 1 };
     let seen = without_tags(text);
     for (event, range) in Parser::new_ext(&seen, Options::empty()).into_offset_iter() {
         match event {
             Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
-                let tag = info.split_whitespace().next().unwrap_or_default();
-                open = Some((tag.to_owned(), Vec::new()));
+                open = Some((info.into_string(), Vec::new()));
             }
             Event::End(TagEnd::CodeBlock) => {
-                let Some((tag, pieces)) = open.take() else { continue };
+                let Some((info, pieces)) = open.take() else { continue };
                 let first_line = lines.number(range.start);
                 blocks.push(Block {
-                    tag,
+                    tag: info.split_whitespace().next().unwrap_or_default().to_owned(),
+                    info,
                     text: content(text, &pieces),
                     text_line: first_line + 1,
                     first_line,
                     last_line: lines.number(range.end.saturating_sub(1).max(range.start)),
                     closing: closing(text, range.clone()),
                 });
+            }
+            // No other tags are left.
+            Event::Start(Tag::HtmlBlock) => {
+                comments.push((lines.number(range.start), lines.number(range.end.saturating_sub(1).max(range.start))));
             }
             Event::Text(words) => match &mut open {
                 Some((_, pieces)) => pieces.push(range),
@@ -92,7 +101,7 @@ pub(super) fn read(text: &str) -> Answer {
         }
     }
     add_tagged(text, &mut blocks);
-    Answer { blocks, prose }
+    Answer { blocks, comments, prose }
 }
 
 /// The pieces of a block put together, with the carriage returns that Markdown drops from the ends of lines.
@@ -182,6 +191,7 @@ fn add_tagged(text: &str, blocks: &mut Vec<Block>) {
         } else if let Some((tag, language)) = opened(line) {
             let block = Block {
                 tag: language.to_owned(),
+                info: language.to_owned(),
                 text: String::new(),
                 text_line: number + 1,
                 first_line: number,

@@ -110,6 +110,11 @@ impl<'a> Block<'a> {
         self.old.is_empty()
     }
 
+    /// The first line that is replaced, or that comes where nothing is.
+    pub(super) fn first_line(&self) -> Option<&'a str> {
+        self.old.first().or(self.new.first()).copied()
+    }
+
     /// Adds the replacements that the block comes to: one, or one for each piece between lines `...`, which stand for
     /// lines that stay.
     pub(super) fn add_to(&self, steps: &mut Vec<Replacement>) -> Result<(), Failure> {
