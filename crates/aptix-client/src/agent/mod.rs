@@ -58,7 +58,7 @@ pub struct Service {
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// Another agent serves one of the roots.
-    #[error("another agent serves this root already (it holds {}); stop it first", lock.display())]
+    #[error("another agent serves this root, or one in it or around it (it holds {}); stop it first", lock.display())]
     Served {
         /// The lock it holds.
         lock: PathBuf,

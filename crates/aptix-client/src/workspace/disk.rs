@@ -211,11 +211,17 @@ pub(super) fn private_dir(path: &Path) -> Result<(), std::io::Error> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Opens a lock file, making it if need be. Its content means nothing.
+/// Opens a lock file, making it if need be.
 #[expect(clippy::disallowed_types, reason = "this is the one place that writes")]
 pub(super) fn lock_file(path: &Path) -> Result<std::fs::File, std::io::Error> {
     use std::os::unix::fs::OpenOptionsExt;
     std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// Lets a lock file say whose it is.
+pub(super) fn sign_lock(mut file: &std::fs::File, text: &[u8]) -> Result<(), std::io::Error> {
+    file.set_len(0)?;
+    std::io::Write::write_all(&mut file, text)
 }
 
 /// A name for something that happens now, later than those before.

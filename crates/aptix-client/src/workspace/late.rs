@@ -32,9 +32,17 @@ pub(super) struct Displaced {
     entry: Option<String>,
 }
 
-/// Opens an old file under the name that it is about to lose.
-pub(super) fn open(ground: &Ground<'_>, file: &FileStep) -> Option<OwnedFd> {
-    file.before?;
+/// Makes room for the files of a commit, in a process that never rests. The caller holds no lock.
+pub(super) fn make_room(workspace: &Workspace) {
+    let held = workspace.displaced().len();
+    if held >= HELD / 2 {
+        look(workspace, Wait::Writers);
+    }
+}
+
+/// Opens an old file under the name that it is about to lose, if there is room for one more.
+pub(super) fn open(workspace: &Workspace, ground: &Ground<'_>, file: &FileStep) -> Option<OwnedFd> {
+    file.before.filter(|_| workspace.displaced().len() < HELD)?;
     let dir = ground.open_dir(file.root, &file.dir).ok()?;
     beneath::open_file(dir.as_fd(), &file.staged).ok()
 }
@@ -43,10 +51,7 @@ pub(super) fn open(ground: &Ground<'_>, file: &FileStep) -> Option<OwnedFd> {
 pub(super) fn hold(workspace: &Workspace, record: &Record, step: &FileStep, old: Option<OwnedFd>) {
     let (Some(file), Some(Hex(seen))) = (old, step.before) else { return };
     let (since, entry) = (workspace.disk().now(), record.history.clone());
-    let mut held = workspace.displaced();
-    if held.len() < HELD {
-        held.push(Displaced { file, step: step.clone(), since, seen, entry });
-    }
+    workspace.displaced().push(Displaced { file, step: step.clone(), since, seen, entry });
 }
 
 /// Who is waited for.

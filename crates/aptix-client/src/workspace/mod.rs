@@ -258,11 +258,11 @@ impl Workspace {
     /// Takes the lock that keeps every other agent away from these roots, for as long as it is held.
     ///
     /// # Errors
-    /// When another agent serves one of the roots.
+    /// When another agent serves one of the roots, a directory in one, or one around it.
     pub fn lock_agent(&self) -> Result<Vec<Lock>, StateError> {
-        let mut states: Vec<_> = self.roots.iter().map(|root| root.state()).collect();
-        states.sort_by_key(|state| state.path());
-        states.into_iter().map(state::StateDir::lock_agent).collect()
+        let mut roots: Vec<_> = self.roots.iter().collect();
+        roots.sort_by_key(|root| root.state().path());
+        roots.into_iter().map(|root| root.state().lock_agent(root.path())).collect()
     }
 }
 

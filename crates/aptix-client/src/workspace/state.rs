@@ -1,9 +1,10 @@
 //! What Aptix keeps for itself about a root: locks, journal, outbox; owner-only, never in the workspace.
 
+use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -17,6 +18,8 @@ use super::{disk, errno, root};
 
 /// How long a command waits for another one's batch to end.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
+/// The lock of the agent that serves a root.
+const AGENT_LOCK: &str = "agent.lock";
 /// How often it looks.
 const LOCK_STEP: Duration = Duration::from_millis(10);
 
@@ -71,7 +74,7 @@ pub struct StateDir {
 /// A lock, held until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl StateDir {
@@ -194,12 +197,28 @@ impl StateDir {
         self.lock("lock", LOCK_WAIT)
     }
 
-    /// Takes the lock of the one agent that serves this root, at once or not at all.
+    /// Takes the lock of the one agent that serves this root, whose path it is told, at once or not at all.
     ///
     /// # Errors
-    /// When another agent has it, or the state directory cannot be used.
-    pub fn lock_agent(&self) -> Result<Lock, StateError> {
-        self.lock("agent.lock", Duration::ZERO)
+    /// When another agent has it or serves a root that lies in this one or around it, or the state directory cannot be
+    /// used.
+    pub fn lock_agent(&self, root: &Path) -> Result<Lock, StateError> {
+        let lock = self.lock(AGENT_LOCK, Duration::ZERO)?;
+        let path = self.path.join(AGENT_LOCK);
+        let signed = disk::sign_lock(&lock.file, root.as_os_str().as_bytes());
+        signed.map_err(|source| StateError::System { path, source })?;
+        for sibling in self.siblings()? {
+            let path = sibling.path.join(AGENT_LOCK);
+            // The lock of an agent of long ago says where it was, and nobody holds it.
+            let overlaps = |other: Vec<u8>| {
+                let other = PathBuf::from(OsString::from_vec(other));
+                !other.as_os_str().is_empty() && (other.starts_with(root) || root.starts_with(&other))
+            };
+            if std::fs::read(&path).is_ok_and(overlaps) {
+                sibling.lock(AGENT_LOCK, Duration::ZERO)?;
+            }
+        }
+        Ok(lock)
     }
 
     fn lock(&self, name: &str, wait: Duration) -> Result<Lock, StateError> {
@@ -210,7 +229,7 @@ impl StateDir {
         let deadline = Instant::now() + wait;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Lock { _file: file }),
+                Ok(()) => return Ok(Lock { file }),
                 Err(TryLockError::Error(source)) => return Err(system(source)),
                 Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
                     return Err(StateError::Busy { path });

@@ -196,6 +196,7 @@ pub struct Terms<'a> {
 /// Nothing has changed then, or everything was put back, or the error says that a person is needed.
 pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -> Result<Vec<Notice>, CommitError> {
     let Terms { receipt, clipboards, undoes, retention, durability } = terms;
+    late::make_room(workspace);
     let _locks = workspace.lock()?;
     recovery::recover(workspace)?;
     if changes.is_empty() && receipt.is_none() && clipboards.is_none() {
@@ -478,7 +479,7 @@ fn finish(
         journal.mark(Stage::Committed, Stage::Finishing).map_err(|error| error.to_string())?;
         for ((step, file), stamp) in steps.iter().zip(&record.files).zip(stamps) {
             let change = step.change;
-            let old = late::open(ground, file);
+            let old = late::open(workspace, ground, file);
             let kept = publish::clear(ground, file, *stamp).map_err(|errno| errno.to_string())?;
             late::hold(workspace, record, file, old.filter(|_| kept.is_none()));
             notices.extend(kept.map(|name| Notice::Kept { change, name }));

@@ -456,3 +456,33 @@ fn whoever_writes_on_into_an_old_file_is_waited_for() {
         }
     }
 }
+
+#[test]
+fn a_process_that_never_rests_looks_at_replaced_files_as_well_and_holds_only_so_many() {
+    let place = tempfile::tempdir().unwrap();
+    let ws = lay_out(place.path());
+    let disk = FaultyDisk::new(Fault::None);
+    let days = Arc::clone(&disk.days);
+    let (workspace, _) = faults::open_on(place.path(), disk).unwrap();
+    let mut writer = std::fs::File::options().append(true).open(ws.join("a.txt")).unwrap();
+    let write = |round: usize| {
+        let mut batch = faults::batch(0, 1);
+        batch.files[0].target = aptix_model::batch::Target::Path("a.txt".to_owned());
+        batch.files[0].edit = FileEdit::CreateFile(aptix_model::batch::CreateFile {
+            content: aptix_model::batch::Content::Text(format!("{round}\n")),
+            overwrite: true,
+        });
+        apply_while(&workspace, &batch, &|| {}).unwrap();
+    };
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let before = open();
+    (0..400).for_each(write);
+    // Other tests may run in this process.
+    let held = open().saturating_sub(before);
+    assert!(held < 350, "{held}");
+    std::io::Write::write_all(&mut writer, b"mine\n").unwrap();
+    days.store(1, Ordering::SeqCst);
+    write(400);
+    let kept: Vec<_> = tree::read(&ws).into_keys().filter(|name| name.contains(".kept-")).collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+}

@@ -97,6 +97,21 @@ fn one_agent_at_a_time_serves_a_root() {
     other.lock_agent().unwrap();
 }
 
+#[test]
+fn one_agent_at_a_time_serves_a_root_and_what_is_in_it() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(place.path().join("ws/sub")).unwrap();
+    std::fs::create_dir_all(place.path().join("ws-2")).unwrap();
+    let agent = |root: &str| open(place.path(), &[root], Fault::None).lock_agent();
+    for (first, second) in [("ws", "ws/sub"), ("ws/sub", "ws")] {
+        let held = agent(first).unwrap();
+        assert_eq!(agent(second).unwrap_err().failure().reason, Reason::WorkspaceBusy, "{second} while {first}");
+        drop(agent("ws-2").unwrap());
+        drop(held);
+        drop(agent(second).unwrap());
+    }
+}
+
 fn two_roots(place: &Path) -> Batch {
     for root in ["one", "two"] {
         std::fs::create_dir_all(place.join(root)).unwrap();
