@@ -164,6 +164,11 @@ pub(super) fn search_replace(
     let mut text = String::new();
     for change in grown {
         let (old, new) = (change.old.start, change.new.start);
+        let dots = |lines: &[Line<'_>]| lines.iter().filter(|line| line.text().trim_ascii() == b"...").count();
+        let (going, coming) = (dots(&before[change.old.clone()]), dots(&after[change.new.clone()]));
+        if going > 0 && going == coming {
+            return Err("lines of three dots on both sides");
+        }
         text += &format!("{path}\n<<<<<<< SEARCH\n");
         for (index, line) in before[change.old].iter().enumerate() {
             text += &block_line(text_of(*line, old + index == 0)?)?;
@@ -177,11 +182,34 @@ pub(super) fn search_replace(
     Ok(text.into_bytes())
 }
 
+/// A line of a block, behind a backslash if it would be a marker without one.
 fn block_line(line: &str) -> Result<String, Unsaid> {
-    let is_marker = ["<<<<<", "=====", ">>>>>", "-----", "+++++", "...", ":start_line:", ":end_line:", "\\"]
+    let runs = ["<<<<<<<", "=======", ">>>>>>>", "-------", "+++++++"];
+    let is_run = |text: &str| runs.iter().any(|run| text.starts_with(run));
+    if line.strip_prefix('\\').is_some_and(|rest| is_marker(rest) || is_run(rest)) {
+        return Err("a line looks like a marker behind a backslash");
+    }
+    Ok(format!("{}{line}\n", if is_marker(line) { "\\" } else { "" }))
+}
+
+/// Whether a line in a block begins, divides or ends it, or says where it stands.
+fn is_marker(line: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if [":start_line:", ":end_line:"]
         .iter()
-        .any(|marker| line.trim_start().starts_with(marker));
-    if is_marker { Err("a line looks like a marker") } else { Ok(format!("{line}\n")) }
+        .any(|word| line.strip_prefix(word).is_some_and(|rest| is_number(rest.trim())))
+    {
+        return true;
+    }
+    let mark = line.chars().next().unwrap_or_default();
+    let word = line.trim_start_matches(mark);
+    (5..=9).contains(&(line.len() - word.len()))
+        && match mark {
+            '=' => word.trim_end().is_empty(),
+            '<' | '-' => matches!(word.trim_end(), " SEARCH" | " SEARCH>"),
+            '>' | '+' => matches!(word.trim_end(), " REPLACE" | " REPLACE>"),
+            _ => false,
+        }
 }
 
 /// A new file in a dialect of texts.
