@@ -22,6 +22,7 @@ use crate::proposal::{Ask, Decision, Need, Proposal};
 use crate::workspace::Workspace;
 use crate::workspace::change::{Becomes, Change, Content};
 use crate::workspace::clipboards::{self, Taken};
+use crate::workspace::git_dir;
 use crate::workspace::history::EntryId;
 use crate::workspace::listing::Listings;
 use crate::workspace::resolve::{self, Place, Same};
@@ -298,7 +299,20 @@ fn find(workspace: &Workspace, batch: &ValidBatch<'_>, policy: &Policy) -> Resul
             }
         }
     }
-    if failures.is_empty() { Ok(found) } else { Err(failures.into()) }
+    if !failures.is_empty() {
+        return Err(failures.into());
+    }
+    let written = found.iter().zip(&batch.batch.files).enumerate().flat_map(|(index, (found, patch))| {
+        let stays = patch.edit != FileEdit::DeleteFile && patch.edit.moved_to().is_none();
+        let to = found.other.as_ref().filter(|_| patch.edit.moved_to().is_some());
+        let places = stays.then_some(&found.place).into_iter().chain(to.map(|to| &to.place));
+        places.map(move |place| (index, place))
+    });
+    git_dir::refuse_made(workspace, written).map_err(|(index, error)| {
+        let target = batch.batch.files.get(index).map_or("", |file| file.target.as_str());
+        error.failure().file(index, target)
+    })?;
+    Ok(found)
 }
 
 /// What a batch does with a file.

@@ -7,7 +7,7 @@ use aptix_model::path::fold;
 use rustix::fs::Dir;
 use rustix::io::Errno;
 
-use super::{beneath, disk};
+use super::{disk, git_dir};
 
 /// Directories that were listed while one batch is resolved, by root and real path.
 #[derive(Debug, Default)]
@@ -17,14 +17,12 @@ pub struct Listings {
 }
 
 impl Listings {
-    /// Whether git would take a directory for its own, whatever its name: by the same three names, or by the one that
-    /// leads from a work tree's directory to them.
+    /// Whether git takes a directory for its own.
     pub(super) fn is_of_git(&mut self, root: usize, path: &str, dir: BorrowedFd<'_>) -> Result<bool, Errno> {
         if let Some(known) = self.of_git.get(&(root, path.to_owned())) {
             return Ok(*known);
         }
-        let has = |name| beneath::look_up(dir, name).map(|found| found.is_some());
-        let found = has("HEAD")? && (has("commondir")? || (has("objects")? && has("refs")?));
+        let found = git_dir::is_of_git(dir)?;
         self.of_git.insert((root, path.to_owned()), found);
         Ok(found)
     }

@@ -7,6 +7,7 @@ pub mod clipboards;
 mod debris;
 pub mod disk;
 pub mod errno;
+pub(crate) mod git_dir;
 mod heal;
 pub mod history;
 pub mod journal;
