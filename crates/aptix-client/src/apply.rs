@@ -49,6 +49,11 @@ pub enum Mode<'a> {
     DryRun,
     /// It is committed.
     Commit,
+    /// It is committed, and known by this id from then on.
+    CommitNamed {
+        /// The id.
+        batch: BatchId,
+    },
     /// It is committed, and in the same step the outbox gets its receipt and its new contents.
     CommitWithReceipt {
         /// The batch's id at the server.
@@ -168,19 +173,21 @@ pub(crate) fn carry_out(
         .filter_map(|(index, ((plan, found), report))| Some((index, change(found, plan, report)?)))
         .unzip();
     let told = |error: &transaction::CommitError| tell(error, &changed, batch);
-    let receipt = match order.mode {
+    let (name, receipt) = match order.mode {
         Mode::DryRun => {
             transaction::check(workspace, &changes).map_err(|error| told(&error))?;
             return Ok(report);
         }
-        Mode::Commit => None,
-        Mode::CommitWithReceipt { batch, encode } => Some(Receipt { batch, bytes: encode(&report) }),
+        Mode::Commit => (None, None),
+        Mode::CommitNamed { batch } => (Some(batch), None),
+        Mode::CommitWithReceipt { batch, encode } => (None, Some(Receipt { batch, bytes: encode(&report) })),
     };
     let needs = plan.files.iter().zip(found).map(|(plan, found)| need(policy, plan, found)).collect();
     let places = found.iter().map(|file| (&file.place, file.other.as_ref().map(|other| &other.place))).collect();
     let proposal = Proposal { batch, plan, needs, places, workspace, changes: &changes };
     confirm(&proposal).hold(|| proposal.digest())?;
     let terms = Terms {
+        name,
         receipt: receipt.as_ref(),
         clipboards: taken.as_ref(),
         undoes,

@@ -3,6 +3,7 @@
 //! `workspace` is the only way to a user's file, `apply` the only way through it, `connection` the only way to a server.
 
 pub mod agent;
+mod answer;
 pub mod apply;
 mod backoff;
 pub mod cli;
@@ -11,5 +12,6 @@ mod person;
 pub mod policy;
 pub mod proposal;
 mod subject;
+pub mod tools;
 pub mod undo;
 pub mod workspace;

@@ -11,6 +11,7 @@ use aptix_model::id::SessionId;
 use aptix_model::limits::DOCUMENT_BYTES;
 use aptix_model::reason::Reason;
 
+use crate::answer::Shown;
 use crate::apply::{Mode, Order, Refusal, apply};
 use crate::person::{Answer, Person, allow_for_ever};
 use crate::policy::files::PolicyFiles;
@@ -72,7 +73,7 @@ pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
     let mut batch = Batch::default();
     let policies = PolicyFiles::new(&places.config_home()?, Deletions::Allow);
     let outcome = attempt(args, &places.state_home()?, &policies, &mut batch);
-    let shown = output::Shown {
+    let shown = Shown {
         batch: &batch,
         dry_run: args.dry_run,
         paths: Paths::among(args.roots.len()),

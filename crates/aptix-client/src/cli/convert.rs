@@ -10,6 +10,7 @@ use aptix_model::documents::{self, Dialect};
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 
+use crate::answer::Shown;
 use crate::apply::{Refusal, look};
 use crate::policy::Deletions;
 use crate::policy::files::PolicyFiles;
@@ -64,10 +65,7 @@ pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
         Ok(document) => output::print_bytes(&document),
         Err(End { exit, refusal }) => {
             let (batch, dry_run, paths) = (&Batch::default(), true, Paths::InRoot);
-            output::show(
-                output::Form::Text,
-                &output::Shown { batch, dry_run, paths, stored: None, outcome: Err(&refusal) },
-            );
+            output::show(output::Form::Text, &Shown { batch, dry_run, paths, stored: None, outcome: Err(&refusal) });
             exit
         }
     })

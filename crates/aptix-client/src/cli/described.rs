@@ -9,7 +9,7 @@ use aptix_model::batch::{
 };
 
 /// Shows a file patch: the lines it expects and the lines it brings, under the line numbers it states.
-pub(super) fn described(patch: &FilePatch) -> String {
+pub(crate) fn described(patch: &FilePatch) -> String {
     let path = patch.target.as_str();
     let mut text = format!("--- {path}\n+++ {path}\n");
     match &patch.edit {

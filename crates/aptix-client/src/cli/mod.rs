@@ -6,15 +6,17 @@ mod batches;
 mod cancel;
 mod completions;
 mod convert;
-mod described;
+pub(crate) mod described;
 pub(crate) mod diff;
 mod log;
+mod mcp;
 mod output;
 mod progress;
 mod read;
 mod server;
 mod show;
 mod submit;
+mod tools;
 mod undo;
 
 use std::io::IsTerminal;
@@ -103,6 +105,10 @@ enum Command {
     Cancel(cancel::Args),
     /// Print a file's authoritative text
     Read(read::Args),
+    /// List the tools that models may call
+    Tools(tools::Args),
+    /// Serve the tools over the Model Context Protocol on stdin and stdout
+    Mcp(mcp::Args),
     /// Write a completion script for a shell to stdout
     Completions(completions::Args),
 }
@@ -118,7 +124,8 @@ impl Command {
             Self::Show(args) => args.json,
             Self::Batches(args) => args.json,
             Self::Read(args) => args.json,
-            Self::Convert(_) | Self::Agent(_) | Self::Cancel(_) | Self::Completions(_) => false,
+            Self::Tools(args) => args.json,
+            Self::Convert(_) | Self::Agent(_) | Self::Cancel(_) | Self::Mcp(_) | Self::Completions(_) => false,
         })
     }
 
@@ -129,6 +136,7 @@ impl Command {
             Self::Apply(args) => Some((&args.roots, Traces::Left)),
             Self::Undo(args) => Some((&args.roots, Traces::Left)),
             Self::Agent(args) => Some((&args.roots, Traces::Left)),
+            Self::Mcp(args) => Some((std::slice::from_ref(&args.root), Traces::Left)),
             _ => None,
         }
     }
@@ -136,7 +144,7 @@ impl Command {
     /// What is logged unless somebody asks for more or less: a service tells what it does, a command only what is wrong.
     const fn talks_of(&self) -> tracing::Level {
         match self {
-            Self::Agent(_) => tracing::Level::INFO,
+            Self::Agent(_) | Self::Mcp(_) => tracing::Level::INFO,
             _ => tracing::Level::WARN,
         }
     }
@@ -252,6 +260,8 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Command::Batches(args) => batches::run(args).await,
         Command::Cancel(args) => cancel::run(args).await,
         Command::Read(args) => read::run(args).await,
+        Command::Tools(args) => Ok(tools::run(&args)),
+        Command::Mcp(args) => mcp::run(args, &places, format!("mcp-{}", mint())).await,
         Command::Completions(args) => Ok(completions::run(&args)),
     }
 }

@@ -10,12 +10,13 @@ use aptix_model::report::Outcome;
 use aptix_model::state::BatchState;
 use tokio::time::Instant;
 
+use crate::answer::{Shown, Stored};
 use crate::apply::Refusal;
 use crate::backoff::Backoff;
 use crate::connection::{CallError, Connection, ServerUrl};
 
 use super::diff::Paths;
-use super::output::{self, Form, Shown, Stored, show};
+use super::output::{self, Form, show};
 use super::progress::{self, Doing};
 use super::{Exit, interrupted};
 

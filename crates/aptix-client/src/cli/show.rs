@@ -5,12 +5,13 @@ use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
 use aptix_model::report::{Outcome, Report};
 
+use crate::answer::{Shown, Stored};
 use crate::connection::{CallError, ChangeView};
 
 use super::Exit;
 use super::described::described;
 use super::diff::Paths;
-use super::output::{self, Form, Shown, Stored};
+use super::output::{self, Form};
 use super::server::{self, ServerArgs};
 
 /// Arguments of `aptix show`.

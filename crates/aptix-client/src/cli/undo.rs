@@ -4,6 +4,7 @@ use std::path::Path;
 
 use aptix_model::batch::{Batch, Origin};
 
+use crate::answer::Shown;
 use crate::apply::{Mode, Order, Refusal};
 use crate::policy::Deletions;
 use crate::policy::files::PolicyFiles;
@@ -40,7 +41,7 @@ pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
     let nothing = Batch::default();
     let policies = PolicyFiles::new(&places.config_home()?, Deletions::Allow);
     let outcome = attempt(args, &places.state_home()?, &policies);
-    let shown = output::Shown {
+    let shown = Shown {
         batch: outcome.as_ref().map_or(&nothing, |undone| &undone.batch),
         dry_run: false,
         paths: Paths::among(args.roots.len()),

@@ -78,7 +78,7 @@ impl std::fmt::Display for EntryId {
 pub struct Entry {
     /// Names it.
     pub id: EntryId,
-    /// What the server calls the batch, if it came from one.
+    /// What the batch is called by whoever it came from: a server, or the answer of a tool.
     pub batch: Option<String>,
     /// Which entry the batch undid, if it did.
     pub undoes: Option<String>,

@@ -26,6 +26,7 @@ mod standing;
 pub mod state;
 pub(crate) mod terminal;
 pub mod transaction;
+pub(crate) mod walk;
 pub mod wall;
 
 use std::fmt;

@@ -178,6 +178,8 @@ pub enum CommitError {
 /// What belongs to a commit besides its changes.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Terms<'a> {
+    /// What the batch is called in the history, if not as in the receipt.
+    pub name: Option<BatchId>,
     /// What the server is to be told; with it, the new contents are kept for the server.
     pub receipt: Option<&'a Receipt>,
     /// What is left on the clipboards of the session.
@@ -195,7 +197,7 @@ pub struct Terms<'a> {
 /// # Errors
 /// Nothing has changed then, or everything was put back, or the error says that a person is needed.
 pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -> Result<Vec<Notice>, CommitError> {
-    let Terms { receipt, clipboards, undoes, retention, durability } = terms;
+    let Terms { name, receipt, clipboards, undoes, retention, durability } = terms;
     late::make_room(workspace);
     let _locks = workspace.lock()?;
     recovery::recover(workspace)?;
@@ -206,7 +208,8 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
     let ground = ground(workspace);
     let steps = change::steps(changes);
     let batch = receipt.map(|receipt| receipt.batch.to_string());
-    let past = (!changes.is_empty()).then(|| history::draft(workspace, changes, batch.clone(), undoes, retention));
+    let called = name.map(|name| name.to_string()).or_else(|| batch.clone());
+    let past = (!changes.is_empty()).then(|| history::draft(workspace, changes, called, undoes, retention));
     let journal = Journal::open(workspace.disk(), workspace.primary().state())?;
     // Of several roots, and for clipboards, there is no one file that everything could be written ahead to.
     let is_simple = workspace.roots().len() == 1 && clipboards.is_none();

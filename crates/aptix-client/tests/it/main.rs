@@ -22,6 +22,8 @@ mod journal_mode;
 #[cfg(test)]
 mod large;
 #[cfg(test)]
+mod mcp;
+#[cfg(test)]
 mod moves;
 #[cfg(test)]
 mod next_action;

@@ -9,6 +9,7 @@ mod file_bundle;
 mod git_patch;
 mod json;
 mod line_patch;
+pub mod look;
 pub mod prepare;
 pub mod preview;
 mod recognise;

@@ -164,24 +164,26 @@ pub fn parse(tool: &str, arguments: &str) -> Result<Call, Failure> {
             let call: Apply = json::from_str(arguments)?;
             Ok(Call::Apply { hunk: hunk_id("hunk_id", &call.hunk_id)? })
         }
-        _ => Err(unknown(tool)),
+        _ => Err(unknown_tool(tool, &TOOLS)),
     }
 }
 
-fn unknown(tool: &str) -> Failure {
+/// Refuses a call of a tool that is none of these.
+#[must_use]
+pub fn unknown_tool(tool: &str, tools: &[&str]) -> Failure {
     let shown: String = tool.chars().take(40).collect();
     let failure =
         Failure::new(Reason::InvalidRequest, format!("there is no tool {shown:?}")).detail(Detail::UnknownOperation);
     match GONE.iter().find(|(gone, _)| *gone == tool) {
         Some((_, now)) => failure.hint(format!("it was removed; use {now}")),
-        None => match json::nearest(tool, TOOLS) {
+        None => match json::nearest(tool, tools.iter().copied()) {
             Some(near) => failure.hint(format!("did you mean {near}?")),
-            None => failure.hint(format!("the tools are {}", TOOLS.join(", "))),
+            None => failure.hint(format!("the tools are {}", tools.join(", "))),
         },
     }
 }
 
-fn given(text: Option<String>) -> Option<String> {
+pub(super) fn given(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
@@ -205,7 +207,7 @@ fn hunk_id(field: &str, text: &str) -> Result<FilePatchId, Failure> {
 }
 
 /// Reads `10~20`, `10`, `10~`, `~20` or `~`: first and last line, each the file's own if left out.
-fn range(text: &str) -> Result<(i64, Option<i64>), Failure> {
+pub(super) fn range(text: &str) -> Result<(i64, Option<i64>), Failure> {
     let number = |part: &str| part.trim().parse::<i64>().ok();
     let parts = match text.split_once('~') {
         None => number(text).map(|line| (line, Some(line))),

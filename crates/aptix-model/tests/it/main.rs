@@ -11,6 +11,8 @@ mod file_bundle;
 #[cfg(test)]
 mod git_patch;
 #[cfg(test)]
+mod look;
+#[cfg(test)]
 mod prepare;
 #[cfg(test)]
 mod search_patch;

@@ -1,0 +1,285 @@
+//! What became of a batch, as the one JSON object with fixed keys that commands print and tools answer with.
+
+use std::borrow::Cow;
+
+use aptix_model::batch::{Batch, FileEdit, FilePatch, GitKind, Presence, Target};
+use aptix_model::failure::{Excerpt, Failure, NextAction};
+use aptix_model::id::BatchId;
+use aptix_model::record::FileIds;
+use aptix_model::report::{ChangeReport, FileReport, FileStatus, Report, Tier};
+use aptix_model::state::BatchState;
+use serde::Serialize;
+
+use crate::apply::Refusal;
+use crate::cli::described::described;
+use crate::cli::diff::Paths;
+
+/// Everything there is to say about one batch.
+pub(crate) struct Shown<'a> {
+    pub(crate) batch: &'a Batch,
+    pub(crate) dry_run: bool,
+    /// How people are told which file it is.
+    pub(crate) paths: Paths,
+    /// What the server made of it, if it was sent to one.
+    pub(crate) stored: Option<Stored<'a>>,
+    /// What became of it; nothing while nothing has.
+    pub(crate) outcome: Result<Option<&'a Report>, &'a Refusal>,
+}
+
+/// A batch as the server knows it.
+#[derive(Clone, Copy)]
+pub(crate) struct Stored<'a> {
+    pub(crate) id: BatchId,
+    pub(crate) state: BatchState,
+    /// One entry for each file patch.
+    pub(crate) ids: &'a [FileIds],
+}
+
+/// The object.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Answer<'a> {
+    pub(crate) success: bool,
+    pub(crate) batch_id: Option<String>,
+    pub(crate) state: &'static str,
+    pub(crate) dry_run: bool,
+    pub(crate) files: Vec<FileAnswer<'a>>,
+    pub(crate) errors: Vec<ErrorAnswer<'a>>,
+    pub(crate) diff: Cow<'a, str>,
+}
+
+/// What became of a file.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FileAnswer<'a> {
+    file_patch_id: Option<String>,
+    path: &'a str,
+    doc_path: Option<&'a str>,
+    file_key: Option<&'a str>,
+    status: &'static str,
+    renamed_to: Option<&'a str>,
+    sha256_before: Option<String>,
+    sha256: Option<String>,
+    size_bytes: Option<u64>,
+    normalized: Vec<&'static str>,
+    warnings: Vec<WarningAnswer<'a>>,
+    changes: Vec<ChangeAnswer<'a>>,
+}
+
+#[derive(Serialize)]
+struct WarningAnswer<'a> {
+    code: &'a str,
+    message: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ChangeAnswer<'a> {
+    change_id: Option<String>,
+    change_key: Option<&'a str>,
+    description: Option<&'a str>,
+    tier: &'static str,
+    candidates: u32,
+    start_line: u32,
+    end_line: u32,
+}
+
+/// Why nothing changed.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ErrorAnswer<'a> {
+    code: &'static str,
+    detail: Option<&'static str>,
+    message: String,
+    hint: Option<&'a str>,
+    path: Option<&'a str>,
+    change_index: Option<usize>,
+    line: Option<usize>,
+    nearest: Vec<ExcerptAnswer<'a>>,
+    current_sha256: Option<String>,
+    next_action: Option<ActionAnswer>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ExcerptAnswer<'a> {
+    start_line: usize,
+    end_line: usize,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct ActionAnswer {
+    tool: String,
+    arguments: serde_json::Value,
+}
+
+/// What there is to say about a batch. `taker` names what takes a document of a dialect, so that a corrected one can be
+/// sent there.
+pub(crate) fn answer<'a>(shown: &Shown<'a>, taker: fn(&str) -> Option<String>) -> Answer<'a> {
+    let ids = |index| shown.stored.and_then(|stored| stored.ids.get(index));
+    let patches = shown.batch.files.iter().enumerate();
+    let (files, diff, errors) = match shown.outcome {
+        Ok(Some(report)) => {
+            let done = report.files.iter().zip(patches);
+            let files = done.map(|(file, (index, patch))| file_answer(file, patch, ids(index)));
+            (files.collect(), Cow::Borrowed(report.diff.as_str()), Vec::new())
+        }
+        Ok(None) => {
+            let asked = shown.batch.files.iter().map(described).collect::<String>();
+            (patches.map(|(index, patch)| asked_answer(patch, ids(index))).collect(), Cow::Owned(asked), Vec::new())
+        }
+        Err(refusal) => (Vec::new(), Cow::Borrowed(""), errors(&refusal.failures, taker)),
+    };
+    let state = match (shown.stored, shown.outcome.is_ok(), shown.dry_run) {
+        (Some(stored), _, _) => stored.state.word(),
+        (None, false, _) => "FAILED",
+        (None, true, true) => "PREPARED",
+        (None, true, false) => "APPLIED",
+    };
+    let ended_badly = matches!(state, "REJECTED" | "CANCELLED" | "EXPIRED");
+    Answer {
+        success: shown.outcome.is_ok() && !ended_badly,
+        batch_id: shown.stored.map(|stored| stored.id.to_string()),
+        state,
+        dry_run: shown.dry_run,
+        files,
+        errors,
+        diff,
+    }
+}
+
+/// Why nothing changed; `taker` as for [`answer`].
+pub(crate) fn errors<'a>(failures: &'a [Failure], taker: fn(&str) -> Option<String>) -> Vec<ErrorAnswer<'a>> {
+    failures.iter().map(|failure| error_answer(failure, taker)).collect()
+}
+
+/// What the author wrote about a change, where the dialect has room for it.
+fn words_of(patch: &FilePatch, change: usize) -> Words<'_> {
+    match &patch.edit {
+        FileEdit::LinePatch(lines) => lines.changes.get(change).map_or(Words::default(), |change| Words {
+            key: change.key.as_deref(),
+            description: change.description.as_deref(),
+        }),
+        _ => Words::default(),
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Words<'a> {
+    key: Option<&'a str>,
+    description: Option<&'a str>,
+}
+
+fn change_id(ids: Option<&FileIds>, index: usize) -> Option<String> {
+    Some(ids?.changes.get(index)?.to_string())
+}
+
+fn file_answer<'a>(file: &'a FileReport, patch: &'a FilePatch, ids: Option<&FileIds>) -> FileAnswer<'a> {
+    let changes = file.changes.iter().take(patch.edit.change_count()).enumerate();
+    FileAnswer {
+        file_patch_id: ids.map(|ids| ids.file.to_string()),
+        path: &file.path,
+        doc_path: Some(&file.doc_path),
+        file_key: patch.key.as_deref(),
+        status: file.status.word(),
+        renamed_to: file.renamed_to.as_deref(),
+        sha256_before: file.sha256_before.map(String::from),
+        sha256: file.written.map(|written| written.sha256.into()),
+        size_bytes: file.written.map(|written| written.size_bytes),
+        normalized: file.normalized.iter().map(|normalization| normalization.word()).collect(),
+        warnings: file
+            .warnings
+            .iter()
+            .map(|warning| WarningAnswer { code: &warning.code, message: &warning.message })
+            .collect(),
+        changes: changes
+            .map(|(index, done)| change_answer(done, words_of(patch, index), change_id(ids, index)))
+            .collect(),
+    }
+}
+
+/// A file to which nothing has happened yet: what is asked for, and no lines of a new text.
+fn asked_answer<'a>(patch: &'a FilePatch, ids: Option<&FileIds>) -> FileAnswer<'a> {
+    const NOWHERE: ChangeReport = ChangeReport { tier: Tier::Exact, candidates: 0, start_line: 0, end_line: 0 };
+    let changes = 0..patch.edit.change_count();
+    FileAnswer {
+        file_patch_id: ids.map(|ids| ids.file.to_string()),
+        path: patch.target.as_str(),
+        doc_path: match &patch.target {
+            Target::DocPath(path) => Some(path),
+            Target::Path(_) => None,
+        },
+        file_key: patch.key.as_deref(),
+        status: asked_status(&patch.edit).word(),
+        renamed_to: patch.edit.moved_to(),
+        sha256_before: None,
+        sha256: None,
+        size_bytes: None,
+        normalized: Vec::new(),
+        warnings: Vec::new(),
+        changes: changes.map(|index| change_answer(&NOWHERE, words_of(patch, index), change_id(ids, index))).collect(),
+    }
+}
+
+/// What becomes of a file that nobody has seen yet, as far as the edit tells.
+fn asked_status(edit: &FileEdit) -> FileStatus {
+    match edit {
+        FileEdit::DeleteFile => FileStatus::Deleted,
+        FileEdit::GitPatch(patch) => match patch.kind {
+            GitKind::Modify => FileStatus::Modified,
+            GitKind::Create | GitKind::Copy { .. } => FileStatus::Created,
+            GitKind::Delete => FileStatus::Deleted,
+            GitKind::Rename { .. } => FileStatus::Renamed,
+        },
+        FileEdit::ContextPatch(patch) if patch.move_to.is_some() => FileStatus::Renamed,
+        FileEdit::CreateFile(_) => FileStatus::Created,
+        FileEdit::WriteFile(write) if write.presence != Presence::Present => FileStatus::Created,
+        FileEdit::WriteFile(_)
+        | FileEdit::LinePatch(_)
+        | FileEdit::SearchPatch(_)
+        | FileEdit::Replacements(_)
+        | FileEdit::AnchorEdit(_)
+        | FileEdit::ContextPatch(_) => FileStatus::Modified,
+    }
+}
+
+fn change_answer<'a>(done: &ChangeReport, words: Words<'a>, change_id: Option<String>) -> ChangeAnswer<'a> {
+    ChangeAnswer {
+        change_id,
+        change_key: words.key,
+        description: words.description,
+        tier: done.tier.word(),
+        candidates: done.candidates,
+        start_line: done.start_line,
+        end_line: done.end_line,
+    }
+}
+
+fn error_answer(failure: &Failure, taker: fn(&str) -> Option<String>) -> ErrorAnswer<'_> {
+    ErrorAnswer {
+        code: failure.reason.code(),
+        detail: failure.detail.map(aptix_model::reason::Detail::code),
+        message: match &failure.field {
+            Some(field) => format!("{field}: {}", failure.message),
+            None => failure.message.clone(),
+        },
+        hint: failure.hint.as_deref(),
+        path: failure.path.as_deref(),
+        change_index: failure.change_index,
+        line: failure.line,
+        nearest: failure.nearest.iter().map(excerpt_answer).collect(),
+        current_sha256: failure.current_sha256.map(String::from),
+        next_action: failure.next_action.as_ref().and_then(|action| action_answer(action, taker)),
+    }
+}
+
+/// What takes the corrected document, and the document.
+fn action_answer(action: &NextAction, taker: fn(&str) -> Option<String>) -> Option<ActionAnswer> {
+    let arguments = serde_json::from_str(&action.document).ok()?;
+    Some(ActionAnswer { tool: taker(&action.dialect)?, arguments })
+}
+
+fn excerpt_answer(excerpt: &Excerpt) -> ExcerptAnswer<'_> {
+    ExcerptAnswer { start_line: excerpt.start_line, end_line: excerpt.end_line, text: &excerpt.text }
+}

@@ -1,0 +1,136 @@
+//! `read_file`: lines of a file, and the digest that a line patch has to name.
+
+use aptix_engine::digest::sha256;
+use aptix_model::documents::look::ReadFile;
+use aptix_model::failure::Failure;
+use aptix_model::reason::{Detail, Reason};
+use serde::Serialize;
+
+use crate::apply::Search;
+use crate::policy::Policy;
+use crate::workspace::Workspace;
+
+/// Bytes of lines that are given at most.
+const TEXT_BYTES: usize = 256 << 10;
+
+/// What is given of a file.
+#[derive(Serialize, Debug)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Lines {
+    success: bool,
+    path: String,
+    doc_path: String,
+    /// Of all the file's bytes.
+    sha256: String,
+    size_bytes: usize,
+    line_count: usize,
+    start_line: usize,
+    /// One less than the first line where there is none.
+    end_line: usize,
+    /// What to ask for to see more, if lines that were asked for are left.
+    next_range: Option<String>,
+    line_endings: &'static str,
+    ends_with_newline: bool,
+    /// Whether every byte shown is UTF-8; others are shown as U+FFFD.
+    is_utf8: bool,
+    pub(super) text: String,
+}
+
+/// Reads what a call asks for.
+///
+/// # Errors
+/// When the file is closed, not there, not text, or does not have the lines.
+pub(super) fn read(workspace: &Workspace, policy: &Policy, call: &ReadFile) -> Result<Lines, Failure> {
+    let named = |failure: Failure| Failure { path: Some(call.path.as_str().to_owned()), ..failure };
+    let found = Search::new(workspace, policy).find_in(0, 0, &call.path).map_err(named)?;
+    let Some(original) = found.original else {
+        return Err(named(Failure::new(Reason::FileMissing, "there is no such file"))
+            .hint("look for it with ripgrep_files; paths are relative to the workspace's root, and case counts"));
+    };
+    let bytes = original.bytes;
+    check_text(&bytes).map_err(named)?;
+    let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    let lines: Vec<&[u8]> = body.split_inclusive(|byte| *byte == b'\n').collect();
+    let start = call.start_line as usize;
+    if start > lines.len().max(1) {
+        let message = format!("the range starts at line {start}, and the file has {}", lines.len());
+        return Err(named(Failure::new(Reason::LineRange, message)).detail(Detail::PastEnd).field("range"));
+    }
+    let asked = call.end_line.map_or(lines.len(), |end| lines.len().min(end as usize));
+    let most = asked.min(start - 1 + call.max_lines as usize);
+    let mut text = String::new();
+    let mut is_utf8 = true;
+    let mut end = start - 1;
+    for line in lines.get(start - 1..most).unwrap_or_default() {
+        let shown = String::from_utf8_lossy(content(line));
+        if !text.is_empty() && text.len() + shown.len() >= TEXT_BYTES {
+            break;
+        }
+        is_utf8 &= std::str::from_utf8(line).is_ok();
+        text.push_str(&shown);
+        text.push('\n');
+        end += 1;
+    }
+    Ok(Lines {
+        success: true,
+        path: found.place.path.as_str().to_owned(),
+        doc_path: found.place.doc_path,
+        sha256: sha256(&bytes).to_string(),
+        size_bytes: bytes.len(),
+        line_count: lines.len(),
+        start_line: start,
+        end_line: end,
+        next_range: (end < asked).then(|| match call.end_line {
+            Some(_) => format!("{}~{asked}", end + 1),
+            None => format!("{}~", end + 1),
+        }),
+        line_endings: line_endings(&lines),
+        ends_with_newline: bytes.is_empty() || bytes.ends_with(b"\n"),
+        is_utf8,
+        text,
+    })
+}
+
+fn check_text(bytes: &[u8]) -> Result<(), Failure> {
+    let (detail, message) = if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        (Detail::Encoding, "the file begins with a UTF-16 byte order mark and is not shown")
+    } else if bytes.contains(&0) {
+        (Detail::Binary, "the file has a NUL byte, is taken for binary and is not shown")
+    } else {
+        return Ok(());
+    };
+    Err(Failure::new(Reason::NotText, message)
+        .detail(detail)
+        .hint("only text files can be read and edited line by line"))
+}
+
+/// A line without its terminator.
+fn content(line: &[u8]) -> &[u8] {
+    match line.strip_suffix(b"\n") {
+        Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
+        None => line,
+    }
+}
+
+fn line_endings(lines: &[&[u8]]) -> &'static str {
+    let ended = lines.iter().filter(|line| line.ends_with(b"\n"));
+    let (with_return, all) =
+        ended.fold((0, 0), |(with, all), line| (with + usize::from(line.ends_with(b"\r\n")), all + 1));
+    match (with_return, all) {
+        (_, 0) => "none",
+        (0, _) => "lf",
+        (with, all) if with == all => "crlf",
+        _ => "mixed",
+    }
+}
+
+impl Lines {
+    /// Everything but the text, in one line.
+    pub(super) fn head(&self) -> String {
+        let mut head = serde_json::to_value(self).unwrap_or_default();
+        if let Some(object) = head.as_object_mut() {
+            object.remove("text");
+        }
+        head.to_string()
+    }
+}

@@ -1,0 +1,166 @@
+//! The tools, served over the Model Context Protocol on stdin and stdout until stdin ends.
+//!
+//! What a tool refuses is an answer, never an error of the protocol. Work that blocks is done off the runtime.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult, MetaObject,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+};
+use rmcp::service::{RequestContext, ServerInitializeError, serve_server_with_ct};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::calls::{Answer, Author, refused};
+use super::catalogue::{self, CATEGORY, EXECUTION_LOCATION, Effect, TOOLS};
+use super::transport::{Arguments, Lines};
+use super::turns::Turns;
+use super::until::Until;
+use crate::policy::files::PolicyFiles;
+use crate::workspace::Workspace;
+
+/// Calls that look at the same time.
+const LOOKS: usize = 4;
+/// How long what is being written may take once nobody listens any more.
+const LAST: Duration = Duration::from_secs(30);
+
+/// What is told to every client.
+const INSTRUCTIONS: &str = "Tools that edit the files of one workspace: exactly as described, or not at all. Paths are \
+    relative to the workspace root. A refusal says what was found instead, and what to do next; where it carries \
+    nextAction, that call is complete and ready to be sent.";
+
+/// Why the tools could not be served to the end.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The client did not begin as the protocol has it.
+    #[error("the client did not begin as the protocol has it: {0}")]
+    Hello(#[from] Box<ServerInitializeError>),
+    /// The task that serves broke off.
+    #[error("serving broke off: {0}")]
+    Broken(#[from] tokio::task::JoinError),
+}
+
+/// Serves the tools on a workspace to one client. `name` names the connection: the session whose clipboards are used, and the
+/// owner of prepared edits. Ends when the client does, or when told to stop; what is being written then is finished first.
+///
+/// # Errors
+/// When the client does not begin as the protocol has it.
+pub async fn serve(
+    workspace: Workspace,
+    policies: PolicyFiles,
+    name: String,
+    streams: (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static),
+    stop: CancellationToken,
+) -> Result<(), ServeError> {
+    let work = TaskTracker::new();
+    let server = Server {
+        author: Arc::new(Author::new(workspace, policies, name)),
+        looks: Arc::new(Semaphore::new(LOOKS)),
+        turns: Turns::default(),
+        work: work.clone(),
+    };
+    let (read, write) = streams;
+    let outcome = match serve_server_with_ct(server, Lines::new(read, write), stop).await {
+        Ok(running) => running.waiting().await.map(drop).map_err(ServeError::from),
+        // It left without a word, or was told to stop.
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
+        Err(error) => Err(Box::new(error).into()),
+    };
+    work.close();
+    if tokio::time::timeout(LAST, work.wait()).await.is_err() {
+        tracing::warn!("a call is cut short; the next aptix command brings what it wrote to an end");
+    }
+    outcome
+}
+
+struct Server {
+    author: Arc<Author>,
+    looks: Arc<Semaphore>,
+    turns: Turns,
+    work: TaskTracker,
+}
+
+impl Server {
+    /// Carries out a call when it is its turn.
+    async fn call(&self, tool: String, arguments: Arc<str>, until: Until) -> Answer {
+        let writes = catalogue::find(&tool).is_some_and(|tool| tool.effect == Effect::Writes);
+        let begun = async {
+            if writes {
+                let (created, id) = self.author.turn(&tool, &arguments);
+                Ok(self.turns.take(created, id).await)
+            } else {
+                Err(Arc::clone(&self.looks).acquire_owned().await)
+            }
+        };
+        let turn = tokio::select! {
+            turn = begun => turn,
+            () = until.over() => return refused(&[until.failure()]),
+        };
+        let author = Arc::clone(&self.author);
+        let done = self.work.spawn_blocking(move || {
+            let answer = author.call(&tool, &arguments, &until);
+            drop(turn);
+            answer
+        });
+        done.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a call broke off");
+            refused(&[Failure::new(Reason::Internal, "the call broke off inside the program").hint(
+                "look at the files before sending it again; what was begun is brought to an end by the next call",
+            )])
+        })
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
+        info.server_info = Implementation::new("aptix", env!("CARGO_PKG_VERSION"));
+        info.instructions = Some(INSTRUCTIONS.to_owned());
+        info
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(told).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let written = context.extensions.get::<Arguments>().map(|written| Arc::clone(&written.0));
+        let arguments = written.unwrap_or_else(|| "{}".into());
+        let answer = self.call(request.name.into_owned(), arguments, Until::from_now(context.ct.clone())).await;
+        let mut result = CallToolResult::success(answer.text.into_iter().map(ContentBlock::text).collect());
+        result.structured_content = Some(answer.structured);
+        result.is_error = Some(answer.is_error);
+        Ok(result.into())
+    }
+}
+
+/// A tool as the protocol tells it.
+fn told(tool: &catalogue::Tool) -> Tool {
+    let hints = ToolAnnotations::new()
+        .read_only(tool.effect != Effect::Writes)
+        .destructive(tool.effect == Effect::Writes)
+        .open_world(false);
+    let mut about = MetaObject::new();
+    about.0.insert("aptix/category".to_owned(), Value::from(CATEGORY));
+    about.0.insert("aptix/executionLocation".to_owned(), Value::from(EXECUTION_LOCATION));
+    Tool::new(tool.name, tool.description, tool.input_schema())
+        .with_raw_output_schema(Arc::new(tool.output_schema()))
+        .with_annotations(hints)
+        .with_meta(about)
+}

@@ -1,0 +1,232 @@
+//! Messages as lines of JSON over stdin and stdout.
+//!
+//! Arguments reach their tool as they were written: a strict reader of documents sees a name that is there twice. Only a few
+//! calls are taken at a time; until one of them is answered, nothing more is read.
+
+use std::collections::HashMap;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use aptix_model::limits::DOCUMENT_BYTES;
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientNotification, ClientRequest, ErrorData, GetExtensions, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
+use rmcp::service::RxJsonRpcMessage;
+use rmcp::transport::Transport;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+
+/// Calls that are taken at a time.
+const CALLS: usize = 16;
+/// Bytes of a message: the largest document, as a text within it.
+const LINE_BYTES: usize = 2 * DOCUMENT_BYTES;
+
+/// The arguments of a call as they were written.
+#[derive(Clone, Debug)]
+pub(super) struct Arguments(pub(super) Arc<str>);
+
+/// A place among the calls that are taken; free once nobody holds it.
+type Place = Arc<OwnedSemaphorePermit>;
+
+/// Lines in, lines out.
+pub(super) struct Lines<R, W> {
+    read: BufReader<R>,
+    write: Arc<Mutex<W>>,
+    /// What was read of a line so far.
+    line: Vec<u8>,
+    /// Whether the rest of the line is passed over, because it is too long.
+    passes_over: bool,
+    places: Arc<Semaphore>,
+    /// For the next call.
+    free: Option<Place>,
+    /// Of calls that are not answered.
+    held: HashMap<RequestId, Place>,
+    /// What is being written about a line that was no message.
+    complaint: Option<Pin<Box<dyn Future<Output = io::Result<()>> + Send>>>,
+}
+
+/// How a line ended.
+enum Line {
+    Whole,
+    TooLong,
+    End,
+}
+
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(borrow)]
+    params: Params<'a>,
+}
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Numbered {
+    id: RequestId,
+}
+
+impl<R, W> Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    pub(super) fn new(read: R, write: W) -> Self {
+        Self {
+            read: BufReader::new(read),
+            write: Arc::new(Mutex::new(write)),
+            line: Vec::new(),
+            passes_over: false,
+            places: Arc::new(Semaphore::new(CALLS)),
+            free: None,
+            held: HashMap::new(),
+            complaint: None,
+        }
+    }
+
+    /// Reads to the end of a line. Nothing is lost when it is broken off: what was read stays in `line`.
+    async fn read_line(&mut self) -> io::Result<Line> {
+        loop {
+            let available = self.read.fill_buf().await?;
+            if available.is_empty() {
+                let is_whole = !self.line.is_empty() && !self.passes_over;
+                return Ok(if is_whole { Line::Whole } else { Line::End });
+            }
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(available.len(), |end| end + 1);
+            if !self.passes_over {
+                self.line.extend_from_slice(available.get(..taken).unwrap_or_default());
+            }
+            self.read.consume(taken);
+            if self.line.len() > LINE_BYTES {
+                self.line = Vec::new();
+                self.passes_over = true;
+            }
+            if end.is_some() {
+                return Ok(if std::mem::take(&mut self.passes_over) { Line::TooLong } else { Line::Whole });
+            }
+        }
+    }
+
+    /// Understands a whole line.
+    fn understand(&mut self, line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, ErrorData> {
+        let mut message: RxJsonRpcMessage<RoleServer> = match serde_json::from_slice(line) {
+            Ok(message) => message,
+            Err(error) if error.is_data() => return Err(ErrorData::invalid_request(error.to_string(), None)),
+            Err(error) => return Err(ErrorData::parse_error(error.to_string(), None)),
+        };
+        match &mut message {
+            JsonRpcMessage::Request(request) => {
+                if let Some(place) = self.free.take() {
+                    request.request.extensions_mut().insert(Arc::clone(&place));
+                    self.held.insert(request.id.clone(), place);
+                }
+                if let ClientRequest::CallToolRequest(call) = &mut request.request {
+                    let written: Call<'_> = serde_json::from_slice(line)
+                        .map_err(|error| ErrorData::invalid_request(error.to_string(), None))?;
+                    let arguments = written.params.arguments.map_or("{}", RawValue::get);
+                    call.extensions.insert(Arguments(arguments.into()));
+                }
+            }
+            JsonRpcMessage::Notification(told) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &told.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    // It will not be answered.
+                    self.held.remove(id);
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+        Ok(message)
+    }
+
+    fn complain(&mut self, error: ErrorData, id: Option<RequestId>) {
+        tracing::warn!(message = %error.message, "a line on stdin is no message");
+        if let Some(id) = &id {
+            self.held.remove(id);
+        }
+        self.complaint = Some(Box::pin(put(Arc::clone(&self.write), ServerJsonRpcMessage::error(error, id))));
+    }
+}
+
+/// Writes a message as a line.
+async fn put<W: AsyncWrite + Unpin>(write: Arc<Mutex<W>>, message: ServerJsonRpcMessage) -> io::Result<()> {
+    let mut line = serde_json::to_vec(&message)?;
+    line.push(b'\n');
+    let mut write = write.lock().await;
+    write.write_all(&line).await?;
+    write.flush().await
+}
+
+impl<R, W> Transport<RoleServer> for Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let id = match &message {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        let place = id.and_then(|id| self.held.remove(id));
+        let put = put(Arc::clone(&self.write), message);
+        async move {
+            let put = put.await;
+            drop(place);
+            put
+        }
+    }
+
+    /// The next message. Whenever it is broken off, the next call goes on where it was.
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            if let Some(complaint) = &mut self.complaint {
+                let written = complaint.await;
+                self.complaint = None;
+                written.ok()?;
+            }
+            if self.free.is_none() {
+                self.free = Some(Arc::new(Arc::clone(&self.places).acquire_owned().await.ok()?));
+            }
+            match self.read_line().await {
+                Ok(Line::Whole) => {}
+                Ok(Line::TooLong) => {
+                    let message = format!("a message has at most {LINE_BYTES} bytes");
+                    self.complain(ErrorData::invalid_request(message, None), None);
+                    continue;
+                }
+                Ok(Line::End) => return None,
+                Err(error) => {
+                    tracing::error!(%error, "stdin cannot be read");
+                    return None;
+                }
+            }
+            let line = std::mem::take(&mut self.line);
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            match self.understand(&line) {
+                Ok(message) => return Some(message),
+                Err(error) => {
+                    let id = serde_json::from_slice::<Numbered>(&line).ok().map(|numbered| numbered.id);
+                    self.complain(error, id);
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.write.lock().await.shutdown().await
+    }
+}

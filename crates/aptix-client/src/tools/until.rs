@@ -1,0 +1,47 @@
+//! For how long anybody waits for a call.
+
+use std::time::{Duration, Instant};
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+use tokio_util::sync::CancellationToken;
+
+/// How long a call may take before it writes anything.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Until when somebody wants the answer to a call.
+#[derive(Clone, Debug)]
+pub(super) struct Until {
+    deadline: Instant,
+    cancelled: CancellationToken,
+}
+
+impl Until {
+    /// From now on, unless whoever called takes it back.
+    pub(super) fn from_now(cancelled: CancellationToken) -> Self {
+        Self { deadline: Instant::now() + PATIENCE, cancelled }
+    }
+
+    /// Whether nobody waits any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.cancelled.is_cancelled() || Instant::now() >= self.deadline
+    }
+
+    /// Completes when nobody waits any more.
+    pub(super) async fn over(&self) {
+        tokio::select! {
+            () = self.cancelled.cancelled() => {}
+            () = tokio::time::sleep_until(self.deadline.into()) => {}
+        }
+    }
+
+    /// What is said of a call that came too late to write anything.
+    pub(super) fn failure(&self) -> Failure {
+        if self.cancelled.is_cancelled() {
+            Failure::new(Reason::InvalidState, "the call was cancelled before it wrote anything")
+        } else {
+            let message = format!("the call took longer than {} seconds, and wrote nothing", PATIENCE.as_secs());
+            Failure::new(Reason::DeadlineExceeded, message).hint("send it again, or split it")
+        }
+    }
+}

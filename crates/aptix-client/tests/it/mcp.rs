@@ -1,0 +1,557 @@
+//! `aptix mcp` and `aptix tools`: the real process, spoken to in lines of JSON.
+
+mod client;
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use self::client::{Client, PATIENCE, Told, code, told};
+use crate::command_line::{aptix, text};
+
+fn sha256(text: &str) -> String {
+    aptix_engine::digest::sha256(text.as_bytes()).to_string()
+}
+
+/// TUL-004-3.2.1, TUL-004-3.2.2, TUL-004-4.1.1, TUL-004-4.1.2, TUL-004-4.1.3, TUL-004-7.1.1, WS-MOD-2.1.3: the catalogue says
+/// of each tool its name, what it does, its schemas, its category and where it runs; and is the same, wherever it is asked for.
+#[test]
+fn the_catalogue_lists_every_tool_with_its_schemas() {
+    let mut client = Client::start(|_| {});
+    let listed = client.ask("tools/list", &json!({}));
+    let listed = listed["result"]["tools"].as_array().unwrap().clone();
+    let (place, _) = client.end();
+    let printed = aptix(place.path(), &["tools", "--json"], "");
+    let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    let printed = printed["tools"].as_array().unwrap();
+    assert_eq!(listed.len(), printed.len());
+    for (one, other) in listed.iter().zip(printed) {
+        for key in ["name", "description", "inputSchema", "outputSchema"] {
+            assert_eq!(one[key], other[key]);
+        }
+        assert_eq!((&other["category"], &other["executionLocation"]), (&"workspace".into(), &"client".into()));
+        assert_eq!(one["_meta"], json!({ "aptix/category": "workspace", "aptix/executionLocation": "client" }));
+    }
+    let names: Vec<_> = printed.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"workspace_create_file") && names.contains(&"workspace_write_patch"), "{names:?}");
+    for tool in printed.iter().filter(|tool| tool["name"].as_str().unwrap().starts_with("prepare_file_")) {
+        assert!(tool["description"].as_str().unwrap().contains("Never mix preparing"), "{tool}");
+    }
+    let shown = text(&aptix(place.path(), &["tools"], "").stdout);
+    assert!(names.iter().all(|name| shown.contains(&format!("\n{name}\n")) || shown.starts_with(name)), "{shown}");
+}
+
+/// TUL-002-9.1, TUL-002-9.3: a line patch is answered with an envelope, whatever came of it; ids are given, keys echoed.
+#[test]
+fn a_line_patch_is_answered_with_an_invoke_result() {
+    let mut client = Client::start(|ws| std::fs::write(ws.join("a.txt"), "one\ntwo\n").unwrap());
+    let read = client.done("read_file", &json!({ "path": "a.txt" })).structured;
+    assert_eq!((&read["docPath"], &read["sha256"]), (&"ws/a.txt".into(), &sha256("one\ntwo\n").into()));
+    let mut patch = json!({
+        "batchKey": "b", "batchLabel": "B",
+        "files": [{
+            "fileKey": "f", "docPath": read["docPath"], "originalSha256": read["sha256"],
+            "changes": [
+                { "changeKey": "c", "description": "why", "operation": "replace", "startLine": 2, "endLine": 2,
+                  "expectedOriginalLines": ["two"], "newLines": ["2"] },
+            ],
+        }],
+    });
+    let told = client.done("workspace_write_patch", &patch);
+    let (told, result) = (&told.structured, &told.structured["result"]);
+    assert_eq!((&told["successful"], &told["errors"], &told["warnings"]), (&true.into(), &json!([]), &json!([])));
+    assert_eq!((&result["batchKey"], &result["batchLabel"]), (&"b".into(), &"B".into()));
+    let (file, change) = (&result["files"][0], &result["files"][0]["changes"][0]);
+    assert_eq!(
+        (&file["fileKey"], &change["changeKey"], &change["description"]),
+        (&"f".into(), &"c".into(), &"why".into())
+    );
+    for id in [&result["batchId"], &file["filePatchId"], &change["changeId"]] {
+        assert_eq!(id.as_str().unwrap().len(), 36);
+    }
+    assert_eq!(file["sha256"], sha256("one\n2\n"));
+    assert_eq!(client.read("a.txt"), "one\n2\n");
+
+    let told = client.call("workspace_write_patch", &patch);
+    assert!(told.is_error);
+    assert_eq!((&told.structured["successful"], &told.structured["result"]), (&false.into(), &Value::Null));
+    assert_eq!(code(&told.structured), "ALREADY_APPLIED");
+    assert_eq!(serde_json::from_str::<Value>(&told.text).unwrap(), told.structured);
+
+    // What can be proven is a call, ready to be sent.
+    patch["files"][0]["changes"][0]["expectedOriginalLines"] = json!(["2"]);
+    patch["files"][0]["changes"][0]["newLines"] = json!(["zwei"]);
+    let told = client.call("workspace_write_patch", &patch);
+    assert_eq!(code(&told.structured), "SHA_MISMATCH");
+    let next = &told.structured["errors"][0]["nextAction"];
+    let tool = next["tool"].as_str().unwrap().to_owned();
+    let arguments = next["arguments"].clone();
+    assert_eq!(tool, "workspace_write_patch");
+    client.done(&tool, &arguments);
+    assert_eq!(client.read("a.txt"), "one\nzwei\n");
+
+    for (change, expected) in [
+        (json!({ "operation": "insert", "afterLine": 9, "newLines": ["x"] }), "LINE_RANGE.PAST_END"),
+        (
+            json!({ "operation": "replace", "startLine": 2, "endLine": 1, "expectedOriginalLines": [], "newLines": ["x"] }),
+            "LINE_RANGE.INVERTED",
+        ),
+    ] {
+        let digest = sha256("one\nzwei\n");
+        let file = json!({ "docPath": "ws/a.txt", "originalSha256": digest, "changes": [change] });
+        assert_eq!(client.refused("workspace_write_patch", &json!({ "files": [file] })), expected);
+    }
+    assert_eq!(client.refused("workspace_write_patch", &json!({ "files": 3 })), "INVALID_REQUEST.TYPE");
+    client.end();
+}
+
+/// What the answer to a created file says: everything but its message.
+fn created(told: &Told) -> Value {
+    let mut told = told.structured.clone();
+    assert!(told.as_object_mut().unwrap().remove("message").unwrap().as_str().unwrap().len() > 5);
+    told
+}
+
+/// TUL-004-3.3.6, TUL-004-6.2.2, TUL-004-4.2.9, TUL-004-4.2.11, TUL-004-4.3.1 to TUL-004-4.3.10, TUL-004-5.1.7.1 to
+/// TUL-004-5.1.7.7: what a created file is answered with.
+/// TUL-004-4.3.2, TUL-004-4.3.3, TUL-004-4.3.4, TUL-004-4.3.5, TUL-004-4.3.6, TUL-004-4.3.7, TUL-004-4.3.8, TUL-004-4.3.9,
+/// TUL-004-5.1.7.2, TUL-004-5.1.7.3, TUL-004-5.1.7.4, TUL-004-5.1.7.5, TUL-004-5.1.7.6: each key of it.
+/// TUL-004-5.1.3.2, TUL-004-5.1.4.3, TUL-004-5.2.5, TUL-004-5.3.3, TUL-004-5.3.4, TUL-004-5.3.5: and each code.
+#[test]
+fn a_created_file_is_answered_as_the_contract_says() {
+    let mut client = Client::start(|ws| std::fs::write(ws.join("file"), "x").unwrap());
+    let tool = "workspace_create_file";
+    let done = |path: &str, text: &str, created: bool| {
+        json!({
+            "success": true, "path": path, "sizeBytes": text.len(), "hash": sha256(text),
+            "created": created, "overwritten": !created, "errorCode": null,
+        })
+    };
+    let told = client.done(tool, &json!({ "path": ".\\src\\a.txt", "content": "\u{feff}x\r\ny" }));
+    assert_eq!(created(&told), done("src/a.txt", "x\ny", true));
+    assert_eq!(client.read("src/a.txt"), "x\ny");
+    let told = client.done(tool, &json!({ "path": "src/a.txt", "content": "zz", "overwrite": true }));
+    assert_eq!(created(&told), done("src/a.txt", "zz", false));
+    let told = client.done(tool, &json!({ "path": "new", "content": "", "overwrite": true }));
+    assert_eq!(created(&told), done("new", "", true));
+
+    let large = "x".repeat((10 << 20) + 1);
+    for (path, content, expected) in [
+        ("src/a.txt", json!("y"), "FileExists"),
+        ("/etc/x", json!("y"), "InvalidPath"),
+        ("C:\\x", json!("y"), "InvalidPath"),
+        ("\\\\server\\x", json!("y"), "InvalidPath"),
+        ("a/../../x", json!("y"), "InvalidPath"),
+        (" ", json!("y"), "InvalidPath"),
+        (".git/config", json!("y"), "InvalidPath"),
+        ("file/below", json!("y"), "InvalidPath"),
+        (".vscode/tasks.json", json!("{}"), "WriteFailed"),
+        ("large", json!(large), "TooLarge"),
+        ("none", Value::Null, "UnhandledException"),
+    ] {
+        let told = client.call(tool, &json!({ "path": path, "content": content }));
+        assert!(told.is_error, "{path}");
+        let refused = json!({
+            "success": false, "path": told.structured["path"], "sizeBytes": 0, "hash": "",
+            "created": false, "overwritten": false, "errorCode": expected,
+        });
+        assert_eq!(created(&told), refused, "{path}: {}", told.structured);
+        assert!(!client.ws().join("large").exists());
+    }
+    use std::os::unix::fs::PermissionsExt;
+    let closed = client.ws().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o500)).unwrap();
+    // Who may write everywhere is not kept from it.
+    if std::fs::create_dir(closed.join("probe")).is_err() {
+        let told = client.call(tool, &json!({ "path": "closed/a/b", "content": "y" }));
+        assert_eq!(told.structured["errorCode"], "DirectoryCreateFailed", "{}", told.structured);
+    }
+    let told = client.call(tool, &json!({ "path": "x", "path2": "y" }));
+    assert_eq!(told.structured["errorCode"], "UnhandledException");
+    let (_, log) = client.end();
+    assert!(log.contains("Tool.CreateFile.Executed"), "{log}");
+}
+
+/// A search patch: confirmed with where it stands, refused with what stands there; clipboards live as long as the connection.
+#[test]
+fn a_search_patch_is_confirmed_or_refused_and_clipboards_belong_to_the_connection() {
+    let mut client = Client::start(|ws| std::fs::write(ws.join("a.txt"), "one\ntwo\ntwo\n").unwrap());
+    let patch = |operations: Value| json!({ "path": "a.txt", "patches": operations });
+    let told = client.done(
+        "patch",
+        &patch(json!([{ "operation": "replace", "oldText": "one", "newText": "1", "toClipboard": "c" }])),
+    );
+    assert_eq!(
+        (&told.structured["state"], &told.structured["files"][0]["status"]),
+        (&"APPLIED".into(), &"modified".into())
+    );
+    assert!(told.structured["diff"].as_str().unwrap().contains("-one\n+1\n"));
+    assert_eq!(serde_json::from_str::<Value>(&told.text).unwrap(), told.structured);
+    client.done("patch", &patch(json!([{ "operation": "append_eof", "fromClipboard": "c" }])));
+    assert_eq!(client.read("a.txt"), "1\ntwo\ntwo\none");
+    assert_eq!(
+        client.refused("patch", &patch(json!([{ "operation": "replace", "oldText": "two", "newText": "2" }]))),
+        "TEXT_NOT_UNIQUE"
+    );
+    let paste = patch(json!([{ "operation": "prepend_bof", "fromClipboard": "c" }]));
+    let batch = told.structured["batchId"].as_str().unwrap().to_owned();
+    let (place, _) = client.end();
+    // The answer's id is what the person knows it by.
+    let log = text(&aptix(place.path(), &["log"], "").stdout);
+    assert!(log.contains(&batch), "{log}");
+    let mut client = Client::start_in(place);
+    assert_eq!(client.refused("patch", &paste), "CLIPBOARD_MISSING");
+    client.end();
+}
+
+/// WS-MOD-4.2.8, WS-MOD-4.1.1, WS-MOD-2.1.2: an edit is planned, looked at, replaced, applied once, exactly as it was planned.
+#[test]
+fn an_edit_is_prepared_looked_at_and_applied() {
+    let mut client = Client::start(|ws| std::fs::write(ws.join("a.txt"), "one\ntwo\nthree\n").unwrap());
+    let prepared = client.done(
+        "prepare_file_insert_after",
+        &json!({ "path": "a.txt", "anchor": "two", "content": "2b", "match": "", "occurrence": 0, "existing_hunk_id": "" }),
+    );
+    assert_eq!(client.read("a.txt"), "one\ntwo\nthree\n", "nothing is written yet");
+    let hunk = prepared.structured["hunkId"].as_str().unwrap().to_owned();
+    for part in [
+        "status: planned",
+        &hunk,
+        "expires_at_ms:",
+        "mode: insert_after",
+        "evidence:",
+        "normalized_content_eof_newline_added: true",
+        "blankline_style:",
+        "style_warning:",
+        "+2b\n",
+    ] {
+        assert!(prepared.text.contains(part), "{part}: {}", prepared.text);
+    }
+    assert_eq!(
+        (&prepared.structured["state"], &prepared.structured["files"][0]["path"]),
+        (&"PREPARED".into(), &"a.txt".into())
+    );
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    let expires = u128::from(prepared.structured["expiresAtMs"].as_u64().unwrap());
+    assert!(expires > now && expires <= now + 3_600_000);
+
+    let again = json!({ "path": "a.txt", "anchor": "two", "content": "2c\n", "existing_hunk_id": hunk });
+    assert_eq!(client.refused("prepare_file_insert_before", &again), "INVALID_STATE.OTHER_KIND");
+    assert_eq!(client.done("prepare_file_insert_after", &again).structured["hunkId"], hunk.as_str());
+    let applied = client.done("apply_file_modification", &json!({ "hunk_id": hunk }));
+    for part in ["status: applied", &hunk, "apply_evidence:", "+2c\n"] {
+        assert!(applied.text.contains(part), "{part}: {}", applied.text);
+    }
+    assert_eq!(applied.structured["files"][0]["filePatchId"], hunk.as_str());
+    assert_eq!(client.read("a.txt"), "one\ntwo\n2c\nthree\n");
+    assert_eq!(client.refused("apply_file_modification", &json!({ "hunk_id": hunk })), "ALREADY_APPLIED");
+    let unknown = "018f6d2e-7c1a-7b3e-9d55-0123456789ab";
+    assert_eq!(client.refused("apply_file_modification", &json!({ "hunk_id": unknown })), "NOT_FOUND");
+
+    for (tool, arguments, expected) in [
+        ("prepare_file_range_edit", json!({ "path": "a.txt", "range": "1", "content": "1\n" }), "1\ntwo\n2c\nthree\n"),
+        ("prepare_file_append", json!({ "path": "a.txt", "content": "end\n" }), "1\ntwo\n2c\nthree\nend\n"),
+        (
+            "prepare_file_insert_before",
+            json!({ "path": "a.txt", "anchor": "end", "content": "4\n" }),
+            "1\ntwo\n2c\nthree\n4\nend\n",
+        ),
+        (
+            "prepare_file_block_replace",
+            json!({ "path": "a.txt", "start_anchor": "two", "end_anchor": "three", "content": "x\n" }),
+            "1\ntwo\nx\nthree\n4\nend\n",
+        ),
+    ] {
+        let told = client.done(tool, &arguments);
+        client.done("apply_file_modification", &json!({ "hunk_id": told.structured["hunkId"] }));
+        assert_eq!(client.read("a.txt"), expected, "{tool}");
+    }
+    assert_eq!(
+        client.refused("prepare_file_append", &json!({ "path": "a.txt", "content": "" })),
+        "INVALID_REQUEST.EMPTY_NEW_LINES"
+    );
+    assert_eq!(
+        client.refused("prepare_file_append", &json!({ "path": ".git/hooks/x", "content": "x" })),
+        "POLICY_DENIED.PROTECTED"
+    );
+    client.done("overwrite_entire_file", &json!({ "path": "a.txt", "content": "all", "content_format": "" }));
+    assert_eq!(client.read("a.txt"), "all\n");
+    let diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n";
+    assert_eq!(
+        client.refused("overwrite_entire_file", &json!({ "path": "a.txt", "content": diff })),
+        "INVALID_REQUEST.LOOKS_LIKE_DIFF"
+    );
+    assert_eq!(client.refused("append_file", &json!({})), "INVALID_REQUEST.UNKNOWN_OPERATION");
+    client.end();
+}
+
+/// What was planned for one file is not written to another one.
+#[test]
+fn a_plan_for_a_file_that_changed_since_is_not_applied() {
+    let mut client = Client::start(|ws| std::fs::write(ws.join("a.txt"), "one\ntwo\n").unwrap());
+    let prepare = json!({ "path": "a.txt", "anchor": "two", "content": "x\n" });
+    let hunk = client.done("prepare_file_insert_after", &prepare).structured["hunkId"].clone();
+    for changed in ["zero\none\ntwo\n", "one\n", "two\ntwo\n"] {
+        std::fs::write(client.ws().join("a.txt"), changed).unwrap();
+        assert_eq!(client.refused("apply_file_modification", &json!({ "hunk_id": hunk })), "FILE_CHANGED");
+        assert_eq!(client.read("a.txt"), changed);
+    }
+    std::fs::write(client.ws().join("a.txt"), "one\ntwo\n").unwrap();
+    client.done("apply_file_modification", &json!({ "hunk_id": hunk }));
+    assert_eq!(client.read("a.txt"), "one\ntwo\nx\n");
+    client.end();
+}
+
+/// WS-MOD-4.2.11: what of a file is shown; and that a line patch can be made of it.
+#[test]
+fn read_file_gives_lines_and_the_digest() {
+    let long: String = (1..=1_200).map(|number| format!("line {number}\n")).collect();
+    let mut client = Client::start(|ws| {
+        std::fs::create_dir(ws.join("src")).unwrap();
+        std::fs::write(ws.join("src/Long.txt"), &long).unwrap();
+        std::fs::write(ws.join("crlf.txt"), "\u{feff}a\r\nb").unwrap();
+        std::fs::write(ws.join("latin.txt"), b"caf\xe9\n").unwrap();
+        std::fs::write(ws.join("empty.txt"), "").unwrap();
+        std::fs::write(ws.join("binary"), b"a\0b").unwrap();
+        std::fs::write(ws.join(".env"), "SECRET=1").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", ws.join("out")).unwrap();
+        std::os::unix::fs::symlink("src", ws.join("in")).unwrap();
+    });
+    let read = |client: &mut Client, arguments: Value| client.done("read_file", &arguments).structured;
+    let told = read(&mut client, json!({ "path": "src/Long.txt", "range": "", "max_lines": 0 }));
+    assert_eq!((&told["lineCount"], &told["startLine"], &told["endLine"]), (&1_200.into(), &1.into(), &500.into()));
+    assert_eq!((&told["nextRange"], &told["docPath"]), (&"501~".into(), &"ws/src/long.txt".into()));
+    assert_eq!((&told["sha256"], &told["sizeBytes"]), (&sha256(&long).into(), &long.len().into()));
+    assert!(told["text"].as_str().unwrap().ends_with("line 499\nline 500\n"));
+    let told = read(&mut client, json!({ "path": "in/Long.txt", "range": "1190~1300", "max_lines": 5 }));
+    assert_eq!(
+        (&told["text"], &told["nextRange"]),
+        (&"line 1190\nline 1191\nline 1192\nline 1193\nline 1194\n".into(), &"1195~1200".into())
+    );
+    let told = read(&mut client, json!({ "path": "src/Long.txt", "range": "1200" }));
+    assert_eq!((&told["text"], &told["nextRange"]), (&"line 1200\n".into(), &Value::Null));
+    let told = read(&mut client, json!({ "path": "crlf.txt" }));
+    assert_eq!(
+        (&told["text"], &told["lineEndings"], &told["endsWithNewline"]),
+        (&"a\nb\n".into(), &"crlf".into(), &false.into())
+    );
+    let told = read(&mut client, json!({ "path": "latin.txt" }));
+    assert_eq!((&told["text"], &told["isUtf8"]), (&"caf\u{fffd}\n".into(), &false.into()));
+    let told = read(&mut client, json!({ "path": "empty.txt" }));
+    assert_eq!((&told["lineCount"], &told["text"], &told["endLine"]), (&0.into(), &"".into(), &0.into()));
+    let shown = client.done("read_file", &json!({ "path": "crlf.txt" })).text;
+    assert!(shown.ends_with("}\na\nb\n"), "what is about the file, then its text as it is: {shown}");
+    for (arguments, expected) in [
+        (json!({ "path": "nothing" }), "FILE_MISSING"),
+        (json!({ "path": "src" }), "INVALID_PATH.NOT_REGULAR"),
+        (json!({ "path": "binary" }), "NOT_TEXT.BINARY"),
+        (json!({ "path": ".env" }), "POLICY_DENIED.SECRET"),
+        (json!({ "path": ".git/config" }), "POLICY_DENIED.PROTECTED"),
+        (json!({ "path": "out" }), "INVALID_PATH.SYMLINK"),
+        (json!({ "path": "../x" }), "INVALID_PATH.TRAVERSAL"),
+        (json!({ "path": "src/Long.txt", "range": "1201~" }), "LINE_RANGE.PAST_END"),
+        (json!({ "path": "src/Long.txt", "line": 3 }), "INVALID_REQUEST.UNKNOWN_FIELD"),
+    ] {
+        assert_eq!(client.refused("read_file", &arguments), expected, "{arguments}");
+    }
+    client.end();
+}
+
+/// WS-MOD-4.2.13: what is searched, and what is not.
+#[test]
+fn ripgrep_searches_what_git_does_not_ignore() {
+    let mut client = Client::start(|ws| {
+        let put = |path: &str, text: &str| {
+            let path = ws.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        put("src/a.rs", "fn Needle() {}\n// a needle\nlet x = 1;\n");
+        put("src/deep/b.rs", "no\nno\nNEEDLE\r\nno\n");
+        put("src/c.txt", "needle\n");
+        put("target/d.rs", "needle\n");
+        put("logs/e.log", "needle\n");
+        put("logs/keep.log", "needle\n");
+        put("src/gen/f.rs", "needle\n");
+        put("private/g.rs", "needle\n");
+        put(".hidden/h.rs", "needle\n");
+        put(".env", "needle=1\n");
+        put("binary.rs", "needle\0");
+        put(".git/info/exclude", "private\n");
+        put(".git/objects/i.rs", "needle\n");
+        put("bare/HEAD", "needle\n");
+        put("bare/objects/x", "needle\n");
+        put("bare/refs/x", "needle\n");
+        put(".gitignore", "/target/\n*.log\n!keep.log\n# needle\n");
+        put("src/.gitignore", "gen/\n");
+        put("outside", "");
+        std::os::unix::fs::symlink("src", ws.join("link")).unwrap();
+        std::os::unix::fs::symlink("/etc", ws.join("etc")).unwrap();
+    });
+    let files = |told: &Told| -> Vec<String> {
+        let files = told.structured["files"].as_array().unwrap();
+        files.iter().map(|file| file["path"].as_str().unwrap().to_owned()).collect()
+    };
+    let usual = json!({ "pattern": "needle", "path": "", "case": "", "glob": "", "max_files": 0, "max_results": 0 });
+    let told = client.done("ripgrep_files", &usual);
+    assert_eq!(files(&told), [".gitignore", ".hidden/h.rs", "logs/keep.log", "src/a.rs", "src/c.txt", "src/deep/b.rs"]);
+    assert_eq!((&told.structured["files"][3]["matches"], &told.structured["cut"]), (&2.into(), &Value::Null));
+    let told = client.done("ripgrep_files", &json!({ "pattern": "Needle" }));
+    assert_eq!(files(&told), ["src/a.rs"], "a capital makes capitals count");
+    let told = client.done("ripgrep_files", &json!({ "pattern": "needle", "case": "sensitive", "glob": "*.rs" }));
+    assert_eq!(files(&told), [".hidden/h.rs", "src/a.rs"]);
+    let told = client.done("ripgrep_files", &json!({ "pattern": "Needle", "case": "insensitive", "path": "src/" }));
+    assert_eq!(files(&told), ["src/a.rs", "src/c.txt", "src/deep/b.rs"]);
+    let told = client.done("ripgrep_files", &json!({ "glob": "src/**/*.rs" }));
+    assert_eq!(files(&told), ["src/a.rs", "src/deep/b.rs"], "{}", told.structured);
+    let told = client.done("ripgrep_files", &json!({ "max_files": 2 }));
+    assert_eq!((files(&told).len(), &told.structured["cut"]), (2, &"max_files".into()));
+
+    let told = client.done("ripgrep_content", &json!({ "pattern": "needle$", "context": 1, "path": "src" }));
+    assert_eq!(
+        told.text,
+        "src/a.rs\n1-fn Needle() {}\n2:// a needle\n3-let x = 1;\n\nsrc/c.txt\n1:needle\n\nsrc/deep/b.rs\n2-no\n3:NEEDLE\n4-no\n\n"
+    );
+    let told = client.done("ripgrep_content", &json!({ "pattern": "needle", "path": "src/c.txt" }));
+    assert_eq!(told.structured["files"][0]["lines"], json!([{ "line": 1, "text": "needle", "isMatch": true }]));
+    let told = client.done("ripgrep_content", &json!({ "pattern": "needle", "max_results": 1 }));
+    assert_eq!((files(&told).len(), &told.structured["cut"]), (1, &"max_results".into()));
+    assert!(client.done("ripgrep_content", &json!({ "pattern": "nowhere" })).text.contains("nothing found"));
+
+    for (arguments, expected) in [
+        (json!({ "pattern": "" }), "INVALID_REQUEST.MISSING"),
+        (json!({ "pattern": "(" }), "INVALID_REQUEST.REGEX"),
+        (json!({ "pattern": "(?=x)" }), "INVALID_REQUEST.REGEX"),
+        (json!({ "pattern": "x", "path": "nowhere" }), "FILE_MISSING"),
+        (json!({ "pattern": "x", "path": "target" }), "POLICY_DENIED"),
+        (json!({ "pattern": "x", "path": "src/gen/f.rs" }), "POLICY_DENIED"),
+        (json!({ "pattern": "x", "path": ".git" }), "POLICY_DENIED.PROTECTED"),
+        (json!({ "pattern": "x", "path": "bare/refs" }), "POLICY_DENIED.PROTECTED"),
+        (json!({ "pattern": "x", "path": ".env" }), "POLICY_DENIED.SECRET"),
+        (json!({ "pattern": "x", "path": "etc" }), "INVALID_PATH.SYMLINK"),
+        (json!({ "pattern": "x", "path": "/etc" }), "INVALID_PATH.ABSOLUTE"),
+        (json!({ "pattern": "x", "path": "../ws" }), "INVALID_PATH.TRAVERSAL"),
+        (json!({ "pattern": "x", "glob": "[" }), "INVALID_REQUEST"),
+        (json!({ "pattern": "x", "max_files": -1 }), "INVALID_REQUEST.TYPE"),
+    ] {
+        assert_eq!(client.refused("ripgrep_content", &arguments), expected, "{arguments}");
+    }
+    client.end();
+}
+
+/// Nobody is there to be asked: what policy asks about is refused, what it denies is neither shown nor found.
+#[test]
+fn policy_holds_for_tools_as_for_everybody() {
+    let mut client = Client::start(|ws| {
+        std::fs::create_dir(ws.join(".aptix")).unwrap();
+        std::fs::write(ws.join(".aptix/policy.toml"), "deny = ['closed']\nask = ['asked']\n").unwrap();
+        for name in ["closed", "asked", "open"] {
+            std::fs::write(ws.join(name), "x\n").unwrap();
+        }
+    });
+    let edit = |path: &str| json!({ "path": path, "patches": [{ "operation": "append_eof", "newText": "y\n" }] });
+    assert_eq!(client.refused("patch", &edit("closed")), "POLICY_DENIED.DENIED");
+    assert_eq!(client.refused("patch", &edit("asked")), "APPROVAL_REQUIRED.LISTED");
+    assert_eq!(client.refused("patch", &edit("AGENTS.md")), "APPROVAL_REQUIRED.SENSITIVE");
+    assert_eq!(client.refused("read_file", &json!({ "path": "closed" })), "POLICY_DENIED.DENIED");
+    let hunk =
+        client.done("prepare_file_append", &json!({ "path": "asked", "content": "y\n" })).structured["hunkId"].clone();
+    assert_eq!(client.refused("apply_file_modification", &json!({ "hunk_id": hunk })), "APPROVAL_REQUIRED.LISTED");
+    let found = client.done("ripgrep_files", &json!({ "pattern": "x" })).structured;
+    assert_eq!(found["files"], json!([{ "path": "asked", "matches": 1 }, { "path": "open", "matches": 1 }]));
+    client.done("patch", &edit("open"));
+    let hunk =
+        client.done("prepare_file_append", &json!({ "path": "open", "content": "z\n" })).structured["hunkId"].clone();
+    std::fs::write(client.ws().join(".aptix/policy.toml"), "mode = 'restricted'\n").unwrap();
+    for (tool, arguments) in [
+        ("patch", edit("open")),
+        ("prepare_file_append", json!({ "path": "open", "content": "z\n" })),
+        ("apply_file_modification", json!({ "hunk_id": hunk })),
+        ("overwrite_entire_file", json!({ "path": "open", "content": "z\n" })),
+    ] {
+        assert_eq!(client.refused(tool, &arguments), "POLICY_DENIED.RESTRICTED_MODE", "{tool}");
+    }
+    assert_eq!(client.done("read_file", &json!({ "path": "open" })).structured["text"], "x\ny\n");
+    std::fs::write(client.ws().join(".aptix/policy.toml"), "nonsense = 1\n").unwrap();
+    assert_eq!(client.refused("patch", &edit("open")), "POLICY_DENIED.POLICY_FILE");
+    client.end();
+}
+
+/// Many calls at once: each is answered, those that write take turns, and what they wrote can be undone.
+#[test]
+fn calls_at_the_same_time_are_all_answered_and_lose_nothing() {
+    const CALLS: u64 = 40;
+    let mut client = Client::start(|ws| std::fs::write(ws.join("a.txt"), "").unwrap());
+    for id in 100..100 + CALLS {
+        let edit = json!({ "path": "a.txt", "patches": [{ "operation": "append_eof", "newText": format!("{id}\n") }] });
+        let params = json!({ "name": "patch", "arguments": edit });
+        client.say(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string());
+    }
+    let mut answered: Vec<_> = (0..CALLS)
+        .map(|_| {
+            let heard = client.hear();
+            assert!(!told(&heard).is_error, "{heard}");
+            heard["id"].as_u64().unwrap()
+        })
+        .collect();
+    answered.sort_unstable();
+    assert_eq!(answered, (100..100 + CALLS).collect::<Vec<_>>());
+    let expected: String = (100..100 + CALLS).map(|id| format!("{id}\n")).collect();
+    assert_eq!(client.read("a.txt"), expected, "in the order in which they came");
+    let (place, _) = client.end();
+    let undone = aptix(place.path(), &["undo"], "");
+    assert_eq!(undone.status.code(), Some(0), "{}", text(&undone.stderr));
+    assert!(!std::fs::read_to_string(place.path().join("ws/a.txt")).unwrap().contains("139"));
+}
+
+/// What is no message is told as such, and nothing else is harmed; a name given twice is seen.
+#[test]
+fn lines_that_are_no_calls_harm_nobody() {
+    let mut client = Client::start(|_| {});
+    for (line, code) in [
+        ("nonsense", -32700),
+        ("{\"jsonrpc\":\"2.0\"", -32700),
+        ("[1,2]", -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"nothing/here\"}", -32601),
+    ] {
+        client.say(line);
+        assert_eq!(client.hear()["error"]["code"], code, "{line}");
+    }
+    client.say("");
+    client.say(r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"workspace_create_file","arguments":{"path":"a","path":"b","content":"x"}}}"#);
+    let told = told(&client.hear());
+    assert!(
+        told.is_error && told.structured["message"].as_str().unwrap().contains("DUPLICATE_KEY"),
+        "{}",
+        told.structured
+    );
+    assert!(!client.ws().join("a").exists() && !client.ws().join("b").exists());
+    client.say(&format!("{}{}", "x".repeat(1 << 20), "y".repeat(1 << 20)));
+    assert_eq!(client.hear()["error"]["code"], -32700);
+    client.done("ripgrep_files", &json!({}));
+    client.end();
+}
+
+/// When its client goes away it ends, what was being written is written, and who never said anything is no failure.
+#[test]
+fn it_ends_with_its_client() {
+    let mut client = Client::start(|_| {});
+    let create = json!({ "name": "workspace_create_file", "arguments": { "path": "last", "content": "x" } });
+    client.say(&json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": create }).to_string());
+    drop(client.stdin.take());
+    assert_eq!(client.child.wait().unwrap().code(), Some(0));
+    assert_eq!((client.hear()["id"].as_u64(), client.read("last").as_str()), (Some(9), "x"));
+
+    let place = tempfile::tempdir().unwrap();
+    let output = aptix(place.path(), &["mcp"], "");
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b""[..]), "{}", text(&output.stderr));
+    let output = aptix(place.path(), &["mcp", "--root", "nowhere"], "");
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]));
+
+    let mut client = Client::start(|_| {});
+    let killed = Command::new("kill").args(["-TERM", &client.child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(client.child.wait().unwrap().code(), Some(0));
+    assert!(client.lines.recv_timeout(PATIENCE).is_err());
+}

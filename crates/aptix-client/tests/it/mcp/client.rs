@@ -1,0 +1,142 @@
+//! A client of the real `aptix mcp` process.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// How long anything may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A client, and the server that it started on a directory `ws`.
+pub(super) struct Client {
+    pub(super) place: tempfile::TempDir,
+    pub(super) child: Child,
+    pub(super) stdin: Option<ChildStdin>,
+    pub(super) lines: Receiver<String>,
+    next: u64,
+}
+
+/// What a call was answered with.
+pub(super) struct Told {
+    pub(super) structured: Value,
+    pub(super) text: String,
+    pub(super) is_error: bool,
+}
+
+impl Client {
+    pub(super) fn start(lay_out: impl FnOnce(&Path)) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("ws")).unwrap();
+        lay_out(&place.path().join("ws"));
+        Self::start_in(place)
+    }
+
+    pub(super) fn start_in(place: tempfile::TempDir) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_aptix"))
+            .arg("mcp")
+            .current_dir(place.path().join("ws"))
+            .env("XDG_STATE_HOME", place.path().join("state"))
+            .env("XDG_CONFIG_HOME", place.path().join("config"))
+            .env("HOME", place.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(place.path().join("log")).unwrap())
+            .spawn()
+            .unwrap();
+        let (told, lines) = channel();
+        let stdout = child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| told.send(line))
+        });
+        let stdin = child.stdin.take();
+        let mut client = Self { place, child, stdin, lines, next: 0 };
+        let hello = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        });
+        let info = client.ask("initialize", &hello);
+        assert_eq!(info["result"]["serverInfo"]["name"], "aptix", "{info}");
+        assert!(info["result"]["capabilities"]["tools"].is_object(), "{info}");
+        client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
+        client
+    }
+
+    pub(super) fn ws(&self) -> PathBuf {
+        self.place.path().join("ws")
+    }
+
+    pub(super) fn say(&mut self, line: &str) {
+        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    pub(super) fn hear(&self) -> Value {
+        let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|error| {
+            panic!("{error}: {}", std::fs::read_to_string(self.place.path().join("log")).unwrap())
+        });
+        serde_json::from_str(&line).unwrap()
+    }
+
+    pub(super) fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.next += 1;
+        let id = self.next;
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string());
+        let heard = self.hear();
+        assert_eq!(heard["id"], id, "{heard}");
+        heard
+    }
+
+    pub(super) fn call(&mut self, tool: &str, arguments: &Value) -> Told {
+        let heard = self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }));
+        told(&heard)
+    }
+
+    #[track_caller]
+    pub(super) fn done(&mut self, tool: &str, arguments: &Value) -> Told {
+        let told = self.call(tool, arguments);
+        assert!(!told.is_error, "{tool} {arguments}: {}", told.structured);
+        told
+    }
+
+    /// The code of a call's first error, and its detail.
+    #[track_caller]
+    pub(super) fn refused(&mut self, tool: &str, arguments: &Value) -> String {
+        let told = self.call(tool, arguments);
+        assert!(told.is_error, "{tool} {arguments}: {}", told.structured);
+        code(&told.structured)
+    }
+
+    pub(super) fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.ws().join(path)).unwrap()
+    }
+
+    pub(super) fn end(mut self) -> (tempfile::TempDir, String) {
+        drop(self.stdin.take());
+        let status = self.child.wait().unwrap();
+        assert_eq!(status.code(), Some(0));
+        assert!(self.lines.recv_timeout(PATIENCE).is_err(), "nothing but answers is on stdout");
+        let log = std::fs::read_to_string(self.place.path().join("log")).unwrap();
+        (self.place, log)
+    }
+}
+
+pub(super) fn told(heard: &Value) -> Told {
+    let result = &heard["result"];
+    let content = result["content"].as_array().unwrap_or_else(|| panic!("{heard}"));
+    let text = content.iter().map(|block| block["text"].as_str().unwrap()).collect::<Vec<_>>().join("\n");
+    Told { structured: result["structuredContent"].clone(), text, is_error: result["isError"].as_bool().unwrap() }
+}
+
+pub(super) fn code(answer: &Value) -> String {
+    let error = &answer["errors"][0];
+    assert!(error["message"].is_string(), "{answer}");
+    match (&error["code"], &error["detail"]) {
+        (Value::String(code), Value::String(detail)) => format!("{code}.{detail}"),
+        (Value::String(code), _) => code.clone(),
+        _ => panic!("{answer}"),
+    }
+}
