@@ -17,6 +17,8 @@ use crate::reason::{Detail, Reason};
 
 /// Different keys that are looked at.
 const KEYS: usize = 100;
+/// The keys that files are named under.
+const PATHS: [&str; 2] = ["path", "docPath"];
 
 /// How the documents of a dialect are known.
 #[derive(Clone, Copy)]
@@ -89,7 +91,7 @@ pub(super) fn tells_json(text: &str) -> Option<Dialect> {
     one_of(|tells, _| keys.iter().any(|key| tells.contains(&key.as_str()))).0
 }
 
-/// Where a text has an object with a telling key of a JSON dialect, whole or broken, and that dialect.
+/// Where a text has an object with a telling key of a JSON dialect and a path, whole or broken, and that dialect.
 pub(super) fn find_json(text: &str) -> Option<(usize, Dialect)> {
     let mut at = 0;
     loop {
@@ -98,15 +100,17 @@ pub(super) fn find_json(text: &str) -> Option<(usize, Dialect)> {
         let mut values = serde_json::Deserializer::from_str(rest).into_iter();
         let (told, length) = match values.next()? {
             Ok(Outline(keys)) => {
-                let told = one_of(|tells, _| keys.iter().any(|key| tells.contains(&key.as_str())));
+                let names_file = keys.iter().any(|key| PATHS.iter().any(|path| key.rsplit('.').next() == Some(path)));
+                let told = one_of(|tells, _| names_file && keys.iter().any(|key| tells.contains(&key.as_str())));
                 (told, values.byte_offset())
             }
             Err(error) => {
                 let above = rest.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len);
                 let length = rest.floor_char_boundary(above.sum::<usize>() + error.column());
                 let begun = rest.get(..length)?;
-                let has = |key: &&str| key.split('.').all(|part| begun.contains(&format!("\"{part}\"")));
-                (one_of(|tells, _| tells.iter().any(has)), length)
+                let has = |key: &str| key.split('.').all(|part| begun.contains(&format!("\"{part}\"")));
+                let names_file = PATHS.into_iter().any(has);
+                (one_of(|tells, _| names_file && tells.iter().copied().any(has)), length)
             }
         };
         if let Some(dialect) = told.0 {

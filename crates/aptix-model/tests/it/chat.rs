@@ -280,8 +280,17 @@ fn json_outside_of_blocks_is_not_passed_over() {
         }
     }
     refuse(&format!("So:\n{A}\n"), "INVALID_REQUEST.FENCE", "line 2");
-    for text in ["{x}", "{", "{\"name\": \"content\"}", "`{\"path\": ...}`", "[1] and [2]", "{}{}{}", "<!--\n{A}\n-->"]
-    {
+    for text in [
+        "{x}",
+        "{",
+        "{\"name\": \"content\"}",
+        "`{\"path\": ...}`",
+        "[1] and [2]",
+        "`{\"role\": \"user\", \"content\": \"x\"}`",
+        "{\"command\": \"npm\", \"args\": [\"x\"]}",
+        "{}{}{}",
+        "<!--\n{A}\n-->",
+    ] {
         check(&format!("So:\n{edits}\n{}\n", text.replace("{A}", A)), &["f.md"]);
     }
     check(&format!("So:\nf.md\n{}", blocks(A)), &["f.md"]);

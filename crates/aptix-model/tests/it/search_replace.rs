@@ -110,6 +110,11 @@ fn a_name_stands_in_the_three_lines_above() {
         ("### 12) `src/a.txt`:\n", "src/a.txt"),
         ("2. **src/a.txt**\n```\n", "src/a.txt"),
         ("#### 3. File: src/a.txt\n", "src/a.txt"),
+        ("**2. src/a.txt**\n", "src/a.txt"),
+        ("Updated file: `src/a.txt`\n", "src/a.txt"),
+        ("// filepath: src/m.js\n", "src/m.js"),
+        ("```js\n// File: m.js\n", "m.js"),
+        ("```{.python file=\"m.py\"}\n", "m.py"),
         ("```python\n# src/m.py\n", "src/m.py"),
         ("```js\n// src/m.js\n", "src/m.js"),
         ("```html\n<!-- src/m.html -->\n", "src/m.html"),
@@ -188,14 +193,24 @@ fn a_name_holds_until_the_next_and_blocks_of_a_file_come_together_in_order() {
 #[test]
 fn a_name_does_not_hold_where_another_may_be_meant() {
     let below = |line: &str| format!("src/a.rs\n{BLOCK}{line}\n{BLOCK}");
-    for line in ["### 2. Also in `src/b.rs`:", "**File: b.rs, at the end**", "Now `src/b.rs` and `src/a.rs`:"] {
+    for line in [
+        "### 2. Also in `src/b.rs`:",
+        "**File: b.rs, at the end**",
+        "**src/b.rs** (changed):",
+        "Now `src/b.rs` and `src/a.rs`:",
+    ] {
         let failure = read(&below(line)).expect_err(line).remove(0);
         assert_eq!((failure.detail.unwrap().code(), failure.field.as_deref()), ("MISSING", Some("line 8")), "{line}");
         assert!(failure.message.contains("does not stand alone"), "{failure}");
     }
-    for line in
-        ["Also in `src/a.rs`:", "Then `and/or` (no path):".replace("and/or", "f(a/b)").as_str(), "1. Then", "And so:"]
-    {
+    for line in [
+        "Also in `src/a.rs`:",
+        "Then `and/or` (no path):".replace("and/or", "f(a/b)").as_str(),
+        "1. Then",
+        "And so:",
+        "New file:",
+        "See **both** files, a/b and **c**:",
+    ] {
         assert_eq!(steps(&below(line)).len(), 1, "{line}");
     }
     // The first line of a block is a line of the file, whatever it looks like.

@@ -3,7 +3,20 @@
 /// Tags that some authors write instead of a fence.
 const TAGS: [&str; 5] = ["source", "code", "pre", "codeblock", "sourcecode"];
 /// Words before a colon that say that a file's name follows.
-const LABELS: [&str; 7] = ["file", "filename", "file name", "filepath", "file path", "new file", "path"];
+const LABELS: [&str; 12] = [
+    "file",
+    "filename",
+    "file name",
+    "filepath",
+    "file path",
+    "path",
+    "new file",
+    "create file",
+    "edit file",
+    "update file",
+    "updated file",
+    "modified file",
+];
 /// Keys of the words behind a fence whose value is a file's name.
 const KEYS: [&str; 5] = ["title", "file", "filename", "path", "name"];
 /// What begins a comment that ends with its line, and what ends it.
@@ -27,22 +40,27 @@ pub(super) fn of(line: &str) -> Option<&str> {
 /// The path that a comment of one line holds and nothing else.
 pub(crate) fn in_comment(line: &str) -> Option<&str> {
     COMMENTS.into_iter().find_map(|(open, close)| {
-        let text = line.trim().strip_prefix(open)?.strip_suffix(close)?;
-        let name = alone(text.strip_prefix(' ')?.trim())?;
-        (is_path(name) && name.starts_with(|first: char| first.is_alphanumeric() || first == '.')).then_some(name)
+        let text = line.trim().strip_prefix(open)?.strip_suffix(close)?.strip_prefix(' ')?.trim();
+        match unlabelled(text) {
+            Some(text) => alone(text),
+            None => alone(text).filter(|name| name.starts_with(|first: char| first.is_alphanumeric() || first == '.')),
+        }
+        .filter(|name| is_path(name))
     })
 }
 
 /// A path that a line has among other words, or what is no name below a label for one.
 pub(super) fn among(line: &str) -> Option<&str> {
     let title = line.trim().trim_start_matches('#').trim_start();
-    let mut spans = line.split('`').skip(1).step_by(2);
     let is_path = |span: &&str| is_word(span) && span.contains('/') && !span.contains(['(', '<']);
-    spans.find(is_path).or_else(|| unlabelled(unnumbered(title).unwrap_or(title)))
+    // What is set off stands between two marks of the same kind.
+    let mut spans = ["`", "**"].into_iter().filter_map(|mark| line.split(mark).skip(1).step_by(2).find(is_path));
+    spans.next().or_else(|| unlabelled(unnumbered(title).unwrap_or(title)))
 }
 
 /// What stands behind the number of a list or a heading: `1. x` or `1) x`.
 fn unnumbered(title: &str) -> Option<&str> {
+    let title = title.trim_start_matches('*');
     let rest = title.trim_start_matches(|character: char| character.is_ascii_digit());
     let text = rest.strip_prefix(['.', ')'])?.strip_prefix(' ')?;
     (rest.len() < title.len()).then(|| text.trim_start())
@@ -53,7 +71,7 @@ fn unlabelled(text: &str) -> Option<&str> {
     let (label, rest) = text.trim_start_matches(sets_off).split_once(':')?;
     let label = label.trim_end_matches(sets_off).trim_end();
     let is_known = LABELS.into_iter().any(|known| known.eq_ignore_ascii_case(label));
-    is_known.then(|| rest.trim().trim_matches('*').trim())
+    Some(rest.trim().trim_matches('*').trim()).filter(|rest| is_known && !rest.is_empty())
 }
 
 const fn sets_off(character: char) -> bool {
@@ -118,7 +136,9 @@ pub(crate) fn behind(info: &str) -> Option<Behind<'_>> {
         }
     }
     let mut others = words.clone().filter_map(|word| match word.split_once('=') {
-        Some((key, value)) => Some(value.trim_matches(['"', '\''])).filter(|path| KEYS.contains(&key) && is_path(path)),
+        Some((key, value)) => {
+            Some(value.trim_matches(['"', '\'', '}'])).filter(|path| KEYS.contains(&key) && is_path(path))
+        }
         None => Some(word).filter(|word| word.contains('/')),
     });
     match (others.next(), others.next()) {
