@@ -3,6 +3,7 @@
 //! One file, a row of blocks: a tag, a length, a checksum, the bytes. Contents come before the batch they belong to.
 //! What follows the last whole block was never durable.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -24,19 +25,26 @@ const HEAD: usize = 1 + 8 + 32;
 const CONTENT: u8 = b'C';
 const BATCH: u8 = b'B';
 const UNDONE: u8 = b'U';
+const REWRITTEN: u8 = b'R';
 
-/// Which file it was, and when anything about it was last changed.
+/// Which file it was, and when its bytes were last written and anything about it was last changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Seen {
     pub(super) inode: u64,
     pub(super) changed: (i64, u64),
+    pub(super) written: (i64, u64),
     pub(super) mode: u32,
 }
 
 impl Seen {
     pub(super) fn of(stat: &Stat) -> Self {
-        Self { inode: stat.st_ino, changed: (stat.st_ctime, stat.st_ctime_nsec), mode: stat.st_mode }
+        Self {
+            inode: stat.st_ino,
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+            written: (stat.st_mtime, stat.st_mtime_nsec),
+            mode: stat.st_mode,
+        }
     }
 }
 
@@ -76,6 +84,11 @@ pub(super) struct Kept {
 pub(super) struct Past {
     bytes: Vec<u8>,
     pub(super) batches: Vec<Kept>,
+    /// Names that a healing which was cut short has brought to what a batch made of them, or was about to: the number of
+    /// the root, and the path in it.
+    pub(super) rewritten: BTreeSet<(usize, String)>,
+    /// Where the last whole block ends.
+    end: usize,
 }
 
 impl Past {
@@ -142,6 +155,18 @@ pub(super) fn undo(disk: &dyn Disk, journal: &Journal<'_>, record: &Record) -> R
     ahead.append(UNDONE, file.staged.as_bytes())
 }
 
+/// Says, durably, that a name is about to be rewritten by healing: what is found there afterwards is our own.
+pub(super) fn note_rewritten(disk: &dyn Disk, journal: &Journal<'_>, name: &(usize, String)) -> Result<(), Errno> {
+    let ahead = Ahead { disk, file: disk.open_end(journal.dir(), NAME)?, start: 0 };
+    ahead.append(REWRITTEN, &serde_json::to_vec(name).unwrap_or_default())
+}
+
+/// Forgets what was never durable: more can be written after the last whole block then.
+pub(super) fn trim(disk: &dyn Disk, journal: &Journal<'_>, past: &Past) -> Result<(), Errno> {
+    let end = past.end as u64;
+    if size(journal)? > end { truncate(disk, journal, end) } else { Ok(()) }
+}
+
 /// Forgets what a batch has written ahead.
 pub(super) fn cut(disk: &dyn Disk, journal: &Journal<'_>, record: &Record) -> Result<(), Errno> {
     match record.ahead {
@@ -184,6 +209,7 @@ pub(super) fn read(journal: &Journal<'_>) -> Result<Option<Past>, Errno> {
     let bytes = journal.read_file(NAME)?.unwrap_or_default();
     let mut batches: Vec<Kept> = Vec::new();
     let mut contents: Vec<Range<usize>> = Vec::new();
+    let mut rewritten = BTreeSet::new();
     let mut at = 0;
     while let Some((tag, range)) = block(&bytes, at) {
         let body = bytes.get(range.clone()).unwrap_or_default();
@@ -209,11 +235,12 @@ pub(super) fn read(journal: &Journal<'_>) -> Result<Option<Past>, Errno> {
                     kept.undone = true;
                 }
             }
+            REWRITTEN => rewritten.extend(serde_json::from_slice::<(usize, String)>(body).ok()),
             _ => break,
         }
         at = range.end;
     }
-    Ok(Some(Past { bytes, batches }))
+    Ok(Some(Past { bytes, batches, rewritten, end: at }))
 }
 
 /// The whole block at a place: its tag, and where its bytes are.

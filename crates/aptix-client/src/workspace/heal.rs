@@ -1,20 +1,22 @@
 //! After a power cut: brings files to what was written ahead for them, where the cut is what made them otherwise.
 //!
-//! A file is written only if it is the very one that was published and is empty or full of zeros, or the very one that
-//! was there before and untouched since. What somebody else has done since stands.
+//! A file is written only if it is the very one that was published, not written since, and lacks some of its blocks or
+//! all of them, or the very one that was there before and untouched since. What somebody else has done since stands.
 
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::ahead::{self, Kept, Past, Seen, Sight};
-use super::journal::{self, FileStep, Hex, Journal, Record};
+use super::disk::{self, Disk};
+use super::journal::{FileStep, Hex, Journal, Record};
 use super::publish::{self, Ground, PublishError};
 use super::recovery::{self, RecoveryError};
 use super::snapshot::{self, Attributes};
-use super::{Workspace, beneath, debris, disk, history, outbox, staging};
+use super::{Workspace, beneath, debris, history, outbox, staging};
 
 /// Ends what mode `journal` has left behind: after a power cut by healing, and then, as always, by flushing.
 pub(super) fn heal(workspace: &Workspace) -> Result<(), RecoveryError> {
@@ -22,7 +24,9 @@ pub(super) fn heal(workspace: &Workspace) -> Result<(), RecoveryError> {
     let Some(past) = ahead::read(&journal).map_err(journal.failed("read"))? else { return Ok(()) };
     let boot = workspace.disk().boot();
     if past.batches.iter().any(|batch| batch.written.record.boot != boot) {
-        let mut rewritten = BTreeSet::new();
+        let disk = workspace.disk();
+        ahead::trim(disk, &journal, &past).map_err(journal.failed("write ahead in"))?;
+        let mut rewritten = Rewritten { disk, journal: &journal, names: past.rewritten.clone() };
         for batch in &past.batches {
             let record = &batch.written.record;
             let path = journal.path("ahead");
@@ -63,38 +67,61 @@ enum Act {
     Leave,
 }
 
-type Rewritten = BTreeSet<(usize, String)>;
+/// The names that healing itself has brought to what some batch made of them: no somebody else has. They are noted ahead,
+/// so that healing which is cut short goes on where it was.
+struct Rewritten<'a> {
+    disk: &'a dyn Disk,
+    journal: &'a Journal<'a>,
+    names: BTreeSet<(usize, String)>,
+}
 
-fn heal_batch(ground: &Ground<'_>, past: &Past, batch: &Kept, rewritten: &mut Rewritten) -> Result<(), Errno> {
+impl Rewritten<'_> {
+    fn has(&self, root: usize, path: &str) -> bool {
+        self.names.contains(&(root, path.to_owned()))
+    }
+
+    fn put(&mut self, root: usize, path: String) -> Result<(), Errno> {
+        let name = (root, path);
+        if !self.names.contains(&name) {
+            ahead::note_rewritten(self.disk, self.journal, &name)?;
+            self.names.insert(name);
+        }
+        Ok(())
+    }
+}
+
+fn heal_batch(ground: &Ground<'_>, past: &Past, batch: &Kept, rewritten: &mut Rewritten<'_>) -> Result<(), Errno> {
     let record = &batch.written.record;
     for (made, seen) in record.dirs.iter().zip(&batch.written.parents) {
         let Some(parent) = ground.find_dir(made.root, &made.parent)? else { continue };
         let is_lost = beneath::look_up(parent.as_fd(), &made.name)?.is_none()
-            && (rewritten.contains(&(made.root, made.parent.clone())) || is_older(&parent, *seen)?);
+            && (rewritten.has(made.root, &made.parent) || is_older(&parent, *seen)?);
         if is_lost {
-            staging::make_dir(ground, made)?;
             let path =
                 if made.parent.is_empty() { made.name.clone() } else { format!("{}/{}", made.parent, made.name) };
-            rewritten.insert((made.root, path));
+            rewritten.put(made.root, path)?;
+            staging::make_dir(ground, made)?;
         }
     }
     for (index, (file, sight)) in record.files.iter().zip(&batch.written.sights).enumerate() {
         let Some(dir) = ground.find_dir(file.root, &file.dir)? else { continue };
         let content = past.content(batch, index);
         clear_healed(ground, &dir, file, content.unwrap_or_default())?;
-        let done = match (act(&dir, file, sight, rewritten)?, content) {
+        let done = match (act(&dir, file, sight, content, rewritten)?, content) {
             (Act::Nothing, _) => true,
             (Act::Write, Some(content)) => {
-                rewritten.insert((file.root, file.real()));
+                rewritten.put(file.root, file.real())?;
                 write(ground, &dir, file, sight, content)?
             }
             (Act::Restore(left), Some(content)) => {
-                rewritten.insert((file.root, file.real()));
+                rewritten.put(file.root, file.real())?;
                 write(ground, &dir, &FileStep { before: Some(left), executable: None, ..file.clone() }, sight, content)?
             }
             (Act::Remove, _) => {
-                rewritten.insert((file.root, file.real()));
-                settled(publish::publish(ground, file))?
+                rewritten.put(file.root, file.real())?;
+                let done = settled(publish::publish(ground, file))?;
+                publish::clear(ground, file, None)?;
+                done
             }
             (Act::Write | Act::Restore(_), None) | (Act::Leave, _) => false,
         };
@@ -117,15 +144,21 @@ fn is_older(dir: &OwnedFd, seen: Seen) -> Result<bool, Errno> {
     Ok(Seen::of(&rustix::fs::fstat(dir)?).changed <= seen.changed)
 }
 
-fn act(dir: &OwnedFd, file: &FileStep, sight: &Sight, rewritten: &Rewritten) -> Result<Act, Errno> {
+fn act(
+    dir: &OwnedFd,
+    file: &FileStep,
+    sight: &Sight,
+    content: Option<&[u8]>,
+    rewritten: &Rewritten<'_>,
+) -> Result<Act, Errno> {
     let held = dir.as_fd();
-    let is_ours = rewritten.contains(&(file.root, file.real()));
+    let is_ours = rewritten.has(file.root, &file.real());
     let Some(stat) = beneath::look_up(held, &file.name)? else {
         let is_staged = || -> Result<bool, Errno> {
             let staged = beneath::look_up(held, &file.staged)?;
             Ok(staged.is_some_and(|stat| sight.staged.is_some_and(|seen| seen.inode == stat.st_ino)))
         };
-        let is_new_dir = rewritten.contains(&(file.root, file.dir.clone()));
+        let is_new_dir = rewritten.has(file.root, &file.dir);
         return Ok(match (file.before, file.after) {
             (_, None) => Act::Nothing,
             (None, Some(_)) if is_ours || is_new_dir || is_staged()? || is_older(dir, sight.dir)? => Act::Write,
@@ -138,28 +171,31 @@ fn act(dir: &OwnedFd, file: &FileStep, sight: &Sight, rewritten: &Rewritten) -> 
     if Some(now) == file.after && file.executable.is_none_or(|wanted| wanted == runs) {
         return Ok(Act::Nothing);
     }
-    let is_published = sight.staged.is_some_and(|seen| seen.inode == stat.st_ino);
-    let is_untouched = sight.original.is_some_and(|seen| seen == Seen::of(&stat));
+    let seen_now = Seen::of(&stat);
+    let is_published =
+        sight.staged.is_some_and(|seen| seen.inode == seen_now.inode && seen_now.written <= seen.written);
+    let is_untouched = sight.original.is_some_and(|seen| seen == seen_now);
     Ok(match file.after {
-        Some(_) if is_published && is_blank(dir, &file.name)? => Act::Restore(now),
+        Some(_) if is_published && is_left_of(dir, &file.name, content.unwrap_or_default())? => Act::Restore(now),
         Some(_) if is_untouched || (is_ours && Some(now) == file.before) => Act::Write,
         None if is_untouched || (is_ours && Some(now) == file.before) => Act::Remove,
         _ => Act::Leave,
     })
 }
 
-/// Whether a file has no bytes but zeros.
-fn is_blank(dir: &OwnedFd, name: &str) -> Result<bool, Errno> {
-    let file = beneath::open_file(dir.as_fd(), name)?;
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        match rustix::io::read(&file, buffer.as_mut_slice()) {
-            Ok(0) => return Ok(true),
-            Ok(count) if buffer.iter().take(count).any(|byte| *byte != 0) => return Ok(false),
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
+/// Bytes that a disk writes at once, at least.
+const BLOCK: usize = 512;
+
+/// Whether a file is what a power cut can leave of a content: each block as it was to be, or full of zeros, and some of the
+/// last ones not there.
+fn is_left_of(dir: &OwnedFd, name: &str, content: &[u8]) -> Result<bool, Errno> {
+    let file = std::fs::File::from(beneath::open_file(dir.as_fd(), name)?);
+    let mut found = Vec::new();
+    let read = file.take(content.len() as u64 + 1).read_to_end(&mut found);
+    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let mut blocks = found.chunks(BLOCK).zip(content.chunks(BLOCK));
+    Ok(found.len() <= content.len()
+        && blocks.all(|(found, planned)| planned.starts_with(found) || found.iter().all(|byte| *byte == 0)))
 }
 
 /// A file as it is written again: under a name of its own until it is whole.
@@ -171,8 +207,10 @@ fn healed(file: &FileStep) -> FileStep {
 /// left. What somebody else wrote is kept.
 fn clear_healed(ground: &Ground<'_>, dir: &OwnedFd, file: &FileStep, content: &[u8]) -> Result<(), Errno> {
     let step = healed(file);
-    let Some(found) = journal::read_whole(dir, &step.staged)? else { return Ok(()) };
-    if content.starts_with(&found) || found.iter().all(|byte| *byte == 0) {
+    if beneath::look_up(dir.as_fd(), &step.staged)?.is_none() {
+        return Ok(());
+    }
+    if is_left_of(dir, &step.staged, content)? {
         return disk::unlink_if_there(ground.disk, dir.as_fd(), &step.staged);
     }
     publish::clear(ground, &step, None).map(drop)

@@ -34,7 +34,7 @@ pub enum Durability {
     /// New contents are on disk before they become visible.
     #[default]
     Flushed,
-    /// New contents are on disk in the journal alone; files that a power cut emptied are written again from it.
+    /// New contents are on disk in the journal alone; files of which a power cut took bytes are written again from it.
     Journal,
 }
 

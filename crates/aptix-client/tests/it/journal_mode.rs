@@ -1,6 +1,7 @@
 //! Mode `journal`: one flush for any number of files; what a power cut takes is healed, what somebody wrote since stays.
 
 use std::collections::BTreeSet;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use aptix_client::workspace::outbox;
 use aptix_client::workspace::transaction::{CommitError, Durability, Notice, Terms};
 use aptix_engine::digest::sha256;
 use aptix_model::reason::Reason;
+use rustix::fs::{Stat, Timespec, Timestamps};
 
 use crate::faults::{self, Fault, FaultyDisk, Watcher};
 use crate::moves::{self, DEEDS, Deed};
@@ -49,9 +51,22 @@ enum Lost {
     ContentsAndRecords,
 }
 
+/// Cuts a file to a length, or makes it longer by zeros.
 fn set_length(path: &Path, length: u64) {
     let file = rustix::fs::open(path, rustix::fs::OFlags::WRONLY, rustix::fs::Mode::empty()).unwrap();
-    rustix::fs::ftruncate(file, length).unwrap();
+    let found = rustix::fs::fstat(&file).unwrap();
+    rustix::fs::ftruncate(&file, length).unwrap();
+    set_written(file, &found);
+}
+
+/// Lets a file say that nobody has written it since.
+fn set_written(file: impl AsFd, found: &Stat) {
+    let at = |seconds, nanoseconds: u64| Timespec { tv_sec: seconds, tv_nsec: nanoseconds.try_into().unwrap() };
+    let times = Timestamps {
+        last_access: at(found.st_atime, found.st_atime_nsec),
+        last_modification: at(found.st_mtime, found.st_mtime_nsec),
+    };
+    rustix::fs::futimens(file, &times).unwrap();
 }
 
 fn cut_power(place: &Path, old: &BTreeSet<u64>, lost: Lost) {
@@ -247,20 +262,76 @@ fn what_somebody_did_between_the_batch_and_the_power_cut_stands() {
 }
 
 #[test]
-fn batches_on_top_of_each_other_are_healed_to_the_last() {
+fn a_file_that_somebody_emptied_after_the_batch_stays_empty() {
     let place = tempfile::tempdir().unwrap();
     let ws = moves::lay_out(place.path());
-    let old = inodes(&ws);
     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
     commit(&workspace, DEEDS).unwrap();
-    commit(&workspace, &[Deed::Write("new.sh", "newer\n", None), Deed::Write("a.txt", "three\n", None)]).unwrap();
-    commit(&workspace, &[Deed::Move("new.sh", "dir/newest.sh", "newest\n")]).unwrap();
-    let expected = tree::read(&ws);
     drop(workspace);
-    cut_power(place.path(), &old, Lost::ContentsAndRecords);
-    assert_ne!(tree::read(&ws), expected);
+    let written = || ws.join("a.txt").metadata().map(|found| (found.mtime(), found.mtime_nsec())).unwrap();
+    let (before, deadline) = (written(), Instant::now() + Duration::from_secs(10));
+    while written() == before {
+        rustix::fs::ftruncate(std::fs::File::options().append(true).open(ws.join("a.txt")).unwrap(), 0).unwrap();
+        assert!(Instant::now() < deadline, "files are told when they are written");
+    }
     faults::open_on(place.path(), FaultyDisk::new(Fault::None).booted()).unwrap();
-    tree::assert_same(&tree::read(&ws), &expected, "healed");
+    assert_eq!(std::fs::read(ws.join("a.txt")).unwrap(), b"");
+}
+
+#[test]
+fn a_file_that_was_flushed_in_parts_is_healed_and_one_of_other_bytes_is_not() {
+    let planned: &str = (0..400).map(|line| format!("line {line} of the file\n")).collect::<String>().leak();
+    let zeros = |from: usize, to: usize| {
+        let mut bytes = planned.as_bytes().to_vec();
+        bytes[from..to].fill(0);
+        bytes
+    };
+    let other = [&planned.as_bytes()[..700], b"mine", &planned.as_bytes()[704..]].concat();
+    let cases = [
+        ("the first block is missing", zeros(0, 512), true),
+        ("some blocks are missing", zeros(1024, 4096), true),
+        ("the last ones are missing", zeros(4096, planned.len()), true),
+        ("the end is missing", planned.as_bytes()[..4096].to_vec(), true),
+        ("half a block is missing", zeros(512, 800), false),
+        ("a block is another", other, false),
+    ];
+    for (what, left, heals) in cases {
+        let place = tempfile::tempdir().unwrap();
+        let ws = moves::lay_out(place.path());
+        let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+        commit(&workspace, &[Deed::Write("a.txt", planned, None)]).unwrap();
+        drop(workspace);
+        let file = std::fs::File::options().write(true).open(ws.join("a.txt")).unwrap();
+        let found = rustix::fs::fstat(&file).unwrap();
+        rustix::fs::ftruncate(&file, 0).unwrap();
+        assert_eq!(rustix::io::pwrite(&file, &left, 0).unwrap(), left.len());
+        set_written(&file, &found);
+        faults::open_on(place.path(), FaultyDisk::new(Fault::None).booted()).unwrap();
+        let expected = if heals { planned.as_bytes() } else { &left };
+        assert!(std::fs::read(ws.join("a.txt")).unwrap() == expected, "{what}");
+    }
+}
+
+#[test]
+fn batches_on_top_of_each_other_are_healed_to_the_last_however_often_healing_is_cut_short() {
+    for again in (0..60).step_by(4) {
+        let place = tempfile::tempdir().unwrap();
+        let ws = moves::lay_out(place.path());
+        let old = inodes(&ws);
+        let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+        commit(&workspace, DEEDS).unwrap();
+        commit(&workspace, &[Deed::Write("new.sh", "newer\n", None), Deed::Write("a.txt", "three\n", None)]).unwrap();
+        commit(&workspace, &[Deed::Move("new.sh", "dir/newest.sh", "newest\n")]).unwrap();
+        let expected = tree::read(&ws);
+        drop(workspace);
+        cut_power(place.path(), &old, Lost::ContentsAndRecords);
+        assert_ne!(tree::read(&ws), expected);
+        for last in [again, again / 2] {
+            drop(faults::open_on(place.path(), FaultyDisk::new(Fault::StopAfter(last)).booted()));
+        }
+        faults::open_on(place.path(), FaultyDisk::new(Fault::None).booted()).unwrap();
+        tree::assert_same(&tree::read(&ws), &expected, &format!("healed, after stopping at {again}"));
+    }
 }
 
 #[test]
