@@ -132,7 +132,7 @@ fn measure(files: usize, passes: usize, at_most: f64) -> Result<usize> {
 fn open(place: &Path, ws: &Path, flushes: &Arc<AtomicUsize>) -> Result<Workspace> {
     let flushes = Arc::clone(flushes);
     let disk = Watched::new(move |operation: Operation<'_>| {
-        if let Operation::Sync = operation {
+        if let Operation::Sync(_) | Operation::SyncSystem = operation {
             flushes.fetch_add(1, Ordering::Relaxed);
         }
         Verdict::Pass

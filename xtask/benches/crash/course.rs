@@ -1,6 +1,7 @@
 //! A workspace that goes from generation to generation: what is in it in each, and the batch that leads to the next.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -9,11 +10,10 @@ use aptix_client::workspace::change::{Becomes, Change, Content};
 use aptix_client::workspace::listing::Listings;
 use aptix_client::workspace::resolve::{Place, resolve};
 use aptix_client::workspace::snapshot::{self, Original};
-use aptix_client::workspace::transaction::{self, Receipt, Terms};
+use aptix_client::workspace::transaction::{self, Terms};
 use aptix_engine::digest::sha256;
 use aptix_engine::validate::ValidTarget;
 use aptix_model::path::WorkspacePath;
-use tempfile::TempDir;
 
 use crate::tree::{Entry, Tree};
 
@@ -35,8 +35,6 @@ pub(crate) enum Kind {
 impl Kind {
     /// Everything a batch can do.
     pub(crate) const ALL: [Self; 5] = [Self::Edit, Self::Make, Self::Move, Self::Remove, Self::Run];
-    /// What a document of whole files can say.
-    pub(crate) const WHOLE: [Self; 3] = [Self::Edit, Self::Make, Self::Remove];
 }
 
 /// Directories that the files are spread over.
@@ -140,29 +138,51 @@ impl Course {
         self.kinds.iter().enumerate().map(deed).collect()
     }
 
-    /// The same batch as a document of whole files. It cannot move files, nor say who may run them.
-    pub(crate) fn document(&self, generation: usize) -> Result<String> {
+    /// The same batch as a document: a diff.
+    pub(crate) fn document(&self, generation: usize) -> String {
         let exists = self.tree(generation);
-        let file = |deed: Deed| match deed.becomes {
-            Outcome::Gone => Ok(serde_json::json!({"path": deed.path, "operation": "delete"})),
-            Outcome::Bytes(bytes, None) => {
-                let operation = if exists.contains_key(&deed.path) { "replace" } else { "create" };
-                let content = String::from_utf8(bytes)?;
-                Ok(serde_json::json!({"path": deed.path, "operation": operation, "content": content}))
-            }
-            Outcome::Bytes(..) | Outcome::MovedTo(..) => {
-                anyhow::bail!("{}: this cannot be said in a document of whole files", deed.path)
-            }
+        let text = |path: &str| match exists.get(path) {
+            Some(Entry::File { bytes, .. }) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            _ => None,
         };
-        let files = self.deeds(generation).into_iter().map(file).collect::<Result<Vec<_>>>()?;
-        Ok(serde_json::json!({ "files": files }).to_string())
+        let diffs = self.deeds(generation).into_iter().map(|Deed { path, becomes }| {
+            let old = text(&path);
+            match becomes {
+                Outcome::Gone => {
+                    let old = old.unwrap_or_default();
+                    let count = old.lines().count();
+                    let head = format!("diff --git a/{path} b/{path}\ndeleted file mode 100644\n--- a/{path}\n");
+                    format!("{head}+++ /dev/null\n@@ -1,{count} +0,0 @@\n{}", marked('-', &old))
+                }
+                Outcome::Bytes(_, Some(runs)) => {
+                    let (from, to) = if runs { ("644", "755") } else { ("755", "644") };
+                    format!("diff --git a/{path} b/{path}\nold mode 100{from}\nnew mode 100{to}\n")
+                }
+                Outcome::Bytes(bytes, None) => {
+                    let new = String::from_utf8_lossy(&bytes);
+                    match old {
+                        Some(old) => format!("diff --git a/{path} b/{path}\n{}", first_line(&path, &path, &old, &new)),
+                        None => {
+                            let count = new.lines().count();
+                            let head = format!("diff --git a/{path} b/{path}\nnew file mode 100644\n--- /dev/null\n");
+                            format!("{head}+++ b/{path}\n@@ -0,0 +1,{count} @@\n{}", marked('+', &new))
+                        }
+                    }
+                }
+                Outcome::MovedTo(to, bytes) => {
+                    let head = format!("diff --git a/{path} b/{to}\nrename from {path}\nrename to {to}\n");
+                    head + &first_line(&path, &to, &old.unwrap_or_default(), &String::from_utf8_lossy(&bytes))
+                }
+            }
+        });
+        diffs.collect()
     }
 
     /// Brings a workspace from a generation to the next.
     ///
     /// # Errors
     /// Those of the commit can be told by their type.
-    pub(crate) fn advance(&self, workspace: &Workspace, generation: usize, receipt: Option<&Receipt>) -> Result<()> {
+    pub(crate) fn advance(&self, workspace: &Workspace, generation: usize, terms: Terms<'_>) -> Result<()> {
         let deeds = self.deeds(generation);
         let found = deeds.iter().map(|deed| {
             let to = match &deed.becomes {
@@ -182,28 +202,68 @@ impl Course {
             Change { place, original: original.as_ref(), before, becomes }
         });
         let changes: Vec<_> = changes.collect();
-        let notices = transaction::commit(workspace, &changes, Terms { receipt, ..Terms::default() })?;
+        let notices = transaction::commit(workspace, &changes, terms)?;
         ensure!(notices.is_empty(), "nobody else is there, yet the commit says {notices:?}");
         Ok(())
     }
 
-    /// Which of two neighbouring generations a tree is.
+    /// Which of two generations a tree is: whether it is the new one.
     ///
     /// # Errors
     /// When it is neither, with what differs.
-    pub(crate) fn generation(&self, found: &Tree, old: usize) -> Result<usize> {
-        let (before, after) = (self.tree(old), self.tree(old + 1));
-        if *found == before {
-            return Ok(old);
-        }
-        ensure!(
-            *found == after,
-            "the tree is neither old nor new; beside the old one\n{}beside the new one\n{}",
-            differences(found, &before),
-            differences(found, &after)
-        );
-        Ok(old + 1)
+    pub(crate) fn is_new(&self, found: &Tree, old: usize, new: usize) -> Result<bool> {
+        which(found, &self.tree(old), &self.tree(new))
     }
+
+    /// As [`Self::is_new`], whichever of the directories are there that batches make.
+    ///
+    /// # Errors
+    /// As [`Self::is_new`].
+    pub(crate) fn is_new_but_for_dirs(&self, found: &Tree, old: usize, new: usize) -> Result<bool> {
+        which(&without_dirs(found), &without_dirs(&self.tree(old)), &without_dirs(&self.tree(new)))
+    }
+
+    /// Removes the directories that the batch made which led to a generation, as far as they are there.
+    pub(crate) fn remove_dirs(&self, ws: &Path, generation: usize) {
+        for number in 0..DIRECTORIES {
+            let _ = std::fs::remove_dir(ws.join(format!("d{number}/new{generation}")));
+        }
+    }
+}
+
+fn which(found: &Tree, before: &Tree, after: &Tree) -> Result<bool> {
+    if found == before {
+        return Ok(false);
+    }
+    ensure!(
+        found == after,
+        "the tree is neither old nor new; beside the old one\n{}beside the new one\n{}",
+        differences(found, before),
+        differences(found, after)
+    );
+    Ok(true)
+}
+
+fn without_dirs(tree: &Tree) -> Tree {
+    let others = tree.iter().filter(|(name, entry)| !(**entry == Entry::Dir && name.contains("/new")));
+    others.map(|(name, entry)| (name.clone(), entry.clone())).collect()
+}
+
+/// A diff of two texts that differ in their first line.
+fn first_line(from: &str, to: &str, old: &str, new: &str) -> String {
+    let line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    let context: Vec<_> = new.lines().skip(1).take(3).collect();
+    let count = context.len() + 1;
+    let head = format!("--- a/{from}\n+++ b/{to}\n@@ -1,{count} +1,{count} @@\n");
+    format!("{head}-{}\n+{}\n{}", line(old), line(new), marked(' ', &(context.join("\n") + "\n")))
+}
+
+/// Puts a mark before each line.
+fn marked(mark: char, text: &str) -> String {
+    text.lines().fold(String::new(), |mut marked, line| {
+        let _ = writeln!(marked, "{mark}{line}");
+        marked
+    })
 }
 
 fn content(bytes: &Vec<u8>, executable: Option<bool>) -> Content<'_> {
@@ -224,35 +284,4 @@ fn differences(found: &Tree, expected: &Tree) -> String {
     let told =
         differing.map(|name| format!("  {name}: expected {:?}, found {:?}\n", expected.get(name), found.get(name)));
     told.collect()
-}
-
-/// A directory that nobody else uses, in memory where that can be had: a process that dies takes nothing with it that was
-/// written there.
-pub(crate) fn place() -> Result<TempDir> {
-    let memory = Path::new("/dev/shm");
-    Ok(if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }?)
-}
-
-/// Makes a directory as a tree says.
-pub(crate) fn lay_out(place: &Path, tree: &Tree) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::create_dir_all(place)?;
-    for (path, entry) in tree {
-        let path = place.join(path);
-        match entry {
-            Entry::Dir => std::fs::create_dir_all(&path)?,
-            Entry::File { bytes, runs } => {
-                if let Some(parent) = path.parent() {
-                    std::fs::create_dir_all(parent)?;
-                }
-                std::fs::write(&path, bytes)?;
-                if *runs {
-                    let mode = path.metadata()?.permissions().mode();
-                    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode | (mode & 0o444) >> 2))?;
-                }
-            }
-            Entry::Other(kind) => anyhow::bail!("{} cannot be made: {kind}", path.display()),
-        }
-    }
-    Ok(())
 }

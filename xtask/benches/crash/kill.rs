@@ -1,124 +1,154 @@
-//! `kill -9` of `aptix apply` at random moments.
+//! `kill -9` of `aptix apply` and `aptix undo` at random moments. The agent is killed by the end-to-end tests
+//! (`xtask/tests/it/crash.rs`), beside its server.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use aptix_client::workspace::transaction::Durability;
 
-use crate::course::{self, Course, Kind, lay_out};
+use crate::course::{Course, Kind};
+use crate::program::{Deed, aptix, prepare, private};
 use crate::seam::{open, stopping};
-use crate::{Ending, Job, aptix, tree};
+use crate::tree::{self, lay_out};
+use crate::{Ending, Job};
 
-/// `aptix apply` of a document, in a place that nobody else uses.
-pub(crate) fn apply(aptix: &Path, place: &Path, document: &Path) -> Command {
-    let mut command = Command::new(aptix);
-    command.args(["apply", "--yes", "--json", "--root"]).arg(place.join("ws")).arg(document);
-    private(&mut command, place);
-    command
-}
-
-/// Lets a process know no home but the place.
-pub(crate) fn private(command: &mut Command, place: &Path) {
-    command
-        .env("HOME", place)
-        .env("XDG_STATE_HOME", place.join("state"))
-        .env("XDG_CONFIG_HOME", place.join("config"))
-        .stdin(Stdio::null());
+/// A workspace that processes are killed in.
+struct Scene<'a> {
+    aptix: &'a Path,
+    place: &'a Path,
+    course: &'a Course,
+    durability: Durability,
+    generation: usize,
+    /// Whether the newest batch is the one that led to the generation.
+    can_undo: bool,
 }
 
 /// What came of one killing.
 struct Found {
     /// Whether the tree was between old and new before recovery.
     between: bool,
-    generation: usize,
+    is_new: bool,
 }
 
-/// Starts an apply, kills it after a time, and lets somebody else recover.
-fn kill(
-    aptix: &Path,
-    place: &Path,
-    course: &Course,
-    generation: usize,
-    after: Duration,
-    forget: &dyn Fn() -> Result<()>,
-) -> Result<Found> {
-    let document = place.join("document.json");
-    std::fs::write(&document, course.document(generation)?)?;
-    let mut process = apply(aptix, place, &document).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    let due = Instant::now() + after;
-    while Instant::now() < due {
-        std::thread::sleep(Duration::from_micros(50));
+impl Scene<'_> {
+    fn command(&self, deed: Deed) -> Command {
+        let mut command = Command::new(self.aptix);
+        command.args(deed.arguments());
+        private(&mut command, self.place);
+        command
     }
-    process.kill()?;
-    let done = process.wait()?.success();
-    let ws = place.join("ws");
-    let between = course.generation(&tree::read(&ws)?, generation).is_err();
-    forget()?;
-    drop(open(place, stopping(usize::MAX).0).context("nobody can open the workspace again")?);
-    let found = course.generation(&tree::read(&ws)?, generation)?;
-    tree::check_state(&place.join("state"))?;
-    ensure!(!done || found > generation, "the batch was said to be applied");
-    Ok(Found { between, generation: found })
-}
 
-/// How long an apply takes that nobody kills.
-fn span(aptix: &Path, course: &Course) -> Result<Duration> {
-    let mut spans = Vec::new();
-    let place = course::place()?;
-    lay_out(&place.path().join("ws"), &course.tree(0))?;
-    let document = place.path().join("document.json");
-    for generation in 0..9 {
-        std::fs::write(&document, course.document(generation)?)?;
-        let begin = Instant::now();
-        let output = apply(aptix, place.path(), &document).output()?;
-        spans.push(begin.elapsed());
-        let told = String::from_utf8_lossy(&output.stdout);
-        ensure!(output.status.success(), "an apply that nobody kills fails: {told}");
+    /// The generation that a deed leads to.
+    const fn end(&self, deed: Deed) -> usize {
+        match deed {
+            Deed::Apply => self.generation + 1,
+            Deed::Undo => self.generation - 1,
+        }
     }
-    spans.sort();
-    spans.get(spans.len() / 2).copied().context("there are spans")
+
+    fn is_new(&self, deed: Deed) -> Result<bool> {
+        let found = tree::read(&self.place.join("ws"))?;
+        match deed {
+            Deed::Apply => self.course.is_new(&found, self.generation, self.end(deed)),
+            // Whether it removes the directories that the batch made is told by its own tests.
+            Deed::Undo => self.course.is_new_but_for_dirs(&found, self.generation, self.end(deed)),
+        }
+    }
+
+    /// Starts a deed, kills it after a time, and lets somebody else recover.
+    fn kill(&mut self, deed: Deed, after: Duration, forget: &dyn Fn() -> Result<()>) -> Result<Found> {
+        prepare(self.place, self.course, self.generation, self.durability)?;
+        let mut process = self.command(deed).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let due = Instant::now() + after;
+        while Instant::now() < due {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        process.kill()?;
+        let done = process.wait()?.success();
+        let between = self.is_new(deed).is_err();
+        forget()?;
+        drop(open(self.place, stopping(usize::MAX).0).context("nobody can open the workspace again")?);
+        let is_new = self.is_new(deed)?;
+        tree::check_state(&self.place.join("state"))?;
+        ensure!(!done || is_new, "the batch was said to be applied");
+        if is_new {
+            if deed == Deed::Undo {
+                self.course.remove_dirs(&self.place.join("ws"), self.generation);
+            }
+            (self.generation, self.can_undo) = (self.end(deed), deed == Deed::Apply);
+        }
+        Ok(Found { between, is_new })
+    }
+
+    /// How long a deed takes that nobody kills.
+    fn span(&mut self) -> Result<Duration> {
+        let mut spans = Vec::new();
+        for _ in 0..5 {
+            prepare(self.place, self.course, self.generation, self.durability)?;
+            let begin = Instant::now();
+            let output = self.command(Deed::Apply).output()?;
+            spans.push(begin.elapsed());
+            let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+            ensure!(output.status.success(), "an apply that nobody kills fails: {told}");
+            self.generation += 1;
+        }
+        spans.sort();
+        spans.get(spans.len() / 2).copied().context("there are spans")
+    }
 }
 
 pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let aptix = aptix()?;
-    let (mut between, mut new) = (0, 0);
-    let courses = [1, 3, 10, 100].map(|files| Course::new(files, &Kind::WHOLE));
+    let (mut between, mut new, mut undone, mut killed) = (0, 0, 0, 0);
+    let mut longest = Duration::ZERO;
+    let [edit, make, moved, remove, run] = Kind::ALL;
+    let single = Kind::ALL.map(|kind| Course::new(1, &[kind]));
+    let triple = [[edit, make, moved], [moved, remove, run]].map(|kinds| Course::new(3, &kinds));
+    let many = [10, 100].map(|files| Course::new(files, &Kind::ALL));
+    let courses: Vec<_> = single.into_iter().chain(triple).chain(many).collect();
     for course in &courses {
-        let span = span(&aptix, course)?;
-        let place = course::place()?;
+        let place = tree::place_on_disk()?;
         lay_out(&place.path().join("ws"), &course.tree(0))?;
-        let mut generation = 0;
+        let durability = job.durability;
+        let mut scene =
+            Scene { aptix: &aptix, place: place.path(), course, durability, generation: 0, can_undo: false };
+        let span = scene.span()?;
+        longest = longest.max(span);
         for cycle in 0..job.cycles.div_ceil(courses.len()) {
             let after = span.mul_f64(job.random.below(1200) as f64 / 1000.0);
-            let files = course.files();
+            let deed = if scene.can_undo && job.random.below(3) == 0 { Deed::Undo } else { Deed::Apply };
+            let (files, generation) = (course.files(), scene.generation);
             let what =
-                || format!("kill {cycle} of an apply of {files} files in generation {generation}, after {after:?}");
-            let found = kill(&aptix, place.path(), course, generation, after, &|| Ok(())).with_context(what)?;
+                || format!("kill {cycle}, after {after:?}, of {deed:?} with {files} files, generation {generation}");
+            let found = scene.kill(deed, after, &|| Ok(())).with_context(what)?;
             between += usize::from(found.between);
-            new += found.generation - generation;
-            generation = found.generation;
+            new += usize::from(found.is_new);
+            undone += usize::from(found.is_new && deed == Deed::Undo);
+            killed += 1;
         }
     }
-    let [.., course] = &courses;
-    let caught = control(job, &aptix, course)?;
+    let [.., course] = courses.as_slice() else { anyhow::bail!("there are courses") };
+    let caught = control(job, &aptix, course, longest)?;
     Ok(Ending::Held(format!(
-        "{} killed, {new} of them left the new tree, {between} a mixed one that was recovered; control: caught at kill \
-         {caught} without a record",
-        job.cycles
+        "{killed} killed, {new} of them left the new tree ({undone} by undoing), {between} a mixed one that was recovered; \
+         control: caught at kill {caught} without a record",
     )))
 }
 
 /// Kills as often as it takes until a tree stays torn whose record is lost.
-fn control(job: &mut Job, aptix: &Path, course: &Course) -> Result<usize> {
-    let span = span(aptix, course)?;
+fn control(job: &mut Job, aptix: &Path, course: &Course, span: Duration) -> Result<usize> {
+    let durability = job.durability;
     for cycle in 1..=500 {
-        let place = course::place()?;
-        lay_out(&place.path().join("ws"), &course.tree(0))?;
-        let state = place.path().join("state");
+        let place = tree::place_on_disk()?;
+        let place = place.path();
+        lay_out(&place.join("ws"), &course.tree(0))?;
+        let mut scene = Scene { aptix, place, course, durability, generation: 0, can_undo: false };
+        let state = place.join("state");
         let forget = || if state.exists() { Ok(std::fs::remove_dir_all(&state)?) } else { Ok(()) };
         let after = span.mul_f64(job.random.below(1200) as f64 / 1000.0);
-        if kill(aptix, place.path(), course, 0, after, &forget).is_err() {
+        if scene.kill(Deed::Apply, after, &forget).is_err() {
             return Ok(cycle);
         }
     }

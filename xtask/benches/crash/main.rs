@@ -9,8 +9,11 @@
 mod course;
 #[path = "../seam/disk.rs"]
 mod disk;
+mod flushed;
+mod ground;
 mod kill;
 mod power;
+mod program;
 mod race;
 mod random;
 mod rewriter;
@@ -18,12 +21,13 @@ mod seam;
 mod syscalls;
 mod tree;
 mod volume;
+mod workers;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use aptix_client::workspace::transaction::Durability;
 use clap::{Parser, ValueEnum};
 
 use crate::random::Random;
@@ -36,9 +40,12 @@ struct Args {
     /// Run every case instead of a part of them
     #[arg(long)]
     long: bool,
-    /// How often processes are killed; 200, or 2,000 in the long run
+    /// How often processes are killed in each mode; 200, or 2,000 in the long run
     #[arg(long)]
     cycles: Option<usize>,
+    /// Only one of the modes: flushed or journal
+    #[arg(long, value_parser = durability)]
+    durability: Option<Durability>,
     /// Fail when a suite has to be skipped
     #[arg(long, env = "APTIX_SKIP_NOTHING")]
     skip_nothing: bool,
@@ -50,15 +57,25 @@ struct Args {
     bench: bool,
 }
 
+fn durability(name: &str) -> Result<Durability> {
+    match name {
+        "flushed" => Ok(Durability::Flushed),
+        "journal" => Ok(Durability::Journal),
+        _ => bail!("there are flushed and journal"),
+    }
+}
+
 /// A way of breaking things.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Suite {
     /// Stops at each disk operation in turn, in the commit and in the recovery.
     Seam,
-    /// Kills `aptix apply` at random moments.
+    /// Kills `aptix apply` and `aptix undo` at random moments. `aptix agent` is killed by the end-to-end tests.
     Kill,
-    /// Fails or kills `aptix apply` at each system call; needs strace.
+    /// Fails or kills `aptix apply` and `aptix undo` at each system call; needs strace.
     Syscalls,
+    /// Makes files immutable, file systems read-only, and mounts others over them; needs root and loop devices.
+    Ground,
     /// Cuts the power of an ext4 of its own; needs root and loop devices.
     Power,
     /// Applies while another process works on the same files.
@@ -71,6 +88,8 @@ pub(crate) struct Job {
     pub(crate) long: bool,
     /// How often processes are killed.
     pub(crate) cycles: usize,
+    /// In which mode files are written.
+    pub(crate) durability: Durability,
     /// Decides about everything random.
     pub(crate) random: Random,
 }
@@ -118,36 +137,30 @@ fn run(args: &Args) -> Result<()> {
     let seed = args.seed.unwrap_or_else(random::seed);
     let cycles = args.cycles.unwrap_or(if args.long { 2000 } else { 200 });
     let mut skipped = Vec::new();
-    for suite in suites {
-        let mut job = Job { long: args.long, cycles, random: Random::new(seed) };
+    let modes = [Durability::Flushed, Durability::Journal];
+    let modes = modes.into_iter().filter(|mode| args.durability.is_none_or(|only| only == *mode));
+    for (suite, durability) in suites.iter().flat_map(|suite| modes.clone().map(move |mode| (suite, mode))) {
+        let mut job = Job { long: args.long, cycles, durability, random: Random::new(seed) };
         let begin = Instant::now();
         let run = match suite {
             Suite::Seam => seam::run,
             Suite::Kill => kill::run,
             Suite::Syscalls => syscalls::run,
+            Suite::Ground => ground::run,
             Suite::Power => power::run,
             Suite::Race => race::run,
         };
-        let name = format!("{suite:?}").to_lowercase();
+        let name = format!("{suite:?} {durability:?}").to_lowercase();
         let ending = run(&mut job).with_context(|| format!("suite {name}, --seed {seed}"))?;
         let seconds = begin.elapsed().as_secs_f64();
         match ending {
-            Ending::Held(what) => println!("    {name:<8} held in {seconds:.1} s: {what}"),
+            Ending::Held(what) => println!("    {name:<16} held in {seconds:.1} s: {what}"),
             Ending::Skipped(why) => {
-                println!("    {name:<8} SKIPPED: {why}");
+                println!("    {name:<16} SKIPPED: {why}");
                 skipped.push(name);
             }
         }
     }
     ensure!(!args.skip_nothing || skipped.is_empty(), "nothing may be skipped here, but {} was", skipped.join(", "));
     Ok(())
-}
-
-/// The program under test, beside which cargo puts this one.
-pub(crate) fn aptix() -> Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let directory = own.ancestors().nth(2).context("the harness is not where cargo puts benches")?;
-    let aptix = directory.join("aptix");
-    ensure!(aptix.exists(), "{} is missing; start this with `cargo xtask crash`, which builds it", aptix.display());
-    Ok(aptix)
 }

@@ -1,6 +1,7 @@
 //! Power cuts, on a file system of its own: the writer is stopped, the file system shut down, and mounted again.
 //!
-//! What was not flushed is lost then, in the journal of the file system as well. What was acknowledged must be there.
+//! What was not flushed is lost then, in the journal of the file system as well. What was acknowledged must be there, once
+//! the next command has run: to it and to the writer the system was started anew, because the file that says so is another.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,14 +10,16 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use aptix_client::workspace::disk::Disk;
+use aptix_client::workspace::disk::{Disk, SystemDisk};
+use aptix_client::workspace::transaction::{Durability, Terms};
 
-use crate::course::{Course, Kind, lay_out};
+use crate::course::{Course, Kind};
 use crate::disk::{Operation, Verdict, Watched};
+use crate::program::{LOOK, aptix, prepare, private};
 use crate::seam::open;
-use crate::tree::{Entry, Tree};
+use crate::tree::{self, Tree, lay_out};
 use crate::volume::Volume;
-use crate::{Ending, Job, tree};
+use crate::{Ending, Job};
 
 /// What a writer is told: it brings a workspace from generation to generation until it is stopped.
 #[derive(clap::Args, Clone, Debug)]
@@ -24,8 +27,9 @@ pub(crate) struct Writer {
     place: std::path::PathBuf,
     generation: usize,
     files: usize,
-    /// How often the system was started so far.
-    boot: usize,
+    /// Work in mode `journal`.
+    #[arg(long)]
+    journal: bool,
     /// Flush nothing.
     #[arg(long)]
     unflushed: bool,
@@ -36,24 +40,38 @@ fn course(files: usize) -> Course {
     Course::new(files, &Kind::ALL).of_lines(200)
 }
 
-/// The disk of a system that was started so often.
-fn disk(boot: usize, unflushed: bool) -> Box<dyn Disk> {
-    let watch = move |operation: Operation<'_>| match operation {
-        Operation::Sync if unflushed => Verdict::Skip,
-        _ => Verdict::Pass,
-    };
-    Box::new(Watched::new(watch).booted(boot))
+fn disk(unflushed: bool) -> Box<dyn Disk> {
+    if !unflushed {
+        return Box::new(SystemDisk);
+    }
+    Box::new(Watched::new(|operation: Operation<'_>| match operation {
+        Operation::Sync(_) | Operation::SyncSystem => Verdict::Skip,
+        Operation::Create(_) | Operation::Exchange(..) | Operation::Other => Verdict::Pass,
+    }))
 }
 
 /// Acknowledges each generation by a line.
 pub(crate) fn write(told: &Writer) -> Result<()> {
     let course = course(told.files);
-    let workspace = open(&told.place, disk(told.boot, told.unflushed))?;
+    let durability = if told.journal { Durability::Journal } else { Durability::Flushed };
+    let workspace = open(&told.place, disk(told.unflushed))?;
     for generation in told.generation.. {
-        course.advance(&workspace, generation, None)?;
+        course.advance(&workspace, generation, Terms { durability, ..Terms::default() })?;
         println!("{}", generation + 1);
     }
     Ok(())
+}
+
+/// Shows a process another start of the system than the one there was, and nobody else: by a mount of its own.
+const AS_BOOTED: &str = r#"mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@""#;
+
+/// A program on the system that was started so often.
+fn on_boot(place: &Path, boot: usize, program: &Path) -> Result<Command> {
+    let said = place.join("boot");
+    std::fs::write(&said, format!("the start number {boot}\n"))?;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c", AS_BOOTED]).arg(said).arg(program);
+    Ok(command)
 }
 
 /// A writer, and what it has acknowledged.
@@ -63,11 +81,11 @@ struct Running {
 }
 
 impl Running {
-    fn start(told: &Writer) -> Result<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
+    fn start(told: &Writer, elsewhere: &Path, boot: usize) -> Result<Self> {
+        let mut command = on_boot(elsewhere, boot, &std::env::current_exe()?)?;
         command.arg("writer").arg(&told.place);
-        command.args([told.generation, told.files, told.boot].map(|number| number.to_string()));
-        command.args(told.unflushed.then_some("--unflushed"));
+        command.args([told.generation, told.files].map(|number| number.to_string()));
+        command.args(told.journal.then_some("--journal")).args(told.unflushed.then_some("--unflushed"));
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let lines = BufReader::new(process.stdout.take().context("the writer has an output")?).lines();
         // Room for more than a writer can acknowledge before it is stopped.
@@ -97,64 +115,91 @@ fn signal(name: &str, process: &Child) -> Result<()> {
     Ok(())
 }
 
-/// What lasts: a power cut may leave files that were staged and never came to be more, and empty directories.
-fn lasting(tree: Tree) -> (Tree, usize) {
-    let before = tree.len();
-    let files: Tree = tree
-        .into_iter()
-        .filter(|(name, entry)| !(name.ends_with(".aptix-tmp") || (*entry == Entry::Dir && name.contains("/new"))))
-        .collect();
-    let left = before - files.len();
-    (files, left)
+/// What a control takes away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Control {
+    Nothing,
+    /// Every flush of the writer.
+    Flushes,
+    /// The knowledge that the system was started anew, so that nothing is healed.
+    Boot,
 }
 
-/// One power cut: tells the generation that the workspace is in afterwards.
-fn cut(volume: &mut Volume, told: &Writer, wait: usize, pause: Duration) -> Result<usize> {
-    let running = Running::start(told)?;
-    let mut acknowledged = told.generation;
-    for _ in 0..wait {
-        match running.acknowledged.recv_timeout(Duration::from_secs(60)) {
-            Ok(generation) => acknowledged = generation,
-            Err(error) => bail!("the writer acknowledges nothing more after generation {acknowledged}: {error}"),
+/// A workspace on a volume.
+struct Scene<'a> {
+    volume: &'a mut Volume,
+    /// Where nothing is lost.
+    elsewhere: &'a Path,
+    place: std::path::PathBuf,
+    course: Course,
+    durability: Durability,
+    control: Control,
+    boot: usize,
+    generation: usize,
+}
+
+impl Scene<'_> {
+    fn lay_out(&self) -> Result<()> {
+        lay_out(&self.place.join("ws"), &self.course.tree(0))?;
+        lay_out(&self.place.join("state"), &Tree::new())?;
+        prepare(&self.place, &self.course, 0, self.durability)?;
+        let done = Command::new("sync").arg("-f").arg(&self.place).status()?;
+        ensure!(done.success(), "cannot sync {}", self.place.display());
+        Ok(())
+    }
+
+    /// One power cut, while the writer is so far on its way.
+    fn cut(&mut self, wait: usize, pause: Duration) -> Result<()> {
+        let told = Writer {
+            place: self.place.clone(),
+            generation: self.generation,
+            files: self.course.files(),
+            journal: self.durability == Durability::Journal,
+            unflushed: self.control == Control::Flushes,
+        };
+        let running = Running::start(&told, self.elsewhere, self.boot)?;
+        let mut acknowledged = self.generation;
+        for _ in 0..wait {
+            match running.acknowledged.recv_timeout(Duration::from_secs(60)) {
+                Ok(generation) => acknowledged = generation,
+                Err(error) => bail!("the writer acknowledges nothing more after generation {acknowledged}: {error}"),
+            }
         }
-    }
-    std::thread::sleep(pause);
-    acknowledged = running.stop(|| volume.shut_down())?.unwrap_or(acknowledged);
-    volume.mount_again()?;
-    let course = course(told.files);
-    drop(open(&told.place, disk(told.boot + 1, false)).context("nobody can open the workspace again")?);
-    let (found, _) = lasting(tree::read(&told.place.join("ws"))?);
-    let expected = |generation| lasting(course.tree(generation)).0;
-    let generation = (acknowledged..=acknowledged + 1).find(|generation| expected(*generation) == found);
-    match generation {
-        Some(generation) => Ok(generation),
-        None => {
-            let told = course.generation(&found, acknowledged).err().map(|error| error.to_string());
-            bail!("generation {acknowledged} was acknowledged: {}", told.unwrap_or_default())
+        std::thread::sleep(pause);
+        acknowledged = running.stop(|| self.volume.shut_down())?.unwrap_or(acknowledged);
+        self.volume.mount_again()?;
+        if self.control != Control::Boot {
+            self.boot += 1;
         }
+        self.heal()?;
+        let found = tree::read(&self.place.join("ws"))?;
+        let is_new = self.course.is_new_but_for_dirs(&found, acknowledged, acknowledged + 1);
+        let is_new = is_new.with_context(|| format!("generation {acknowledged} was acknowledged"))?;
+        tree::check_state(&self.place.join("state"))?;
+        self.generation = acknowledged + usize::from(is_new);
+        Ok(())
     }
-}
 
-fn cuts(job: &mut Job, volume: &mut Volume, files: usize, count: usize, unflushed: bool) -> Result<usize> {
-    let place = volume.path().join(format!("{files}{}", if unflushed { "-unflushed" } else { "" }));
-    lay_out(&place.join("ws"), &course(files).tree(0))?;
-    lay_out(&place.join("state"), &Tree::new())?;
-    sync(&place)?;
-    let mut generation = 0;
-    for boot in 0..count {
-        let told = Writer { place: place.clone(), generation, files, boot, unflushed };
-        let (wait, pause) = (1 + job.random.below(4), Duration::from_micros(job.random.below(20_000) as u64));
-        let what = || format!("cut {boot} of a batch of {files} files, in generation {generation}");
-        generation = cut(volume, &told, wait, pause).with_context(what)?;
+    /// The next command, whatever it is.
+    fn heal(&self) -> Result<()> {
+        let mut command = on_boot(self.elsewhere, self.boot, &aptix()?)?;
+        private(command.args(LOOK), &self.place);
+        let output = command.output()?;
+        let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        ensure!(output.status.success(), "the next command fails: {told}");
+        Ok(())
     }
-    Ok(generation)
-}
 
-/// Makes everything durable that is on the file system of a path.
-fn sync(path: &Path) -> Result<()> {
-    let done = Command::new("sync").arg("-f").arg(path).status()?;
-    ensure!(done.success(), "cannot sync {}", path.display());
-    Ok(())
+    fn cuts(&mut self, job: &mut Job, count: usize) -> Result<()> {
+        self.lay_out()?;
+        for cut in 0..count {
+            let (wait, pause) = (1 + job.random.below(4), Duration::from_micros(job.random.below(20_000) as u64));
+            let files = self.course.files();
+            let what = format!("cut {cut} of a batch of {files} files, in generation {}", self.generation);
+            self.cut(wait, pause).with_context(|| what)?;
+        }
+        Ok(())
+    }
 }
 
 pub(crate) fn run(job: &mut Job) -> Result<Ending> {
@@ -162,18 +207,34 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
         Ok(volume) => volume,
         Err(why) => return Ok(Ending::Skipped(format!("{why:#}"))),
     };
+    let elsewhere = tree::place_on_disk()?;
     let count = if job.long { 100 } else { 8 };
     let mut generations = 0;
-    for files in [1, 10, 100] {
-        generations += cuts(job, &mut volume, files, count, false)?;
-    }
-    let Err(caught) = cuts(job, &mut volume, 10, 60, true) else {
-        bail!("the control was not caught: 60 power cuts while nothing was flushed lost nothing");
+    let durability = job.durability;
+    let mut scene = |job: &mut Job, files, count, control| {
+        let place = volume.path().join(format!("{files}-{control:?}"));
+        let (volume, elsewhere, course) = (&mut volume, elsewhere.path(), course(files));
+        let mut scene = Scene { volume, elsewhere, place, course, durability, control, boot: 0, generation: 0 };
+        scene.cuts(job, count).map(|()| scene.generation)
     };
-    let caught = caught.to_string();
+    for files in [1, 10, 100] {
+        generations += scene(job, files, count, Control::Nothing)?;
+    }
+    let controls: &[_] = match durability {
+        Durability::Flushed => &[Control::Flushes],
+        Durability::Journal => &[Control::Flushes, Control::Boot],
+    };
+    let mut caught = Vec::new();
+    for control in controls {
+        let Err(error) = scene(job, 10, 60, *control) else {
+            bail!("the control was not caught: 60 power cuts without {control:?} lost nothing");
+        };
+        let told: Vec<_> = error.chain().take(2).map(ToString::to_string).collect();
+        caught.push(format!("without {control:?} caught at {}", told.join(": ")).to_lowercase());
+    }
     Ok(Ending::Held(format!(
-        "{} cuts of ext4 while batches of 1, 10 and 100 files came, {generations} batches; control: without flushes \
-         caught at {caught}",
-        3 * count
+        "{} cuts of ext4 while batches of 1, 10 and 100 files came, {generations} batches; controls: {}",
+        3 * count,
+        caught.join("; ")
     )))
 }

@@ -1,4 +1,6 @@
 //! Stops at each disk operation in turn: nothing works any more after it, in the commit or in its recovery.
+//!
+//! Either the process dies then, or the power is cut and takes with it whatever was not flushed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,22 +8,39 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use aptix_client::workspace::disk::Disk;
-use aptix_client::workspace::transaction::{CommitError, Receipt};
+use aptix_client::workspace::transaction::{CommitError, Durability, Receipt, Terms};
 use aptix_client::workspace::{OpenError, Workspace, outbox};
 use aptix_model::reason::Reason;
 use rustix::io::Errno;
 
-use crate::course::{self, Course, Kind, lay_out};
+use crate::course::{Course, Kind};
 use crate::disk::{Operation, Verdict, Watched};
-use crate::{Ending, Job, tree};
+use crate::flushed::Flushed;
+use crate::random::Random;
+use crate::tree::{self, lay_out};
+use crate::{Ending, Job, workers};
 
 /// Which batch the receipts are of.
 const BATCH: &str = "0190b3a0-0000-7000-8000-000000000001";
 
+/// What stops.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Death {
+    /// The process.
+    Process,
+    /// The whole system.
+    System,
+}
+
 /// One crash.
+#[derive(Clone, Debug)]
 struct Crash<'a> {
     course: &'a Course,
     generation: usize,
+    /// How many batches come, one after the other.
+    batches: usize,
+    durability: Durability,
+    death: Death,
     /// After how many operations.
     last: usize,
     /// After how many operations two attempts to recover stop as well.
@@ -30,65 +49,158 @@ struct Crash<'a> {
 }
 
 /// What a control takes away.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Control {
     Nothing,
     /// The record of the commit.
     Record,
+    /// Every flush.
+    Flushes,
+    /// The knowledge that the system was started anew.
+    Boot,
 }
 
 /// A disk that stops after so many operations, and the count of them. What is not flushed outlives a dead process.
 pub(crate) fn stopping(last: usize) -> (Box<dyn Disk>, Arc<AtomicUsize>) {
+    let (disk, count) = noting(last, |_| ());
+    (Box::new(disk), count)
+}
+
+/// As [`stopping`], for somebody who takes notes.
+fn noting(
+    last: usize,
+    note: impl Fn(Operation<'_>) + Send + Sync + 'static,
+) -> (Watched<impl Fn(Operation<'_>) -> Verdict + Send + Sync + 'static>, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
-    let watch = move |operation: Operation<'_>| match (counted.fetch_add(1, Ordering::SeqCst) < last, operation) {
-        (false, _) => Verdict::Fail(Errno::IO),
-        (true, Operation::Sync) => Verdict::Skip,
-        (true, _) => Verdict::Pass,
+    let watch = move |operation: Operation<'_>| {
+        if counted.fetch_add(1, Ordering::SeqCst) >= last {
+            return Verdict::Fail(Errno::IO);
+        }
+        note(operation);
+        match operation {
+            Operation::Sync(_) | Operation::SyncSystem => Verdict::Skip,
+            Operation::Create(_) | Operation::Exchange(..) | Operation::Other => Verdict::Pass,
+        }
     };
-    (Box::new(Watched::new(watch)), count)
+    (Watched::new(watch), count)
 }
 
 /// The workspace at a place: its files are in `ws`, its state in `state`.
 pub(crate) fn open(place: &Path, disk: Box<dyn Disk>) -> Result<Workspace, OpenError> {
-    let root = place.join("ws").to_string_lossy().parse().map_err(|_| OpenError::NoRoot)?;
-    Workspace::open(&[root], &place.join("state"), disk)
+    open_in(&place.join("ws"), &place.join("state"), disk)
 }
 
-impl Crash<'_> {
+/// The workspace whose files and state are in these directories.
+pub(crate) fn open_in(ws: &Path, state: &Path, disk: Box<dyn Disk>) -> Result<Workspace, OpenError> {
+    let root = ws.to_string_lossy().parse().map_err(|_| OpenError::NoRoot)?;
+    Workspace::open(&[root], state, disk)
+}
+
+/// A place on a machine that can lose its power.
+struct Machine<'a> {
+    place: &'a Path,
+    flushed: Arc<Flushed>,
+    death: Death,
+    control: Control,
+    boots: usize,
+}
+
+impl Machine<'_> {
+    fn disk(&self, last: usize) -> (Box<dyn Disk>, Arc<AtomicUsize>) {
+        let (flushed, place, control) = (Arc::clone(&self.flushed), self.place.to_owned(), self.control);
+        let note = move |operation: Operation<'_>| match operation {
+            Operation::Sync(file) if control != Control::Flushes => flushed.note(file),
+            Operation::SyncSystem if control != Control::Flushes => drop(flushed.note_all(&place)),
+            _ => {}
+        };
+        let (disk, count) = noting(last, note);
+        let boot = if self.control == Control::Boot { 0 } else { self.boots };
+        (Box::new(disk.booted(boot)), count)
+    }
+
+    fn die(&mut self) -> Result<()> {
+        match self.death {
+            Death::Process => Ok(()),
+            Death::System => {
+                self.boots += 1;
+                self.flushed.cut(self.place)
+            }
+        }
+    }
+}
+
+impl<'a> Crash<'a> {
+    /// Batches that nothing happens to.
+    const fn calm(course: &'a Course, generation: usize, batches: usize, durability: Durability) -> Self {
+        let (death, last, again, control) = (Death::Process, usize::MAX, None, Control::Nothing);
+        Self { course, generation, batches, durability, death, last, again, control }
+    }
+
+    /// How many operations they take.
+    fn operations(&self) -> Result<usize> {
+        let place = tree::place()?;
+        lay_out(&place.path().join("ws"), &self.course.tree(self.generation))?;
+        let (disk, count) = stopping(usize::MAX);
+        self.proceed(&open(place.path(), disk)?, self.receipt()?.as_ref()).1?;
+        Ok(count.load(Ordering::SeqCst))
+    }
+
+    /// A batch that is the only one owes somebody a report, every second time.
+    fn receipt(&self) -> Result<Option<Receipt>> {
+        let owed = self.batches == 1 && self.generation % 2 == 1;
+        owed.then(|| Ok(Receipt { batch: BATCH.parse()?, bytes: b"what was done".to_vec() })).transpose()
+    }
+
+    /// Applies the batches until one fails; tells which generation was reached.
+    fn proceed(&self, workspace: &Workspace, receipt: Option<&Receipt>) -> (usize, Result<()>) {
+        for generation in self.generation..self.generation + self.batches {
+            let terms = Terms { receipt, durability: self.durability, ..Terms::default() };
+            if let Err(error) = self.course.advance(workspace, generation, terms) {
+                return (generation, Err(error));
+            }
+        }
+        (self.generation + self.batches, Ok(()))
+    }
+
     /// Crashes, recovers and looks; tells how many operations the recovery took.
     fn run(&self) -> Result<usize> {
-        self.attempt().with_context(|| {
-            let Self { course, generation, last, again, .. } = self;
-            let files = course.files();
-            format!(
-                "{files} files of generation {generation}, stopped after {last}, recovery after {again:?}: {course:?}"
-            )
-        })
+        self.attempt().with_context(|| format!("{self:?}"))
     }
 
     fn attempt(&self) -> Result<usize> {
-        let (place, generation) = (course::place()?, self.generation);
+        let (place, generation) = (tree::place()?, self.generation);
         let (ws, state) = (place.path().join("ws"), place.path().join("state"));
         lay_out(&ws, &self.course.tree(generation))?;
-        // Every second batch owes somebody a report.
-        let receipt = (generation % 2 == 1).then(receipt).transpose()?;
-        let outcome = match open(place.path(), stopping(self.last).0) {
-            Ok(workspace) => self.course.advance(&workspace, generation, receipt.as_ref()),
-            Err(error) => Err(error.into()),
+        let flushed = Arc::new(Flushed::default());
+        flushed.note_all(place.path())?;
+        let mut machine = Machine { place: place.path(), flushed, death: self.death, control: self.control, boots: 0 };
+        let receipt = self.receipt()?;
+        let (reached, outcome) = match open(place.path(), machine.disk(self.last).0) {
+            Ok(workspace) => self.proceed(&workspace, receipt.as_ref()),
+            Err(error) => (generation, Err(error.into())),
         };
+        // What was said to be applied is; of one that was cut short either end is right.
+        let (old, new) = if outcome.is_ok() { (reached - 1, reached) } else { (reached, reached + 1) };
+        machine.die()?;
         if self.control == Control::Record && state.exists() {
             std::fs::remove_dir_all(&state)?;
         }
         if let Some(again) = self.again {
             for _ in 0..2 {
-                drop(open(place.path(), stopping(again).0));
+                drop(open(place.path(), machine.disk(again).0));
+                machine.die()?;
             }
         }
-        let (disk, operations) = stopping(usize::MAX);
+        let (disk, operations) = machine.disk(usize::MAX);
         let workspace = open(place.path(), disk)?;
         let operations = operations.load(Ordering::SeqCst);
-        let is_new = self.course.generation(&tree::read(&ws)?, generation)? > generation;
+        let found = tree::read(&ws)?;
+        let is_new = match self.death {
+            Death::Process => self.course.is_new(&found, old, new)?,
+            // Who has lost its record does not know of them.
+            Death::System => self.course.is_new_but_for_dirs(&found, old, new)?,
+        };
         let pending = outbox::waiting(&workspace)?;
         ensure!(
             pending.is_empty() != (is_new && receipt.is_some()),
@@ -112,59 +224,74 @@ impl Crash<'_> {
     }
 }
 
-fn receipt() -> Result<Receipt> {
-    Ok(Receipt { batch: BATCH.parse()?, bytes: b"what was done".to_vec() })
+/// How many operations a batch takes that nobody stops.
+pub(crate) fn operations(course: &Course, generation: usize, durability: Durability) -> Result<usize> {
+    Crash::calm(course, generation, 1, durability).operations()
 }
 
-/// How many operations a batch takes.
-fn operations(course: &Course, generation: usize) -> Result<usize> {
-    let place = course::place()?;
-    lay_out(&place.path().join("ws"), &course.tree(generation))?;
-    let (disk, count) = stopping(usize::MAX);
-    let receipt = (generation % 2 == 1).then(receipt).transpose()?;
-    course.advance(&open(place.path(), disk)?, generation, receipt.as_ref())?;
-    Ok(count.load(Ordering::SeqCst))
-}
+/// How many crashes of a batch of more than three files.
+const SAMPLED: usize = 200;
 
 pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let [edit, make, moved, remove, run] = Kind::ALL;
     let single = Kind::ALL.map(|kind| Course::new(1, &[kind]));
+    // Some of them longer than what a disk writes at once.
     let triple = [[edit, make, moved], [moved, remove, run]].map(|kinds| Course::new(3, &kinds));
+    let long = Course::new(3, &[edit, make, moved]).of_lines(200);
     let many = [10, 100].map(|files| Course::new(files, &Kind::ALL));
-    let (mut crashes, mut recoveries) = (0, 0);
-    for course in single.iter().chain(&triple).chain(&many) {
-        for generation in 0..2 {
-            let count = operations(course, generation)? + 1;
-            let enough = match course.files() {
-                1 | 3 => count,
-                // A hundred files take long to lay out.
-                100 if !job.long => 50,
-                _ => 200,
+    let durability = job.durability;
+    let mut cases = Vec::new();
+    let alone = single.iter().chain(&triple).chain([&long]).chain(&many);
+    let alone = alone.flat_map(|course| [0, 1].map(|generation| (course, generation, 1)));
+    for (course, generation, batches) in alone.chain([(&long, 0, 3), (&triple[1], 1, 3)]) {
+        let calm = Crash::calm(course, generation, batches, durability);
+        let count = calm.operations()? + 1;
+        for death in [Death::Process, Death::System] {
+            let enough = match (course.files(), batches) {
+                (1 | 3, 1) => count,
+                (1 | 3, _) => SAMPLED / 2,
+                _ => SAMPLED / 4,
             };
-            let stops = job.random.sample(enough, count);
-            for last in stops {
-                let crash = |again| Crash { course, generation, last, again, control: Control::Nothing };
-                let takes = crash(None).run()?;
-                crashes += 1;
-                let agains = match course.files() {
-                    1 | 3 if job.long => takes,
-                    1 | 3 => 2,
-                    _ => 1,
-                };
-                for again in job.random.sample(agains, takes) {
-                    crash(Some(again)).run()?;
-                    recoveries += 1;
-                }
+            for last in job.random.sample(enough, count) {
+                cases.push((Crash { death, last, ..calm.clone() }, job.random.below(1 << 30) as u64));
             }
         }
     }
+    let (crashes, recoveries) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    workers::each(&cases, |(crash, seed)| {
+        let takes = crash.run()?;
+        crashes.fetch_add(1, Ordering::Relaxed);
+        let agains = match crash.course.files() {
+            1 | 3 if job.long => takes,
+            1 | 3 => 2,
+            _ => 1,
+        };
+        for again in Random::new(*seed).sample(agains, takes) {
+            Crash { again: Some(again), ..crash.clone() }.run()?;
+            recoveries.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    })?;
     let [course, _] = &triple;
-    let count = operations(course, 0)? + 1;
-    let control = |last| Crash { course, generation: 0, last, again: None, control: Control::Record }.run().is_err();
-    let caught = (0..count).filter(|last| control(*last)).count();
-    ensure!(caught > 0, "the control was not caught: a commit that forgets its record left no tree torn");
+    let calm = Crash::calm(course, 0, 1, durability);
+    let count = calm.operations()? + 1;
+    let controls: &[_] = match durability {
+        Durability::Flushed => &[(Death::Process, Control::Record), (Death::System, Control::Flushes)],
+        Durability::Journal => {
+            &[(Death::Process, Control::Record), (Death::System, Control::Flushes), (Death::System, Control::Boot)]
+        }
+    };
+    let mut caught = Vec::new();
+    for &(death, control) in controls {
+        let is_caught = |last: &usize| Crash { death, last: *last, control, ..calm.clone() }.run().is_err();
+        let times = (0..count).filter(is_caught).count();
+        ensure!(times > 0, "the control was not caught: {control:?} taken away, every tree is whole");
+        caught.push(format!("{times} without {control:?}"));
+    }
     Ok(Ending::Held(format!(
-        "{crashes} crashes of batches of 1, 3, 10 and 100 files and {recoveries} of recoveries; control: {caught} of \
-         {count} caught without a record"
+        "{} crashes of batches of 1, 3, 10 and 100 files and {} of recoveries; controls, of {count}: caught {}",
+        crashes.into_inner(),
+        recoveries.into_inner(),
+        caught.join(", ").to_lowercase()
     )))
 }

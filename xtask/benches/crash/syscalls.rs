@@ -1,15 +1,18 @@
-//! Lets `strace` fail or kill `aptix apply` at each system call that it makes, in the commit and in its recovery.
+//! Lets `strace` fail or kill `aptix apply` and `aptix undo` at each system call that they make, and at those of the
+//! recovery that follows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, ensure};
+use aptix_client::workspace::transaction::{Durability, Terms};
 
-use crate::course::{self, Course, Kind, lay_out};
-use crate::kill::private;
+use crate::course::{Course, Kind};
+use crate::program::{Deed, LOOK, aptix, prepare, private};
 use crate::seam::{open, stopping};
-use crate::{Ending, Job, aptix, tree};
+use crate::tree::{self, lay_out};
+use crate::{Ending, Job, workers};
 
 /// Calls that change something, or that must not be taken for nothing when they fail.
 const CALLS: &str = "openat,openat2,write,pwrite64,fsync,fdatasync,syncfs,sync_file_range,rename,renameat,renameat2,link,\
@@ -36,7 +39,7 @@ enum Fault {
 struct Traced<'a> {
     aptix: &'a Path,
     place: &'a Path,
-    arguments: &'a [&'a str],
+    arguments: &'static [&'static str],
 }
 
 impl Traced<'_> {
@@ -48,7 +51,6 @@ impl Traced<'_> {
             .args(how)
             .arg(self.aptix)
             .args(self.arguments);
-        strace.current_dir(self.place);
         private(&mut strace, self.place);
         strace
     }
@@ -57,7 +59,7 @@ impl Traced<'_> {
     fn calls(&self) -> Result<Vec<Call>> {
         let output = self.command(&["-e".to_owned(), format!("trace={CALLS}")]).output()?;
         let trace = std::fs::read_to_string(self.place.join("trace"))?;
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let told = said(&output);
         ensure!(output.status.success(), "without any fault it fails: {told}");
         // The first thread only loads the program; what it does happens in others.
         let first = trace.split(' ').next().unwrap_or_default();
@@ -93,67 +95,105 @@ impl Traced<'_> {
     }
 }
 
-/// A workspace in a generation, and the document that leads to the next.
-struct Scene {
-    place: tempfile::TempDir,
-    course: Course,
+fn said(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat()
 }
 
-const APPLY: [&str; 6] = ["apply", "--yes", "--json", "--root", "ws", "document.json"];
+/// A workspace, and what is about to be done in it.
+struct Scene<'a> {
+    aptix: &'a Path,
+    place: tempfile::TempDir,
+    plot: &'a Plot,
+}
 
-impl Scene {
-    fn new(course: &Course) -> Result<Self> {
-        let place = course::place()?;
-        lay_out(&place.path().join("ws"), &course.tree(0))?;
-        std::fs::write(place.path().join("document.json"), course.document(0)?)?;
-        let harmless = r#"{"files": [{"path": "nothing.txt", "operation": "create", "content": ""}]}"#;
-        std::fs::write(place.path().join("harmless.json"), harmless)?;
-        Ok(Self { place, course: course.clone() })
+/// What is done in a workspace.
+#[derive(Clone, Debug)]
+struct Plot {
+    deed: Deed,
+    course: Course,
+    durability: Durability,
+}
+
+impl Plot {
+    /// The generations before and after.
+    const fn ends(&self) -> (usize, usize) {
+        match self.deed {
+            Deed::Apply => (0, 1),
+            Deed::Undo => (1, 0),
+        }
     }
 
-    fn traced<'a>(&'a self, aptix: &'a Path) -> Traced<'a> {
-        Traced { aptix, place: self.place.path(), arguments: &APPLY }
+    fn scene<'a>(&'a self, aptix: &'a Path) -> Result<Scene<'a>> {
+        let place = tree::place()?;
+        lay_out(&place.path().join("ws"), &self.course.tree(0))?;
+        prepare(place.path(), &self.course, 0, self.durability)?;
+        if self.deed == Deed::Undo {
+            let workspace = open(place.path(), stopping(usize::MAX).0)?;
+            self.course.advance(&workspace, 0, Terms { durability: self.durability, ..Terms::default() })?;
+        }
+        Ok(Scene { aptix, place, plot: self })
+    }
+}
+
+impl Scene<'_> {
+    fn deed(&self) -> Traced<'_> {
+        Traced { aptix: self.aptix, place: self.place.path(), arguments: self.plot.deed.arguments() }
+    }
+
+    /// A command that does nothing but recover.
+    fn recovering(&self) -> Traced<'_> {
+        Traced { aptix: self.aptix, place: self.place.path(), arguments: &LOOK }
     }
 
     /// Lets somebody recover, and tells whether the tree is new.
     fn is_new(&self) -> Result<bool> {
         drop(open(self.place.path(), stopping(usize::MAX).0).context("nobody can open the workspace again")?);
-        let found = self.course.generation(&tree::read(&self.place.path().join("ws"))?, 0)?;
         tree::check_state(&self.place.path().join("state"))?;
-        Ok(found == 1)
+        let found = tree::read(&self.place.path().join("ws"))?;
+        let (old, new) = self.plot.ends();
+        match self.plot.deed {
+            Deed::Apply => self.plot.course.is_new(&found, old, new),
+            // Whether it removes the directories that the batch made is told by its own tests.
+            Deed::Undo => self.plot.course.is_new_but_for_dirs(&found, old, new),
+        }
     }
 }
 
-/// Applies with one fault, and looks at what comes of it.
-fn fail(aptix: &Path, course: &Course, call: &Call, fault: &Fault) -> Result<()> {
-    let scene = Scene::new(course)?;
-    let output = scene.traced(aptix).run(call, fault)?;
-    let told = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat();
-    let attempt = || {
-        let is_new = scene.is_new()?;
-        // Whoever says nothing at all has died, or could not say it.
-        let is_open = told.contains("NEEDS_OPERATOR") || told.contains("applied all the same") || told.is_empty();
-        ensure!(!output.status.success() || is_new, "it was said to be applied");
-        ensure!(output.status.success() || !is_new || is_open || call.0 == "write", "it was said to be refused");
-        Ok(())
-    };
-    attempt().with_context(|| format!("{fault:?} at {call:?} of an apply, which then said {told:?}"))
+/// What is done to a program that does something: a fault at one of its calls, or at one of the recovery that follows
+/// where it was killed at another.
+#[derive(Clone, Debug)]
+struct Case<'a> {
+    plot: &'a Plot,
+    killed: Option<&'a Call>,
+    call: Call,
+    fault: Fault,
 }
 
-/// Leaves a commit half-way, lets the next command recover with one fault, and looks at what comes of it.
-fn fail_recovery(aptix: &Path, course: &Course, stop: &Call, call: &Call, fault: &Fault) -> Result<()> {
-    let scene = Scene::new(course)?;
-    scene.traced(aptix).run(stop, &Fault::Kill)?;
-    let output = recovering(aptix, &scene).run(call, fault)?;
-    let told = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat();
-    scene.is_new().map(drop).with_context(|| {
-        format!("killed at {stop:?}, then {fault:?} at {call:?} of the recovery, which then said {told:?}")
-    })
-}
-
-/// A command that does nothing but recover.
-fn recovering<'a>(aptix: &'a Path, scene: &'a Scene) -> Traced<'a> {
-    Traced { aptix, place: scene.place.path(), arguments: &["apply", "--dry-run", "--root", "ws", "harmless.json"] }
+impl Case<'_> {
+    fn look(&self, aptix: &Path) -> Result<()> {
+        let scene = self.plot.scene(aptix)?;
+        let output = match self.killed {
+            Some(stop) => {
+                scene.deed().run(stop, &Fault::Kill)?;
+                scene.recovering().run(&self.call, &self.fault)?
+            }
+            None => scene.deed().run(&self.call, &self.fault)?,
+        };
+        let told = said(&output);
+        let attempt = || {
+            let is_new = scene.is_new()?;
+            if self.killed.is_some() {
+                return Ok(());
+            }
+            // Whoever says nothing at all has died, or could not say it.
+            let is_open = told.contains("NEEDS_OPERATOR") || told.contains("all the same") || told.is_empty();
+            let is_done = output.status.success();
+            ensure!(!is_done || is_new, "it was said to be done");
+            ensure!(is_done || !is_new || is_open || self.call.0 == "write", "it was said to be refused");
+            Ok(())
+        };
+        attempt().with_context(|| format!("{self:?}, which then said {told:?}"))
+    }
 }
 
 /// Why `strace` cannot be used here.
@@ -179,39 +219,51 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
         return Ok(Ending::Skipped(why));
     }
     let aptix = aptix()?;
-    let course = Course::new(3, &Kind::WHOLE);
-    let scene = Scene::new(&course)?;
-    let calls = scene.traced(&aptix).calls()?;
-    let (mut commits, mut recoveries) = (0, 0);
-    for (index, call) in calls.iter().enumerate() {
-        for fault in faults(job, index) {
-            fail(&aptix, &course, call, &fault)?;
-            commits += 1;
-        }
+    let [edit, make, moved, remove, run] = Kind::ALL;
+    let plots =
+        [(Deed::Apply, [edit, make, moved]), (Deed::Apply, [moved, remove, run]), (Deed::Undo, [run, make, moved])];
+    let plots = plots.map(|(deed, kinds)| Plot { deed, course: Course::new(3, &kinds), durability: job.durability });
+    let mut told = Vec::new();
+    let mut renames = Vec::new();
+    for plot in &plots {
+        let calls = plot.scene(&aptix)?.deed().calls()?;
+        let of_all = calls.iter().enumerate();
+        let cases = of_all.flat_map(|(index, call)| {
+            let case = |fault| Case { plot, killed: None, call: call.clone(), fault };
+            faults(job, index).into_iter().map(case).collect::<Vec<_>>()
+        });
+        let cases: Vec<_> = cases.collect();
+        workers::each(&cases, |case| case.look(&aptix))?;
+        told.push(format!("{} faults at the {} calls of {:?}", cases.len(), calls.len(), plot.deed));
+        let stops = calls.into_iter().filter(|(name, _)| name.starts_with("rename"));
+        renames.extend(stops.map(|call| (plot, call)));
     }
-    let renames: Vec<_> = calls.iter().filter(|(name, _)| name.starts_with("rename")).collect();
-    for stop in &renames {
-        let scene = Scene::new(&course)?;
-        scene.traced(&aptix).run(stop, &Fault::Kill)?;
-        for (index, call) in recovering(&aptix, &scene).calls()?.iter().enumerate() {
-            for fault in faults(job, index) {
-                fail_recovery(&aptix, &course, stop, call, &fault)?;
-                recoveries += 1;
+    let mut cases = Vec::new();
+    for (plot, stop) in &renames {
+        let scene = plot.scene(&aptix)?;
+        scene.deed().run(stop, &Fault::Kill)?;
+        for (index, call) in scene.recovering().calls()?.into_iter().enumerate() {
+            // In the short run not every call of each recovery: they differ little.
+            if job.long || job.random.below(4) == 0 {
+                let case = |fault| Case { plot, killed: Some(stop), call: call.clone(), fault };
+                let turn = index + job.random.below(8);
+                cases.extend(faults(job, turn).into_iter().map(case));
             }
         }
     }
+    workers::each(&cases, |case| case.look(&aptix))?;
     let mut caught = 0;
-    for stop in &renames {
-        let scene = Scene::new(&course)?;
-        scene.traced(&aptix).run(stop, &Fault::Kill)?;
+    for (plot, stop) in &renames {
+        let scene = plot.scene(&aptix)?;
+        scene.deed().run(stop, &Fault::Kill)?;
         std::fs::remove_dir_all(scene.place.path().join("state"))?;
         caught += usize::from(scene.is_new().is_err());
     }
     ensure!(caught > 0, "the control was not caught: no kill between two renames left a tree torn without its record");
     Ok(Ending::Held(format!(
-        "{commits} faults at the {} calls of a commit and {recoveries} at those of recoveries; control: {caught} of {} \
-         caught without a record",
-        calls.len(),
+        "{}, and {} at those of recoveries; control: {caught} of {} caught without a record",
+        told.join(", ").to_lowercase(),
+        cases.len(),
         renames.len()
     )))
 }

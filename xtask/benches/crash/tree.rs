@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
 
 /// One thing in a tree.
 #[derive(Clone, PartialEq, Eq)]
@@ -61,12 +62,50 @@ pub(crate) fn read(top: &Path) -> Result<Tree> {
     Ok(tree)
 }
 
+/// A directory that nobody else uses, in memory where that can be had: a process that dies takes nothing with it that was
+/// written there.
+pub(crate) fn place() -> Result<TempDir> {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { Ok(tempfile::tempdir_in(memory)?) } else { place_on_disk() }
+}
+
+/// A directory that nobody else uses, on a disk.
+pub(crate) fn place_on_disk() -> Result<TempDir> {
+    Ok(tempfile::tempdir()?)
+}
+
+/// Makes a directory as a tree says.
+pub(crate) fn lay_out(place: &Path, tree: &Tree) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::create_dir_all(place)?;
+    for (path, entry) in tree {
+        let path = place.join(path);
+        match entry {
+            Entry::Dir => std::fs::create_dir_all(&path)?,
+            Entry::File { bytes, runs } => {
+                if let Some(parent) = path.parent() {
+                    std::fs::create_dir_all(parent)?;
+                }
+                std::fs::write(&path, bytes)?;
+                if *runs {
+                    let mode = path.metadata()?.permissions().mode();
+                    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode | (mode & 0o444) >> 2))?;
+                }
+            }
+            Entry::Other(kind) => anyhow::bail!("{} cannot be made: {kind}", path.display()),
+        }
+    }
+    Ok(())
+}
+
 /// Checks that nothing of a commit is left in the state directory: what is there is locks, directories, the names of
-/// batches that have ended, and what it takes to undo them.
+/// batches that have ended, what it takes to undo them, and the file that contents are written ahead to, empty.
 pub(crate) fn check_state(state: &Path) -> Result<()> {
     let left = read(state)?.into_iter().filter(|(name, entry)| {
         let is_history = name.contains("/history/") && !name.ends_with(".draft");
-        let is_kept = name.ends_with("lock") || name.contains("/done/") || is_history;
+        let is_spent =
+            name.ends_with("/journal/ahead") && matches!(entry, Entry::File { bytes, .. } if bytes.is_empty());
+        let is_kept = name.ends_with("lock") || name.contains("/done/") || is_history || is_spent;
         !is_kept && *entry != Entry::Dir
     });
     let left: Vec<_> = left.collect();

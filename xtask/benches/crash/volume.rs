@@ -2,13 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
 /// Lets ext4 forget everything that it has not written, at once: the ioctl `EXT4_IOC_SHUTDOWN` without a flush of the log.
 const SHUT_DOWN: &str = "import fcntl, os, struct, sys\n\
                          fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack('I', 2))";
+
+/// How long it takes at most until nobody holds an unmounted file system any more.
+const RELEASED: Duration = Duration::from_secs(30);
 
 /// A mounted ext4; unmounted when it is dropped.
 pub(crate) struct Volume {
@@ -50,6 +54,12 @@ impl Volume {
     /// Starts it again after a power cut.
     pub(crate) fn mount_again(&mut self) -> Result<()> {
         unmount(&self.path())?;
+        // Whoever has mounts of their own may hold a copy of this one for a moment, and with it what was shut down.
+        let due = Instant::now() + RELEASED;
+        while is_attached(&self.image())? {
+            ensure!(Instant::now() < due, "somebody holds the file system that was shut down");
+            std::thread::sleep(Duration::from_millis(1));
+        }
         self.mount()
     }
 }
@@ -59,6 +69,12 @@ impl Drop for Volume {
         // The directory can only go when nothing is mounted in it.
         let _ = unmount(&self.path());
     }
+}
+
+fn is_attached(image: &Path) -> Result<bool> {
+    let output =
+        Command::new("losetup").arg("--associated").arg(image).output().context("losetup cannot be started")?;
+    Ok(!output.stdout.is_empty())
 }
 
 fn unmount(path: &Path) -> Result<()> {

@@ -10,8 +10,10 @@ use rustix::io::Errno;
 /// An operation that is about to happen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation<'a> {
-    /// Bytes or a directory become durable.
-    Sync,
+    /// The bytes of a file, or a directory, become durable.
+    Sync(BorrowedFd<'a>),
+    /// Everything on a file system becomes durable.
+    SyncSystem,
     /// A file is made in a directory.
     Create(BorrowedFd<'a>),
     /// Two names of a directory are exchanged.
@@ -90,7 +92,7 @@ impl<W: Fn(Operation<'_>) -> Verdict + Send + Sync> Disk for Watched<W> {
     }
 
     fn sync(&self, file: BorrowedFd<'_>) -> Result<(), Errno> {
-        self.judge(Operation::Sync, || SystemDisk.sync(file))
+        self.judge(Operation::Sync(file), || SystemDisk.sync(file))
     }
 
     fn exchange(&self, dir: BorrowedFd<'_>, one: &str, other: &str) -> Result<(), Errno> {
@@ -131,11 +133,11 @@ impl<W: Fn(Operation<'_>) -> Verdict + Send + Sync> Disk for Watched<W> {
     }
 
     fn sync_data(&self, file: BorrowedFd<'_>) -> Result<(), Errno> {
-        self.judge(Operation::Sync, || SystemDisk.sync_data(file))
+        self.judge(Operation::Sync(file), || SystemDisk.sync_data(file))
     }
 
     fn sync_system(&self, dir: BorrowedFd<'_>) -> Result<(), Errno> {
-        self.judge(Operation::Sync, || SystemDisk.sync_system(dir))
+        self.judge(Operation::SyncSystem, || SystemDisk.sync_system(dir))
     }
 
     fn boot(&self) -> String {

@@ -18,6 +18,8 @@ use crate::processes::{Machine, eventually, json, write};
 const AGENT_KILLS: usize = 40;
 /// How often the server is killed.
 const SERVER_KILLS: usize = 50;
+/// The clients that send batches meanwhile.
+const NAMES: [&str; 3] = ["a", "b", "c"];
 /// How long a process lives at most before it is killed.
 const LIFE: Duration = Duration::from_millis(250);
 
@@ -115,20 +117,27 @@ fn await_empty_outbox(machine: &Machine) {
 
 #[test]
 fn an_agent_killed_at_any_moment_applies_each_batch_once_and_reports_it() {
-    let names = ["a", "b", "c"];
-    let machine = machine_for(names);
+    kill_agents(&machine_for(NAMES));
+}
+
+#[test]
+fn so_does_one_that_works_in_mode_journal() {
+    kill_agents(&machine_for(NAMES).with_policy("durability = \"journal\"\n"));
+}
+
+fn kill_agents(machine: &Machine) {
     let server = machine.server();
     let (url, stop) = (server.url(), AtomicBool::new(false));
     let (mut files, _agent) = std::thread::scope(|scope| {
-        let clients = names.map(|name| {
+        let clients = NAMES.map(|name| {
             scope.spawn({
-                let (machine, url, stop) = (&machine, &url, &stop);
+                let (url, stop) = (&url, &stop);
                 move || add_lines(machine, url, name, stop)
             })
         });
         for _ in 0..AGENT_KILLS {
             let _killed_at_the_end = machine.agent(&server);
-            live_a_little(&machine, "agent.log");
+            live_a_little(machine, "agent.log");
         }
         stop.store(true, Ordering::Relaxed);
         let agent = machine.agent(&server);
@@ -136,7 +145,7 @@ fn an_agent_killed_at_any_moment_applies_each_batch_once_and_reports_it() {
     });
     files.sort();
     assert_eq!(machine.files(), files);
-    await_empty_outbox(&machine);
+    await_empty_outbox(machine);
     let applied: usize = files.iter().map(|(_, content)| content.lines().count() - 1).sum();
     let (listed, _) = machine.ask(&server, "batches", &[]);
     let batches = listed["batches"].as_array().unwrap();
@@ -146,15 +155,14 @@ fn an_agent_killed_at_any_moment_applies_each_batch_once_and_reports_it() {
 
 #[test]
 fn a_server_killed_at_any_moment_loses_no_acknowledged_batch_and_no_report() {
-    let names = ["a", "b", "c"];
-    let machine = machine_for(names);
+    let machine = machine_for(NAMES);
     let address = address();
     let first = machine.server_at(&address);
     let (url, stop) = (first.url(), AtomicBool::new(false));
     let _agent = machine.agent(&first);
     let (lines, (made, batches), server) = std::thread::scope(|scope| {
         let (machine, url, stop) = (&machine, &url, &stop);
-        let clients = names.map(|name| scope.spawn(move || add_lines(machine, url, name, stop)));
+        let clients = NAMES.map(|name| scope.spawn(move || add_lines(machine, url, name, stop)));
         let maker = scope.spawn(|| create_files(machine, url, stop));
         let mut server = first;
         for _ in 0..SERVER_KILLS {

@@ -1,0 +1,68 @@
+//! The program under test, as a process of its own.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use aptix_client::workspace::transaction::Durability;
+
+use crate::course::Course;
+
+/// What a person runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Deed {
+    /// `aptix apply`: from a generation to the next.
+    Apply,
+    /// `aptix undo`: back from it.
+    Undo,
+}
+
+impl Deed {
+    /// What it does in a place, by what [`prepare`] put there.
+    pub(crate) const fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Apply => &["apply", "--yes", "--json", "--root", "ws", "document.diff"],
+            Self::Undo => &["undo", "--yes", "--json", "--root", "ws"],
+        }
+    }
+}
+
+/// A command that does nothing but look, once it has brought to an end what was left half-way.
+pub(crate) const LOOK: [&str; 5] = ["apply", "--dry-run", "--root", "ws", "harmless.json"];
+
+/// Where the program is: cargo puts this one beside it.
+pub(crate) fn aptix() -> Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let directory = own.ancestors().nth(2).context("the harness is not where cargo puts benches")?;
+    let aptix = directory.join("aptix");
+    ensure!(aptix.exists(), "{} is missing; start this with `cargo xtask crash`, which builds it", aptix.display());
+    Ok(aptix)
+}
+
+/// Puts into a place what the commands read there: the document that leads on from a generation, and the policy.
+pub(crate) fn prepare(place: &Path, course: &Course, generation: usize, durability: Durability) -> Result<()> {
+    std::fs::write(place.join("document.diff"), course.document(generation))?;
+    let harmless = r#"{"files": [{"path": "nothing.txt", "operation": "create", "content": ""}]}"#;
+    std::fs::write(place.join("harmless.json"), harmless)?;
+    let directory = place.join("config/aptix");
+    std::fs::create_dir_all(&directory)?;
+    let policy = directory.join("policy.toml");
+    let name = match durability {
+        Durability::Flushed => "flushed",
+        Durability::Journal => "journal",
+    };
+    std::fs::write(&policy, format!("durability = \"{name}\"\n"))?;
+    // Nobody else may read it.
+    Ok(std::fs::set_permissions(&policy, std::fs::Permissions::from_mode(0o600))?)
+}
+
+/// Lets a process work in a place, and know no home but it.
+pub(crate) fn private(command: &mut Command, place: &Path) {
+    command
+        .current_dir(place)
+        .env("HOME", place)
+        .env("XDG_STATE_HOME", place.join("state"))
+        .env("XDG_CONFIG_HOME", place.join("config"))
+        .stdin(Stdio::null());
+}
