@@ -13,6 +13,12 @@ use crate::faults::{self, Fault, FaultyDisk, Receipt, Watcher};
 use crate::races::apply_while;
 use crate::tree;
 
+/// Says what this machine lacks, and fails where nothing may be skipped.
+fn skip(why: &str) {
+    assert!(std::env::var_os("APTIX_SKIP_NOTHING").is_none(), "nothing may be skipped here: {why}");
+    eprintln!("skipped: {why}");
+}
+
 /// A batch that puts content in the place of whatever file there is.
 fn overwrite(path: &str, content: &str) -> Batch {
     let edit = FileEdit::CreateFile(CreateFile { content: Content::Text(content.to_owned()), overwrite: true });
@@ -53,7 +59,7 @@ fn what_is_mounted_in_a_root_is_not_of_the_root() {
             .env("XDG_CONFIG_HOME", place.path().join("config"))
             .output();
         let Some(output) = output.ok().filter(|output| output.status.code() != Some(77)) else {
-            eprintln!("skipped: nothing can be mounted here");
+            skip("nothing can be mounted here");
             return;
         };
         let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -79,7 +85,7 @@ fn close<'a>(path: &'a Path, how: &'static str) -> Option<Closed<'a>> {
     let closed = Command::new("chattr").arg(how).arg(path).output();
     let is_closed = closed.is_ok_and(|output| output.status.success());
     if !is_closed {
-        eprintln!("skipped: chattr {how} needs root, and a file system that has it");
+        skip(&format!("chattr {how} needs root, and a file system that has it"));
     }
     is_closed.then_some(Closed(path, how))
 }
@@ -223,5 +229,50 @@ fn a_journal_that_cannot_be_read_is_never_taken_for_none() {
         let refusal = faults::commit(&workspace, &faults::batch(1, 0), Receipt::None).unwrap_err();
         assert_eq!(std::fs::read(place.path().join("ws/a.txt")).unwrap(), b"one\ntwo\nthree\n", "{part:?}");
         assert!(refusal.is_environment(), "{part:?}: {}", refusal.failures[0]);
+    }
+}
+
+/// What the command says of a file that is written, in a workspace of its own; and what the file has then.
+fn apply_behind(wrapper: &[&str], path: &str) -> Option<(String, String, tree::Tree)> {
+    let place = tempfile::tempdir().unwrap();
+    for dir in ["ws/dir/sub", "outside"] {
+        std::fs::create_dir_all(place.path().join(dir)).unwrap();
+    }
+    for file in ["ws/a", "ws/dir/b", "outside/c"] {
+        std::fs::write(place.path().join(file), "x\n").unwrap();
+    }
+    for (target, link) in [("dir", "in"), ("../outside", "out"), ("dir/b", "file"), ("../outside/c", "leak")] {
+        std::os::unix::fs::symlink(target, place.path().join("ws").join(link)).unwrap();
+    }
+    let document = format!(r#"{{"path":"{path}","content":"y\n","overwrite":true}}"#);
+    std::fs::write(place.path().join("document"), document).unwrap();
+    let command = [wrapper, &[env!("CARGO_BIN_EXE_aptix"), "apply", "--json", "--root", "ws=ws", "document"]].concat();
+    let output = Command::new(command[0])
+        .args(&command[1..])
+        .current_dir(place.path())
+        .env("XDG_STATE_HOME", place.path().join("state"))
+        .env("XDG_CONFIG_HOME", place.path().join("config"))
+        .output()
+        .ok()?;
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    let error = &answer["errors"][0];
+    let mut now = tree::read(place.path());
+    now.retain(|name, _| name.starts_with("ws") || name.starts_with("outside"));
+    Some((error["code"].to_string(), error["detail"].to_string(), now))
+}
+
+#[test]
+fn a_kernel_that_cannot_open_beneath_is_served_in_the_same_way() {
+    let without = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=openat2:error=ENOSYS"];
+    for path in
+        ["a", "dir/b", "new", "dir/new/deep/x", "in/b", "in/new", "file", "out/c", "out/new", "leak", "dir", "a/x"]
+    {
+        let expected = apply_behind(&[], path).unwrap();
+        let Some(found) = apply_behind(&without, path) else {
+            skip("there is no strace, or it may not trace");
+            return;
+        };
+        assert_eq!((&found.0, &found.1), (&expected.0, &expected.1), "{path}");
+        tree::assert_same(&found.2, &expected.2, path);
     }
 }
