@@ -14,4 +14,5 @@ pub mod proposal;
 mod subject;
 pub mod tools;
 pub mod undo;
+mod upkeep;
 pub mod workspace;

@@ -10,7 +10,6 @@ mod inbox;
 mod queue;
 mod session;
 mod told;
-mod upkeep;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,6 +27,7 @@ use self::approval::Approval;
 use crate::backoff::Backoff;
 use crate::connection::{CallError, ServerUrl};
 use crate::policy::files::PolicyFiles;
+use crate::upkeep;
 use crate::workspace::Workspace;
 use crate::workspace::notes::{self, NoteError};
 use crate::workspace::outbox::OutboxError;
@@ -127,10 +127,10 @@ pub async fn serve(
     let approval = Arc::new(Approval::new(service.approve, service.attended));
     let agent = Arc::new(Agent { local: Arc::new(local), service, id, approval, stop });
     let mut upkeep = JoinSet::new();
-    upkeep.spawn(upkeep::run(Arc::clone(&agent)));
+    upkeep.spawn(upkeep::run(Arc::clone(&agent.local), Arc::clone(&agent.service.policy)));
     let ended = serve_on(&agent, &mut cursor).await;
     upkeep.shutdown().await;
-    upkeep::end(&agent).await;
+    upkeep::end(Arc::clone(&agent.local)).await;
     ended
 }
 

@@ -49,8 +49,8 @@ pub(super) struct Answer {
 /// One author: a connection, with its clipboards and its prepared edits.
 #[derive(Debug)]
 pub(super) struct Author {
-    workspace: Workspace,
-    policies: PolicyFiles,
+    workspace: Arc<Workspace>,
+    policies: Arc<PolicyFiles>,
     /// The session, and the owner of prepared edits.
     name: String,
     hunks: Mutex<Hunks>,
@@ -64,7 +64,7 @@ struct Applied {
 }
 
 impl Author {
-    pub(super) fn new(workspace: Workspace, policies: PolicyFiles, name: String) -> Self {
+    pub(super) fn new(workspace: Arc<Workspace>, policies: Arc<PolicyFiles>, name: String) -> Self {
         Self { workspace, policies, name, hunks: Mutex::default() }
     }
 
@@ -394,15 +394,27 @@ fn looked<T: Serialize>(found: Result<T, Failure>, text: impl FnOnce(&T) -> Vec<
     }
 }
 
-/// The answer of a call that came to nothing.
-pub(super) fn refused(failures: &[Failure]) -> Answer {
+/// The answer of a call that came to nothing, in the form of its tool's answers.
+pub(super) fn broken_off(tool: &str, failure: Failure) -> Answer {
+    let failures = [failure];
+    match tool {
+        "workspace_write_patch" => {
+            let errors = errors(&failures, tool_for);
+            serialized(&InvokeResult { successful: false, result: None, errors, warnings: Vec::new() }, true)
+        }
+        "workspace_create_file" => serialized(&Created::refused("", &failures), true),
+        _ => refused(&failures),
+    }
+}
+
+fn refused(failures: &[Failure]) -> Answer {
     serialized(&Refused { success: false, state: "FAILED", errors: errors(failures, tool_for) }, true)
 }
 
 fn serialized(object: &impl Serialize, is_error: bool) -> Answer {
     // Answers are texts and numbers under fixed names: there is nothing in them that JSON could refuse.
     let structured = serde_json::to_value(object).unwrap_or_default();
-    Answer { text: vec![structured.to_string()], structured, is_error }
+    Answer { structured, text: vec![serde_json::to_string(object).unwrap_or_default()], is_error }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the edge of the program mints ids")]

@@ -63,7 +63,13 @@ pub(super) fn read(workspace: &Workspace, policy: &Policy, call: &ReadFile) -> R
     let mut end = start - 1;
     for line in lines.get(start - 1..most).unwrap_or_default() {
         let shown = String::from_utf8_lossy(content(line));
-        if !text.is_empty() && text.len() + shown.len() >= TEXT_BYTES {
+        if text.len() + shown.len() >= TEXT_BYTES {
+            if text.is_empty() {
+                let message = format!("line {} has {} bytes, at most {TEXT_BYTES} are shown", end + 1, line.len());
+                return Err(named(Failure::new(Reason::TooLarge, message))
+                    .line(end + 1)
+                    .hint("ask for the lines below it with range, or look into it with ripgrep_content"));
+            }
             break;
         }
         is_utf8 &= std::str::from_utf8(line).is_ok();

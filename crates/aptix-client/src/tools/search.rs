@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::until::Until;
 use crate::policy::Policy;
 use crate::workspace::Workspace;
-use crate::workspace::walk::{Met, walk};
+use crate::workspace::walk::{File, Met, walk};
 
 /// Bytes of a file that is searched.
 const FILE_BYTES: u64 = 16 << 20;
@@ -98,13 +98,12 @@ pub(super) fn search(
         skipped: 0,
     };
     let unread = walk(workspace, policy, call.path.as_ref(), &mut |met| {
-        if glob.as_ref().is_some_and(|glob| !glob.is_match(&met.path)) {
-            return ControlFlow::Continue(());
-        }
         if until.is_over() {
             hunt.cut = Some("time");
-        } else {
-            hunt.look(met, call.max_files);
+        } else if let Met::File(file) = met
+            && glob.as_ref().is_none_or(|glob| glob.is_match(&file.path))
+        {
+            hunt.look(file, call.max_files);
         }
         if hunt.cut.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })
@@ -181,8 +180,8 @@ struct Hunt {
 }
 
 impl Hunt {
-    fn look(&mut self, met: &Met<'_>, most_files: u32) {
-        let Some(found) = self.find(met) else { return };
+    fn look(&mut self, file: &File<'_>, most_files: u32) {
+        let Some(found) = self.find(file) else { return };
         if self.files.len() >= most_files as usize {
             self.cut = Some("max_files");
             return;
@@ -191,10 +190,10 @@ impl Hunt {
     }
 
     /// What there is to tell of a file.
-    fn find(&mut self, met: &Met<'_>) -> Option<FileFound> {
-        let path = met.path.clone();
+    fn find(&mut self, file: &File<'_>) -> Option<FileFound> {
+        let path = file.path.clone();
         let Some(matcher) = &self.matcher else { return Some(FileFound { path, matches: None, lines: Vec::new() }) };
-        let bytes = match met.read(FILE_BYTES) {
+        let bytes = match file.read(FILE_BYTES) {
             Ok(Some(bytes)) => bytes,
             Ok(None) | Err(_) => {
                 self.skipped += 1;

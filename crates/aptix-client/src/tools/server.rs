@@ -16,19 +16,23 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::calls::{Answer, Author, refused};
+use super::calls::{Answer, Author, broken_off};
 use super::catalogue::{self, CATEGORY, EXECUTION_LOCATION, Effect, TOOLS};
 use super::transport::{Arguments, Lines};
 use super::turns::Turns;
 use super::until::Until;
 use crate::policy::files::PolicyFiles;
+use crate::upkeep;
 use crate::workspace::Workspace;
 
 /// Calls that look at the same time.
 const LOOKS: usize = 4;
+/// How long a client may take to read an answer.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How long what is being written may take once nobody listens any more.
 const LAST: Duration = Duration::from_secs(30);
 
@@ -60,15 +64,18 @@ pub async fn serve(
     streams: (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static),
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
+    let (workspace, policies) = (Arc::new(workspace), Arc::new(policies));
     let work = TaskTracker::new();
+    let mut upkeep = JoinSet::new();
+    upkeep.spawn(upkeep::run(Arc::clone(&workspace), Arc::clone(&policies)));
     let server = Server {
-        author: Arc::new(Author::new(workspace, policies, name)),
+        author: Arc::new(Author::new(Arc::clone(&workspace), policies, name)),
         looks: Arc::new(Semaphore::new(LOOKS)),
         turns: Turns::default(),
         work: work.clone(),
     };
     let (read, write) = streams;
-    let outcome = match serve_server_with_ct(server, Lines::new(read, write), stop).await {
+    let outcome = match serve_server_with_ct(server, Lines::new(read, write, PATIENCE), stop).await {
         Ok(running) => running.waiting().await.map(drop).map_err(ServeError::from),
         // It left without a word, or was told to stop.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
@@ -78,6 +85,8 @@ pub async fn serve(
     if tokio::time::timeout(LAST, work.wait()).await.is_err() {
         tracing::warn!("a call is cut short; the next aptix command brings what it wrote to an end");
     }
+    upkeep.shutdown().await;
+    upkeep::end(workspace).await;
     outcome
 }
 
@@ -102,9 +111,9 @@ impl Server {
         };
         let turn = tokio::select! {
             turn = begun => turn,
-            () = until.over() => return refused(&[until.failure()]),
+            () = until.over() => return broken_off(&tool, until.failure()),
         };
-        let author = Arc::clone(&self.author);
+        let (author, name) = (Arc::clone(&self.author), tool.clone());
         let done = self.work.spawn_blocking(move || {
             let answer = author.call(&tool, &arguments, &until);
             drop(turn);
@@ -112,9 +121,9 @@ impl Server {
         });
         done.await.unwrap_or_else(|error| {
             tracing::error!(%error, "a call broke off");
-            refused(&[Failure::new(Reason::Internal, "the call broke off inside the program").hint(
-                "look at the files before sending it again; what was begun is brought to an end by the next call",
-            )])
+            let hint =
+                "look at the files before sending it again; what was begun is brought to an end by the next call";
+            broken_off(&name, Failure::new(Reason::Internal, "the call broke off inside the program").hint(hint))
         })
     }
 }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use aptix_model::limits::DOCUMENT_BYTES;
 use rmcp::RoleServer;
@@ -19,6 +20,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 /// Calls that are taken at a time.
 const CALLS: usize = 16;
@@ -47,6 +50,10 @@ pub(super) struct Lines<R, W> {
     held: HashMap<RequestId, Place>,
     /// What is being written about a line that was no message.
     complaint: Option<Pin<Box<dyn Future<Output = io::Result<()>> + Send>>>,
+    /// How long the client may take to read a message.
+    patience: Duration,
+    /// Cancelled once the client does not read any more.
+    gone: CancellationToken,
 }
 
 /// How a line ended.
@@ -78,7 +85,7 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    pub(super) fn new(read: R, write: W) -> Self {
+    pub(super) fn new(read: R, write: W, patience: Duration) -> Self {
         Self {
             read: BufReader::new(read),
             write: Arc::new(Mutex::new(write)),
@@ -88,6 +95,8 @@ where
             free: None,
             held: HashMap::new(),
             complaint: None,
+            patience,
+            gone: CancellationToken::new(),
         }
     }
 
@@ -153,43 +162,30 @@ where
         if let Some(id) = &id {
             self.held.remove(id);
         }
-        self.complaint = Some(Box::pin(put(Arc::clone(&self.write), ServerJsonRpcMessage::error(error, id))));
+        self.complaint = Some(Box::pin(self.put(ServerJsonRpcMessage::error(error, id))));
     }
-}
 
-/// Writes a message as a line.
-async fn put<W: AsyncWrite + Unpin>(write: Arc<Mutex<W>>, message: ServerJsonRpcMessage) -> io::Result<()> {
-    let mut line = serde_json::to_vec(&message)?;
-    line.push(b'\n');
-    let mut write = write.lock().await;
-    write.write_all(&line).await?;
-    write.flush().await
-}
-
-impl<R, W> Transport<RoleServer> for Lines<R, W>
-where
-    R: AsyncRead + Send + Unpin + 'static,
-    W: AsyncWrite + Send + Unpin + 'static,
-{
-    type Error = io::Error;
-
-    fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let id = match &message {
-            JsonRpcMessage::Response(response) => Some(&response.id),
-            JsonRpcMessage::Error(error) => error.id.as_ref(),
-            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
-        };
-        let place = id.and_then(|id| self.held.remove(id));
-        let put = put(Arc::clone(&self.write), message);
+    /// Writes a message as a line. A client that does not read it is gone.
+    fn put(&self, message: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static + use<R, W> {
+        let (write, patience, gone) = (Arc::clone(&self.write), self.patience, self.gone.clone());
         async move {
-            let put = put.await;
-            drop(place);
-            put
+            let mut line = serde_json::to_vec(&message)?;
+            line.push(b'\n');
+            let written = async {
+                let mut write = write.lock().await;
+                write.write_all(&line).await?;
+                write.flush().await
+            };
+            let written = timeout(patience, written).await.unwrap_or_else(|late| Err(late.into()));
+            written.inspect_err(|error| {
+                tracing::error!(%error, "the client does not read what it is told");
+                gone.cancel();
+            })
         }
     }
 
     /// The next message. Whenever it is broken off, the next call goes on where it was.
-    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+    async fn next(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             if let Some(complaint) = &mut self.complaint {
                 let written = complaint.await;
@@ -225,8 +221,120 @@ where
             }
         }
     }
+}
+
+impl<R, W> Transport<RoleServer> for Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let id = match &message {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        let place = id.and_then(|id| self.held.remove(id));
+        let put = self.put(message);
+        async move {
+            let put = put.await;
+            drop(place);
+            put
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let gone = self.gone.clone();
+        tokio::select! {
+            biased;
+            () = gone.cancelled() => None,
+            next = self.next() => next,
+        }
+    }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.write.lock().await.shutdown().await
+        match self.write.try_lock() {
+            Ok(mut write) => write.shutdown().await,
+            // Somebody waits for a client that does not read; nobody waits for them.
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ping(id: u32) -> String {
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n")
+    }
+
+    fn id(message: Option<RxJsonRpcMessage<RoleServer>>) -> RequestId {
+        match message {
+            Some(JsonRpcMessage::Request(request)) => request.id,
+            other => panic!("expected a request, found {other:?}"),
+        }
+    }
+
+    /// Whether nothing comes of it yet.
+    fn waits_for<T>(future: impl Future<Output = T>) -> bool {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        std::pin::pin!(future).poll(&mut context).is_pending()
+    }
+
+    /// Only so many calls are taken; one that is answered, or taken back, makes room for the next.
+    #[tokio::test]
+    async fn no_more_is_read_than_is_answered() {
+        let (mut client, server) = tokio::io::duplex(1 << 20);
+        let (read, write) = tokio::io::split(server);
+        let mut lines = Lines::new(read, write, Duration::from_secs(60));
+        for number in 0..20 {
+            client.write_all(ping(number).as_bytes()).await.unwrap();
+        }
+        let mut taken = Vec::new();
+        for _ in 0..CALLS {
+            taken.push(lines.receive().await.unwrap());
+        }
+        assert!(waits_for(lines.receive()));
+        let answer = JsonRpcMessage::error(ErrorData::invalid_request("x", None), Some(id(taken.pop())));
+        lines.send(answer).await.unwrap();
+        assert_eq!(id(lines.receive().await), RequestId::Number(16));
+        assert!(waits_for(lines.receive()));
+        // Whoever still deals with it holds its place as well.
+        let held = lines.held.remove(&id(taken.pop()));
+        drop(held);
+        assert_eq!(id(lines.receive().await), RequestId::Number(17));
+    }
+
+    /// A client that does not read is gone after a while, whatever it has to say.
+    #[tokio::test]
+    async fn who_does_not_read_is_gone() {
+        let (mut client, server) = tokio::io::duplex(100);
+        let (read, write) = tokio::io::split(server);
+        let mut lines = Lines::new(read, write, Duration::from_millis(10));
+        client.write_all(ping(1).as_bytes()).await.unwrap();
+        let asked = id(lines.receive().await);
+        let answer = JsonRpcMessage::error(ErrorData::invalid_request("x".repeat(1_000), None), Some(asked));
+        assert_eq!(lines.send(answer).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        client.write_all(ping(2).as_bytes()).await.unwrap();
+        assert!(lines.receive().await.is_none());
+    }
+
+    /// A line that comes in parts, with reading broken off between them, is one; the last one needs no end.
+    #[tokio::test]
+    async fn a_line_is_read_to_its_end() {
+        let (mut client, server) = tokio::io::duplex(1 << 20);
+        let (read, write) = tokio::io::split(server);
+        let mut lines = Lines::new(read, write, Duration::from_secs(60));
+        let line = ping(7);
+        let (one, other) = line.trim_end().split_at(10);
+        client.write_all(one.as_bytes()).await.unwrap();
+        assert!(waits_for(lines.receive()));
+        client.write_all(other.as_bytes()).await.unwrap();
+        client.shutdown().await.unwrap();
+        assert_eq!(id(lines.receive().await), RequestId::Number(7));
+        assert!(lines.receive().await.is_none());
     }
 }

@@ -24,18 +24,27 @@ use crate::policy::{Named, Policy};
 /// Directories within one another.
 const DEPTH: usize = 64;
 /// Bytes of a file of ignore rules.
-const RULE_BYTES: u64 = 1 << 20;
+const RULE_BYTES: u64 = 256 << 10;
+
+/// What was met.
+#[derive(Debug)]
+pub(crate) enum Met<'w> {
+    /// A file.
+    File(File<'w>),
+    /// A directory, before anything in it.
+    Directory,
+}
 
 /// A file that was met.
 #[derive(Debug)]
-pub(crate) struct Met<'w> {
+pub(crate) struct File<'w> {
     /// Its path in the root.
     pub(crate) path: String,
     dir: BorrowedFd<'w>,
     name: String,
 }
 
-impl Met<'_> {
+impl File<'_> {
     /// Its bytes; none if there are more than `limit`, or it is no regular file any more.
     pub(crate) fn read(&self, limit: u64) -> Result<Option<Vec<u8>>, Errno> {
         read(self.dir, &self.name, limit)
@@ -86,8 +95,8 @@ impl WalkError {
     }
 }
 
-/// Shows every file at or beneath a path of the first root to `see`, in the order of their names, until it has seen enough.
-/// Tells how many directories could not be read.
+/// Shows what is at or beneath a path of the first root to `see`, in the order of the names, until it has seen enough. Tells
+/// how many directories could not be read.
 ///
 /// # Errors
 /// When there is nothing at the path that may be looked at.
@@ -119,7 +128,7 @@ pub(crate) fn walk(
             return Err(WalkError::Ignored { at });
         }
         if !is_dir {
-            let _ = see(&Met { path: at, dir: level.dir.as_fd(), name: name.to_owned() });
+            let _ = see(&Met::File(File { path: at, dir: level.dir.as_fd(), name: name.to_owned() }));
             return Ok(0);
         }
         let dir = beneath::open_dir(level.dir.as_fd(), name).map_err(|errno| match errno {
@@ -188,10 +197,13 @@ impl Walk<'_> {
                 continue;
             }
             if !is_dir {
-                if see(&Met { path: at, dir: level.dir.as_fd(), name }).is_break() {
+                if see(&Met::File(File { path: at, dir: level.dir.as_fd(), name })).is_break() {
                     break;
                 }
                 continue;
+            }
+            if see(&Met::Directory).is_break() {
+                break;
             }
             if self.stack.len() > DEPTH {
                 unread += 1;

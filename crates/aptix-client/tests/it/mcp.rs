@@ -1,12 +1,15 @@
 //! `aptix mcp` and `aptix tools`: the real process, spoken to in lines of JSON.
 
 mod client;
+mod looking;
 
 use std::process::Command;
 
 use serde_json::{Value, json};
 
 use self::client::{Client, PATIENCE, Told, code, told};
+use aptix_client::workspace::wall::{Wall, raise};
+
 use crate::command_line::{aptix, text};
 
 fn sha256(text: &str) -> String {
@@ -303,143 +306,6 @@ fn a_plan_for_a_file_that_changed_since_is_not_applied() {
     client.end();
 }
 
-/// WS-MOD-4.2.11: what of a file is shown; and that a line patch can be made of it.
-#[test]
-fn read_file_gives_lines_and_the_digest() {
-    let long: String = (1..=1_200).map(|number| format!("line {number}\n")).collect();
-    let mut client = Client::start(|ws| {
-        std::fs::create_dir(ws.join("src")).unwrap();
-        std::fs::write(ws.join("src/Long.txt"), &long).unwrap();
-        std::fs::write(ws.join("crlf.txt"), "\u{feff}a\r\nb").unwrap();
-        std::fs::write(ws.join("latin.txt"), b"caf\xe9\n").unwrap();
-        std::fs::write(ws.join("empty.txt"), "").unwrap();
-        std::fs::write(ws.join("binary"), b"a\0b").unwrap();
-        std::fs::write(ws.join(".env"), "SECRET=1").unwrap();
-        std::os::unix::fs::symlink("/etc/passwd", ws.join("out")).unwrap();
-        std::os::unix::fs::symlink("src", ws.join("in")).unwrap();
-    });
-    let read = |client: &mut Client, arguments: Value| client.done("read_file", &arguments).structured;
-    let told = read(&mut client, json!({ "path": "src/Long.txt", "range": "", "max_lines": 0 }));
-    assert_eq!((&told["lineCount"], &told["startLine"], &told["endLine"]), (&1_200.into(), &1.into(), &500.into()));
-    assert_eq!((&told["nextRange"], &told["docPath"]), (&"501~".into(), &"ws/src/long.txt".into()));
-    assert_eq!((&told["sha256"], &told["sizeBytes"]), (&sha256(&long).into(), &long.len().into()));
-    assert!(told["text"].as_str().unwrap().ends_with("line 499\nline 500\n"));
-    let told = read(&mut client, json!({ "path": "in/Long.txt", "range": "1190~1300", "max_lines": 5 }));
-    assert_eq!(
-        (&told["text"], &told["nextRange"]),
-        (&"line 1190\nline 1191\nline 1192\nline 1193\nline 1194\n".into(), &"1195~1200".into())
-    );
-    let told = read(&mut client, json!({ "path": "src/Long.txt", "range": "1200" }));
-    assert_eq!((&told["text"], &told["nextRange"]), (&"line 1200\n".into(), &Value::Null));
-    let told = read(&mut client, json!({ "path": "crlf.txt" }));
-    assert_eq!(
-        (&told["text"], &told["lineEndings"], &told["endsWithNewline"]),
-        (&"a\nb\n".into(), &"crlf".into(), &false.into())
-    );
-    let told = read(&mut client, json!({ "path": "latin.txt" }));
-    assert_eq!((&told["text"], &told["isUtf8"]), (&"caf\u{fffd}\n".into(), &false.into()));
-    let told = read(&mut client, json!({ "path": "empty.txt" }));
-    assert_eq!((&told["lineCount"], &told["text"], &told["endLine"]), (&0.into(), &"".into(), &0.into()));
-    let shown = client.done("read_file", &json!({ "path": "crlf.txt" })).text;
-    assert!(shown.ends_with("}\na\nb\n"), "what is about the file, then its text as it is: {shown}");
-    for (arguments, expected) in [
-        (json!({ "path": "nothing" }), "FILE_MISSING"),
-        (json!({ "path": "src" }), "INVALID_PATH.NOT_REGULAR"),
-        (json!({ "path": "binary" }), "NOT_TEXT.BINARY"),
-        (json!({ "path": ".env" }), "POLICY_DENIED.SECRET"),
-        (json!({ "path": ".git/config" }), "POLICY_DENIED.PROTECTED"),
-        (json!({ "path": "out" }), "INVALID_PATH.SYMLINK"),
-        (json!({ "path": "../x" }), "INVALID_PATH.TRAVERSAL"),
-        (json!({ "path": "src/Long.txt", "range": "1201~" }), "LINE_RANGE.PAST_END"),
-        (json!({ "path": "src/Long.txt", "line": 3 }), "INVALID_REQUEST.UNKNOWN_FIELD"),
-    ] {
-        assert_eq!(client.refused("read_file", &arguments), expected, "{arguments}");
-    }
-    client.end();
-}
-
-/// WS-MOD-4.2.13: what is searched, and what is not.
-#[test]
-fn ripgrep_searches_what_git_does_not_ignore() {
-    let mut client = Client::start(|ws| {
-        let put = |path: &str, text: &str| {
-            let path = ws.join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        put("src/a.rs", "fn Needle() {}\n// a needle\nlet x = 1;\n");
-        put("src/deep/b.rs", "no\nno\nNEEDLE\r\nno\n");
-        put("src/c.txt", "needle\n");
-        put("target/d.rs", "needle\n");
-        put("logs/e.log", "needle\n");
-        put("logs/keep.log", "needle\n");
-        put("src/gen/f.rs", "needle\n");
-        put("private/g.rs", "needle\n");
-        put(".hidden/h.rs", "needle\n");
-        put(".env", "needle=1\n");
-        put("binary.rs", "needle\0");
-        put(".git/info/exclude", "private\n");
-        put(".git/objects/i.rs", "needle\n");
-        put("bare/HEAD", "needle\n");
-        put("bare/objects/x", "needle\n");
-        put("bare/refs/x", "needle\n");
-        put(".gitignore", "/target/\n*.log\n!keep.log\n# needle\n");
-        put("src/.gitignore", "gen/\n");
-        put("outside", "");
-        std::os::unix::fs::symlink("src", ws.join("link")).unwrap();
-        std::os::unix::fs::symlink("/etc", ws.join("etc")).unwrap();
-    });
-    let files = |told: &Told| -> Vec<String> {
-        let files = told.structured["files"].as_array().unwrap();
-        files.iter().map(|file| file["path"].as_str().unwrap().to_owned()).collect()
-    };
-    let usual = json!({ "pattern": "needle", "path": "", "case": "", "glob": "", "max_files": 0, "max_results": 0 });
-    let told = client.done("ripgrep_files", &usual);
-    assert_eq!(files(&told), [".gitignore", ".hidden/h.rs", "logs/keep.log", "src/a.rs", "src/c.txt", "src/deep/b.rs"]);
-    assert_eq!((&told.structured["files"][3]["matches"], &told.structured["cut"]), (&2.into(), &Value::Null));
-    let told = client.done("ripgrep_files", &json!({ "pattern": "Needle" }));
-    assert_eq!(files(&told), ["src/a.rs"], "a capital makes capitals count");
-    let told = client.done("ripgrep_files", &json!({ "pattern": "needle", "case": "sensitive", "glob": "*.rs" }));
-    assert_eq!(files(&told), [".hidden/h.rs", "src/a.rs"]);
-    let told = client.done("ripgrep_files", &json!({ "pattern": "Needle", "case": "insensitive", "path": "src/" }));
-    assert_eq!(files(&told), ["src/a.rs", "src/c.txt", "src/deep/b.rs"]);
-    let told = client.done("ripgrep_files", &json!({ "glob": "src/**/*.rs" }));
-    assert_eq!(files(&told), ["src/a.rs", "src/deep/b.rs"], "{}", told.structured);
-    let told = client.done("ripgrep_files", &json!({ "max_files": 2 }));
-    assert_eq!((files(&told).len(), &told.structured["cut"]), (2, &"max_files".into()));
-
-    let told = client.done("ripgrep_content", &json!({ "pattern": "needle$", "context": 1, "path": "src" }));
-    assert_eq!(
-        told.text,
-        "src/a.rs\n1-fn Needle() {}\n2:// a needle\n3-let x = 1;\n\nsrc/c.txt\n1:needle\n\nsrc/deep/b.rs\n2-no\n3:NEEDLE\n4-no\n\n"
-    );
-    let told = client.done("ripgrep_content", &json!({ "pattern": "needle", "path": "src/c.txt" }));
-    assert_eq!(told.structured["files"][0]["lines"], json!([{ "line": 1, "text": "needle", "isMatch": true }]));
-    let told = client.done("ripgrep_content", &json!({ "pattern": "needle", "max_results": 1 }));
-    assert_eq!((files(&told).len(), &told.structured["cut"]), (1, &"max_results".into()));
-    assert!(client.done("ripgrep_content", &json!({ "pattern": "nowhere" })).text.contains("nothing found"));
-
-    for (arguments, expected) in [
-        (json!({ "pattern": "" }), "INVALID_REQUEST.MISSING"),
-        (json!({ "pattern": "(" }), "INVALID_REQUEST.REGEX"),
-        (json!({ "pattern": "(?=x)" }), "INVALID_REQUEST.REGEX"),
-        (json!({ "pattern": "x", "path": "nowhere" }), "FILE_MISSING"),
-        (json!({ "pattern": "x", "path": "target" }), "POLICY_DENIED"),
-        (json!({ "pattern": "x", "path": "src/gen/f.rs" }), "POLICY_DENIED"),
-        (json!({ "pattern": "x", "path": ".git" }), "POLICY_DENIED.PROTECTED"),
-        (json!({ "pattern": "x", "path": "bare/refs" }), "POLICY_DENIED.PROTECTED"),
-        (json!({ "pattern": "x", "path": ".env" }), "POLICY_DENIED.SECRET"),
-        (json!({ "pattern": "x", "path": "etc" }), "INVALID_PATH.SYMLINK"),
-        (json!({ "pattern": "x", "path": "/etc" }), "INVALID_PATH.ABSOLUTE"),
-        (json!({ "pattern": "x", "path": "../ws" }), "INVALID_PATH.TRAVERSAL"),
-        (json!({ "pattern": "x", "glob": "[" }), "INVALID_REQUEST"),
-        (json!({ "pattern": "x", "max_files": -1 }), "INVALID_REQUEST.TYPE"),
-    ] {
-        assert_eq!(client.refused("ripgrep_content", &arguments), expected, "{arguments}");
-    }
-    client.end();
-}
-
 /// Nobody is there to be asked: what policy asks about is refused, what it denies is neither shown nor found.
 #[test]
 fn policy_holds_for_tools_as_for_everybody() {
@@ -503,6 +369,72 @@ fn calls_at_the_same_time_are_all_answered_and_lose_nothing() {
     let undone = aptix(place.path(), &["undo"], "");
     assert_eq!(undone.status.code(), Some(0), "{}", text(&undone.stderr));
     assert!(!std::fs::read_to_string(place.path().join("ws/a.txt")).unwrap().contains("139"));
+}
+
+/// Whoever takes a call back while it waits for its turn gets no answer, and nothing is written for it.
+#[test]
+fn a_call_that_is_taken_back_writes_nothing() {
+    let mut client = Client::start(|_| {});
+    client.done("workspace_create_file", &json!({ "path": "first", "content": "" }));
+    let roots = std::fs::read_dir(client.place.path().join("state/aptix/roots")).unwrap();
+    let lock = roots.map(|root| root.unwrap().path().join("lock")).find(|lock| lock.exists()).unwrap();
+    let lock = std::fs::File::open(lock).unwrap();
+    lock.lock().unwrap();
+    let call = |id: u64, path: &str| {
+        let params = json!({ "name": "workspace_create_file", "arguments": { "path": path, "content": "x" } });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string()
+    };
+    client.say(&call(50, "a"));
+    client.say(&call(51, "b"));
+    client.say(
+        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 51 } }).to_string(),
+    );
+    // What only looks is answered meanwhile, and after what was said before it.
+    client.done("ripgrep_files", &json!({}));
+    lock.unlock().unwrap();
+    let heard = client.hear();
+    assert_eq!((heard["id"].as_u64(), told(&heard).is_error), (Some(50), false), "{heard}");
+    client.done("workspace_create_file", &json!({ "path": "c", "content": "x" }));
+    let ws = client.ws();
+    let (_place, _) = client.end();
+    assert_eq!(["a", "b", "c"].map(|name| ws.join(name).exists()), [true, false, true]);
+}
+
+/// A long line is not shown; a call that nobody reads the answer of does not keep the server alive; the kernel keeps it within
+/// its walls; and what somebody writes into a file that was replaced is kept when it ends.
+#[test]
+fn it_is_a_good_guest() {
+    let long = "x".repeat(200 << 10);
+    let mut client = Client::start(|ws| {
+        std::fs::write(ws.join("long"), format!("{long}{long}\nnext\n")).unwrap();
+        std::fs::write(ws.join("half"), format!("{long}\n")).unwrap();
+        std::fs::write(ws.join("open"), "old\n").unwrap();
+    });
+    assert_eq!(client.refused("read_file", &json!({ "path": "long" })), "TOO_LARGE");
+    assert_eq!(client.done("read_file", &json!({ "path": "long", "range": "2~" })).structured["text"], "next\n");
+    if matches!(std::thread::spawn(|| raise(&[])).join().unwrap(), Wall::Up) {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", client.child.id())).unwrap();
+        for task in tasks.filter_map(Result::ok) {
+            let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+            assert!(status.is_empty() || status.contains("NoNewPrivs:\t1"), "{status}");
+        }
+    }
+    let mut program = std::fs::File::options().append(true).open(client.ws().join("open")).unwrap();
+    client.done("overwrite_entire_file", &json!({ "path": "open", "content": "new" }));
+    std::io::Write::write_all(&mut program, b"late\n").unwrap();
+    let (place, _) = client.end();
+    let names = std::fs::read_dir(place.path().join("ws")).unwrap().map(|entry| entry.unwrap().path());
+    let kept: Vec<_> = names.filter(|path| path.to_str().unwrap().contains(".kept-")).collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert_eq!(std::fs::read_to_string(&kept[0]).unwrap(), "old\nlate\n");
+
+    let mut client = Client::deaf_in(place);
+    for id in 1..=10 {
+        let params = json!({ "name": "read_file", "arguments": { "path": "half" } });
+        client.say(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string());
+    }
+    drop(client.stdin.take());
+    assert_eq!(client.child.wait().unwrap().code(), Some(0));
 }
 
 /// What is no message is told as such, and nothing else is harmed; a name given twice is seen.

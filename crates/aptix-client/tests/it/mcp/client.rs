@@ -36,6 +36,28 @@ impl Client {
     }
 
     pub(super) fn start_in(place: tempfile::TempDir) -> Self {
+        let mut client = Self::spawn(place);
+        let (told, lines) = channel();
+        client.lines = lines;
+        let stdout = client.child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| told.send(line))
+        });
+        let info = client.ask("initialize", &hello());
+        assert_eq!(info["result"]["serverInfo"]["name"], "aptix", "{info}");
+        assert!(info["result"]["capabilities"]["tools"].is_object(), "{info}");
+        client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
+        client
+    }
+
+    /// One that says hello and never reads anything.
+    pub(super) fn deaf_in(place: tempfile::TempDir) -> Self {
+        let mut client = Self::spawn(place);
+        client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello() }).to_string());
+        client
+    }
+
+    fn spawn(place: tempfile::TempDir) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_aptix"))
             .arg("mcp")
             .current_dir(place.path().join("ws"))
@@ -47,23 +69,8 @@ impl Client {
             .stderr(std::fs::File::create(place.path().join("log")).unwrap())
             .spawn()
             .unwrap();
-        let (told, lines) = channel();
-        let stdout = child.stdout.take().unwrap();
-        std::thread::spawn(move || {
-            BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| told.send(line))
-        });
         let stdin = child.stdin.take();
-        let mut client = Self { place, child, stdin, lines, next: 0 };
-        let hello = json!({
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": { "name": "test", "version": "1" },
-        });
-        let info = client.ask("initialize", &hello);
-        assert_eq!(info["result"]["serverInfo"]["name"], "aptix", "{info}");
-        assert!(info["result"]["capabilities"]["tools"].is_object(), "{info}");
-        client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
-        client
+        Self { place, child, stdin, lines: channel().1, next: 0 }
     }
 
     pub(super) fn ws(&self) -> PathBuf {
@@ -122,6 +129,14 @@ impl Client {
         let log = std::fs::read_to_string(self.place.path().join("log")).unwrap();
         (self.place, log)
     }
+}
+
+fn hello() -> Value {
+    json!({
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" },
+    })
 }
 
 pub(super) fn told(heard: &Value) -> Told {

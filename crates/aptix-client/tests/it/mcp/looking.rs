@@ -1,0 +1,143 @@
+//! The tools that only look.
+
+use serde_json::{Value, json};
+
+use super::client::{Client, Told};
+use super::sha256;
+
+/// WS-MOD-4.2.11: what of a file is shown; and that a line patch can be made of it.
+#[test]
+fn read_file_gives_lines_and_the_digest() {
+    let long: String = (1..=1_200).map(|number| format!("line {number}\n")).collect();
+    let mut client = Client::start(|ws| {
+        std::fs::create_dir(ws.join("src")).unwrap();
+        std::fs::write(ws.join("src/Long.txt"), &long).unwrap();
+        std::fs::write(ws.join("crlf.txt"), "\u{feff}a\r\nb").unwrap();
+        std::fs::write(ws.join("latin.txt"), b"caf\xe9\n").unwrap();
+        std::fs::write(ws.join("empty.txt"), "").unwrap();
+        std::fs::write(ws.join("binary"), b"a\0b").unwrap();
+        std::fs::write(ws.join(".env"), "SECRET=1").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", ws.join("out")).unwrap();
+        std::os::unix::fs::symlink("src", ws.join("in")).unwrap();
+    });
+    let read = |client: &mut Client, arguments: Value| client.done("read_file", &arguments).structured;
+    let told = read(&mut client, json!({ "path": "src/Long.txt", "range": "", "max_lines": 0 }));
+    assert_eq!((&told["lineCount"], &told["startLine"], &told["endLine"]), (&1_200.into(), &1.into(), &500.into()));
+    assert_eq!((&told["nextRange"], &told["docPath"]), (&"501~".into(), &"ws/src/long.txt".into()));
+    assert_eq!((&told["sha256"], &told["sizeBytes"]), (&sha256(&long).into(), &long.len().into()));
+    assert!(told["text"].as_str().unwrap().ends_with("line 499\nline 500\n"));
+    let told = read(&mut client, json!({ "path": "in/Long.txt", "range": "1190~1300", "max_lines": 5 }));
+    assert_eq!(
+        (&told["text"], &told["nextRange"]),
+        (&"line 1190\nline 1191\nline 1192\nline 1193\nline 1194\n".into(), &"1195~1200".into())
+    );
+    let told = read(&mut client, json!({ "path": "src/Long.txt", "range": "1200" }));
+    assert_eq!((&told["text"], &told["nextRange"]), (&"line 1200\n".into(), &Value::Null));
+    let told = read(&mut client, json!({ "path": "crlf.txt" }));
+    assert_eq!(
+        (&told["text"], &told["lineEndings"], &told["endsWithNewline"]),
+        (&"a\nb\n".into(), &"crlf".into(), &false.into())
+    );
+    let told = read(&mut client, json!({ "path": "latin.txt" }));
+    assert_eq!((&told["text"], &told["isUtf8"]), (&"caf\u{fffd}\n".into(), &false.into()));
+    let told = read(&mut client, json!({ "path": "empty.txt" }));
+    assert_eq!((&told["lineCount"], &told["text"], &told["endLine"]), (&0.into(), &"".into(), &0.into()));
+    let shown = client.done("read_file", &json!({ "path": "crlf.txt" })).text;
+    assert!(shown.ends_with("}\na\nb\n"), "what is about the file, then its text as it is: {shown}");
+    for (arguments, expected) in [
+        (json!({ "path": "nothing" }), "FILE_MISSING"),
+        (json!({ "path": "src" }), "INVALID_PATH.NOT_REGULAR"),
+        (json!({ "path": "binary" }), "NOT_TEXT.BINARY"),
+        (json!({ "path": ".env" }), "POLICY_DENIED.SECRET"),
+        (json!({ "path": ".git/config" }), "POLICY_DENIED.PROTECTED"),
+        (json!({ "path": "out" }), "INVALID_PATH.SYMLINK"),
+        (json!({ "path": "../x" }), "INVALID_PATH.TRAVERSAL"),
+        (json!({ "path": "src/Long.txt", "range": "1201~" }), "LINE_RANGE.PAST_END"),
+        (json!({ "path": "src/Long.txt", "line": 3 }), "INVALID_REQUEST.UNKNOWN_FIELD"),
+    ] {
+        assert_eq!(client.refused("read_file", &arguments), expected, "{arguments}");
+    }
+    client.end();
+}
+
+/// WS-MOD-4.2.13: what is searched, and what is not.
+#[test]
+fn ripgrep_searches_what_git_does_not_ignore() {
+    let mut client = Client::start(|ws| {
+        let put = |path: &str, text: &str| {
+            let path = ws.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        put("src/a.rs", "fn Needle() {}\n// a needle\nlet x = 1;\n");
+        put("src/deep/b.rs", "no\nno\nNEEDLE\r\nno\n");
+        put("src/c.txt", "needle\n");
+        put("target/d.rs", "needle\n");
+        put("logs/e.log", "needle\n");
+        put("logs/keep.log", "needle\n");
+        put("src/gen/f.rs", "needle\n");
+        put("private/g.rs", "needle\n");
+        put(".hidden/h.rs", "needle\n");
+        put(".env", "needle=1\n");
+        put("binary.rs", "needle\0");
+        put(".git/info/exclude", "private\n");
+        put(".git/objects/i.rs", "needle\n");
+        put("bare/HEAD", "needle\n");
+        put("bare/objects/x", "needle\n");
+        put("bare/refs/x", "needle\n");
+        put(".gitignore", "/target/\n*.log\n!keep.log\n# needle\n");
+        put("src/.gitignore", "gen/\n");
+        put("outside", "");
+        std::os::unix::fs::symlink("src", ws.join("link")).unwrap();
+        std::os::unix::fs::symlink("/etc", ws.join("etc")).unwrap();
+    });
+    let files = |told: &Told| -> Vec<String> {
+        let files = told.structured["files"].as_array().unwrap();
+        files.iter().map(|file| file["path"].as_str().unwrap().to_owned()).collect()
+    };
+    let usual = json!({ "pattern": "needle", "path": "", "case": "", "glob": "", "max_files": 0, "max_results": 0 });
+    let told = client.done("ripgrep_files", &usual);
+    assert_eq!(files(&told), [".gitignore", ".hidden/h.rs", "logs/keep.log", "src/a.rs", "src/c.txt", "src/deep/b.rs"]);
+    assert_eq!((&told.structured["files"][3]["matches"], &told.structured["cut"]), (&2.into(), &Value::Null));
+    let told = client.done("ripgrep_files", &json!({ "pattern": "Needle" }));
+    assert_eq!(files(&told), ["src/a.rs"], "a capital makes capitals count");
+    let told = client.done("ripgrep_files", &json!({ "pattern": "needle", "case": "sensitive", "glob": "*.rs" }));
+    assert_eq!(files(&told), [".hidden/h.rs", "src/a.rs"]);
+    let told = client.done("ripgrep_files", &json!({ "pattern": "Needle", "case": "insensitive", "path": "src/" }));
+    assert_eq!(files(&told), ["src/a.rs", "src/c.txt", "src/deep/b.rs"]);
+    let told = client.done("ripgrep_files", &json!({ "glob": "src/**/*.rs" }));
+    assert_eq!(files(&told), ["src/a.rs", "src/deep/b.rs"], "{}", told.structured);
+    let told = client.done("ripgrep_files", &json!({ "max_files": 2 }));
+    assert_eq!((files(&told).len(), &told.structured["cut"]), (2, &"max_files".into()));
+
+    let told = client.done("ripgrep_content", &json!({ "pattern": "needle$", "context": 1, "path": "src" }));
+    assert_eq!(
+        told.text,
+        "src/a.rs\n1-fn Needle() {}\n2:// a needle\n3-let x = 1;\n\nsrc/c.txt\n1:needle\n\nsrc/deep/b.rs\n2-no\n3:NEEDLE\n4-no\n\n"
+    );
+    let told = client.done("ripgrep_content", &json!({ "pattern": "needle", "path": "src/c.txt" }));
+    assert_eq!(told.structured["files"][0]["lines"], json!([{ "line": 1, "text": "needle", "isMatch": true }]));
+    let told = client.done("ripgrep_content", &json!({ "pattern": "needle", "max_results": 1 }));
+    assert_eq!((files(&told).len(), &told.structured["cut"]), (1, &"max_results".into()));
+    assert!(client.done("ripgrep_content", &json!({ "pattern": "nowhere" })).text.contains("nothing found"));
+
+    for (arguments, expected) in [
+        (json!({ "pattern": "" }), "INVALID_REQUEST.MISSING"),
+        (json!({ "pattern": "(" }), "INVALID_REQUEST.REGEX"),
+        (json!({ "pattern": "(?=x)" }), "INVALID_REQUEST.REGEX"),
+        (json!({ "pattern": "x", "path": "nowhere" }), "FILE_MISSING"),
+        (json!({ "pattern": "x", "path": "target" }), "POLICY_DENIED"),
+        (json!({ "pattern": "x", "path": "src/gen/f.rs" }), "POLICY_DENIED"),
+        (json!({ "pattern": "x", "path": ".git" }), "POLICY_DENIED.PROTECTED"),
+        (json!({ "pattern": "x", "path": "bare/refs" }), "POLICY_DENIED.PROTECTED"),
+        (json!({ "pattern": "x", "path": ".env" }), "POLICY_DENIED.SECRET"),
+        (json!({ "pattern": "x", "path": "etc" }), "INVALID_PATH.SYMLINK"),
+        (json!({ "pattern": "x", "path": "/etc" }), "INVALID_PATH.ABSOLUTE"),
+        (json!({ "pattern": "x", "path": "../ws" }), "INVALID_PATH.TRAVERSAL"),
+        (json!({ "pattern": "x", "glob": "[" }), "INVALID_REQUEST"),
+        (json!({ "pattern": "x", "max_files": -1 }), "INVALID_REQUEST.TYPE"),
+    ] {
+        assert_eq!(client.refused("ripgrep_content", &arguments), expected, "{arguments}");
+    }
+    client.end();
+}
