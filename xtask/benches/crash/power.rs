@@ -18,7 +18,7 @@ use crate::disk::{Operation, Verdict, Watched};
 use crate::program::{LOOK, aptix, prepare, private};
 use crate::seam::open;
 use crate::tree::{self, Tree, lay_out};
-use crate::volume::Volume;
+use crate::volume::{self, Volume};
 use crate::{Ending, Job};
 
 /// What a writer is told: it brings a workspace from generation to generation until it is stopped.
@@ -208,6 +208,10 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
         Err(why) => return Ok(Ending::Skipped(format!("{why:#}"))),
     };
     let elsewhere = tree::place_on_disk()?;
+    let mut nothing = on_boot(elsewhere.path(), 0, Path::new("true"))?;
+    if let Err(why) = volume::run(&mut nothing) {
+        return Ok(Ending::Skipped(format!("a process cannot have mounts of its own here: {why:#}")));
+    }
     let count = if job.long { 100 } else { 8 };
     let mut generations = 0;
     let durability = job.durability;

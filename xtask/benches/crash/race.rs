@@ -1,6 +1,6 @@
 //! Another process rewrites, removes, links and makes anew the files and directories of the batches that are applied.
 //!
-//! Every mark of theirs is afterwards on disk, or in a kept copy that a result names, or was the base of an edit; and
+//! Every mark of theirs is afterwards on disk, or in a kept copy that a result or the log names, or was the base of an edit; and
 //! nothing outside the root has changed.
 
 use std::collections::BTreeSet;
@@ -14,6 +14,7 @@ use aptix_client::apply::{Mode, Order, Refusal, apply};
 use aptix_client::policy::{Deletions, Policy};
 use aptix_client::proposal::Decision;
 use aptix_client::workspace::disk::Disk;
+use aptix_client::workspace::{Workspace, history};
 use aptix_engine::digest::sha256;
 use aptix_model::batch::{
     Batch, Change, Content, FileEdit, FilePatch, LinePatch, Operation, Origin, Presence, Target, WriteFile,
@@ -160,7 +161,11 @@ fn race(job: &mut Job, applies: usize, control: Control) -> Result<Tally> {
     std::fs::write(place.path().join("stop"), "")?;
     let ended = rewriter.wait()?;
     let heard = heard.join().map_err(|_| anyhow::anyhow!("nobody heard the rewriter"))?;
-    applied?;
+    let workspace = applied?;
+    workspace.let_go();
+    // What was written into old files is told by the log, because their batches had ended.
+    said.texts.extend(history::list(&workspace)?.into_iter().flat_map(|entry| entry.kept).map(|name| name + "\n"));
+    drop(workspace);
     ensure!(ended.success(), "the rewriter fails: {ended}");
     drop(open(place.path(), disk(place.path(), control)).context("nobody can open the workspace again")?);
     let after = tree::read(&outside)?;
@@ -203,7 +208,7 @@ fn apply_all(
     control: Control,
     said: &mut Said,
     tally: &mut Tally,
-) -> Result<()> {
+) -> Result<Workspace> {
     let workspace = open(place, disk(place, control))?;
     let mut policy = Policy::unstated(Deletions::Allow);
     policy.durability = job.durability;
@@ -227,10 +232,10 @@ fn apply_all(
             }
         }
     }
-    Ok(())
+    Ok(workspace)
 }
 
-/// Every kept copy is named by a result; but for a directory that was moved away meanwhile. Tells how many staged files
+/// Every kept copy is named by a result or by the log; but for a directory that was moved away meanwhile. Tells how many staged files
 /// are left: those of a batch that was refused while another directory had the name of theirs.
 fn check_names(found: &Tree, said: &Said) -> Result<usize> {
     let mut left = 0;
