@@ -84,14 +84,16 @@ pub(crate) fn all(text: &Text<'_>, mut splices: Vec<Splice>, work: &Work<'_>) ->
         edit.begin(range.start);
         edit.insert(bytes);
         edit.remove_to(range.end);
-        let above = (text.lines_above(range.start) + added).saturating_sub(removed);
         let feeds = memchr_iter(b'\n', bytes).count();
         if let Some(report) = reports.get_mut(splice.index) {
-            let lines = match bytes.last() {
-                Some(b'\n') => feeds,
-                Some(_) => feeds + 1,
-                None => usize::from(!is_whole_lines(text, range)),
+            let (above, lines) = match bytes.last() {
+                Some(b'\n') => (text.lines_above(range.start), feeds),
+                Some(_) => (text.lines_above(range.start), feeds + 1),
+                // What changes nothing stands where it was found.
+                None if range.is_empty() => lines_of(text, &splice.matched),
+                None => (text.lines_above(range.start), usize::from(!is_whole_lines(text, range))),
             };
+            let above = (above + added).saturating_sub(removed);
             *report = ChangeReport {
                 tier: splice.tier,
                 candidates: narrow(splice.candidates),

@@ -217,7 +217,10 @@ fn log_to_stderr(level: tracing::Level) {
     let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| {
+            progress::make_way();
+            std::io::stderr()
+        })
         // Who logs to a closed pipe is not heard, and works on; the complaint about it would panic.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal())

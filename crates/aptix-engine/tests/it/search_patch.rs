@@ -209,7 +209,10 @@ fn equal_texts_change_nothing() {
         let applied = check(before, &[swap(same, same)], before);
         assert_eq!(applied.report.status.word(), "unchanged", "{before:?}");
         assert_eq!(applied.diff, b"");
+        assert_eq!(certificates(&applied)[0].1..=certificates(&applied)[0].2, 1..=2, "{before:?}");
     }
+    let applied = check("a\nb\n", &[swap("a\n", "x\ny\n"), swap("b", "b")], "x\ny\nb\n");
+    assert_eq!(certificates(&applied), [("exact", 1, 2), ("exact", 3, 3)]);
 }
 
 /// REQ-PATCH-005.1, REQ-PATCH-005.2, REQ-PATCH-005.3, REQ-PATCH-005.4, R15: old text may differ from the file in white
