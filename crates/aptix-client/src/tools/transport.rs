@@ -3,6 +3,7 @@
 //! Arguments reach their tool as they were written: a strict reader of documents sees a name that is there twice. Only a few
 //! calls are taken at a time; until one of them is answered, nothing more is read.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
@@ -25,8 +26,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Calls that are taken at a time.
 const CALLS: usize = 16;
-/// Bytes of a message: the largest document, as a text within it.
-const LINE_BYTES: usize = 2 * DOCUMENT_BYTES;
+/// Bytes of a message: the largest document, and what is around it.
+const LINE_BYTES: usize = DOCUMENT_BYTES + (1 << 20);
 
 /// The arguments of a call as they were written.
 #[derive(Clone, Debug)]
@@ -66,6 +67,8 @@ enum Line {
 #[derive(Deserialize)]
 struct Call<'a> {
     #[serde(borrow)]
+    method: Cow<'a, str>,
+    #[serde(borrow)]
     params: Params<'a>,
 }
 
@@ -73,6 +76,20 @@ struct Call<'a> {
 struct Params<'a> {
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
+}
+
+/// The arguments of a call, and the line without them; nothing if it is no call, or cannot be understood.
+fn take_apart(line: &[u8]) -> Option<(Arguments, Vec<u8>)> {
+    let call: Call<'_> = serde_json::from_slice(line).ok()?;
+    if call.method != "tools/call" {
+        return None;
+    }
+    let Some(written) = call.params.arguments.map(RawValue::get) else {
+        return Some((Arguments("{}".into()), line.to_owned()));
+    };
+    let start = written.as_ptr().addr().checked_sub(line.as_ptr().addr())?;
+    let rest = [line.get(..start)?, b"{}", line.get(start + written.len()..)?].concat();
+    Some((Arguments(written.into()), rest))
 }
 
 #[derive(Deserialize)]
@@ -126,7 +143,9 @@ where
 
     /// Understands a whole line.
     fn understand(&mut self, line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, ErrorData> {
-        let mut message: RxJsonRpcMessage<RoleServer> = match serde_json::from_slice(line) {
+        let call = take_apart(line);
+        let rest = call.as_ref().map_or(line, |(_, rest)| rest.as_slice());
+        let mut message: RxJsonRpcMessage<RoleServer> = match serde_json::from_slice(rest) {
             Ok(message) => message,
             Err(error) if error.is_data() => return Err(ErrorData::invalid_request(error.to_string(), None)),
             Err(error) => return Err(ErrorData::parse_error(error.to_string(), None)),
@@ -137,11 +156,15 @@ where
                     request.request.extensions_mut().insert(Arc::clone(&place));
                     self.held.insert(request.id.clone(), place);
                 }
-                if let ClientRequest::CallToolRequest(call) = &mut request.request {
-                    let written: Call<'_> = serde_json::from_slice(line)
-                        .map_err(|error| ErrorData::invalid_request(error.to_string(), None))?;
-                    let arguments = written.params.arguments.map_or("{}", RawValue::get);
-                    call.extensions.insert(Arguments(arguments.into()));
+                match (&mut request.request, call) {
+                    (ClientRequest::CallToolRequest(request), Some((arguments, _))) => {
+                        request.extensions.insert(arguments);
+                    }
+                    (ClientRequest::CallToolRequest(_), None) => {
+                        let message = "params and arguments are each given once, as an object";
+                        return Err(ErrorData::invalid_request(message, None));
+                    }
+                    _ => {}
                 }
             }
             JsonRpcMessage::Notification(told) => {

@@ -452,16 +452,53 @@ fn lines_that_are_no_calls_harm_nobody() {
     }
     client.say("");
     client.say(r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"workspace_create_file","arguments":{"path":"a","path":"b","content":"x"}}}"#);
-    let told = told(&client.hear());
+    let refused = told(&client.hear());
     assert!(
-        told.is_error && told.structured["message"].as_str().unwrap().contains("DUPLICATE_KEY"),
+        refused.is_error && refused.structured["message"].as_str().unwrap().contains("DUPLICATE_KEY"),
         "{}",
-        told.structured
+        refused.structured
     );
     assert!(!client.ws().join("a").exists() && !client.ws().join("b").exists());
+    // What is wrong with arguments is the tool's to tell.
+    for (id, arguments) in [
+        (10, "\"text\"".to_owned()),
+        (11, "[]".to_owned()),
+        (12, "null".to_owned()),
+        (13, "[".repeat(500) + &"]".repeat(500)),
+    ] {
+        client.say(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools\/call","params":{{"name":"patch","arguments":{arguments}}}}}"#
+        ));
+        let heard = client.hear();
+        assert_eq!(heard["id"], id);
+        assert!(code(&told(&heard).structured).starts_with("INVALID_REQUEST"), "{heard}");
+    }
+    for params in [r#"{"name":"patch","arguments":{},"arguments":{}}"#, r#"{"arguments":{}}"#] {
+        client.say(&format!(r#"{{"jsonrpc":"2.0","id":"two","method":"tools/call","params":{params}}}"#));
+        let heard = client.hear();
+        assert!(heard["id"] == "two" && heard["error"]["code"].is_i64(), "{heard}");
+    }
     client.say(&format!("{}{}", "x".repeat(1 << 20), "y".repeat(1 << 20)));
     assert_eq!(client.hear()["error"]["code"], -32700);
     client.done("ripgrep_files", &json!({}));
+    client.end();
+}
+
+/// In the newest form of the protocol nobody says hello: each request says what it has to.
+#[test]
+fn a_request_of_the_newest_protocol_needs_no_hello() {
+    let mut client = Client::silent();
+    let about = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let found = client.ask("server/discover", &json!({ "_meta": about }));
+    assert!(found["result"]["capabilities"]["tools"].is_object(), "{found}");
+    let call = json!({ "_meta": about, "name": "workspace_create_file", "arguments": { "path": "a", "content": "x" } });
+    assert!(!told(&client.ask("tools/call", &call)).is_error);
+    assert_eq!(client.read("a"), "x");
+    assert!(client.ask("tools/list", &json!({ "_meta": about }))["result"]["tools"].is_array());
     client.end();
 }
 

@@ -36,18 +36,29 @@ impl Client {
     }
 
     pub(super) fn start_in(place: tempfile::TempDir) -> Self {
-        let mut client = Self::spawn(place);
-        let (told, lines) = channel();
-        client.lines = lines;
-        let stdout = client.child.stdout.take().unwrap();
-        std::thread::spawn(move || {
-            BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| told.send(line))
-        });
+        let mut client = Self::spawn(place).listening();
         let info = client.ask("initialize", &hello());
         assert_eq!(info["result"]["serverInfo"]["name"], "aptix", "{info}");
         assert!(info["result"]["capabilities"]["tools"].is_object(), "{info}");
         client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
         client
+    }
+
+    /// One that has said nothing yet.
+    pub(super) fn silent() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("ws")).unwrap();
+        Self::spawn(place).listening()
+    }
+
+    fn listening(mut self) -> Self {
+        let (told, lines) = channel();
+        let stdout = self.child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| told.send(line))
+        });
+        self.lines = lines;
+        self
     }
 
     /// One that says hello and never reads anything.
