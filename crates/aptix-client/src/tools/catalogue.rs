@@ -301,4 +301,22 @@ mod tests {
             assert_eq!(tool.output_schema()["type"], "object");
         }
     }
+
+    /// REQ-PATCH-006.1 to REQ-PATCH-006.8: what the schema of the patch tool asks for.
+    #[test]
+    fn the_schema_of_patch_has_what_it_has_to() {
+        let schema = Value::Object(find("patch").unwrap().input_schema());
+        let patches = &schema["properties"]["patches"];
+        assert_eq!(schema["required"], serde_json::json!(["path", "patches"]));
+        assert_eq!((&schema["properties"]["path"]["type"], &patches["type"]), (&"string".into(), &"array".into()));
+        let (patch, fields) = (&patches["items"], &patches["items"]["properties"]);
+        assert_eq!(patch["required"], serde_json::json!(["operation"]));
+        let operations = serde_json::json!(["replace", "append_eof", "prepend_bof", "overwrite"]);
+        assert_eq!(fields["operation"]["enum"], operations);
+        for field in ["oldText", "newText", "toClipboard", "fromClipboard"] {
+            assert_eq!(fields[field]["type"], "string", "{field}");
+        }
+        let reindent = &fields["reindent"];
+        assert_eq!((&reindent["type"], &reindent["properties"]["strip"]["type"]), (&"object".into(), &"string".into()));
+    }
 }
