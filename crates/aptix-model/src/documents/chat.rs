@@ -216,7 +216,8 @@ fn diff(block: &Block) -> Result<Result<Kind, Option<String>>, Failure> {
     }
 }
 
-/// Whether a text has, or seems to have, edits beside blocks of old and new lines.
+/// Whether a text has, or seems to have, edits beside blocks of old and new lines, or says that those were only thought
+/// of.
 pub(super) fn has_other_edits(text: &str) -> bool {
     let Ok(places) = search_replace::places(text) else { return false };
     let (rest, envelopes) = envelope::take_out(text, &places);
@@ -226,6 +227,7 @@ pub(super) fn has_other_edits(text: &str) -> bool {
     };
     !envelopes.is_empty()
         || rest.lines().filter_map(names::fence).any(names_edit)
+        || rest.lines().any(|line| thought::ended(line).is_some())
         || diff_header(&rest).is_some()
         || find_json(&rest).is_some()
 }

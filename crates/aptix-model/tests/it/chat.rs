@@ -258,6 +258,7 @@ fn what_was_thought_is_no_edit() {
         "INVALID_REQUEST.FENCE",
         "line 9",
     );
+    refuse(&format!("f.md\n{}\n</think>\nSo.\n", blocks("x")), "INVALID_REQUEST.FENCE", "only have been thought of");
     // In an edit the tags are text like any other.
     check(&format!("One:\nf.md\n{}", blocks("<think>\n</think>")), &["f.md"]);
     check(&format!("One:\n```\n</think>\n```\n{json}```\n</think>\n```"), &["a"]);

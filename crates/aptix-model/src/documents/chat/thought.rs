@@ -38,12 +38,16 @@ pub(super) fn take_out(text: &str) -> Result<Option<Thoughtful>, Failure> {
     Ok(Some(Thoughtful { rest, warning }))
 }
 
+/// The tag that ends a thought, if a line is nothing else.
+pub(super) fn ended(line: &str) -> Option<&'static str> {
+    TAGS.into_iter().map(|(_, close)| close).find(|close| line.trim() == *close)
+}
+
 /// Refuses edits above a line that ends a thought, for they may have been no more than thought; `first` is the line of
 /// the topmost one, and `outside` what is in none.
 pub(super) fn check_not_above(outside: &str, first: usize) -> Result<(), Failure> {
-    let ends = |line: &str| TAGS.iter().find(|(_, close)| line.trim() == *close);
-    let mut found = outside.lines().enumerate().skip(first).filter_map(|(index, line)| Some((index + 1, ends(line)?)));
-    let Some((line, (_, close))) = found.next() else { return Ok(()) };
+    let mut found = outside.lines().enumerate().skip(first).filter_map(|(index, line)| Some((index + 1, ended(line)?)));
+    let Some((line, close)) = found.next() else { return Ok(()) };
     let message = format!("{close} stands below an edit, which may be one or only have been thought of");
     Err(Failure::new(Reason::InvalidRequest, message).detail(Detail::Fence).field(format!("line {line}")).hint(HINT))
 }
