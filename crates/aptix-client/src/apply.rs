@@ -368,7 +368,7 @@ impl<'w> Search<'w> {
                 .detail(Detail::DuplicateFile)
                 .hint("put all changes of one file into one file patch"));
         }
-        match snapshot::read(self.workspace, &place, limits.file_bytes.min(self.left)) {
+        match snapshot::read(self.workspace, &mut self.listings, &place, limits.file_bytes.min(self.left)) {
             Ok(original) => {
                 self.left -= original.as_ref().map_or(0, |original| original.bytes.len() as u64);
                 Ok(Found { place, original, other: None, attributes: None })

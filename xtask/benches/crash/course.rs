@@ -272,9 +272,11 @@ fn content(bytes: &Vec<u8>, executable: Option<bool>) -> Content<'_> {
 
 fn find(workspace: &Workspace, path: &str) -> Result<(Place, Option<Original>)> {
     let target = ValidTarget::Path(WorkspacePath::new(path)?);
-    let place = resolve(workspace, &mut Listings::default(), &target);
+    let mut listings = Listings::default();
+    let place = resolve(workspace, &mut listings, &target);
     let place = place.map_err(|error| anyhow::anyhow!("cannot resolve {path}: {error:?}"))?;
-    let original = snapshot::read(workspace, &place, 1 << 20).with_context(|| format!("cannot read {path}"))?;
+    let original =
+        snapshot::read(workspace, &mut listings, &place, 1 << 20).with_context(|| format!("cannot read {path}"))?;
     Ok((place, original))
 }
 

@@ -99,13 +99,12 @@ pub(crate) fn lay_out(place: &Path, tree: &Tree) -> Result<()> {
 }
 
 /// Checks that nothing of a commit is left in the state directory: what is there is locks, directories, the names of
-/// batches that have ended, what it takes to undo them, and the file that contents are written ahead to, empty.
+/// batches that have ended, what it takes to undo them, and the file that contents are written ahead to, over and over.
 pub(crate) fn check_state(state: &Path) -> Result<()> {
     let left = read(state)?.into_iter().filter(|(name, entry)| {
         let is_history = name.contains("/history/") && !name.ends_with(".draft");
-        let is_spent =
-            name.ends_with("/journal/ahead") && matches!(entry, Entry::File { bytes, .. } if bytes.is_empty());
-        let is_kept = name.ends_with("lock") || name.contains("/done/") || is_history || is_spent;
+        let is_ahead = name.ends_with("/journal/ahead");
+        let is_kept = name.ends_with("lock") || name.contains("/done/") || is_history || is_ahead;
         !is_kept && *entry != Entry::Dir
     });
     let left: Vec<_> = left.collect();

@@ -123,9 +123,18 @@ impl<W: Fn(Operation<'_>) -> Verdict + Send + Sync> Disk for Watched<W> {
         self.judge(Operation::Other, || SystemDisk.remove_dir(dir, name))
     }
 
-    fn open_end(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+    fn open_own(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
         self.judge(Operation::Other, || Ok(()))?;
-        SystemDisk.open_end(dir, name)
+        SystemDisk.open_own(dir, name)
+    }
+
+    fn write_at(&self, file: BorrowedFd<'_>, bytes: &[u8], at: u64) -> Result<usize, Errno> {
+        let half = bytes.get(..bytes.len().div_ceil(2)).unwrap_or_default();
+        match (self.watch)(Operation::Other) {
+            Verdict::Pass | Verdict::In(_) => SystemDisk.write_at(file, bytes, at),
+            Verdict::Fail(errno) => SystemDisk.write_at(file, half, at).and(Err(errno)),
+            Verdict::Skip => Ok(bytes.len()),
+        }
     }
 
     fn truncate(&self, file: BorrowedFd<'_>, length: u64) -> Result<(), Errno> {

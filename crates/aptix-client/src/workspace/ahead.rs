@@ -1,31 +1,45 @@
 //! The contents of batches, written ahead of their files: all that mode `journal` makes durable at once.
 //!
-//! One file, a row of blocks: a tag, a length, a checksum, the bytes. Contents come before the batch they belong to.
-//! What follows the last whole block was never durable.
+//! One file, written over in rounds: bytes that take the place of others are durable without the file system's journal.
+//! The file begins with the round's name. Blocks follow: a tag, a length, the digest of the body, a link that follows from
+//! the link before, the body. Where the chain breaks, what comes after is of an earlier round, or was never durable.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use aptix_engine::digest::sha256;
 use aptix_model::digest::Sha256Digest;
 use rustix::fs::Stat;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::disk::{self, Disk};
-use super::journal::{self, Journal, JournalError, Record};
+use super::journal::{self, FileStep, Journal, JournalError, Record};
 use super::{Workspace, beneath};
 
 /// The file's name in the journal.
 const NAME: &str = "ahead";
-/// Bytes from which on the file is emptied before it grows further.
+/// The first word of the file, with the version of its form.
+const MAGIC: [u8; 16] = *b"aptix-ahead-2\n\0\0";
+/// The first word, a name, the digest of both.
+const START: usize = 16 + 16 + 32;
+/// A tag, a length, a digest, a link.
+const HEAD: usize = 1 + 8 + 32 + 32;
+/// Bytes from which on another round begins.
 const FULL: u64 = 64 << 20;
-/// A tag, a length, a SHA-256.
-const HEAD: usize = 1 + 8 + 32;
+/// Bytes that the file has at least; it grows twofold.
+const LEAST: u64 = 1 << 20;
+/// Bytes that it has at most once everything in it is forgotten.
+const KEPT: u64 = 16 << 20;
+/// Bytes that are free behind a batch, for what is said of it later.
+const MARKS: u64 = 4096;
+/// Bytes that are written at a time.
+const PIECE: usize = 1 << 20;
 const CONTENT: u8 = b'C';
 const BATCH: u8 = b'B';
 const UNDONE: u8 = b'U';
 const REWRITTEN: u8 = b'R';
+const FORGOTTEN: u8 = b'F';
 
 /// Which file it was, and when its bytes were last written and anything about it was last changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -75,122 +89,271 @@ pub(super) struct Written {
 pub(super) struct Kept {
     pub(super) written: Written,
     pub(super) receipt: Vec<u8>,
-    /// Where the contents of its files are, for those that have any.
-    contents: Vec<Option<Range<usize>>>,
+    /// The contents of its files, for those that have any.
+    pub(super) contents: Vec<Option<Vec<u8>>>,
     pub(super) undone: bool,
 }
 
+impl Kept {
+    fn is_named(&self, name: &[u8]) -> bool {
+        self.written.record.files.first().is_some_and(|file| file.staged.as_bytes() == name)
+    }
+}
+
 /// Everything that was written ahead.
+#[derive(Default)]
 pub(super) struct Past {
-    bytes: Vec<u8>,
     pub(super) batches: Vec<Kept>,
     /// Names that a healing which was cut short has brought to what a batch made of them, or was about to: the number of
     /// the root, and the path in it.
     pub(super) rewritten: BTreeSet<(usize, String)>,
-    /// Where the last whole block ends.
-    end: usize,
 }
 
-impl Past {
-    pub(super) fn content(&self, batch: &Kept, file: usize) -> Option<&[u8]> {
-        self.bytes.get(batch.contents.get(file)?.clone()?)
+/// Where a round has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct End {
+    round: Sha256Digest,
+    at: u64,
+    link: Sha256Digest,
+}
+
+/// The first bytes of a new round.
+fn start() -> [u8; START] {
+    let mut bytes = [0; START];
+    let (head, digest) = bytes.split_at_mut(START - 32);
+    let (magic, name) = head.split_at_mut(MAGIC.len());
+    magic.copy_from_slice(&MAGIC);
+    name.copy_from_slice(&disk::nonce());
+    digest.copy_from_slice(sha256(head).as_bytes());
+    bytes
+}
+
+impl End {
+    /// The end of a round in which nothing was written yet.
+    fn of_start(bytes: &[u8; START]) -> Option<Self> {
+        let (head, digest) = bytes.split_at(START - 32);
+        let round = sha256(head);
+        let is_start = head.starts_with(&MAGIC) && round.as_bytes() == digest;
+        is_start.then_some(Self { round, at: START as u64, link: round })
     }
+
+    /// The end once another block is there, and the head of that block.
+    fn after(self, tag: u8, length: u64, digest: Sha256Digest) -> (Self, [u8; HEAD]) {
+        let mut named = Vec::with_capacity(HEAD);
+        named.push(tag);
+        named.extend_from_slice(&length.to_le_bytes());
+        named.extend_from_slice(digest.as_bytes());
+        let link = sha256(&[self.link.as_bytes(), named.as_slice()].concat());
+        named.extend_from_slice(link.as_bytes());
+        let mut head = [0; HEAD];
+        head.copy_from_slice(&named);
+        (Self { at: self.at.saturating_add(HEAD as u64).saturating_add(length), link, ..self }, head)
+    }
+
+    /// The block that stands here, if one does, and the end after it.
+    fn read(self, file: BorrowedFd<'_>) -> Result<Option<(Self, u8, Vec<u8>)>, Errno> {
+        let mut found = [0; HEAD];
+        if read_at(file, &mut found, self.at)? < HEAD {
+            return Ok(None);
+        }
+        let [tag, rest @ ..] = &found;
+        let Some((length, rest)) = rest.split_first_chunk::<8>() else { return Ok(None) };
+        let Some(digest) = rest.first_chunk::<32>() else { return Ok(None) };
+        let (length, digest) = (u64::from_le_bytes(*length), Sha256Digest::from_bytes(*digest));
+        let (end, head) = self.after(*tag, length, digest);
+        let Some(length) = usize::try_from(length).ok().filter(|_| head == found) else { return Ok(None) };
+        let mut body = vec![0; length];
+        let is_whole = read_at(file, &mut body, self.at + HEAD as u64)? == length && sha256(&body) == digest;
+        Ok(is_whole.then_some((end, *tag, body)))
+    }
+}
+
+/// Reads as many bytes as there are at a place.
+fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> Result<usize, Errno> {
+    let mut count = 0;
+    while let Some(rest) = buffer.get_mut(count..).filter(|rest| !rest.is_empty()) {
+        match rustix::io::pread(file, rest, at + count as u64) {
+            Ok(0) => break,
+            Ok(more) => count += more,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(count)
+}
+
+/// The end of the round that a file begins with, as if nothing was written in it.
+fn round(file: BorrowedFd<'_>) -> Result<Option<End>, Errno> {
+    let mut bytes = [0; START];
+    Ok(if read_at(file, &mut bytes, 0)? < START { None } else { End::of_start(&bytes) })
 }
 
 /// Where the contents of one batch are being written.
 pub(super) struct Ahead<'a> {
-    disk: &'a dyn Disk,
+    workspace: &'a Workspace,
     file: OwnedFd,
     /// How many bytes there were before.
     pub(super) start: u64,
+    end: End,
+    /// What is to be written next, and where.
+    piece: Vec<u8>,
+    at: u64,
 }
 
 impl<'a> Ahead<'a> {
     /// Begins to write a batch; what is there is flushed and forgotten first if it has become much.
     pub(super) fn begin(workspace: &'a Workspace, journal: &Journal<'a>) -> Result<Self, JournalError> {
         let failed = journal.failed("write ahead in");
-        if size(journal).map_err(&failed)? > FULL {
-            settle(workspace, journal)?;
+        let ahead = Self::open(workspace, journal).map_err(&failed)?;
+        if ahead.start < FULL {
+            return Ok(ahead);
         }
-        let disk = workspace.disk();
-        let file = disk.open_end(journal.dir(), NAME).map_err(&failed)?;
-        let start = rustix::fs::fstat(&file).map_err(&failed)?.st_size;
-        Ok(Self { disk, file, start: u64::try_from(start).unwrap_or_default() })
+        settle(workspace, journal)?;
+        Self::open(workspace, journal).map_err(failed)
+    }
+
+    fn open(workspace: &'a Workspace, journal: &Journal<'a>) -> Result<Self, Errno> {
+        let file = workspace.disk().open_own(journal.dir(), NAME)?;
+        let Some(mut end) = round(file.as_fd())? else {
+            let bytes = start();
+            let end = End::of_start(&bytes).ok_or(Errno::INVAL)?;
+            return Ok(Self { workspace, file, start: end.at, end, piece: bytes.to_vec(), at: 0 });
+        };
+        if let Some(known) = workspace.ahead_end().filter(|known| known.round == end.round) {
+            end = known;
+        }
+        while let Some((next, ..)) = end.read(file.as_fd())? {
+            end = next;
+        }
+        Ok(Self { workspace, file, start: end.at, end, piece: Vec::new(), at: end.at })
     }
 
     /// Keeps a content. Nothing is durable yet.
-    pub(super) fn put(&self, digest: Sha256Digest, bytes: &[u8]) -> Result<(), Errno> {
-        disk::write_all(self.disk, self.file.as_fd(), &head(CONTENT, bytes.len(), digest))?;
-        disk::write_all(self.disk, self.file.as_fd(), bytes)
+    pub(super) fn put(&mut self, digest: Sha256Digest, bytes: &[u8]) -> Result<(), Errno> {
+        self.push(CONTENT, digest, bytes)
     }
 
     /// Makes a batch durable, with the contents that were put before: its commit point for a power cut.
-    pub(super) fn commit(&self, written: &Written, receipt: &[u8]) -> Result<(), Errno> {
+    pub(super) fn commit(mut self, written: &Written, receipt: &[u8]) -> Result<(), Errno> {
         // A batch is strings and numbers: there is nothing in it that JSON could refuse.
         let mut body = serde_json::to_vec(written).unwrap_or_default();
         body.push(b'\n');
         body.extend_from_slice(receipt);
-        self.append(BATCH, &body)
+        self.push(BATCH, sha256(&body), &body)?;
+        self.make_room()?;
+        self.finish()
     }
 
-    fn append(&self, tag: u8, body: &[u8]) -> Result<(), Errno> {
-        let mut block = head(tag, body.len(), aptix_engine::digest::sha256(body));
-        block.extend_from_slice(body);
-        disk::write_all(self.disk, self.file.as_fd(), &block)?;
-        self.disk.sync_data(self.file.as_fd())
+    fn push(&mut self, tag: u8, digest: Sha256Digest, body: &[u8]) -> Result<(), Errno> {
+        let (end, head) = self.end.after(tag, body.len() as u64, digest);
+        if self.piece.len() + HEAD + body.len() > PIECE {
+            self.write()?;
+        }
+        self.piece.extend_from_slice(&head);
+        if body.len() > PIECE {
+            self.write()?;
+            self.write_at(self.at, body)?;
+            self.at += body.len() as u64;
+        } else {
+            self.piece.extend_from_slice(body);
+        }
+        self.end = end;
+        Ok(())
     }
-}
 
-fn head(tag: u8, length: usize, digest: Sha256Digest) -> Vec<u8> {
-    let mut head = vec![tag];
-    head.extend_from_slice(&(length as u64).to_le_bytes());
-    head.extend_from_slice(digest.as_bytes());
-    head
+    fn write(&mut self) -> Result<(), Errno> {
+        self.write_at(self.at, &self.piece)?;
+        self.at += self.piece.len() as u64;
+        self.piece.clear();
+        Ok(())
+    }
+
+    fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), Errno> {
+        disk::write_all_at(self.workspace.disk(), self.file.as_fd(), bytes, at)
+    }
+
+    fn finish(mut self) -> Result<(), Errno> {
+        self.write()?;
+        self.workspace.disk().sync_data(self.file.as_fd())?;
+        self.workspace.set_ahead_end(self.end);
+        Ok(())
+    }
+
+    /// Makes room for what is to be written, and for saying that it is taken back, which may not fail for want of space.
+    fn make_room(&self) -> Result<(), Errno> {
+        let size = u64::try_from(rustix::fs::fstat(&self.file)?.st_size).unwrap_or_default();
+        let least = self.at + self.piece.len() as u64 + MARKS;
+        if size >= least {
+            return Ok(());
+        }
+        self.fill(size, least)?;
+        // Room for later batches is not worth a failure.
+        let _ = self.fill(least, least.next_power_of_two().clamp(LEAST, FULL));
+        Ok(())
+    }
+
+    fn fill(&self, mut from: u64, to: u64) -> Result<(), Errno> {
+        let zeros = vec![0; PIECE];
+        while from < to {
+            let count = usize::try_from(to - from).unwrap_or(PIECE).min(PIECE);
+            self.write_at(from, zeros.get(..count).unwrap_or_default())?;
+            from += count as u64;
+        }
+        Ok(())
+    }
 }
 
 /// Says, durably, that a batch that was written ahead is taken back.
-pub(super) fn undo(disk: &dyn Disk, journal: &Journal<'_>, record: &Record) -> Result<(), Errno> {
-    let (Some(start), Some(file)) = (record.ahead, record.files.first()) else { return Ok(()) };
-    let ahead = Ahead { disk, file: disk.open_end(journal.dir(), NAME)?, start };
-    ahead.append(UNDONE, file.staged.as_bytes())
+pub(super) fn undo(workspace: &Workspace, journal: &Journal<'_>, record: &Record) -> Result<(), Errno> {
+    mark(workspace, journal, record, UNDONE)
+}
+
+/// Forgets, durably, what a batch has written ahead.
+pub(super) fn forget(workspace: &Workspace, journal: &Journal<'_>, record: &Record) -> Result<(), Errno> {
+    mark(workspace, journal, record, FORGOTTEN)
+}
+
+fn mark(workspace: &Workspace, journal: &Journal<'_>, record: &Record, tag: u8) -> Result<(), Errno> {
+    let (Some(_), Some(FileStep { staged, .. })) = (record.ahead, record.files.first()) else { return Ok(()) };
+    let past = read(journal)?.unwrap_or_default();
+    if !past.batches.iter().any(|kept| kept.is_named(staged.as_bytes())) {
+        return Ok(());
+    }
+    let mut ahead = Ahead::open(workspace, journal)?;
+    ahead.push(tag, sha256(staged.as_bytes()), staged.as_bytes())?;
+    ahead.finish()
 }
 
 /// Says, durably, that a name is about to be rewritten by healing: what is found there afterwards is our own.
-pub(super) fn note_rewritten(disk: &dyn Disk, journal: &Journal<'_>, name: &(usize, String)) -> Result<(), Errno> {
-    let ahead = Ahead { disk, file: disk.open_end(journal.dir(), NAME)?, start: 0 };
-    ahead.append(REWRITTEN, &serde_json::to_vec(name).unwrap_or_default())
+pub(super) fn note_rewritten(
+    workspace: &Workspace,
+    journal: &Journal<'_>,
+    name: &(usize, String),
+) -> Result<(), Errno> {
+    // A name is a number and a string: there is nothing in it that JSON could refuse.
+    let body = serde_json::to_vec(name).unwrap_or_default();
+    let mut ahead = Ahead::open(workspace, journal)?;
+    ahead.push(REWRITTEN, sha256(&body), &body)?;
+    ahead.finish()
 }
 
-/// Forgets what was never durable: more can be written after the last whole block then.
-pub(super) fn trim(disk: &dyn Disk, journal: &Journal<'_>, past: &Past) -> Result<(), Errno> {
-    let end = past.end as u64;
-    if size(journal)? > end { truncate(disk, journal, end) } else { Ok(()) }
-}
-
-/// Forgets what a batch has written ahead.
-pub(super) fn cut(disk: &dyn Disk, journal: &Journal<'_>, record: &Record) -> Result<(), Errno> {
-    match record.ahead {
-        // What was settled meanwhile is shorter. Making it longer would hide every later batch behind zeros.
-        Some(start) if start < size(journal)? => truncate(disk, journal, start),
-        _ => Ok(()),
-    }
-}
-
-fn truncate(disk: &dyn Disk, journal: &Journal<'_>, length: u64) -> Result<(), Errno> {
-    let file = disk.open_end(journal.dir(), NAME)?;
-    disk.truncate(file.as_fd(), length)?;
-    disk.sync_data(file.as_fd())
-}
-
-fn size(journal: &Journal<'_>) -> Result<u64, Errno> {
-    let found = beneath::look_up(journal.dir(), NAME)?;
-    Ok(found.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or_default()))
+/// The file, if anything was written in its round.
+fn find(journal: &Journal<'_>) -> Result<Option<(OwnedFd, End)>, Errno> {
+    let file = match beneath::open_file(journal.dir(), NAME) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    let end = round(file.as_fd())?;
+    let is_first = |end: &End| Ok::<_, Errno>(end.read(file.as_fd())?.is_some());
+    let written = end.map(|end| Ok::<_, Errno>(is_first(&end)?.then_some(end))).transpose()?.flatten();
+    Ok(written.map(|end| (file, end)))
 }
 
 /// Makes everything durable that was published since, and forgets what was written ahead of it.
 pub(super) fn settle(workspace: &Workspace, journal: &Journal<'_>) -> Result<(), JournalError> {
     let failed = journal.failed("settle");
-    if size(journal).map_err(&failed)? == 0 {
+    if find(journal).map_err(&failed)?.is_none() {
         return Ok(());
     }
     let disk = workspace.disk();
@@ -198,58 +361,46 @@ pub(super) fn settle(workspace: &Workspace, journal: &Journal<'_>) -> Result<(),
         disk::open_readable(root.dir()).and_then(|dir| disk.sync_system(dir.as_fd())).map_err(&failed)?;
     }
     disk::open_readable(journal.dir()).and_then(|dir| disk.sync_system(dir.as_fd())).map_err(&failed)?;
-    truncate(disk, journal, 0).map_err(&failed)
+    restart(disk, journal).map_err(failed)
+}
+
+/// Begins another round, durably.
+fn restart(disk: &dyn Disk, journal: &Journal<'_>) -> Result<(), Errno> {
+    let file = disk.open_own(journal.dir(), NAME)?;
+    disk::write_all_at(disk, file.as_fd(), &start(), 0)?;
+    if u64::try_from(rustix::fs::fstat(&file)?.st_size).unwrap_or_default() > KEPT {
+        disk.truncate(file.as_fd(), KEPT)?;
+    }
+    disk.sync_data(file.as_fd())
 }
 
 /// Reads everything that was written ahead and made durable; `None` when there is nothing.
 pub(super) fn read(journal: &Journal<'_>) -> Result<Option<Past>, Errno> {
-    if size(journal)? == 0 {
-        return Ok(None);
-    }
-    let bytes = journal.read_file(NAME)?.unwrap_or_default();
-    let mut batches: Vec<Kept> = Vec::new();
-    let mut contents: Vec<Range<usize>> = Vec::new();
-    let mut rewritten = BTreeSet::new();
-    let mut at = 0;
-    while let Some((tag, range)) = block(&bytes, at) {
-        let body = bytes.get(range.clone()).unwrap_or_default();
+    let Some((file, mut end)) = find(journal)? else { return Ok(None) };
+    let Past { mut batches, mut rewritten } = Past::default();
+    let mut contents: Vec<Vec<u8>> = Vec::new();
+    while let Some((next, tag, body)) = end.read(file.as_fd())? {
         match tag {
-            CONTENT => contents.push(range.clone()),
+            CONTENT => contents.push(body),
             BATCH => {
-                let Some((written, receipt)) = journal::split_line(body).and_then(|(json, receipt)| {
+                let Some((written, receipt)) = journal::split_line(&body).and_then(|(json, receipt)| {
                     Some((serde_json::from_slice::<Written>(json).ok()?, receipt.to_vec()))
                 }) else {
                     break;
                 };
                 let own = written.record.files.iter().filter(|file| file.after.is_some()).count();
                 let mut own = contents.split_off(contents.len().saturating_sub(own)).into_iter();
-                let contents_of = |file: &journal::FileStep| file.after.and_then(|_| own.next());
-                let contents = written.record.files.iter().map(contents_of).collect();
-                batches.push(Kept { written, receipt, contents, undone: false });
+                let contents_of = |file: &FileStep| file.after.and_then(|_| own.next());
+                let own = written.record.files.iter().map(contents_of).collect();
+                contents.clear();
+                batches.push(Kept { written, receipt, contents: own, undone: false });
             }
-            UNDONE => {
-                let named = |kept: &&mut Kept| {
-                    kept.written.record.files.first().is_some_and(|file| file.staged.as_bytes() == body)
-                };
-                if let Some(kept) = batches.iter_mut().find(named) {
-                    kept.undone = true;
-                }
-            }
-            REWRITTEN => rewritten.extend(serde_json::from_slice::<(usize, String)>(body).ok()),
+            UNDONE => batches.iter_mut().filter(|kept| kept.is_named(&body)).for_each(|kept| kept.undone = true),
+            REWRITTEN => rewritten.extend(serde_json::from_slice::<(usize, String)>(&body).ok()),
+            FORGOTTEN => batches.retain(|kept| !kept.is_named(&body)),
             _ => break,
         }
-        at = range.end;
+        end = next;
     }
-    Ok(Some(Past { bytes, batches, rewritten, end: at }))
-}
-
-/// The whole block at a place: its tag, and where its bytes are.
-fn block(bytes: &[u8], at: usize) -> Option<(u8, Range<usize>)> {
-    let head = bytes.get(at..at.checked_add(HEAD)?)?;
-    let (tag, rest) = head.split_first()?;
-    let (length, digest) = rest.split_first_chunk::<8>()?;
-    let start = at + HEAD;
-    let end = start.checked_add(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-    let body = bytes.get(start..end)?;
-    (aptix_engine::digest::sha256(body).as_bytes() == digest).then_some((*tag, start..end))
+    Ok(Some(Past { batches, rewritten }))
 }

@@ -4,6 +4,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
@@ -45,8 +46,10 @@ pub trait Disk: Send + Sync {
     fn now(&self) -> SystemTime {
         SystemTime::now()
     }
-    /// Opens a file of Aptix's own for writing at its end, and makes it if there is none.
-    fn open_end(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno>;
+    /// Opens a file of Aptix's own for reading and writing, and makes it if there is none.
+    fn open_own(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno>;
+    /// Writes some of the bytes at a place of an open file; tells how many.
+    fn write_at(&self, file: BorrowedFd<'_>, bytes: &[u8], at: u64) -> Result<usize, Errno>;
     /// Cuts an open file to a length.
     fn truncate(&self, file: BorrowedFd<'_>, length: u64) -> Result<(), Errno>;
     /// Makes an open file's bytes durable.
@@ -56,7 +59,9 @@ pub trait Disk: Send + Sync {
     /// Names the time since the system was started; empty where it is not known. What was not flushed outlives
     /// everything within it, and nothing beyond.
     fn boot(&self) -> String {
-        std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+        static BOOT: OnceLock<String> = OnceLock::new();
+        let read = || std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
+        BOOT.get_or_init(read).clone()
     }
 }
 
@@ -128,9 +133,13 @@ impl Disk for SystemDisk {
         retried(|| rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR))
     }
 
-    fn open_end(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    fn open_own(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         retried(|| rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR))
+    }
+
+    fn write_at(&self, file: BorrowedFd<'_>, bytes: &[u8], at: u64) -> Result<usize, Errno> {
+        retried(|| rustix::io::pwrite(file, bytes, at))
     }
 
     fn truncate(&self, file: BorrowedFd<'_>, length: u64) -> Result<(), Errno> {
@@ -152,6 +161,20 @@ pub(super) fn write_all(disk: &dyn Disk, file: BorrowedFd<'_>, mut bytes: &[u8])
         match disk.write(file, bytes)? {
             0 => return Err(Errno::IO),
             count => bytes = bytes.get(count..).unwrap_or_default(),
+        }
+    }
+    Ok(())
+}
+
+/// Writes all the bytes at a place, however few the system takes at a time.
+pub(super) fn write_all_at(disk: &dyn Disk, file: BorrowedFd<'_>, mut bytes: &[u8], mut at: u64) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match disk.write_at(file, bytes, at)? {
+            0 => return Err(Errno::IO),
+            count => {
+                bytes = bytes.get(count..).unwrap_or_default();
+                at += count as u64;
+            }
         }
     }
     Ok(())
@@ -228,6 +251,12 @@ pub(super) fn sign_lock(mut file: &std::fs::File, text: &[u8]) -> Result<(), std
 #[expect(clippy::disallowed_methods, reason = "what happened is told apart, and put in order, by when it did")]
 pub(super) fn entry_name() -> uuid::Uuid {
     uuid::Uuid::now_v7()
+}
+
+/// Bytes that nobody can foresee.
+#[expect(clippy::disallowed_methods, reason = "what is written anew is told apart from what was there")]
+pub(super) fn nonce() -> [u8; 16] {
+    uuid::Uuid::new_v4().into_bytes()
 }
 
 /// Thirty-two hexadecimal digits that nobody can foresee.

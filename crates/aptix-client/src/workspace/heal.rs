@@ -10,13 +10,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use super::ahead::{self, Kept, Past, Seen, Sight};
-use super::disk::{self, Disk};
+use super::ahead::{self, Kept, Seen, Sight};
 use super::journal::{FileStep, Hex, Journal, Record};
 use super::publish::{self, Ground, PublishError};
 use super::recovery::{self, RecoveryError};
 use super::snapshot::{self, Attributes};
-use super::{Workspace, beneath, debris, history, outbox, staging};
+use super::{Workspace, beneath, debris, disk, history, outbox, staging};
 
 /// Ends what mode `journal` has left behind: after a power cut by healing, and then, as always, by flushing.
 pub(super) fn heal(workspace: &Workspace) -> Result<(), RecoveryError> {
@@ -24,9 +23,7 @@ pub(super) fn heal(workspace: &Workspace) -> Result<(), RecoveryError> {
     let Some(past) = ahead::read(&journal).map_err(journal.failed("read"))? else { return Ok(()) };
     let boot = workspace.disk().boot();
     if past.batches.iter().any(|batch| batch.written.record.boot != boot) {
-        let disk = workspace.disk();
-        ahead::trim(disk, &journal, &past).map_err(journal.failed("write ahead in"))?;
-        let mut rewritten = Rewritten { disk, journal: &journal, names: past.rewritten.clone() };
+        let mut rewritten = Rewritten { workspace, journal: &journal, names: past.rewritten };
         for batch in &past.batches {
             let record = &batch.written.record;
             let path = journal.path("ahead");
@@ -36,8 +33,8 @@ pub(super) fn heal(workspace: &Workspace) -> Result<(), RecoveryError> {
                 unpublish(&ground, batch).map_err(failed)?;
                 journal.discard(record)?;
             } else {
-                heal_batch(&ground, &past, batch, &mut rewritten).map_err(failed)?;
-                keep(workspace, &journal, &past, batch).map_err(failed)?;
+                heal_batch(&ground, batch, &mut rewritten).map_err(failed)?;
+                keep(workspace, &journal, batch).map_err(failed)?;
             }
             publish::sync_dirs(&ground, record).map_err(failed)?;
         }
@@ -70,7 +67,7 @@ enum Act {
 /// The names that healing itself has brought to what some batch made of them: no somebody else has. They are noted ahead,
 /// so that healing which is cut short goes on where it was.
 struct Rewritten<'a> {
-    disk: &'a dyn Disk,
+    workspace: &'a Workspace,
     journal: &'a Journal<'a>,
     names: BTreeSet<(usize, String)>,
 }
@@ -83,14 +80,14 @@ impl Rewritten<'_> {
     fn put(&mut self, root: usize, path: String) -> Result<(), Errno> {
         let name = (root, path);
         if !self.names.contains(&name) {
-            ahead::note_rewritten(self.disk, self.journal, &name)?;
+            ahead::note_rewritten(self.workspace, self.journal, &name)?;
             self.names.insert(name);
         }
         Ok(())
     }
 }
 
-fn heal_batch(ground: &Ground<'_>, past: &Past, batch: &Kept, rewritten: &mut Rewritten<'_>) -> Result<(), Errno> {
+fn heal_batch(ground: &Ground<'_>, batch: &Kept, rewritten: &mut Rewritten<'_>) -> Result<(), Errno> {
     let record = &batch.written.record;
     for (made, seen) in record.dirs.iter().zip(&batch.written.parents) {
         let Some(parent) = ground.find_dir(made.root, &made.parent)? else { continue };
@@ -103,9 +100,9 @@ fn heal_batch(ground: &Ground<'_>, past: &Past, batch: &Kept, rewritten: &mut Re
             staging::make_dir(ground, made)?;
         }
     }
-    for (index, (file, sight)) in record.files.iter().zip(&batch.written.sights).enumerate() {
+    for ((file, sight), content) in record.files.iter().zip(&batch.written.sights).zip(&batch.contents) {
         let Some(dir) = ground.find_dir(file.root, &file.dir)? else { continue };
-        let content = past.content(batch, index);
+        let content = content.as_deref();
         clear_healed(ground, &dir, file, content.unwrap_or_default())?;
         let done = match (act(&dir, file, sight, content, rewritten)?, content) {
             (Act::Nothing, _) => true,
@@ -119,7 +116,7 @@ fn heal_batch(ground: &Ground<'_>, past: &Past, batch: &Kept, rewritten: &mut Re
             }
             (Act::Remove, _) => {
                 rewritten.put(file.root, file.real())?;
-                let done = settled(publish::publish(ground, file))?;
+                let done = settled(publish::publish(ground, file, None))?;
                 publish::clear(ground, file, None)?;
                 done
             }
@@ -228,7 +225,7 @@ fn write(ground: &Ground<'_>, dir: &OwnedFd, file: &FileStep, sight: &Sight, con
         None => ground.disk.set_mode(staged.as_fd(), Mode::from_raw_mode(mode))?,
     }
     ground.disk.sync(staged.as_fd())?;
-    let done = settled(publish::publish(ground, &step))?;
+    let done = settled(publish::publish(ground, &step, None))?;
     publish::clear(ground, &step, None)?;
     Ok(done)
 }
@@ -269,10 +266,10 @@ fn unpublish(ground: &Ground<'_>, batch: &Kept) -> Result<(), Errno> {
 }
 
 /// Keeps, durably, what belongs to a batch besides its files: its receipt, and what it takes to undo it.
-fn keep(workspace: &Workspace, journal: &Journal<'_>, past: &Past, batch: &Kept) -> Result<(), Errno> {
+fn keep(workspace: &Workspace, journal: &Journal<'_>, batch: &Kept) -> Result<(), Errno> {
     let record: &Record = &batch.written.record;
     history::keep(workspace.disk(), journal.state(), record)?;
-    let contents =
-        record.files.iter().enumerate().filter_map(|(index, file)| Some((file.after?.0, past.content(batch, index)?)));
+    let contents = record.files.iter().zip(&batch.contents);
+    let contents = contents.filter_map(|(file, content)| Some((file.after?.0, content.as_deref()?)));
     outbox::put_again(workspace, journal.state(), record, &batch.receipt, contents)
 }

@@ -262,11 +262,6 @@ impl<'a> Journal<'a> {
         self.dir.as_fd()
     }
 
-    /// A file of the journal that is no record.
-    pub(super) fn read_file(&self, name: &str) -> Result<Option<Vec<u8>>, Errno> {
-        read_whole(&self.dir, name)
-    }
-
     /// Forgets records of batches that were written ahead: these, and what a power cut has left of any.
     pub(super) fn forget_written_ahead(&self, batches: &[&Record]) -> Result<(), JournalError> {
         for stage in Stage::ALL {
@@ -313,8 +308,8 @@ impl<'a> Journal<'a> {
         Ok(None)
     }
 
-    /// Writes a record, in stage [`Stage::Staging`], for everybody but a power cut.
-    pub(super) fn begin(&self, bytes: &[u8]) -> Result<(), JournalError> {
+    /// Writes a record, in stage [`Stage::Staging`], for everybody but a power cut; it is durable once the file is.
+    pub(super) fn begin(&self, bytes: &[u8]) -> Result<OwnedFd, JournalError> {
         let begun = put(self.disk, &self.dir, Stage::Staging.name(), bytes);
         begun.inspect_err(|_| self.forget_next()).map_err(self.failed("write"))
     }
@@ -322,14 +317,6 @@ impl<'a> Journal<'a> {
     fn forget_next(&self) {
         // Without this name nothing has begun; if even this fails, the next one to come along removes it.
         let _ = disk::unlink_if_there(self.disk, self.dir.as_fd(), NEXT);
-    }
-
-    /// Makes the record durable and lets it say, durably, that the batch will be carried out.
-    pub(super) fn commit(&self) -> Result<(), JournalError> {
-        beneath::open_file(self.dir.as_fd(), Stage::Staging.name())
-            .and_then(|record| self.disk.sync(record.as_fd()))
-            .map_err(self.failed("write"))?;
-        self.advance(Stage::Staging, Stage::Committed)
     }
 
     /// Lets the record say how far the commit has come, durably.
@@ -351,11 +338,12 @@ impl<'a> Journal<'a> {
             clipboards::put(self.disk, &self.state, taken)?;
         }
         history::keep(self.disk, &self.state, record).map_err(self.failed("keep a history beside"))?;
-        if let Some(batch) = &record.batch {
-            let outbox = self.state.open_outbox()?;
-            self.disk.rename(self.dir.as_fd(), stage.name(), outbox.as_fd(), batch).map_err(self.failed("end"))?;
-        }
-        self.end()
+        let dir = self.dir.as_fd();
+        let ended = match &record.batch {
+            Some(batch) => self.disk.rename(dir, stage.name(), self.state.open_outbox()?.as_fd(), batch),
+            None => disk::unlink_if_there(self.disk, dir, stage.name()),
+        };
+        ended.map_err(self.failed("end"))
     }
 
     /// Forgets what was kept for a commit that is not carried out.
@@ -412,9 +400,10 @@ impl<'a> Journal<'a> {
 }
 
 /// Writes a file of Aptix's own so that its name never means half of it, for everybody but a power cut.
-fn put(disk: &dyn Disk, dir: &OwnedFd, name: &str, bytes: &[u8]) -> Result<(), Errno> {
-    write_next(disk, dir, bytes)?;
-    disk.rename(dir.as_fd(), NEXT, dir.as_fd(), name)
+fn put(disk: &dyn Disk, dir: &OwnedFd, name: &str, bytes: &[u8]) -> Result<OwnedFd, Errno> {
+    let file = write_next(disk, dir, bytes)?;
+    disk.rename(dir.as_fd(), NEXT, dir.as_fd(), name)?;
+    Ok(file)
 }
 
 /// Writes a file of Aptix's own so that its name never means half of it.

@@ -1,22 +1,43 @@
-//! The names in directories, by the form in which some file systems take two of them for one.
+//! Directories that are looked at more than once, and their names, by the form in which some file systems take two of them for one.
 
 use std::collections::HashMap;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::rc::Rc;
 
 use aptix_model::path::fold;
 use rustix::fs::Dir;
 use rustix::io::Errno;
 
-use super::{disk, git_dir};
+use super::root::Root;
+use super::{beneath, disk, git_dir};
 
-/// Directories that were listed while one batch is resolved, by root and real path.
+/// How many directories are held open at a time.
+const HELD: usize = 64;
+
+/// Directories that were looked at while one batch is resolved, by root and real path.
 #[derive(Debug, Default)]
 pub struct Listings {
+    held: HashMap<(usize, String), Rc<OwnedFd>>,
     of_git: HashMap<(usize, String), bool>,
     known: HashMap<(usize, String), HashMap<String, Vec<String>>>,
 }
 
 impl Listings {
+    /// Opens a directory, unless it is held. What it has come to be since is found out before anything is committed.
+    pub(super) fn open(&mut self, root: (usize, &Root), path: &str) -> Result<Rc<OwnedFd>, Errno> {
+        let (index, root) = root;
+        let key = (index, path.to_owned());
+        if let Some(held) = self.held.get(&key) {
+            return Ok(Rc::clone(held));
+        }
+        let dir = Rc::new(beneath::open_dir(root.dir(), path)?);
+        if self.held.len() >= HELD {
+            self.held.clear();
+        }
+        self.held.insert(key, Rc::clone(&dir));
+        Ok(dir)
+    }
+
     /// Whether git takes a directory for its own.
     pub(super) fn is_of_git(&mut self, root: usize, path: &str, dir: BorrowedFd<'_>) -> Result<bool, Errno> {
         if let Some(known) = self.of_git.get(&(root, path.to_owned())) {

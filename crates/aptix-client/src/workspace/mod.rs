@@ -51,6 +51,8 @@ pub struct Workspace {
     past: Mutex<Past>,
     /// Old files that have no name any more, and may still be written.
     displaced: Mutex<Vec<Displaced>>,
+    /// Where the last batch that was written ahead ended.
+    ahead_end: Mutex<Option<ahead::End>>,
 }
 
 /// What a workspace has to do when there is nothing else to be done.
@@ -149,7 +151,7 @@ impl Workspace {
         if roots.is_empty() {
             return Err(OpenError::NoRoot);
         }
-        Ok(Self { roots, disk, past: Mutex::default(), displaced: Mutex::default() })
+        Ok(Self { roots, disk, past: Mutex::default(), displaced: Mutex::default(), ahead_end: Mutex::new(None) })
     }
 
     fn recover(&self) -> Result<(), OpenError> {
@@ -213,6 +215,14 @@ impl Workspace {
     /// Lets go of the files that were replaced, and keeps what somebody has written into them since.
     pub fn let_go(&self) {
         late::look(self, Wait::Nobody);
+    }
+
+    fn ahead_end(&self) -> Option<ahead::End> {
+        *self.ahead_end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_ahead_end(&self, end: ahead::End) {
+        *self.ahead_end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
     }
 
     /// Makes durable what was published before it was flushed (mode `journal`), so that nothing of it need ever be healed.

@@ -2,7 +2,9 @@
 //!
 //! They need nothing but a record, so that a commit and the recovery from its death are the same steps.
 
+use std::cell::RefCell;
 use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -21,20 +23,47 @@ const KEPT: usize = 9;
 const NAME_BYTES: usize = 255;
 
 /// A disk, and the roots of a record on it.
-#[derive(Clone)]
 pub(super) struct Ground<'a> {
     pub(super) disk: &'a dyn Disk,
-    pub(super) roots: Vec<Arc<OwnedFd>>,
+    roots: Vec<Arc<OwnedFd>>,
+    /// The directory that was opened last.
+    held: RefCell<Option<Held>>,
 }
 
-impl Ground<'_> {
-    pub(super) fn open_dir(&self, root: usize, path: &str) -> Result<OwnedFd, Errno> {
+struct Held {
+    root: usize,
+    path: String,
+    dir: Rc<OwnedFd>,
+}
+
+impl<'a> Ground<'a> {
+    pub(super) const fn new(disk: &'a dyn Disk, roots: Vec<Arc<OwnedFd>>) -> Self {
+        Self { disk, roots, held: RefCell::new(None) }
+    }
+
+    /// Lets go of the directory that is held, so that none is taken for one that has its path by now.
+    pub(super) fn let_go(&self) {
+        self.held.replace(None);
+    }
+
+    /// Opens a directory, unless it is the one that was opened last.
+    pub(super) fn open_dir(&self, root: usize, path: &str) -> Result<Rc<OwnedFd>, Errno> {
+        let is_held = |held: &&Held| held.root == root && held.path == path;
+        if let Some(held) = self.held.borrow().as_ref().filter(is_held) {
+            return Ok(Rc::clone(&held.dir));
+        }
+        let dir = Rc::new(self.open_anew(root, path)?);
+        self.held.replace(Some(Held { root, path: path.to_owned(), dir: Rc::clone(&dir) }));
+        Ok(dir)
+    }
+
+    fn open_anew(&self, root: usize, path: &str) -> Result<OwnedFd, Errno> {
         let root = self.roots.get(root).ok_or(Errno::NOENT)?;
         beneath::open_dir(root.as_fd(), path)
     }
 
     /// As [`Self::open_dir`]; `None` when somebody took the directory away, or put something else in its place.
-    pub(super) fn find_dir(&self, root: usize, path: &str) -> Result<Option<OwnedFd>, Errno> {
+    pub(super) fn find_dir(&self, root: usize, path: &str) -> Result<Option<Rc<OwnedFd>>, Errno> {
         match self.open_dir(root, path) {
             Ok(dir) => Ok(Some(dir)),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
@@ -44,6 +73,7 @@ impl Ground<'_> {
 
     /// What it means that a name was not found: the file is gone, or its whole directory is.
     fn missing(&self, file: &FileStep) -> PublishError {
+        self.let_go();
         match self.find_dir(file.root, &file.dir) {
             Ok(None) => PublishError::ParentGone,
             Ok(Some(_)) => PublishError::Changed,
@@ -71,7 +101,13 @@ pub enum PublishError {
 
 /// Makes a file what it is to be. Afterwards its old bytes have the staged name; the stamp shows whether they stay as
 /// they are.
-pub(super) fn publish(ground: &Ground<'_>, file: &FileStep) -> Result<Option<Stamp>, PublishError> {
+///
+/// The old bytes, where they are at hand, need not be hashed to be known again.
+pub(super) fn publish(
+    ground: &Ground<'_>,
+    file: &FileStep,
+    original: Option<&[u8]>,
+) -> Result<Option<Stamp>, PublishError> {
     let dir = ground.open_dir(file.root, &file.dir).map_err(|errno| match errno {
         Errno::NOENT => PublishError::ParentGone,
         errno => errno.into(),
@@ -90,7 +126,7 @@ pub(super) fn publish(ground: &Ground<'_>, file: &FileStep) -> Result<Option<Sta
         Errno::NOENT if is_gone(&dir, &file.name) => ground.missing(file),
         errno => errno.into(),
     })?;
-    match holds(&dir, &file.staged, file)? {
+    match displaced_as(&dir, file, original)? {
         (Holds::Before, stamp) => Ok(stamp),
         _ => {
             match file.after {
@@ -100,6 +136,32 @@ pub(super) fn publish(ground: &Ground<'_>, file: &FileStep) -> Result<Option<Sta
             Err(PublishError::Changed)
         }
     }
+}
+
+/// What was displaced, and its stamp.
+fn displaced_as(
+    dir: &OwnedFd,
+    file: &FileStep,
+    original: Option<&[u8]>,
+) -> Result<(Holds, Option<Stamp>), PublishError> {
+    if let (Some(bytes), None) = (original, file.executable)
+        && let Some(stamp) = snapshot::compare(dir.as_fd(), &file.staged, bytes)?
+    {
+        return Ok((Holds::Before, Some(stamp)));
+    }
+    Ok(holds(dir, &file.staged, file)?)
+}
+
+/// Whether a file that was published is something else than planned by now, read back to see.
+pub(super) fn is_overwritten(ground: &Ground<'_>, file: &FileStep, planned: Option<&[u8]>) -> Result<bool, Errno> {
+    let dir = ground.open_dir(file.root, &file.dir)?;
+    if let Some(planned) = planned
+        && snapshot::compare(dir.as_fd(), &file.name, planned)?.is_some()
+    {
+        return Ok(false);
+    }
+    let now = snapshot::digest(dir.as_fd(), &file.name)?;
+    Ok(now.map(|(digest, _)| Hex(digest)) != file.after)
 }
 
 fn publish_new(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
@@ -235,7 +297,7 @@ fn take_out(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Publi
 }
 
 /// Brings a file that was cut short in the middle of a step to one of the step's ends.
-pub(super) fn settle_in(ground: &Ground<'_>, file: &FileStep) -> Result<Option<OwnedFd>, Errno> {
+pub(super) fn settle_in(ground: &Ground<'_>, file: &FileStep) -> Result<Option<Rc<OwnedFd>>, Errno> {
     let dir = ground.find_dir(file.root, &file.dir)?;
     dir.map(|dir| settle(ground.disk, &dir, file).map(|()| dir)).transpose()
 }
@@ -290,6 +352,7 @@ pub(super) fn kept_names(file: &FileStep) -> impl Iterator<Item = String> {
 
 /// Clears away what every file has staged or kept.
 pub(super) fn clear_all(ground: &Ground<'_>, record: &Record) -> Result<(), Errno> {
+    ground.let_go();
     for file in &record.files {
         if let Some(kept) = clear(ground, file, None)? {
             tracing::warn!(file = file.real(), kept, "what somebody else wrote meanwhile was kept under another name");
@@ -300,6 +363,7 @@ pub(super) fn clear_all(ground: &Ground<'_>, record: &Record) -> Result<(), Errn
 
 /// Removes staged files of a commit that never reached its commit point, whatever is in them.
 pub(super) fn unstage(ground: &Ground<'_>, record: &Record) -> Result<(), Errno> {
+    ground.let_go();
     for file in record.files.iter().filter(|file| file.after.is_some()) {
         if let Some(dir) = ground.find_dir(file.root, &file.dir)? {
             disk::unlink_if_there(ground.disk, dir.as_fd(), &file.staged)?;
@@ -322,6 +386,7 @@ pub(super) fn remove_dirs(ground: &Ground<'_>, record: &Record) -> Result<(), Er
 
 /// Makes every directory durable in which the commit changed a name.
 pub(super) fn sync_dirs(ground: &Ground<'_>, record: &Record) -> Result<(), Errno> {
+    ground.let_go();
     let of_files = record.files.iter().map(|file| (file.root, file.dir.as_str()));
     let of_dirs = record.dirs.iter().map(|dir| (dir.root, dir.parent.as_str()));
     let distinct: std::collections::BTreeSet<_> = of_files.chain(of_dirs).collect();

@@ -164,7 +164,7 @@ fn bring_to_an_end(
     };
     if stage == Stage::Staging {
         publish::unstage(&ground, record).map_err(system("clear away"))?;
-        ahead::cut(workspace.disk(), journal, record).map_err(system("clear away"))?;
+        ahead::forget(workspace, journal, record).map_err(system("clear away"))?;
         journal.discard(record)?;
         return Ok(journal.end()?);
     }
@@ -192,11 +192,11 @@ fn bring_to_an_end(
         return Err(RecoveryError::Torn { record: path, files });
     }
     if stage == Stage::Committed {
-        ahead::undo(workspace.disk(), journal, record).map_err(system("take back"))?;
+        ahead::undo(workspace, journal, record).map_err(system("take back"))?;
         journal.advance(stage, Stage::Undoing)?;
     }
     take_back(&ground, record).map_err(system("take back"))?;
-    ahead::cut(workspace.disk(), journal, record).map_err(system("clear away"))?;
+    ahead::forget(workspace, journal, record).map_err(system("clear away"))?;
     journal.discard(record)?;
     Ok(journal.end()?)
 }
@@ -216,17 +216,18 @@ fn is_over(standings: &[(&FileStep, Standing)]) -> bool {
 }
 
 fn look_around<'r>(ground: &Ground<'_>, record: &'r Record) -> Result<Vec<(&'r FileStep, Standing)>, Errno> {
+    ground.let_go();
     let mut found = Vec::new();
     for file in &record.files {
         let dir = publish::settle_in(ground, file)?;
-        found.push((file, standing::standing(dir.as_ref(), file)?));
+        found.push((file, standing::standing(dir.as_deref(), file)?));
     }
     Ok(found)
 }
 
 fn carry_on(ground: &Ground<'_>, record: &Record, standings: &[(&FileStep, Standing)]) -> Result<(), Errno> {
     for (file, _) in standings.iter().filter(|(_, standing)| *standing == Standing::Staged) {
-        publish::publish(ground, file).map_err(errno_of)?;
+        publish::publish(ground, file, None).map_err(errno_of)?;
     }
     publish::sync_dirs(ground, record)
 }
@@ -234,6 +235,7 @@ fn carry_on(ground: &Ground<'_>, record: &Record, standings: &[(&FileStep, Stand
 /// Takes every file back, last one first, and clears everything away. One that cannot be taken back keeps no other
 /// from it; then nothing is cleared away.
 pub(super) fn take_back(ground: &Ground<'_>, record: &Record) -> Result<(), Errno> {
+    ground.let_go();
     let mut taken = Ok(());
     for file in record.files.iter().rev() {
         taken = taken.and(publish::withdraw(ground, file).map_err(errno_of));
@@ -273,5 +275,5 @@ pub(super) fn open_ground<'w>(
         }
         roots.push(Arc::new(held));
     }
-    Ok(Ground { disk: workspace.disk(), roots })
+    Ok(Ground::new(workspace.disk(), roots))
 }

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
 
 use aptix_engine::validate::ValidTarget;
 use aptix_model::failure::Failure;
@@ -282,8 +283,9 @@ impl Walk<'_> {
         join(&self.dir(), name)
     }
 
-    fn open(&self) -> Result<OwnedFd, ResolveError> {
-        beneath::open_dir(self.root.dir(), &self.dir()).map_err(|errno| self.refused(&self.dir(), errno))
+    fn open(&self, listings: &mut Listings, index: usize) -> Result<Rc<OwnedFd>, ResolveError> {
+        let dir = self.dir();
+        listings.open((index, self.root), &dir).map_err(|errno| self.refused(&dir, errno))
     }
 
     fn refused(&self, at: &str, errno: Errno) -> ResolveError {
@@ -312,7 +314,7 @@ fn walk(
             ".." => return Err(ResolveError::Link { at: walk.named.join("/"), fault: LinkFault::Outside }),
             _ => {}
         }
-        let dir = walk.open()?;
+        let dir = walk.open(listings, index)?;
         let of_git = listings.is_of_git(index, &walk.dir(), dir.as_fd());
         if of_git.map_err(|errno| walk.refused(&walk.dir(), errno))? {
             return Err(ResolveError::Closed { real: walk.at(&name), protection: Protection::Protected });

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::listing::Listings;
 use super::resolve::{Place, ResolveError};
 use super::{Workspace, beneath, errno};
 
@@ -164,10 +165,16 @@ impl ReadError {
 ///
 /// # Errors
 /// When it is too large, no longer a regular file, or the system refuses.
-pub fn read(workspace: &Workspace, place: &Place, limit: u64) -> Result<Option<Original>, ReadError> {
+pub fn read(
+    workspace: &Workspace,
+    listings: &mut Listings,
+    place: &Place,
+    limit: u64,
+) -> Result<Option<Original>, ReadError> {
     let Some(root) = workspace.root(place.root).filter(|_| place.found.is_some()) else { return Ok(None) };
     let at = || place.real();
-    let opened = beneath::open_dir(root.dir(), &place.dir).and_then(|dir| beneath::open_file(dir.as_fd(), &place.name));
+    let dir = listings.open((place.root, root), &place.dir);
+    let opened = dir.and_then(|dir| beneath::open_file(dir.as_fd(), &place.name));
     let file = match opened {
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok(None),
@@ -245,6 +252,40 @@ pub(super) fn digest_of(file: BorrowedFd<'_>) -> Result<Sha256Digest, Errno> {
     }
 }
 
+/// Room to read a file of this size at once, if it is not a large one, and to see that it ends there.
+fn room_for(stat: &Stat) -> Vec<u8> {
+    let size = usize::try_from(stat.st_size).unwrap_or_default();
+    vec![0; size.saturating_add(1).min(1 << 16)]
+}
+
+/// The stamp of what a name of a directory holds now, if that is a regular file of just these bytes.
+///
+/// # Errors
+/// When the system refuses to read.
+pub(super) fn compare(dir: BorrowedFd<'_>, name: &str, mut bytes: &[u8]) -> Result<Option<Stamp>, Errno> {
+    let file = match beneath::open_file(dir, name) {
+        Ok(file) => file,
+        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    let stat = rustix::fs::fstat(&file)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Ok(None);
+    }
+    let mut buffer = room_for(&stat);
+    loop {
+        match rustix::io::read(&file, buffer.as_mut_slice()) {
+            Ok(0) => return Ok(bytes.is_empty().then(|| Stamp::of(&stat))),
+            Ok(count) => match bytes.strip_prefix(buffer.get(..count).unwrap_or_default()) {
+                Some(rest) => bytes = rest,
+                None => return Ok(None),
+            },
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
 /// What a name of a directory has besides its bytes; `None` when there is no regular file.
 ///
 /// # Errors
@@ -262,8 +303,13 @@ pub(super) fn attributes(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Attri
 
 /// The attributes that can be read; file systems without any have none.
 fn read_xattrs(file: BorrowedFd<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut names = vec![0; rustix::fs::flistxattr_query(file).unwrap_or(0)];
-    let Ok(length) = rustix::fs::flistxattr(file, names.as_mut_slice()) else { return Vec::new() };
+    let mut names = vec![0; 256];
+    let mut listed = rustix::fs::flistxattr(file, names.as_mut_slice());
+    if listed == Err(Errno::RANGE) {
+        names.resize(rustix::fs::flistxattr_query(file).unwrap_or(0), 0);
+        listed = rustix::fs::flistxattr(file, names.as_mut_slice());
+    }
+    let Ok(length) = listed else { return Vec::new() };
     names.truncate(length);
     let mut found = Vec::new();
     for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty() && !OF_THE_BYTES.contains(name)) {

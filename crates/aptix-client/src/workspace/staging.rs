@@ -59,9 +59,19 @@ pub(super) fn missing_dirs<'p>(places: impl Iterator<Item = &'p Place>) -> Vec<N
     dirs
 }
 
+/// Directories that were looked at: their root, their path, and how many of its last components do not exist.
+pub(super) type Checked<'a> = BTreeSet<(usize, &'a str, usize)>;
+
 /// Looks for what would make a commit fail half-way, while nothing has been touched yet.
-pub(super) fn check(ground: &Ground<'_>, step: &Step<'_>) -> Result<(), FileFault> {
+pub(super) fn check<'a>(ground: &Ground<'_>, step: &Step<'a>, checked: &mut Checked<'a>) -> Result<(), FileFault> {
     let place = step.place;
+    if step.original.is_some_and(|original| original.immutable) {
+        return Err(FileFault::Immutable);
+    }
+    if checked.insert((place.root, place.dir.as_str(), place.missing)) { check_dir(ground, place) } else { Ok(()) }
+}
+
+fn check_dir(ground: &Ground<'_>, place: &Place) -> Result<(), FileFault> {
     let names: Vec<&str> = place.dir.split('/').filter(|name| !name.is_empty()).collect();
     let existing = names.get(..names.len().saturating_sub(place.missing)).unwrap_or_default().join("/");
     let dir = ground.open_dir(place.root, &existing).map_err(gone)?;
@@ -69,8 +79,7 @@ pub(super) fn check(ground: &Ground<'_>, step: &Step<'_>) -> Result<(), FileFaul
         0 => FileFault::System { doing: "write in the directory", errno },
         _ => FileFault::MakeDir { errno },
     };
-    let dir_is_immutable = disk::open_readable(dir.as_fd()).is_ok_and(|dir| snapshot::is_immutable(dir.as_fd()));
-    if dir_is_immutable || step.original.is_some_and(|original| original.immutable) {
+    if disk::open_readable(dir.as_fd()).is_ok_and(|dir| snapshot::is_immutable(dir.as_fd())) {
         return Err(FileFault::Immutable);
     }
     rustix::fs::accessat(&dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(denied)
@@ -203,20 +212,22 @@ fn is_given(outcome: Result<(), Errno>) -> Result<Kept, Errno> {
     }
 }
 
-/// Checks, just before the commit point, that what was planned on is still there and what was staged is untouched.
+/// Checks, just before the commit point, that what was planned on is still there and what was staged is untouched; tells
+/// what was seen.
 pub(super) fn recheck(
     ground: &Ground<'_>,
     file: &FileStep,
     original: Option<&Original>,
     staged: Option<Stamp>,
-) -> Result<(), FileFault> {
+) -> Result<Sight, FileFault> {
     let dir = ground.open_dir(file.root, &file.dir).map_err(gone)?;
     let system = |errno| FileFault::System { doing: "look at it again", errno };
-    let look = |name| Ok(beneath::look_up(dir.as_fd(), name).map_err(system)?.map(|stat| Stamp::of(&stat)));
-    if look(&file.staged)? != staged {
+    let look = |name| beneath::look_up(dir.as_fd(), name).map_err(system);
+    let (new, old) = (look(&file.staged)?, look(&file.name)?);
+    if new.as_ref().map(Stamp::of) != staged {
         return Err(FileFault::Tampered);
     }
-    match (original, look(&file.name)?) {
+    match (original, old.as_ref().map(Stamp::of)) {
         (None, None) => Ok(()),
         (None, Some(_)) => Err(FileFault::Exists),
         (Some(original), Some(now)) if now == original.stamp => Ok(()),
@@ -231,7 +242,9 @@ pub(super) fn recheck(
             }
             now => Err(FileFault::Changed { current: now.map(|(digest, _)| digest) }),
         },
-    }
+    }?;
+    let dir = Seen::of(&rustix::fs::fstat(&dir).map_err(system)?);
+    Ok(Sight { original: old.as_ref().map(Seen::of), staged: new.as_ref().map(Seen::of), dir })
 }
 
 const fn gone(errno: Errno) -> FileFault {
@@ -241,15 +254,8 @@ const fn gone(errno: Errno) -> FileFault {
     }
 }
 
-/// What is written ahead of a record that is staged: what is seen of every file just before it is published.
-pub(super) fn written(ground: &Ground<'_>, record: &Record) -> Result<Written, Errno> {
-    let mut sights = Vec::with_capacity(record.files.len());
-    for file in &record.files {
-        let dir = ground.open_dir(file.root, &file.dir)?;
-        let seen = |name| Ok::<_, Errno>(beneath::look_up(dir.as_fd(), name)?.map(|stat| Seen::of(&stat)));
-        let (original, staged) = (seen(&file.name)?, seen(&file.staged)?);
-        sights.push(Sight { original, staged, dir: Seen::of(&rustix::fs::fstat(&dir)?) });
-    }
+/// What is written ahead of a record that is staged: with it, what was seen of every file just before it is published.
+pub(super) fn written(ground: &Ground<'_>, record: &Record, sights: Vec<Sight>) -> Result<Written, Errno> {
     let mut parents = Vec::with_capacity(record.dirs.len());
     for made in &record.dirs {
         parents.push(Seen::of(&rustix::fs::fstat(&ground.open_dir(made.root, &made.parent)?)?));

@@ -179,14 +179,21 @@ impl StateDir {
     }
 
     fn open(&self, part: &str) -> Result<OwnedFd, StateError> {
+        if let Some(found) = self.find(part)? {
+            return self.check_own().map(|()| found);
+        }
         let path = self.path.join(part);
         self.make(&path)?;
         root::open_held(&path).map_err(|source| StateError::System { path, source })
     }
 
     fn make(&self, path: &Path) -> Result<(), StateError> {
-        let system = |source| StateError::System { path: path.to_owned(), source };
-        disk::private_dir(path).map_err(system)?;
+        disk::private_dir(path).map_err(|source| StateError::System { path: path.to_owned(), source })?;
+        self.check_own()
+    }
+
+    fn check_own(&self) -> Result<(), StateError> {
+        let system = |source| StateError::System { path: self.path.clone(), source };
         let metadata = self.path.metadata().map_err(system)?;
         let own = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o077 == 0;
         if own { Ok(()) } else { Err(StateError::Open { path: self.path.clone() }) }

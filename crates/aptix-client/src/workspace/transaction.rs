@@ -7,7 +7,7 @@ use aptix_model::reason::{Detail, Reason};
 use rustix::io::Errno;
 use serde::Deserialize;
 
-use super::ahead::{self, Ahead};
+use super::ahead::{self, Ahead, Sight};
 use super::change::{self, Change, Step};
 use super::clipboards::Taken;
 use super::history::{self, EntryId, Retention};
@@ -15,17 +15,17 @@ use super::journal::{self, Journal, JournalError, Record, Stage};
 use super::publish::{self, Ground, PublishError};
 use super::recovery::{self, RecoveryError};
 use super::root::Root;
-use super::snapshot::{self, Stamp};
+use super::snapshot::Stamp;
 use super::staging::Made;
 use super::state::StateError;
 use super::{Workspace, disk, errno, late, outbox, staging};
 pub use staging::Loss;
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 /// How many new files are held open, written and then flushed at the same time.
-const FLUSHED_TOGETHER: usize = 64;
+const FLUSHED_TOGETHER: usize = 256;
 
 /// How a commit outlives a power cut. Either way it outlives the death of its process at any moment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Deserialize)]
@@ -213,7 +213,7 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
     let journal = Journal::open(workspace.disk(), workspace.primary().state())?;
     // Of several roots, and for clipboards, there is no one file that everything could be written ahead to.
     let is_simple = workspace.roots().len() == 1 && clipboards.is_none();
-    let ahead = match durability {
+    let mut ahead = match durability {
         Durability::Journal if is_simple => Some(Ahead::begin(workspace, &journal)?),
         Durability::Journal | Durability::Flushed => {
             ahead::settle(workspace, &journal)?;
@@ -227,7 +227,7 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
         ..staging::draft(workspace, &steps, batch)
     };
     let committed =
-        prepare(workspace, &ground, &journal, ahead.as_ref(), &mut record, &steps, receipt).and_then(|notices| {
+        prepare(workspace, &ground, &journal, ahead.as_mut(), &mut record, &steps, receipt).and_then(|prepared| {
             if let Some(past) = &past {
                 history::write(ground.disk, journal.state(), past).map_err(|errno| JournalError::System {
                     doing: "keep a history beside",
@@ -235,17 +235,17 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
                     errno,
                 })?;
             }
-            match &ahead {
-                None => journal.commit()?,
+            match ahead {
+                None => journal.advance(Stage::Staging, Stage::Committed)?,
                 Some(ahead) => {
                     let failed = journal.failed("write ahead in");
-                    let written = staging::written(&ground, &record).map_err(&failed)?;
+                    let written = staging::written(&ground, &record, prepared.sights).map_err(&failed)?;
                     let receipt = receipt.map_or(&[][..], |receipt| receipt.bytes.as_slice());
                     ahead.commit(&written, receipt).map_err(&failed)?;
                     journal.mark(Stage::Staging, Stage::Committed)?;
                 }
             }
-            Ok(notices)
+            Ok(prepared.notices)
         });
     let mut notices = match committed {
         Ok(notices) => notices,
@@ -263,14 +263,47 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
 /// Names the first change that could not be made.
 pub fn check(workspace: &Workspace, changes: &[Change<'_>]) -> Result<(), CommitError> {
     let ground = ground(workspace);
+    let mut checked = staging::Checked::new();
     for step in &change::steps(changes) {
-        staging::check(&ground, step).map_err(|fault| CommitError::File { change: step.change, fault })?;
+        staging::check(&ground, step, &mut checked)
+            .map_err(|fault| CommitError::File { change: step.change, fault })?;
     }
     Ok(())
 }
 
 fn ground(workspace: &Workspace) -> Ground<'_> {
-    Ground { disk: workspace.disk(), roots: workspace.roots().iter().map(Root::held).collect() }
+    Ground::new(workspace.disk(), workspace.roots().iter().map(Root::held).collect())
+}
+
+/// What is known once everything is ready to be published.
+struct Prepared {
+    notices: Vec<Notice>,
+    /// One for each file of the record.
+    sights: Vec<Sight>,
+}
+
+/// Whose a file is that has to be durable before the commit point.
+#[derive(Clone, Copy)]
+enum Whose {
+    /// That of a change, by position.
+    Change(usize),
+    /// The server's.
+    Content,
+    /// The commit's own.
+    Record,
+}
+
+/// Makes files durable, and closes them.
+fn flush(ground: &Ground<'_>, journal: &Journal<'_>, open: &mut Vec<(Whose, OwnedFd)>) -> Result<(), CommitError> {
+    let (whose, files): (Vec<Whose>, Vec<OwnedFd>) = open.drain(..).unzip();
+    disk::sync_all(ground.disk, &files).map_err(|(index, errno)| match whose.get(index) {
+        Some(Whose::Change(change)) => {
+            let fault = FileFault::System { doing: "make it durable", errno };
+            CommitError::File { change: *change, fault }
+        }
+        Some(Whose::Content) => journal.failed("keep contents beside")(errno).into(),
+        Some(Whose::Record) | None => journal.failed("write")(errno).into(),
+    })
 }
 
 /// Everything up to the commit point. The record keeps only the directories that had to be made.
@@ -278,16 +311,16 @@ fn prepare(
     workspace: &Workspace,
     ground: &Ground<'_>,
     journal: &Journal<'_>,
-    ahead: Option<&Ahead<'_>>,
+    mut ahead: Option<&mut Ahead<'_>>,
     record: &mut Record,
     steps: &[Step<'_>],
     receipt: Option<&Receipt>,
-) -> Result<Vec<Notice>, CommitError> {
+) -> Result<Prepared, CommitError> {
     for root in workspace.roots().iter().filter(|root| root.state().path() != journal.state().path()) {
         Journal::open(workspace.disk(), root.state())?.point_to(journal.state())?;
     }
     let receipt = receipt.map_or(&[][..], |receipt| receipt.bytes.as_slice());
-    journal.begin(&journal::encode(record, receipt))?;
+    let mut begun = journal.begin(&journal::encode(record, receipt))?;
     let journal_failed = |errno| JournalError::System { doing: "keep contents beside", path: journal.path(""), errno };
     let contents = match &record.batch {
         Some(batch) => Some(outbox::open_contents(ground.disk, journal.state(), batch).map_err(journal_failed)?),
@@ -301,53 +334,55 @@ fn prepare(
         let failed = |errno| CommitError::File { change, fault: FileFault::MakeDir { errno } };
         if staging::make_dir(ground, &made).map_err(failed)? == Made::Elsewhere {
             record.dirs.retain(|dir| *dir != made);
-            journal.begin(&journal::encode(record, receipt))?;
+            begun = journal.begin(&journal::encode(record, receipt))?;
         }
     }
     let mut notices = Vec::new();
     let mut stamps = Vec::with_capacity(steps.len());
-    let pairs: Vec<_> = steps.iter().zip(&record.files).collect();
-    for group in pairs.chunks(FLUSHED_TOGETHER) {
-        let (mut staged, mut kept) = (Vec::with_capacity(group.len()), Vec::new());
-        for (step, file) in group {
-            let change = step.change;
-            let Some(content) = step.content else {
-                stamps.push(None);
-                continue;
-            };
-            let bytes = content.bytes.bytes();
-            let new =
-                staging::stage(ground, file, step, &bytes).map_err(|fault| CommitError::File { change, fault })?;
-            stamps.push(Some(new.stamp));
-            notices.extend(new.losses.into_iter().map(|loss| Notice::Lost { change, loss }));
-            if let Some(ahead) = ahead {
-                ahead.put(content.digest, &bytes).map_err(journal_failed)?;
-            }
-            staged.push((change, new.file));
-            if let Some(contents) = &contents {
-                kept.extend(
-                    outbox::put_content(ground.disk, contents, content.digest, &bytes).map_err(journal_failed)?,
-                );
-            }
-        }
-        if ahead.is_some() {
-            continue;
-        }
-        let (changes, staged): (Vec<usize>, Vec<OwnedFd>) = staged.into_iter().unzip();
-        disk::sync_all(ground.disk, &staged).map_err(|(index, errno)| CommitError::File {
-            change: changes.get(index).copied().unwrap_or_default(),
-            fault: FileFault::System { doing: "make it durable", errno },
-        })?;
-        disk::sync_all(ground.disk, &kept).map_err(|(_, errno)| journal_failed(errno))?;
-    }
-    if let (Some(contents), None) = (&contents, ahead) {
-        outbox::sync_contents(ground.disk, journal.state(), contents).map_err(journal_failed)?;
-    }
-    for ((step, file), staged) in pairs.into_iter().zip(stamps) {
+    let mut open = Vec::new();
+    ground.let_go();
+    for (step, file) in steps.iter().zip(&record.files) {
         let change = step.change;
-        staging::recheck(ground, file, step.original, staged).map_err(|fault| CommitError::File { change, fault })?;
+        let Some(content) = step.content else {
+            stamps.push(None);
+            continue;
+        };
+        let bytes = content.bytes.bytes();
+        let new = staging::stage(ground, file, step, &bytes).map_err(|fault| CommitError::File { change, fault })?;
+        stamps.push(Some(new.stamp));
+        notices.extend(new.losses.into_iter().map(|loss| Notice::Lost { change, loss }));
+        let kept = match &contents {
+            Some(contents) => {
+                outbox::put_content(ground.disk, contents, content.digest, &bytes).map_err(journal_failed)?
+            }
+            None => None,
+        };
+        match ahead.as_deref_mut() {
+            Some(ahead) => ahead.put(content.digest, &bytes).map_err(journal_failed)?,
+            None => {
+                open.push((Whose::Change(change), new.file));
+                open.extend(kept.map(|file| (Whose::Content, file)));
+            }
+        }
+        if open.len() >= FLUSHED_TOGETHER {
+            flush(ground, journal, &mut open)?;
+        }
     }
-    Ok(notices)
+    if ahead.is_none() {
+        open.push((Whose::Record, begun));
+        flush(ground, journal, &mut open)?;
+        if let Some(contents) = &contents {
+            outbox::sync_contents(ground.disk, journal.state(), contents).map_err(journal_failed)?;
+        }
+    }
+    let mut sights = Vec::with_capacity(steps.len());
+    ground.let_go();
+    for ((step, file), staged) in steps.iter().zip(&record.files).zip(stamps) {
+        let change = step.change;
+        let seen = staging::recheck(ground, file, step.original, staged);
+        sights.push(seen.map_err(|fault| CommitError::File { change, fault })?);
+    }
+    Ok(Prepared { notices, sights })
 }
 
 /// Clears away a commit that failed before anything was published, and says what its failure comes to.
@@ -359,7 +394,7 @@ fn abandon(
     error: CommitError,
 ) -> CommitError {
     // As long as the batch is written ahead, a power cut would carry it out.
-    if let Err(cause) = ahead::cut(ground.disk, journal, record) {
+    if let Err(cause) = ahead::forget(workspace, journal, record) {
         let (error, cause) = (Box::new(error), cause.to_string());
         return CommitError::Undecided { error, cause, record: journal.path("ahead") };
     }
@@ -398,7 +433,9 @@ fn publish_all(
 ) -> Result<Vec<Option<Stamp>>, CommitError> {
     let mut stamps = Vec::with_capacity(record.files.len());
     for (step, file) in steps.iter().zip(&record.files) {
-        match publish::publish(ground, file) {
+        // A directory that was taken out of the root since is not written in.
+        ground.let_go();
+        match publish::publish(ground, file, step.original.map(|original| original.bytes.as_slice())) {
             Ok(stamp) => stamps.push(stamp),
             Err(error) => {
                 let error = take_back(workspace, ground, journal, record, step.change, fault(error));
@@ -443,14 +480,14 @@ fn take_back(
     fault: FileFault,
 ) -> CommitError {
     // Should the mark fail, recovery finds every file back in its old state and draws the same conclusion.
-    let marked = ahead::undo(ground.disk, journal, record)
+    let marked = ahead::undo(workspace, journal, record)
         .map_err(journal.failed("take back in"))
         .and_then(|()| journal.advance(Stage::Committed, Stage::Undoing));
     if let Err(cause) = recovery::take_back(ground, record) {
         let stage = if marked.is_ok() { Stage::Undoing } else { Stage::Committed };
         return CommitError::NeedsOperator { change, fault, cause, record: workspace.record_path(stage.name()) };
     }
-    let ended = ahead::cut(ground.disk, journal, record)
+    let ended = ahead::forget(workspace, journal, record)
         .map_err(journal.failed("take back in"))
         .and_then(|()| journal.discard(record))
         .and_then(|()| journal.end())
@@ -471,13 +508,14 @@ fn finish(
     stamps: &[Option<Stamp>],
 ) -> Vec<Notice> {
     let mut notices = Vec::new();
+    ground.let_go();
     for (step, file) in steps.iter().zip(&record.files) {
-        let dir = ground.open_dir(file.root, &file.dir);
-        let now = dir.and_then(|dir| snapshot::digest(dir.as_fd(), &file.name));
-        if now.is_ok_and(|now| now.map(|(digest, _)| digest) != file.after.map(|hex| hex.0)) {
+        let planned = step.content.as_ref().map(|content| content.bytes.bytes());
+        if publish::is_overwritten(ground, file, planned.as_deref()).unwrap_or(false) {
             notices.push(Notice::Overwritten { change: step.change });
         }
     }
+    ground.let_go();
     let mut clear = || -> Result<(), String> {
         journal.mark(Stage::Committed, Stage::Finishing).map_err(|error| error.to_string())?;
         for ((step, file), stamp) in steps.iter().zip(&record.files).zip(stamps) {

@@ -188,9 +188,18 @@ impl Disk for FaultyDisk {
         SystemDisk.now() + Duration::from_hours(24 * self.days.load(Ordering::SeqCst)) + seconds
     }
 
-    fn open_end(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
-        self.gate("open_end")?;
-        SystemDisk.open_end(dir, name)
+    fn open_own(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+        self.gate("open_own")?;
+        SystemDisk.open_own(dir, name)
+    }
+
+    fn write_at(&self, file: BorrowedFd<'_>, bytes: &[u8], at: u64) -> Result<usize, Errno> {
+        let half = bytes.len().div_ceil(2);
+        if let Err(errno) = self.gate("write_at") {
+            let _ = SystemDisk.write_at(file, &bytes[..half], at);
+            return Err(errno);
+        }
+        SystemDisk.write_at(file, &bytes[..half], at)
     }
 
     fn truncate(&self, file: BorrowedFd<'_>, length: u64) -> Result<(), Errno> {

@@ -59,8 +59,9 @@ pub(crate) fn lay_out(place: &Path) -> std::path::PathBuf {
 
 fn find(workspace: &Workspace, path: &str) -> (Place, Option<Original>) {
     let target = ValidTarget::Path(WorkspacePath::new(path).unwrap());
-    let place = resolve(workspace, &mut Listings::default(), &target).unwrap();
-    let original = snapshot::read(workspace, &place, 1 << 20).unwrap();
+    let mut listings = Listings::default();
+    let place = resolve(workspace, &mut listings, &target).unwrap();
+    let original = snapshot::read(workspace, &mut listings, &place, 1 << 20).unwrap();
     (place, original)
 }
 
