@@ -84,8 +84,9 @@ fn parse_answer(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     edits.extend(blocks_of_lines.iter().map(|document| (Kind::SearchReplace, document)));
     let mut passed_over = String::new();
     let mut warnings = Vec::new();
+    let lines: Vec<&str> = rest.lines().collect();
     for block in &answer.blocks {
-        match kind(block, &places).map_err(|failure| vec![failure])? {
+        match kind(block, &places, &lines).map_err(|failure| vec![failure])? {
             Ok(kind) => edits.push((kind, block)),
             Err(why) => {
                 add_text(&mut passed_over, &block.text);
@@ -138,7 +139,7 @@ fn search_replace_document(answer: &str, places: &[(usize, usize)]) -> Option<Bl
 }
 
 /// What a block holds; if that is no edit, perhaps why it is worth a warning.
-fn kind(block: &Block, places: &[(usize, usize)]) -> Result<Result<Kind, Option<String>>, Failure> {
+fn kind(block: &Block, places: &[(usize, usize)], lines: &[&str]) -> Result<Result<Kind, Option<String>>, Failure> {
     if block.tag == "json" {
         let text = block.text.trim();
         if text.is_empty() {
@@ -174,13 +175,13 @@ fn kind(block: &Block, places: &[(usize, usize)]) -> Result<Result<Kind, Option<
     }
     match diff_header(&block.text) {
         Some(line) => Err(misplaced_diff(block.text_line + line - 1, &format!("the {}", place(block)))),
-        None => unread_file(block, places).map(Err),
+        None => unread_file(block, places, lines).map(Err),
     }
 }
 
 /// Refuses a block that is named for a file and holds no edit: the whole file, or a part of it, nobody can tell. A comment
-/// that names one is worth a warning.
-fn unread_file(block: &Block, places: &[(usize, usize)]) -> Result<Option<String>, Failure> {
+/// or a line above it that names one is worth a warning.
+fn unread_file(block: &Block, places: &[(usize, usize)], lines: &[&str]) -> Result<Option<String>, Failure> {
     let below = places.get(places.partition_point(|(first, _)| *first < block.first_line)..).unwrap_or_default();
     let is_read = below.first().is_some_and(|(first, _)| *first <= block.last_line);
     if is_read || block.text.trim().is_empty() {
@@ -194,8 +195,13 @@ fn unread_file(block: &Block, places: &[(usize, usize)]) -> Result<Option<String
         ));
     }
     let first = block.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    Ok(names::in_comment(first)
-        .map(|path| format!("its first line names {path:?}, and nothing says what is to change")))
+    let of_file = |place: &str, path| format!("{place} names {path:?}, and nothing says what is to change");
+    if let Some(path) = names::in_comment(first) {
+        return Ok(Some(of_file("its first line", path)));
+    }
+    let above = lines.get(block.first_line.saturating_sub(3)..block.first_line.saturating_sub(1)).unwrap_or_default();
+    let above = above.iter().rev().find(|line| !line.trim().is_empty()).and_then(|line| names::of(line));
+    Ok(above.filter(|path| names::is_path(path)).map(|path| of_file("the line above it", path)))
 }
 
 /// What a block holds that is tagged as a diff. One without any header only shows lines.
@@ -229,6 +235,8 @@ pub(super) fn has_other_edits(text: &str) -> bool {
         || rest.lines().filter_map(names::fence).any(names_edit)
         || rest.lines().any(|line| thought::ended(line).is_some())
         || diff_header(&rest).is_some()
+        || outside::call(&rest).is_some()
+        || outside::indented_envelope(&rest).is_some()
         || find_json(&rest).is_some()
 }
 

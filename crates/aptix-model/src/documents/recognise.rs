@@ -110,7 +110,8 @@ pub(super) fn find_json(text: &str) -> Option<(usize, Dialect)> {
                 let begun = rest.get(..length)?;
                 let has = |key: &str| key.split('.').all(|part| begun.contains(&format!("\"{part}\"")));
                 let names_file = PATHS.into_iter().any(has);
-                (one_of(|tells, _| names_file && tells.iter().copied().any(has)), length)
+                // What it broke at may begin the next one.
+                (one_of(|tells, _| names_file && tells.iter().copied().any(has)), length.saturating_sub(1))
             }
         };
         if let Some(dialect) = told.0 {

@@ -71,6 +71,7 @@ fn read(text: &str) -> Result<(Batch, Vec<Warning>), Failure> {
                 if Marker::of(line.text.trim_start()).is_some_and(Marker::is_open) {
                     indented = indented.or(Some(line.number));
                 }
+                refuse_near_marker(line)?;
                 above.add(line.text);
             }
         }
@@ -104,9 +105,22 @@ pub(super) fn places(text: &str) -> Result<Vec<(usize, usize)>, Failure> {
             Block::read(line, marker, &mut lines, &mut Vec::new())?;
             let last = lines.clone().next().map(|below| below.number - 1);
             places.push((line.number, last.unwrap_or_else(|| self::lines(text).count())));
+        } else {
+            refuse_near_marker(line)?;
         }
     }
     Ok(places)
+}
+
+/// Refuses a line that begins no block, though it can hardly be meant to do anything else.
+fn refuse_near_marker(line: Line<'_>) -> Result<(), Failure> {
+    if !block::is_near_opening(line.text) {
+        return Ok(());
+    }
+    let message = format!("{} begins no block, expected '<<<<<<< SEARCH'", quoted(line.text));
+    Err(malformed(Some(line.number), Detail::Marker, message).hint(
+        "write the markers as '<<<<<<< SEARCH', '=======' and '>>>>>>> REPLACE', each alone on its line, or leave it out",
+    ))
 }
 
 /// Whether a line would begin a block if it were not indented.
@@ -119,7 +133,8 @@ fn name(line: Line<'_>, block: &Block<'_>, above: &Above<'_>, before: Option<Str
     match above.name() {
         Found::Name(Name { path, is_bare_word: true }) if block.has_no_old_text() => Err(bare_word(line, &path)),
         Found::Name(Name { path, .. }) => Ok(path),
-        Found::Nothing => before.ok_or_else(|| nameless(line, block)),
+        // What replaces nothing fits every file, so that nothing would tell that another one is meant.
+        Found::Nothing => before.filter(|_| !block.has_no_old_text()).ok_or_else(|| nameless(line, block)),
         Found::Among(words) => match before {
             Some(before) if before == document_spelling(words) => Ok(before),
             _ => Err(among_others(line, words)),
@@ -142,7 +157,8 @@ fn nameless(line: Line<'_>, block: &Block<'_>) -> Failure {
 }
 
 fn among_others(line: Line<'_>, words: &str) -> Failure {
-    let message = format!("{} above the block may be its file's name, and does not stand alone", quoted(words));
+    let message =
+        format!("{} above the block may be its file's name, and does not stand alone right above it", quoted(words));
     malformed(Some(line.number), Detail::Missing, message).hint(ALONE)
 }
 

@@ -194,6 +194,14 @@ fn a_diff_is_read_from_its_block() {
     }
     let answer = format!("```diff\n{}```\nand\n{}", diff("d"), diff("e"));
     refuse(&answer, "INVALID_REQUEST.FENCE", "the text outside of its blocks holds a diff");
+    for other in [
+        "--- a/e\n+++ b/e\n@@\n-a\n+b\n",
+        "diff --git a/e b/e\ndeleted file mode 100644\n",
+        "diff --git a/e b/f\nsimilarity index 100%\nrename from e\nrename to f\n",
+    ] {
+        refuse(&format!("So:\n```json\n{A}\n```\n{other}"), "INVALID_REQUEST.FENCE", "line 5");
+        refuse(&format!("So:\n```json\n{A}\n```\n```\n{other}```\n"), "INVALID_REQUEST.FENCE", "line 6");
+    }
     let fenced = diff("d").replace(" c\n", " ```\n");
     check(&format!("So:\n````patch\n{fenced}````\n"), &["d"]);
     refuse(&format!("So:\n```patch\n{fenced}```\n"), "INVALID_REQUEST.FENCE", "longer fences");
@@ -231,6 +239,7 @@ fn what_was_thought_is_no_edit() {
     check(&format!("<think>\nHm.\n</think>\n\nSo:\n{json}"), &["a"]);
     check(&format!("\n<thinking>Hm.</thinking>\n{json}"), &["a"]);
     check(&format!("<think>\r\nHm.\r\n</think>{json}"), &["a"]);
+    check(&format!("<reasoning>\nf.md\n{}</reasoning>\n{json}", blocks("x")), &["a", "BLOCK_IGNORED"]);
     for draft in
         [json.replace("\"a\"", "\"b\""), blocks("x"), format!("```diff\n{}```", diff("d")), A.replace("\"a\"", "\"b\"")]
     {
@@ -295,6 +304,25 @@ fn json_outside_of_blocks_is_not_passed_over() {
         check(&format!("So:\n{edits}\n{}\n", text.replace("{A}", A)), &["f.md"]);
     }
     check(&format!("So:\nf.md\n{}", blocks(A)), &["f.md"]);
+    refuse(&format!("So:\n{edits}\n{{{A}}}\n"), "INVALID_REQUEST.FENCE", "tagged json");
+}
+
+/// Calls of tools, and patches that are indented outside of blocks, are not read, and not passed over either.
+#[test]
+fn what_is_written_for_other_readers_is_not_passed_over() {
+    let edits = format!("So:\nf.md\n{}", blocks("a"));
+    for call in [
+        "<write_to_file>\n<path>b</path>\n<content>\nx\n</content>\n</write_to_file>",
+        "<tool_call>\n{}\n</tool_call>",
+        "  <invoke name=\"edit\">",
+    ] {
+        refuse(&format!("{edits}{call}\n"), "INVALID_REQUEST.FENCE", "calls a tool");
+        refuse(&format!("f.md\n{}{call}\n", blocks("a")), "INVALID_REQUEST.FENCE", "calls a tool");
+        check(&format!("{edits}```\n{call}\n```\n"), &["f.md"]);
+        check(&format!("So:\nf.md\n{}", blocks(call)), &["f.md"]);
+    }
+    let indented = "1. Do\n\n   *** Begin Patch\n   *** Delete File: a\n   *** End Patch\n";
+    refuse(&format!("{indented}\n{edits}"), "INVALID_REQUEST.MARKER", "line 3");
 }
 
 /// What models write behind a fence or in its first line says whose lines these are, and not what is to become of them.
@@ -311,6 +339,7 @@ fn a_block_that_is_named_for_a_file_is_no_edit() {
     }
     for comment in ["# src/m.py", "// src/m.js", "<!-- m.html -->"] {
         check(&format!("{edits}```\n{comment}\nx = 1\n```\n"), &["f.md", "BLOCK_IGNORED"]);
+        check(&format!("{edits}src/m.py\n\n```\nx = 1\n```\n"), &["f.md", "BLOCK_IGNORED"]);
         refuse(&format!("So:\n```\n{comment}\nx = 1\n```\n"), "NO_EDIT_FOUND", "its first line names");
     }
     check(&format!("{edits}```bash\n#!/bin/sh\nls\n```\n```c\n#include <a.h>\n```\n"), &["f.md"]);

@@ -126,6 +126,8 @@ fn a_name_stands_in_the_three_lines_above() {
         ("```12:15:src/m.py\n", "src/m.py"),
         ("src/m.py\n```python:src/m.py\n# src/m.py\n", "src/m.py"),
         ("Change `src/m.py` so:\n```python:src/m.py\n", "src/m.py"),
+        ("<replace_in_file>\n<path>src/my file.py</path>\n<diff>\n", "src/my file.py"),
+        ("<apply_diff>\n<file_path>m.py</file_path>\n<diff>\n", "m.py"),
     ];
     for (above, path) in cases {
         assert_eq!(steps(&format!("{above}{BLOCK}")), [format!("{path}: \"old\\n\" => \"new\\n\"")], "{above}");
@@ -148,6 +150,8 @@ fn a_name_stands_in_the_three_lines_above() {
         "`a.rs`\n```rust:src/a.rs\n",
         "src/a.rs\n```rust\n// src/b.rs\n",
         "```rust title=a.rs src/b.rs\n",
+        "<path></path>\n<diff>\n",
+        "### 1. src/a.rs\n\nChange it so:\n\n```rust\n",
     ] {
         let failures = read(&format!("{above}{BLOCK}")).expect_err(above);
         assert_eq!(
@@ -198,10 +202,14 @@ fn a_name_does_not_hold_where_another_may_be_meant() {
         "**File: b.rs, at the end**",
         "**src/b.rs** (changed):",
         "Now `src/b.rs` and `src/a.rs`:",
+        "Next, change src/b.rs:",
+        "### src/b.rs\n\nThere, too:\n\n```",
+        "2. In `src/b.rs`:\n\nThere, too:",
     ] {
         let failure = read(&below(line)).expect_err(line).remove(0);
-        assert_eq!((failure.detail.unwrap().code(), failure.field.as_deref()), ("MISSING", Some("line 8")), "{line}");
-        assert!(failure.message.contains("does not stand alone"), "{failure}");
+        let number = format!("line {}", 7 + line.lines().count());
+        assert_eq!((failure.detail.unwrap().code(), failure.field), ("MISSING", Some(number)), "{line}");
+        assert!(failure.message.contains("does not stand alone"), "{}", failure.message);
     }
     for line in [
         "Also in `src/a.rs`:",
@@ -210,9 +218,16 @@ fn a_name_does_not_hold_where_another_may_be_meant() {
         "And so:",
         "New file:",
         "See **both** files, a/b and **c**:",
+        "See https://example.org/b.html and I/O.",
+        "### In src/a.rs as well\n\nThere too:\n",
     ] {
         assert_eq!(steps(&below(line)).len(), 1, "{line}");
     }
+    // What replaces nothing fits every file.
+    let failure = read(&below("Then:\n\nso:").replacen("old\n", "", 2).replacen("=======", "x\n=======", 1))
+        .unwrap_err()
+        .remove(0);
+    assert_eq!((failure.detail.unwrap().code(), failure.field.as_deref()), ("MISSING", Some("line 10")), "{failure}");
     // The first line of a block is a line of the file, whatever it looks like.
     let failure = read(&BLOCK.replace("old", "# src/m.py\nold")).unwrap_err().remove(0);
     assert!(failure.hint.unwrap().contains("\"src/m.py\" may be a line of the file"));
@@ -277,9 +292,17 @@ fn what_is_malformed_is_refused_with_its_line() {
         assert!(failure.message.contains(message) && failure.hint.is_some(), "{text}\n{failure}");
     }
     for text in
-        ["prose\n", "<<<<<<<<<< SEARCH\n", "<<<< SEARCH\n", "<<<<<<< HEAD\n=======\n>>>>>>> b\n", "<<<<<<< SEARCH x\n"]
+        ["prose\n", "<< SEARCH\n", "<<<<<<< HEAD\n=======\n>>>>>>> b\n", "a <<<<<<< SEARCH\n", "<<<<<<< searching\n"]
     {
         assert_eq!(read(text).expect_err(text)[0].reason.code(), "NO_EDIT_FOUND", "{text}");
+    }
+    // What is nearly a marker is not passed over beside other blocks.
+    for near in
+        ["<<<<<<<<<< SEARCH", "<<<< SEARCH", "<<<<<<< SEARCH x", "<<<<<<<SEARCH", "<<<<<<< search", "<<<<<<< ORIGINAL"]
+    {
+        let failure = read(&format!("a\n{BLOCK}b\n{near}\nx\n=======\ny\n")).expect_err(near).remove(0);
+        assert_eq!(failure.field.as_deref(), Some("line 8"), "{near}");
+        assert!(failure.message.contains("begins no block"), "{failure}");
     }
 }
 

@@ -6,9 +6,15 @@ use std::vec::Vec;
 
 use super::fence::Answer;
 use super::thought;
+use crate::documents::codex_patch::BEGIN;
 use crate::documents::recognise::find_json;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
+
+/// What stands below the first line of a git diff.
+const HEADS: [&str; 6] = ["--- ", "index ", "old mode ", "new file mode ", "deleted file mode ", "similarity index "];
+/// How lines begin that call a tool.
+const CALLS: [&str; 5] = ["<write_to_file>", "<tool_call>", "<function_calls>", "<function=", "<invoke name="];
 
 /// The text outside of the blocks and comments, at its lines.
 pub(super) fn of(answer: &Answer, text: &str) -> String {
@@ -37,19 +43,47 @@ pub(super) fn check(outside: &str, first: Option<usize>) -> Result<(), Failure> 
             .field(format!("line {line}"))
             .hint("put it into a block fenced with ```json, send it alone, or leave it out"));
     }
+    if let Some((line, words)) = call(outside) {
+        let message = format!("{place} has {words:?}, which calls a tool; no calls are read from answers");
+        return Err(Failure::new(Reason::InvalidRequest, message)
+            .detail(Detail::Fence)
+            .field(format!("line {line}"))
+            .hint(
+                "write the edit as a SEARCH/REPLACE block or into a block fenced with ```json, or leave the call out",
+            ));
+    }
+    if let Some(line) = indented_envelope(outside) {
+        let message = format!("{place} has an indented line {BEGIN:?}");
+        return Err(Failure::new(Reason::InvalidRequest, message)
+            .detail(Detail::Marker)
+            .field(format!("line {line}"))
+            .hint("write the lines of the patch without blanks before them"));
+    }
     first.map_or(Ok(()), |first| thought::check_not_above(outside, first))
+}
+
+/// The first line that calls a tool, and how it does.
+pub(super) fn call(text: &str) -> Option<(usize, &'static str)> {
+    let begins = |line: &str| CALLS.into_iter().find(|call| line.trim_start().starts_with(call));
+    text.lines().enumerate().find_map(|(index, line)| Some((index + 1, begins(line)?)))
+}
+
+/// The first line that would begin an envelope if it were not indented, in a text without envelopes.
+pub(super) fn indented_envelope(text: &str) -> Option<usize> {
+    text.lines().position(|line| line.trim() == BEGIN).map(|index| index + 1)
 }
 
 /// The first line of the first header of a diff, which nothing but a diff has.
 pub(super) fn diff_header(text: &str) -> Option<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let header = |at: &[&str]| match at {
-        [old, new, hunk] => {
-            old.starts_with("--- ") && new.starts_with("+++ ") && hunk.starts_with("@@ -") && hunk.contains(" @@")
-        }
+        [old, new, hunk] if old.starts_with("--- ") => new.starts_with("+++ ") && hunk.starts_with("@@"),
+        [names, what, ..] => names.starts_with("diff --git ") && HEADS.into_iter().any(|head| what.starts_with(head)),
         _ => false,
     };
-    lines.windows(3).position(header).map(|index| index + 1)
+    (0..lines.len())
+        .find(|start| header(lines.get(*start..lines.len().min(start + 3)).unwrap_or_default()))
+        .map(|index| index + 1)
 }
 
 /// Refuses a diff that would be passed over.

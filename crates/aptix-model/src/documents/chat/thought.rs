@@ -9,7 +9,12 @@ use crate::reason::{Detail, Reason};
 use crate::report::Warning;
 
 /// What the tags are called.
-const TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
+const TAGS: [(&str, &str); 4] = [
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+];
 
 const HINT: &str = "send the answer without what was thought before it";
 

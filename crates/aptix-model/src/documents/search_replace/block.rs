@@ -53,6 +53,15 @@ impl Marker {
     }
 }
 
+/// Whether a line is nearly what begins a block: other marks, other letters, or words behind them.
+pub(super) fn is_near_opening(line: &str) -> bool {
+    let words = line.trim_start_matches('<');
+    let word = words.trim_start().split(|character: char| !character.is_alphanumeric()).next().unwrap_or_default();
+    line.len() - words.len() >= 3
+        && ["search", "original"].into_iter().any(|known| known.eq_ignore_ascii_case(word))
+        && !Marker::of(line).is_some_and(Marker::is_open)
+}
+
 /// A block as it was written.
 pub(super) struct Block<'a> {
     /// The line of its first marker.

@@ -22,25 +22,31 @@ pub(super) enum Found<'a> {
     Name(Name),
     /// The names of two files.
     Two(&'a str, &'a str),
-    /// A path, or something below a label, that is not alone on its line.
+    /// A path, or something below a label, that is not alone on its line, or too far above.
     Among(&'a str),
 }
 
-/// The last lines above a block, the lowest one last.
+/// What stands above a block.
 #[derive(Default)]
-pub(super) struct Above<'a>([&'a str; ABOVE]);
+pub(super) struct Above<'a> {
+    /// The last lines, the lowest one last.
+    last: [&'a str; ABOVE],
+    /// The path that the last heading names, however far above.
+    heading: Option<&'a str>,
+}
 
 impl<'a> Above<'a> {
     pub(super) fn add(&mut self, line: &'a str) {
-        self.0.rotate_left(1);
-        if let Some(last) = self.0.last_mut() {
+        self.last.rotate_left(1);
+        if let Some(last) = self.last.last_mut() {
             *last = line;
         }
+        self.heading = names::in_heading(line).or(self.heading);
     }
 
     /// The name of the file. A path on a line of its own comes before one behind a fence, and that before a bare word.
     pub(super) fn name(&self) -> Found<'a> {
-        let mut lines = self.0.iter().copied().rev().filter(|line| !line.trim().is_empty()).peekable();
+        let mut lines = self.last.iter().copied().rev().filter(|line| !line.trim().is_empty()).peekable();
         let inside = lines.next_if(|line| names::of(line).is_some());
         let (mut behind, mut is_below) = (None, inside.is_some());
         while let Some(info) = lines.peek().and_then(|line| names::fence(line)) {
@@ -71,12 +77,11 @@ impl<'a> Above<'a> {
         }
         match (inside.or(outside), among) {
             (Some((name, line)), _) => {
-                let is_alone = self.0.last().is_some_and(|last| last.trim() == name);
+                let is_alone = self.last.last().is_some_and(|last| last.trim() == name);
                 let is_bare_word = !line.contains('`') && !is_alone;
                 Found::Name(Name { path: document_spelling(name), is_bare_word })
             }
-            (None, Some(words)) => Found::Among(words),
-            (None, None) => Found::Nothing,
+            (None, among) => among.or(self.heading).map_or(Found::Nothing, Found::Among),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! How a line names a file: alone, set off, below a label or a number, in a comment, or behind a fence.
 
 /// Tags that some authors write instead of a fence.
-const TAGS: [&str; 5] = ["source", "code", "pre", "codeblock", "sourcecode"];
+const TAGS: [&str; 6] = ["source", "code", "pre", "codeblock", "sourcecode", "diff"];
+/// Tags that some authors write a path between.
+const PATH_TAGS: [(&str, &str); 2] = [("<path>", "</path>"), ("<file_path>", "</file_path>")];
 /// Words before a colon that say that a file's name follows.
 const LABELS: [&str; 12] = [
     "file",
@@ -23,10 +25,13 @@ const KEYS: [&str; 5] = ["title", "file", "filename", "path", "name"];
 const COMMENTS: [(&str, &str); 5] = [("//", ""), ("#", ""), ("--", ""), ("/*", "*/"), ("<!--", "-->")];
 
 /// The name on a line of its own, without what sets names off; with blanks only where something does.
-pub(super) fn of(line: &str) -> Option<&str> {
+pub(crate) fn of(line: &str) -> Option<&str> {
     let line = line.trim();
     if fence(line).is_some() {
         return None;
+    }
+    if let Some(path) = tagged(line) {
+        return Some(path);
     }
     let title = line.trim_start_matches('#').trim_start();
     let is_heading = title.len() < line.len();
@@ -35,6 +40,12 @@ pub(super) fn of(line: &str) -> Option<&str> {
     let is_told = |name: &&str| text.is_none() || is_heading || is_path(name);
     let text = text.unwrap_or(title);
     in_comment(line).or_else(|| alone(unlabelled(text).unwrap_or(text)).filter(is_told))
+}
+
+/// What a line has between tags for a path, and nothing else.
+fn tagged(line: &str) -> Option<&str> {
+    let between = |(open, close)| line.strip_prefix(open)?.strip_suffix(close);
+    PATH_TAGS.into_iter().find_map(between).map(str::trim).filter(|path| !path.is_empty() && !path.contains('<'))
 }
 
 /// The path that a comment of one line holds and nothing else.
@@ -55,7 +66,25 @@ pub(super) fn among(line: &str) -> Option<&str> {
     let is_path = |span: &&str| is_word(span) && span.contains('/') && !span.contains(['(', '<']);
     // What is set off stands between two marks of the same kind.
     let mut spans = ["`", "**"].into_iter().filter_map(|mark| line.split(mark).skip(1).step_by(2).find(is_path));
-    spans.next().or_else(|| unlabelled(unnumbered(title).unwrap_or(title)))
+    spans.next().or_else(|| unlabelled(unnumbered(title).unwrap_or(title))).or_else(|| title.split(' ').find_map(file))
+}
+
+/// The path that a heading names, alone or among other words.
+pub(super) fn in_heading(line: &str) -> Option<&str> {
+    let title = line.trim();
+    let is_heading = title.starts_with(['#', '*', '`']) || unnumbered(title).or_else(|| unlabelled(title)).is_some();
+    let path = || of(line).filter(|name| is_path(name)).or_else(|| among(line).filter(|words| is_path(words)));
+    if is_heading && fence(line).is_none() { path() } else { None }
+}
+
+/// A word that names a file below a directory, whatever marks stand around it.
+fn file(word: &str) -> Option<&str> {
+    let path =
+        word.trim_matches(|character: char| !character.is_alphanumeric() && !matches!(character, '.' | '/' | '_'));
+    let path = path.trim_end_matches('.');
+    let (_, name) = path.rsplit_once('/').filter(|_| !path.contains(['(', '<', ':', '"']))?;
+    let (stem, ending) = name.rsplit_once('.')?;
+    (!stem.is_empty() && !ending.is_empty() && ending.bytes().all(|byte| byte.is_ascii_alphanumeric())).then_some(path)
 }
 
 /// What stands behind the number of a list or a heading: `1. x` or `1) x`.
@@ -94,7 +123,7 @@ fn is_word(text: &str) -> bool {
 }
 
 /// Whether a text has what hardly any word has, and most paths.
-pub(super) fn is_path(text: &str) -> bool {
+pub(crate) fn is_path(text: &str) -> bool {
     text.contains(['/', '\\']) || text.trim_end_matches('.').contains('.')
 }
 
