@@ -39,6 +39,7 @@ const CONTENT: u8 = b'C';
 const BATCH: u8 = b'B';
 const UNDONE: u8 = b'U';
 const REWRITTEN: u8 = b'R';
+const FOUND: u8 = b'D';
 const FORGOTTEN: u8 = b'F';
 
 /// Which file it was, and when its bytes were last written and anything about it was last changed.
@@ -107,6 +108,20 @@ pub(super) struct Past {
     /// Names that a healing which was cut short has brought to what a batch made of them, or was about to: the number of
     /// the root, and the path in it.
     pub(super) rewritten: BTreeSet<(usize, String)>,
+    /// The directories of the batches as healing has found them, once it has begun.
+    pub(super) found: Option<Vec<Found>>,
+}
+
+/// A directory as healing has found it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Found {
+    /// The number of the root.
+    pub(super) root: usize,
+    /// The path in it.
+    pub(super) dir: String,
+    /// When it was changed last.
+    pub(super) changed: (i64, u64),
 }
 
 /// Where a round has come to.
@@ -330,10 +345,19 @@ pub(super) fn note_rewritten(
     journal: &Journal<'_>,
     name: &(usize, String),
 ) -> Result<(), Errno> {
-    // A name is a number and a string: there is nothing in it that JSON could refuse.
-    let body = serde_json::to_vec(name).unwrap_or_default();
+    note(workspace, journal, REWRITTEN, name)
+}
+
+/// Keeps, durably, what healing finds before it changes anything.
+pub(super) fn note_found(workspace: &Workspace, journal: &Journal<'_>, found: &[Found]) -> Result<(), Errno> {
+    note(workspace, journal, FOUND, found)
+}
+
+fn note(workspace: &Workspace, journal: &Journal<'_>, tag: u8, noted: &(impl Serialize + ?Sized)) -> Result<(), Errno> {
+    // What is noted is strings and numbers: there is nothing in it that JSON could refuse.
+    let body = serde_json::to_vec(noted).unwrap_or_default();
     let mut ahead = Ahead::open(workspace, journal)?;
-    ahead.push(REWRITTEN, sha256(&body), &body)?;
+    ahead.push(tag, sha256(&body), &body)?;
     ahead.finish()
 }
 
@@ -377,7 +401,7 @@ fn restart(disk: &dyn Disk, journal: &Journal<'_>) -> Result<(), Errno> {
 /// Reads everything that was written ahead and made durable; `None` when there is nothing.
 pub(super) fn read(journal: &Journal<'_>) -> Result<Option<Past>, Errno> {
     let Some((file, mut end)) = find(journal)? else { return Ok(None) };
-    let Past { mut batches, mut rewritten } = Past::default();
+    let Past { mut batches, mut rewritten, mut found } = Past::default();
     let mut contents: Vec<Vec<u8>> = Vec::new();
     while let Some((next, tag, body)) = end.read(file.as_fd())? {
         match tag {
@@ -397,10 +421,11 @@ pub(super) fn read(journal: &Journal<'_>) -> Result<Option<Past>, Errno> {
             }
             UNDONE => batches.iter_mut().filter(|kept| kept.is_named(&body)).for_each(|kept| kept.undone = true),
             REWRITTEN => rewritten.extend(serde_json::from_slice::<(usize, String)>(&body).ok()),
+            FOUND => found = found.or(serde_json::from_slice(&body).ok()),
             FORGOTTEN => batches.retain(|kept| !kept.is_named(&body)),
             _ => break,
         }
         end = next;
     }
-    Ok(Some(Past { batches, rewritten }))
+    Ok(Some(Past { batches, rewritten, found }))
 }

@@ -3,14 +3,14 @@
 //! A file is written only if it is the very one that was published, not written since, and lacks some of its blocks or
 //! all of them, or the very one that was there before and untouched since. What somebody else has done since stands.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use super::ahead::{self, Kept, Seen, Sight};
+use super::ahead::{self, Found, Kept, Past, Seen, Sight};
 use super::journal::{FileStep, Hex, Journal, Record};
 use super::publish::{self, Ground, PublishError};
 use super::recovery::{self, RecoveryError};
@@ -20,10 +20,15 @@ use super::{Workspace, beneath, debris, disk, history, outbox, staging};
 /// Ends what mode `journal` has left behind: after a power cut by healing, and then, as always, by flushing.
 pub(super) fn heal(workspace: &Workspace) -> Result<(), RecoveryError> {
     let journal = Journal::open(workspace.disk(), workspace.primary().state())?;
-    let Some(past) = ahead::read(&journal).map_err(journal.failed("read"))? else { return Ok(()) };
+    let Some(mut past) = ahead::read(&journal).map_err(journal.failed("read"))? else { return Ok(()) };
     let boot = workspace.disk().boot();
     if past.batches.iter().any(|batch| batch.written.record.boot != boot) {
-        let mut rewritten = Rewritten { workspace, journal: &journal, names: past.rewritten };
+        let found = match past.found.take() {
+            Some(found) => found,
+            None => find_dirs(workspace, &journal, &past)?,
+        };
+        let dirs = found.into_iter().map(|found| ((found.root, found.dir), found.changed)).collect();
+        let mut known = Known { workspace, journal: &journal, rewritten: past.rewritten, dirs };
         for batch in &past.batches {
             let record = &batch.written.record;
             let path = journal.path("ahead");
@@ -33,7 +38,7 @@ pub(super) fn heal(workspace: &Workspace) -> Result<(), RecoveryError> {
                 unpublish(&ground, batch).map_err(failed)?;
                 journal.discard(record)?;
             } else {
-                heal_batch(&ground, batch, &mut rewritten).map_err(failed)?;
+                heal_batch(&ground, batch, &mut known).map_err(failed)?;
                 keep(workspace, &journal, batch).map_err(failed)?;
             }
             publish::sync_dirs(&ground, record).map_err(failed)?;
@@ -64,39 +69,69 @@ enum Act {
     Leave,
 }
 
-/// The names that healing itself has brought to what some batch made of them: no somebody else has. They are noted ahead,
-/// so that healing which is cut short goes on where it was.
-struct Rewritten<'a> {
-    workspace: &'a Workspace,
-    journal: &'a Journal<'a>,
-    names: BTreeSet<(usize, String)>,
+/// Looks when the directories of batches were changed last, before healing changes any, and notes it.
+fn find_dirs(workspace: &Workspace, journal: &Journal<'_>, past: &Past) -> Result<Vec<Found>, RecoveryError> {
+    let mut found = BTreeMap::new();
+    for Kept { written, .. } in &past.batches {
+        let record = &written.record;
+        let path = journal.path("ahead");
+        let ground = recovery::open_ground(workspace, record, &path)?;
+        let failed = |errno| RecoveryError::System { doing: "heal", record: path.clone(), errno };
+        let of_files = record.files.iter().map(|file| (file.root, &file.dir));
+        for (root, dir) in of_files.chain(record.dirs.iter().map(|made| (made.root, &made.parent))) {
+            let Some(held) = ground.find_dir(root, dir).map_err(&failed)? else { continue };
+            let changed = Seen::of(&rustix::fs::fstat(&held).map_err(&failed)?).changed;
+            found.insert((root, dir), changed);
+        }
+    }
+    let found = found.into_iter().map(|((root, dir), changed)| Found { root, dir: dir.clone(), changed });
+    let found: Vec<_> = found.collect();
+    ahead::note_found(workspace, journal, &found).map_err(journal.failed("write ahead in"))?;
+    Ok(found)
 }
 
-impl Rewritten<'_> {
-    fn has(&self, root: usize, path: &str) -> bool {
-        self.names.contains(&(root, path.to_owned()))
+/// What the tree does not show any more once healing has begun. It is noted ahead, so that healing which is cut short goes
+/// on where it was.
+struct Known<'a> {
+    workspace: &'a Workspace,
+    journal: &'a Journal<'a>,
+    /// The names that healing itself has brought to what some batch made of them: no somebody else has.
+    rewritten: BTreeSet<(usize, String)>,
+    /// When directories had been changed last.
+    dirs: BTreeMap<(usize, String), (i64, u64)>,
+}
+
+impl Known<'_> {
+    fn is_rewritten(&self, root: usize, path: &str) -> bool {
+        self.rewritten.contains(&(root, path.to_owned()))
     }
 
-    fn put(&mut self, root: usize, path: String) -> Result<(), Errno> {
+    fn rewrite(&mut self, root: usize, path: String) -> Result<(), Errno> {
         let name = (root, path);
-        if !self.names.contains(&name) {
+        if !self.rewritten.contains(&name) {
             ahead::note_rewritten(self.workspace, self.journal, &name)?;
-            self.names.insert(name);
+            self.rewritten.insert(name);
         }
         Ok(())
     }
+
+    /// Whether nothing that was done in a directory since it was seen had reached the disk when the power was cut, and
+    /// nobody has done anything in it since.
+    fn is_older(&self, root: usize, dir: &str, seen: Seen) -> bool {
+        self.dirs.get(&(root, dir.to_owned())).is_some_and(|changed| *changed <= seen.changed)
+    }
 }
 
-fn heal_batch(ground: &Ground<'_>, batch: &Kept, rewritten: &mut Rewritten<'_>) -> Result<(), Errno> {
+fn heal_batch(ground: &Ground<'_>, batch: &Kept, known: &mut Known<'_>) -> Result<(), Errno> {
     let record = &batch.written.record;
     for (made, seen) in record.dirs.iter().zip(&batch.written.parents) {
         let Some(parent) = ground.find_dir(made.root, &made.parent)? else { continue };
         let is_lost = beneath::look_up(parent.as_fd(), &made.name)?.is_none()
-            && (rewritten.has(made.root, &made.parent) || is_older(&parent, *seen)?);
+            && (known.is_rewritten(made.root, &made.parent) || known.is_older(made.root, &made.parent, *seen));
         if is_lost {
             let path =
                 if made.parent.is_empty() { made.name.clone() } else { format!("{}/{}", made.parent, made.name) };
-            rewritten.put(made.root, path)?;
+            known.rewrite(made.root, path)?;
             staging::make_dir(ground, made)?;
         }
     }
@@ -104,18 +139,18 @@ fn heal_batch(ground: &Ground<'_>, batch: &Kept, rewritten: &mut Rewritten<'_>) 
         let Some(dir) = ground.find_dir(file.root, &file.dir)? else { continue };
         let content = content.as_deref();
         clear_healed(ground, &dir, file, content.unwrap_or_default())?;
-        let done = match (act(&dir, file, sight, content, rewritten)?, content) {
+        let done = match (act(&dir, file, sight, content, known)?, content) {
             (Act::Nothing, _) => true,
             (Act::Write, Some(content)) => {
-                rewritten.put(file.root, file.real())?;
+                known.rewrite(file.root, file.real())?;
                 write(ground, &dir, file, sight, content)?
             }
             (Act::Restore(left), Some(content)) => {
-                rewritten.put(file.root, file.real())?;
+                known.rewrite(file.root, file.real())?;
                 write(ground, &dir, &FileStep { before: Some(left), executable: None, ..file.clone() }, sight, content)?
             }
             (Act::Remove, _) => {
-                rewritten.put(file.root, file.real())?;
+                known.rewrite(file.root, file.real())?;
                 let done = settled(publish::publish(ground, file, None))?;
                 publish::clear(ground, file, None)?;
                 done
@@ -136,29 +171,22 @@ fn heal_batch(ground: &Ground<'_>, batch: &Kept, rewritten: &mut Rewritten<'_>) 
     Ok(())
 }
 
-/// Whether a directory has not been changed since it was seen.
-fn is_older(dir: &OwnedFd, seen: Seen) -> Result<bool, Errno> {
-    Ok(Seen::of(&rustix::fs::fstat(dir)?).changed <= seen.changed)
-}
-
-fn act(
-    dir: &OwnedFd,
-    file: &FileStep,
-    sight: &Sight,
-    content: Option<&[u8]>,
-    rewritten: &Rewritten<'_>,
-) -> Result<Act, Errno> {
+fn act(dir: &OwnedFd, file: &FileStep, sight: &Sight, content: Option<&[u8]>, known: &Known<'_>) -> Result<Act, Errno> {
     let held = dir.as_fd();
-    let is_ours = rewritten.has(file.root, &file.real());
+    let is_ours = known.is_rewritten(file.root, &file.real());
     let Some(stat) = beneath::look_up(held, &file.name)? else {
         let is_staged = || -> Result<bool, Errno> {
             let staged = beneath::look_up(held, &file.staged)?;
             Ok(staged.is_some_and(|stat| sight.staged.is_some_and(|seen| seen.inode == stat.st_ino)))
         };
-        let is_new_dir = rewritten.has(file.root, &file.dir);
+        let is_new_dir = known.is_rewritten(file.root, &file.dir);
         return Ok(match (file.before, file.after) {
             (_, None) => Act::Nothing,
-            (None, Some(_)) if is_ours || is_new_dir || is_staged()? || is_older(dir, sight.dir)? => Act::Write,
+            (None, Some(_))
+                if is_ours || is_new_dir || is_staged()? || known.is_older(file.root, &file.dir, sight.dir) =>
+            {
+                Act::Write
+            }
             (_, Some(_)) => Act::Leave,
         });
     };
