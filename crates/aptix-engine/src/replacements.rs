@@ -143,7 +143,7 @@ impl Course<'_> {
             if work.settings.refuses_several {
                 let line = text.lines_above(place.range.start) + 1;
                 let has_more = others.len() == find::LISTED;
-                let lines = [line].into_iter().chain(others).collect();
+                let lines = [line].into_iter().chain(others).take(find::LISTED).collect();
                 let error = FindError::Ambiguous { tier: place.tier, lines, has_more };
                 return Err(nearest_text::explain(&error, text, &needle, work));
             }

@@ -121,7 +121,11 @@ fn the_first_of_several_goes_with_a_warning() {
     for (before, message) in [
         ("a\na\n", "at 2 places, at lines 1, 2"),
         ("b\na a\n", "at 2 places, at line 2"),
-        (&"a ".repeat(30), "at more than 21 places, at lines 1, ..."),
+        (
+            &"a\n".repeat(20),
+            "at 20 places, at lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20",
+        ),
+        (&"a ".repeat(21), "at more than 20 places, at lines 1, ..."),
     ] {
         let failure = refused(before);
         assert_eq!(code(&failure), "TEXT_NOT_UNIQUE");
