@@ -98,6 +98,8 @@ fn parse_answer(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
             }
         }
     }
+    let unfenced = outside.iter().map(|envelope| (envelope.first_line, envelope.last_line));
+    outside::check_not_in_comment(&answer, places.iter().copied().chain(unfenced)).map_err(|failure| vec![failure])?;
     let first = edits.iter().map(|(_, block)| block.first_line).min();
     outside::check(&outside::of(&answer, &rest), first).map_err(|failure| vec![failure])?;
     let refusal = declined(&answer, &passed_over, &edits).or_else(|| second_of_a_kind(&edits)).or_else(|| {
@@ -173,6 +175,9 @@ fn kind(block: &Block, places: &[(usize, usize)], lines: &[&str]) -> Result<Resu
             .detail(Detail::Fence)
             .hint("write the opening fence as ```json, or leave the block out"));
     }
+    if let Some(line) = outside::indented_envelope(&block.text) {
+        return Err(outside::misplaced_envelope(block.text_line + line - 1, &format!("the {}", place(block))));
+    }
     match diff_header(&block.text) {
         Some(line) => Err(misplaced_diff(block.text_line + line - 1, &format!("the {}", place(block)))),
         None => unread_file(block, places, lines).map(Err),
@@ -235,6 +240,7 @@ pub(super) fn has_other_edits(text: &str) -> bool {
         || rest.lines().filter_map(names::fence).any(names_edit)
         || rest.lines().any(|line| thought::ended(line).is_some())
         || diff_header(&rest).is_some()
+        || rest.lines().any(|line| line.trim_start().starts_with("<!--") && !line.contains("-->"))
         || outside::call(&rest).is_some()
         || outside::indented_envelope(&rest).is_some()
         || find_json(&rest).is_some()

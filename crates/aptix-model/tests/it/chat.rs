@@ -323,6 +323,21 @@ fn what_is_written_for_other_readers_is_not_passed_over() {
     }
     let indented = "1. Do\n\n   *** Begin Patch\n   *** Delete File: a\n   *** End Patch\n";
     refuse(&format!("{indented}\n{edits}"), "INVALID_REQUEST.MARKER", "line 3");
+    refuse(&format!("{edits}```\n  *** Begin Patch\n```\n"), "INVALID_REQUEST.MARKER", "line 9");
+}
+
+/// What stands in a comment is not shown to a reader, who may think that it is not there.
+#[test]
+fn no_edit_is_taken_from_a_comment() {
+    let (old, new) = (format!("f.md\n{}", blocks("a")), format!("g.md\n{}", blocks("b")));
+    let envelope = "*** Begin Patch\n*** Delete File: a\n*** End Patch\n";
+    for hidden in [&old, envelope] {
+        refuse(&format!("So:\n<!--\n{hidden}-->\n{new}"), "INVALID_REQUEST.FENCE", "stands in a comment");
+        refuse(&format!("{new}<!--\n{hidden}-->\n"), "INVALID_REQUEST.FENCE", "stands in a comment");
+    }
+    check(&format!("So:\n<!-- f.html -->\n{}", blocks("a")), &["f.html"]);
+    check(&format!("So:\n{old}<!-- and -->\n{new}"), &["f.md", "g.md"]);
+    check(&format!("So:\nf.md\n{}{new}", blocks("<!--")), &["f.md", "g.md"]);
 }
 
 /// What models write behind a fence or in its first line says whose lines these are, and not what is to become of them.

@@ -53,11 +53,7 @@ pub(super) fn check(outside: &str, first: Option<usize>) -> Result<(), Failure> 
             ));
     }
     if let Some(line) = indented_envelope(outside) {
-        let message = format!("{place} has an indented line {BEGIN:?}");
-        return Err(Failure::new(Reason::InvalidRequest, message)
-            .detail(Detail::Marker)
-            .field(format!("line {line}"))
-            .hint("write the lines of the patch without blanks before them"));
+        return Err(misplaced_envelope(line, place));
     }
     first.map_or(Ok(()), |first| thought::check_not_above(outside, first))
 }
@@ -84,6 +80,33 @@ pub(super) fn diff_header(text: &str) -> Option<usize> {
     (0..lines.len())
         .find(|start| header(lines.get(*start..lines.len().min(start + 3)).unwrap_or_default()))
         .map(|index| index + 1)
+}
+
+/// Refuses an envelope that would be passed over.
+pub(super) fn misplaced_envelope(line: usize, place: &str) -> Failure {
+    let message = format!("{place} has an indented line {BEGIN:?}");
+    Failure::new(Reason::InvalidRequest, message)
+        .detail(Detail::Marker)
+        .field(format!("line {line}"))
+        .hint("write the lines of the patch without blanks before them")
+}
+
+/// Refuses edits between lines that a comment begins and ends with, where Markdown shows nothing.
+pub(super) fn check_not_in_comment(
+    answer: &Answer,
+    mut edits: impl Iterator<Item = (usize, usize)>,
+) -> Result<(), Failure> {
+    let is_in = |(first, last): &(usize, usize)| {
+        let above = answer.comments.partition_point(|(from, _)| from < first);
+        answer.comments.get(..above).and_then(<[_]>::last).is_some_and(|(_, to)| last < to)
+    };
+    let Some((first, last)) = edits.find(is_in) else { return Ok(()) };
+    let message =
+        format!("the edit at lines {first} to {last} of the answer stands in a comment, and may not be meant");
+    Err(Failure::new(Reason::InvalidRequest, message)
+        .detail(Detail::Fence)
+        .field(format!("line {first}"))
+        .hint("take the edit out of the comment, or leave it out"))
 }
 
 /// Refuses a diff that would be passed over.

@@ -9,11 +9,12 @@ use crate::reason::{Detail, Reason};
 use crate::report::Warning;
 
 /// What the tags are called.
-const TAGS: [(&str, &str); 4] = [
+const TAGS: [(&str, &str); 5] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),
     ("<reasoning>", "</reasoning>"),
+    ("◁think▷", "◁/think▷"),
 ];
 
 const HINT: &str = "send the answer without what was thought before it";
