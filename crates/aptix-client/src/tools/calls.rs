@@ -134,7 +134,8 @@ impl Author {
                 return Decision::Refuse(vec![failure]);
             }
             if until.is_over() { Decision::Refuse(vec![until.failure()]) } else { Decision::Apply }
-        })?;
+        })
+        .map_err(|refusal| as_called(refusal, batch))?;
         Ok(Applied { ids, batch: id, report })
     }
 
@@ -243,7 +244,8 @@ impl Author {
                 diff_omitted: preview.diff.is_none(),
             };
             Some((report, preview))
-        })?
+        })
+        .map_err(|refusal| as_called(refusal, batch))?
         .ok_or_else(nothing_planned)?;
         let pinned = report.files.first().map(Pinned::of).ok_or_else(nothing_planned)?;
         let phase = Phase::Planned { hunk: hunk.id, expires: hunk.expires };
@@ -261,7 +263,7 @@ impl Author {
         let applied = self.apply(&plan.batch, until, &mut |proposal| {
             let (file, edit) = proposal.plan.files.first().zip(plan.batch.files.first()).ok_or_else(nothing_planned)?;
             if Pinned::of(&file.report(&file.content())) != plan.pinned {
-                return Err(changed_since(id));
+                return Err(changed_since(&plan, id));
             }
             if let FileEdit::AnchorEdit(edit) = &edit.edit {
                 seen = preview(edit, file, DIFF_BYTES);
@@ -270,7 +272,7 @@ impl Author {
         });
         match (applied, seen) {
             (Ok(mut applied), Some(preview)) => {
-                self.hunks().applied(id);
+                self.hunks().applied(id, &plan);
                 // The plan's id is the file patch's.
                 applied.ids.iter_mut().for_each(|ids| ids.file = id);
                 applied_answer(&plan.batch, &applied, &preview, id)
@@ -280,16 +282,34 @@ impl Author {
     }
 }
 
+/// A refusal whose fields are called as the call has them, which names one file and no list of them.
+fn as_called(mut refusal: Refusal, batch: &Batch) -> Refusal {
+    if let Some(FileEdit::LinePatch(_)) = batch.files.first().map(|file| &file.edit) {
+        return refusal;
+    }
+    for field in refusal.failures.iter_mut().filter_map(|failure| failure.field.as_mut()) {
+        if let Some(rest) = field.strip_prefix("files[0].") {
+            *field = match rest.strip_prefix("changes") {
+                Some(rest) => format!("patches{rest}"),
+                None => rest.to_owned(),
+            };
+        }
+    }
+    refusal
+}
+
 /// What a refusal comes to if the file is not the one that the edit was planned for.
 fn stale(refusal: Refusal, plan: &Plan, id: FilePatchId) -> Refusal {
     let is_other = |failure: &Failure| failure.current_sha256.is_some_and(|now| !plan.pinned.is_for(now));
-    if refusal.failures.iter().any(is_other) { changed_since(id).into() } else { refusal }
+    if refusal.failures.iter().any(is_other) { changed_since(plan, id).into() } else { refusal }
 }
 
-fn changed_since(id: FilePatchId) -> Failure {
+fn changed_since(plan: &Plan, id: FilePatchId) -> Failure {
     let message = format!("the file is not as it was when the edit {id} was prepared, and nothing was written");
-    Failure::new(Reason::FileChanged, message)
-        .hint("prepare the edit again, with existing_hunk_id to take this one's place, look at it, then apply it")
+    let path = plan.batch.files.first().map(|file| file.target.as_str().to_owned());
+    let failure = Failure::new(Reason::FileChanged, message)
+        .hint("prepare the edit again, with existing_hunk_id to take this one's place, look at it, then apply it");
+    Failure { path, ..failure }
 }
 
 fn nothing_planned() -> Failure {

@@ -111,9 +111,12 @@ impl Hunks {
         self.kept.get(&id).map(|kept| hunk::turn(&kept.hunk))
     }
 
-    /// Notes that a plan was applied.
-    pub(super) fn applied(&mut self, id: FilePatchId) {
-        if let Some(kept) = self.kept.get_mut(&id) {
+    /// Notes that a plan was applied; one that took its place meanwhile was not.
+    pub(super) fn applied(&mut self, id: FilePatchId, plan: &Plan) {
+        let is_it = |kept: &Plan| Arc::ptr_eq(&kept.batch, &plan.batch);
+        if let Some(kept) = self.kept.get_mut(&id)
+            && kept.plan.as_ref().is_some_and(is_it)
+        {
             kept.plan = None;
         }
     }
@@ -173,8 +176,14 @@ mod tests {
         let again = hunks.place(Some(id(1)), ANN, "append", id(9), now).unwrap();
         assert_eq!((again.id, again.created), (id(1), UnixMillis(1_000)), "a plan keeps its id and its turn");
         hunks.keep(again, plan(2), now);
-        assert_eq!(hunks.plan(id(1), ANN, over).unwrap().bytes, 2);
-        hunks.applied(id(1));
+        let taken = hunks.plan(id(1), ANN, over).unwrap();
+        assert_eq!(taken.bytes, 2);
+        let again = hunks.place(Some(id(1)), ANN, "append", id(9), now).unwrap();
+        hunks.keep(again, plan(3), now);
+        hunks.applied(id(1), &taken);
+        let taken = hunks.plan(id(1), ANN, now).unwrap();
+        assert_eq!(taken.bytes, 3, "what took its place while it was applied was not applied");
+        hunks.applied(id(1), &taken);
         assert_eq!(told(hunks.plan(id(1), ANN, now)), "ALREADY_APPLIED");
         assert_eq!(told(hunks.place(Some(id(1)), ANN, "append", id(9), now)), "ALREADY_APPLIED");
     }

@@ -225,7 +225,7 @@ pub(super) fn read_file() -> Map<String, Value> {
 fn search(pattern: &str) -> Value {
     let case = "smart: capitals count if the pattern has one; empty: smart";
     json!({
-        "pattern": text(pattern),
+        "pattern": { "type": "string", "maxLength": 10_000, "description": pattern },
         "path": text("A file or directory, relative to the workspace root; empty or . : the whole workspace"),
         "case": { "type": "string", "enum": ["", "smart", "sensitive", "insensitive"], "default": "smart", "description": case },
         "glob": text("*.rs for names at any depth, src/**/*.rs for paths from the root down; empty: any file"),

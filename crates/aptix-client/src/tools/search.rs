@@ -1,7 +1,7 @@
 //! `ripgrep_files` and `ripgrep_content`: which files there are, which have a line that fits, and which lines.
 
 use std::fmt::Write as _;
-use std::io;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 
 use aptix_model::documents::look::{Case, Search};
@@ -24,8 +24,12 @@ const FILE_BYTES: u64 = 16 << 20;
 const TEXT_BYTES: usize = 256 << 10;
 /// Characters of a line that are shown.
 const LINE_CHARS: usize = 400;
-/// Bytes that a compiled pattern may take.
-const PATTERN_BYTES: usize = 10 << 20;
+/// Bytes that a pattern or a glob has at most.
+const WRITTEN_BYTES: usize = 10_000;
+/// Bytes that a compiled pattern may take; the more it takes, the longer each byte of a file may.
+const PATTERN_BYTES: usize = 1 << 20;
+/// Bytes that are kept of a search for speed.
+const CACHE_BYTES: usize = 10 << 20;
 
 /// What a search shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,6 +89,8 @@ pub(super) fn search(
             .field("pattern")
             .hint("give a pattern, or list files with ripgrep_files"));
     }
+    check_length(call.pattern.as_deref(), "pattern")?;
+    check_length(call.glob.as_deref(), "glob")?;
     let matcher = call.pattern.as_deref().map(|pattern| matcher(pattern, call.case)).transpose()?;
     let glob = call.glob.as_deref().map(glob).transpose()?;
     let mut hunt = Hunt {
@@ -103,12 +109,21 @@ pub(super) fn search(
         } else if let Met::File(file) = met
             && glob.as_ref().is_none_or(|glob| glob.is_match(&file.path))
         {
-            hunt.look(file, call.max_files);
+            hunt.look(file, call.max_files, until);
         }
         if hunt.cut.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })
     .map_err(|error| error.failure().field("path"))?;
     Ok(Found { success: true, files: hunt.files, cut: hunt.cut, skipped: hunt.skipped + unread })
+}
+
+fn check_length(written: Option<&str>, field: &str) -> Result<(), Failure> {
+    let length = written.map_or(0, str::len);
+    if length <= WRITTEN_BYTES {
+        return Ok(());
+    }
+    let message = format!("it has {length} bytes, at most {WRITTEN_BYTES} are searched with");
+    Err(Failure::new(Reason::TooLarge, message).field(field).hint("look for a shorter part of it"))
 }
 
 fn matcher(pattern: &str, case: Case) -> Result<RegexMatcher, Failure> {
@@ -119,7 +134,7 @@ fn matcher(pattern: &str, case: Case) -> Result<RegexMatcher, Failure> {
         .multi_line(true)
         .crlf(true)
         .size_limit(PATTERN_BYTES)
-        .dfa_size_limit(PATTERN_BYTES);
+        .dfa_size_limit(CACHE_BYTES);
     builder.build(pattern).map_err(|error| {
         Failure::new(Reason::InvalidRequest, format!("the pattern is no regular expression: {error}"))
             .detail(Detail::Regex)
@@ -180,8 +195,8 @@ struct Hunt {
 }
 
 impl Hunt {
-    fn look(&mut self, file: &File<'_>, most_files: u32) {
-        let Some(found) = self.find(file) else { return };
+    fn look(&mut self, file: &File<'_>, most_files: u32, until: &Until) {
+        let Some(found) = self.find(file, until) else { return };
         if self.files.len() >= most_files as usize {
             self.cut = Some("max_files");
             return;
@@ -190,7 +205,7 @@ impl Hunt {
     }
 
     /// What there is to tell of a file.
-    fn find(&mut self, file: &File<'_>) -> Option<FileFound> {
+    fn find(&mut self, file: &File<'_>, until: &Until) -> Option<FileFound> {
         let path = file.path.clone();
         let Some(matcher) = &self.matcher else { return Some(FileFound { path, matches: None, lines: Vec::new() }) };
         let bytes = match file.read(FILE_BYTES) {
@@ -210,9 +225,12 @@ impl Hunt {
             Show::Lines => (self.left, self.room),
         };
         let mut taken = Taken { show: self.show, matches: 0, lines: Vec::new(), left, room, cut: None };
-        if self.searcher.search_slice(matcher, text, &mut taken).is_err() {
-            self.skipped += 1;
-            return None;
+        if self.searcher.search_reader(matcher, Waited { text, until }, &mut taken).is_err() {
+            if !until.is_over() {
+                self.skipped += 1;
+                return None;
+            }
+            self.cut = Some("time");
         }
         if self.show == Show::Lines {
             (self.left, self.room) = (taken.left, taken.room);
@@ -220,6 +238,18 @@ impl Hunt {
         }
         let found = FileFound { path, matches: Some(taken.matches), lines: taken.lines };
         Some(found).filter(|found| found.matches != Some(0))
+    }
+}
+
+/// A text that is read only as long as somebody waits for what is found in it.
+struct Waited<'a> {
+    text: &'a [u8],
+    until: &'a Until,
+}
+
+impl Read for Waited<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.until.is_over() { Err(io::ErrorKind::TimedOut.into()) } else { self.text.read(buffer) }
     }
 }
 

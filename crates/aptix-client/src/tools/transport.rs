@@ -97,6 +97,10 @@ struct Numbered {
     id: RequestId,
 }
 
+fn no_call() -> ErrorData {
+    ErrorData::invalid_params("a call has a name, a text, and arguments, an object; each once", None)
+}
+
 impl<R, W> Lines<R, W>
 where
     R: AsyncRead + Send + Unpin + 'static,
@@ -152,19 +156,23 @@ where
         };
         match &mut message {
             JsonRpcMessage::Request(request) => {
-                if let Some(place) = self.free.take() {
-                    request.request.extensions_mut().insert(Arc::clone(&place));
-                    self.held.insert(request.id.clone(), place);
+                if self.held.contains_key(&request.id) {
+                    let message = format!("a request with the id {} is not answered yet", request.id);
+                    return Err(ErrorData::invalid_request(message, None));
                 }
                 match (&mut request.request, call) {
                     (ClientRequest::CallToolRequest(request), Some((arguments, _))) => {
                         request.extensions.insert(arguments);
                     }
-                    (ClientRequest::CallToolRequest(_), None) => {
-                        let message = "params and arguments are each given once, as an object";
-                        return Err(ErrorData::invalid_request(message, None));
+                    (ClientRequest::CallToolRequest(_), None) => return Err(no_call()),
+                    (ClientRequest::CustomRequest(request), _) if request.method == "tools/call" => {
+                        return Err(no_call());
                     }
                     _ => {}
+                }
+                if let Some(place) = self.free.take() {
+                    request.request.extensions_mut().insert(Arc::clone(&place));
+                    self.held.insert(request.id.clone(), place);
                 }
             }
             JsonRpcMessage::Notification(told) => {
@@ -182,9 +190,6 @@ where
 
     fn complain(&mut self, error: ErrorData, id: Option<RequestId>) {
         tracing::warn!(message = %error.message, "a line on stdin is no message");
-        if let Some(id) = &id {
-            self.held.remove(id);
-        }
         self.complaint = Some(Box::pin(self.put(ServerJsonRpcMessage::error(error, id))));
     }
 
@@ -239,6 +244,8 @@ where
                 Ok(message) => return Some(message),
                 Err(error) => {
                     let id = serde_json::from_slice::<Numbered>(&line).ok().map(|numbered| numbered.id);
+                    // The answer to another request is not given here.
+                    let id = id.filter(|id| !self.held.contains_key(id));
                     self.complain(error, id);
                 }
             }

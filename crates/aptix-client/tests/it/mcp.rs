@@ -197,6 +197,10 @@ fn a_search_patch_is_confirmed_or_refused_and_clipboards_belong_to_the_connectio
         client.refused("patch", &patch(json!([{ "operation": "replace", "oldText": "two", "newText": "2" }]))),
         "TEXT_NOT_UNIQUE"
     );
+    // What is wrong is called as the call has it.
+    let nothing = patch(json!([{ "operation": "replace", "oldText": "", "newText": "2" }]));
+    let refused = client.call("patch", &nothing).structured["errors"][0]["message"].clone();
+    assert!(refused.as_str().unwrap().starts_with("patches[0].oldText: "), "{refused}");
     let paste = patch(json!([{ "operation": "prepend_bof", "fromClipboard": "c" }]));
     let batch = told.structured["batchId"].as_str().unwrap().to_owned();
     let (place, _) = client.end();
@@ -385,6 +389,10 @@ fn a_call_that_is_taken_back_writes_nothing() {
         json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string()
     };
     client.say(&call(50, "a"));
+    // The answer to one is not taken for the answer to another.
+    client.say(&call(50, "d"));
+    let heard = client.hear();
+    assert!(heard["error"]["code"] == -32600 && heard["id"].is_null(), "{heard}");
     client.say(&call(51, "b"));
     client.say(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 51 } }).to_string(),
@@ -397,7 +405,7 @@ fn a_call_that_is_taken_back_writes_nothing() {
     client.done("workspace_create_file", &json!({ "path": "c", "content": "x" }));
     let ws = client.ws();
     let (_place, _) = client.end();
-    assert_eq!(["a", "b", "c"].map(|name| ws.join(name).exists()), [true, false, true]);
+    assert_eq!(["a", "b", "c", "d"].map(|name| ws.join(name).exists()), [true, false, true, false]);
 }
 
 /// A long line is not shown; a call that nobody reads the answer of does not keep the server alive; the kernel keeps it within
@@ -473,10 +481,15 @@ fn lines_that_are_no_calls_harm_nobody() {
         assert_eq!(heard["id"], id);
         assert!(code(&told(&heard).structured).starts_with("INVALID_REQUEST"), "{heard}");
     }
-    for params in [r#"{"name":"patch","arguments":{},"arguments":{}}"#, r#"{"arguments":{}}"#] {
+    for params in [
+        r#"{"name":"patch","arguments":{},"arguments":{}}"#,
+        r#"{"name":"patch","name":"patch","arguments":{}}"#,
+        r#"{"name":3,"arguments":{}}"#,
+        r#"{"arguments":{}}"#,
+    ] {
         client.say(&format!(r#"{{"jsonrpc":"2.0","id":"two","method":"tools/call","params":{params}}}"#));
         let heard = client.hear();
-        assert!(heard["id"] == "two" && heard["error"]["code"].is_i64(), "{heard}");
+        assert!(heard["id"] == "two" && heard["error"]["code"] == -32602, "{heard}");
     }
     client.say(&format!("{}{}", "x".repeat(1 << 20), "y".repeat(1 << 20)));
     assert_eq!(client.hear()["error"]["code"], -32700);

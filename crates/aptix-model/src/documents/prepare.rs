@@ -115,7 +115,7 @@ struct Apply {
 
 /// An occurrence as it is written: a number or a word.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a number from 1, or \"last\"; 0 or empty for none")]
 enum Which {
     Number(u32),
     Word(String),

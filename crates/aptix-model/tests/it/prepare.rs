@@ -127,6 +127,12 @@ fn what_is_no_call_is_refused_with_the_next_step() {
             "INVALID_REQUEST (OCCURRENCE)",
             "last",
         ),
+        (
+            TOOLS[2],
+            r#"{"path":"a","content":"x","anchor":"t","occurrence":-1}"#,
+            "INVALID_REQUEST (TYPE): occurrence: expected a number from 1, or \"last\"",
+            "",
+        ),
     ] {
         let failure = parse(tool, arguments).unwrap_err();
         assert!(failure.to_string().starts_with(expected), "{failure}");
