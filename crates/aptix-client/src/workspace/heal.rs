@@ -1,7 +1,8 @@
 //! After a power cut: brings files to what was written ahead for them, where the cut is what made them otherwise.
 //!
 //! A file is written only if it is the very one that was published, not written since, and lacks some of its blocks or
-//! all of them, or the very one that was there before and untouched since. What somebody else has done since stands.
+//! all of them, or the very one that was there before and untouched since. What somebody else has done since stands, if
+//! it has reached the disk: a name that they had removed just before the cut looks like one that the cut has taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
