@@ -332,3 +332,22 @@ impl Found {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    /// However long a file takes to search, it is read on only while somebody waits.
+    #[test]
+    fn a_file_is_read_only_while_somebody_waits() {
+        let token = CancellationToken::new();
+        let until = Until::from_now(token.clone());
+        let mut text = Waited { text: b"some text", until: &until };
+        let mut buffer = [0; 4];
+        assert_eq!(text.read(&mut buffer).unwrap(), 4);
+        token.cancel();
+        assert_eq!(text.read(&mut buffer).unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+}
