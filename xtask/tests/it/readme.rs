@@ -8,7 +8,7 @@ use crate::processes::{Machine, json, write};
 /// The README's example document.
 pub(crate) fn document() -> String {
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md")).unwrap();
-    let (_, rest) = readme.split_once("```json\n").unwrap();
+    let (_, rest) = readme.split_once("A document says").unwrap().1.split_once("```json\n").unwrap();
     rest.split_once("```").unwrap().0.to_owned()
 }
 

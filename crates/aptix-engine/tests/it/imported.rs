@@ -108,7 +108,9 @@ fn search_replace_blocks_are_made_one_after_the_other() {
     check(Some("a"), &block("", "x\n"), Ok("a\nx"));
     check(None, &block("", "x\ny\n"), Ok("x\ny\n"));
     // Lines end as lines did, though the step before took the last one that had an end.
-    check(Some("a\r\nb"), &(block("a\n", "") + &block("", "x\n")), Ok("b\r\nx"));
+    check(Some("a\r\nb"), &(block("a\n", "") + "a\n" + &block("", "x\n")), Ok("b\r\nx"));
+    // Without a name, whose end is meant is not said.
+    check(Some("a\r\nb"), &(block("a\n", "") + &block("", "x\n")), Err("PATCH_MALFORMED.MISSING"));
     check(None, &block("a\n", "x\n"), Err("FILE_MISSING"));
     // Lines of three dots stand for what stays; each piece has one place.
     let file = "fn a() {\n    one\n    two\n}\nfn b() {\n    two\n}\n";
@@ -273,7 +275,7 @@ impl Case {
     }
 
     fn search_replace(&self) -> String {
-        let mut text = String::from("a\n");
+        let mut text = String::new();
         for (edit, above, old, below) in self.parts() {
             let lines = |parts: [&[&str]; 3]| parts.concat().iter().map(|line| format!("{line}\n")).collect::<String>();
             let hint = if edit.is_anchored {
@@ -282,7 +284,7 @@ impl Case {
                 String::new()
             };
             text.push_str(&format!(
-                "<<<<<<< SEARCH\n{hint}{}=======\n{}>>>>>>> REPLACE\n",
+                "a\n<<<<<<< SEARCH\n{hint}{}=======\n{}>>>>>>> REPLACE\n",
                 lines([above, old, below]),
                 lines([above, &edit.new, below])
             ));
