@@ -9,15 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 use aptix_client::workspace::disk::Disk;
-use aptix_client::workspace::transaction::{CommitError, Durability, Terms};
-use aptix_model::reason::Reason;
+use aptix_client::workspace::transaction::{Durability, Terms};
 use rustix::fs::{IFlags, OFlags, ioctl_getflags, ioctl_setflags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
 
 use crate::course::{Course, Kind};
 use crate::disk::{Operation, Verdict, Watched};
-use crate::seam::{open_in, operations, stopping};
+use crate::seam::{hold_to_word, open_in, operations, stopping};
 use crate::tree::{self, Tree, lay_out};
 use crate::volume::Volume;
 use crate::{Ending, Job};
@@ -123,16 +122,7 @@ impl Case<'_> {
         drop(open_in(&ws, &state, stopping(usize::MAX).0).context("nobody can open the workspace again")?);
         let is_new = self.course.is_new(&tree::read(&ws)?, self.generation, self.generation + 1)?;
         tree::check_state(&state)?;
-        match outcome {
-            Ok(()) => ensure!(is_new, "the batch was said to be applied"),
-            Err(error) => {
-                let undecided = error.downcast_ref::<CommitError>().map(|error| error.failure().reason);
-                ensure!(
-                    !is_new || undecided == Some(Reason::NeedsOperator),
-                    "the batch was said to be refused: {error:#}"
-                );
-            }
-        }
+        hold_to_word(is_new, &outcome)?;
         Ok(is_taken)
     }
 

@@ -210,16 +210,7 @@ impl<'a> Crash<'a> {
             outbox::acknowledge(&workspace, batch)?;
         }
         tree::check_state(&state)?;
-        match outcome {
-            Ok(()) => ensure!(is_new, "the batch was said to be applied"),
-            Err(error) => {
-                let undecided = error.downcast_ref::<CommitError>().map(|error| error.failure().reason);
-                ensure!(
-                    !is_new || undecided == Some(Reason::NeedsOperator),
-                    "the batch was said to be refused: {error}"
-                );
-            }
-        }
+        hold_to_word(is_new, &outcome)?;
         Ok(operations)
     }
 }
@@ -294,4 +285,17 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
         recoveries.into_inner(),
         caught.join(", ").to_lowercase()
     )))
+}
+
+/// Holds a batch to what was said of it: one that was refused is not in the tree, unless it was said that nobody knows.
+pub(crate) fn hold_to_word(is_new: bool, outcome: &Result<()>) -> Result<()> {
+    match outcome {
+        Ok(()) => ensure!(is_new, "the batch was said to be applied"),
+        Err(error) => {
+            let reason = error.downcast_ref::<CommitError>().map(|error| error.failure().reason);
+            let is_undecided = reason == Some(Reason::NeedsOperator);
+            ensure!(!is_new || is_undecided, "the batch was said to be refused: {error:#}");
+        }
+    }
+    Ok(())
 }

@@ -3,18 +3,15 @@
 use std::sync::Arc;
 
 use aptix_model::id::{AgentId, IdError};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Approve, Attended, Service, serve};
 use crate::policy::Deletions;
 use crate::policy::files::PolicyFiles;
-use crate::workspace::disk::SystemDisk;
 use crate::workspace::root::RootSpec;
-use crate::workspace::{OpenError, Workspace};
 
 use super::server::ServerArgs;
-use super::{Exit, Places, output};
+use super::{Exit, Places, serving};
 
 /// Arguments of `aptix agent`.
 #[derive(clap::Args, Debug)]
@@ -32,35 +29,14 @@ pub(super) struct Args {
 /// Serves; `new_id` is the agent's name from now on, if it has none yet.
 pub(super) async fn run(args: Args, places: &Places, new_id: Result<AgentId, IdError>) -> anyhow::Result<Exit> {
     let (state_home, roots) = (places.state_home()?, args.roots);
-    let opened = tokio::task::spawn_blocking(move || Workspace::open(&roots, &state_home, Box::new(SystemDisk)));
-    let local = match opened.await? {
+    let local = match serving::open(roots, state_home).await? {
         Ok(local) => local,
-        Err(error) => {
-            output::say(&format!("error: {}", error.failure()));
-            return Ok(match error {
-                OpenError::Root(_) | OpenError::NoRoot => Exit::Usage,
-                OpenError::State(_) | OpenError::Recovery(_) => Exit::Environment,
-            });
-        }
+        Err(exit) => return Ok(exit),
     };
     let ServerArgs { server, workspace } = args.server;
     let policy = Arc::new(PolicyFiles::new(&places.config_home()?, Deletions::Ask));
     let service = Service { server, workspace, approve: args.approve, attended: Attended::OnTerminal, policy };
     let stop = CancellationToken::new();
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let told = async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        stop.cancel();
-        // A second signal does not make it stop sooner: the batch in hand is finished first.
-        std::future::pending::<()>().await;
-    };
-    tokio::select! {
-        ended = serve(local, service, new_id?, stop.clone()) => ended?,
-        () = told => {}
-    }
+    serving::until_told(&stop, serve(local, service, new_id?, stop.clone())).await??;
     Ok(Exit::Done)
 }

@@ -104,11 +104,7 @@ impl From<Refusal> for End {
 
 impl From<OpenError> for End {
     fn from(error: OpenError) -> Self {
-        let exit = match error {
-            OpenError::Root(_) | OpenError::NoRoot => Exit::Usage,
-            OpenError::State(_) | OpenError::Recovery(_) => Exit::Environment,
-        };
-        Self { exit, refusal: error.failure().into() }
+        Self { exit: Exit::from(&error), refusal: error.failure().into() }
     }
 }
 

@@ -1,16 +1,13 @@
 //! `aptix mcp`: the tools, served on stdin and stdout over one workspace.
 
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::policy::Deletions;
 use crate::policy::files::PolicyFiles;
 use crate::tools::server::serve;
-use crate::workspace::disk::SystemDisk;
 use crate::workspace::root::RootSpec;
-use crate::workspace::{OpenError, Workspace};
 
-use super::{Exit, Places, output};
+use super::{Exit, Places, serving};
 
 /// Arguments of `aptix mcp`.
 #[derive(clap::Args, Debug)]
@@ -23,35 +20,13 @@ pub(super) struct Args {
 /// Serves; `name` names the connection.
 pub(super) async fn run(args: Args, places: &Places, name: String) -> anyhow::Result<Exit> {
     let state_home = places.state_home()?;
-    let root = args.root;
-    let opened = move || Workspace::open(std::slice::from_ref(&root), &state_home, Box::new(SystemDisk));
-    let workspace = match tokio::task::spawn_blocking(opened).await? {
+    let workspace = match serving::open(vec![args.root], state_home).await? {
         Ok(workspace) => workspace,
-        Err(error) => {
-            output::say(&format!("error: {}", error.failure()));
-            return Ok(match error {
-                OpenError::Root(_) | OpenError::NoRoot => Exit::Usage,
-                OpenError::State(_) | OpenError::Recovery(_) => Exit::Environment,
-            });
-        }
+        Err(exit) => return Ok(exit),
     };
     let policies = PolicyFiles::new(&places.config_home()?, Deletions::Ask);
     let stop = CancellationToken::new();
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let told = async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        stop.cancel();
-        // A second signal does not make it stop sooner: the call in hand is finished first.
-        std::future::pending::<()>().await;
-    };
     let streams = (tokio::io::stdin(), tokio::io::stdout());
-    tokio::select! {
-        ended = serve(workspace, policies, name, streams, stop.clone()) => ended?,
-        () = told => {}
-    }
+    serving::until_told(&stop, serve(workspace, policies, name, streams, stop.clone())).await??;
     Ok(Exit::Done)
 }

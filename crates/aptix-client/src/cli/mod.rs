@@ -14,6 +14,7 @@ mod output;
 mod progress;
 mod read;
 mod server;
+mod serving;
 mod show;
 mod submit;
 mod tools;
@@ -29,6 +30,7 @@ use tracing_subscriber::EnvFilter;
 use uuid::Uuid;
 
 use crate::apply::Refusal;
+use crate::workspace::OpenError;
 use crate::workspace::root::RootSpec;
 use crate::workspace::wall::{self, Wall};
 
@@ -175,6 +177,15 @@ enum Exit {
 impl Exit {
     fn of(refusal: &Refusal) -> Self {
         if refusal.is_environment() { Self::Environment } else { Self::Refused }
+    }
+}
+
+impl From<&OpenError> for Exit {
+    fn from(error: &OpenError) -> Self {
+        match error {
+            OpenError::Root(_) | OpenError::NoRoot => Self::Usage,
+            OpenError::State(_) | OpenError::Recovery(_) => Self::Environment,
+        }
     }
 }
 

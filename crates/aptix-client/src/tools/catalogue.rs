@@ -57,6 +57,16 @@ macro_rules! apart {
     };
 }
 
+/// What goes into a tool that puts lines beside an anchor.
+macro_rules! anchored {
+    () => {
+        "\n\nInputs: path, anchor, content, match (how the anchor is compared with a line: contains, the default, equals \
+         or regex), occurrence (which of several lines that fit: a number from 1, or last; empty or 0: the anchor fits \
+         one line, or the call is refused with the lines that fit), existing_hunk_id (a plan of yours that this one \
+         replaces; empty: a new one)."
+    };
+}
+
 /// What the answer of every prepare tool is.
 macro_rules! planned {
     () => {
@@ -146,11 +156,8 @@ pub const TOOLS: &[Tool] = &[
     Tool {
         name: "prepare_file_insert_after",
         description: concat!(
-            "Plan lines below a line that an anchor describes. Writes nothing.\n\n\
-            Inputs: path, anchor, content, match (how the anchor is compared with a line: contains, the default, \
-            equals or regex), occurrence (which of several lines that fit: a number from 1, or last; empty or 0: the \
-            anchor fits one line, or the call is refused with the lines that fit), existing_hunk_id (a plan of yours \
-            that this one replaces; empty: a new one).",
+            "Plan lines below a line that an anchor describes. Writes nothing.",
+            anchored!(),
             planned!(),
             apart!()
         ),
@@ -161,11 +168,8 @@ pub const TOOLS: &[Tool] = &[
     Tool {
         name: "prepare_file_insert_before",
         description: concat!(
-            "Plan lines above a line that an anchor describes. Writes nothing.\n\n\
-            Inputs: path, anchor, content, match (how the anchor is compared with a line: contains, the default, \
-            equals or regex), occurrence (which of several lines that fit: a number from 1, or last; empty or 0: the \
-            anchor fits one line, or the call is refused with the lines that fit), existing_hunk_id (a plan of yours \
-            that this one replaces; empty: a new one).",
+            "Plan lines above a line that an anchor describes. Writes nothing.",
+            anchored!(),
             planned!(),
             apart!()
         ),

@@ -189,7 +189,8 @@ impl Workspace {
     }
 
     /// Does what can wait: looks whether somebody has written into files that were replaced a while ago, and, once nobody
-    /// applies anything, makes durable what mode `journal` has published and forgets what has become too old. To be called again and again, with a pause; nothing is done in the first pause after a batch.
+    /// applies anything, makes durable what mode `journal` has published and forgets what has become too old. To be called
+    /// again and again, with a pause; nothing is made durable in the first pause after a batch.
     ///
     /// # Errors
     /// When another process holds the workspace for long, or the disk fails.
@@ -204,7 +205,7 @@ impl Workspace {
         if since == Since::APause {
             self.settle()?;
         }
-        if let Some(retention) = Some(is_old).filter(|is_old| *is_old).and_then(|_| retention()) {
+        if is_old && let Some(retention) = retention() {
             let _locks = self.lock()?;
             let looked = self.look_at_history(retention);
             self.past().history = looked;

@@ -1,7 +1,7 @@
 //! Reads the files of a batch: their bytes, and what a new file in their place has to have as well.
 
 use std::io::Read;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
@@ -215,20 +215,23 @@ pub(super) fn is_immutable(file: BorrowedFd<'_>) -> bool {
     rustix::fs::ioctl_getflags(file).is_ok_and(|flags| flags.intersects(IFlags::IMMUTABLE | IFlags::APPEND))
 }
 
-/// The digest of what a name of a directory holds now, and its stamp; `None` when there is no regular file.
-///
-/// # Errors
-/// When the system refuses to read.
-pub(super) fn digest(dir: BorrowedFd<'_>, name: &str) -> Result<Option<(Sha256Digest, Stamp)>, Errno> {
+/// Opens what has a name in a directory, if that is a regular file.
+fn open_regular(dir: BorrowedFd<'_>, name: &str) -> Result<Option<(OwnedFd, Stat)>, Errno> {
     let file = match beneath::open_file(dir, name) {
         Ok(file) => file,
         Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
         Err(errno) => return Err(errno),
     };
     let stat = rustix::fs::fstat(&file)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Ok(None);
-    }
+    Ok((FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some((file, stat)))
+}
+
+/// The digest of what a name of a directory holds now, and its stamp; `None` when there is no regular file.
+///
+/// # Errors
+/// When the system refuses to read.
+pub(super) fn digest(dir: BorrowedFd<'_>, name: &str) -> Result<Option<(Sha256Digest, Stamp)>, Errno> {
+    let Some((file, stat)) = open_regular(dir, name)? else { return Ok(None) };
     Ok(Some((digest_of(file.as_fd())?, Stamp::of(&stat))))
 }
 
@@ -263,15 +266,7 @@ fn room_for(stat: &Stat) -> Vec<u8> {
 /// # Errors
 /// When the system refuses to read.
 pub(super) fn compare(dir: BorrowedFd<'_>, name: &str, mut bytes: &[u8]) -> Result<Option<Stamp>, Errno> {
-    let file = match beneath::open_file(dir, name) {
-        Ok(file) => file,
-        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
-        Err(errno) => return Err(errno),
-    };
-    let stat = rustix::fs::fstat(&file)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Ok(None);
-    }
+    let Some((file, stat)) = open_regular(dir, name)? else { return Ok(None) };
     let mut buffer = room_for(&stat);
     loop {
         match rustix::io::read(&file, buffer.as_mut_slice()) {
