@@ -79,33 +79,26 @@ impl Dialect {
     /// The published name.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::LinePatch => "line-patch",
-            Self::CreateFile => "create-file",
-            Self::SearchPatch => "search-patch",
-            Self::StructuredPatch => "structured-patch",
-            Self::FileBundle => "file-bundle",
-            Self::CodexPatch => "codex-patch",
-            Self::SearchReplace => "search-replace",
-            Self::StrReplace => "str-replace",
-            Self::GitPatch => "git-patch",
-            Self::Chat => "chat",
-        }
+        self.known_by().0
     }
 
     /// How a document is known to be written in it.
     const fn shape(self) -> Shape {
+        self.known_by().1
+    }
+
+    const fn known_by(self) -> (&'static str, Shape) {
         match self {
-            Self::LinePatch => line_patch::SHAPE,
-            Self::CreateFile => create_file::SHAPE,
-            Self::SearchPatch => search_patch::SHAPE,
-            Self::StructuredPatch => structured_patch::SHAPE,
-            Self::FileBundle => file_bundle::SHAPE,
-            Self::CodexPatch => codex_patch::SHAPE,
-            Self::SearchReplace => search_replace::SHAPE,
-            Self::StrReplace => str_replace::SHAPE,
-            Self::GitPatch => git_patch::SHAPE,
-            Self::Chat => Shape::Rest,
+            Self::LinePatch => ("line-patch", line_patch::SHAPE),
+            Self::CreateFile => ("create-file", create_file::SHAPE),
+            Self::SearchPatch => ("search-patch", search_patch::SHAPE),
+            Self::StructuredPatch => ("structured-patch", structured_patch::SHAPE),
+            Self::FileBundle => ("file-bundle", file_bundle::SHAPE),
+            Self::CodexPatch => ("codex-patch", codex_patch::SHAPE),
+            Self::SearchReplace => ("search-replace", search_replace::SHAPE),
+            Self::StrReplace => ("str-replace", str_replace::SHAPE),
+            Self::GitPatch => ("git-patch", git_patch::SHAPE),
+            Self::Chat => ("chat", Shape::Rest),
         }
     }
 }
