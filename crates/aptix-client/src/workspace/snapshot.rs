@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
+use rustix::buffer::spare_capacity;
 use rustix::fs::{FileType, IFlags, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -187,17 +188,13 @@ pub fn read(
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(ResolveError::NotRegular { kind: "no regular file any more" }.into());
     }
-    let size = u64::try_from(stat.st_size).unwrap_or_default();
+    let size = told_size(&stat);
     if size > limit {
         return Err(ReadError::TooLarge { found: size, limit });
     }
     let attributes = Attributes::of(file.as_fd(), &stat);
     let immutable = is_immutable(file.as_fd());
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-    std::fs::File::from(file)
-        .take(limit + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| ReadError::System(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+    let bytes = read_all(file, size, limit).map_err(ReadError::System)?;
     if bytes.len() as u64 > limit {
         return Err(ReadError::TooLarge { found: bytes.len() as u64, limit });
     }
@@ -208,6 +205,33 @@ pub fn read(
         immutable,
         stamp: Stamp::of(&stat),
     }))
+}
+
+/// How large a file says it is. That need not be so: some grow, and some are made up by the system as they are read.
+fn told_size(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or_default()
+}
+
+/// Whether a file ends with the bytes that were just read: there was room for more, and with these it has as many as it
+/// says. Any other one ends where nothing more can be read.
+const fn is_all(count: usize, room: usize, so_far: u64, size: u64) -> bool {
+    count == 0 || (count < room && so_far == size)
+}
+
+/// The bytes of a file of which nothing was read yet, as far as one more than `limit`, in one call if it has as many as
+/// it says.
+fn read_all(file: OwnedFd, size: u64, limit: u64) -> Result<Vec<u8>, Errno> {
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default().saturating_add(1));
+    let room = bytes.capacity();
+    let count = match rustix::io::read(&file, spare_capacity(&mut bytes)) {
+        Ok(count) if is_all(count, room, count as u64, size) => return Ok(bytes),
+        Ok(count) => count,
+        Err(Errno::INTR) => 0,
+        Err(errno) => return Err(errno),
+    };
+    let rest =
+        std::fs::File::from(file).take(limit.saturating_add(1).saturating_sub(count as u64)).read_to_end(&mut bytes);
+    rest.map(|_| bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 /// Whether a file or directory is closed to renaming, as far as its file system tells.
@@ -255,28 +279,27 @@ pub(super) fn digest_of(file: BorrowedFd<'_>) -> Result<Sha256Digest, Errno> {
     }
 }
 
-/// Room to read a file of this size at once, if it is not a large one, and to see that it ends there.
-fn room_for(stat: &Stat) -> Vec<u8> {
-    let size = usize::try_from(stat.st_size).unwrap_or_default();
-    vec![0; size.saturating_add(1).min(1 << 16)]
-}
-
 /// The stamp of what a name of a directory holds now, if that is a regular file of just these bytes.
 ///
 /// # Errors
 /// When the system refuses to read.
-pub(super) fn compare(dir: BorrowedFd<'_>, name: &str, mut bytes: &[u8]) -> Result<Option<Stamp>, Errno> {
+pub(super) fn compare(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<Option<Stamp>, Errno> {
     let Some((file, stat)) = open_regular(dir, name)? else { return Ok(None) };
-    let mut buffer = room_for(&stat);
+    let size = told_size(&stat);
+    let mut buffer = Vec::with_capacity(usize::try_from(size).unwrap_or_default().saturating_add(1).min(1 << 16));
+    let room = buffer.capacity();
+    let mut rest = bytes;
     loop {
-        match rustix::io::read(&file, buffer.as_mut_slice()) {
-            Ok(0) => return Ok(bytes.is_empty().then(|| Stamp::of(&stat))),
-            Ok(count) => match bytes.strip_prefix(buffer.get(..count).unwrap_or_default()) {
-                Some(rest) => bytes = rest,
-                None => return Ok(None),
-            },
-            Err(Errno::INTR) => {}
+        buffer.clear();
+        let count = match rustix::io::read(&file, spare_capacity(&mut buffer)) {
+            Ok(count) => count,
+            Err(Errno::INTR) => continue,
             Err(errno) => return Err(errno),
+        };
+        let Some(left) = rest.strip_prefix(buffer.as_slice()) else { return Ok(None) };
+        rest = left;
+        if is_all(count, room, (bytes.len() - rest.len()) as u64, size) {
+            return Ok(rest.is_empty().then(|| Stamp::of(&stat)));
         }
     }
 }
@@ -316,4 +339,58 @@ fn read_xattrs(file: BorrowedFd<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     }
     found.sort();
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{Mode, OFlags};
+    use std::path::Path;
+
+    fn open(path: &Path, flags: OFlags) -> OwnedFd {
+        rustix::fs::open(path, flags, Mode::empty()).unwrap()
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test lays out its own directory")]
+    fn a_file_is_read_to_its_end_whatever_size_it_tells() {
+        let place = tempfile::tempdir().unwrap();
+        for length in [0, 1, 100, 70_000] {
+            let file = place.path().join("file");
+            let bytes = vec![b'x'; length];
+            std::fs::write(&file, &bytes).unwrap();
+            for told in [0, length / 2, length.saturating_sub(1), length, length + 1, 2 * length] {
+                let read = |limit| read_all(open(&file, OFlags::RDONLY), told as u64, limit).unwrap();
+                assert!(read(1 << 20) == bytes, "{told} of {length}");
+                assert_eq!(read(told as u64).len(), length.min(told + 1), "{told} of {length}, and no more");
+            }
+        }
+        let made_up = std::fs::read("/proc/version").unwrap();
+        assert_eq!(read_all(open(Path::new("/proc/version"), OFlags::RDONLY), 0, 1 << 20), Ok(made_up));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test lays out its own directory")]
+    fn only_the_very_bytes_compare_equal() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = open(place.path(), OFlags::PATH);
+        for length in [0_usize, 1, 100, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, 200_000] {
+            let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+            std::fs::write(place.path().join("file"), &bytes).unwrap();
+            let is_equal = |bytes: &[u8]| compare(dir.as_fd(), "file", bytes).unwrap().is_some();
+            assert!(is_equal(&bytes), "{length}");
+            assert!(!is_equal(&[bytes.as_slice(), b"x"].concat()), "{length}, and more");
+            if let Some((last, rest)) = bytes.split_last() {
+                assert!(!is_equal(rest), "{length}, less the last");
+                assert!(!is_equal(&[rest, &[!last]].concat()), "{length}, the last one another");
+            }
+        }
+        assert_eq!(compare(dir.as_fd(), "nothing", b""), Ok(None));
+        // The system makes this file up, and tells no size.
+        let proc = open(Path::new("/proc"), OFlags::PATH);
+        let version = std::fs::read("/proc/version").unwrap();
+        assert!(compare(proc.as_fd(), "version", &version).unwrap().is_some());
+        assert_eq!(compare(proc.as_fd(), "version", b""), Ok(None));
+        assert_eq!(compare(proc.as_fd(), "version", &version[1..]), Ok(None));
+    }
 }
