@@ -189,7 +189,8 @@ fn express_file(file: &FilePlan<'_>, form: Form) -> Result<FilePatch, ExpressErr
         }
         (Form::Replacements, Some(base)) => {
             let step = |(find, replace)| Replacement { find, replace, scope: Scope::First };
-            FileEdit::Replacements(Replacements { steps: pairs(file, base, form)?.map(step).collect() })
+            // From the last one up: what a step brings is then nowhere above what the next one looks for.
+            FileEdit::Replacements(Replacements { steps: pairs(file, base, form)?.rev().map(step).collect() })
         }
     };
     let target = match form {
@@ -249,7 +250,11 @@ fn lines_of(bytes: &[u8], above: usize) -> Result<Vec<String>, ExpressError> {
 }
 
 /// Texts that stand in the base once, each with what takes its place.
-fn pairs(file: &FilePlan<'_>, base: &[u8], form: Form) -> Result<impl Iterator<Item = (String, String)>, ExpressError> {
+fn pairs(
+    file: &FilePlan<'_>,
+    base: &[u8],
+    form: Form,
+) -> Result<impl DoubleEndedIterator<Item = (String, String)>, ExpressError> {
     if has_no_text(base) {
         return Err(ExpressError::Empty { form: form.name() });
     }

@@ -78,6 +78,7 @@ fn what_a_form_has_no_words_for_is_refused_with_the_reason() {
     check(Some("a\n"), Some("\u{feff}b\r\n"), whole, Ok("presence: Present"));
     check(None, Some("a"), whole, Ok("presence: Absent"));
     check(Some("a\n"), None, whole, Ok("DeleteFile"));
+    check(Some("\n\n\n\n\na\n}\n"), Some("}\n\n\na\n"), Form::Replacements, Ok("Replacements"));
     check(None, Some("a\n"), Form::Replacements, Err("a structured patch cannot create a file"));
 }
 
