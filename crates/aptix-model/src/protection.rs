@@ -122,16 +122,15 @@ pub fn of(path: &str) -> Option<Protection> {
 pub fn is_sensitive(path: &str) -> bool {
     let mut is_in_github = false;
     for name in path.split(['/', '\\']).map(canonical_name).filter(|name| !name.is_empty()) {
-        let is_one_of = |known: &[&str]| known.iter().any(|known| is_named(&name, known));
-        if is_one_of(&STEERING_DIRECTORIES)
-            || is_one_of(&STEERING_FILES)
-            || is_one_of(&GIT_SETTINGS)
+        if is_one_of(&name, &STEERING_DIRECTORIES)
+            || is_one_of(&name, &STEERING_FILES)
+            || is_one_of(&name, &GIT_SETTINGS)
             || name.ends_with(".code-workspace")
-            || (is_in_github && is_one_of(&STEERING_IN_GITHUB))
+            || (is_in_github && is_one_of(&name, &STEERING_IN_GITHUB))
         {
             return true;
         }
-        is_in_github = is_named(&name, ".github");
+        is_in_github = is_one_of(&name, &[".github"]);
     }
     false
 }
@@ -140,15 +139,20 @@ pub fn is_sensitive(path: &str) -> bool {
 #[must_use]
 pub fn of_link(name: &str) -> Option<Protection> {
     let name = canonical_name(name);
-    GIT_SETTINGS.iter().any(|known| is_named(&name, known)).then_some(Protection::LinkedSettings)
+    is_one_of(&name, &GIT_SETTINGS).then_some(Protection::LinkedSettings)
 }
 
-/// Whether a canonical name is a known one, or may be what NTFS made of it: `vscode~1`, or `vs1a2b~1` once four such are
-/// taken. Who is asked once too often loses nothing.
-fn is_named(name: &str, known: &str) -> bool {
+/// Whether a canonical name is one of these, or may be what NTFS made of one.
+fn is_one_of(name: &str, known: &[&str]) -> bool {
+    known.contains(&name) || (name.contains('~') && known.iter().any(|known| is_short_for(name, known)))
+}
+
+/// Whether NTFS may have made a name of a known one: `vscode~1`, or `vs1a2b~1` once four such are taken. Who is asked
+/// once too often loses nothing.
+fn is_short_for(name: &str, known: &str) -> bool {
+    let Some((stem, number)) = name.split_once('~') else { return false };
     let long = known.trim_start_matches('.');
     let long = long.rsplit_once('.').map_or(long, |(long, _extension)| long);
-    let Some((stem, number)) = name.split_once('~').filter(|_| name != known) else { return name == known };
     let number = number.split_once('.').map_or(number, |(number, _extension)| number);
     let is_hex = |hex: &str| hex.len() == 4 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
     let mut characters = long.chars().filter(|character| *character != '.');

@@ -430,10 +430,12 @@ fn place(
     let path = WorkspacePath::new(&walk.named.join("/"))?;
     let root_name = workspace.root(root).map_or("", Root::name);
     let doc_path = format!("{root_name}/{}", fold(path.as_str()));
+    let dir = walk.dir();
+    let real = join(&dir, &name);
     let sensitive = walk.sensitive
         || protection::is_sensitive(path.as_str())
-        || protection::is_sensitive(&join(&walk.dir(), &name));
-    Ok(Place { path, doc_path, root, dir: walk.dir(), name, missing: 0, found, sensitive })
+        || (real != path.as_str() && protection::is_sensitive(&real));
+    Ok(Place { path, doc_path, root, dir, name, missing: 0, found, sensitive })
 }
 
 fn join(dir: &str, name: &str) -> String {
