@@ -385,8 +385,10 @@ fn refuse_twins(
     dir: &OwnedFd,
     name: &str,
 ) -> Result<(), ResolveError> {
-    let twins =
+    let mut twins =
         listings.twins(root, &walk.dir(), dir.as_fd(), name).map_err(|errno| walk.refused(&walk.dir(), errno))?;
+    // A file of this very name was made just now: the commit finds that the name is taken.
+    twins.retain(|twin| twin != name);
     if twins.is_empty() { Ok(()) } else { Err(ResolveError::Twins { wanted: name.to_owned(), twins }) }
 }
 
