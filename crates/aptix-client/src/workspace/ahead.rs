@@ -14,13 +14,14 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::disk::{self, Disk};
+use super::history::{self, Draft};
 use super::journal::{self, FileStep, Journal, JournalError, Record};
 use super::{Workspace, beneath};
 
 /// The file's name in the journal.
 const NAME: &str = "ahead";
 /// The first word of the file, with the version of its form.
-const MAGIC: [u8; 16] = *b"aptix-ahead-2\n\0\0";
+const MAGIC: [u8; 16] = *b"aptix-ahead-3\n\0\0";
 /// The first word, a name, the digest of both.
 const START: usize = 16 + 16 + 32;
 /// A tag, a length, a digest, a link.
@@ -36,6 +37,7 @@ const MARKS: u64 = 4096;
 /// Bytes that are written at a time.
 const PIECE: usize = 1 << 20;
 const CONTENT: u8 = b'C';
+const HISTORY: u8 = b'H';
 const BATCH: u8 = b'B';
 const UNDONE: u8 = b'U';
 const REWRITTEN: u8 = b'R';
@@ -90,6 +92,8 @@ pub(super) struct Written {
 pub(super) struct Kept {
     pub(super) written: Written,
     pub(super) receipt: Vec<u8>,
+    /// What it takes to undo it.
+    history: Option<Vec<u8>>,
     /// The contents of its files, for those that have any.
     pub(super) contents: Vec<Option<Vec<u8>>>,
     pub(super) undone: bool,
@@ -248,7 +252,12 @@ impl<'a> Ahead<'a> {
         self.push(CONTENT, digest, bytes)
     }
 
-    /// Makes a batch durable, with the contents that were put before: its commit point for a power cut.
+    /// Keeps what it takes to undo the batch. Nothing is durable yet.
+    pub(super) fn put_history(&mut self, entry: &Draft) -> Result<(), Errno> {
+        self.push(HISTORY, sha256(&entry.bytes), &entry.bytes)
+    }
+
+    /// Makes a batch durable, with what was put before: its commit point for a power cut.
     pub(super) fn commit(mut self, written: &Written, receipt: &[u8]) -> Result<(), Errno> {
         // A batch is strings and numbers: there is nothing in it that JSON could refuse.
         let mut body = serde_json::to_vec(written).unwrap_or_default();
@@ -374,13 +383,16 @@ fn find(journal: &Journal<'_>) -> Result<Option<(OwnedFd, End)>, Errno> {
     Ok(written.map(|end| (file, end)))
 }
 
-/// Makes everything durable that was published since, and forgets what was written ahead of it.
+/// Makes everything durable that was published since, and forgets what was written ahead of it. What it takes to undo a
+/// batch comes into the history, whether the batch is over or not: recovery takes it out again with the batch.
 pub(super) fn settle(workspace: &Workspace, journal: &Journal<'_>) -> Result<(), JournalError> {
     let failed = journal.failed("settle");
-    if find(journal).map_err(&failed)?.is_none() {
-        return Ok(());
-    }
+    let Some(past) = read(journal).map_err(&failed)? else { return Ok(()) };
     let disk = workspace.disk();
+    for Kept { written, history, .. } in past.batches.iter().filter(|kept| !kept.undone) {
+        let Some(entry) = history else { continue };
+        history::keep_written(disk, journal.state(), &written.record, entry).map_err(&failed)?;
+    }
     for root in workspace.roots() {
         disk::open_readable(root.dir()).and_then(|dir| disk.sync_system(dir.as_fd())).map_err(&failed)?;
     }
@@ -403,9 +415,11 @@ pub(super) fn read(journal: &Journal<'_>) -> Result<Option<Past>, Errno> {
     let Some((file, mut end)) = find(journal)? else { return Ok(None) };
     let Past { mut batches, mut rewritten, mut found } = Past::default();
     let mut contents: Vec<Vec<u8>> = Vec::new();
+    let mut history = None;
     while let Some((next, tag, body)) = end.read(file.as_fd())? {
         match tag {
             CONTENT => contents.push(body),
+            HISTORY => history = Some(body),
             BATCH => {
                 let Some((written, receipt)) = journal::split_line(&body).and_then(|(json, receipt)| {
                     Some((serde_json::from_slice::<Written>(json).ok()?, receipt.to_vec()))
@@ -417,7 +431,8 @@ pub(super) fn read(journal: &Journal<'_>) -> Result<Option<Past>, Errno> {
                 let contents_of = |file: &FileStep| file.after.and_then(|_| own.next());
                 let own = written.record.files.iter().map(contents_of).collect();
                 contents.clear();
-                batches.push(Kept { written, receipt, contents: own, undone: false });
+                let history = history.take().filter(|_| written.record.history.is_some());
+                batches.push(Kept { written, receipt, history, contents: own, undone: false });
             }
             UNDONE => batches.iter_mut().filter(|kept| kept.is_named(&body)).for_each(|kept| kept.undone = true),
             REWRITTEN => rewritten.extend(serde_json::from_slice::<(usize, String)>(&body).ok()),

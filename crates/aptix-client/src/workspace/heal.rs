@@ -16,7 +16,7 @@ use super::journal::{FileStep, Hex, Journal, Record};
 use super::publish::{self, Ground, PublishError};
 use super::recovery::{self, RecoveryError};
 use super::snapshot::{self, Attributes};
-use super::{Workspace, beneath, debris, disk, history, outbox, staging};
+use super::{Workspace, beneath, debris, disk, outbox, staging};
 
 /// Ends what mode `journal` has left behind: after a power cut by healing, and then, as always, by flushing.
 pub(super) fn heal(workspace: &Workspace) -> Result<(), RecoveryError> {
@@ -45,7 +45,7 @@ pub(super) fn heal(workspace: &Workspace) -> Result<(), RecoveryError> {
             publish::sync_dirs(&ground, record).map_err(failed)?;
         }
         let batches: Vec<_> = past.batches.iter().map(|batch| &batch.written.record).collect();
-        if journal.has_lost() && matches!(journal.read(), Ok(None)) {
+        if journal.has_torn()? {
             let known: Vec<_> = batches.iter().flat_map(|record| &record.files).map(|file| &*file.staged).collect();
             for root in workspace.roots() {
                 debris::sweep(workspace, root, &known).map_err(journal.failed("clear away what is lost from"))?;
@@ -294,10 +294,9 @@ fn unpublish(ground: &Ground<'_>, batch: &Kept) -> Result<(), Errno> {
     publish::remove_dirs(ground, record)
 }
 
-/// Keeps, durably, what belongs to a batch besides its files: its receipt, and what it takes to undo it.
+/// Keeps, durably, what the server is to be told of a batch.
 fn keep(workspace: &Workspace, journal: &Journal<'_>, batch: &Kept) -> Result<(), Errno> {
     let record: &Record = &batch.written.record;
-    history::keep(workspace.disk(), journal.state(), record)?;
     let contents = record.files.iter().zip(&batch.contents);
     let contents = contents.filter_map(|(file, content)| Some((file.after?.0, content.as_deref()?)));
     outbox::put_again(workspace, journal.state(), record, &batch.receipt, contents)

@@ -1,7 +1,8 @@
 //! What was in the files that batches changed, kept so that a batch can be undone: one entry for each batch.
 //!
 //! An entry is a checksum line, a line of JSON and the compressed bytes. It is a draft until its batch is carried out;
-//! entries are kept for some time and up to some size. A power cut may cost the newest ones, and never a file.
+//! that of a batch in mode `journal` is written ahead with it, and comes here when that is settled. Entries are kept for
+//! some time and up to some size. A power cut may cost the newest ones of mode `flushed`, and never a file.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -23,7 +24,7 @@ use super::disk::{self, Disk};
 use super::journal::{self, Hex, Record};
 use super::snapshot::Attributes;
 use super::state::{StateDir, StateError};
-use super::{Workspace, beneath, staging};
+use super::{OpenError, Workspace, beneath, staging};
 
 /// The first word of every entry, with the version of its form.
 const MAGIC: &str = "aptix-history-1";
@@ -203,6 +204,9 @@ pub enum HistoryError {
         /// What the system says.
         errno: Errno,
     },
+    /// What was written ahead cannot be settled.
+    #[error(transparent)]
+    Settle(#[from] Box<OpenError>),
     /// An entry that is there and cannot be used.
     #[error("the entry {} is damaged", path.display())]
     Damaged {
@@ -220,7 +224,7 @@ pub enum HistoryError {
 /// An entry that is being made.
 pub(super) struct Draft {
     pub(super) id: String,
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
 }
 
 impl Draft {
@@ -261,9 +265,7 @@ pub(super) fn draft(
         });
         let after = content.map(|content| {
             let new = content.bytes.bytes();
-            let head = old.iter().zip(&*new).take_while(|(old, new)| old == new).count();
-            let rest = old.iter().skip(head).rev().zip(new.iter().skip(head).rev());
-            let tail = rest.take_while(|(old, new)| old == new).count();
+            let (head, tail) = common_ends(old, &new);
             PastAfter {
                 digest: Hex(content.digest),
                 executable: change.flips(),
@@ -286,6 +288,20 @@ pub(super) fn draft(
     Draft { id: disk::entry_name().to_string(), bytes }
 }
 
+/// How many bytes two texts have in common at their beginnings, and, after those, at their ends.
+fn common_ends(old: &[u8], new: &[u8]) -> (usize, usize) {
+    /// As many bytes are compared at once.
+    const STRIDE: usize = 64;
+    let strides = old.chunks_exact(STRIDE).zip(new.chunks_exact(STRIDE));
+    let head = STRIDE * strides.take_while(|(old, new)| old == new).count();
+    let same = |(old, new): &(&u8, &u8)| old == new;
+    let head = head + old.iter().skip(head).zip(new.iter().skip(head)).take_while(same).count();
+    let (old, new) = (old.get(head..).unwrap_or_default(), new.get(head..).unwrap_or_default());
+    let strides = old.rchunks_exact(STRIDE).zip(new.rchunks_exact(STRIDE));
+    let tail = STRIDE * strides.take_while(|(old, new)| old == new).count();
+    (head, tail + old.iter().rev().skip(tail).zip(new.iter().rev().skip(tail)).take_while(same).count())
+}
+
 /// Writes a draft, for everybody but a power cut.
 pub(super) fn write(disk: &dyn Disk, state: &StateDir, draft: &Draft) -> Result<(), Errno> {
     let dir = state.open_history().map_err(|_| Errno::IO)?;
@@ -304,11 +320,25 @@ pub(super) fn keep(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result
     }
 }
 
-/// Forgets the draft of a batch that is not carried out.
+/// Makes what was written ahead the entry of its batch, for everybody but a power cut. Doing it again does nothing.
+pub(super) fn keep_written(disk: &dyn Disk, state: &StateDir, record: &Record, bytes: &[u8]) -> Result<(), Errno> {
+    let Some(id) = &record.history else { return Ok(()) };
+    let dir = state.open_history().map_err(|_| Errno::IO)?;
+    if beneath::look_up(dir.as_fd(), id)?.is_some() {
+        return Ok(());
+    }
+    // Somebody may have died while writing it.
+    disk::unlink_if_there(disk, dir.as_fd(), &format!("{id}{DRAFT}"))?;
+    write(disk, state, &Draft { id: id.clone(), bytes: bytes.to_vec() })?;
+    keep(disk, state, record)
+}
+
+/// Forgets the entry of a batch that is not carried out.
 pub(super) fn discard(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), Errno> {
     let Some(id) = &record.history else { return Ok(()) };
     let dir = state.open_history().map_err(|_| Errno::IO)?;
-    disk::unlink_if_there(disk, dir.as_fd(), &format!("{id}{DRAFT}"))
+    disk::unlink_if_there(disk, dir.as_fd(), &format!("{id}{DRAFT}"))?;
+    disk::unlink_if_there(disk, dir.as_fd(), id)
 }
 
 /// Forgets every draft. The caller knows that none is of a batch that may still be carried out.
@@ -367,6 +397,9 @@ fn ids(dir: &OwnedFd) -> Result<Vec<EntryId>, Errno> {
 /// # Errors
 /// When the history cannot be read.
 pub fn list(workspace: &Workspace) -> Result<Vec<Entry>, HistoryError> {
+    if workspace.ahead_end().is_some() {
+        workspace.settle().map_err(Box::new)?;
+    }
     let primary = workspace.primary().state();
     let mut entries = list_in(primary)?;
     // A batch over several roots is kept with one of them, which need not be open.

@@ -24,6 +24,8 @@ use super::{beneath, errno, history, outbox};
 const MAGIC: &str = "aptix-journal-6";
 /// The name of a record while it is being written: nothing else has happened yet.
 const NEXT: &str = "next";
+/// The name of a record's file between batches that are written ahead: it is written over, which is faster than a new one.
+const SPARE: &str = "spare";
 /// The name of the file that points to the journal of another root of the same batch.
 const ELSEWHERE: &str = "elsewhere";
 
@@ -262,12 +264,29 @@ impl<'a> Journal<'a> {
         self.dir.as_fd()
     }
 
-    /// Forgets records of batches that were written ahead: these, and what a power cut has left of any.
+    /// Whether a power cut has left of a record what cannot be read.
+    pub(super) fn has_torn(&self) -> Result<bool, JournalError> {
+        for stage in Stage::ALL {
+            let bytes = read_whole(&self.dir, stage.name()).map_err(self.failed("read"))?;
+            if bytes.is_some_and(|bytes| decode(&bytes).is_err()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// After a power cut, forgets records of batches that were written ahead: these, and what the cut has left of any. One
+    /// of which nothing is ahead never came to its commit point, whatever the name says that its file had before.
     pub(super) fn forget_written_ahead(&self, batches: &[&Record]) -> Result<(), JournalError> {
         for stage in Stage::ALL {
             let Some(bytes) = read_whole(&self.dir, stage.name()).map_err(self.failed("read"))? else { continue };
             let is_known = match decode(&bytes) {
-                Ok((record, _)) => batches.iter().any(|batch| batch.files == record.files),
+                Ok((record, _)) if batches.iter().any(|batch| batch.files == record.files) => true,
+                Ok((record, _)) if record.ahead.is_some() && stage != Stage::Staging => {
+                    self.mark(stage, Stage::Staging)?;
+                    continue;
+                }
+                Ok(_) => false,
                 Err(_) => true,
             };
             if is_known {
@@ -314,6 +333,20 @@ impl<'a> Journal<'a> {
         begun.inspect_err(|_| self.forget_next()).map_err(self.failed("write"))
     }
 
+    /// As [`Self::begin`], for a batch that is written ahead: its record need not outlive a power cut, and takes the file of
+    /// the one before.
+    pub(super) fn begin_over(&self, bytes: &[u8]) -> Result<(), JournalError> {
+        let begin = || {
+            let file = self.disk.open_own(self.dir(), SPARE)?;
+            disk::write_all_at(self.disk, file.as_fd(), bytes, 0)?;
+            if u64::try_from(rustix::fs::fstat(&file)?.st_size).unwrap_or_default() > bytes.len() as u64 {
+                self.disk.truncate(file.as_fd(), bytes.len() as u64)?;
+            }
+            self.disk.rename(self.dir(), SPARE, self.dir(), Stage::Staging.name())
+        };
+        begin().map_err(self.failed("write"))
+    }
+
     fn forget_next(&self) {
         // Without this name nothing has begun; if even this fails, the next one to come along removes it.
         let _ = disk::unlink_if_there(self.disk, self.dir.as_fd(), NEXT);
@@ -337,10 +370,17 @@ impl<'a> Journal<'a> {
         if let Some(taken) = &record.clipboards {
             clipboards::put(self.disk, &self.state, taken)?;
         }
-        history::keep(self.disk, &self.state, record).map_err(self.failed("keep a history beside"))?;
         let dir = self.dir.as_fd();
+        // What it takes to undo a batch that was written ahead is there as well, until it is settled.
+        if record.ahead.is_none() {
+            history::keep(self.disk, &self.state, record).map_err(self.failed("keep a history beside"))?;
+        }
         let ended = match &record.batch {
             Some(batch) => self.disk.rename(dir, stage.name(), self.state.open_outbox()?.as_fd(), batch),
+            None if record.ahead.is_some() => match self.disk.rename(dir, stage.name(), dir, SPARE) {
+                Err(Errno::NOENT) => Ok(()),
+                outcome => outcome,
+            },
             None => disk::unlink_if_there(self.disk, dir, stage.name()),
         };
         ended.map_err(self.failed("end"))

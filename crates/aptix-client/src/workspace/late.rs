@@ -32,14 +32,6 @@ pub(super) struct Displaced {
     entry: Option<String>,
 }
 
-/// Makes room for the files of a commit, in a process that never rests. The caller holds no lock.
-pub(super) fn make_room(workspace: &Workspace) {
-    let held = workspace.displaced().len();
-    if held >= HELD / 2 {
-        look(workspace, Wait::Writers);
-    }
-}
-
 /// Opens an old file under the name that it is about to lose, if there is room for one more.
 pub(super) fn open(workspace: &Workspace, ground: &Ground<'_>, file: &FileStep) -> Option<OwnedFd> {
     file.before.filter(|_| workspace.displaced().len() < HELD)?;

@@ -12,8 +12,9 @@ use rustix::io::Errno;
 use super::journal::{FileStep, Journal, JournalError, Record, Stage};
 use super::publish::{self, Ground, PublishError};
 use super::standing::{self, Direction, Standing};
+use super::root::{self, Root};
 use super::state::StateDir;
-use super::{Workspace, ahead, debris, errno, root};
+use super::{Workspace, ahead, debris, errno};
 
 /// Why a root is not ready for a batch.
 #[derive(Debug, thiserror::Error)]
@@ -80,26 +81,32 @@ impl RecoveryError {
     }
 }
 
-/// Brings every root of a workspace to one end of whatever was left half-way. Holds nothing but the caller's lock.
-pub(super) fn recover(workspace: &Workspace) -> Result<(), RecoveryError> {
-    for own in workspace.roots() {
-        let journal = Journal::open(workspace.disk(), own.state())?;
-        if recover_journal(workspace, &journal)? == Recorded::Nothing && journal.has_leftover() {
-            if journal.has_lost() {
-                debris::sweep(workspace, own, &[]).map_err(journal.failed("clear away what is lost from"))?;
-            }
-            journal.end()?;
-        }
-        let Some(primary) = journal.pointer()? else { continue };
-        let is_held = workspace.roots().iter().any(|root| root.state().path() == primary.path());
-        let _lock = if is_held { None } else { Some(primary.lock_commit().map_err(JournalError::State)?) };
-        let recorded = recover_journal(workspace, &Journal::open(workspace.disk(), &primary)?)?;
-        if recorded == Recorded::Nothing {
+/// Brings every root of a workspace to one end of whatever was left half-way; gives the journal that the next batch is
+/// recorded in. Holds nothing but the caller's lock.
+pub(super) fn recover(workspace: &Workspace) -> Result<Journal<'_>, RecoveryError> {
+    let primary = Journal::open(workspace.disk(), workspace.primary().state())?;
+    recover_root(workspace, workspace.primary(), &primary)?;
+    for other in workspace.roots().iter().filter(|root| root.state().path() != primary.state().path()) {
+        recover_root(workspace, other, &Journal::open(workspace.disk(), other.state())?)?;
+    }
+    Ok(primary)
+}
+
+fn recover_root(workspace: &Workspace, own: &Root, journal: &Journal<'_>) -> Result<(), RecoveryError> {
+    if recover_journal(workspace, journal)? == Recorded::Nothing && journal.has_leftover() {
+        if journal.has_lost() {
             debris::sweep(workspace, own, &[]).map_err(journal.failed("clear away what is lost from"))?;
         }
-        journal.drop_pointer()?;
+        journal.end()?;
     }
-    Ok(())
+    let Some(primary) = journal.pointer()? else { return Ok(()) };
+    let is_held = workspace.roots().iter().any(|root| root.state().path() == primary.path());
+    let _lock = if is_held { None } else { Some(primary.lock_commit().map_err(JournalError::State)?) };
+    let recorded = recover_journal(workspace, &Journal::open(workspace.disk(), &primary)?)?;
+    if recorded == Recorded::Nothing {
+        debris::sweep(workspace, own, &[]).map_err(journal.failed("clear away what is lost from"))?;
+    }
+    Ok(journal.drop_pointer()?)
 }
 
 /// Whether there was anything to be brought to an end.

@@ -229,7 +229,10 @@ impl StateDir {
     }
 
     fn lock(&self, name: &str, wait: Duration) -> Result<Lock, StateError> {
-        self.make(&self.path)?;
+        match self.check_own() {
+            Err(StateError::System { source, .. }) if source.kind() == ErrorKind::NotFound => self.make(&self.path)?,
+            checked => checked?,
+        }
         let path = self.path.join(name);
         let system = |source| StateError::System { path: path.clone(), source };
         let file = disk::lock_file(&path).map_err(system)?;

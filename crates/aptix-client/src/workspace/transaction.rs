@@ -198,9 +198,8 @@ pub struct Terms<'a> {
 /// Nothing has changed then, or everything was put back, or the error says that a person is needed.
 pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -> Result<Vec<Notice>, CommitError> {
     let Terms { name, receipt, clipboards, undoes, retention, durability } = terms;
-    late::make_room(workspace);
     let _locks = workspace.lock()?;
-    recovery::recover(workspace)?;
+    let journal = recovery::recover(workspace)?;
     if changes.is_empty() && receipt.is_none() && clipboards.is_none() {
         return Ok(Vec::new());
     }
@@ -210,7 +209,6 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
     let batch = receipt.map(|receipt| receipt.batch.to_string());
     let called = name.map(|name| name.to_string()).or_else(|| batch.clone());
     let past = (!changes.is_empty()).then(|| history::draft(workspace, changes, called, undoes, retention));
-    let journal = Journal::open(workspace.disk(), workspace.primary().state())?;
     // Of several roots, and for clipboards, there is no one file that everything could be written ahead to.
     let is_simple = workspace.roots().len() == 1 && clipboards.is_none();
     let mut ahead = match durability {
@@ -228,17 +226,19 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
     };
     let committed =
         prepare(workspace, &ground, &journal, ahead.as_mut(), &mut record, &steps, receipt).and_then(|prepared| {
-            if let Some(past) = &past {
-                history::write(ground.disk, journal.state(), past).map_err(|errno| JournalError::System {
-                    doing: "keep a history beside",
-                    path: journal.path(""),
-                    errno,
-                })?;
-            }
             match ahead {
-                None => journal.advance(Stage::Staging, Stage::Committed)?,
-                Some(ahead) => {
+                None => {
+                    if let Some(past) = &past {
+                        let failed = journal.failed("keep a history beside");
+                        history::write(ground.disk, journal.state(), past).map_err(failed)?;
+                    }
+                    journal.advance(Stage::Staging, Stage::Committed)?;
+                }
+                Some(mut ahead) => {
                     let failed = journal.failed("write ahead in");
+                    if let Some(past) = &past {
+                        ahead.put_history(past).map_err(&failed)?;
+                    }
                     let written = staging::written(&ground, &record, prepared.sights).map_err(&failed)?;
                     let receipt = receipt.map_or(&[][..], |receipt| receipt.bytes.as_slice());
                     ahead.commit(&written, receipt).map_err(&failed)?;
@@ -320,7 +320,12 @@ fn prepare(
         Journal::open(workspace.disk(), root.state())?.point_to(journal.state())?;
     }
     let receipt = receipt.map_or(&[][..], |receipt| receipt.bytes.as_slice());
-    let mut begun = journal.begin(&journal::encode(record, receipt))?;
+    let is_ahead = ahead.is_some();
+    let begin = |record: &Record| {
+        let bytes = journal::encode(record, receipt);
+        if is_ahead { journal.begin_over(&bytes).map(|()| None) } else { journal.begin(&bytes).map(Some) }
+    };
+    let mut begun = begin(record)?;
     let journal_failed = |errno| JournalError::System { doing: "keep contents beside", path: journal.path(""), errno };
     let contents = match &record.batch {
         Some(batch) => Some(outbox::open_contents(ground.disk, journal.state(), batch).map_err(journal_failed)?),
@@ -334,7 +339,7 @@ fn prepare(
         let failed = |errno| CommitError::File { change, fault: FileFault::MakeDir { errno } };
         if staging::make_dir(ground, &made).map_err(failed)? == Made::Elsewhere {
             record.dirs.retain(|dir| *dir != made);
-            begun = journal.begin(&journal::encode(record, receipt))?;
+            begun = begin(record)?;
         }
     }
     let mut notices = Vec::new();
@@ -369,7 +374,7 @@ fn prepare(
         }
     }
     if ahead.is_none() {
-        open.push((Whose::Record, begun));
+        open.extend(begun.map(|begun| (Whose::Record, begun)));
         flush(ground, journal, &mut open)?;
         if let Some(contents) = &contents {
             outbox::sync_contents(ground.disk, journal.state(), contents).map_err(journal_failed)?;
