@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::disk::{self, Disk};
 use super::journal::{FileStep, Hex, Record};
-use super::publish::{self, Ground};
+use super::publish;
 use super::{Workspace, beneath, history, snapshot};
 
 /// How many are held; what is replaced while there are so many is not looked at again.
@@ -32,16 +32,14 @@ pub(super) struct Displaced {
     entry: Option<String>,
 }
 
-/// Opens an old file under the name that it is about to lose, if there is room for one more.
-pub(super) fn open(workspace: &Workspace, ground: &Ground<'_>, file: &FileStep) -> Option<OwnedFd> {
-    file.before.filter(|_| workspace.displaced().len() < HELD)?;
-    let dir = ground.open_dir(file.root, &file.dir).ok()?;
-    beneath::open_file(dir.as_fd(), &file.staged).ok()
+/// How many more old files can be held.
+pub(super) fn room(workspace: &Workspace) -> usize {
+    HELD.saturating_sub(workspace.displaced().len())
 }
 
 /// Holds an old file that has lost its name.
-pub(super) fn hold(workspace: &Workspace, record: &Record, step: &FileStep, old: Option<OwnedFd>) {
-    let (Some(file), Some(Hex(seen))) = (old, step.before) else { return };
+pub(super) fn hold(workspace: &Workspace, record: &Record, step: &FileStep, file: OwnedFd) {
+    let Some(Hex(seen)) = step.before else { return };
     let (since, entry) = (workspace.disk().now(), record.history.clone());
     workspace.displaced().push(Displaced { file, step: step.clone(), since, seen, entry });
 }

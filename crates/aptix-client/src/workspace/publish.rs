@@ -99,15 +99,22 @@ pub enum PublishError {
     System(#[from] Errno),
 }
 
-/// Makes a file what it is to be. Afterwards its old bytes have the staged name; the stamp shows whether they stay as
-/// they are.
+/// An old file that has the staged name now.
+pub(super) struct Displaced {
+    /// Shows whether it stays as it is.
+    pub(super) stamp: Stamp,
+    /// Open to be read, if it could be opened.
+    pub(super) file: Option<OwnedFd>,
+}
+
+/// Makes a file what it is to be. Afterwards its old bytes have the staged name.
 ///
 /// The old bytes, where they are at hand, need not be hashed to be known again.
 pub(super) fn publish(
     ground: &Ground<'_>,
     file: &FileStep,
     original: Option<&[u8]>,
-) -> Result<Option<Stamp>, PublishError> {
+) -> Result<Option<Displaced>, PublishError> {
     let dir = ground.open_dir(file.root, &file.dir).map_err(|errno| match errno {
         Errno::NOENT => PublishError::ParentGone,
         errno => errno.into(),
@@ -118,38 +125,33 @@ pub(super) fn publish(
             outcome => outcome.map(|()| None),
         };
     }
-    let displaced = match file.after {
+    let swapped = match file.after {
         Some(_) => exchange(ground.disk, &dir, file),
         None => ground.disk.rename(dir.as_fd(), &file.name, dir.as_fd(), &file.staged),
     };
-    displaced.map_err(|errno| match errno {
+    swapped.map_err(|errno| match errno {
         Errno::NOENT if is_gone(&dir, &file.name) => ground.missing(file),
         errno => errno.into(),
     })?;
-    match displaced_as(&dir, file, original)? {
-        (Holds::Before, stamp) => Ok(stamp),
-        _ => {
-            match file.after {
-                Some(_) => give_back(ground.disk, &dir, file)?,
-                None => put_back(ground.disk, &dir, file)?,
-            }
-            Err(PublishError::Changed)
-        }
+    if let Some(displaced) = displaced(&dir, file, original)? {
+        return Ok(Some(displaced));
     }
+    match file.after {
+        Some(_) => give_back(ground.disk, &dir, file)?,
+        None => put_back(ground.disk, &dir, file)?,
+    }
+    Err(PublishError::Changed)
 }
 
-/// What was displaced, and its stamp.
-fn displaced_as(
-    dir: &OwnedFd,
-    file: &FileStep,
-    original: Option<&[u8]>,
-) -> Result<(Holds, Option<Stamp>), PublishError> {
+/// The old file under the staged name; `None` when something else was displaced.
+fn displaced(dir: &OwnedFd, file: &FileStep, original: Option<&[u8]>) -> Result<Option<Displaced>, Errno> {
     if let (Some(bytes), None) = (original, file.executable)
-        && let Some(stamp) = snapshot::compare(dir.as_fd(), &file.staged, bytes)?
+        && let Some((file, stamp)) = snapshot::compare(dir.as_fd(), &file.staged, bytes)?
     {
-        return Ok((Holds::Before, Some(stamp)));
+        return Ok(Some(Displaced { stamp, file: Some(file) }));
     }
-    Ok(holds(dir, &file.staged, file)?)
+    let (Holds::Before, Some(stamp)) = holds(dir, &file.staged, file)? else { return Ok(None) };
+    Ok(Some(Displaced { stamp, file: beneath::open_file(dir.as_fd(), &file.staged).ok() }))
 }
 
 /// Whether a file that was published is something else than planned by now, read back to see.

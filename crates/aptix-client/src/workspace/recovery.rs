@@ -11,8 +11,8 @@ use rustix::io::Errno;
 
 use super::journal::{FileStep, Journal, JournalError, Record, Stage};
 use super::publish::{self, Ground, PublishError};
-use super::standing::{self, Direction, Standing};
 use super::root::{self, Root};
+use super::standing::{self, Direction, Standing};
 use super::state::StateDir;
 use super::{Workspace, ahead, debris, errno};
 

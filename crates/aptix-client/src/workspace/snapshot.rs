@@ -279,11 +279,11 @@ pub(super) fn digest_of(file: BorrowedFd<'_>) -> Result<Sha256Digest, Errno> {
     }
 }
 
-/// The stamp of what a name of a directory holds now, if that is a regular file of just these bytes.
+/// What a name of a directory holds now, and its stamp, if that is a regular file of just these bytes.
 ///
 /// # Errors
 /// When the system refuses to read.
-pub(super) fn compare(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<Option<Stamp>, Errno> {
+pub(super) fn compare(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<Option<(OwnedFd, Stamp)>, Errno> {
     let Some((file, stat)) = open_regular(dir, name)? else { return Ok(None) };
     let size = told_size(&stat);
     let mut buffer = Vec::with_capacity(usize::try_from(size).unwrap_or_default().saturating_add(1).min(1 << 16));
@@ -299,7 +299,7 @@ pub(super) fn compare(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<O
         let Some(left) = rest.strip_prefix(buffer.as_slice()) else { return Ok(None) };
         rest = left;
         if is_all(count, room, (bytes.len() - rest.len()) as u64, size) {
-            return Ok(rest.is_empty().then(|| Stamp::of(&stat)));
+            return Ok(rest.is_empty().then(|| (file, Stamp::of(&stat))));
         }
     }
 }
@@ -385,12 +385,12 @@ mod tests {
                 assert!(!is_equal(&[rest, &[!last]].concat()), "{length}, the last one another");
             }
         }
-        assert_eq!(compare(dir.as_fd(), "nothing", b""), Ok(None));
+        assert!(compare(dir.as_fd(), "nothing", b"").unwrap().is_none());
         // The system makes this file up, and tells no size.
         let proc = open(Path::new("/proc"), OFlags::PATH);
         let version = std::fs::read("/proc/version").unwrap();
         assert!(compare(proc.as_fd(), "version", &version).unwrap().is_some());
-        assert_eq!(compare(proc.as_fd(), "version", b""), Ok(None));
-        assert_eq!(compare(proc.as_fd(), "version", &version[1..]), Ok(None));
+        assert!(compare(proc.as_fd(), "version", b"").unwrap().is_none());
+        assert!(compare(proc.as_fd(), "version", &version[1..]).unwrap().is_none());
     }
 }

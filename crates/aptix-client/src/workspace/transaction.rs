@@ -12,10 +12,9 @@ use super::change::{self, Change, Step};
 use super::clipboards::Taken;
 use super::history::{self, EntryId, Retention};
 use super::journal::{self, Journal, JournalError, Record, Stage};
-use super::publish::{self, Ground, PublishError};
+use super::publish::{self, Displaced, Ground, PublishError};
 use super::recovery::{self, RecoveryError};
 use super::root::Root;
-use super::snapshot::Stamp;
 use super::staging::Made;
 use super::state::StateError;
 use super::{Workspace, disk, errno, late, outbox, staging};
@@ -251,8 +250,8 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
         Ok(notices) => notices,
         Err(error) => return Err(abandon(workspace, &ground, &journal, &record, error)),
     };
-    let stamps = publish_all(workspace, &ground, &journal, &record, &steps)?;
-    notices.extend(finish(workspace, &ground, &journal, &record, &steps, &stamps));
+    let displaced = publish_all(workspace, &ground, &journal, &record, &steps)?;
+    notices.extend(finish(workspace, &ground, &journal, &record, &steps, displaced));
     workspace.bound_history(past.map_or(0, |past| past.size()), retention);
     Ok(notices)
 }
@@ -428,24 +427,27 @@ fn drop_pointers(workspace: &Workspace) -> Result<(), JournalError> {
     others.into_iter().try_for_each(|root| Journal::open(workspace.disk(), root.state())?.drop_pointer())
 }
 
-/// Publishes every file, or takes back those that were.
+/// Publishes every file, or takes back those that were; gives what each has displaced.
 fn publish_all(
     workspace: &Workspace,
     ground: &Ground<'_>,
     journal: &Journal<'_>,
     record: &Record,
     steps: &[Step<'_>],
-) -> Result<Vec<Option<Stamp>>, CommitError> {
-    let mut stamps = Vec::with_capacity(record.files.len());
+) -> Result<Vec<Option<Displaced>>, CommitError> {
+    let mut published = Vec::with_capacity(record.files.len());
+    let room = late::room(workspace);
     for (step, file) in steps.iter().zip(&record.files) {
         // A directory that was taken out of the root since is not written in.
         ground.let_go();
         match publish::publish(ground, file, step.original.map(|original| original.bytes.as_slice())) {
-            Ok(stamp) => stamps.push(stamp),
+            Ok(displaced) if published.len() < room => published.push(displaced),
+            // So many files are not held open.
+            Ok(displaced) => published.push(displaced.map(|displaced| Displaced { file: None, ..displaced })),
             Err(error) => {
                 let error = take_back(workspace, ground, journal, record, step.change, fault(error));
                 let error = match error {
-                    CommitError::RolledBack { change, fault } if stamps.is_empty() => {
+                    CommitError::RolledBack { change, fault } if published.is_empty() => {
                         CommitError::File { change, fault }
                     }
                     error => error,
@@ -464,7 +466,7 @@ fn publish_all(
         let fault = FileFault::System { doing: "make the directory durable", errno };
         return Err(take_back(workspace, ground, journal, record, 0, fault));
     }
-    Ok(stamps)
+    Ok(published)
 }
 
 const fn fault(error: PublishError) -> FileFault {
@@ -510,7 +512,7 @@ fn finish(
     journal: &Journal<'_>,
     record: &Record,
     steps: &[Step<'_>],
-    stamps: &[Option<Stamp>],
+    displaced: Vec<Option<Displaced>>,
 ) -> Vec<Notice> {
     let mut notices = Vec::new();
     ground.let_go();
@@ -521,14 +523,19 @@ fn finish(
         }
     }
     ground.let_go();
-    let mut clear = || -> Result<(), String> {
+    let clear = || -> Result<(), String> {
         journal.mark(Stage::Committed, Stage::Finishing).map_err(|error| error.to_string())?;
-        for ((step, file), stamp) in steps.iter().zip(&record.files).zip(stamps) {
+        for ((step, file), displaced) in steps.iter().zip(&record.files).zip(displaced) {
             let change = step.change;
-            let old = late::open(workspace, ground, file);
-            let kept = publish::clear(ground, file, *stamp).map_err(|errno| errno.to_string())?;
-            late::hold(workspace, record, file, old.filter(|_| kept.is_none()));
-            notices.extend(kept.map(|name| Notice::Kept { change, name }));
+            let stamp = displaced.as_ref().map(|displaced| displaced.stamp);
+            match publish::clear(ground, file, stamp).map_err(|errno| errno.to_string())? {
+                Some(name) => notices.push(Notice::Kept { change, name }),
+                None => {
+                    if let Some(old) = displaced.and_then(|displaced| displaced.file) {
+                        late::hold(workspace, record, file, old);
+                    }
+                }
+            }
         }
         let ended = journal.end_applied(record, Stage::Finishing).and_then(|()| drop_pointers(workspace));
         ended.map_err(|error| error.to_string())
