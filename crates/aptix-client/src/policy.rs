@@ -155,6 +155,13 @@ pub struct Named<'a> {
     pub real: &'a str,
 }
 
+impl<'a> Named<'a> {
+    /// Every name it has.
+    fn names(self) -> impl Iterator<Item = &'a str> {
+        std::iter::once(self.path).chain(Some(self.real).filter(|real| *real != self.path))
+    }
+}
+
 impl Policy {
     /// What holds without any file; `deletions` is what holds for them where no file says anything.
     #[must_use]
@@ -252,9 +259,8 @@ impl Policy {
     }
 
     fn is_own(&self, root: usize, path: &str) -> bool {
-        let path = fold(path);
         let is_in = |own: &str| {
-            own.is_empty() || path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            own.is_empty() || fold(path).strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         self.own.iter().any(|(of, own)| *of == root && is_in(own))
     }
@@ -264,7 +270,7 @@ impl Policy {
     /// # Errors
     /// It is denied, under any of its names.
     pub fn open(&self, file: Named<'_>) -> Result<(), Denial> {
-        if [file.path, file.real].iter().any(|path| self.is_own(file.root, path)) {
+        if file.names().any(|path| self.is_own(file.root, path)) {
             return Err(Denial::Own { real: file.real.to_owned() });
         }
         let denied = self.rules_for(file).find_map(|rules| rules.denied(file));

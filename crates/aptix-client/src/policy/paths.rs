@@ -56,11 +56,11 @@ impl Rules {
 
     /// Whether the file is allowed by each of its names.
     pub(super) fn allows(&self, file: Named<'_>) -> bool {
-        [file.path, file.real].iter().all(|path| self.lists.allow.find(path).is_some())
+        file.names().all(|path| self.lists.allow.find(path).is_some())
     }
 
     fn listed(&self, list: &'static str, patterns: &Patterns, file: Named<'_>) -> Option<Listed> {
-        let pattern = [file.path, file.real].iter().find_map(|path| patterns.find(path))?;
+        let pattern = file.names().find_map(|path| patterns.find(path))?;
         Some(Listed { list, pattern: pattern.to_owned(), file: self.file.clone() })
     }
 }
@@ -125,6 +125,9 @@ impl Patterns {
     /// The first pattern that a path matches.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<&str> {
+        if self.written.is_empty() {
+            return None;
+        }
         let first = self.globs.matches(fold(path)).into_iter().min()?;
         self.written.get(first / FORMS).map(String::as_str)
     }
