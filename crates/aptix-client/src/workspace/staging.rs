@@ -79,7 +79,11 @@ fn check_dir(ground: &Ground<'_>, place: &Place) -> Result<(), FileFault> {
         0 => FileFault::System { doing: "write in the directory", errno },
         _ => FileFault::MakeDir { errno },
     };
-    if disk::open_readable(dir.as_fd()).is_ok_and(|dir| snapshot::is_immutable(dir.as_fd())) {
+    // What cannot be read cannot be flushed either.
+    let unreadable =
+        |errno| FileFault::System { doing: "read the directory, which is needed to make names in it durable", errno };
+    let readable = disk::open_readable(dir.as_fd()).map_err(unreadable)?;
+    if snapshot::is_immutable(readable.as_fd()) {
         return Err(FileFault::Immutable);
     }
     rustix::fs::accessat(&dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(denied)

@@ -276,3 +276,56 @@ fn a_kernel_that_cannot_open_beneath_is_served_in_the_same_way() {
         tree::assert_same(&found.2, &expected.2, path);
     }
 }
+
+#[test]
+fn a_directory_that_may_be_written_and_not_be_read_is_refused_before_anything_is_touched() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    /// Whoever owns everything may read everything; this user owns nothing else.
+    const NOBODY: u32 = 65534;
+    let place = tempfile::tempdir().unwrap();
+    let aptix = place.path().join("aptix");
+    std::fs::copy(env!("CARGO_BIN_EXE_aptix"), &aptix).unwrap();
+    for dir in ["ws", "ws/a", "ws/d", "state", "config"] {
+        std::fs::create_dir(place.path().join(dir)).unwrap();
+    }
+    for file in ["ws/a/f", "ws/d/f"] {
+        std::fs::write(place.path().join(file), "x\n").unwrap();
+    }
+    let edit = |file| format!("*** Update File: {file}\n@@\n-x\n+y\n");
+    let document = format!("*** Begin Patch\n{}{}*** End Patch\n", edit("a/f"), edit("d/f"));
+    std::fs::write(place.path().join("document"), document).unwrap();
+    let is_root = rustix::process::geteuid().is_root();
+    for entry in ["", "aptix", "document", "ws", "ws/a", "ws/a/f", "ws/d", "ws/d/f", "state", "config"] {
+        if is_root {
+            std::os::unix::fs::chown(place.path().join(entry), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+    }
+    let closed = place.path().join("ws/d");
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o311)).unwrap();
+    for more in [&["--dry-run"][..], &[]] {
+        let mut command = Command::new(&aptix);
+        command.args(["apply", "--json", "--root", "ws=ws", "document"]).args(more).current_dir(place.path());
+        for (name, dir) in [("XDG_STATE_HOME", "state"), ("XDG_CONFIG_HOME", "config"), ("HOME", "config")] {
+            command.env(name, place.path().join(dir));
+        }
+        if is_root {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let output = command.output().unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let error = &answer["errors"][0];
+        assert_eq!(
+            (&error["code"], &error["detail"]),
+            (&"WRITE_FAILED".into(), &"PERMISSION".into()),
+            "{more:?}: {answer}"
+        );
+        assert_eq!(error["path"], "d/f", "{more:?}: {answer}");
+        std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let names: Vec<_> = tree::read(&place.path().join("ws")).into_keys().collect();
+        assert_eq!(names, ["a", "a/f", "d", "d/f"], "{more:?}");
+        assert_eq!(std::fs::read_to_string(place.path().join("ws/a/f")).unwrap(), "x\n");
+        std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o311)).unwrap();
+    }
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
