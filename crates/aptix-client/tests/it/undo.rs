@@ -20,7 +20,7 @@ use crate::faults::{self, Fault, FaultyDisk, Receipt};
 use crate::moves;
 use crate::tree;
 
-fn take_back(workspace: &Workspace, name: Option<&str>) -> Result<Undone, Refusal> {
+pub(crate) fn take_back(workspace: &Workspace, name: Option<&str>) -> Result<Undone, Refusal> {
     take_back_within(workspace, name, Retention::DEFAULT)
 }
 
