@@ -5,6 +5,7 @@
 pub mod allow;
 pub mod document;
 pub mod files;
+pub mod glob;
 pub mod paths;
 
 use std::path::{Path, PathBuf};

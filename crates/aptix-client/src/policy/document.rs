@@ -21,6 +21,8 @@ pub struct Stated {
     pub lists: Lists,
     /// The lists of paths in one root, by its absolute path.
     pub roots: Vec<(PathBuf, Lists)>,
+    /// The patterns that begin with a slash, by their lines.
+    pub anchored: Vec<(usize, String)>,
     /// Everything else.
     pub settings: Settings,
 }
@@ -140,8 +142,11 @@ pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
         (Some(history), Author::Root) => return Err(only_stricter(at(history.span().start), "history")),
         (history, _) => history.map(Spanned::into_inner).unwrap_or_default(),
     };
-    let read = |lists: &DocumentLists| {
-        let patterns = |list: &[Spanned<String>]| {
+    let mut anchored = Vec::new();
+    let mut read = |lists: &DocumentLists| {
+        let mut patterns = |list: &[Spanned<String>]| {
+            let begins = list.iter().filter(|pattern| pattern.get_ref().starts_with('/'));
+            anchored.extend(begins.map(|pattern| (at(pattern.span().start), pattern.get_ref().clone())));
             let written: Vec<&String> = list.iter().map(Spanned::get_ref).collect();
             Patterns::new(&written).map_err(|(index, error)| {
                 let start = list.get(index).map_or(0, |pattern| pattern.span().start);
@@ -162,9 +167,11 @@ pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
         }
         roots.push((PathBuf::from(root.get_ref()), read(lists)?));
     }
+    let lists = read(&DocumentLists { deny: document.deny, ask: document.ask, allow })?;
     Ok(Stated {
-        lists: read(&DocumentLists { deny: document.deny, ask: document.ask, allow })?,
+        lists,
         roots,
+        anchored,
         settings: Settings {
             mode: document.mode,
             links: document.links,
@@ -179,6 +186,31 @@ pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
             file_bytes: document.limits.file_bytes,
         },
     })
+}
+
+impl Stated {
+    /// Holds the patterns against the path of a root: they are about paths in it, and one that has the root's own path in
+    /// front would match nothing.
+    ///
+    /// # Errors
+    /// One of them has, and the root has nothing of that name.
+    pub fn refuse_absolute(&self, root: &Path) -> Result<(), DocumentError> {
+        for (line, pattern) in &self.anchored {
+            let Ok(rest) = Path::new(pattern).strip_prefix(root) else { continue };
+            let first = Path::new(pattern).components().nth(1);
+            if first.is_some_and(|first| root.join(first).symlink_metadata().is_err()) {
+                let rest =
+                    Some(rest.display().to_string()).filter(|rest| !rest.is_empty()).unwrap_or_else(|| "**".to_owned());
+                let message = format!(
+                    "{pattern:?} has the path of the root {} in it, but patterns are about paths in a root; write {:?}",
+                    root.display(),
+                    format!("/{rest}"),
+                );
+                return Err(DocumentError { line: *line, message });
+            }
+        }
+        Ok(())
+    }
 }
 
 fn only_stricter(line: usize, key: &str) -> DocumentError {

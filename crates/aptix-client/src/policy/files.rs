@@ -149,9 +149,14 @@ impl PolicyFiles {
 
     fn understand(&self, workspace: &Workspace, texts: &Texts) -> Result<Policy, PolicyError> {
         let (own, roots) = texts.split_first().map_or((None, texts.as_slice()), |(own, roots)| (own.as_deref(), roots));
-        let parse = |bytes: &[u8], author, file: PathBuf| match document::parse(bytes, author) {
-            Ok(stated) => Ok((stated, file)),
-            Err(source) => Err(PolicyError::Document { file, source }),
+        let parse = |bytes: &[u8], author, file: PathBuf, about: &[Root]| {
+            let stated = document::parse(bytes, author).and_then(|stated| {
+                about.iter().try_for_each(|root| stated.refuse_absolute(root.path())).map(|()| stated)
+            });
+            match stated {
+                Ok(stated) => Ok((stated, file)),
+                Err(source) => Err(PolicyError::Document { file, source }),
+            }
         };
         let mut policy = Policy::unstated(self.deletions);
         for (index, root) in workspace.roots().iter().enumerate() {
@@ -160,14 +165,15 @@ impl PolicyFiles {
             }
         }
         if let Some(bytes) = own {
-            let (stated, file) = parse(bytes, Author::Person, self.own.clone())?;
+            let (stated, file) = parse(bytes, Author::Person, self.own.clone(), workspace.roots())?;
             let stated = Stated { roots: stated.roots.into_iter().map(real).collect(), ..stated };
             let roots: Vec<_> = workspace.roots().iter().map(Root::path).collect();
             policy = policy.stated(stated, file, &roots);
         }
         for (index, (root, bytes)) in workspace.roots().iter().zip(roots).enumerate() {
             if let Some(bytes) = bytes {
-                let (stated, file) = parse(bytes, Author::Root, policy_file::place_in(root))?;
+                let (stated, file) =
+                    parse(bytes, Author::Root, policy_file::place_in(root), std::slice::from_ref(root))?;
                 policy = policy.tightened(stated, index, file);
             }
         }

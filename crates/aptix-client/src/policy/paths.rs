@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 
-use aptix_model::path::fold;
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use aptix_model::path::{compose, fold, lowercase};
+use regex::RegexSet;
 
 use super::Named;
+use super::glob::{self, GlobError};
+
+/// Patterns that are looked for together: many more at once take many times as long.
+const TOGETHER: usize = 64;
 
 /// The lists of one policy file.
 #[derive(Clone, Debug, Default)]
@@ -72,30 +76,24 @@ impl Rules {
 #[derive(Clone, Debug, Default)]
 pub struct Patterns {
     written: Vec<String>,
-    /// [`FORMS`] for each pattern.
-    globs: GlobSet,
+    /// One for each pattern, in sets of [`TOGETHER`].
+    expressions: Vec<RegexSet>,
 }
-
-/// Globs that one pattern becomes.
-const FORMS: usize = 2;
 
 /// Why a text is no pattern.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PatternError {
-    /// There is nothing in it.
-    #[error("the pattern {0:?} names nothing")]
-    Empty(String),
-    /// It begins with `!`, which elsewhere means that it is an exception.
-    #[error("{0:?} begins with \"!\"; there are no exceptions from a list: write narrower patterns")]
-    Exception(String),
-    /// It is not well-formed.
-    #[error("{pattern:?} is no pattern: {why}")]
+    /// By itself.
+    #[error("{pattern:?} is no pattern: {source}")]
     Glob {
         /// As it was written.
         pattern: String,
         /// What is wrong.
-        why: String,
+        source: GlobError,
     },
+    /// With the others.
+    #[error("the patterns cannot be used: {0}; write fewer or shorter ones")]
+    Size(String),
 }
 
 impl Patterns {
@@ -104,22 +102,18 @@ impl Patterns {
     /// # Errors
     /// The position of the first that is none, and why.
     pub fn new<S: AsRef<str>>(written: &[S]) -> Result<Self, (usize, PatternError)> {
-        let mut globs = GlobSetBuilder::new();
-        for (index, pattern) in written.iter().map(AsRef::as_ref).enumerate() {
-            let refused = |why: globset::Error| {
-                let why = why.kind().to_string();
-                (index, PatternError::Glob { pattern: pattern.to_owned(), why })
-            };
-            for form in forms(pattern).map_err(|error| (index, error))? {
-                let glob = GlobBuilder::new(&form).literal_separator(true).backslash_escape(true).build();
-                globs.add(glob.map_err(refused)?);
-            }
+        let written: Vec<_> = written.iter().map(|pattern| pattern.as_ref().to_owned()).collect();
+        let mut expressions = Vec::new();
+        for (index, pattern) in written.iter().enumerate() {
+            let of_forms: Result<Vec<_>, _> = forms(pattern).iter().map(|form| glob::expression(form)).collect();
+            let of_forms =
+                of_forms.map_err(|source| (index, PatternError::Glob { pattern: pattern.clone(), source }))?;
+            expressions.push(of_forms.join("|"));
         }
-        let globs = globs.build().map_err(|error| {
-            let pattern = error.glob().unwrap_or_default().to_owned();
-            (0, PatternError::Glob { pattern, why: error.kind().to_string() })
-        })?;
-        Ok(Self { written: written.iter().map(|pattern| pattern.as_ref().to_owned()).collect(), globs })
+        let sets = expressions.chunks(TOGETHER).enumerate().map(|(set, expressions)| {
+            RegexSet::new(expressions).map_err(|error| (set * TOGETHER, PatternError::Size(error.to_string())))
+        });
+        Ok(Self { expressions: sets.collect::<Result<_, _>>()?, written })
     }
 
     /// The first pattern that a path matches.
@@ -128,24 +122,24 @@ impl Patterns {
         if self.written.is_empty() {
             return None;
         }
-        let first = self.globs.matches(fold(path)).into_iter().min()?;
-        self.written.get(first / FORMS).map(String::as_str)
+        let forms = forms(path);
+        let first = self.expressions.iter().enumerate().find_map(|(index, set)| {
+            let first = forms.iter().filter_map(|form| set.matches(form).iter().next()).min()?;
+            Some(index * TOGETHER + first)
+        })?;
+        self.written.get(first).map(String::as_str)
     }
 }
 
-/// A pattern as globs: what it names, and what is in that.
-fn forms(pattern: &str) -> Result<[String; FORMS], PatternError> {
-    if pattern.starts_with('!') {
-        return Err(PatternError::Exception(pattern.to_owned()));
+/// The forms in which paths and patterns are compared: folded, where one character may have become two; and, where that
+/// may be so, each character by itself, as `?` counts them.
+fn forms(text: &str) -> Vec<String> {
+    let mut forms = vec![fold(text)];
+    if !text.is_ascii() {
+        forms.push(lowercase(&compose(text)));
+        forms.dedup();
     }
-    let named = pattern.strip_suffix('/').unwrap_or(pattern);
-    let in_every_directory = if named.contains('/') { "" } else { "**/" };
-    let named = named.strip_prefix('/').unwrap_or(named);
-    if named.is_empty() {
-        return Err(PatternError::Empty(pattern.to_owned()));
-    }
-    let named = format!("{in_every_directory}{}", fold(named));
-    Ok([named.clone(), format!("{named}/**")])
+    forms
 }
 
 #[cfg(test)]
@@ -167,6 +161,27 @@ mod tests {
             ("**", &["a", "a/b"], &[]),
             ("a\\*b", &["a*b"], &["axb"]),
             ("{a,b}/x", &["a/x", "b/x"], &["c/x"]),
+            ("{a,b{c,d}}", &["a", "x/bc/y", "bd"], &["b", "ac"]),
+            ("./secrets/", &["secrets", "secrets/x"], &["a/secrets"]),
+            ("infra//prod", &["infra/prod", "infra/prod/x"], &["prod"]),
+            ("//vendor", &["vendor/x"], &["a/vendor"]),
+            ("vendor//", &["vendor/x", "a/vendor/x"], &["vendors"]),
+            ("a/./b", &["a/b"], &["a/x/b"]),
+            ("**/", &["a", "a/b"], &[]),
+            ("a/**/", &["a/b"], &["a", "b"]),
+            ("a.b+c", &["a.b+c"], &["axb+c", "a.bbc"]),
+            ("a**b", &["ab", "axb"], &["a/b"]),
+            ("[!a]x", &["bx", "\u{e9}x"], &["ax", "x", "a/x/y"]),
+            ("[]-]x", &["]x", "-x"], &["ax"]),
+            ("[{,}]x", &["{x", ",x"], &["ax"]),
+            // Characters, not bytes, whatever their form.
+            ("caf?", &["caf\u{e9}", "cafe\u{301}", "caf\u{c9}/x"], &["caf", "cafee"]),
+            ("caf[\u{e9}]", &["caf\u{e9}", "cafe\u{301}", "CAF\u{c9}"], &["cafe", "caf\u{e8}"]),
+            ("[\u{c0}-\u{d6}]", &["\u{e9}", "e\u{301}", "\u{c4}"], &["e", "\u{df}"]),
+            ("stra?e", &["stra\u{df}e", "STRA\u{df}E"], &["strae"]),
+            ("stra\u{df}e", &["strasse", "STRA\u{df}E"], &["strase"]),
+            ("\u{65e5}?\u{8a9e}", &["\u{65e5}\u{672c}\u{8a9e}"], &["\u{65e5}\u{8a9e}"]),
+            ("?", &["\u{1f980}"], &["\u{1f980}\u{1f980}"]),
         ];
         for (pattern, matched, unmatched) in cases {
             let patterns = Patterns::new(&["never-this", pattern]).unwrap();
@@ -180,9 +195,41 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
-        for pattern in ["", "/", "!x", "a[", "a{b"] {
-            assert_eq!(Patterns::new(&["x", pattern]).unwrap_err().0, 1, "{pattern:?}");
+    fn what_no_path_can_match_is_refused() {
+        let cases = [
+            ("", "write \"**\""),
+            ("/", "write \"**\""),
+            (".", "write \"**\""),
+            ("./", "write \"**\""),
+            ("{a,}", "names nothing"),
+            ("!x", "no exceptions"),
+            ("a[", "has no \"]\""),
+            ("a[]", "has no \"]\""),
+            ("a[b/c]", "has no \"]\""),
+            ("[b-a]", "\"b-a\" ends before it begins"),
+            ("a{b", "no counterpart"),
+            ("a}b", "no counterpart"),
+            ("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}", "several patterns"),
+            ("sub/../sub", "'..' component"),
+            ("..", "'..' component"),
+            ("{a,..}/x", "'..' component"),
+            ("~/x", "begins with '~'"),
+            ("sub\\x", "write \"/\" between names"),
+            ("sub\\", "write \"/\" between names"),
+            ("sub\\\\x", "separate components with '/'"),
+            (" sub", "begins or ends with a blank"),
+            ("sub /x", "begins or ends with a blank"),
+            ("*. ", "begins or ends with a blank"),
+            ("x\n", "U+000A"),
+            ("c:/sub/x", "drive letter"),
+        ];
+        for (pattern, why) in cases {
+            let (index, error) = Patterns::new(&["x", pattern]).unwrap_err();
+            assert!(error.to_string().contains(why), "{pattern:?}: {error}");
+            assert_eq!(index, 1, "{pattern:?}");
+        }
+        for pattern in ["aux", "a:b", "~*", "*~", "a\\ b", "\\!x", "..*"] {
+            Patterns::new(&[pattern]).unwrap();
         }
     }
 }

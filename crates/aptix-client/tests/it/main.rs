@@ -30,6 +30,8 @@ mod next_action;
 #[cfg(test)]
 mod outbox;
 #[cfg(test)]
+mod policy_file;
+#[cfg(test)]
 mod power;
 #[cfg(test)]
 mod races;

@@ -1,0 +1,44 @@
+//! A person's policy file as commands find it: what it closes, and what is told where it cannot be followed.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::command_line::{aptix, text};
+
+const DOCUMENT: &str = r#"{"path":"vendor/a.txt","content":"x\n"}"#;
+
+/// Gives whoever lives in this place a policy file.
+pub(crate) fn put(place: &Path, text: &str) -> PathBuf {
+    let file = place.join("config/aptix/policy.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, text).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    file
+}
+
+/// A pattern with the root's path in front matches nothing, so that what was to be closed would be open.
+#[test]
+fn a_pattern_with_the_path_of_the_root_in_it_is_refused_with_what_to_write() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().canonicalize().unwrap().join("ws");
+    let root = root.to_str().unwrap();
+    std::fs::create_dir_all(root).unwrap();
+    let cases = [
+        (
+            format!("ask = []\ndeny = ['{root}/vendor/']"),
+            format!("line 2: \"{root}/vendor/\" has the path of the root"),
+        ),
+        (format!("[roots.'{root}']\nask = ['{root}']"), "write \"/**\"".to_owned()),
+    ];
+    for (policy, told) in cases {
+        put(place.path(), &policy);
+        let output = aptix(place.path(), &["apply"], DOCUMENT);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("POLICY_DENIED (POLICY_FILE)") && said.contains(&told), "{said}");
+    }
+    // There is something of that name in the root: then it is what is meant.
+    std::fs::create_dir(Path::new(root).join(root.split('/').nth(1).unwrap())).unwrap();
+    put(place.path(), &format!("deny = ['{root}/vendor/']"));
+    assert!(aptix(place.path(), &["apply"], DOCUMENT).status.success());
+}
