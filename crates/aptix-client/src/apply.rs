@@ -463,6 +463,11 @@ fn add_notice(report: &mut Report, changed: &[usize], notice: Notice) {
             let message = "somebody wrote the file right after it was published; their version stands".to_owned();
             (change, Warning { code: "WRITTEN_AFTERWARDS".to_owned(), message })
         }
+        Notice::NotUndoable => {
+            let message = "what was in the files of the batch is more than `bytes` of `[history]` in the policy file lets \
+                           be kept, so that `aptix undo` cannot take it back";
+            (0, Warning { code: "NOT_UNDOABLE".to_owned(), message: message.to_owned() })
+        }
         Notice::Lost { change, loss: Loss::Owner } => {
             let message = "the system does not let the new file have the owner and group of the old one".to_owned();
             (change, Warning { code: "OWNER_CHANGED".to_owned(), message })

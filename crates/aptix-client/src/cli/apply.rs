@@ -155,7 +155,7 @@ pub(super) fn decide(
         return Decision::Apply;
     }
     let Some(person) = Person::present() else {
-        let hint = "look at what `--dry-run` shows, then apply with `--yes` or on a terminal; or leave the file out";
+        let hint = "look at what `--dry-run` shows, then say `--yes`, or answer on a terminal; or leave the file alone";
         return Decision::Refuse(unanswered.into_iter().map(|failure| failure.hint(hint)).collect());
     };
     let subject = proposal.digest();

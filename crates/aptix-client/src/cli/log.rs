@@ -1,5 +1,6 @@
 //! `aptix log`: the batches that were applied in a workspace and can be undone, newest first.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -38,7 +39,10 @@ struct Answer {
 struct Row {
     batch_id: String,
     applied_unix_ms: u64,
+    /// What the batch that it undid is called here.
     undoes: Option<String>,
+    /// Whether it can be undone: what was too much to be kept cannot.
+    can_be_undone: bool,
     files: Vec<FileRow>,
     /// Copies of what somebody wrote into old files after they were replaced.
     kept: Vec<String>,
@@ -55,13 +59,14 @@ struct FileRow {
 }
 
 impl Row {
-    fn of(entry: Entry, workspace: &Workspace) -> Self {
+    fn of(entry: Entry, workspace: &Workspace, names: &HashMap<String, String>) -> Self {
         let other_roots = entry.other_roots(workspace);
         Self {
+            can_be_undone: entry.is_whole(),
             other_roots: other_roots.iter().map(|root| root.display().to_string()).collect(),
             batch_id: entry.name(),
-            applied_unix_ms: entry.id.time().0,
-            undoes: entry.undoes,
+            applied_unix_ms: entry.time.0,
+            undoes: entry.undoes.map(|id| names.get(&id).cloned().unwrap_or(id)),
             kept: entry.kept,
             files: entry.files.into_iter().map(FileRow::from).collect(),
         }
@@ -92,11 +97,12 @@ fn rows(args: &Args, state_home: &Path) -> Result<Vec<Row>, End> {
     let workspace = Workspace::open_to_look(&args.roots, state_home, Box::new(SystemDisk))?;
     let failed = |error| Refusal::from(undo::told(&error));
     let entries = history::list(&workspace).map_err(failed)?;
-    Ok(entries.into_iter().map(|entry| Row::of(entry, &workspace)).collect())
+    let names = entries.iter().map(|entry| (entry.id.to_string(), entry.name())).collect();
+    Ok(entries.into_iter().map(|entry| Row::of(entry, &workspace, &names)).collect())
 }
 
 fn line(row: &Row) -> String {
-    let mut line = row.batch_id.clone();
+    let mut line = format!("{}  {}", row.batch_id, utc(row.applied_unix_ms));
     let first = row.files.first().map_or("", |file| file.path.as_str());
     let word = row.files.first().map_or("", |file| file.status);
     let _ = write!(line, "  {word} {}", Visible(first));
@@ -106,6 +112,9 @@ fn line(row: &Row) -> String {
     if let Some(undone) = &row.undoes {
         let _ = write!(line, "  (undid {})", Visible(undone));
     }
+    if !row.can_be_undone {
+        line.push_str("  (too much to be kept: cannot be undone)");
+    }
     for kept in &row.kept {
         let _ = write!(line, "  (written afterwards, kept as {})", Visible(kept));
     }
@@ -114,4 +123,37 @@ fn line(row: &Row) -> String {
     }
     line.push('\n');
     line
+}
+
+/// A time, in milliseconds since 1970, as people read it.
+fn utc(millis: u64) -> String {
+    let (days, seconds) = (millis / 86_400_000, millis / 1000 % 86_400);
+    // Counted in years of which the last month is February, and in the 400 years after which all days are as before.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = (era * 400 + year + month / 10, (month + 2) % 12 + 1);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn times_are_told_by_the_calendar() {
+        let cases = [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_399_999, "2000-02-28 23:59:59 UTC"),
+            (951_868_799_000, "2000-02-29 23:59:59 UTC"),
+            (951_868_800_000, "2000-03-01 00:00:00 UTC"),
+            (1_798_761_599_000, "2026-12-31 23:59:59 UTC"),
+            (4_107_542_400_000, "2100-03-01 00:00:00 UTC"),
+        ];
+        for (millis, expected) in cases {
+            assert_eq!(super::utc(millis), expected);
+        }
+    }
 }

@@ -26,6 +26,9 @@ pub(super) struct Args {
     /// A directory that the batch changed files in; may be repeated
     #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
     pub(super) roots: Vec<RootSpec>,
+    /// Say what would happen, and change nothing
+    #[arg(long)]
+    dry_run: bool,
     /// Answer yes to what a person would be asked: whether a sensitive file may change. What is denied stays denied
     #[arg(long)]
     yes: bool,
@@ -43,13 +46,13 @@ pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
     let outcome = attempt(args, &places.state_home()?, &policies);
     let shown = Shown {
         batch: outcome.as_ref().map_or(&nothing, |undone| &undone.batch),
-        dry_run: false,
+        dry_run: args.dry_run,
         paths: Paths::among(args.roots.len()),
         stored: None,
         outcome: outcome.as_ref().map(|undone| Some(&undone.report)).map_err(|end| &end.refusal),
     };
     let printed = output::show(Form::of(args.json), &shown);
-    if outcome.is_ok() && printed == Exit::Environment {
+    if outcome.is_ok() && !args.dry_run && printed == Exit::Environment {
         output::say("the batch was undone all the same");
     }
     Ok(match (outcome, printed) {
@@ -60,9 +63,11 @@ pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
 
 fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles) -> Result<Undone, End> {
     progress::begin(Doing::Opening);
-    let workspace = Workspace::open(&args.roots, state_home, Box::new(SystemDisk))?;
+    let open = if args.dry_run { Workspace::open_to_look } else { Workspace::open };
+    let workspace = open(&args.roots, state_home, Box::new(SystemDisk))?;
     let policy = policies.read(&workspace).map_err(|error| Refusal::from(error.failure()))?;
-    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: usize::MAX, mode: Mode::Commit };
+    let mode = if args.dry_run { Mode::DryRun } else { Mode::Commit };
+    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: usize::MAX, mode };
     let paths = Paths::among(args.roots.len());
     let decide = &mut |proposal: &Proposal<'_>| decide(proposal, args.yes, paths, &policy, policies);
     Ok(undo(&workspace, args.batch.as_deref(), order, decide)?)

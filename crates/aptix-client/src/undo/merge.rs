@@ -20,6 +20,16 @@ pub(crate) struct Clash {
     pub(crate) text: String,
 }
 
+impl Clash {
+    fn new(left: &[&[u8]], now: &[&[u8]], place: &Range<usize>) -> Self {
+        let there = slice(now, place);
+        // How lines end is shown where that is a difference.
+        let ends = |end: &[u8]| left.iter().chain(there).all(|line| line.ends_with(end));
+        let end = if ends(b"\r\n") { "\r\n" } else { "\n" };
+        Self { left: shown(left, end), now: (place.start + 1, place.end), text: shown(there, end) }
+    }
+}
+
 /// The edit of `now` that turns what differs between `before` and `after` back, and nothing else.
 ///
 /// # Errors
@@ -41,21 +51,13 @@ pub(crate) fn way_back(before: &[u8], after: &[u8], now: &[u8]) -> Result<TextEd
                 let (place, old) = (at(start)..at(start + from.len()), slice(&before, to).concat());
                 if is_glued(text, &place, &old) {
                     let beside = start.saturating_sub(1)..(start + from.len() + 1).min(now.len());
-                    clashes.push(Clash {
-                        left: shown(slice(&after, from)),
-                        now: (beside.start + 1, beside.end),
-                        text: shown(slice(&now, &beside)),
-                    });
+                    clashes.push(Clash::new(slice(&after, from), &now, &beside));
                 }
                 replacements.push((place, old));
             }
             // It was turned back by hand.
             Some(other) if other.from == *from && slice(&now, &other.to) == slice(&before, to) => {}
-            Some(other) => clashes.push(Clash {
-                left: shown(slice(&after, from)),
-                now: (other.to.start + 1, other.to.end),
-                text: shown(slice(&now, &other.to)),
-            }),
+            Some(other) => clashes.push(Clash::new(slice(&after, from), &now, &other.to)),
         }
     }
     if !clashes.is_empty() {
@@ -134,10 +136,10 @@ fn slice<'l, 't>(lines: &'l [&'t [u8]], range: &Range<usize>) -> &'l [&'t [u8]] 
 /// At most so many lines of a place are shown, of at most so many characters each.
 const SHOWN: (usize, usize) = (10, 200);
 
-fn shown(lines: &[&[u8]]) -> String {
+fn shown(lines: &[&[u8]], end: &str) -> String {
     let texts = lines.iter().take(SHOWN.0).map(|line| {
         let line = String::from_utf8_lossy(line);
-        line.trim_end_matches(['\n', '\r']).chars().take(SHOWN.1).collect::<String>()
+        line.strip_suffix(end).unwrap_or(&line).chars().take(SHOWN.1).collect::<String>()
     });
     texts.collect::<Vec<_>>().join("\n")
 }

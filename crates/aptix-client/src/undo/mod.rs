@@ -10,7 +10,7 @@ use aptix_model::path::WorkspacePath;
 use aptix_model::reason::Reason;
 use aptix_model::report::{FileStatus, Report};
 
-use crate::apply::{self, Found, Order, Planned, Refusal, Search};
+use crate::apply::{self, Found, Mode, Order, Planned, Refusal, Search};
 use crate::proposal::{Decision, Proposal};
 use crate::workspace::Workspace;
 use crate::workspace::errno;
@@ -41,15 +41,15 @@ pub fn undo(
     confirm: &mut dyn FnMut(&Proposal<'_>) -> Decision,
 ) -> Result<Undone, Refusal> {
     order.policy.may_write()?;
-    let entry = find_entry(workspace, name)?;
+    let history::Found { entry, later } = find_entry(workspace, name)?;
     let images = history::images(&entry).map_err(|error| told(&error))?;
-    let mut search = Search::new(workspace, order.policy);
+    let mut ground = Ground { workspace, search: Search::new(workspace, order.policy), later: &later };
     let mut deeds = Vec::new();
     let mut failures = Vec::new();
     for (index, (file, images)) in entry.files.iter().zip(&images).enumerate() {
-        match deed(workspace, &mut search, index, file, images) {
+        match deed(&mut ground, index, file, images) {
             Ok(deed) => deeds.extend(deed.map(|deed| (deed, file))),
-            Err(found) => failures.extend(found.into_iter().map(|failure| failure.file(index, &file.path))),
+            Err(found) => failures.extend(found),
         }
     }
     if !failures.is_empty() {
@@ -61,7 +61,7 @@ pub fn undo(
         ..Batch::default()
     };
     let (found, rest): (Vec<_>, Vec<_>) =
-        deeds.into_iter().map(|(Deed { found, action }, file)| (found, (action, file))).unzip();
+        deeds.into_iter().map(|(Deed { found, action, .. }, file)| (found, (action, file))).unzip();
     let observed: Vec<_> = found.iter().map(Found::observed).collect();
     let files = observed.iter().zip(rest).map(|(observed, (action, file))| planned(observed, action, file));
     let plan = BatchPlan { files: files.collect(), clipboards: Clipboards::new() };
@@ -71,25 +71,25 @@ pub fn undo(
     }
     let planned = Planned { batch: &batch, found: &found, plan: &plan, undoes: Some(entry.id), taken: None };
     let report = apply::carry_out(workspace, planned, order, confirm)?;
-    if let Err(error) = history::remove_made(workspace, &entry) {
+    if !matches!(order.mode, Mode::DryRun)
+        && let Err(error) = history::remove_made(workspace, &entry)
+    {
         tracing::warn!(%error, "a directory that the batch had made stays");
     }
     Ok(Undone { batch, report })
 }
 
-fn find_entry(workspace: &Workspace, name: Option<&str>) -> Result<Entry, Failure> {
-    let entries = history::list(workspace).map_err(|error| told(&error))?;
-    let found = match name {
-        Some(name) => entries.into_iter().find(|entry| entry.name() == name || entry.id.to_string() == name),
-        None => entries.into_iter().next(),
-    };
+fn find_entry(workspace: &Workspace, name: Option<&str>) -> Result<history::Found, Failure> {
+    let found = history::find(workspace, name).map_err(|error| told(&error))?;
     found.ok_or_else(|| {
         let message = match name {
             Some(name) => format!("no batch {} is known here", Visible(name)),
             None => "no batch is known here".to_owned(),
         };
-        Failure::new(Reason::NotFound, message)
-            .hint("`aptix log` lists the batches of a root whose files are still kept as they were before")
+        Failure::new(Reason::NotFound, message).hint(
+            "`aptix log` lists the batches of a root that are known; `days` and `bytes` of `[history]` in the policy file \
+             say for how long, and how much of them is kept",
+        )
     })
 }
 
@@ -100,14 +100,18 @@ pub(crate) fn told(error: &HistoryError) -> Failure {
         HistoryError::Settle(error) => error.failure(),
         HistoryError::System { errno, .. } => errno::read_failure(*errno, error.to_string()),
         HistoryError::Damaged { .. } | HistoryError::NotKept { .. } => {
-            Failure::new(Reason::NotFound, error.to_string())
-                .hint("take the files back from version control, or edit them by hand")
+            Failure::new(Reason::NotFound, error.to_string()).hint(
+                "take the files back from version control, or edit them by hand; `aptix undo BATCH_ID` takes back \
+                     another batch that `aptix log` lists",
+            )
         }
     }
 }
 
 /// What is to happen to one file.
 struct Deed {
+    /// The file, as an author would name it.
+    name: String,
     found: Found,
     action: FileAction<'static>,
 }
@@ -121,55 +125,113 @@ impl Deed {
                 FileEdit::WriteFile(WriteFile { content: Content::Text(String::new()), presence: Presence::Either })
             }
         };
-        FilePatch { target: Target::Path(self.found.place.path.to_string()), key: None, label: None, edit }
+        FilePatch { target: Target::Path(self.name.clone()), key: None, label: None, edit }
+    }
+}
+
+/// Where a batch is undone.
+struct Ground<'a> {
+    workspace: &'a Workspace,
+    search: Search<'a>,
+    /// What came after the batch, newest first.
+    later: &'a [Entry],
+}
+
+impl Ground<'_> {
+    /// What there is now at a path in the root of a file.
+    fn find(&mut self, index: usize, file: &PastFile, path: &str) -> Result<Found, Failure> {
+        let mut roots = self.workspace.roots().iter();
+        let root = roots.position(|root| root.path() == file.root).ok_or_else(|| {
+            let message = format!("the batch changed files in {} as well", file.root.display());
+            Failure::new(Reason::InvalidRequest, message).hint("name this root, too, with --root")
+        })?;
+        let path = WorkspacePath::new(path)
+            .map_err(|error| Failure::new(Reason::InvalidPath, error.to_string()).detail(error.detail()))?;
+        self.search.find_in(index, root, &path)
+    }
+
+    /// How an author would name a path in the root of a file.
+    fn name(&self, file: &PastFile, path: &str) -> String {
+        let mut roots = self.workspace.roots().iter();
+        match roots.find(|root| root.path() == file.root) {
+            Some(root) if self.workspace.roots().len() > 1 => format!("{}/{path}", root.name()),
+            _ => path.to_owned(),
+        }
+    }
+
+    /// The batch that, as the last one that came later, moved the file at a path away or deleted it, and where it went.
+    fn taken_by(&self, file: &PastFile, path: &str) -> Option<(&Entry, Option<&str>)> {
+        let mut later = self.later.iter().flat_map(|entry| entry.files.iter().map(move |past| (entry, past)));
+        let is_of = |past: &PastFile| past.path == path || past.moved_to.as_deref() == Some(path);
+        let (entry, past) = later.find(|(_, past)| past.root == file.root && is_of(past))?;
+        let is_taken = past.path == path && (past.moved_to.is_some() || past.after.is_none());
+        is_taken.then_some((entry, past.moved_to.as_deref()))
+    }
+
+    /// That a file is not where the batch left it.
+    fn gone(&self, file: &PastFile, path: &str) -> Failure {
+        let (message, hint) = match self.taken_by(file, path) {
+            Some((batch, to)) => {
+                let deed = to.map_or_else(|| "deleted it".to_owned(), |to| format!("moved it to {to:?}"));
+                let name = batch.name();
+                (format!("batch {name}, which came later, {deed}"), format!("undo that one first: `aptix undo {name}`"))
+            }
+            None => (
+                "the file was removed after the batch, so that there is nothing to undo the edit in".to_owned(),
+                "bring the file back to this path first".to_owned(),
+            ),
+        };
+        Failure::new(Reason::FileMissing, message).hint(hint)
     }
 }
 
 /// Finds out what has to happen to one file; nothing where it is as before the batch already.
-fn deed(
-    workspace: &Workspace,
-    search: &mut Search<'_>,
-    index: usize,
-    file: &PastFile,
-    images: &Images,
-) -> Result<Option<Deed>, Vec<Failure>> {
-    let mut find = |path: &str| find(workspace, search, index, file, path).map_err(|failure| vec![failure]);
-    let mut found = find(file.moved_to.as_deref().unwrap_or(&file.path))?;
+fn deed(ground: &mut Ground<'_>, index: usize, file: &PastFile, images: &Images) -> Result<Option<Deed>, Vec<Failure>> {
+    let left_at = file.moved_to.as_deref().unwrap_or(&file.path);
+    let (name, old_name) = (ground.name(file, left_at), ground.name(file, &file.path));
+    let here = |failure: Failure| vec![failure.file(index, &name)];
+    let in_its_place = || vec![in_its_place(&file.path).file(index, &old_name)];
+    let mut found = ground.find(index, file, left_at).map_err(here)?;
     if file.moved_to.is_some() {
-        let there = find(&file.path)?;
-        if there.original.is_some() {
-            return Err(vec![in_its_place(&file.path)]);
+        let there = ground.find(index, file, &file.path).map_err(|failure| vec![failure.file(index, &old_name)])?;
+        let is_own = |bytes| [&images.before, &images.after].into_iter().flatten().any(|own| own == bytes);
+        match (&found.original, &there.original) {
+            (Some(_), Some(_)) => return Err(in_its_place()),
+            // Somebody has moved it back by hand.
+            (None, Some(back)) if is_own(&back.bytes) => found = there,
+            (None, _) => return Err(here(ground.gone(file, left_at))),
+            (Some(_), None) => found.other = Some(Box::new(there)),
         }
-        found.other = Some(Box::new(there));
     }
     let now = found.original.as_ref().map(|original| original.bytes.as_slice());
     let action = match (&images.before, &images.after, now) {
         (Some(before), Some(after), Some(now)) => match merge::way_back(before, after, now) {
             Ok(edit) => FileAction::Edit(edit),
-            Err(clashes) => return Err(clashes.iter().take(TOLD).map(clashed).collect()),
+            Err(clashes) => return Err(clashes.iter().take(TOLD).flat_map(|clash| here(clashed(clash))).collect()),
         },
         (None, Some(after), Some(now)) if after.as_slice() == now => FileAction::Delete,
         (None, Some(_), Some(now)) => {
             let message = "the batch created the file, and it was edited since";
             let excerpt = Excerpt { start_line: 1, end_line: 1, text: first_line(now) };
-            return Err(vec![
-                Failure { nearest: vec![excerpt], ..Failure::new(Reason::ExpectedMismatch, message) }
-                    .hint("undo the batches that came later first, newest first, or delete the file by hand"),
-            ]);
+            let failure = Failure { nearest: vec![excerpt], ..Failure::new(Reason::ExpectedMismatch, message) };
+            let hint = "undo the batches that came later first, newest first, or delete the file by hand";
+            return Err(here(failure.hint(hint)));
         }
         (Some(before), None, Some(now)) if before.as_slice() == now => return Ok(None),
-        (Some(_), None, Some(_)) => return Err(vec![in_its_place(&file.path)]),
+        (Some(_), None, Some(_)) => return Err(in_its_place()),
         (Some(before), None, None) => {
             found.attributes = file.before.as_ref().map(|before| before.attributes.clone());
             FileAction::Write(before.clone().into())
         }
-        (None, Some(_), None) | (None, None, _) => return Ok(None),
-        (Some(_), Some(_), None) => {
-            let message = "the file was removed after the batch, so that there is nothing to undo the edit in";
-            return Err(vec![Failure::new(Reason::FileMissing, message).hint("bring the file back first")]);
-        }
+        // What was deleted since is as it was before; what was moved is not.
+        (None, Some(_), None) => match ground.taken_by(file, left_at) {
+            Some((_, Some(_))) => return Err(here(ground.gone(file, left_at))),
+            _ => return Ok(None),
+        },
+        (None, None, _) => return Ok(None),
+        (Some(_), Some(_), None) => return Err(here(ground.gone(file, left_at))),
     };
-    Ok(Some(Deed { found, action }))
+    Ok(Some(Deed { name, found, action }))
 }
 
 fn first_line(bytes: &[u8]) -> String {
@@ -188,23 +250,6 @@ fn clashed(clash: &Clash) -> Failure {
     let excerpt = Excerpt { start_line, end_line, text: clash.text.clone() };
     Failure { line: Some(start_line), nearest: vec![excerpt], ..Failure::new(Reason::ExpectedMismatch, message) }
         .hint("undo the batches that came later first, newest first, or edit these lines by hand")
-}
-
-/// What there is now at a path in the root of a file.
-fn find(
-    workspace: &Workspace,
-    search: &mut Search<'_>,
-    index: usize,
-    file: &PastFile,
-    path: &str,
-) -> Result<Found, Failure> {
-    let root = workspace.roots().iter().position(|root| root.path() == file.root).ok_or_else(|| {
-        let message = format!("the batch changed files in {} as well", file.root.display());
-        Failure::new(Reason::InvalidRequest, message).hint("name this root, too, with --root")
-    })?;
-    let path = WorkspacePath::new(path)
-        .map_err(|error| Failure::new(Reason::InvalidPath, error.to_string()).detail(error.detail()))?;
-    search.find_in(index, root, &path)
 }
 
 /// The plan for one file.

@@ -247,10 +247,11 @@ pub(super) fn sign_lock(mut file: &std::fs::File, text: &[u8]) -> Result<(), std
     std::io::Write::write_all(&mut file, text)
 }
 
-/// A name for something that happens now, later than those before.
-#[expect(clippy::disallowed_methods, reason = "what happened is told apart, and put in order, by when it did")]
-pub(super) fn entry_name() -> uuid::Uuid {
-    uuid::Uuid::now_v7()
+/// A name for something that happens at a time; greater for a later time.
+pub(super) fn entry_name(time: SystemTime) -> uuid::Uuid {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let stamp = uuid::Timestamp::from_unix(uuid::NoContext, since.as_secs(), since.subsec_nanos());
+    uuid::Uuid::new_v7(stamp)
 }
 
 /// Bytes that nobody can foresee.

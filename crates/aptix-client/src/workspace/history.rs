@@ -1,33 +1,32 @@
 //! What was in the files that batches changed, kept so that a batch can be undone: one entry for each batch.
 //!
-//! An entry is a checksum line, a line of JSON and the compressed bytes. It is a draft until its batch is carried out;
-//! that of a batch in mode `journal` is written ahead with it, and comes here when that is settled. Entries are kept for
-//! some time and up to some size. A power cut may cost the newest ones of mode `flushed`, and never a file.
+//! An entry is a draft until its batch is carried out; that of a batch in mode `journal` is written ahead with it, and comes
+//! here when that is settled. Entries are in the order of their names, whatever the clock says, are kept for some time and up
+//! to some size, and go from the oldest on. A power cut may cost the newest ones of mode `flushed`, and never a file.
+
+mod entry;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use aptix_model::digest::Sha256Digest;
 use aptix_model::record::UnixMillis;
-use aptix_model::report::FileStatus;
 use rustix::fs::{Dir, Mode};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::change::{Becomes, Change};
+use super::change::Change;
 use super::disk::{self, Disk};
-use super::journal::{self, Hex, Record};
-use super::snapshot::Attributes;
+use super::journal::{self, Record};
 use super::state::{StateDir, StateError};
-use super::{OpenError, Workspace, beneath, staging};
+use super::{OpenError, Workspace, beneath};
+pub(crate) use entry::Images;
+pub use entry::PastFile;
+use entry::{Encoded, Head, Lack, PastDir, Words};
 
-/// The first word of every entry, with the version of its form.
-const MAGIC: &str = "aptix-history-1";
 /// How the name of an entry ends whose batch is not carried out yet.
 const DRAFT: &str = ".draft";
 /// How the name of the list ends of what was kept of late writes.
@@ -55,14 +54,13 @@ impl Default for Retention {
     }
 }
 
-/// Names an entry. Entries are in the order of their names.
+/// Names an entry. What came later has a greater name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct EntryId(Uuid);
 
 impl EntryId {
-    /// When the batch was carried out.
-    #[must_use]
-    pub fn time(self) -> UnixMillis {
+    /// When it was made, unless the clock was behind that of an entry before.
+    fn time(self) -> UnixMillis {
         let (seconds, nanos) = self.0.get_timestamp().map_or((0, 0), |stamp| stamp.to_unix());
         UnixMillis(seconds * 1000 + u64::from(nanos / 1_000_000))
     }
@@ -79,6 +77,8 @@ impl std::fmt::Display for EntryId {
 pub struct Entry {
     /// Names it.
     pub id: EntryId,
+    /// When the batch was carried out.
+    pub time: UnixMillis,
     /// What the batch is called by whoever it came from: a server, or the answer of a tool.
     pub batch: Option<String>,
     /// Which entry the batch undid, if it did.
@@ -104,88 +104,17 @@ impl Entry {
         self.files.iter().filter(|file| !is_open(file)).map(|file| file.root.clone()).collect()
     }
 
+    /// Whether it has what it takes to undo the batch: what was too much to be kept has not.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        entry::is_whole(&self.files)
+    }
+
     /// What a person calls it: the name that the server gave the batch, else its own.
     #[must_use]
     pub fn name(&self) -> String {
         self.batch.clone().unwrap_or_else(|| self.id.to_string())
     }
-}
-
-/// A file that a batch changed.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PastFile {
-    /// The path of its root.
-    pub root: PathBuf,
-    /// Its path in the root.
-    pub path: String,
-    /// Where in the root it went, if it moved.
-    pub moved_to: Option<String>,
-    pub(crate) before: Option<PastBefore>,
-    pub(crate) after: Option<PastAfter>,
-}
-
-impl PastFile {
-    /// What the batch made of it.
-    #[must_use]
-    pub const fn status(&self) -> FileStatus {
-        match (&self.before, &self.after, &self.moved_to) {
-            (_, _, Some(_)) => FileStatus::Renamed,
-            (None, ..) => FileStatus::Created,
-            (Some(_), None, None) => FileStatus::Deleted,
-            (Some(_), Some(_), None) => FileStatus::Modified,
-        }
-    }
-}
-
-/// A file as it was.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PastBefore {
-    digest: Hex,
-    pub(crate) attributes: Attributes,
-    /// How many bytes it takes, compressed; `None` if they were too many to be kept.
-    packed: Option<usize>,
-}
-
-/// A file as it was left: what it has in common with the file before, at both ends, is not kept twice.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PastAfter {
-    digest: Hex,
-    /// Whether it came to be run, or not to.
-    pub(crate) executable: Option<bool>,
-    head: usize,
-    tail: usize,
-    packed: Option<usize>,
-}
-
-/// A directory that the batch made.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PastDir {
-    /// The path of its root.
-    root: PathBuf,
-    parent: String,
-    name: String,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Head {
-    batch: Option<String>,
-    undoes: Option<String>,
-    files: Vec<PastFile>,
-    /// Parents first.
-    #[serde(default)]
-    dirs: Vec<PastDir>,
-}
-
-/// The bytes of a file before and after a batch.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Images {
-    pub(crate) before: Option<Vec<u8>>,
-    pub(crate) after: Option<Vec<u8>>,
 }
 
 /// Why the history cannot be used.
@@ -213,11 +142,13 @@ pub enum HistoryError {
         /// The entry.
         path: PathBuf,
     },
-    /// What was in a file is not there any more.
-    #[error("what was in {file:?} was too much to be kept")]
+    /// An entry without what it takes to undo its batch.
+    #[error(
+        "what was in the files of batch {batch} was too much to be kept (`bytes` of `[history]` in the policy file)"
+    )]
     NotKept {
-        /// The file's path.
-        file: String,
+        /// What a person calls it.
+        batch: String,
     },
 }
 
@@ -225,88 +156,83 @@ pub enum HistoryError {
 pub(super) struct Draft {
     pub(super) id: String,
     pub(super) bytes: Vec<u8>,
+    /// Whether it has what it takes to undo the batch.
+    pub(super) is_whole: bool,
 }
 
-impl Draft {
-    /// How many bytes it takes.
-    pub(super) fn size(&self) -> u64 {
-        self.bytes.len() as u64
-    }
-}
-
-/// Puts together what is needed to undo changes. Touches nothing.
+/// Puts together what is needed to undo changes, in as many bytes as may be kept; else what there is to be said of them.
+/// Touches nothing.
 pub(super) fn draft(
     workspace: &Workspace,
     changes: &[Change<'_>],
     batch: Option<String>,
     undoes: Option<EntryId>,
     retention: Retention,
-) -> Draft {
-    let mut blob = Vec::new();
-    let mut left = retention.bytes;
-    let mut pack = |bytes: &[u8]| {
-        left = left.checked_sub(bytes.len() as u64)?;
-        let packed = lz4_flex::compress_prepend_size(bytes);
-        blob.extend_from_slice(&packed);
-        Some(packed.len())
-    };
-    let root = |index| workspace.root(index).map_or_else(PathBuf::new, |root| root.path().to_owned());
-    let files = changes.iter().map(|change| {
-        let (content, moved_to) = match change.becomes {
-            Becomes::Content(content) => (Some(content), None),
-            Becomes::Moved(to, content) => (Some(content), Some(to.path.to_string())),
-            Becomes::Nothing => (None, None),
-        };
-        let old = change.original.map_or(&[][..], |original| original.bytes.as_slice());
-        let before = change.original.zip(change.before).map(|(original, digest)| PastBefore {
-            digest: Hex(digest),
-            attributes: original.attributes.clone(),
-            packed: pack(&original.bytes),
-        });
-        let after = content.map(|content| {
-            let new = content.bytes.bytes();
-            let (head, tail) = common_ends(old, &new);
-            PastAfter {
-                digest: Hex(content.digest),
-                executable: change.flips(),
-                head,
-                tail,
-                packed: pack(new.get(head..new.len() - tail).unwrap_or_default()),
-            }
-        });
-        PastFile { root: root(change.place.root), path: change.place.path.to_string(), moved_to, before, after }
-    });
-    let dirs = staging::missing_dirs(changes.iter().flat_map(Change::places)).into_iter();
-    let dirs = dirs.map(|dir| PastDir { root: root(dir.root), parent: dir.parent, name: dir.name });
-    let head = Head { batch, undoes: undoes.map(|id| id.to_string()), files: files.collect(), dirs: dirs.collect() };
-    // An entry is strings and numbers: there is nothing in it that JSON could refuse.
-    let mut body = serde_json::to_vec(&head).unwrap_or_default();
-    body.push(b'\n');
-    body.append(&mut blob);
-    let mut bytes = format!("{MAGIC} {}\n", aptix_engine::digest::sha256(&body)).into_bytes();
-    bytes.append(&mut body);
-    Draft { id: disk::entry_name().to_string(), bytes }
+) -> Result<Draft, Errno> {
+    let now = workspace.disk().now();
+    let time = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let time = UnixMillis(u64::try_from(time).unwrap_or_default());
+    let words = Words { batch, undoes: undoes.map(|id| id.to_string()), time };
+    let encoded = entry::encode(workspace, changes, words, retention.bytes);
+    let Encoded { bytes, is_whole } = encoded.map_err(|_| Errno::INVAL)?;
+    Ok(Draft { id: next_id(workspace, now)?.to_string(), bytes, is_whole })
 }
 
-/// How many bytes two texts have in common at their beginnings, and, after those, at their ends.
-fn common_ends(old: &[u8], new: &[u8]) -> (usize, usize) {
-    /// As many bytes are compared at once.
-    const STRIDE: usize = 64;
-    let strides = old.chunks_exact(STRIDE).zip(new.chunks_exact(STRIDE));
-    let head = STRIDE * strides.take_while(|(old, new)| old == new).count();
-    let same = |(old, new): &(&u8, &u8)| old == new;
-    let head = head + old.iter().skip(head).zip(new.iter().skip(head)).take_while(same).count();
-    let (old, new) = (old.get(head..).unwrap_or_default(), new.get(head..).unwrap_or_default());
-    let strides = old.rchunks_exact(STRIDE).zip(new.rchunks_exact(STRIDE));
-    let tail = STRIDE * strides.take_while(|(old, new)| old == new).count();
-    (head, tail + old.iter().rev().skip(tail).zip(new.iter().rev().skip(tail)).take_while(same).count())
+/// The newest entry that is known, and what the directories looked like when it was.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Newest {
+    id: Option<EntryId>,
+    /// When the history of each root was changed last.
+    changed: Vec<Option<(i64, u64)>>,
+}
+
+impl Newest {
+    /// As of now, under the lock: what has come into the directories since is the workspace's own.
+    pub(super) fn confirmed(self, workspace: &Workspace) -> Option<Self> {
+        Some(Self { changed: changed(workspace).ok()?, ..self })
+    }
+}
+
+/// When the history of each root was changed last.
+fn changed(workspace: &Workspace) -> Result<Vec<Option<(i64, u64)>>, Errno> {
+    let look = |state: &StateDir| match rustix::fs::stat(state.path().join("history")) {
+        Ok(stat) => Ok(Some((stat.st_ctime, stat.st_ctime_nsec))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    };
+    workspace.roots().iter().map(|root| look(root.state())).collect()
+}
+
+/// A name later than those of all entries there are, even if the clock is behind. The directories are listed only if
+/// somebody else has changed them.
+fn next_id(workspace: &Workspace, now: SystemTime) -> Result<EntryId, Errno> {
+    let changed = changed(workspace)?;
+    let mut past = workspace.past();
+    let newest = match past.newest.take().filter(|known| known.changed == changed) {
+        Some(known) => known.id,
+        None => newest_there_is(workspace)?,
+    };
+    let id = EntryId(disk::entry_name(now));
+    let after = |newest: EntryId| EntryId(Uuid::from_u128(newest.0.as_u128().saturating_add(1)));
+    let id = newest.map(after).map_or(id, |least| least.max(id));
+    past.newest = Some(Newest { id: Some(id), changed });
+    Ok(id)
+}
+
+fn newest_there_is(workspace: &Workspace) -> Result<Option<EntryId>, Errno> {
+    let mut newest = None;
+    for root in workspace.roots() {
+        let Some(dir) = root.state().find_history().map_err(|_| Errno::IO)? else { continue };
+        newest = newest.max(ids(&dir)?.into_iter().max());
+    }
+    Ok(newest)
 }
 
 /// Writes a draft, for everybody but a power cut.
-pub(super) fn write(disk: &dyn Disk, state: &StateDir, draft: &Draft) -> Result<(), Errno> {
+pub(super) fn write(disk: &dyn Disk, state: &StateDir, id: &str, bytes: &[u8]) -> Result<(), Errno> {
     let dir = state.open_history().map_err(|_| Errno::IO)?;
-    let file = disk.create(dir.as_fd(), &format!("{}{DRAFT}", draft.id), Mode::RUSR | Mode::WUSR)?;
-    disk::write_all(disk, file.as_fd(), &draft.bytes)
+    let file = disk.create(dir.as_fd(), &format!("{id}{DRAFT}"), Mode::RUSR | Mode::WUSR)?;
+    disk::write_all(disk, file.as_fd(), bytes)
 }
 
 /// Makes a draft the entry of a batch that is carried out.
@@ -329,7 +255,7 @@ pub(super) fn keep_written(disk: &dyn Disk, state: &StateDir, record: &Record, b
     }
     // Somebody may have died while writing it.
     disk::unlink_if_there(disk, dir.as_fd(), &format!("{id}{DRAFT}"))?;
-    write(disk, state, &Draft { id: id.clone(), bytes: bytes.to_vec() })?;
+    write(disk, state, id, bytes)?;
     keep(disk, state, record)
 }
 
@@ -353,25 +279,28 @@ pub(super) fn discard_drafts(disk: &dyn Disk, state: &StateDir) -> Result<(), Er
     Ok(())
 }
 
-/// Forgets what is too old, and the oldest entries where all of them take too much; tells how much the others take.
+/// Forgets the oldest entries: what is too old, and what is too much together with all that came later. What came last and
+/// was too much by itself stays known. Tells how many bytes the others take.
 pub(super) fn prune(workspace: &Workspace, retention: Retention) -> Result<u64, HistoryError> {
     let state = workspace.primary().state();
     let (path, dir) = (state.path().join("history"), state.open_history()?);
     let system = |errno| HistoryError::System { doing: "clear", path: path.clone(), errno };
-    let Retention { age, bytes } = retention;
     let mut entries = ids(&dir).map_err(system)?;
-    let now = workspace.disk().now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = u64::try_from(now.as_millis()).unwrap_or_default();
-    // A clock that was set back keeps nothing longer than what came after it.
-    let newest = entries.iter().max().map_or(0, |id| id.time().0).max(now);
-    let oldest = newest.saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
-    entries.sort_by(|a, b| b.cmp(a));
-    let mut kept = 0;
-    for id in entries {
+    let now = workspace.disk().now();
+    entries.sort_by_key(|id| Reverse(*id));
+    let (mut kept, mut is_over) = (0, false);
+    for (index, id) in entries.into_iter().enumerate() {
         let name = id.to_string();
         let Some(stat) = beneath::look_up(dir.as_fd(), &name).map_err(system)? else { continue };
         let size = u64::try_from(stat.st_size).unwrap_or_default();
-        if id.time().0 < oldest || kept + size > bytes {
+        let made = UNIX_EPOCH + Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or_default());
+        // A name that is ahead of the clock tells nothing.
+        let named = Some(UNIX_EPOCH + Duration::from_millis(id.time().0)).filter(|named| *named <= now);
+        let made = named.map_or(made, |named| named.max(made));
+        let is_old = now.duration_since(made).is_ok_and(|ago| ago > retention.age);
+        let is_word = || Ok(index == 0 && read_head(state, &dir, id)?.is_some_and(|entry| !entry.is_whole()));
+        is_over |= is_old || (kept + size > retention.bytes && !is_word().map_err(system)?);
+        if is_over {
             for name in [format!("{name}{LATE}"), name] {
                 disk::unlink_if_there(workspace.disk(), dir.as_fd(), &name).map_err(system)?;
             }
@@ -397,35 +326,81 @@ fn ids(dir: &OwnedFd) -> Result<Vec<EntryId>, Errno> {
 /// # Errors
 /// When the history cannot be read.
 pub fn list(workspace: &Workspace) -> Result<Vec<Entry>, HistoryError> {
+    Ok(read(workspace)?.entries)
+}
+
+/// An entry, and those that came later, newest first.
+pub(crate) struct Found {
+    pub(crate) entry: Entry,
+    pub(crate) later: Vec<Entry>,
+}
+
+/// Finds an entry by its own name or by that of its batch; without one, what came last.
+///
+/// # Errors
+/// When the history cannot be read, or when it is damaged where what came last should be.
+pub(crate) fn find(workspace: &Workspace, name: Option<&str>) -> Result<Option<Found>, HistoryError> {
+    let Known { entries: mut later, damaged } = read(workspace)?;
+    let at = match name {
+        Some(name) => later.iter().position(|entry| entry.name() == name || entry.id.to_string() == name),
+        None => (!later.is_empty()).then_some(0),
+    };
+    let newest = damaged.into_iter().max().filter(|_| name.is_none());
+    if let Some((id, path)) = newest
+        && later.first().is_none_or(|entry| entry.id < id)
+    {
+        return Err(HistoryError::Damaged { path });
+    }
+    let Some(at) = at else { return Ok(None) };
+    let entry = later.split_off(at).into_iter().next();
+    Ok(entry.map(|entry| Found { entry, later }))
+}
+
+/// Entries that can be read, and where those are that cannot.
+#[derive(Default)]
+struct Known {
+    entries: Vec<Entry>,
+    damaged: Vec<(EntryId, PathBuf)>,
+}
+
+/// The entries there are, newest first, and those of open roots that are damaged.
+fn read(workspace: &Workspace) -> Result<Known, HistoryError> {
     if workspace.ahead_end().is_some() {
         workspace.settle().map_err(Box::new)?;
     }
     let primary = workspace.primary().state();
-    let mut entries = list_in(primary)?;
+    let Known { mut entries, mut damaged } = read_in(primary)?;
     // A batch over several roots is kept with one of them, which need not be open.
     for state in primary.siblings()? {
-        match list_in(&state) {
-            Ok(found) => entries.extend(found),
+        let is_open = workspace.roots().iter().any(|root| root.state().path() == state.path());
+        match read_in(&state) {
+            Ok(known) => {
+                entries.extend(known.entries);
+                damaged.extend(known.damaged.into_iter().filter(|_| is_open));
+            }
             Err(error) => tracing::warn!(%error, "what was done together with another root is not known"),
         }
     }
+    for (_, path) in &damaged {
+        tracing::warn!(entry = %path.display(), "an entry of the history is damaged; its batch cannot be undone");
+    }
     entries.retain(|entry| entry.other_roots(workspace).len() < entry.roots().len());
     entries.sort_by_key(|entry| Reverse(entry.id));
-    Ok(entries)
+    Ok(Known { entries, damaged })
 }
 
-fn list_in(state: &StateDir) -> Result<Vec<Entry>, HistoryError> {
-    let Some(dir) = state.find_history()? else { return Ok(Vec::new()) };
+fn read_in(state: &StateDir) -> Result<Known, HistoryError> {
+    let mut known = Known::default();
+    let Some(dir) = state.find_history()? else { return Ok(known) };
     let path = state.path().join("history");
     let system = |errno| HistoryError::System { doing: "read", path: path.clone(), errno };
-    let mut entries = Vec::new();
     for id in ids(&dir).map_err(system)? {
         match read_head(state, &dir, id).map_err(system)? {
-            Some(entry) => entries.push(entry),
-            None => tracing::warn!(entry = %id, "an entry of the history is damaged; its batch cannot be undone"),
+            Some(entry) => known.entries.push(entry),
+            None => known.damaged.push((id, path.join(id.to_string()))),
         }
     }
-    Ok(entries)
+    Ok(known)
 }
 
 /// What was kept of late writes to the files of an entry. A list that cannot be read tells of nothing.
@@ -479,14 +454,14 @@ fn read_head(state: &StateDir, dir: &OwnedFd, id: EntryId) -> Result<Option<Entr
         Err(Errno::NOENT) => return Ok(None),
         Err(errno) => return Err(errno),
     };
-    let mut lines = std::io::BufReader::new(std::io::Read::take(std::fs::File::from(file), HEAD_BYTES)).split(b'\n');
-    let mut line = || lines.next().transpose().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
-    let is_entry = line()?.is_some_and(|head| head.starts_with(MAGIC.as_bytes()));
-    let Some(json) = line()?.filter(|_| is_entry) else { return Ok(None) };
-    let head: Option<Head> = serde_json::from_slice(&json).ok();
-    let kept = kept_late(dir, &id.to_string())?;
-    let state = state.clone();
-    Ok(head.map(|Head { batch, undoes, files, dirs }| Entry { id, batch, undoes, files, kept, dirs, state }))
+    let lines = std::io::BufReader::new(std::io::Read::take(std::fs::File::from(file), HEAD_BYTES)).split(b'\n');
+    let lines = lines.take(2).collect::<Result<Vec<_>, _>>();
+    let lines = lines.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let Some(head) = entry::decode_head(&lines) else { return Ok(None) };
+    let Head { batch, undoes, time, files, dirs } = head;
+    let time = time.map_or_else(|| id.time(), UnixMillis);
+    let (kept, state) = (kept_late(dir, &id.to_string())?, state.clone());
+    Ok(Some(Entry { id, time, batch, undoes, files, kept, dirs, state }))
 }
 
 /// Reads the bytes that an entry keeps, in the order of its files.
@@ -498,50 +473,9 @@ pub(crate) fn images(entry: &Entry) -> Result<Vec<Images>, HistoryError> {
     let path = state.path().join("history").join(entry.id.to_string());
     let read = journal::read_whole(&state.open_history()?, &entry.id.to_string());
     let bytes = read.map_err(|errno| HistoryError::System { doing: "read", path: path.clone(), errno })?;
-    let damaged = || HistoryError::Damaged { path: path.clone() };
-    let bytes = bytes.ok_or_else(damaged)?;
-    let mut blob = checked(&bytes).ok_or_else(damaged)?;
-    let mut found = Vec::new();
-    for file in &entry.files {
-        let not_kept = || HistoryError::NotKept { file: file.path.clone() };
-        let before = match &file.before {
-            Some(kept) => Some(unpack(&mut blob, kept.packed.ok_or_else(not_kept)?).ok_or_else(damaged)?),
-            None => None,
-        };
-        let after = match &file.after {
-            Some(kept) => {
-                let new = unpack(&mut blob, kept.packed.ok_or_else(not_kept)?).ok_or_else(damaged)?;
-                let old = before.as_deref().unwrap_or_default();
-                let tail = old.len().checked_sub(kept.tail).and_then(|start| old.get(start..)).ok_or_else(damaged)?;
-                Some([old.get(..kept.head).ok_or_else(damaged)?, &new, tail].concat())
-            }
-            None => None,
-        };
-        let fits = |bytes: &Option<Vec<u8>>, digest: Option<Sha256Digest>| {
-            bytes.as_deref().map(aptix_engine::digest::sha256) == digest
-        };
-        if !fits(&before, file.before.as_ref().map(|kept| kept.digest.0))
-            || !fits(&after, file.after.as_ref().map(|kept| kept.digest.0))
-        {
-            return Err(damaged());
-        }
-        found.push(Images { before, after });
-    }
-    Ok(found)
-}
-
-/// The compressed bytes of an entry whose checksum fits.
-fn checked(bytes: &[u8]) -> Option<&[u8]> {
-    let (head, body) = journal::split_line(bytes)?;
-    let stated = std::str::from_utf8(head).ok()?.strip_prefix(MAGIC)?.trim_start();
-    if stated.parse() != Ok(aptix_engine::digest::sha256(body)) {
-        return None;
-    }
-    journal::split_line(body).map(|(_, blob)| blob)
-}
-
-fn unpack(blob: &mut &[u8], length: usize) -> Option<Vec<u8>> {
-    let (packed, rest) = blob.split_at_checked(length)?;
-    *blob = rest;
-    lz4_flex::decompress_size_prepended(packed).ok()
+    let decoded = bytes.ok_or(Lack::Damaged).and_then(|bytes| entry::decode(&bytes, &entry.files));
+    decoded.map_err(|lack| match lack {
+        Lack::Damaged => HistoryError::Damaged { path },
+        Lack::TooMuch => HistoryError::NotKept { batch: entry.name() },
+    })
 }

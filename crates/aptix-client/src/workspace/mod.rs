@@ -60,6 +60,7 @@ pub struct Workspace {
 struct Past {
     /// How many bytes the history takes, and when it was looked at; unknown until then.
     history: Option<(u64, SystemTime)>,
+    newest: Option<history::Newest>,
     since: Since,
 }
 
@@ -168,6 +169,7 @@ impl Workspace {
         let known = past.history.filter(|(_, looked)| self.is_recent(*looked));
         let now = known.map(|(bytes, looked)| (bytes + added, looked)).filter(|(bytes, _)| *bytes <= retention.bytes);
         past.history = now.or_else(|| self.look_at_history(retention));
+        past.newest = past.newest.take().and_then(|newest| newest.confirmed(self));
     }
 
     fn look_at_history(&self, retention: Retention) -> Option<(u64, SystemTime)> {

@@ -1,10 +1,8 @@
 //! Commits a planned batch: every file gets its new bytes, or none does, whatever happens in between.
 
-use aptix_model::digest::Sha256Digest;
-use aptix_model::failure::Failure;
+mod refused;
+
 use aptix_model::id::BatchId;
-use aptix_model::reason::{Detail, Reason};
-use rustix::io::Errno;
 use serde::Deserialize;
 
 use super::ahead::{self, Ahead, Sight};
@@ -13,15 +11,14 @@ use super::clipboards::Taken;
 use super::history::{self, EntryId, Retention};
 use super::journal::{self, Journal, JournalError, Record, Stage};
 use super::publish::{self, Displaced, Ground, PublishError};
-use super::recovery::{self, RecoveryError};
+use super::recovery;
 use super::root::Root;
 use super::staging::Made;
-use super::state::StateError;
-use super::{Workspace, disk, errno, late, outbox, staging};
+use super::{Workspace, disk, late, outbox, staging};
+pub use refused::{CommitError, FileFault};
 pub use staging::Loss;
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 
 /// How many new files are held open, written and then flushed at the same time.
 const FLUSHED_TOGETHER: usize = 256;
@@ -61,116 +58,14 @@ pub enum Notice {
         /// Position among the changes.
         change: usize,
     },
+    /// The changes cannot be undone: what was in the files is more than is kept.
+    NotUndoable,
     /// The system does not give the new file something that the old one had.
     Lost {
         /// Position among the changes.
         change: usize,
         /// What.
         loss: Loss,
-    },
-}
-
-/// What keeps one file from being written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum FileFault {
-    /// Somebody else wrote it since it was read.
-    #[error("somebody else wrote the file after it was read")]
-    Changed {
-        /// The digest it has now.
-        current: Option<Sha256Digest>,
-    },
-    /// Its bytes are as they were, but not the rest.
-    #[error("somebody else changed the file's owner, mode or attributes after it was read")]
-    Attributes,
-    /// A file that must not exist has appeared.
-    #[error("a file appeared at this path after it was found free")]
-    Exists,
-    /// The directory was removed since.
-    #[error("its directory was removed after it was found")]
-    ParentGone,
-    /// The file or its directory is closed to changes.
-    #[error("the file or its directory is immutable or append-only")]
-    Immutable,
-    /// The staged file is not as it was written.
-    #[error("the staged file was altered by somebody else")]
-    Tampered,
-    /// A parent cannot be made.
-    #[error("cannot make the directory: {errno}")]
-    MakeDir {
-        /// What the system says.
-        errno: Errno,
-    },
-    /// The system refuses.
-    #[error("cannot {doing}: {errno}")]
-    System {
-        /// What was tried.
-        doing: &'static str,
-        /// What the system says.
-        errno: Errno,
-    },
-}
-
-/// Why a batch was not committed. Unless it says otherwise, nothing has changed.
-#[derive(Debug, thiserror::Error)]
-pub enum CommitError {
-    /// The locks or the state directory.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// An earlier commit is in the way.
-    #[error(transparent)]
-    Recovery(#[from] RecoveryError),
-    /// The journal cannot be written.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// A file, before any was published.
-    #[error("{fault}")]
-    File {
-        /// Position among the changes.
-        change: usize,
-        /// What is wrong.
-        fault: FileFault,
-    },
-    /// A file, after others were published; those were put back.
-    #[error("{fault}; every file was put back")]
-    RolledBack {
-        /// Position among the changes.
-        change: usize,
-        /// What is wrong.
-        fault: FileFault,
-    },
-    /// A batch that was taken back, from between what somebody else wrote meanwhile.
-    #[error("{error}; what somebody else wrote meanwhile is kept as {}", names.join(", "))]
-    Kept {
-        /// Why it was taken back.
-        error: Box<CommitError>,
-        /// The real paths of what was kept.
-        names: Vec<String>,
-    },
-    /// The disk failed at the commit point, and again when that was to be undone: the next command finds out.
-    #[error(
-        "{error}; clearing away failed as well: {cause}; the next command on this root applies the batch wholly or not \
-         at all, by the record {}",
-        record.display()
-    )]
-    Undecided {
-        /// What failed at first.
-        error: Box<CommitError>,
-        /// What failed then.
-        cause: String,
-        /// The record.
-        record: PathBuf,
-    },
-    /// A file, after others were published, and those could not be put back.
-    #[error("{fault}; putting the other files back failed as well: {cause}; see the record {}", record.display())]
-    NeedsOperator {
-        /// Position among the changes.
-        change: usize,
-        /// What is wrong with it.
-        fault: FileFault,
-        /// What is wrong with putting back.
-        cause: Errno,
-        /// The record that says which files are concerned.
-        record: PathBuf,
     },
 }
 
@@ -207,7 +102,6 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
     let steps = change::steps(changes);
     let batch = receipt.map(|receipt| receipt.batch.to_string());
     let called = name.map(|name| name.to_string()).or_else(|| batch.clone());
-    let past = (!changes.is_empty()).then(|| history::draft(workspace, changes, called, undoes, retention));
     // Of several roots, and for clipboards, there is no one file that everything could be written ahead to.
     let is_simple = workspace.roots().len() == 1 && clipboards.is_none();
     let mut ahead = match durability {
@@ -217,6 +111,8 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
             None
         }
     };
+    let past = (!changes.is_empty()).then(|| history::draft(workspace, changes, called, undoes, retention));
+    let past = past.transpose().map_err(journal.failed("keep a history beside"))?;
     let mut record = Record {
         ahead: ahead.as_ref().map(|ahead| ahead.start),
         history: past.as_ref().map(|past| past.id.clone()),
@@ -229,7 +125,7 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
                 None => {
                     if let Some(past) = &past {
                         let failed = journal.failed("keep a history beside");
-                        history::write(ground.disk, journal.state(), past).map_err(failed)?;
+                        history::write(ground.disk, journal.state(), &past.id, &past.bytes).map_err(failed)?;
                     }
                     journal.advance(Stage::Staging, Stage::Committed)?;
                 }
@@ -252,7 +148,8 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
     };
     let displaced = publish_all(workspace, &ground, &journal, &record, &steps)?;
     notices.extend(finish(workspace, &ground, &journal, &record, &steps, displaced));
-    workspace.bound_history(past.map_or(0, |past| past.size()), retention);
+    workspace.bound_history(past.as_ref().map_or(0, |past| past.bytes.len() as u64), retention);
+    notices.extend(past.filter(|past| !past.is_whole).map(|_| Notice::NotUndoable));
     Ok(notices)
 }
 
@@ -544,63 +441,4 @@ fn finish(
         tracing::warn!(error, "the batch is applied; its record is left to be cleared by the next command");
     }
     notices
-}
-
-impl FileFault {
-    /// Tells it to the author of the edit.
-    #[must_use]
-    pub fn failure(&self) -> Failure {
-        let again = "read the file again and send the batch anew, made for what it holds now";
-        let changed = Failure::new(Reason::FileChanged, self.to_string()).hint(again);
-        match self {
-            Self::Changed { current } => Failure { current_sha256: *current, ..changed },
-            Self::Attributes | Self::Tampered => changed,
-            Self::Exists => Failure::new(Reason::FileExists, self.to_string())
-                .hint("read the file, then send the batch again with overwrite, or with another path"),
-            Self::ParentGone => Failure::new(Reason::WriteFailed, self.to_string())
-                .detail(Detail::ParentGone)
-                .hint("look which directories there are before sending the batch again"),
-            Self::Immutable => Failure::new(Reason::WriteFailed, self.to_string())
-                .detail(Detail::Immutable)
-                .hint("a person has to take the attribute away first"),
-            Self::MakeDir { errno } => {
-                Failure { reason: Reason::DirectoryCreateFailed, ..errno::write_failure(*errno, self.to_string()) }
-            }
-            Self::System { errno, .. } => errno::write_failure(*errno, self.to_string()),
-        }
-    }
-}
-
-impl CommitError {
-    /// Which change it is about.
-    #[must_use]
-    pub fn change(&self) -> Option<usize> {
-        match self {
-            Self::Kept { error, .. } => error.change(),
-            Self::File { change, .. } | Self::RolledBack { change, .. } | Self::NeedsOperator { change, .. } => {
-                Some(*change)
-            }
-            Self::State(_) | Self::Recovery(_) | Self::Journal(_) | Self::Undecided { .. } => None,
-        }
-    }
-
-    /// Tells it to the author of the edit.
-    #[must_use]
-    pub fn failure(&self) -> Failure {
-        match self {
-            Self::State(error) => error.failure(),
-            Self::Recovery(error) => error.failure(),
-            Self::Journal(error) => error.failure(),
-            Self::Kept { error, .. } => Failure { message: self.to_string(), ..error.failure() },
-            Self::File { fault, .. } => fault.failure(),
-            Self::RolledBack { fault, .. } => {
-                let failure = Failure { message: self.to_string(), ..fault.failure() };
-                let system = failure.reason == Reason::WriteFailed && failure.detail != Some(Detail::ParentGone);
-                if system { failure.detail(Detail::RolledBack) } else { failure }
-            }
-            Self::NeedsOperator { .. } | Self::Undecided { .. } => {
-                Failure::new(Reason::NeedsOperator, self.to_string()).hint(errno::OPERATOR)
-            }
-        }
-    }
 }

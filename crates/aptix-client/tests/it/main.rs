@@ -18,6 +18,8 @@ mod faults;
 #[cfg(test)]
 mod faulty_disk;
 #[cfg(test)]
+mod history;
+#[cfg(test)]
 mod journal_mode;
 #[cfg(test)]
 mod large;

@@ -206,11 +206,17 @@ fn a_batch_over_two_roots_is_known_in_both_and_undone_with_both() {
         let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
         undo(&open(place.path(), roots, Fault::None), None, order, &mut |_| Decision::Apply)
     };
+    let left = std::fs::read(place.path().join("two/new.txt")).unwrap();
     for (open, closed) in [("one", "/two"), ("two", "/one")] {
         let refusal = take_back(&[open]).unwrap_err();
         assert!(refusal.failures[0].message.contains(closed), "{}", refusal.failures[0]);
         assert!(refusal.failures[0].hint.as_ref().unwrap().contains("--root"));
     }
+    // A file is called by its root's name.
+    std::fs::write(place.path().join("two/new.txt"), "edited\n").unwrap();
+    let refusal = take_back(&["one", "two"]).unwrap_err();
+    assert_eq!(refusal.failures[0].path.as_deref(), Some("two/new.txt"), "{}", refusal.failures[0]);
+    std::fs::write(place.path().join("two/new.txt"), left).unwrap();
     // Another root that comes first, where such a batch would now be kept, makes no difference.
     std::fs::create_dir(place.path().join("aaa")).unwrap();
     take_back(&["two", "one", "aaa"]).unwrap();

@@ -110,6 +110,9 @@ fn an_older_batch_is_undone_under_a_newer_one() {
     take_back(&workspace, Some(faults::BATCH)).unwrap();
     assert_eq!(std::fs::read_to_string(ws.join("a.txt")).unwrap(), "one\ntwo\nthree\n");
     assert!(ws.join("new.txt").exists());
+    let log = crate::command_line::aptix(place.path(), &["log"], "");
+    let log = crate::command_line::text(&log.stdout);
+    assert!(log.lines().next().unwrap().ends_with(&format!("  (undid {})", faults::BATCH)), "{log}");
     let refusal = take_back(&workspace, Some("nobody's")).unwrap_err();
     assert_eq!(refusal.failures[0].reason, Reason::NotFound);
 }
