@@ -246,13 +246,11 @@ pub(super) fn keep(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result
     }
 }
 
-/// Makes what was written ahead the entry of its batch, for everybody but a power cut. Doing it again does nothing.
+/// Makes what was written ahead the entry of its batch, for everybody but a power cut. It may be there already, and a cut
+/// may have taken its bytes.
 pub(super) fn keep_written(disk: &dyn Disk, state: &StateDir, record: &Record, bytes: &[u8]) -> Result<(), Errno> {
     let Some(id) = &record.history else { return Ok(()) };
     let dir = state.open_history().map_err(|_| Errno::IO)?;
-    if beneath::look_up(dir.as_fd(), id)?.is_some() {
-        return Ok(());
-    }
     // Somebody may have died while writing it.
     disk::unlink_if_there(disk, dir.as_fd(), &format!("{id}{DRAFT}"))?;
     write(disk, state, id, bytes)?;
