@@ -10,7 +10,7 @@ use aptix_model::report::{ChangeReport, FileReport, FileStatus, Report, Tier};
 use aptix_model::state::BatchState;
 use serde::Serialize;
 
-use crate::apply::Refusal;
+use crate::apply::{Mode, Refusal};
 use crate::cli::described::described;
 use crate::cli::diff::Paths;
 
@@ -20,19 +20,32 @@ pub(crate) struct Shown<'a> {
     pub(crate) dry_run: bool,
     /// How people are told which file it is.
     pub(crate) paths: Paths,
-    /// What the server made of it, if it was sent to one.
+    /// What it is known as, where it is kept.
     pub(crate) stored: Option<Stored<'a>>,
     /// What became of it; nothing while nothing has.
     pub(crate) outcome: Result<Option<&'a Report>, &'a Refusal>,
 }
 
-/// A batch as the server knows it.
+/// A batch as the server knows it, or the history of this machine.
 #[derive(Clone, Copy)]
 pub(crate) struct Stored<'a> {
     pub(crate) id: BatchId,
     pub(crate) state: BatchState,
-    /// One entry for each file patch.
+    /// One entry for each file patch; none where files have no ids.
     pub(crate) ids: &'a [FileIds],
+}
+
+impl Stored<'_> {
+    /// A batch as the history knows it, if it was committed under a name and has changed anything.
+    pub(crate) fn here(mode: Mode<'_>, report: &Report) -> Option<Self> {
+        let has_changed = report.files.iter().any(|file| file.status != FileStatus::Unchanged);
+        match mode {
+            Mode::CommitNamed { batch } if has_changed => {
+                Some(Self { id: batch, state: BatchState::Applied, ids: &[] })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The object.

@@ -285,7 +285,8 @@ fn find(workspace: &Workspace, batch: &ValidBatch<'_>, policy: &Policy) -> Resul
     let mut failures = Vec::new();
     for (index, (reads, patch)) in plan::reads(batch).zip(&batch.batch.files).enumerate() {
         let other_is = if patch.edit.moved_to().is_some() { Role::Changed } else { Role::Read };
-        let both = search.find(index, reads.target, Role::Changed).and_then(|target| {
+        let target_is = if patch.edit.edits_no_bytes() { Role::Whole } else { Role::Changed };
+        let both = search.find(index, reads.target, target_is).and_then(|target| {
             let other = reads.other.map(|other| search.find(index, other, other_is)).transpose()?;
             let leaves = |other: &Found| other.place.root() != target.place.root();
             if other_is == Role::Changed && other.as_ref().is_some_and(leaves) {
@@ -327,6 +328,8 @@ fn find(workspace: &Workspace, batch: &ValidBatch<'_>, policy: &Policy) -> Resul
 enum Role {
     /// It may come to be something else.
     Changed,
+    /// It goes, or stays what it is under another name.
+    Whole,
     /// Its content is taken.
     Read,
 }
@@ -351,16 +354,17 @@ impl<'w> Search<'w> {
         self.look(index, place, role)
     }
 
-    /// As for a file patch that names it, for a path in a root whose position is known.
+    /// As for a file patch that names it, for a path in a root whose position is known; the file may be as large as a
+    /// batch, since what it was before may have been.
     pub(crate) fn find_in(&mut self, index: usize, root: usize, path: &WorkspacePath) -> Result<Found, Failure> {
         let place = resolve::resolve_in(self.workspace, &mut self.listings, root, path);
-        self.look(index, place.map_err(|error| error.failure())?, Role::Changed)
+        self.look(index, place.map_err(|error| error.failure())?, Role::Whole)
     }
 
     fn look(&mut self, index: usize, place: Place, role: Role) -> Result<Found, Failure> {
         self.policy.open(place.named(&place.real())).map_err(|denial| denial.failure())?;
         let limits = &self.policy.limits;
-        if role == Role::Changed
+        if role != Role::Read
             && let Some(other) = place.same_file_as(&mut self.seen, index)
         {
             let message = format!("files[{other}] leads to the same file");
@@ -368,12 +372,13 @@ impl<'w> Search<'w> {
                 .detail(Detail::DuplicateFile)
                 .hint("put all changes of one file into one file patch"));
         }
-        match snapshot::read(self.workspace, &mut self.listings, &place, limits.file_bytes.min(self.left)) {
+        let limit = if role == Role::Whole { self.left } else { limits.file_bytes.min(self.left) };
+        match snapshot::read(self.workspace, &mut self.listings, &place, limit) {
             Ok(original) => {
                 self.left -= original.as_ref().map_or(0, |original| original.bytes.len() as u64);
                 Ok(Found { place, original, other: None, attributes: None })
             }
-            Err(ReadError::TooLarge { limit, .. }) if limit < limits.file_bytes => {
+            Err(ReadError::TooLarge { limit, .. }) if role == Role::Whole || limit < limits.file_bytes => {
                 Err(ReadError::BatchTooLarge { limit: limits.batch_bytes }.failure())
             }
             Err(error) => Err(error.failure()),

@@ -15,6 +15,7 @@ use alloc::vec::Vec;
 
 use aptix_model::batch::{GitKind, GitPatch, Hunk, LineKind};
 use aptix_model::failure::Failure;
+use aptix_model::limits::Limits;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{ChangeReport, FileStatus, Tier, Warning};
 
@@ -209,7 +210,9 @@ fn lower_hunks(patch: &GitPatch, original: &Original<'_>, work: &mut Work<'_>) -
         check_id(patch, original)?;
         return Ok(Lowered { edit: TextEdit::default(), changes: Vec::new(), warnings: Vec::new() });
     }
-    let text = read_text(original, &work.settings.limits)?;
+    // A file that goes is not edited.
+    let file_bytes = if patch.kind == GitKind::Delete { u64::MAX } else { work.settings.limits.file_bytes };
+    let text = read_text(original, &Limits { file_bytes, ..work.settings.limits })?;
     let is_other_blob = check_id(patch, original);
     let lowered =
         is_other_blob.map_err(Findings::from).and_then(|()| lower::lower(&text, &patch.hunks, original, work));

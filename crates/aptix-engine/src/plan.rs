@@ -118,7 +118,11 @@ pub fn plan<'a>(
             findings.add(|| same_file(other).file(index, name));
             continue;
         }
-        match plan_file(file, observed, &mut work) {
+        let planned = plan_file(file, observed, &mut work).and_then(|file| {
+            check_size(&file, settings.limits.file_bytes)?;
+            Ok(file)
+        });
+        match planned {
             Ok(file) => files.push(file),
             Err(found) => findings.absorb(found, |failure| failure.file(index, name)),
         }
@@ -152,6 +156,22 @@ fn plan_file<'a>(
         ValidEdit::Steps(steps) => replacements::plan(file.base, steps, observed, work),
         ValidEdit::Context(patch) => context_patch::plan(patch, observed, work),
     }
+}
+
+/// Refuses bytes that are too many. Those of a file that goes or only moves are as they were.
+fn check_size(plan: &FilePlan<'_>, limit: u64) -> Result<(), Failure> {
+    let found = match &plan.action {
+        FileAction::Write(bytes) => bytes.len(),
+        FileAction::Edit(edit) if edit.start().is_some() => edit.length_after(plan.base().map_or(0, <[u8]>::len)),
+        FileAction::Edit(_) | FileAction::Delete => return Ok(()),
+    };
+    if found as u64 <= limit || plan.status == FileStatus::Unchanged {
+        return Ok(());
+    }
+    let message = format!("a file that is edited or made has at most {limit} bytes, and this one would have {found}");
+    Err(Failure::new(Reason::TooLarge, message)
+        .detail(Detail::File)
+        .hint("make smaller changes; the limit can only be raised where the batch is applied"))
 }
 
 /// What the files of a batch share while they are planned one after the other.

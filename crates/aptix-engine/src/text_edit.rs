@@ -74,6 +74,13 @@ impl TextEdit {
         self.replacements().map(move |(range, text)| (range.start.min(end)..range.end.min(end), text))
     }
 
+    /// How many bytes the base has once every replacement is made, if it has so many now.
+    #[must_use]
+    pub fn length_after(&self, base: usize) -> usize {
+        let removed: usize = self.cuts.iter().map(|cut| cut.end.min(base) - cut.start.min(base)).sum();
+        base - removed + self.texts.len()
+    }
+
     /// Where the first replacement starts.
     #[must_use]
     pub fn start(&self) -> Option<usize> {

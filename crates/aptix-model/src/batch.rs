@@ -88,6 +88,26 @@ impl FileEdit {
         }
     }
 
+    /// Whether the file goes, or is what it was under another name or mode: then none of its bytes is edited.
+    #[must_use]
+    pub const fn edits_no_bytes(&self) -> bool {
+        match self {
+            Self::DeleteFile => true,
+            Self::GitPatch(patch) => match patch.kind {
+                GitKind::Delete => true,
+                GitKind::Modify | GitKind::Rename { .. } => patch.hunks.is_empty(),
+                GitKind::Create | GitKind::Copy { .. } => false,
+            },
+            Self::ContextPatch(patch) => patch.chunks.is_empty(),
+            Self::LinePatch(_)
+            | Self::CreateFile(_)
+            | Self::WriteFile(_)
+            | Self::SearchPatch(_)
+            | Self::Replacements(_)
+            | Self::AnchorEdit(_) => false,
+        }
+    }
+
     /// Drops every change but the one at this position.
     pub fn keep_change(&mut self, index: usize) {
         fn keep<T>(changes: &mut Vec<T>, index: usize) {

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use aptix_model::batch::{Batch, Origin};
 use aptix_model::documents::{self, Dialect};
 use aptix_model::failure::Failure;
-use aptix_model::id::SessionId;
+use aptix_model::id::{BatchId, SessionId};
 use aptix_model::limits::DOCUMENT_BYTES;
 use aptix_model::reason::Reason;
 
-use crate::answer::Shown;
+use crate::answer::{Shown, Stored};
 use crate::apply::{Mode, Order, Refusal, apply};
 use crate::person::{Answer, Person, allow_for_ever};
 use crate::policy::files::PolicyFiles;
@@ -69,15 +69,16 @@ pub(super) fn dialect(text: &str) -> Result<DialectChoice, String> {
         .map_err(|error: documents::UnknownDialect| error.to_string())
 }
 
-pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &Args, places: &Places, id: BatchId) -> anyhow::Result<Exit> {
     let mut batch = Batch::default();
     let policies = PolicyFiles::new(&places.config_home()?, Deletions::Allow);
-    let outcome = attempt(args, &places.state_home()?, &policies, &mut batch);
+    let mode = if args.dry_run { Mode::DryRun } else { Mode::CommitNamed { batch: id } };
+    let outcome = attempt(args, &places.state_home()?, &policies, mode, &mut batch);
     let shown = Shown {
         batch: &batch,
         dry_run: args.dry_run,
         paths: Paths::among(args.roots.len()),
-        stored: None,
+        stored: outcome.as_ref().ok().and_then(|report| Stored::here(mode, report)),
         outcome: outcome.as_ref().map(Some).map_err(|end| &end.refusal),
     };
     let printed = output::show(Form::of(args.json), &shown);
@@ -112,6 +113,7 @@ fn attempt(
     args: &Args,
     state_home: &Path,
     policies: &PolicyFiles,
+    mode: Mode<'_>,
     batch: &mut Batch,
 ) -> Result<aptix_model::report::Report, End> {
     let open = if args.dry_run { Workspace::open_to_look } else { Workspace::open };
@@ -130,12 +132,8 @@ fn attempt(
     *batch = document.batch;
     progress::begin(Doing::Planning(batch.files.len()));
     let session_id = args.session.as_ref().map(|session| session.as_str().to_owned());
-    let order = Order {
-        policy: &policy,
-        origin: &Origin { session_id, ..Origin::default() },
-        diff_bytes: usize::MAX,
-        mode: if args.dry_run { Mode::DryRun } else { Mode::Commit },
-    };
+    let order =
+        Order { policy: &policy, origin: &Origin { session_id, ..Origin::default() }, diff_bytes: usize::MAX, mode };
     let paths = Paths::among(args.roots.len());
     Ok(apply(&workspace, batch, order, &mut |proposal| decide(proposal, args.yes, paths, &policy, policies))?)
 }

@@ -25,6 +25,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use aptix_model::id::BatchId;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use uuid::Uuid;
@@ -136,6 +137,7 @@ impl Command {
         match self {
             Self::Apply(args) if args.dry_run => Some((&args.roots, Traces::None)),
             Self::Apply(args) => Some((&args.roots, Traces::Left)),
+            Self::Undo(args) if args.dry_run => Some((&args.roots, Traces::None)),
             Self::Undo(args) => Some((&args.roots, Traces::Left)),
             Self::Agent(args) => Some((&args.roots, Traces::Left)),
             Self::Mcp(args) => Some((std::slice::from_ref(&args.root), Traces::Left)),
@@ -264,9 +266,13 @@ fn raise_wall(roots: &[RootSpec], traces: Traces, places: &Places) -> anyhow::Re
 async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     let Cli { places, command } = cli;
     match command {
-        Command::Apply(args) => interruptible(Form::of(args.json), move || apply::run(&args, &places)).await,
+        Command::Apply(args) => {
+            interruptible(Form::of(args.json), move || apply::run(&args, &places, BatchId(mint()))).await
+        }
         Command::Convert(args) => interruptible(Form::Text, move || convert::run(&args, &places)).await,
-        Command::Undo(args) => interruptible(Form::of(args.json), move || undo::run(&args, &places)).await,
+        Command::Undo(args) => {
+            interruptible(Form::of(args.json), move || undo::run(&args, &places, BatchId(mint()))).await
+        }
         Command::Log(args) => interruptible(Form::of(args.json), move || log::run(&args, &places)).await,
         Command::Agent(args) => agent::run(args, &places, format!("agent-{}", mint()).parse()).await,
         Command::Submit(args) => submit::run(args, mint().to_string().parse()).await,

@@ -86,7 +86,7 @@ pub(super) fn print_object(object: &impl Serialize) -> Exit {
 /// Prints the diff and one line a file to stdout, or what is wrong to stderr.
 fn print_text(shown: &Shown<'_>) -> Exit {
     let mut head = String::new();
-    if let Some(stored) = shown.stored {
+    if let Some(stored) = shown.stored.filter(|stored| !stored.ids.is_empty()) {
         let label = shown.batch.label.as_deref().unwrap_or_default();
         let _ = writeln!(head, "batch {} {} {}", stored.id, stored.state, Visible(label));
     }

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use aptix_model::batch::{Batch, Origin};
+use aptix_model::id::BatchId;
 
-use crate::answer::Shown;
+use crate::answer::{Shown, Stored};
 use crate::apply::{Mode, Order, Refusal};
 use crate::policy::Deletions;
 use crate::policy::files::PolicyFiles;
@@ -28,7 +29,7 @@ pub(super) struct Args {
     pub(super) roots: Vec<RootSpec>,
     /// Say what would happen, and change nothing
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Answer yes to what a person would be asked: whether a sensitive file may change. What is denied stays denied
     #[arg(long)]
     yes: bool,
@@ -40,15 +41,16 @@ pub(super) struct Args {
     batch: Option<String>,
 }
 
-pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &Args, places: &Places, id: BatchId) -> anyhow::Result<Exit> {
     let nothing = Batch::default();
     let policies = PolicyFiles::new(&places.config_home()?, Deletions::Allow);
-    let outcome = attempt(args, &places.state_home()?, &policies);
+    let mode = if args.dry_run { Mode::DryRun } else { Mode::CommitNamed { batch: id } };
+    let outcome = attempt(args, &places.state_home()?, &policies, mode);
     let shown = Shown {
         batch: outcome.as_ref().map_or(&nothing, |undone| &undone.batch),
         dry_run: args.dry_run,
         paths: Paths::among(args.roots.len()),
-        stored: None,
+        stored: outcome.as_ref().ok().and_then(|undone| Stored::here(mode, &undone.report)),
         outcome: outcome.as_ref().map(|undone| Some(&undone.report)).map_err(|end| &end.refusal),
     };
     let printed = output::show(Form::of(args.json), &shown);
@@ -61,12 +63,11 @@ pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
     })
 }
 
-fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles) -> Result<Undone, End> {
+fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles, mode: Mode<'_>) -> Result<Undone, End> {
     progress::begin(Doing::Opening);
     let open = if args.dry_run { Workspace::open_to_look } else { Workspace::open };
     let workspace = open(&args.roots, state_home, Box::new(SystemDisk))?;
     let policy = policies.read(&workspace).map_err(|error| Refusal::from(error.failure()))?;
-    let mode = if args.dry_run { Mode::DryRun } else { Mode::Commit };
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: usize::MAX, mode };
     let paths = Paths::among(args.roots.len());
     let decide = &mut |proposal: &Proposal<'_>| decide(proposal, args.yes, paths, &policy, policies);

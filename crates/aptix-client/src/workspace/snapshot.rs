@@ -153,7 +153,7 @@ impl ReadError {
             Self::Resolve(error) => error.failure(),
             Self::TooLarge { .. } => Failure::new(Reason::TooLarge, self.to_string())
                 .detail(Detail::File)
-                .hint("files of this size are not edited here"),
+                .hint("leave the file out; a person can raise `file_bytes` of `[limits]` in the policy file"),
             Self::BatchTooLarge { .. } => Failure::new(Reason::TooLarge, self.to_string())
                 .detail(Detail::Files)
                 .hint("split the batch: send the changes of these files in several batches"),

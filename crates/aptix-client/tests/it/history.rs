@@ -226,6 +226,7 @@ fn undoing_without_writing_says_what_would_happen() {
     let before = crate::tree::read(place.path());
     let told = json(place.path(), &["undo", "--dry-run", "--json"], "", 0);
     assert_eq!((&told["state"], &told["dryRun"]), (&"PREPARED".into(), &true.into()));
+    assert_eq!(told["batchId"], Value::Null);
     assert_eq!(told["files"][0]["status"], "deleted");
     crate::tree::assert_same(&crate::tree::read(place.path()), &before, "nothing is undone");
 }
@@ -238,4 +239,29 @@ fn lines_that_differ_in_how_they_end_are_shown_so() {
     std::fs::write(place.path().join("ws/f"), "1\r\nx\r\n3\r\n").unwrap();
     let told = refused(place.path(), &["undo"]);
     assert!(told.contains(r#"left "x"; now there is "1\r\nx\r\n3\r""#), "{told}");
+}
+
+#[test]
+fn a_limit_that_was_lowered_keeps_nobody_from_undoing() {
+    let place = tempfile::tempdir().unwrap();
+    applied(place.path(), r#"{"path":"f","content":"one\ntwo\nthree\n"}"#);
+    applied(place.path(), &replace("f", "two", "2"));
+    set_policy(place.path(), "[limits]\nfile_bytes = 3\n");
+    json(place.path(), &["undo", "--json"], "", 0);
+    assert_eq!(std::fs::read_to_string(place.path().join("ws/f")).unwrap(), "one\ntwo\nthree\n");
+}
+
+#[test]
+fn an_answer_names_the_batch_as_the_log_does() {
+    let place = tempfile::tempdir().unwrap();
+    let answered = applied(place.path(), r#"{"path":"f","content":"one\n"}"#);
+    assert_eq!(answered["batchId"], newest(place.path()).as_str());
+    assert_eq!(answered["files"][0]["filePatchId"], Value::Null);
+    let undone = json(place.path(), &["undo", "--json", answered["batchId"].as_str().unwrap()], "", 0);
+    assert_eq!(undone["batchId"], newest(place.path()).as_str());
+    let log = json(place.path(), &["log", "--json"], "", 0);
+    assert_eq!(log["batches"][0]["undoes"], answered["batchId"]);
+    // What changes nothing is not known afterwards.
+    let unchanged = json(place.path(), &["apply", "--json", "--dry-run"], r#"{"path":"g","content":"one\n"}"#, 0);
+    assert_eq!(unchanged["batchId"], Value::Null);
 }
