@@ -208,9 +208,10 @@ fn changed(workspace: &Workspace) -> Result<Vec<Option<(i64, u64)>>, Errno> {
 fn next_id(workspace: &Workspace, now: SystemTime) -> Result<EntryId, Errno> {
     let changed = changed(workspace)?;
     let mut past = workspace.past();
-    let newest = match past.newest.take().filter(|known| known.changed == changed) {
-        Some(known) => known.id,
-        None => newest_there_is(workspace)?,
+    let newest = match past.newest.take() {
+        Some(known) if known.changed == changed => known.id,
+        // What is written ahead is not in the directories yet.
+        known => newest_there_is(workspace)?.max(known.and_then(|known| known.id)),
     };
     let id = EntryId(disk::entry_name(now));
     let after = |newest: EntryId| EntryId(Uuid::from_u128(newest.0.as_u128().saturating_add(1)));
