@@ -3,6 +3,7 @@
 //! They need nothing but a record, so that a commit and the recovery from its death are the same steps.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use super::standing::{Holds, Standing, holds, is_gone, standing};
 const SWAPS: usize = 256;
 /// How many copies of what somebody wrote can be kept beside one file in one commit; each has its own name.
 const KEPT: usize = 9;
+/// How many directories are remembered in which names of our own were made.
+const MARKED: usize = 64;
 /// Bytes of the longest name that file systems take.
 const NAME_BYTES: usize = 255;
 
@@ -28,6 +31,8 @@ pub(super) struct Ground<'a> {
     roots: Vec<Arc<OwnedFd>>,
     /// The directory that was opened last.
     held: RefCell<Option<Held>>,
+    /// The directories in which names of our own were made, by root and path: to be cleared wherever somebody moves them.
+    marked: RefCell<BTreeMap<(usize, String), Rc<OwnedFd>>>,
 }
 
 struct Held {
@@ -38,7 +43,7 @@ struct Held {
 
 impl<'a> Ground<'a> {
     pub(super) const fn new(disk: &'a dyn Disk, roots: Vec<Arc<OwnedFd>>) -> Self {
-        Self { disk, roots, held: RefCell::new(None) }
+        Self { disk, roots, held: RefCell::new(None), marked: RefCell::new(BTreeMap::new()) }
     }
 
     /// Lets go of the directory that is held, so that none is taken for one that has its path by now.
@@ -55,6 +60,28 @@ impl<'a> Ground<'a> {
         let dir = Rc::new(self.open_anew(root, path)?);
         self.held.replace(Some(Held { root, path: path.to_owned(), dir: Rc::clone(&dir) }));
         Ok(dir)
+    }
+
+    /// Remembers a directory in which a name of our own is about to be made, unless there are many; tells whether it is the
+    /// one that was remembered for its path before.
+    pub(super) fn mark(&self, root: usize, path: &str, dir: &Rc<OwnedFd>) -> Result<bool, Errno> {
+        let mut marked = self.marked.borrow_mut();
+        let Some(known) = marked.get(&(root, path.to_owned())) else {
+            if marked.len() < MARKED {
+                marked.insert((root, path.to_owned()), Rc::clone(dir));
+            }
+            return Ok(true);
+        };
+        Ok(Rc::ptr_eq(known, dir) || {
+            let [known, dir] = [known, dir].map(|dir| rustix::fs::fstat(dir).map(|stat| (stat.st_dev, stat.st_ino)));
+            known? == dir?
+        })
+    }
+
+    /// The directory in which names of our own were made for a path, wherever it is now; else the one that has the path.
+    pub(super) fn find_marked(&self, root: usize, path: &str) -> Result<Option<Rc<OwnedFd>>, Errno> {
+        let marked = self.marked.borrow().get(&(root, path.to_owned())).map(Rc::clone);
+        marked.map_or_else(|| self.find_dir(root, path), |dir| Ok(Some(dir)))
     }
 
     fn open_anew(&self, root: usize, path: &str) -> Result<OwnedFd, Errno> {
@@ -119,6 +146,10 @@ pub(super) fn publish(
         Errno::NOENT => PublishError::ParentGone,
         errno => errno.into(),
     })?;
+    // Somebody has put another directory in its place since something was staged in it.
+    if file.after.is_none() && !ground.mark(file.root, &file.dir, &dir)? {
+        return Err(PublishError::ParentGone);
+    }
     if file.before.is_none() {
         return match publish_new(ground.disk, &dir, file) {
             Err(PublishError::System(Errno::NOENT)) => Err(ground.missing(file)),
@@ -252,7 +283,7 @@ fn give_back(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Publ
 /// Takes one file back to its old bytes, if it has the new ones. Where there is no directory any more, there is
 /// nothing to take back.
 pub(super) fn withdraw(ground: &Ground<'_>, file: &FileStep) -> Result<(), PublishError> {
-    let Some(dir) = ground.find_dir(file.root, &file.dir)? else { return Ok(()) };
+    let Some(dir) = ground.find_marked(file.root, &file.dir)? else { return Ok(()) };
     settle(ground.disk, &dir, file)?;
     match (standing(Some(&dir), file)?, file.before, file.after) {
         (Standing::Published, None, _) => take_out(ground.disk, &dir, file),
@@ -306,7 +337,7 @@ pub(super) fn settle_in(ground: &Ground<'_>, file: &FileStep) -> Result<Option<R
 
 /// Removes what has the staged name, unless it is something that nobody planned: then it is kept, and its name told.
 pub(super) fn clear(ground: &Ground<'_>, file: &FileStep, seen: Option<Stamp>) -> Result<Option<String>, Errno> {
-    match ground.find_dir(file.root, &file.dir)? {
+    match ground.find_marked(file.root, &file.dir)? {
         Some(dir) => set_aside(ground.disk, &dir, file, seen),
         None => Ok(None),
     }
@@ -334,7 +365,7 @@ fn set_aside(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep, seen: Option<Stamp
 /// The real paths of what was kept beside the files of a record.
 pub(super) fn kept(ground: &Ground<'_>, record: &Record) -> Vec<String> {
     let of_file = |file: &FileStep| {
-        let Ok(Some(dir)) = ground.find_dir(file.root, &file.dir) else { return Vec::new() };
+        let Ok(Some(dir)) = ground.find_marked(file.root, &file.dir) else { return Vec::new() };
         let present = kept_names(file).take_while(|kept| !is_gone(&dir, kept));
         present.map(|kept| FileStep { name: kept, ..file.clone() }.real()).collect()
     };
@@ -367,7 +398,7 @@ pub(super) fn clear_all(ground: &Ground<'_>, record: &Record) -> Result<(), Errn
 pub(super) fn unstage(ground: &Ground<'_>, record: &Record) -> Result<(), Errno> {
     ground.let_go();
     for file in record.files.iter().filter(|file| file.after.is_some()) {
-        if let Some(dir) = ground.find_dir(file.root, &file.dir)? {
+        if let Some(dir) = ground.find_marked(file.root, &file.dir)? {
             disk::unlink_if_there(ground.disk, dir.as_fd(), &file.staged)?;
         }
     }
@@ -393,7 +424,7 @@ pub(super) fn sync_dirs(ground: &Ground<'_>, record: &Record) -> Result<(), Errn
     let of_dirs = record.dirs.iter().map(|dir| (dir.root, dir.parent.as_str()));
     let distinct: std::collections::BTreeSet<_> = of_files.chain(of_dirs).collect();
     for (root, path) in distinct {
-        let Some(dir) = ground.find_dir(root, path)? else { continue };
+        let Some(dir) = ground.find_marked(root, path)? else { continue };
         match disk::sync_dir(ground.disk, dir.as_fd()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(errno),

@@ -132,6 +132,9 @@ pub enum Loss {
 pub(super) fn stage(ground: &Ground<'_>, file: &FileStep, step: &Step<'_>, bytes: &[u8]) -> Result<Staged, FileFault> {
     let dir = ground.open_dir(file.root, &file.dir).map_err(gone)?;
     let system = |doing| move |errno| FileFault::System { doing, errno };
+    if !ground.mark(file.root, &file.dir, &dir).map_err(system("look at the directory"))? {
+        return Err(FileFault::ParentGone);
+    }
     let executable = step.content.and_then(|content| content.executable);
     let read_write = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
     let mode = match (step.model, executable) {

@@ -113,7 +113,7 @@ pub(crate) fn receipt() -> Receipt {
 }
 
 /// The tree before and after a commit without faults, and how many operations it takes.
-fn reference(fault: Fault) -> (Tree, Tree, usize) {
+pub(crate) fn reference(fault: Fault) -> (Tree, Tree, usize) {
     let place = tempfile::tempdir().unwrap();
     let before = tree::read(&lay_out(place.path()).clone());
     let (workspace, count) = faults::open(place.path(), fault).unwrap();
