@@ -184,7 +184,7 @@ pub(crate) fn carry_out(
     };
     let needs = plan.files.iter().zip(found).map(|(plan, found)| need(policy, plan, found)).collect();
     let places = found.iter().map(|file| (&file.place, file.other.as_ref().map(|other| &other.place))).collect();
-    let proposal = Proposal { batch, plan, needs, places, workspace, changes: &changes };
+    let proposal = Proposal { batch, plan, needs, reports: &report.files, places, workspace, changes: &changes };
     confirm(&proposal).hold(|| proposal.digest())?;
     let terms = Terms {
         name,
@@ -287,7 +287,11 @@ fn find(workspace: &Workspace, batch: &ValidBatch<'_>, policy: &Policy) -> Resul
         let other_is = if patch.edit.moved_to().is_some() { Role::Changed } else { Role::Read };
         let target_is = if patch.edit.edits_no_bytes() { Role::Whole } else { Role::Changed };
         let both = search.find(index, reads.target, target_is).and_then(|target| {
-            let other = reads.other.map(|other| search.find(index, other, other_is)).transpose()?;
+            let named = patch.edit.moved_to().or(patch.edit.copied_from()).unwrap_or_default();
+            let other = reads
+                .other
+                .map(|other| search.find(index, other, other_is).map_err(|failure| other_is.told_of(named, failure)));
+            let other = other.transpose()?;
             let leaves = |other: &Found| other.place.root() != target.place.root();
             if other_is == Role::Changed && other.as_ref().is_some_and(leaves) {
                 let message = "the file is to be renamed from one root into another";
@@ -332,6 +336,18 @@ enum Role {
     Whole,
     /// Its content is taken.
     Read,
+}
+
+impl Role {
+    /// A failure about the other path that a file patch names, in this role: it stands with the file patch, and names that
+    /// path.
+    fn told_of(self, path: &str, failure: Failure) -> Failure {
+        let is = match self {
+            Self::Changed | Self::Whole => "where it is renamed to",
+            Self::Read => "what it is copied from",
+        };
+        Failure { message: format!("{is}, {path:?}: {}", failure.message), ..failure }
+    }
 }
 
 /// The files of a batch that were found so far, and how many more bytes may be read.
@@ -392,19 +408,26 @@ fn need(policy: &Policy, plan: &FilePlan<'_>, found: &Found) -> Need {
     if plan.status == FileStatus::Unchanged {
         return Need::Nothing;
     }
-    let places = || std::iter::once(&found.place).chain(found.other.as_ref().map(|other| &other.place));
+    let other = found.other.as_ref().map(|other| &other.place);
+    let places = || std::iter::once(&found.place).chain(other);
+    let about =
+        |place: &Place| other.filter(|other| std::ptr::eq(*other, place)).map(|_| place.path.as_str().to_owned());
     let access: Vec<_> = places().map(|place| policy.access(place.named(&place.real()))).collect();
-    if let Some(Access::Asked(listed)) = access.iter().find(|access| matches!(access, Access::Asked(_))) {
-        return Need::Ask(Ask::Listed(listed.clone()));
+    let listed = places().zip(&access).find_map(|(place, access)| match access {
+        Access::Asked(listed) => Some((place, listed)),
+        Access::Allowed | Access::Usual => None,
+    });
+    if let Some((place, listed)) = listed {
+        return Need::Ask { ask: Ask::Listed(listed.clone()), other: about(place) };
     }
     if access.iter().all(|access| *access == Access::Allowed) {
         return Need::Nothing;
     }
-    if places().any(|place| place.sensitive) {
-        return Need::Ask(Ask::Sensitive);
+    if let Some(place) = places().find(|place| place.sensitive) {
+        return Need::Ask { ask: Ask::Sensitive, other: about(place) };
     }
     let is_asked_about = plan.status == FileStatus::Deleted && policy.deletions == Deletions::Ask;
-    if is_asked_about { Need::Ask(Ask::Deletion) } else { Need::Usual }
+    if is_asked_about { Need::Ask { ask: Ask::Deletion, other: None } } else { Need::Usual }
 }
 
 /// What a plan does to the file that was found for it.

@@ -5,6 +5,7 @@ use aptix_model::batch::Batch;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
+use aptix_model::report::FileReport;
 
 use crate::policy::paths::Listed;
 use crate::subject;
@@ -21,6 +22,8 @@ pub struct Proposal<'a> {
     pub plan: &'a BatchPlan<'a>,
     /// For each file, whether a person has to agree.
     pub needs: Vec<Need>,
+    /// For each file, what its author will be told if it is written.
+    pub reports: &'a [FileReport],
     /// For each file, where it is, and where else it comes from or goes to.
     pub(crate) places: Vec<(&'a Place, Option<&'a Place>)>,
     pub(crate) workspace: &'a Workspace,
@@ -35,7 +38,13 @@ pub enum Need {
     /// Where a person is asked about every batch, they are asked about this.
     Usual,
     /// Somebody is asked wherever that is.
-    Ask(Ask),
+    Ask {
+        /// Why.
+        ask: Ask,
+        /// The path that this is about, if that is not the one of the file patch but where it is renamed to, or what it is
+        /// copied from.
+        other: Option<String>,
+    },
 }
 
 /// Why a person has to agree to the change of a file.
@@ -58,7 +67,7 @@ impl Proposal<'_> {
     pub fn unanswered(&self) -> Vec<Failure> {
         let needs = self.needs.iter().zip(&self.batch.files).enumerate();
         let asks = needs.filter_map(|(index, (need, file))| match need {
-            Need::Ask(ask) => Some(ask.failure().file(index, file.target.as_str())),
+            Need::Ask { ask, other } => Some(ask.failure(other.as_deref()).file(index, file.target.as_str())),
             Need::Nothing | Need::Usual => None,
         });
         asks.collect()
@@ -88,13 +97,18 @@ impl Proposal<'_> {
 }
 
 impl Ask {
-    fn failure(&self) -> Failure {
+    /// Says which path it is about where that is another.
+    pub(crate) fn about(&self, other: Option<&str>) -> String {
+        other.map_or_else(|| self.to_string(), |path| format!("{path:?}: {self}"))
+    }
+
+    fn failure(&self, other: Option<&str>) -> Failure {
         let detail = match self {
             Self::Sensitive => Detail::Sensitive,
             Self::Listed(_) => Detail::Listed,
             Self::Deletion => Detail::Deletion,
         };
-        Failure::new(Reason::ApprovalRequired, format!("a person has to agree: {self}"))
+        Failure::new(Reason::ApprovalRequired, format!("a person has to agree: {}", self.about(other)))
             .detail(detail)
             .hint("leave the file out of the batch, or have a person apply it, who can see the change and agree")
     }

@@ -149,21 +149,26 @@ impl fmt::Display for Failure {
 
 impl core::error::Error for Failure {}
 
-/// Shows untrusted text with control and text-reordering characters escaped, so that it cannot
-/// steer a terminal or pretend to be another name.
+/// Shows untrusted text with control and text-reordering characters escaped, and blanks other than a space, so that it
+/// cannot steer a terminal or pretend to be another name.
 #[derive(Clone, Copy, Debug)]
 pub struct Visible<'a>(pub &'a str);
 
 impl fmt::Display for Visible<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.chars().try_for_each(|character| {
-            if character.is_control() || is_invisible(character) {
+            if character.is_control() || is_invisible(character) || is_odd_blank(character) {
                 write!(f, "{}", character.escape_unicode())
             } else {
                 write!(f, "{character}")
             }
         })
     }
+}
+
+/// Whether a character looks like a space, or like nothing, and is no space.
+fn is_odd_blank(character: char) -> bool {
+    (character.is_whitespace() && character != ' ') || matches!(character, '\u{2800}' | '\u{fffc}')
 }
 
 /// Whether a character reorders text, breaks lines, or takes no room on screen: what Unicode calls default ignorable,

@@ -68,6 +68,12 @@ impl Terminal {
         self.seen.clone()
     }
 
+    /// Ctrl-D.
+    fn type_end(&mut self) {
+        self.keyboard.write_all(b"\x04").unwrap();
+        self.keyboard.flush().unwrap();
+    }
+
     fn answer(&mut self, line: &str) {
         writeln!(self.keyboard, "{line}").unwrap();
         self.keyboard.flush().unwrap();
@@ -309,4 +315,86 @@ fn a_question_that_nobody_answers_in_time_is_a_no() {
     terminal.until("Too late");
     assert_eq!((code, &refused["errors"][0]["code"]), (Some(1), &"APPROVAL_REQUIRED".into()), "{refused}");
     assert_eq!(machine.files(), []);
+}
+
+/// Ctrl-D says nothing to the question that is open, and means nothing where there is none.
+#[test]
+fn who_says_nothing_to_one_question_is_asked_the_next() {
+    let machine = Machine::new();
+    let server = machine.server();
+    let mut terminal = Terminal::open(&machine, &server);
+    terminal.until("serving ");
+    terminal.type_end();
+    std::thread::scope(|scope| {
+        let refused = scope.spawn(|| machine.submit(&server, &create("a.txt", "x")));
+        terminal.until(WHOLE);
+        terminal.type_end();
+        terminal.until("No answer: the batch is refused.");
+        let (refused, _) = refused.join().unwrap();
+        let error = &refused["errors"][0];
+        assert!(error["message"].as_str().unwrap().ends_with("gave no answer"), "{refused}");
+        assert!(error["hint"].is_string(), "{refused}");
+        let applied = scope.spawn(|| machine.submit(&server, &create("a.txt", "x")));
+        terminal.until(WHOLE);
+        terminal.answer("y");
+        assert_eq!(applied.join().unwrap().1, Some(0));
+    });
+}
+
+#[test]
+fn what_is_logged_while_a_question_is_open_does_not_hide_it() {
+    let machine = Machine::new();
+    let server = machine.server();
+    let mut terminal = Terminal::open(&machine, &server);
+    write(&machine.path("a.json"), &create("a.txt", ""));
+    write(&machine.path("b.json"), &create("b.txt", ""));
+    machine.ask(&server, "submit", &["a.json"]);
+    terminal.until(WHOLE);
+    machine.ask(&server, "submit", &["b.json"]);
+    let logged = terminal.until(WHOLE);
+    assert!(logged.starts_with("\r\n") && logged.contains("Batch.Received"), "{logged:?}");
+    assert!(logged.ends_with(&format!("\n{WHOLE}")), "{logged:?}");
+}
+
+/// Who agrees to a change agrees to all that its author will be told.
+#[test]
+fn a_person_is_told_which_file_is_written_and_what_its_author_will_be_told() {
+    let machine = Machine::new();
+    machine.put("src/main.c", "a  \nb\nk\nk\n");
+    machine.put("docs/notes", "x\n");
+    std::os::unix::fs::symlink("../src/main.c", machine.path("project/docs/readme.txt")).unwrap();
+    let edit = r#"{"path":"docs/readme.txt","patches":[{"operation":"replace","oldText":"a\nb","newText":"A \nB"}]}"#;
+    write(&machine.path("a.json"), edit);
+    let machine = machine.with_policy("ask = [\"docs/\"]\n");
+    let mut terminal = Terminal::running(&machine.aptix(&["apply", "--root", "project", "a.json"]));
+    let shown = terminal.until(WHOLE);
+    assert!(shown.contains("modified docs/readme.txt (a link leads to src/main.c)\r\n"), "{shown}");
+    assert!(shown.contains("differs from the file's in white space at the ends of lines\r\n"), "{shown}");
+    assert!(shown.contains("+A\\u{20}\r\n"), "{shown}");
+    terminal.answer("n");
+}
+
+/// The file of policy is a link to where nothing is written: the person can do it themselves.
+#[test]
+fn who_keeps_the_policy_elsewhere_is_told_what_to_add_to_it() {
+    let machine = Machine::new();
+    write(&machine.path("a.json"), &create("AGENTS.md", ""));
+    let machine = machine.with_policy("");
+    let (file, real) = (machine.path("config/aptix/policy.toml"), machine.path("dotfiles/policy.toml"));
+    move_and_link(&file, &real);
+    let mut terminal = Terminal::running(&machine.aptix(&["apply", "--root", "project", "a.json"]));
+    terminal.until(WHOLE);
+    terminal.answer("a");
+    let shown = terminal.until("created AGENTS.md\r\n");
+    let is_walled = !shown.contains("allows it from now on.");
+    if is_walled {
+        assert!(shown.contains("it is a link to ") && shown.contains("allow = [\"/AGENTS.md\"]\r\n"), "{shown}");
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a person keeps their files elsewhere")]
+fn move_and_link(file: &std::path::Path, real: &std::path::Path) {
+    std::fs::create_dir(real.parent().unwrap()).unwrap();
+    std::fs::rename(file, real).unwrap();
+    std::os::unix::fs::symlink(real, file).unwrap();
 }

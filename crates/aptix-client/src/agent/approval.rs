@@ -91,7 +91,8 @@ impl Approval {
     pub(super) fn beforehand(&self) -> Option<Failure> {
         (self.approve == Approve::Never).then(|| {
             let message = "the agent runs with --approve never and refuses every batch";
-            Failure::new(Reason::Rejected, message)
+            let hint = "whoever runs the agent has to start it with another --approve; until then send nothing";
+            Failure::new(Reason::Rejected, message).hint(hint)
         })
     }
 
@@ -142,19 +143,16 @@ impl Approval {
                 () = stop.cancelled() => None,
             }
         });
-        match answer {
-            None => void(),
-            Some(Answer::No(failures)) => Verdict::Decided(Decision::Refuse(failures)),
-            Some(Answer::Yes { always }) => {
-                tracing::info!(name: "Batch.Agreed", Event = "Batch.Agreed", BatchId = %batch, Subject = %subject);
-                let mut agreed = self.agreed();
-                agreed.push_front((batch, subject));
-                agreed.truncate(AGREED);
-                drop(agreed);
-                allow_for_ever(proposal, policies, &always);
-                Verdict::Decided(Decision::Approved(subject))
-            }
+        let Some(Answer { verdict, always }) = answer else { return void() };
+        allow_for_ever(proposal, policies, &always);
+        if let Err(failures) = verdict {
+            return Verdict::Decided(Decision::Refuse(failures));
         }
+        tracing::info!(name: "Batch.Agreed", Event = "Batch.Agreed", BatchId = %batch, Subject = %subject);
+        let mut agreed = self.agreed();
+        agreed.push_front((batch, subject));
+        agreed.truncate(AGREED);
+        Verdict::Decided(Decision::Approved(subject))
     }
 
     fn agreed(&self) -> MutexGuard<'_, VecDeque<(BatchId, Sha256Digest)>> {

@@ -159,13 +159,14 @@ pub(super) fn decide(
     let subject = proposal.digest();
     progress::end();
     let decided = person.decide("This batch", proposal, paths, policy.approval);
-    match tokio::runtime::Handle::current().block_on(decided) {
-        Answer::Yes { always } => {
-            allow_for_ever(proposal, policies, &always);
+    let Answer { verdict, always } = tokio::runtime::Handle::current().block_on(decided);
+    allow_for_ever(proposal, policies, &always);
+    match verdict {
+        Ok(()) => {
             progress::begin(writing);
             Decision::Approved(subject)
         }
-        Answer::No(failures) => Decision::Refuse(failures),
+        Err(failures) => Decision::Refuse(failures),
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use aptix_model::failure::Visible;
+use aptix_model::report::{FileReport, Tier};
 
 /// How people are told which file it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,8 +48,32 @@ pub(super) fn show_diff_under<S: AsRef<str>>(text: &mut String, diff: &str, name
         {
             let _ = writeln!(text, "{}:", Visible(name.as_ref()));
         }
+        let is_content = place.is_in_hunk();
         let style = place.step(line);
-        let _ = writeln!(text, "{style}{}{style:#}", ShownLine(line));
+        let _ = if is_content {
+            writeln!(text, "{style}{}{style:#}", Content(line))
+        } else {
+            writeln!(text, "{style}{}{style:#}", ShownLine(line))
+        };
+    }
+}
+
+/// Adds what there is to know about a file's change besides the diff.
+pub(crate) fn add_notes(text: &mut String, file: &FileReport) {
+    for warning in &file.warnings {
+        let _ = writeln!(text, "  warning: {}: {}", warning.code, Visible(&warning.message));
+    }
+    for (index, change) in file.changes.iter().enumerate() {
+        let differs = match change.tier {
+            Tier::Exact | Tier::Eol => continue,
+            Tier::Trailing => "in white space at the ends of lines",
+            Tier::Indent => "in its indentation",
+            Tier::BlankEdges => "in blank lines above or below",
+        };
+        let _ = writeln!(text, "  change {index}: its old text differs from the file's {differs}");
+    }
+    for normalization in &file.normalized {
+        let _ = writeln!(text, "  normalized: {}", normalization.word());
     }
 }
 
@@ -113,6 +138,23 @@ impl std::fmt::Display for ShownLine<'_> {
     }
 }
 
+/// A line of a file in a diff, so that what is not the same never looks the same: blanks at the end of a line that comes or
+/// goes are escaped, and so is a backslash that would look like the beginning of an escape.
+struct Content<'a>(&'a str);
+
+impl std::fmt::Display for Content<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (sign, text) = self.0.split_at_checked(1).unwrap_or((self.0, ""));
+        let kept = if matches!(sign, "+" | "-") { text.trim_end_matches([' ', '\t']) } else { text };
+        f.write_str(sign)?;
+        for (index, part) in kept.split("\\u{").enumerate() {
+            write!(f, "{}{}", if index == 0 { "" } else { "\\u{5c}u{" }, ShownLine(part))?;
+        }
+        let blanks = text.strip_prefix(kept).unwrap_or_default();
+        blanks.chars().try_for_each(|blank| write!(f, "{}", blank.escape_unicode()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,6 +185,26 @@ mod tests {
             green,
         ];
         assert_eq!(shown.iter().map(|(_, style)| *style).collect::<Vec<_>>(), styles, "{shown:?}");
+    }
+
+    #[test]
+    fn what_is_not_the_same_never_looks_the_same() {
+        let shown = |line: &str| Content(line).to_string();
+        let cases = [
+            ("+x  ", "+x\\u{20}\\u{20}"),
+            ("-x\t", "-x\\u{9}"),
+            (" x ", " x "),
+            ("+", "+"),
+            ("+ ", "+\\u{20}"),
+            ("", ""),
+            ("+\tx \r", "+\tx \\u{d}"),
+            ("+a\\u{d}", "+a\\u{5c}u{d}"),
+            ("+a\\ud \\n", "+a\\ud \\n"),
+            ("+a\u{a0}b\u{2003}c\u{2800}d\u{3000}e\u{fffc}", "+a\\u{a0}b\\u{2003}c\\u{2800}d\\u{3000}e\\u{fffc}"),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(shown(line), expected, "{line:?}");
+        }
     }
 
     #[test]

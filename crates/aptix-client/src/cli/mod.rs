@@ -31,6 +31,7 @@ use tracing_subscriber::EnvFilter;
 use uuid::Uuid;
 
 use crate::apply::Refusal;
+use crate::person::prompt;
 use crate::workspace::OpenError;
 use crate::workspace::root::RootSpec;
 use crate::workspace::wall::{self, Wall};
@@ -232,7 +233,7 @@ fn log_to_stderr(level: tracing::Level) {
         .with_env_filter(filter)
         .with_writer(|| {
             progress::make_way();
-            std::io::stderr()
+            prompt::Aside
         })
         // Who logs to a closed pipe is not heard, and works on; the complaint about it would panic.
         .log_internal_errors(false)

@@ -16,7 +16,7 @@ use crate::apply::Refusal;
 
 use super::Exit;
 use super::described::described;
-use super::diff::{Paths, ShownLine, show_diff, show_diff_under};
+use super::diff::{Paths, ShownLine, add_notes, show_diff, show_diff_under};
 use super::progress;
 
 /// How a command prints.
@@ -119,12 +119,7 @@ fn text_of(report: &Report, dry_run: bool, paths: Paths) -> String {
             let _ = write!(text, " to {}", Visible(&paths.name(path, &file.doc_path)));
         }
         text.push('\n');
-        for warning in &file.warnings {
-            let _ = writeln!(text, "  warning: {}: {}", warning.code, Visible(&warning.message));
-        }
-        for normalization in &file.normalized {
-            let _ = writeln!(text, "  normalized: {}", normalization.word());
-        }
+        add_notes(&mut text, file);
     }
     text
 }

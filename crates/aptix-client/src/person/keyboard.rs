@@ -6,6 +6,15 @@ use tokio::sync::mpsc;
 
 use crate::workspace::terminal::{Input, Terminal};
 
+/// Something that was typed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Typed {
+    /// A line, without its end.
+    Line(String),
+    /// Ctrl-D: there is nothing to be said.
+    Nothing,
+}
+
 /// Lines that may wait while one question is open.
 const LINES: usize = 16;
 /// Bytes of a line that count.
@@ -22,7 +31,7 @@ pub(super) struct Keyboard {
 #[derive(Debug, Default)]
 struct Typing {
     /// Where lines go; nowhere while no question is open.
-    asked: Option<mpsc::Sender<String>>,
+    asked: Option<mpsc::Sender<Typed>>,
     /// What was typed of the present line.
     line: Vec<u8>,
     /// Whether nobody will ever type again.
@@ -33,7 +42,7 @@ struct Typing {
 #[derive(Debug)]
 pub(super) struct Open {
     keyboard: Keyboard,
-    pub(super) lines: mpsc::Receiver<String>,
+    pub(super) lines: mpsc::Receiver<Typed>,
 }
 
 impl Keyboard {
@@ -69,6 +78,11 @@ impl Keyboard {
     }
 
     #[cfg(test)]
+    pub(super) fn types_end(&self) {
+        self.typing().end();
+    }
+
+    #[cfg(test)]
     pub(super) fn types(&self, text: &str) {
         self.typing().take(text.as_bytes());
     }
@@ -86,7 +100,8 @@ impl Keyboard {
             match terminal.read_input(&mut buffer) {
                 Input::Bytes(count) => typing.take(buffer.get(..count).unwrap_or_default()),
                 Input::Nothing => {}
-                Input::End => {
+                Input::End => typing.end(),
+                Input::Gone => {
                     typing.ended = true;
                     typing.asked = None;
                     return;
@@ -106,10 +121,19 @@ impl Typing {
                 continue;
             }
             let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
-            if let Some(asked) = &self.asked {
-                // Who types more lines than a question has answers is not heard.
-                let _ = asked.try_send(line);
-            }
+            self.pass_on(Typed::Line(line));
+        }
+    }
+
+    fn end(&mut self) {
+        self.line.clear();
+        self.pass_on(Typed::Nothing);
+    }
+
+    fn pass_on(&self, typed: Typed) {
+        if let Some(asked) = &self.asked {
+            // Who types more lines than a question has answers is not heard.
+            let _ = asked.try_send(typed);
         }
     }
 }
@@ -137,20 +161,37 @@ mod tests {
     fn only_what_is_typed_while_a_question_is_open_answers_it() {
         let keyboard = Keyboard::without_terminal();
         let types = |text: &str| keyboard.types(text);
+        let line = |text: &str| Typed::Line(text.to_owned());
         types(&"y\n".repeat(100));
         types("ye");
         let mut open = keyboard.open();
         assert!(open.lines.try_recv().is_err());
         types("n\r\nno\n");
-        assert_eq!(open.lines.try_recv().as_deref(), Ok("n\r"));
-        assert_eq!(open.lines.try_recv().as_deref(), Ok("no"));
+        assert_eq!(open.lines.try_recv(), Ok(line("n\r")));
+        assert_eq!(open.lines.try_recv(), Ok(line("no")));
         types("y\nperha");
         open.discard();
         types("ps\n");
-        assert_eq!(open.lines.try_recv().as_deref(), Ok("ps"));
+        assert_eq!(open.lines.try_recv(), Ok(line("ps")));
         types("y\n");
         drop(open);
         types("y\n");
         assert!(keyboard.open().lines.try_recv().is_err());
+    }
+
+    #[test]
+    fn who_has_nothing_to_say_to_one_question_can_answer_the_next() {
+        let keyboard = Keyboard::without_terminal();
+        keyboard.types_end();
+        let mut open = keyboard.open();
+        keyboard.types("ye");
+        keyboard.types_end();
+        keyboard.types("s\n");
+        assert_eq!(open.lines.try_recv(), Ok(Typed::Nothing));
+        assert_eq!(open.lines.try_recv(), Ok(Typed::Line("s".to_owned())));
+        drop(open);
+        let mut open = keyboard.open();
+        keyboard.types("y\n");
+        assert_eq!(open.lines.try_recv(), Ok(Typed::Line("y".to_owned())));
     }
 }

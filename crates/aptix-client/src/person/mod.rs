@@ -2,6 +2,7 @@
 
 mod dialog;
 mod keyboard;
+pub(crate) mod prompt;
 mod shown;
 
 use std::io::IsTerminal;
@@ -12,7 +13,7 @@ use aptix_model::reason::Reason;
 
 pub(crate) use self::dialog::Answer;
 use self::dialog::Talk;
-use self::keyboard::{Keyboard, Open};
+use self::keyboard::{Keyboard, Open, Typed};
 use crate::cli::diff::Paths;
 use crate::policy::files::PolicyFiles;
 use crate::proposal::Proposal;
@@ -37,7 +38,7 @@ impl Person {
             say("\nToo late: the batch is refused.\n");
             let message = format!("a person has to agree, and nobody answered within {} seconds", wait.as_secs());
             let hint = "send the batch again when somebody is there";
-            return Answer::No(vec![Failure::new(Reason::ApprovalRequired, message).hint(hint)]);
+            return Answer::no(Failure::new(Reason::ApprovalRequired, message).hint(hint));
         };
         answer
     }
@@ -52,7 +53,8 @@ impl Talk for Open {
         self.discard();
     }
 
-    async fn line(&mut self) -> Option<String> {
+    async fn ask(&mut self, question: &str) -> Option<Typed> {
+        let _asked = prompt::show(question);
         self.lines.recv().await
     }
 }
@@ -66,7 +68,10 @@ pub(crate) fn allow_for_ever(proposal: &Proposal<'_>, policies: &PolicyFiles, fi
     let file = policies.own().display();
     match policies.allow(proposal.workspace, &names) {
         Ok(()) => say(&format!("{file} allows it from now on.\n")),
-        Err(error) => say(&format!("You will be asked again: {file} cannot be added to: {error}\n")),
+        Err(error) => {
+            let by_hand = policies.allowing(proposal.workspace, &names);
+            say(&format!("You will be asked again: {file} cannot be added to: {error}\n{by_hand}"));
+        }
     }
 }
 

@@ -70,8 +70,11 @@ impl PolicyError {
     #[must_use]
     pub fn failure(&self) -> Failure {
         let hint = match self {
-            Self::File { source: PolicyFileError::Open, .. } => {
-                "make the file yours with mode 0600 and keep others from writing in its directory; until then nothing is written"
+            Self::File { source: PolicyFileError::Owner { .. }, .. } => {
+                "whoever runs aptix has to own the file and its directory; until then nothing is written"
+            }
+            Self::File { source: PolicyFileError::Mode { .. }, .. } => {
+                "run `chmod go-rwx` on the file, or `chmod go-w` on the directory; until then nothing is written"
             }
             Self::File { .. } | Self::Document { .. } => {
                 "whoever runs aptix has to mend the file; until then nothing is written"
@@ -129,16 +132,19 @@ impl PolicyFiles {
     /// The file cannot be read, understood or written.
     pub fn allow(&self, workspace: &Workspace, files: &[(usize, String)]) -> Result<(), ExtendError> {
         let text = policy_file::of_person(&self.own)?.unwrap_or_default();
-        let mut text = String::from_utf8(text).map_err(|_| AllowError::Toml)?;
-        for (index, root) in workspace.roots().iter().enumerate() {
-            let paths: Vec<_> = files.iter().filter(|(root, _)| *root == index).map(|(_, path)| path.clone()).collect();
-            if !paths.is_empty() {
-                let root = root.path().to_str().ok_or_else(|| ExtendError::Root(root.path().to_owned()))?;
-                text = allow::add(&text, root, &paths)?;
-            }
-        }
+        let text = String::from_utf8(text).map_err(|_| AllowError::Toml)?;
+        let text = with_allowed(text, workspace, files)?;
         document::parse(text.as_bytes(), Author::Person)?;
         Ok(policy_file::put_of_person(workspace, &self.own, text.as_bytes())?)
+    }
+
+    /// What a person can add themselves to allow these files; nothing if there is no such text.
+    #[must_use]
+    pub fn allowing(&self, workspace: &Workspace, files: &[(usize, String)]) -> String {
+        match with_allowed(String::new(), workspace, files) {
+            Ok(text) => format!("To allow it by hand, add to {}:\n{text}", self.own.display()),
+            Err(_) => String::new(),
+        }
     }
 
     /// Where policy is kept: its directory, and where its file really is, if that is a link.
@@ -179,6 +185,18 @@ impl PolicyFiles {
         }
         Ok(policy)
     }
+}
+
+/// A policy file's text with files on the lists of their roots.
+fn with_allowed(mut text: String, workspace: &Workspace, files: &[(usize, String)]) -> Result<String, ExtendError> {
+    for (index, root) in workspace.roots().iter().enumerate() {
+        let paths: Vec<_> = files.iter().filter(|(root, _)| *root == index).map(|(_, path)| path.clone()).collect();
+        if !paths.is_empty() {
+            let root = root.path().to_str().ok_or_else(|| ExtendError::Root(root.path().to_owned()))?;
+            text = allow::add(&text, root, &paths)?;
+        }
+    }
+    Ok(text)
 }
 
 /// The path in a root of what lies in it; `""` where the root lies in that.

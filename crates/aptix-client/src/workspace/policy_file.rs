@@ -1,10 +1,10 @@
 //! Policy files as they are on disk: the person's own, which nobody else may have written, and that of a root.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -26,9 +26,32 @@ pub enum PolicyFileError {
     /// It is something else than a file.
     #[error("it is not a regular file")]
     NotRegular,
-    /// Somebody else could have written it, or reads it.
-    #[error("it, or its directory, is open to others or belongs to somebody else")]
-    Open,
+    /// The system refuses to write it.
+    #[error("it cannot be written: {0}")]
+    Write(std::io::Error),
+    /// It is a link to where Aptix does not write.
+    #[error("it is a link to {}, and Aptix writes only in its own directories and in roots", .0.display())]
+    Elsewhere(PathBuf),
+    /// It is somebody else's, who could have written it.
+    #[error("{} belongs to the user with the id {found}, expected {own}, who runs this", path.display())]
+    Owner {
+        /// The file, or its directory.
+        path: PathBuf,
+        /// Whose it is.
+        found: u32,
+        /// Whose it should be.
+        own: u32,
+    },
+    /// Others could have written it, or read it.
+    #[error("{} has the mode {found:04o}, expected {expected}", path.display())]
+    Mode {
+        /// The file, or its directory.
+        path: PathBuf,
+        /// The mode it has.
+        found: u32,
+        /// Modes that it may have.
+        expected: &'static str,
+    },
     /// Too many bytes.
     #[error("it has more than {LIMIT} bytes")]
     TooLarge,
@@ -54,12 +77,29 @@ pub(crate) fn of_person(path: &Path) -> Result<Option<Vec<u8>>, PolicyFileError>
     };
     let metadata = file.metadata().map_err(PolicyFileError::System)?;
     let own = rustix::process::geteuid().as_raw();
-    let directory = path.parent().map(std::fs::metadata).transpose().map_err(PolicyFileError::System)?;
-    let is_directory_own = directory.is_none_or(|dir| dir.uid() == own && dir.mode() & 0o022 == 0);
-    if metadata.uid() != own || metadata.mode() & 0o077 != 0 || !is_directory_own {
-        return Err(PolicyFileError::Open);
+    refuse_open(path, &metadata, own, (0o077, "0600, so that it is yours alone"))?;
+    if let Some(directory) = path.parent() {
+        let metadata = directory.metadata().map_err(PolicyFileError::System)?;
+        refuse_open(directory, &metadata, own, (0o022, "0755 or less, so that nobody else writes in it"))?;
     }
     read(file).map(Some)
+}
+
+/// Refuses what is somebody else's, or has any of the bits of a mode.
+fn refuse_open(
+    path: &Path,
+    metadata: &Metadata,
+    own: u32,
+    (bits, expected): (u32, &'static str),
+) -> Result<(), PolicyFileError> {
+    let (path, mode, found) = (path.to_owned(), metadata.mode() & 0o7777, metadata.uid());
+    if found != own {
+        return Err(PolicyFileError::Owner { path, found, own });
+    }
+    if mode & bits != 0 {
+        return Err(PolicyFileError::Mode { path, found: mode, expected });
+    }
+    Ok(())
 }
 
 /// Writes a person's own policy file anew, in its real place if it is a link.
@@ -71,9 +111,15 @@ pub(crate) fn put_of_person(workspace: &Workspace, path: &Path, bytes: &[u8]) ->
     let (Some(directory), Some(name)) = (place.parent(), place.file_name().and_then(|name| name.to_str())) else {
         return Err(PolicyFileError::NotRegular);
     };
-    disk::private_dir(directory).map_err(PolicyFileError::System)?;
-    let held = root::open_held(directory).map_err(PolicyFileError::System)?;
-    Ok(journal::put_durably(workspace.disk(), &held, name, bytes)?)
+    disk::private_dir(directory).map_err(PolicyFileError::Write)?;
+    let held = root::open_held(directory).map_err(PolicyFileError::Write)?;
+    journal::put_durably(workspace.disk(), &held, name, bytes).map_err(|errno| {
+        let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+        match errno {
+            Errno::ACCESS | Errno::PERM if is_link => PolicyFileError::Elsewhere(place.clone()),
+            errno => PolicyFileError::Write(errno.into()),
+        }
+    })
 }
 
 /// Reads the policy file of a root, beneath it and through no link; nothing where there is none.

@@ -18,8 +18,10 @@ pub(crate) enum Input {
     Bytes(usize),
     /// Nothing yet.
     Nothing,
-    /// Nobody will ever type again.
+    /// The end of what somebody wants to say, as Ctrl-D means it. More may be typed afterwards.
     End,
+    /// Nobody will ever type again.
+    Gone,
 }
 
 impl Terminal {
@@ -40,10 +42,11 @@ impl Terminal {
             return Input::Nothing;
         }
         match rustix::io::read(&self.0, buffer) {
+            Ok(0) if self.is_gone() => Input::Gone,
             Ok(0) => Input::End,
             Ok(count) => Input::Bytes(count),
             Err(Errno::INTR | Errno::AGAIN) => Input::Nothing,
-            Err(_) => Input::End,
+            Err(_) => Input::Gone,
         }
     }
 
@@ -51,6 +54,14 @@ impl Terminal {
     pub(crate) fn discard_input(&self) {
         // Where it fails the terminal is gone, and no answer will come either.
         let _ = tcflush(&self.0, QueueSelector::IFlush);
+    }
+
+    /// Whether there is nobody at the other end any more.
+    fn is_gone(&self) -> bool {
+        let mut watched = [PollFd::new(&self.0, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let hung_up = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+        poll(&mut watched, Some(&now)).is_err() || watched.iter().any(|watched| watched.revents().intersects(hung_up))
     }
 
     fn readable(&self, wait: Option<&Timespec>) -> Result<bool, Errno> {

@@ -228,3 +228,38 @@ fn what_was_applied_is_listed_and_taken_back() {
     let again = text(&aptix(place.path(), &["undo"], "").stdout);
     assert!(again.ends_with("\ncreated a.txt\n"), "{again}");
 }
+
+/// A file patch that names two paths stands under its own; which of the two is refused is said.
+#[test]
+fn the_other_path_of_a_file_patch_is_named_when_that_is_what_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    crate::policy_file::put(place.path(), "deny = ['denied']\nask = ['asked']\n");
+    let root = place.path().join("ws");
+    std::fs::create_dir_all(root.join(".git")).unwrap();
+    std::fs::write(root.join(".git/config"), "x\n").unwrap();
+    std::fs::write(root.join("denied"), "x\n").unwrap();
+    std::fs::write(root.join("f"), "x\n").unwrap();
+    std::os::unix::fs::symlink("/", root.join("out")).unwrap();
+    let patch = |verb: &str, from: &str, to: &str| {
+        format!("diff --git a/{from} b/{to}\nsimilarity index 100%\n{verb} from {from}\n{verb} to {to}\n")
+    };
+    let renamed = |to: &str| (patch("rename", "f", to), format!("f: where it is renamed to, {to:?}: "));
+    let copied = |from: &str| (patch("copy", from, "new"), format!("new: what it is copied from, {from:?}: "));
+    let cases = [
+        renamed(".env"),
+        renamed(".git/hooks/x"),
+        renamed("denied"),
+        renamed("out/x"),
+        renamed("../x"),
+        copied(".git/config"),
+        copied("denied"),
+        (patch("rename", "f", "asked"), "f: a person has to agree: \"asked\": ".to_owned()),
+        (patch("rename", "f", "AGENTS.md"), "f: a person has to agree: \"AGENTS.md\": ".to_owned()),
+    ];
+    for (document, told) in cases {
+        let output = aptix(place.path(), &["apply"], &document);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{document}: {said}");
+        assert!(said.contains(&told), "{told}: {said}");
+    }
+}

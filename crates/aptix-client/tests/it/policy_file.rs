@@ -42,3 +42,22 @@ fn a_pattern_with_the_path_of_the_root_in_it_is_refused_with_what_to_write() {
     put(place.path(), &format!("deny = ['{root}/vendor/']"));
     assert!(aptix(place.path(), &["apply"], DOCUMENT).status.success());
 }
+
+#[test]
+fn a_policy_file_that_others_can_read_or_write_is_told_with_its_mode() {
+    let place = tempfile::tempdir().unwrap();
+    let file = put(place.path(), "");
+    let directory = file.parent().unwrap();
+    let cases = [(file.as_path(), 0o644, 0o600, "chmod go-rwx"), (directory, 0o777, 0o700, "chmod go-w")];
+    for (path, open, closed, hint) in cases {
+        let set = |mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        set(open);
+        let output = aptix(place.path(), &["apply"], DOCUMENT);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(&format!("{} has the mode {open:04o}, expected 0", path.display())), "{said}");
+        assert!(said.contains(hint), "{said}");
+        set(closed);
+    }
+    assert!(aptix(place.path(), &["apply"], DOCUMENT).status.success());
+}

@@ -1,10 +1,12 @@
 //! Which files a batch names: each path by itself, and no two that are, or could be taken for, one file.
 
 use alloc::borrow::{Cow, ToOwned};
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use aptix_model::batch::{Batch, FilePatch, Target};
+use aptix_model::failure::Failure;
 use aptix_model::path::{DocPath, PathError, WorkspacePath, compose, fold, lowercase};
 use aptix_model::protection;
 
@@ -18,27 +20,28 @@ pub(super) fn check(target: &Target, site: &mut Site<'_, '_>) -> Option<ValidTar
         Target::DocPath(_) => "docPath",
         Target::Path(_) => "path",
     };
-    check_as(field, target, site)
+    check_as(field, "", target, site)
 }
 
 /// Checks the other path that a file patch names, if it names one.
 pub(super) fn check_other(patch: &FilePatch, site: &mut Site<'_, '_>) -> Result<Option<ValidTarget>, Reported> {
-    let (field, text) = match (patch.edit.moved_to(), patch.edit.copied_from()) {
-        (Some(text), _) => ("renameTo", text),
-        (None, Some(text)) => ("copyFrom", text),
+    let (field, is, text) = match (patch.edit.moved_to(), patch.edit.copied_from()) {
+        (Some(text), _) => ("renameTo", "where it is renamed to", text),
+        (None, Some(text)) => ("copyFrom", "what it is copied from", text),
         (None, None) => return Ok(None),
     };
     let target = match patch.target {
         Target::DocPath(_) => Target::DocPath(text.to_owned()),
         Target::Path(_) => Target::Path(text.to_owned()),
     };
-    check_as(field, &target, site).map(Some).ok_or(Reported)
+    check_as(field, is, &target, site).map(Some).ok_or(Reported)
 }
 
 /// Something is wrong, and was taken down.
 pub(super) struct Reported;
 
-fn check_as(field: &str, target: &Target, site: &mut Site<'_, '_>) -> Option<ValidTarget> {
+/// Checks a path; `is` says which it is where that is not the file patch's own.
+fn check_as(field: &str, is: &str, target: &Target, site: &mut Site<'_, '_>) -> Option<ValidTarget> {
     let checked = match target {
         Target::DocPath(text) => DocPath::new(text).map(ValidTarget::DocPath),
         Target::Path(text) => WorkspacePath::new(text).map(ValidTarget::Path),
@@ -55,7 +58,13 @@ fn check_as(field: &str, target: &Target, site: &mut Site<'_, '_>) -> Option<Val
             Some(protection) => Violation::Protected(protection),
         },
     };
-    site.report(field, || violation);
+    site.refuse(field, || {
+        let failure = violation.failure();
+        if is.is_empty() {
+            return failure;
+        }
+        Failure { message: format!("{is}, {}: {}", quoted_path(text), failure.message), ..failure }
+    });
     None
 }
 
