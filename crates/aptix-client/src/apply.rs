@@ -27,7 +27,7 @@ use crate::workspace::history::EntryId;
 use crate::workspace::listing::Listings;
 use crate::workspace::resolve::{self, Place, Same};
 use crate::workspace::snapshot::{self, Attributes, Original, ReadError};
-use crate::workspace::transaction::{self, Loss, Notice, Receipt, Terms};
+use crate::workspace::transaction::{self, CommitError, Loss, Notice, Receipt, Terms};
 
 /// How a batch is to be applied.
 #[derive(Clone, Copy)]
@@ -126,6 +126,7 @@ fn attempt(
 ) -> Result<Report, Refusal> {
     let policy = order.policy;
     policy.may_write()?;
+    refuse_removed(workspace)?;
     let valid = validate::validate(batch, &policy.limits)?;
     let found = find(workspace, &valid, policy)?;
     let observed: Vec<_> = found.iter().map(Found::observed).collect();
@@ -138,6 +139,14 @@ fn attempt(
     let taken = session.map(|session| clipboards::taken(workspace, session, &clipboards, plan.clipboards.clone()));
     let taken = taken.transpose().map_err(|error| error.failure())?.flatten();
     carry_out(workspace, Planned { batch, found: &found, plan: &plan, undoes: None, taken }, order, confirm)
+}
+
+/// Refuses everything in a root that is no more.
+fn refuse_removed(workspace: &Workspace) -> Result<(), Failure> {
+    let Some(root) = workspace.roots().iter().find(|root| root.is_removed()) else { return Ok(()) };
+    let message = format!("the root {} was removed after it was opened", root.path().display());
+    let hint = "bring the directory back, then start the program again; until then nothing can be written there";
+    Err(Failure::new(Reason::NeedsOperator, message).hint(hint))
 }
 
 /// A batch that is planned.
@@ -172,7 +181,7 @@ pub(crate) fn carry_out(
         .enumerate()
         .filter_map(|(index, ((plan, found), report))| Some((index, change(found, plan, report)?)))
         .unzip();
-    let told = |error: &transaction::CommitError| tell(error, &changed, batch);
+    let told = |error: &CommitError| tell(workspace, error, (&changed, &changes), batch);
     let (name, receipt) = match order.mode {
         Mode::DryRun => {
             transaction::check(workspace, &changes).map_err(|error| told(&error))?;
@@ -510,13 +519,26 @@ fn add_notice(report: &mut Report, changed: &[usize], notice: Notice) {
     }
 }
 
-fn tell(error: &transaction::CommitError, changed: &[usize], batch: &Batch) -> Refusal {
-    let file = error.change().and_then(|change| changed.get(change)).copied();
-    let failure = error.failure();
-    match file.and_then(|index| Some((index, batch.files.get(index)?))) {
-        Some((index, file)) => failure.file(index, file.target.as_str()).into(),
+fn tell(workspace: &Workspace, error: &CommitError, planned: (&[usize], &[Change<'_>]), batch: &Batch) -> Refusal {
+    let (changed, changes) = planned;
+    let mut failure = error.failure();
+    let change = error.change().and_then(|change| Some((changed.get(change).copied()?, changes.get(change)?)));
+    let Some((index, change)) = change else { return failure.into() };
+    if failure.reason == Reason::FileChanged && change.original.is_some() && is_gone(workspace, change.place) {
+        "somebody else removed the file after it was read".clone_into(&mut failure.message);
+        failure = failure.hint("bring the file back, or leave it out of the batch");
+    }
+    match batch.files.get(index) {
+        Some(file) => failure.file(index, file.target.as_str()).into(),
         None => failure.into(),
     }
+}
+
+/// Whether there is nothing in a place any more. Only for what is said about it.
+fn is_gone(workspace: &Workspace, place: &Place) -> bool {
+    let path = workspace.roots().get(place.root()).map(|root| root.path().join(place.real()));
+    let looked = path.map(|path| path.symlink_metadata());
+    looked.is_some_and(|looked| looked.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound))
 }
 
 /// Logs every created file, done or refused (TUL-004 6.2).

@@ -105,7 +105,7 @@ catalogue! {
         ReadFailed = "READ_FAILED",
         /// The system refused a write.
         WriteFailed = "WRITE_FAILED",
-        /// An earlier batch stopped half-way in a state that a person has to look at.
+        /// A person has to look first: an earlier batch stopped half-way, or a root was removed.
         NeedsOperator = "NEEDS_OPERATOR",
         /// Another process holds the workspace.
         WorkspaceBusy = "WORKSPACE_BUSY",
@@ -133,6 +133,8 @@ catalogue! {
         ResourceExhausted = "RESOURCE_EXHAUSTED",
         /// The other side could not be reached or gave no answer in time.
         Unavailable = "UNAVAILABLE",
+        /// Somebody interrupted the command.
+        Interrupted = "INTERRUPTED",
         /// A defect in Aptix or its storage; the log has the rest.
         Internal = "INTERNAL",
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::documents::{create, insert};
-use crate::processes::{Machine, eventually};
+use crate::processes::{Machine, eventually, write};
 
 fn served(approve: &str) -> (Machine, crate::processes::Server, crate::processes::Running) {
     let machine = Machine::new();
@@ -125,6 +125,33 @@ fn a_second_agent_of_one_root_is_refused_and_the_first_goes_on() {
     assert_eq!(second.status.code(), Some(3), "{said}");
     assert!(said.contains("another agent serves"), "{said}");
     assert_eq!(machine.submit(&server, &create("a.txt", "")).1, Some(0));
+}
+
+/// Behind the wall the agent cannot make its state directory again; without one it goes on.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a person removes a directory")]
+fn an_agent_whose_state_was_removed_says_what_to_do() {
+    let (machine, server, mut agent) = served("auto");
+    machine.submit(&server, &create("a.txt", "1"));
+    std::fs::remove_dir_all(machine.path("state/aptix")).unwrap();
+    write(&machine.path("b.json"), &create("b.txt", "2"));
+    machine.ask(&server, "submit", &["b.json"]);
+    let mut ended = None;
+    eventually("the agent ends, or applies the batch", || {
+        ended = agent.0.try_wait().unwrap();
+        ended.is_some() || machine.path("project/b.txt").exists()
+    });
+    if let Some(status) = ended {
+        let logged = machine.logged("agent.log");
+        assert_eq!(status.code(), Some(3), "{logged}");
+        assert!(
+            logged.contains("was removed while the agent ran") && logged.contains("start the agent again"),
+            "{logged}"
+        );
+        assert!(!logged.contains("os error 13"), "{logged}");
+        let _agent = machine.agent_that(&server, "auto");
+        eventually("the batch is applied after all", || machine.path("project/b.txt").exists());
+    }
 }
 
 #[test]

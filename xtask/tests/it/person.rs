@@ -317,6 +317,24 @@ fn a_question_that_nobody_answers_in_time_is_a_no() {
     assert_eq!(machine.files(), []);
 }
 
+/// Who stops waiting for a batch is told which it is: it stays on the server.
+#[test]
+fn who_interrupts_a_wait_is_told_the_batch() {
+    let machine = Machine::new();
+    let server = machine.server();
+    write(&machine.path("a.json"), &create("a.txt", ""));
+    let url = server.url();
+    let arguments = ["submit", "--server", &url, "--workspace", "demo", "--wait", "--json", "a.json"];
+    let mut terminal = Terminal::running(&machine.aptix(&arguments));
+    terminal.until("\rwaiting for the batch to end, 1 s");
+    terminal.keyboard.write_all(b"\x03").unwrap();
+    let answer = terminal.until("\"code\": \"INTERRUPTED\"");
+    let (listed, _) = machine.ask(&server, "batches", &[]);
+    let id = listed["batches"][0]["batchId"].as_str().unwrap();
+    assert!(answer.contains(&format!("\"batchId\": \"{id}\"")), "{answer}");
+    assert_eq!(terminal.program.0.wait().unwrap().code(), Some(130));
+}
+
 /// Ctrl-D says nothing to the question that is open, and means nothing where there is none.
 #[test]
 fn who_says_nothing_to_one_question_is_asked_the_next() {

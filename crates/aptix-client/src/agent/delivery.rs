@@ -138,7 +138,14 @@ fn new_contents(report: &Report) -> Vec<Sha256Digest> {
     changed.filter_map(|file| Some(file.written?.sha256)).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
+/// Forgets what the server has. Where there is no room to note that, the report is sent again, which does no harm.
 async fn acknowledge(line: &Line, receipt: &Receipt) -> Result<(), AgentError> {
     let (workspace, batch) = (Arc::clone(&line.workspace), receipt.batch);
-    Ok(blocking(move || outbox::acknowledge(&workspace, batch)).await??)
+    match blocking(move || outbox::acknowledge(&workspace, batch)).await? {
+        Err(error) if error.is_lack_of_room() => {
+            tracing::warn!(BatchId = %batch, %error, "a report that was delivered is kept: free some space");
+            Ok(())
+        }
+        outcome => Ok(outcome?),
+    }
 }

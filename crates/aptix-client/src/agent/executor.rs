@@ -1,7 +1,7 @@
 //! One batch, from its arrival to its receipt in the outbox.
 
 use std::cell::OnceCell;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use aptix_model::batch::Origin;
@@ -55,10 +55,7 @@ pub(super) async fn deal_with(agent: &Agent, line: &Line, work: Work) -> Result<
     }
     let record = match work.content {
         Ok(record) => *record,
-        Err(failures) => {
-            log_refused(work.batch, &Origin::default(), &failures);
-            return refuse(line, work.batch, failures).await;
-        }
+        Err(failures) => return refuse(agent, line, work.batch, &Origin::default(), failures).await,
     };
     log_received(&record);
     match decide(agent, line, &record, &work.withdrawn).await? {
@@ -68,11 +65,10 @@ pub(super) async fn deal_with(agent: &Agent, line: &Line, work: Work) -> Result<
             Ok(Dealt::Done)
         }
         Outcome::Refused(failures) => {
-            log_refused(record.id, &record.origin, &failures);
             if let Some(failure) = failures.iter().find(|failure| failure.reason == Reason::NeedsOperator) {
                 return Err(AgentError::NeedsOperator(Box::new(failure.clone())));
             }
-            refuse(line, record.id, failures).await
+            refuse(agent, line, record.id, &record.origin, failures).await
         }
         Outcome::Withdrawn => {
             tracing::info!(name: "Batch.Withdrawn", Event = "Batch.Withdrawn", BatchId = %record.id);
@@ -157,9 +153,10 @@ async fn carry_out(
         () = withdrawn.cancelled() => return Ok(not_done(line)),
     };
     let (local, approval, stop) = (Arc::clone(&line.workspace), Arc::clone(&agent.approval), agent.stop.clone());
-    let policies = Arc::clone(&agent.service.policy);
+    let (policies, moved) = (Arc::clone(&agent.service.policy), Arc::clone(&agent.moved));
     let (id, workspace, origin) = (record.id, record.workspace.clone(), record.origin.clone());
     let outcome = blocking(move || {
+        tell_moved(&local, &moved);
         let told = OnceCell::new();
         let encoded =
             |report: &Report| told::encode(Receipt { workspace: workspace.clone(), batch: id, report: report.clone() });
@@ -209,6 +206,16 @@ async fn carry_out(
     Ok(outcome.await?.unwrap_or_else(|| if agent.stop.is_cancelled() { Outcome::Undecided } else { not_done(line) }))
 }
 
+/// Says once that files are not written where their root was when the agent began.
+fn tell_moved(local: &Workspace, told: &Once) {
+    if let Some(root) = local.roots().iter().find(|root| root.has_moved() && !root.is_removed()) {
+        told.call_once(|| {
+            tracing::warn!(root = %root.path().display(),
+                "the root has another path now; the agent goes on in the directory it was started on: start it again to change that");
+        });
+    }
+}
+
 /// The receipt of an applied batch, with what was noticed after its commit had kept one.
 fn amended(local: &Workspace, batch: BatchId, kept: Vec<u8>, now: Result<Vec<u8>, Box<Failure>>) -> Vec<u8> {
     let now = match now {
@@ -229,14 +236,46 @@ fn not_done(line: &Line) -> Outcome {
     if line.alive.is_cancelled() { Outcome::Undecided } else { Outcome::Withdrawn }
 }
 
-/// Keeps the report of a batch that changed nothing, then delivers it.
-async fn refuse(line: &Line, batch: BatchId, failures: Vec<Failure>) -> Result<Dealt, AgentError> {
+/// Keeps the report of a batch that changed nothing, then delivers it. Only what is kept is refused: a batch whose report
+/// is not has to come again.
+async fn refuse(
+    agent: &Agent,
+    line: &Line,
+    batch: BatchId,
+    origin: &Origin,
+    failures: Vec<Failure>,
+) -> Result<Dealt, AgentError> {
     let workspace = line.connection.workspace().clone();
-    let receipt = receipt::encode(Receipt { workspace, batch, report: told::refusal(failures) });
-    let (local, kept) = (Arc::clone(&line.workspace), receipt.clone());
-    blocking(move || outbox::put(&local, batch, &kept)).await??;
+    let receipt = receipt::encode(Receipt { workspace, batch, report: told::refusal(failures.clone()) });
+    if !keep(agent, batch, &receipt).await? {
+        return Ok(Dealt::Undone);
+    }
+    log_refused(batch, origin, &failures);
     delivery::deliver(line, Pending { batch, receipt }).await?;
     Ok(Dealt::Done)
+}
+
+/// Keeps a receipt, as soon as there is room for it; false if the agent stops before that.
+async fn keep(agent: &Agent, batch: BatchId, receipt: &[u8]) -> Result<bool, AgentError> {
+    let mut backoff = Backoff::new(PASSING.0, PASSING.1);
+    let mut told = false;
+    loop {
+        let (local, kept) = (Arc::clone(&agent.local), receipt.to_vec());
+        let error = match blocking(move || outbox::put(&local, batch, &kept)).await? {
+            Ok(()) => return Ok(true),
+            Err(error) if error.is_lack_of_room() => error,
+            Err(error) => return Err(error.into()),
+        };
+        if !told {
+            tracing::warn!(BatchId = %batch, %error,
+                "the report of a batch waits until it can be kept: free some space on the disk of the state directory");
+            told = true;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(backoff.wait()) => {}
+            () = agent.stop.cancelled() => return Ok(false),
+        }
+    }
 }
 
 /// Logs what the author and whoever runs the agent should know although the batch was applied.

@@ -12,7 +12,7 @@ mod session;
 mod told;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use aptix_model::failure::Failure;
@@ -31,6 +31,7 @@ use crate::upkeep;
 use crate::workspace::Workspace;
 use crate::workspace::notes::{self, NoteError};
 use crate::workspace::outbox::OutboxError;
+use crate::workspace::root::Root;
 use crate::workspace::state::StateError;
 
 /// The first and the longest wait for a server.
@@ -66,14 +67,21 @@ pub enum AgentError {
     /// The state directory cannot be used.
     #[error(transparent)]
     State(StateError),
+    /// The state directory is no more, and cannot be made behind the wall.
+    #[error(
+        "the state directory {} was removed while the agent ran: what it held, such as what undoes batches, is gone; start \
+         the agent again, which makes a new one",
+        .0.display()
+    )]
+    StateRemoved(PathBuf),
     /// What has to be remembered between runs cannot be.
     #[error(transparent)]
     Note(#[from] NoteError),
     /// Reports cannot be kept.
     #[error(transparent)]
     Outbox(#[from] OutboxError),
-    /// A batch stopped half-way.
-    #[error("{0}")]
+    /// A batch stopped half-way, or a root is gone.
+    #[error("{}; {}", .0, .0.hint.as_deref().unwrap_or("nothing is done until somebody has looked"))]
     NeedsOperator(Box<Failure>),
     /// A step on the disk ended without a result.
     #[error("a step on the disk ended without a result: {0}")]
@@ -96,14 +104,30 @@ struct Agent {
     id: AgentId,
     approval: Arc<Approval>,
     stop: CancellationToken,
+    /// A root that has another path now is told once.
+    moved: Arc<Once>,
 }
 
 impl Agent {
-    /// Keeps how far the server's events have been dealt with, for the next start.
+    /// Keeps how far the server's events have been dealt with, for the next start. Where that fails, they come again.
     async fn remember(&self, cursor: Revision) -> Result<(), AgentError> {
         let (local, Service { server, workspace, .. }) = (Arc::clone(&self.local), self.service.clone());
-        Ok(blocking(move || notes::put_cursor(&local, &server.to_string(), &workspace, cursor)).await??)
+        let kept = blocking(move || notes::put_cursor(&local, &server.to_string(), &workspace, cursor)).await?;
+        match (kept, removed_state(&self.local)) {
+            (Ok(()), _) => Ok(()),
+            (Err(error), Some(_)) => Err(error.into()),
+            (Err(error), None) => {
+                tracing::warn!(%error, "how far the server's events have been dealt with is not kept");
+                Ok(())
+            }
+        }
     }
+}
+
+/// A state directory that was removed, if one was.
+fn removed_state(local: &Workspace) -> Option<PathBuf> {
+    let mut states = local.roots().iter().map(Root::state);
+    states.find(|state| !state.exists()).map(|state| state.path().to_owned())
 }
 
 /// Serves a workspace until `stop` is cancelled; then the batch in hand is finished first.
@@ -125,10 +149,14 @@ pub async fn serve(
         tracing::error!(%error, "every batch is refused until the policy can be followed");
     }
     let approval = Arc::new(Approval::new(service.approve, service.attended));
-    let agent = Arc::new(Agent { local: Arc::new(local), service, id, approval, stop });
+    let moved = Arc::new(Once::new());
+    let agent = Arc::new(Agent { local: Arc::new(local), service, id, approval, stop, moved });
     let mut upkeep = JoinSet::new();
     upkeep.spawn(upkeep::run(Arc::clone(&agent.local), Arc::clone(&agent.service.policy)));
-    let ended = serve_on(&agent, &mut cursor).await;
+    let ended = serve_on(&agent, &mut cursor).await.map_err(|error| match removed_state(&agent.local) {
+        Some(path) => AgentError::StateRemoved(path),
+        None => error,
+    });
     upkeep.shutdown().await;
     upkeep::end(Arc::clone(&agent.local)).await;
     ended

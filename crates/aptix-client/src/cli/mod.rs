@@ -25,7 +25,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
+use aptix_model::reason::Reason;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use uuid::Uuid;
@@ -212,7 +214,11 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Nothing can be done about a closed terminal.
             let _ = error.print();
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() };
+            if !error.use_stderr() {
+                return Exit::Done.into();
+            }
+            output::show_broken_off(asked_form(), misused(&error));
+            return Exit::Usage.into();
         }
     };
     log_to_stderr(cli.command.talks_of());
@@ -220,11 +226,37 @@ pub fn main() -> ExitCode {
     match run(cli) {
         Ok(exit) => exit.into(),
         Err(error) => {
-            output::show_broken_off(form, &format!("{error:#}"));
-            output::say(&format!("error: {error:#}"));
+            let told = told(&error);
+            output::show_broken_off(form, Failure::new(Reason::Internal, told.as_str()));
+            output::say(&format!("error: {told}"));
             Exit::Environment.into()
         }
     }
+}
+
+/// How a command was asked to print whose arguments cannot be read.
+fn asked_form() -> Form {
+    let mut arguments = std::env::args_os().skip(1).take_while(|argument| argument != "--");
+    Form::of(arguments.any(|argument| argument == "--json"))
+}
+
+/// Wrong usage as a failure: what is wrong, without the lines about how to use the command.
+fn misused(error: &clap::Error) -> Failure {
+    let told = error.to_string();
+    let mut paragraphs = told.trim_start_matches("error: ").split("\n\n");
+    let message = paragraphs.next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+    Failure::new(Reason::InvalidRequest, message).hint("see what `aptix help` says about the command")
+}
+
+/// An error and what caused it, each once: many say it themselves.
+fn told(error: &anyhow::Error) -> String {
+    let mut told = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !told.ends_with(&cause) {
+            told = format!("{told}: {cause}");
+        }
+    }
+    told
 }
 
 fn log_to_stderr(level: tracing::Level) {
@@ -307,7 +339,7 @@ async fn interruptible(
 }
 
 fn interrupted(form: Form, said: &str) -> Exit {
-    output::show_broken_off(form, said);
+    output::show_broken_off(form, Failure::new(Reason::Interrupted, said));
     output::say(said);
     Exit::Interrupted
 }

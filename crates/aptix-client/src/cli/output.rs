@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anstyle::AnsiColor;
 use aptix_model::batch::Batch;
 use aptix_model::failure::{Failure, Visible};
-use aptix_model::reason::Reason;
 use aptix_model::report::{FileStatus, Report};
 use serde::Serialize;
 
@@ -50,9 +49,9 @@ pub(super) fn show_refusal(form: Form, refusal: &Refusal) {
 }
 
 /// Prints the JSON object of a command that ended before it could say anything else; to people it is said elsewhere.
-pub(super) fn show_broken_off(form: Form, why: &str) {
+pub(super) fn show_broken_off(form: Form, why: Failure) {
     if form == Form::Json {
-        show_refusal(form, &Failure::new(Reason::Internal, why).into());
+        show_refusal(form, &why.into());
     }
 }
 

@@ -1,8 +1,10 @@
 //! What the commands that talk to a server have in common: where it is, and how its refusals end them.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::reason::Reason;
 use aptix_model::record::BatchRecord;
@@ -42,11 +44,26 @@ impl ServerArgs {
 
 /// Runs a command that talks to a server, until it ends or somebody presses Ctrl-C.
 pub(super) async fn run(form: Form, command: impl Future<Output = Result<Exit, CallError>>) -> anyhow::Result<Exit> {
+    run_sending(form, &OnceCell::new(), command).await
+}
+
+/// As [`run`], for a command that puts a batch there as soon as the server has it.
+pub(super) async fn run_sending(
+    form: Form,
+    sent: &OnceCell<BatchRecord>,
+    command: impl Future<Output = Result<Exit, CallError>>,
+) -> anyhow::Result<Exit> {
     let outcome = tokio::select! {
         outcome = progress::shown_while(command) => outcome,
         pressed = tokio::signal::ctrl_c() => {
             pressed?;
-            return Ok(interrupted(form, "interrupted; what was sent to the server stays there"));
+            let Some(record) = sent.get() else {
+                return Ok(interrupted(form, "interrupted; what was sent to the server stays there"));
+            };
+            let message = format!("interrupted; the batch {} stays on the server", record.id);
+            let failure = Failure::new(Reason::Interrupted, message).hint("see what became of it with `aptix show`");
+            show_open(form, record, &failure.into());
+            return Ok(Exit::Interrupted);
         }
     };
     Ok(outcome.unwrap_or_else(|error| refused(form, error)))
@@ -84,11 +101,14 @@ fn paths_of(record: &BatchRecord) -> Paths {
 
 /// Prints a batch that was stored, and why nothing more is known about it.
 pub(super) fn show_lost(form: Form, record: &BatchRecord, error: CallError) -> Exit {
-    let stored = Some(Stored { id: record.id, state: record.state, ids: &record.ids });
-    let refusal = Refusal { failures: error.into_failures() };
-    let paths = paths_of(record);
-    show(form, &Shown { batch: &record.batch, dry_run: false, paths, stored, outcome: Err(&refusal) });
+    show_open(form, record, &Refusal { failures: error.into_failures() });
     Exit::Environment
+}
+
+fn show_open(form: Form, record: &BatchRecord, refusal: &Refusal) {
+    let stored = Some(Stored { id: record.id, state: record.state, ids: &record.ids });
+    let paths = paths_of(record);
+    show(form, &Shown { batch: &record.batch, dry_run: false, paths, stored, outcome: Err(refusal) });
 }
 
 /// How a command ends that waited for a batch.

@@ -1,5 +1,6 @@
 //! `aptix submit`: one document, sent to the server as a batch.
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use aptix_model::batch::{Batch, Content, Origin};
@@ -58,15 +59,17 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
     for warning in &document.warnings {
         output::say(&format!("warning: {}: {}", warning.code, warning.message));
     }
-    server::run(form, async move {
+    let sent = OnceCell::new();
+    server::run_sending(form, &sent, async {
         let stored = submit(&args.server, &request, document.batch).await?;
+        let stored = sent.get_or_init(|| stored);
         let record = if args.wait {
             match server::wait_for_end(&args.server, stored.id).await {
                 Ok(record) => record,
-                Err(error) => return Ok(server::show_lost(form, &stored, error)),
+                Err(error) => return Ok(server::show_lost(form, stored, error)),
             }
         } else {
-            stored
+            stored.clone()
         };
         match server::show_record(form, &record) {
             Exit::Environment => Ok(Exit::Environment),

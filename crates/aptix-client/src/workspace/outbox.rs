@@ -2,6 +2,7 @@
 //!
 //! A receipt is put here by the same rename that ends its commit, so that no batch is applied and forgotten.
 
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -39,6 +40,20 @@ pub enum OutboxError {
         /// What is wrong with it.
         source: RecordError,
     },
+}
+
+impl OutboxError {
+    /// Whether it is for want of space on the disk, which somebody can make.
+    #[must_use]
+    pub(crate) fn is_lack_of_room(&self) -> bool {
+        match self {
+            Self::System { errno, .. } => matches!(*errno, Errno::NOSPC | Errno::DQUOT),
+            Self::State(StateError::System { source, .. }) => {
+                matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+            }
+            Self::State(_) | Self::Receipt { .. } => false,
+        }
+    }
 }
 
 /// A receipt that the server has not acknowledged.

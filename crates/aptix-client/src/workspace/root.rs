@@ -150,6 +150,20 @@ impl Root {
         self.mark.device == mark.device && self.mark.inode == mark.inode
     }
 
+    /// Whether the directory was removed since it was opened: what is written in it now would never be found.
+    pub(crate) fn is_removed(&self) -> bool {
+        // What cannot be looked at is told by whatever looks next.
+        rustix::fs::fstat(&self.dir).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
+    /// Whether another directory, or nothing, has its path now.
+    pub(crate) fn has_moved(&self) -> bool {
+        match rustix::fs::stat(&self.path) {
+            Ok(stat) => (stat.st_dev, stat.st_ino) != self.identity(),
+            Err(errno) => errno == Errno::NOENT,
+        }
+    }
+
     pub(super) fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }

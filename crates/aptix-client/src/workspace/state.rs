@@ -109,7 +109,7 @@ impl StateDir {
     }
 
     /// Whether anything was ever kept about this root.
-    pub(super) fn exists(&self) -> bool {
+    pub(crate) fn exists(&self) -> bool {
         // What cannot be looked at is never taken for nothing.
         !self.path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
     }

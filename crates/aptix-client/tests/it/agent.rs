@@ -1,5 +1,7 @@
 //! The agent against a server that is wrong, forgetful, slow or gone.
 
+mod room;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +25,7 @@ struct Scene {
     place: tempfile::TempDir,
     agents: JoinSet<Result<(), AgentError>>,
     stop: CancellationToken,
+    disk: FaultyDisk,
     _tasks: JoinSet<()>,
 }
 
@@ -37,7 +40,8 @@ impl Scene {
         let place = tempfile::tempdir().unwrap();
         std::fs::create_dir(place.path().join("ws")).unwrap();
         std::fs::write(place.path().join("ws/a.txt"), "1\n").unwrap();
-        let mut scene = Self { server, place, agents: JoinSet::new(), stop: CancellationToken::new(), _tasks: tasks };
+        let (agents, stop, disk) = (JoinSet::new(), CancellationToken::new(), FaultyDisk::new(fault));
+        let mut scene = Self { server, place, agents, stop, disk, _tasks: tasks };
         scene.start_with(approve, fault);
         scene
     }
@@ -48,7 +52,8 @@ impl Scene {
 
     fn start_with(&mut self, approve: Approve, fault: Fault) {
         let spec = format!("ws={}", self.place.path().join("ws").display()).parse().unwrap();
-        let local = Workspace::open(&[spec], self.place.path(), Box::new(FaultyDisk::new(fault))).unwrap();
+        self.disk = FaultyDisk::new(fault);
+        let local = Workspace::open(&[spec], self.place.path(), Box::new(self.disk.clone())).unwrap();
         let (server, workspace) = (self.server.url.parse().unwrap(), "w".parse().unwrap());
         let policy = Arc::new(PolicyFiles::new(&self.place.path().join("config"), Deletions::Ask));
         let service = Service { server, workspace, approve, attended: Attended::Never, policy };

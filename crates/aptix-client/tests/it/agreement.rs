@@ -72,6 +72,22 @@ fn every_difference_is_another_subject() {
 }
 
 #[test]
+fn a_file_that_is_removed_while_a_person_looks_is_told_as_removed() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("ws/a.txt");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "old\n").unwrap();
+    let refused = decided(place.path(), "ws", &overwrite("a.txt", "new\n"), &mut |proposal| {
+        std::fs::remove_file(&file).unwrap();
+        Decision::Approved(proposal.digest())
+    });
+    let failure = &refused.unwrap_err().failures[0];
+    assert_eq!(failure.reason, Reason::FileChanged);
+    assert_eq!(failure.message, "somebody else removed the file after it was read");
+    assert!(failure.hint.as_ref().unwrap().starts_with("bring the file back"), "{failure:?}");
+}
+
+#[test]
 fn an_agreement_to_something_else_is_void() {
     let place = tempfile::tempdir().unwrap();
     let (shown, sent) = (overwrite("a.txt", "shown\n"), overwrite("a.txt", "sent\n"));

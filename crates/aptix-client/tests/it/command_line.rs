@@ -45,6 +45,13 @@ fn wrong_usage_is_exit_2_and_help_is_exit_0() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{arguments:?}");
     }
+    for arguments in [&["apply", "--json", "--nothing"][..], &["submit", "--json"], &["log", "--json", "x", "y"]] {
+        let output = aptix(place.path(), arguments, "");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&answer["success"], &answer["errors"][0]["code"]), (&false.into(), &"INVALID_REQUEST".into()));
+        assert!(!answer["errors"][0]["message"].as_str().unwrap().is_empty(), "{answer}");
+    }
     for arguments in [&["--help"][..], &["apply", "--help"], &["--version"], &["completions", "bash"]] {
         let output = aptix(place.path(), arguments, "");
         assert_eq!(output.status.code(), Some(0), "{arguments:?}");
@@ -197,7 +204,7 @@ fn an_interrupted_command_says_so_and_exits_with_130() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&answer["state"], &answer["errors"][0]["code"]), (&"FAILED".into(), &"INTERNAL".into()), "{answer}");
+    assert_eq!((&answer["state"], &answer["errors"][0]["code"]), (&"FAILED".into(), &"INTERRUPTED".into()), "{answer}");
     drop(keep_open);
 }
 

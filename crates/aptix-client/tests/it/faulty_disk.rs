@@ -2,7 +2,7 @@
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use aptix_client::workspace::disk::{Disk, SystemDisk};
@@ -43,6 +43,8 @@ pub(crate) struct FaultyDisk {
     pub(crate) days: Arc<AtomicU64>,
     pub(crate) seconds: Arc<AtomicU64>,
     pub(crate) syncs: Arc<AtomicUsize>,
+    /// Whether there is no room for new files.
+    pub(crate) full: Arc<AtomicBool>,
     exchanges: Arc<AtomicUsize>,
 }
 
@@ -59,6 +61,7 @@ impl FaultyDisk {
             days: Arc::default(),
             seconds: Arc::default(),
             syncs,
+            full: Arc::default(),
             watcher,
         }
     }
@@ -84,6 +87,9 @@ impl FaultyDisk {
 
     fn gate(&self, what: &str) -> Result<(), Errno> {
         let number = self.count.fetch_add(1, Ordering::SeqCst) + 1;
+        if what == "create" && self.full.load(Ordering::SeqCst) {
+            return Err(Errno::NOSPC);
+        }
         let met = |fault| match fault {
             Fault::StopAfter(last) if number > last => Err(Errno::IO),
             Fault::FailAt(at, errno) if number == at => Err(errno),

@@ -14,6 +14,7 @@ const LISTED: usize = 100;
 pub(super) fn required(field: &str) -> Failure {
     Failure::new(Reason::InvalidRequest, format!("'{field}' is required, found nothing or null"))
         .detail(Detail::Missing)
+        .hint(format!("give '{field}' a value"))
 }
 
 /// The first failures, and how many more there are.

@@ -165,12 +165,12 @@ fn classify(error: &serde_json::Error, text: &str) -> Failure {
         };
     }
     if message.starts_with("missing field") {
-        return refuse(Detail::Missing);
+        return refuse(Detail::Missing).hint("give the field a value");
     }
     if message.starts_with("duplicate field") {
         return refuse(Detail::DuplicateKey).hint("keep one of the two");
     }
-    refuse(Detail::Type)
+    refuse(Detail::Type).hint("give the field a value of the type that is expected there")
 }
 
 fn classify_syntax(error: &serde_json::Error, message: &str, text: &str) -> Failure {
@@ -183,7 +183,8 @@ fn classify_syntax(error: &serde_json::Error, message: &str, text: &str) -> Fail
         };
     }
     if message.contains("surrogate") || message.contains("unicode") || message.contains("hex escape") {
-        return refuse(Detail::Unicode);
+        return refuse(Detail::Unicode)
+            .hint("write such a character itself, or as a whole escape such as \\ud83d\\ude00");
     }
     let word = rest.trim_start_matches('-');
     if message.contains("number") || word.starts_with("NaN") || word.starts_with("Infinity") {

@@ -177,7 +177,9 @@ fn check_size(bytes: &[u8]) -> Result<&[u8], Failure> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     if bytes.trim_ascii().is_empty() {
         let message = "the document is empty, expected an edit";
-        return Err(Failure::new(Reason::InvalidRequest, message).detail(Detail::Empty));
+        return Err(Failure::new(Reason::InvalidRequest, message)
+            .detail(Detail::Empty)
+            .hint("send one of the documents that `aptix apply --help` lists under --dialect"));
     }
     Ok(bytes)
 }
@@ -188,7 +190,7 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 fn decode(bytes: &[u8]) -> Result<&str, Failure> {
     core::str::from_utf8(bytes).map_err(|error| {
         let message = format!("the document is not UTF-8: byte {} is wrong", error.valid_up_to());
-        Failure::new(Reason::InvalidRequest, message).detail(Detail::Unicode)
+        Failure::new(Reason::InvalidRequest, message).detail(Detail::Unicode).hint("send the document as UTF-8")
     })
 }
 

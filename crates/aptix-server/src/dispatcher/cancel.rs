@@ -34,7 +34,8 @@ impl From<CancelError> for Refusal {
             CancelError::Read(error) => error.into(),
             CancelError::Ended(error) => {
                 let message = format!("the batch is {}, only an open batch can be cancelled", error.from);
-                Self::denied(Failure::new(Reason::InvalidState, message))
+                let hint = "look at what became of the batch; what it changed can be undone where its agent runs";
+                Self::denied(Failure::new(Reason::InvalidState, message).hint(hint))
             }
             CancelError::Store(error) => error.into(),
         }

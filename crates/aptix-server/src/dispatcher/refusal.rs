@@ -100,6 +100,7 @@ pub fn shutting_down() -> Failure {
 #[must_use]
 pub fn not_found(workspace: &WorkspaceId, what: &str) -> Failure {
     Failure::new(Reason::NotFound, format!("workspace {workspace} has no {what}"))
+        .hint("see that the id and the workspace are the right ones")
 }
 
 /// There is no such workspace.

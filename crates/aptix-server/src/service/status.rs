@@ -173,6 +173,7 @@ const fn code(reason: Reason, detail: Option<Detail>) -> Code {
         Reason::ResourceExhausted => Code::ResourceExhausted,
         Reason::DeadlineExceeded => Code::DeadlineExceeded,
         Reason::WorkspaceBusy | Reason::Unavailable => Code::Unavailable,
+        Reason::Interrupted => Code::Cancelled,
         Reason::Internal => Code::Internal,
     }
 }

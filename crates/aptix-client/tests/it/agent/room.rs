@@ -1,0 +1,41 @@
+//! The agent on a disk that is full, and in a directory that is no more.
+
+use std::sync::atomic::Ordering;
+
+use super::{Approve, Scene, batch, create, eventually, insert, v1};
+
+/// A report that cannot be kept is not sent either: nothing is told as refused that might be applied after a restart.
+#[tokio::test]
+async fn a_report_waits_until_there_is_room_for_it() {
+    let mut scene = Scene::set(Approve::Auto);
+    scene.server.tell(insert(1));
+    scene.report(1, 1).await;
+    eventually("the report is not owed any more", || scene.outbox() == 0).await;
+    scene.disk.full.store(true, Ordering::SeqCst);
+    let operations = || scene.disk.count.load(Ordering::SeqCst);
+    let before = operations();
+    scene.server.tell(batch(2, "../x.txt", create("x")));
+    eventually("it was tried more than once", || operations() > before + 1).await;
+    assert_eq!(scene.server.script.lock().unwrap().reports.len(), 1);
+    scene.disk.full.store(false, Ordering::SeqCst);
+    assert_eq!(scene.report(2, 2).await.failures[0].reason, "INVALID_PATH");
+    scene.stop().await;
+}
+
+/// What is written in a directory that is no more would never be found.
+#[tokio::test]
+async fn an_agent_whose_root_was_removed_ends_and_says_what_to_do() {
+    let mut scene = Scene::set(Approve::Auto);
+    scene.server.tell(insert(1));
+    scene.report(1, 1).await;
+    std::fs::remove_dir_all(scene.place.path().join("ws")).unwrap();
+    scene.server.tell(batch(2, "x.txt", create("x")));
+    let ended = scene.agents.join_next().await.unwrap().unwrap().unwrap_err().to_string();
+    assert!(ended.contains("/ws was removed after it was opened; bring the directory back"), "{ended}");
+    assert_eq!(scene.server.script.lock().unwrap().reports.len(), 1, "the batch waits for a person");
+    // The same batch is applied once there is a root again.
+    std::fs::create_dir(scene.place.path().join("ws")).unwrap();
+    scene.start(Approve::Auto);
+    assert_eq!(scene.report(2, 2).await.outcome(), v1::Outcome::Applied);
+    assert_eq!(scene.file("x.txt"), "x");
+}
