@@ -227,7 +227,7 @@ impl<'a> Ahead<'a> {
         if ahead.start < FULL {
             return Ok(ahead);
         }
-        settle(workspace, journal)?;
+        settle(workspace, journal, NoSpace::Stay)?;
         Self::open(workspace, journal).map_err(failed)
     }
 
@@ -243,6 +243,12 @@ impl<'a> Ahead<'a> {
         }
         while let Some((next, ..)) = end.read(file.as_fd())? {
             end = next;
+        }
+        if end.at == START as u64 {
+            // What a power cut has left of a batch may fit what comes before it now: another round begins.
+            let bytes = start();
+            let end = End::of_start(&bytes).ok_or(Errno::INVAL)?;
+            return Ok(Self { workspace, file, start: end.at, end, piece: bytes.to_vec(), at: 0 });
         }
         Ok(Self { workspace, file, start: end.at, end, piece: Vec::new(), at: end.at })
     }
@@ -329,23 +335,23 @@ impl<'a> Ahead<'a> {
 
 /// Says, durably, that a batch that was written ahead is taken back.
 pub(super) fn undo(workspace: &Workspace, journal: &Journal<'_>, record: &Record) -> Result<(), Errno> {
-    mark(workspace, journal, record, UNDONE)
+    mark(workspace, journal, record, UNDONE).map(drop)
 }
 
-/// Forgets, durably, what a batch has written ahead.
-pub(super) fn forget(workspace: &Workspace, journal: &Journal<'_>, record: &Record) -> Result<(), Errno> {
+/// Forgets, durably, what a batch has written ahead; tells whether there was anything.
+pub(super) fn forget(workspace: &Workspace, journal: &Journal<'_>, record: &Record) -> Result<bool, Errno> {
     mark(workspace, journal, record, FORGOTTEN)
 }
 
-fn mark(workspace: &Workspace, journal: &Journal<'_>, record: &Record, tag: u8) -> Result<(), Errno> {
-    let (Some(_), Some(FileStep { staged, .. })) = (record.ahead, record.files.first()) else { return Ok(()) };
+fn mark(workspace: &Workspace, journal: &Journal<'_>, record: &Record, tag: u8) -> Result<bool, Errno> {
+    let (Some(_), Some(FileStep { staged, .. })) = (record.ahead, record.files.first()) else { return Ok(false) };
     let past = read(journal)?.unwrap_or_default();
     if !past.batches.iter().any(|kept| kept.is_named(staged.as_bytes())) {
-        return Ok(());
+        return Ok(false);
     }
     let mut ahead = Ahead::open(workspace, journal)?;
     ahead.push(tag, sha256(staged.as_bytes()), staged.as_bytes())?;
-    ahead.finish()
+    ahead.finish().map(|()| true)
 }
 
 /// Says, durably, that a name is about to be rewritten by healing: what is found there afterwards is our own.
@@ -383,15 +389,30 @@ fn find(journal: &Journal<'_>) -> Result<Option<(OwnedFd, End)>, Errno> {
     Ok(written.map(|end| (file, end)))
 }
 
+/// What becomes of what undoes a batch where there is no space for it in the history.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NoSpace {
+    /// It stays ahead, with everything else.
+    Stay,
+    /// It is lost.
+    LetGo,
+}
+
 /// Makes everything durable that was published since, and forgets what was written ahead of it. What it takes to undo a
-/// batch comes into the history, whether the batch is over or not: recovery takes it out again with the batch.
-pub(super) fn settle(workspace: &Workspace, journal: &Journal<'_>) -> Result<(), JournalError> {
+/// batch comes into the history. The caller knows that every batch is over: their records may come back after a power cut.
+pub(super) fn settle(workspace: &Workspace, journal: &Journal<'_>, no_space: NoSpace) -> Result<(), JournalError> {
     let failed = journal.failed("settle");
     let Some(past) = read(journal).map_err(&failed)? else { return Ok(()) };
     let disk = workspace.disk();
     for Kept { written, history, .. } in past.batches.iter().filter(|kept| !kept.undone) {
         let Some(entry) = history else { continue };
-        history::keep_written(disk, journal.state(), &written.record, entry).map_err(&failed)?;
+        match history::keep_written(disk, journal.state(), &written.record, entry) {
+            Err(errno @ (Errno::NOSPC | Errno::DQUOT)) if no_space == NoSpace::LetGo => {
+                tracing::warn!(%errno, "a batch cannot be undone: what was in its files is not kept");
+                history::discard(disk, journal.state(), &written.record).map_err(&failed)?;
+            }
+            kept => kept.map_err(&failed)?,
+        }
     }
     for root in workspace.roots() {
         disk::open_readable(root.dir()).and_then(|dir| disk.sync_system(dir.as_fd())).map_err(&failed)?;

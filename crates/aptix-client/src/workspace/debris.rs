@@ -3,6 +3,7 @@
 //! The name of a staged file is random, and ends in what only this root and these random digits come to. A file of such
 //! a name that no record speaks of was never published: nobody has ever seen it as anything else.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
@@ -11,9 +12,9 @@ use aptix_model::protection::{self, Protection};
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
-use super::disk::{self, Disk};
+use super::disk;
+use super::journal::Record;
 use super::root::Root;
-use super::state::StateDir;
 use super::{Workspace, beneath, history, outbox};
 
 /// How the name of a staged file ends.
@@ -42,11 +43,12 @@ fn mark(root: &OsStr, random: &str) -> String {
 }
 
 /// Removes what commits had staged in a root, and kept in its state, that never came to their commit point and whose
-/// record is lost. `known` are the names that records speak of.
+/// record is lost. What belongs to the batches of records that are `known` stays.
 ///
 /// # Errors
 /// When the system refuses to look or to remove.
-pub(super) fn sweep(workspace: &Workspace, root: &Root, known: &[&str]) -> Result<(), Errno> {
+pub(super) fn sweep(workspace: &Workspace, root: &Root, known: &[&Record]) -> Result<(), Errno> {
+    let staged: BTreeSet<_> = known.iter().flat_map(|record| &record.files).map(|file| file.staged.as_str()).collect();
     let mut removed = 0;
     let mut dirs = vec![String::new()];
     while let Some(path) = dirs.pop() {
@@ -68,7 +70,7 @@ pub(super) fn sweep(workspace: &Workspace, root: &Root, known: &[&str]) -> Resul
                     dirs.push(if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") });
                 }
                 Some(FileType::RegularFile)
-                    if is_staged_in(root.path().as_os_str(), name) && !known.contains(&name) =>
+                    if is_staged_in(root.path().as_os_str(), name) && !staged.contains(name) =>
                 {
                     disk::unlink_if_there(workspace.disk(), dir.as_fd(), name)?;
                     removed += 1;
@@ -80,12 +82,8 @@ pub(super) fn sweep(workspace: &Workspace, root: &Root, known: &[&str]) -> Resul
     if removed > 0 {
         tracing::warn!(removed, "a power cut had left files that a batch had staged; they are cleared away");
     }
-    sweep_state(workspace.disk(), root.state())
-}
-
-fn sweep_state(disk: &dyn Disk, state: &StateDir) -> Result<(), Errno> {
-    history::discard_drafts(disk, state)?;
-    outbox::drop_unclaimed(disk, state)
+    history::discard_drafts(workspace.disk(), root.state(), known)?;
+    outbox::drop_unclaimed(workspace.disk(), root.state(), known)
 }
 
 #[cfg(test)]

@@ -7,53 +7,81 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use super::ahead::{self, Found, Kept, Past, Seen, Sight};
+use super::ahead::{self, Found, Kept, NoSpace, Past, Seen, Sight};
 use super::journal::{FileStep, Hex, Journal, Record};
 use super::publish::{self, Ground, PublishError};
 use super::recovery::{self, RecoveryError};
 use super::snapshot::{self, Attributes};
 use super::{Workspace, beneath, debris, disk, outbox, staging};
 
-/// Ends what mode `journal` has left behind: after a power cut by healing, and then, as always, by flushing.
+/// After a power cut, heals what mode `journal` had published, and makes it durable.
 pub(super) fn heal(workspace: &Workspace) -> Result<(), RecoveryError> {
-    let journal = Journal::open(workspace.disk(), workspace.primary().state())?;
-    let Some(mut past) = ahead::read(&journal).map_err(journal.failed("read"))? else { return Ok(()) };
+    for root in workspace.roots() {
+        heal_from(workspace, &Journal::open(workspace.disk(), root.state())?)?;
+    }
+    Ok(())
+}
+
+fn heal_from(workspace: &Workspace, journal: &Journal<'_>) -> Result<(), RecoveryError> {
+    let Some(mut past) = ahead::read(journal).map_err(journal.failed("read"))? else { return Ok(()) };
     let boot = workspace.disk().boot();
     if past.batches.iter().any(|batch| batch.written.record.boot != boot) {
         let found = match past.found.take() {
             Some(found) => found,
-            None => find_dirs(workspace, &journal, &past)?,
+            None => find_dirs(workspace, journal, &past)?,
         };
         let dirs = found.into_iter().map(|found| ((found.root, found.dir), found.changed)).collect();
-        let mut known = Known { workspace, journal: &journal, rewritten: past.rewritten, dirs };
+        let mut known = Known { workspace, journal, rewritten: past.rewritten, dirs };
         for batch in &past.batches {
             let record = &batch.written.record;
             let path = journal.path("ahead");
-            let ground = recovery::open_ground(workspace, record, &path)?;
             let failed = |errno| RecoveryError::System { doing: "heal", record: path.clone(), errno };
+            let Some(ground) = find_ground(workspace, record, &path)? else {
+                keep(workspace, journal, batch).map_err(failed)?;
+                continue;
+            };
             if batch.undone {
                 unpublish(&ground, batch).map_err(failed)?;
                 journal.discard(record)?;
             } else {
                 heal_batch(&ground, batch, &mut known).map_err(failed)?;
-                keep(workspace, &journal, batch).map_err(failed)?;
+                keep(workspace, journal, batch).map_err(failed)?;
             }
             publish::sync_dirs(&ground, record).map_err(failed)?;
         }
         let batches: Vec<_> = past.batches.iter().map(|batch| &batch.written.record).collect();
-        if journal.has_torn()? {
-            let known: Vec<_> = batches.iter().flat_map(|record| &record.files).map(|file| &*file.staged).collect();
+        let lying = journal.records()?;
+        // What cannot be read, or was written over, may have been the record of another batch when the power went.
+        if lying.iter().any(|record| record.as_ref().is_none_or(|record| record.ahead.is_some())) {
+            let known: Vec<_> = batches.iter().copied().chain(lying.iter().flatten()).collect();
             for root in workspace.roots() {
                 debris::sweep(workspace, root, &known).map_err(journal.failed("clear away what is lost from"))?;
             }
         }
         journal.forget_written_ahead(&batches)?;
+        ahead::settle(workspace, journal, NoSpace::LetGo)?;
     }
-    Ok(ahead::settle(workspace, &journal)?)
+    Ok(())
+}
+
+/// The roots of a batch; `None` where another directory is in the place of one, in which there is nothing to heal.
+fn find_ground<'w>(
+    workspace: &'w Workspace,
+    record: &Record,
+    path: &Path,
+) -> Result<Option<Ground<'w>>, RecoveryError> {
+    match recovery::open_ground(workspace, record, path) {
+        Err(RecoveryError::Replaced { root, .. }) => {
+            tracing::warn!(root = %root.display(), "another directory has taken the place of one that a power cut found changed");
+            Ok(None)
+        }
+        opened => opened.map(Some),
+    }
 }
 
 /// What is to be done to a name.
@@ -76,7 +104,7 @@ fn find_dirs(workspace: &Workspace, journal: &Journal<'_>, past: &Past) -> Resul
     for Kept { written, .. } in &past.batches {
         let record = &written.record;
         let path = journal.path("ahead");
-        let ground = recovery::open_ground(workspace, record, &path)?;
+        let Some(ground) = find_ground(workspace, record, &path)? else { continue };
         let failed = |errno| RecoveryError::System { doing: "heal", record: path.clone(), errno };
         let of_files = record.files.iter().map(|file| (file.root, &file.dir));
         for (root, dir) in of_files.chain(record.dirs.iter().map(|made| (made.root, &made.parent))) {

@@ -262,16 +262,17 @@ pub(super) fn keep_written(disk: &dyn Disk, state: &StateDir, record: &Record, b
 pub(super) fn discard(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), Errno> {
     let Some(id) = &record.history else { return Ok(()) };
     let dir = state.open_history().map_err(|_| Errno::IO)?;
-    disk::unlink_if_there(disk, dir.as_fd(), &format!("{id}{DRAFT}"))?;
-    disk::unlink_if_there(disk, dir.as_fd(), id)
+    disk::unlink_if_there(disk, dir.as_fd(), &format!("{id}{DRAFT}"))
 }
 
-/// Forgets every draft. The caller knows that none is of a batch that may still be carried out.
-pub(super) fn discard_drafts(disk: &dyn Disk, state: &StateDir) -> Result<(), Errno> {
+/// Forgets every draft but those of the batches of these records. The caller knows that no other may still be carried out.
+pub(super) fn discard_drafts(disk: &dyn Disk, state: &StateDir, known: &[&Record]) -> Result<(), Errno> {
+    let is_known = |id: &str| known.iter().any(|record| record.history.as_deref() == Some(id));
     let Some(dir) = state.find_history().map_err(|_| Errno::IO)? else { return Ok(()) };
     for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
         let entry = entry?;
-        if let Some(draft) = entry.file_name().to_str().ok().filter(|name| name.ends_with(DRAFT)) {
+        let Ok(draft) = entry.file_name().to_str() else { continue };
+        if draft.strip_suffix(DRAFT).is_some_and(|id| !is_known(id)) {
             disk::unlink_if_there(disk, dir.as_fd(), draft)?;
         }
     }
@@ -364,10 +365,10 @@ struct Known {
 
 /// The entries there are, newest first, and those of open roots that are damaged.
 fn read(workspace: &Workspace) -> Result<Known, HistoryError> {
-    if workspace.ahead_end().is_some() {
+    let primary = workspace.primary().state();
+    if primary.exists() {
         workspace.settle().map_err(Box::new)?;
     }
-    let primary = workspace.primary().state();
     let Known { mut entries, mut damaged } = read_in(primary)?;
     // A batch over several roots is kept with one of them, which need not be open.
     for state in primary.siblings()? {

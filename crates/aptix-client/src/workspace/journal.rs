@@ -264,15 +264,14 @@ impl<'a> Journal<'a> {
         self.dir.as_fd()
     }
 
-    /// Whether a power cut has left of a record what cannot be read.
-    pub(super) fn has_torn(&self) -> Result<bool, JournalError> {
+    /// The records that lie about, whatever their stage; `None` for one of which a power cut has left what cannot be read.
+    pub(super) fn records(&self) -> Result<Vec<Option<Record>>, JournalError> {
+        let mut found = Vec::new();
         for stage in Stage::ALL {
             let bytes = read_whole(&self.dir, stage.name()).map_err(self.failed("read"))?;
-            if bytes.is_some_and(|bytes| decode(&bytes).is_err()) {
-                return Ok(true);
-            }
+            found.extend(bytes.map(|bytes| decode(&bytes).ok().map(|(record, _)| record)));
         }
-        Ok(false)
+        Ok(found)
     }
 
     /// After a power cut, forgets records of batches that were written ahead: these, and what the cut has left of any. One
@@ -281,9 +280,14 @@ impl<'a> Journal<'a> {
         for stage in Stage::ALL {
             let Some(bytes) = read_whole(&self.dir, stage.name()).map_err(self.failed("read"))? else { continue };
             let is_known = match decode(&bytes) {
-                Ok((record, _)) if batches.iter().any(|batch| batch.files == record.files) => true,
-                Ok((record, _)) if record.ahead.is_some() && stage != Stage::Staging => {
+                Ok((record, _)) if batches.contains(&&record) => true,
+                Ok((record, _)) if record.ahead.is_some() && matches!(stage, Stage::Committed | Stage::Finishing) => {
                     self.mark(stage, Stage::Staging)?;
+                    continue;
+                }
+                // It had ended before anything of what is ahead began.
+                Ok((record, _)) if record.ahead.is_none() && stage == Stage::Committed && !batches.is_empty() => {
+                    self.mark(stage, Stage::Finishing)?;
                     continue;
                 }
                 Ok(_) => false,
@@ -394,7 +398,12 @@ impl<'a> Journal<'a> {
 
     /// Forgets a commit, whatever its stage.
     pub(super) fn end(&self) -> Result<(), JournalError> {
-        let names = Stage::ALL.map(Stage::name).into_iter().chain([NEXT]);
+        self.end_at(&Stage::ALL)
+    }
+
+    /// Forgets a commit in one of these stages.
+    pub(super) fn end_at(&self, stages: &[Stage]) -> Result<(), JournalError> {
+        let names = stages.iter().map(|stage| stage.name()).chain([NEXT]);
         let present = names.filter(|name| !matches!(beneath::look_up(self.dir.as_fd(), name), Ok(None)));
         let mut ended = present.map(|name| disk::unlink_if_there(self.disk, self.dir.as_fd(), name));
         ended.try_for_each(|outcome| outcome).map_err(self.failed("end"))

@@ -34,6 +34,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use ahead::NoSpace;
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use disk::Disk;
@@ -159,7 +160,20 @@ impl Workspace {
         let _locks = self.lock()?;
         heal::heal(self)?;
         recovery::recover(self)?;
+        // What is ahead can stay there until there is space.
+        if let Err(error) = self.settle_all() {
+            tracing::warn!(%error, "what was applied is not made durable yet");
+        }
         Ok(recovery::recover_moved(self)?)
+    }
+
+    /// Settles what is ahead in every root. Whatever was left half-way is brought to an end: a record whose name is made
+    /// durable then would come back by it after later batches.
+    fn settle_all(&self) -> Result<(), JournalError> {
+        for root in &self.roots {
+            ahead::settle(self, &Journal::open(self.disk(), root.state())?, NoSpace::Stay)?;
+        }
+        Ok(())
     }
 
     /// Forgets the oldest of what was kept for undoing, once it is too much with so many bytes more.
@@ -205,7 +219,7 @@ impl Workspace {
             (since, past.history.is_none_or(|(_, looked)| !self.is_recent(looked)))
         };
         if since == Since::APause {
-            self.settle()?;
+            self.settle().inspect_err(|_| self.past().since = Since::APause)?;
         }
         if is_old && let Some(retention) = retention() {
             let _locks = self.lock()?;
@@ -234,7 +248,8 @@ impl Workspace {
     /// When another process holds the workspace for long, or the disk fails.
     pub fn settle(&self) -> Result<(), OpenError> {
         let _locks = self.lock()?;
-        Ok(ahead::settle(self, &Journal::open(self.disk(), self.primary().state())?)?)
+        recovery::recover(self)?;
+        Ok(self.settle_all()?)
     }
 
     /// The roots, in the order given.

@@ -278,13 +278,15 @@ pub(super) fn drop_contents(
     })
 }
 
-/// Forgets the contents of batches that have no receipt. The caller knows that none of them may still be carried out.
-pub(super) fn drop_unclaimed(disk: &dyn Disk, state: &StateDir) -> Result<(), Errno> {
+/// Forgets the contents of batches that have no receipt, but for those of these records. The caller knows that no other may
+/// still be carried out.
+pub(super) fn drop_unclaimed(disk: &dyn Disk, state: &StateDir, known: &[&Record]) -> Result<(), Errno> {
     let Some(outbox) = state.find_outbox().map_err(|_| Errno::IO)? else { return Ok(()) };
     for entry in Dir::new(disk::open_readable(outbox.as_fd())?)? {
         let entry = entry?;
         let Some(batch) = entry.file_name().to_str().ok().and_then(|name| name.strip_suffix(".d")) else { continue };
-        if beneath::look_up(outbox.as_fd(), batch)?.is_none() {
+        let is_known = known.iter().any(|record| record.batch.as_deref() == Some(batch));
+        if !is_known && beneath::look_up(outbox.as_fd(), batch)?.is_none() {
             remove_contents(disk, &outbox, batch)?;
         }
     }

@@ -93,7 +93,9 @@ pub(super) fn recover(workspace: &Workspace) -> Result<Journal<'_>, RecoveryErro
 }
 
 fn recover_root(workspace: &Workspace, own: &Root, journal: &Journal<'_>) -> Result<(), RecoveryError> {
-    if recover_journal(workspace, journal)? == Recorded::Nothing && journal.has_leftover() {
+    // After a power cut there may be more than one.
+    while recover_journal(workspace, journal)? == Recorded::Batch {}
+    if journal.has_leftover() {
         if journal.has_lost() {
             debris::sweep(workspace, own, &[]).map_err(journal.failed("clear away what is lost from"))?;
         }
@@ -173,7 +175,15 @@ fn bring_to_an_end(
         publish::unstage(&ground, record).map_err(system("clear away"))?;
         ahead::forget(workspace, journal, record).map_err(system("clear away"))?;
         journal.discard(record)?;
-        return Ok(journal.end()?);
+        // Its file may have had the record of another batch when the power went.
+        if record.ahead.is_some() && record.boot != workspace.disk().boot() {
+            let lying = journal.records()?;
+            let known: Vec<_> = lying.iter().flatten().collect();
+            for root in workspace.roots() {
+                debris::sweep(workspace, root, &known).map_err(system("clear away what is lost from"))?;
+            }
+        }
+        return Ok(journal.end_at(&[stage])?);
     }
     if stage == Stage::Finishing {
         publish::clear_all(&ground, record).map_err(system("clear away"))?;
@@ -205,7 +215,7 @@ fn bring_to_an_end(
     take_back(&ground, record).map_err(system("take back"))?;
     ahead::forget(workspace, journal, record).map_err(system("clear away"))?;
     journal.discard(record)?;
-    Ok(journal.end()?)
+    Ok(journal.end_at(&[stage, Stage::Undoing])?)
 }
 
 /// Whether nothing is staged or kept any more: then everything was published and cleared away, whatever somebody has

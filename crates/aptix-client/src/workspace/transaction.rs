@@ -5,7 +5,7 @@ mod refused;
 use aptix_model::id::BatchId;
 use serde::Deserialize;
 
-use super::ahead::{self, Ahead, Sight};
+use super::ahead::{self, Ahead, NoSpace, Sight};
 use super::change::{self, Change, Step};
 use super::clipboards::Taken;
 use super::history::{self, EntryId, Retention};
@@ -107,7 +107,7 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
     let mut ahead = match durability {
         Durability::Journal if is_simple => Some(Ahead::begin(workspace, &journal)?),
         Durability::Journal | Durability::Flushed => {
-            ahead::settle(workspace, &journal)?;
+            workspace.settle_all()?;
             None
         }
     };
@@ -294,10 +294,15 @@ fn abandon(
     record: &Record,
     error: CommitError,
 ) -> CommitError {
-    // As long as the batch is written ahead, a power cut would carry it out.
-    if let Err(cause) = ahead::forget(workspace, journal, record) {
-        let (error, cause) = (Box::new(error), cause.to_string());
-        return CommitError::Undecided { error, cause, record: journal.path("ahead") };
+    // As long as the batch is written ahead, a power cut would carry it out; and where its flush has failed, what later
+    // batches write behind it might not be found.
+    let forgotten = ahead::forget(workspace, journal, record).map_err(|errno| errno.to_string());
+    let settled = forgotten.and_then(|was_ahead| match was_ahead {
+        true => ahead::settle(workspace, journal, NoSpace::Stay).map_err(|error| error.to_string()),
+        false => Ok(()),
+    });
+    if let Err(cause) = settled {
+        return CommitError::Undecided { error: Box::new(error), cause, record: journal.path("ahead") };
     }
     let cleared = publish::unstage(ground, record).map_err(|errno| errno.to_string()).and_then(|()| {
         journal
@@ -342,11 +347,12 @@ fn publish_all(
             // So many files are not held open.
             Ok(displaced) => published.push(displaced.map(|displaced| Displaced { file: None, ..displaced })),
             Err(error) => {
+                let is_first = published.is_empty();
+                // Taking back needs descriptors.
+                drop(published);
                 let error = take_back(workspace, ground, journal, record, step.change, fault(error));
                 let error = match error {
-                    CommitError::RolledBack { change, fault } if published.is_empty() => {
-                        CommitError::File { change, fault }
-                    }
+                    CommitError::RolledBack { change, fault } if is_first => CommitError::File { change, fault },
                     error => error,
                 };
                 let names = publish::kept(ground, record);
@@ -393,7 +399,7 @@ fn take_back(
     }
     let ended = ahead::forget(workspace, journal, record)
         .map_err(journal.failed("take back in"))
-        .and_then(|()| journal.discard(record))
+        .and_then(|_| journal.discard(record))
         .and_then(|()| journal.end())
         .and_then(|()| drop_pointers(workspace));
     if let Err(error) = ended {

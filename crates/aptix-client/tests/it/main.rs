@@ -30,6 +30,8 @@ mod moves;
 #[cfg(test)]
 mod next_action;
 #[cfg(test)]
+mod out_of_order;
+#[cfg(test)]
 mod outbox;
 #[cfg(test)]
 mod policy_file;
