@@ -376,6 +376,7 @@ fn what_is_logged_while_a_question_is_open_does_not_hide_it() {
 
 /// Who agrees to a change agrees to all that its author will be told.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a person links to a file")]
 fn a_person_is_told_which_file_is_written_and_what_its_author_will_be_told() {
     let machine = Machine::new();
     machine.put("src/main.c", "a  \nb\nk\nk\n");
