@@ -159,9 +159,9 @@ impl Workspace {
     fn recover(&self) -> Result<(), OpenError> {
         let _locks = self.lock()?;
         heal::heal(self)?;
-        recovery::recover(self)?;
+        let primary = recovery::recover(self)?;
         // What is ahead can stay there until there is space.
-        if let Err(error) = self.settle_all() {
+        if let Err(error) = self.settle_all(&primary) {
             tracing::warn!(%error, "what was applied is not made durable yet");
         }
         Ok(recovery::recover_moved(self)?)
@@ -169,9 +169,10 @@ impl Workspace {
 
     /// Settles what is ahead in every root. Whatever was left half-way is brought to an end: a record whose name is made
     /// durable then would come back by it after later batches.
-    fn settle_all(&self) -> Result<(), JournalError> {
-        for root in &self.roots {
-            ahead::settle(self, &Journal::open(self.disk(), root.state())?, NoSpace::Stay)?;
+    fn settle_all(&self, primary: &Journal<'_>) -> Result<(), JournalError> {
+        ahead::settle(self, primary, NoSpace::Stay)?;
+        for other in self.roots.iter().filter(|root| root.state().path() != primary.state().path()) {
+            ahead::settle(self, &Journal::open(self.disk(), other.state())?, NoSpace::Stay)?;
         }
         Ok(())
     }
@@ -248,8 +249,7 @@ impl Workspace {
     /// When another process holds the workspace for long, or the disk fails.
     pub fn settle(&self) -> Result<(), OpenError> {
         let _locks = self.lock()?;
-        recovery::recover(self)?;
-        Ok(self.settle_all()?)
+        Ok(self.settle_all(&recovery::recover(self)?)?)
     }
 
     /// The roots, in the order given.

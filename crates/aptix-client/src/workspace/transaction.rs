@@ -107,7 +107,7 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
     let mut ahead = match durability {
         Durability::Journal if is_simple => Some(Ahead::begin(workspace, &journal)?),
         Durability::Journal | Durability::Flushed => {
-            workspace.settle_all()?;
+            workspace.settle_all(&journal)?;
             None
         }
     };
