@@ -28,6 +28,22 @@ fn state(place: &Path) -> PathBuf {
     std::fs::read_dir(roots).unwrap().next().unwrap().unwrap().path()
 }
 
+/// A workspace that is laid out and open.
+fn laid_out(place: &Path) -> Workspace {
+    moves::lay_out(place);
+    faults::open(place, Fault::None).unwrap().0
+}
+
+fn write(workspace: &Workspace, path: &'static str, text: &'static str, terms: Terms<'_>) {
+    moves::commit_by(workspace, &[Deed::Write(path, text, None)], terms, &|| {}).unwrap();
+}
+
+/// The record of the batch that ended with a receipt comes back by the name under which it was flushed.
+fn bring_back(place: &Path) {
+    let state = state(place);
+    std::fs::rename(state.join("outbox").join(BATCH), state.join("journal/committed")).unwrap();
+}
+
 /// Commits, and dies just before an operation.
 fn die(place: &Path, booted: bool, at: fn(&str, &str, &str) -> bool, deeds: &[Deed], terms: Terms<'_>) {
     let armed = Arc::new(AtomicBool::new(false));
@@ -97,11 +113,11 @@ fn a_settled_batch_that_recovery_carried_on_keeps_its_receipt_and_its_history() 
     let state = state(place.path());
     let (workspace, comes_back) = reopened(place.path(), &state.join("journal/committed"));
     assert_eq!(outbox::waiting(&workspace).unwrap().len(), 1);
-    moves::commit_by(&workspace, &[Deed::Write("run.sh", "later\n", None)], journal_mode(), &|| {}).unwrap();
+    write(&workspace, "run.sh", "later\n", journal_mode());
     drop(workspace);
     // The cut: of the names in the state, what opening has flushed is the last that reached the disk.
     if comes_back {
-        std::fs::rename(state.join("outbox").join(BATCH), state.join("journal/committed")).unwrap();
+        bring_back(place.path());
     }
     let workspace = booted(place.path());
     assert_eq!(std::fs::read(ws.join("a.txt")).unwrap(), b"two\n", "the batch is wholly new");
@@ -118,7 +134,7 @@ fn old_bytes_under_a_new_name_cost_no_settled_batch_its_history() {
         let place = tempfile::tempdir().unwrap();
         moves::lay_out(place.path());
         let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
-        moves::commit_by(&workspace, &[Deed::Write("a.txt", "two\n", None)], journal_mode(), &|| {}).unwrap();
+        write(&workspace, "a.txt", "two\n", journal_mode());
         workspace.settle().unwrap();
         drop(workspace);
         let journal = state(place.path()).join("journal");
@@ -155,7 +171,7 @@ fn old_bytes_under_a_new_name_leave_no_staged_files() {
         }
     });
     let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
-    moves::commit_by(&workspace, &[Deed::Write("a.txt", "two\n", None)], journal_mode(), &|| {}).unwrap();
+    write(&workspace, "a.txt", "two\n", journal_mode());
     let journal = state(place.path()).join("journal");
     let (record, ahead) =
         (std::fs::read(journal.join("spare")).unwrap(), std::fs::read(journal.join("ahead")).unwrap());
@@ -201,7 +217,7 @@ fn a_batch_of_another_process_is_found_to_be_undone() {
     moves::lay_out(place.path());
     let (mine, _) = faults::open(place.path(), Fault::None).unwrap();
     let (theirs, _) = faults::open(place.path(), Fault::None).unwrap();
-    moves::commit_by(&theirs, &[Deed::Write("a.txt", "two\n", None)], journal_mode(), &|| {}).unwrap();
+    write(&theirs, "a.txt", "two\n", journal_mode());
     assert_eq!(history::list(&mine).unwrap().len(), 1);
 }
 
@@ -211,7 +227,7 @@ fn a_root_is_healed_whatever_other_roots_it_is_opened_with() {
     let place = tempfile::tempdir().unwrap();
     let ws = moves::lay_out(place.path());
     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
-    moves::commit_by(&workspace, &[Deed::Write("new.sh", "new\n", None)], journal_mode(), &|| {}).unwrap();
+    write(&workspace, "new.sh", "new\n", journal_mode());
     drop(workspace);
     // The cut takes the bytes.
     let file = std::fs::File::options().write(true).open(ws.join("new.sh")).unwrap();
@@ -231,17 +247,15 @@ fn a_root_is_healed_whatever_other_roots_it_is_opened_with() {
 #[test]
 fn a_flushed_batch_before_one_that_is_written_ahead_keeps_its_receipt() {
     let place = tempfile::tempdir().unwrap();
-    moves::lay_out(place.path());
-    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+    let workspace = laid_out(place.path());
     let receipt = moves::receipt();
     let flushed = Terms { receipt: Some(&receipt), ..Terms::default() };
-    moves::commit_by(&workspace, &[Deed::Write("a.txt", "two\n", None)], flushed, &|| {}).unwrap();
+    write(&workspace, "a.txt", "two\n", flushed);
     // Taken back by a batch in mode `journal`, which flushes no name.
-    moves::commit_by(&workspace, &[Deed::Write("a.txt", "one\n", None)], journal_mode(), &|| {}).unwrap();
+    write(&workspace, "a.txt", "one\n", journal_mode());
     drop(workspace);
     // The state lies on another file system than the root; its names are those of the last flush.
-    let state = state(place.path());
-    std::fs::rename(state.join("outbox").join(BATCH), state.join("journal/committed")).unwrap();
+    bring_back(place.path());
     let workspace = booted(place.path());
     assert_eq!(outbox::waiting(&workspace).unwrap().len(), 1);
 }
@@ -250,9 +264,8 @@ fn a_flushed_batch_before_one_that_is_written_ahead_keeps_its_receipt() {
 #[test]
 fn a_full_disk_keeps_nobody_from_opening_a_root() {
     let place = tempfile::tempdir().unwrap();
-    moves::lay_out(place.path());
-    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
-    moves::commit_by(&workspace, &[Deed::Write("a.txt", "two\n", None)], journal_mode(), &|| {}).unwrap();
+    let workspace = laid_out(place.path());
+    write(&workspace, "a.txt", "two\n", journal_mode());
     drop(workspace);
     faults::open(place.path(), Fault::Without("write", Errno::NOSPC)).unwrap_or_else(|error| panic!("{error}"));
 }
@@ -263,7 +276,7 @@ fn a_directory_that_was_made_anew_can_be_opened_after_a_boot() {
     let place = tempfile::tempdir().unwrap();
     let ws = moves::lay_out(place.path());
     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
-    moves::commit_by(&workspace, &[Deed::Write("a.txt", "two\n", None)], journal_mode(), &|| {}).unwrap();
+    write(&workspace, "a.txt", "two\n", journal_mode());
     drop(workspace);
     std::fs::rename(&ws, place.path().join("gone")).unwrap();
     moves::lay_out(place.path());
@@ -327,15 +340,14 @@ fn a_batch_that_a_power_cut_took_does_not_come_back() {
 #[test]
 fn a_torn_record_costs_another_batch_nothing() {
     let place = tempfile::tempdir().unwrap();
-    moves::lay_out(place.path());
-    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+    let workspace = laid_out(place.path());
     let receipt = moves::receipt();
     let flushed = Terms { receipt: Some(&receipt), ..Terms::default() };
-    moves::commit_by(&workspace, &[Deed::Write("a.txt", "two\n", None)], flushed, &|| {}).unwrap();
-    moves::commit_by(&workspace, &[Deed::Write("run.sh", "later\n", None)], journal_mode(), &|| {}).unwrap();
+    write(&workspace, "a.txt", "two\n", flushed);
+    write(&workspace, "run.sh", "later\n", journal_mode());
     drop(workspace);
     let state = state(place.path());
-    std::fs::rename(state.join("outbox").join(BATCH), state.join("journal/committed")).unwrap();
+    bring_back(place.path());
     std::fs::write(state.join("journal/staging"), "").unwrap();
     let workspace = booted(place.path());
     let content = outbox::content(&workspace, BATCH.parse().unwrap(), sha256(b"two\n")).unwrap();
@@ -348,7 +360,7 @@ fn a_batch_that_was_never_carried_out_is_not_listed() {
     let place = tempfile::tempdir().unwrap();
     moves::lay_out(place.path());
     let (mine, _) = faults::open(place.path(), Fault::None).unwrap();
-    moves::commit_by(&mine, &[Deed::Write("run.sh", "later\n", None)], journal_mode(), &|| {}).unwrap();
+    write(&mine, "run.sh", "later\n", journal_mode());
     die(
         place.path(),
         false,
@@ -365,16 +377,14 @@ fn a_batch_that_was_never_carried_out_is_not_listed() {
 #[test]
 fn a_batch_without_files_is_not_taken_for_another() {
     let place = tempfile::tempdir().unwrap();
-    moves::lay_out(place.path());
-    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+    let workspace = laid_out(place.path());
     let one = moves::receipt();
     let other = Receipt { batch: "0190b3a0-0000-7000-8000-000000000002".parse().unwrap(), bytes: b"done".to_vec() };
     transaction::commit(&workspace, &[], Terms { receipt: Some(&one), ..Terms::default() }).unwrap();
     transaction::commit(&workspace, &[], Terms { receipt: Some(&other), ..journal_mode() }).unwrap();
     drop(workspace);
     // The name under which the first one's record was flushed comes back.
-    let state = state(place.path());
-    std::fs::rename(state.join("outbox").join(BATCH), state.join("journal/committed")).unwrap();
+    bring_back(place.path());
     assert_eq!(outbox::waiting(&booted(place.path())).unwrap().len(), 2);
 }
 
@@ -400,7 +410,7 @@ fn what_was_kept_while_a_batch_was_taken_back_is_kept_after_a_power_cut() {
     });
     let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
     moves::commit_by(&workspace, &[Deed::Remove("dir/gone.txt")], journal_mode(), &|| {}).unwrap_err();
-    moves::commit_by(&workspace, &[Deed::Write("a.txt", "two\n", None)], journal_mode(), &|| {}).unwrap();
+    write(&workspace, "a.txt", "two\n", journal_mode());
     drop(workspace);
     // The cut: neither that the record ended nor what was cleared away after `undoing` was flushed has reached the disk.
     let record = record.lock().unwrap().clone();
@@ -431,7 +441,7 @@ fn a_failed_flush_costs_no_later_batch_its_healing() {
         }
         let ahead = state(place.path()).join("journal/ahead");
         let failed = std::fs::read(&ahead).unwrap();
-        moves::commit_by(&workspace, &[Deed::Write("new.sh", "new\n", None)], journal_mode(), &|| {}).unwrap();
+        write(&workspace, "new.sh", "new\n", journal_mode());
         drop(workspace);
         // What failed to be flushed and was not written again is not on the disk; nor are the bytes of the new file.
         let mut bytes = std::fs::read(&ahead).unwrap();
