@@ -27,7 +27,7 @@ use crate::workspace::history::EntryId;
 use crate::workspace::listing::Listings;
 use crate::workspace::resolve::{self, Place, Same};
 use crate::workspace::snapshot::{self, Attributes, Original, ReadError};
-use crate::workspace::transaction::{self, CommitError, Loss, Notice, Receipt, Terms};
+use crate::workspace::transaction::{self, CommitError, FileFault, Loss, Notice, Receipt, Terms};
 
 /// How a batch is to be applied.
 #[derive(Clone, Copy)]
@@ -524,7 +524,9 @@ fn tell(workspace: &Workspace, error: &CommitError, planned: (&[usize], &[Change
     let mut failure = error.failure();
     let change = error.change().and_then(|change| Some((changed.get(change).copied()?, changes.get(change)?)));
     let Some((index, change)) = change else { return failure.into() };
-    if failure.reason == Reason::FileChanged && change.original.is_some() && is_gone(workspace, change.place) {
+    // What was put back, or kept, is told by the message as it is.
+    let is_untouched = matches!(error, CommitError::File { fault: FileFault::Changed { .. }, .. });
+    if is_untouched && change.original.is_some() && is_gone(workspace, change.place) {
         "somebody else removed the file after it was read".clone_into(&mut failure.message);
         failure = failure.hint("bring the file back, or leave it out of the batch");
     }

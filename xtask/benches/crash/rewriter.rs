@@ -1,4 +1,4 @@
-//! Somebody who works on the same files, as fast as they can: every write is a mark of its own, and destroys nothing.
+//! Somebody who works on the same files, in bursts as fast as they can: every write is a mark of its own, and destroys nothing.
 //!
 //! They tell what was in all that they replace or remove, so that a mark that is nowhere was lost by somebody else.
 
@@ -25,6 +25,10 @@ pub(crate) struct Rewriter {
     seed: u64,
 }
 
+/// So many deeds come one after the other, on average.
+const BURST: usize = 64;
+/// Microseconds between them, at most.
+const PAUSE: usize = 3000;
 /// How a mark begins.
 const MARK: &str = "theirs ";
 
@@ -75,6 +79,13 @@ pub(crate) fn rewrite(told: &Rewriter) -> Result<()> {
             writeln!(out, "taken {}", marks(&text).map(|number| format!("{number} ")).collect::<String>())?;
         }
         let _ = fs::remove_file(&own).or_else(|_| fs::remove_dir(&own));
+        // Who never pauses lets nothing come as far as being published.
+        if random.below(BURST) == 0 {
+            let due = Instant::now() + Duration::from_micros(random.below(PAUSE) as u64);
+            while Instant::now() < due {
+                std::thread::yield_now();
+            }
+        }
     }
     Ok(())
 }

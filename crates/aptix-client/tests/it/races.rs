@@ -290,6 +290,31 @@ fn undoing_a_creation_takes_out_nothing_that_somebody_put_there() {
 }
 
 #[test]
+fn a_save_that_is_kept_is_named_where_the_file_is_gone_as_well() {
+    let place = tempfile::tempdir().unwrap();
+    let ws = lay_out(place.path());
+    let exchanges = AtomicUsize::new(0);
+    let watcher: Watcher = Arc::new({
+        let ws = ws.clone();
+        move |kind, _, _| match (kind, exchanges.fetch_add(usize::from(kind == "exchange"), Ordering::SeqCst)) {
+            ("exchange", 0) => {
+                std::fs::write(ws.join("save"), "mine\n").unwrap();
+                std::fs::rename(ws.join("save"), ws.join("a.txt")).unwrap();
+            }
+            // Before theirs is given back, somebody removes what has its name.
+            ("exchange", 1) => std::fs::remove_file(ws.join("a.txt")).unwrap(),
+            _ => {}
+        }
+    });
+    let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
+    let refusal = apply_while(&workspace, &faults::batch(1, 0), &|| {}).unwrap_err();
+    let kept = tree::read(&ws).into_keys().find(|name| name.contains(".kept-")).unwrap();
+    assert_eq!(std::fs::read(ws.join(&kept)).unwrap(), b"mine\n");
+    assert!(refusal.failures[0].message.contains(&kept), "{}", refusal.failures[0]);
+    assert!(!ws.join("a.txt").exists());
+}
+
+#[test]
 fn a_kept_copy_of_a_file_with_the_longest_name_has_a_name_too() {
     // File systems without a rename that spares what has the name keep it all the same.
     for fault in [Fault::None, Fault::Without("rename_new", Errno::INVAL)] {
