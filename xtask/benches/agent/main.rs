@@ -5,6 +5,7 @@
 //! Wall time of files of 10 KB that replace others, all rows interleaved, each at another place in every pass, medians of
 //! paired ratios; flushes are counted at the seam through which everything is written. Fails when a goal is missed. On a
 //! machine with other work it says the most with `nice -n -20`, and with `TMPDIR` on a file system that nobody else flushes.
+//! Not on ext4 without a journal: there each new file takes longer the more were deleted near it lately, whoever makes it.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 #![expect(clippy::disallowed_methods, reason = "a bench lays out the directories it works in")]
