@@ -27,7 +27,7 @@ use crate::workspace::history::EntryId;
 use crate::workspace::listing::Listings;
 use crate::workspace::resolve::{self, Place, Same};
 use crate::workspace::snapshot::{self, Attributes, Original, ReadError};
-use crate::workspace::transaction::{self, CommitError, FileFault, Loss, Notice, Receipt, Terms};
+use crate::workspace::transaction::{self, CommitError, Loss, Notice, Receipt, Terms};
 
 /// How a batch is to be applied.
 #[derive(Clone, Copy)]
@@ -181,7 +181,7 @@ pub(crate) fn carry_out(
         .enumerate()
         .filter_map(|(index, ((plan, found), report))| Some((index, change(found, plan, report)?)))
         .unzip();
-    let told = |error: &CommitError| tell(workspace, error, (&changed, &changes), batch);
+    let told = |error: &CommitError| tell(error, &changed, batch);
     let (name, receipt) = match order.mode {
         Mode::DryRun => {
             transaction::check(workspace, &changes).map_err(|error| told(&error))?;
@@ -519,28 +519,13 @@ fn add_notice(report: &mut Report, changed: &[usize], notice: Notice) {
     }
 }
 
-fn tell(workspace: &Workspace, error: &CommitError, planned: (&[usize], &[Change<'_>]), batch: &Batch) -> Refusal {
-    let (changed, changes) = planned;
-    let mut failure = error.failure();
-    let change = error.change().and_then(|change| Some((changed.get(change).copied()?, changes.get(change)?)));
-    let Some((index, change)) = change else { return failure.into() };
-    // What was put back, or kept, is told by the message as it is.
-    let is_untouched = matches!(error, CommitError::File { fault: FileFault::Changed { .. }, .. });
-    if is_untouched && change.original.is_some() && is_gone(workspace, change.place) {
-        "somebody else removed the file after it was read".clone_into(&mut failure.message);
-        failure = failure.hint("bring the file back, or leave it out of the batch");
-    }
-    match batch.files.get(index) {
-        Some(file) => failure.file(index, file.target.as_str()).into(),
+fn tell(error: &CommitError, changed: &[usize], batch: &Batch) -> Refusal {
+    let file = error.change().and_then(|change| changed.get(change)).copied();
+    let failure = error.failure();
+    match file.and_then(|index| Some((index, batch.files.get(index)?))) {
+        Some((index, file)) => failure.file(index, file.target.as_str()).into(),
         None => failure.into(),
     }
-}
-
-/// Whether there is nothing in a place any more. Only for what is said about it.
-fn is_gone(workspace: &Workspace, place: &Place) -> bool {
-    let path = workspace.roots().get(place.root()).map(|root| root.path().join(place.real()));
-    let looked = path.map(|path| path.symlink_metadata());
-    looked.is_some_and(|looked| looked.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound))
 }
 
 /// Logs every created file, done or refused (TUL-004 6.2).

@@ -42,6 +42,14 @@ fn mark(root: &OsStr, random: &str) -> String {
     text
 }
 
+/// As [`sweep`], in every root of a workspace.
+///
+/// # Errors
+/// As there.
+pub(super) fn sweep_all(workspace: &Workspace, known: &[&Record]) -> Result<(), Errno> {
+    workspace.roots().iter().try_for_each(|root| sweep(workspace, root, known))
+}
+
 /// Removes what commits had staged in a root, and kept in its state, that never came to their commit point and whose
 /// record is lost. What belongs to the batches of records that are `known` stays.
 ///

@@ -59,9 +59,7 @@ fn heal_from(workspace: &Workspace, journal: &Journal<'_>) -> Result<(), Recover
         // What cannot be read, or was written over, may have been the record of another batch when the power went.
         if lying.iter().any(|record| record.as_ref().is_none_or(|record| record.ahead.is_some())) {
             let known: Vec<_> = batches.iter().copied().chain(lying.iter().flatten()).collect();
-            for root in workspace.roots() {
-                debris::sweep(workspace, root, &known).map_err(journal.failed("clear away what is lost from"))?;
-            }
+            debris::sweep_all(workspace, &known).map_err(journal.failed("clear away what is lost from"))?;
         }
         journal.forget_written_ahead(&batches)?;
         ahead::settle(workspace, journal, NoSpace::LetGo)?;

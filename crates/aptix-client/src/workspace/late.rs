@@ -22,7 +22,7 @@ const AGE: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An old file that has no name any more.
-pub(super) struct Displaced {
+pub(super) struct Nameless {
     file: OwnedFd,
     step: FileStep,
     since: SystemTime,
@@ -34,14 +34,14 @@ pub(super) struct Displaced {
 
 /// How many more old files can be held.
 pub(super) fn room(workspace: &Workspace) -> usize {
-    HELD.saturating_sub(workspace.displaced().len())
+    HELD.saturating_sub(workspace.nameless().len())
 }
 
 /// Holds an old file that has lost its name.
 pub(super) fn hold(workspace: &Workspace, record: &Record, step: &FileStep, file: OwnedFd) {
     let Some(Hex(seen)) = step.before else { return };
     let (since, entry) = (workspace.disk().now(), record.history.clone());
-    workspace.displaced().push(Displaced { file, step: step.clone(), since, seen, entry });
+    workspace.nameless().push(Nameless { file, step: step.clone(), since, seen, entry });
 }
 
 /// Who is waited for.
@@ -57,26 +57,26 @@ pub(super) enum Wait {
 pub(super) fn look(workspace: &Workspace, wait: Wait) {
     let now = workspace.disk().now();
     // A clock that was set back makes nothing young.
-    let age = |displaced: &Displaced| now.duration_since(displaced.since).unwrap_or(PATIENCE);
-    let is_due = |displaced: &mut Displaced| wait == Wait::Nobody || age(displaced) >= AGE;
-    let due: Vec<_> = workspace.displaced().extract_if(.., is_due).collect();
-    for mut displaced in due {
-        let Ok(found) = snapshot::digest_of(displaced.file.as_fd()) else { continue };
+    let age = |nameless: &Nameless| now.duration_since(nameless.since).unwrap_or(PATIENCE);
+    let is_due = |nameless: &mut Nameless| wait == Wait::Nobody || age(nameless) >= AGE;
+    let due: Vec<_> = workspace.nameless().extract_if(.., is_due).collect();
+    for mut nameless in due {
+        let Ok(found) = snapshot::digest_of(nameless.file.as_fd()) else { continue };
         // What has another name is not lost.
-        let is_named = rustix::fs::fstat(&displaced.file).is_ok_and(|stat| stat.st_nlink > 0);
-        if is_named || displaced.step.before == Some(Hex(found)) {
+        let is_named = rustix::fs::fstat(&nameless.file).is_ok_and(|stat| stat.st_nlink > 0);
+        if is_named || nameless.step.before == Some(Hex(found)) {
             continue;
         }
-        if displaced.seen != found && wait == Wait::Writers && age(&displaced) < PATIENCE {
-            displaced.seen = found;
-            workspace.displaced().push(displaced);
+        if nameless.seen != found && wait == Wait::Writers && age(&nameless) < PATIENCE {
+            nameless.seen = found;
+            workspace.nameless().push(nameless);
             continue;
         }
-        let file = displaced.step.real();
-        match keep(workspace, &displaced) {
+        let file = nameless.step.real();
+        match keep(workspace, &nameless) {
             Ok(kept) => {
                 tracing::warn!(file, kept, "somebody wrote into the old file after it was replaced; that is kept");
-                if let Some(entry) = &displaced.entry
+                if let Some(entry) = &nameless.entry
                     && let Err(error) = history::note_kept(workspace, entry, kept)
                 {
                     tracing::warn!(%error, "the log does not tell of what was kept");
@@ -88,8 +88,8 @@ pub(super) fn look(workspace: &Workspace, wait: Wait) {
 }
 
 /// Copies an old file beside the new one; tells its real path.
-fn keep(workspace: &Workspace, displaced: &Displaced) -> Result<String, Errno> {
-    let Displaced { file, step, .. } = displaced;
+fn keep(workspace: &Workspace, nameless: &Nameless) -> Result<String, Errno> {
+    let Nameless { file, step, .. } = nameless;
     let (disk, root) = (workspace.disk(), workspace.root(step.root).ok_or(Errno::NOENT)?);
     let dir = beneath::open_dir(root.dir(), &step.dir)?;
     for kept in publish::kept_names(step) {

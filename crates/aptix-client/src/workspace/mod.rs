@@ -40,7 +40,7 @@ use aptix_model::reason::Reason;
 use disk::Disk;
 use history::Retention;
 use journal::{Journal, JournalError};
-use late::{Displaced, Wait};
+use late::{Nameless, Wait};
 use recovery::RecoveryError;
 use root::{Root, RootError, RootSpec};
 use state::{Lock, StateError};
@@ -51,7 +51,7 @@ pub struct Workspace {
     disk: Box<dyn Disk>,
     past: Mutex<Past>,
     /// Old files that have no name any more, and may still be written.
-    displaced: Mutex<Vec<Displaced>>,
+    nameless: Mutex<Vec<Nameless>>,
     /// Where the last batch that was written ahead ended.
     ahead_end: Mutex<Option<ahead::End>>,
 }
@@ -153,7 +153,7 @@ impl Workspace {
         if roots.is_empty() {
             return Err(OpenError::NoRoot);
         }
-        Ok(Self { roots, disk, past: Mutex::default(), displaced: Mutex::default(), ahead_end: Mutex::new(None) })
+        Ok(Self { roots, disk, past: Mutex::default(), nameless: Mutex::default(), ahead_end: Mutex::new(None) })
     }
 
     fn recover(&self) -> Result<(), OpenError> {
@@ -197,8 +197,8 @@ impl Workspace {
         self.disk().now().duration_since(looked).is_ok_and(|ago| ago < HISTORY_LOOK)
     }
 
-    fn displaced(&self) -> MutexGuard<'_, Vec<Displaced>> {
-        self.displaced.lock().unwrap_or_else(PoisonError::into_inner)
+    fn nameless(&self) -> MutexGuard<'_, Vec<Nameless>> {
+        self.nameless.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn past(&self) -> MutexGuard<'_, Past> {

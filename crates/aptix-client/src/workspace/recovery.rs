@@ -179,9 +179,7 @@ fn bring_to_an_end(
         if record.ahead.is_some() && record.boot != workspace.disk().boot() {
             let lying = journal.records()?;
             let known: Vec<_> = lying.iter().flatten().collect();
-            for root in workspace.roots() {
-                debris::sweep(workspace, root, &known).map_err(system("clear away what is lost from"))?;
-            }
+            debris::sweep_all(workspace, &known).map_err(system("clear away what is lost from"))?;
         }
         return Ok(journal.end_at(&[stage])?);
     }

@@ -309,14 +309,7 @@ pub(super) fn compare(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<O
 /// # Errors
 /// When the system refuses to look.
 pub(super) fn attributes(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Attributes>, Errno> {
-    let file = match beneath::open_file(dir, name) {
-        Ok(file) => file,
-        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
-        Err(errno) => return Err(errno),
-    };
-    let stat = rustix::fs::fstat(&file)?;
-    let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    Ok(is_file.then(|| Attributes::of(file.as_fd(), &stat)))
+    Ok(open_regular(dir, name)?.map(|(file, stat)| Attributes::of(file.as_fd(), &stat)))
 }
 
 /// The attributes that can be read; file systems without any have none.

@@ -238,6 +238,7 @@ pub(super) fn recheck(
         (None, None) => Ok(()),
         (None, Some(_)) => Err(FileFault::Exists),
         (Some(original), Some(now)) if now == original.stamp => Ok(()),
+        (Some(_), None) => Err(FileFault::Removed),
         (Some(original), _) => match snapshot::digest(dir.as_fd(), &file.name).map_err(system)? {
             Some((digest, _)) if Some(Hex(digest)) == file.before => {
                 let now = snapshot::attributes(dir.as_fd(), &file.name).map_err(system)?;

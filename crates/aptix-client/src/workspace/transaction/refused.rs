@@ -21,6 +21,9 @@ pub enum FileFault {
         /// The digest it has now.
         current: Option<Sha256Digest>,
     },
+    /// There is no file any more.
+    #[error("somebody else removed the file after it was read")]
+    Removed,
     /// Its bytes are as they were, but not the rest.
     #[error("somebody else changed the file's owner, mode or attributes after it was read")]
     Attributes,
@@ -125,6 +128,7 @@ impl FileFault {
         match self {
             Self::Changed { current } => Failure { current_sha256: *current, ..changed },
             Self::Attributes | Self::Tampered => changed,
+            Self::Removed => changed.hint("bring the file back, or leave it out of the batch"),
             Self::Exists => Failure::new(Reason::FileExists, self.to_string())
                 .hint("read the file, then send the batch again with overwrite, or with another path"),
             Self::ParentGone => Failure::new(Reason::WriteFailed, self.to_string())
