@@ -258,7 +258,7 @@ pub(super) fn keep_written(disk: &dyn Disk, state: &StateDir, record: &Record, b
     keep(disk, state, record)
 }
 
-/// Forgets the entry of a batch that is not carried out.
+/// Forgets the draft of a batch that is not carried out.
 pub(super) fn discard(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), Errno> {
     let Some(id) = &record.history else { return Ok(()) };
     let dir = state.open_history().map_err(|_| Errno::IO)?;
