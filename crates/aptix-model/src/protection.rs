@@ -4,10 +4,15 @@
 //! Names are compared as the most forgiving file systems compare them: case folded, characters
 //! that HFS+ ignores taken out, NTFS short names recognised.
 
-use alloc::string::String;
+mod secrets;
+mod spelling;
+mod table;
 
-use crate::path::fold;
 use crate::reason::Detail;
+
+pub use self::secrets::{KEY_HEAD_BYTES, Secret, is_private_key, secret};
+use self::spelling::{ShortName, canonical_name, canonical_names, is_hash};
+use self::table::is_named;
 
 /// Directories of version control and of Aptix itself, without their leading dot.
 const CLOSED: [&str; 6] = ["git", "hg", "svn", "jj", "bzr", "aptix"];
@@ -106,14 +111,11 @@ impl Protection {
 /// Whether a path, valid or not, is closed; both `/` and `\` separate its names.
 #[must_use]
 pub fn of(path: &str) -> Option<Protection> {
-    let mut last = String::new();
-    for name in path.split(['/', '\\']).map(canonical_name).filter(|name| !name.is_empty()) {
-        if is_protected(&name) {
-            return Some(Protection::Protected);
-        }
-        last = name;
+    let names = canonical_names(path);
+    if names.iter().any(|name| is_protected(name)) {
+        return Some(Protection::Protected);
     }
-    is_secret(&last).then_some(Protection::Secret)
+    (secrets::secret_by_names(&names) == Some(Secret::Closed)).then_some(Protection::Secret)
 }
 
 /// Whether a person has to agree before a file of this path is made, changed or taken away: it tells an editor, an
@@ -121,7 +123,7 @@ pub fn of(path: &str) -> Option<Protection> {
 #[must_use]
 pub fn is_sensitive(path: &str) -> bool {
     let mut is_in_github = false;
-    for name in path.split(['/', '\\']).map(canonical_name).filter(|name| !name.is_empty()) {
+    for name in canonical_names(path) {
         if is_one_of(&name, &STEERING_DIRECTORIES)
             || is_one_of(&name, &STEERING_FILES)
             || is_one_of(&name, &GIT_SETTINGS)
@@ -142,34 +144,9 @@ pub fn of_link(name: &str) -> Option<Protection> {
     is_one_of(&name, &GIT_SETTINGS).then_some(Protection::LinkedSettings)
 }
 
-/// Whether a canonical name is one of these, or may be what NTFS made of one.
+/// Whether a canonical name is one of these, or may be the short name of one.
 fn is_one_of(name: &str, known: &[&str]) -> bool {
-    known.contains(&name) || (name.contains('~') && known.iter().any(|known| is_short_for(name, known)))
-}
-
-/// Whether NTFS may have made a name of a known one: `vscode~1`, or `vs1a2b~1` once four such are taken. Who is asked
-/// once too often loses nothing.
-fn is_short_for(name: &str, known: &str) -> bool {
-    let Some((stem, number)) = name.split_once('~') else { return false };
-    let long = known.trim_start_matches('.');
-    let long = long.rsplit_once('.').map_or(long, |(long, _extension)| long);
-    let number = number.split_once('.').map_or(number, |(number, _extension)| number);
-    let is_hex = |hex: &str| hex.len() == 4 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let mut characters = long.chars().filter(|character| *character != '.');
-    let short: String = characters.by_ref().take(6).collect();
-    let is_short = stem == short || short.get(..2).and_then(|two| stem.strip_prefix(two)).is_some_and(is_hex);
-    is_short && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// A name as HFS+ and NTFS would compare it, without the stream it may name.
-fn canonical_name(name: &str) -> String {
-    let name = name.split_once(':').map_or(name, |(name, _stream)| name);
-    let kept: String = name.chars().filter(|character| !is_ignored_by_hfs(*character)).collect();
-    fold(kept.trim_end_matches(['.', ' ']))
-}
-
-const fn is_ignored_by_hfs(character: char) -> bool {
-    matches!(character, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
+    known.iter().any(|known| is_named(name, known))
 }
 
 fn is_protected(name: &str) -> bool {
@@ -178,19 +155,8 @@ fn is_protected(name: &str) -> bool {
 
 /// Whether NTFS may have made the name short for a closed one: `git~1`, and `gi7eba~1` once four such are taken.
 fn is_short(name: &str) -> bool {
-    let Some((stem, number)) = name.split_once('~') else { return false };
-    let is_hex = |hex: &str| hex.len() == 4 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_closed = CLOSED.contains(&stem) || stem.strip_prefix("gi").is_some_and(is_hex);
-    is_closed && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-fn is_secret(name: &str) -> bool {
-    match name {
-        ".env" | ".npmrc" | ".netrc" | "_netrc" | ".pypirc" | ".git-credentials" => true,
-        "id_rsa" | "id_dsa" | "id_ecdsa" | "id_ed25519" => true,
-        ".env.example" | ".env.sample" | ".env.template" => false,
-        _ => name.starts_with(".env.") || name.ends_with(".pem"),
-    }
+    let Some(ShortName { stem, extension: "" }) = ShortName::parse(name) else { return false };
+    CLOSED.contains(&stem) || stem.strip_prefix("gi").is_some_and(is_hash)
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ mod look;
 #[cfg(test)]
 mod prepare;
 #[cfg(test)]
+mod protection;
+#[cfg(test)]
 mod search_patch;
 #[cfg(test)]
 mod search_replace;
