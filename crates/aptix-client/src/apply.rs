@@ -195,14 +195,8 @@ pub(crate) fn carry_out(
     let places = found.iter().map(|file| (&file.place, file.other.as_ref().map(|other| &other.place))).collect();
     let proposal = Proposal { batch, plan, needs, reports: &report.files, places, workspace, changes: &changes };
     confirm(&proposal).hold(|| proposal.digest())?;
-    let terms = Terms {
-        name,
-        receipt: receipt.as_ref(),
-        clipboards: taken.as_ref(),
-        undoes,
-        retention: policy.retention,
-        durability: policy.durability,
-    };
+    let terms =
+        Terms { name, receipt: receipt.as_ref(), clipboards: taken.as_ref(), undoes, retention: policy.retention };
     let notices = transaction::commit(workspace, &changes, terms).map_err(|error| told(&error))?;
     for notice in notices {
         add_notice(&mut report, &changed, notice);

@@ -17,7 +17,6 @@ use aptix_model::path::fold;
 use aptix_model::reason::{Detail, Reason};
 
 use crate::workspace::history::Retention;
-use crate::workspace::transaction::Durability;
 
 use self::document::Stated;
 use self::paths::{Listed, Rules};
@@ -38,8 +37,6 @@ pub struct Policy {
     pub once_with_several: Several,
     /// Whether a person is asked before a file is deleted.
     pub deletions: Deletions,
-    /// What has to be on disk before a batch becomes visible.
-    pub durability: Durability,
     /// How much of what batches change is kept for undoing.
     pub retention: Retention,
     /// How long a person who is asked may take.
@@ -173,7 +170,6 @@ impl Policy {
             recovery: Recovery::On,
             once_with_several: Several::First,
             deletions,
-            durability: Durability::Flushed,
             retention: Retention::DEFAULT,
             approval: Duration::from_secs(3600),
             restricted_by: None,
@@ -191,7 +187,6 @@ impl Policy {
         self.recovery = settings.recovery.unwrap_or(self.recovery);
         self.once_with_several = settings.once_with_several.unwrap_or(self.once_with_several);
         self.deletions = settings.deletions.unwrap_or(self.deletions);
-        self.durability = settings.durability.unwrap_or(self.durability);
         self.retention.age = settings.history_age.unwrap_or(self.retention.age);
         self.retention.bytes = settings.history_bytes.unwrap_or(self.retention.bytes);
         self.approval = settings.approval_seconds.map_or(self.approval, Duration::from_secs);
@@ -218,8 +213,6 @@ impl Policy {
         self.recovery = settings.recovery.map_or(self.recovery, |recovery| recovery.max(self.recovery));
         self.once_with_several =
             settings.once_with_several.map_or(self.once_with_several, |several| several.max(self.once_with_several));
-        // The default is the stricter one.
-        self.durability = settings.durability.map_or(self.durability, |durability| durability.min(self.durability));
         self.deletions = settings.deletions.map_or(self.deletions, |deletions| deletions.max(self.deletions));
         self.approval =
             settings.approval_seconds.map_or(self.approval, |wait| Duration::from_secs(wait).min(self.approval));

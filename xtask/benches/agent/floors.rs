@@ -1,14 +1,11 @@
-//! The least that a durable replacement of files takes: no plan, no check, no undo; and no digest, but for one of them.
+//! The least that a durable replacement of files takes: no plan, no check, no undo, no digest.
 
 use std::fs::File;
-use std::hint::black_box;
 use std::io::Write;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::{Result, ensure};
-use aptix_engine::digest::sha256;
+use anyhow::Result;
 use rustix::fs::{CWD, RenameFlags};
 
 /// As many files as are flushed at once where many are.
@@ -55,45 +52,6 @@ pub(crate) fn flushed(directory: &Path, files: &Files<'_>) -> Result<()> {
         std::fs::remove_file(old)?;
     }
     Ok(std::fs::remove_file(journal)?)
-}
-
-/// Whether the old and the new bytes are looked at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Look {
-    /// Never.
-    Away,
-    /// Both are read and hashed before, and compared after they have changed places: who reports digests and overwrites
-    /// nobody cannot do less.
-    AtAll,
-}
-
-/// A journal with all new contents, flushed once; then write, exchange and remove, unflushed.
-pub(crate) fn journal(directory: &Path, files: &Files<'_>, look: Look) -> Result<()> {
-    let read = |(name, bytes): &(&str, &[u8])| -> Result<Vec<u8>> {
-        let old = std::fs::read(directory.join(name))?;
-        black_box((sha256(&old), sha256(bytes)));
-        Ok(old)
-    };
-    let old = match look {
-        Look::Away => Vec::new(),
-        Look::AtAll => files.iter().map(read).collect::<Result<Vec<_>>>()?,
-    };
-    let all: Vec<u8> = files.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect();
-    let path = directory.with_extension("journal");
-    let journal = File::options().write(true).create(true).truncate(false).open(path)?;
-    journal.write_all_at(&all, 0)?;
-    journal.sync_data()?;
-    for (index, (name, bytes)) in files.iter().enumerate() {
-        let new = staged(directory, name);
-        write(&new, bytes)?;
-        rustix::fs::renameat_with(CWD, &new, CWD, directory.join(name), RenameFlags::EXCHANGE)?;
-        if let Some(old) = old.get(index) {
-            ensure!(std::fs::read(&new)? == *old, "somebody wrote {name}");
-            ensure!(std::fs::read(directory.join(name))? == *bytes, "{name} came out wrong");
-        }
-        std::fs::remove_file(new)?;
-    }
-    Ok(())
 }
 
 /// Flushes several files at a time.

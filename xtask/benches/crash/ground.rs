@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 use aptix_client::workspace::disk::Disk;
-use aptix_client::workspace::transaction::{Durability, Terms};
+use aptix_client::workspace::transaction::Terms;
 use rustix::fs::{IFlags, OFlags, ioctl_getflags, ioctl_setflags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
@@ -67,7 +67,6 @@ fn set_immutable(path: &Path, flag: IFlags) -> Result<(), Errno> {
 struct Case<'a> {
     course: &'a Course,
     generation: usize,
-    durability: Durability,
     loss: Loss,
     /// Where.
     path: String,
@@ -103,10 +102,7 @@ impl Case<'_> {
         let taken = Arc::new(Mutex::new(false));
         let disk = self.disk(ws.join(&self.path), volume.path(), cover.clone(), &taken);
         let outcome = match open_in(&ws, &state, disk) {
-            Ok(workspace) => {
-                let terms = Terms { durability: self.durability, ..Terms::default() };
-                self.course.advance(&workspace, self.generation, terms)
-            }
+            Ok(workspace) => self.course.advance(&workspace, self.generation, Terms::default()),
             Err(error) => Err(error.into()),
         };
         let is_taken = *taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,7 +134,7 @@ impl Case<'_> {
             }
             *count += 1;
             match operation {
-                Operation::Sync(_) | Operation::SyncSystem => Verdict::Skip,
+                Operation::Sync(_) => Verdict::Skip,
                 Operation::Create(_) | Operation::Exchange(..) | Operation::Other => Verdict::Pass,
             }
         }))
@@ -173,7 +169,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let mut controls = Vec::new();
     for course in &courses {
         for generation in 0..2 {
-            let count = operations(course, generation, job.durability)?;
+            let count = operations(course, generation)?;
             let targets = targets(course, generation);
             for loss in Loss::ALL {
                 let enough = if job.long { count } else { 12 };
@@ -181,8 +177,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
                     let enough = if job.long && loss != Loss::ReadOnly { targets.len() } else { 1 };
                     for target in job.random.sample(enough, targets.len()) {
                         let path = targets.get(target).cloned().unwrap_or_default();
-                        let durability = job.durability;
-                        let case = Case { course, generation, durability, loss, path, from, is_control: false };
+                        let case = Case { course, generation, loss, path, from, is_control: false };
                         hit += usize::from(case.run(&volume)?);
                         tries += 1;
                         controls.push(Case { is_control: true, ..case });

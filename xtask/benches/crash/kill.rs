@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use aptix_client::workspace::transaction::Durability;
 
 use crate::course::{Course, Kind};
 use crate::program::{Deed, aptix, prepare, private};
@@ -19,7 +18,6 @@ struct Scene<'a> {
     aptix: &'a Path,
     place: &'a Path,
     course: &'a Course,
-    durability: Durability,
     generation: usize,
     /// Whether the newest batch is the one that led to the generation.
     can_undo: bool,
@@ -59,7 +57,7 @@ impl Scene<'_> {
 
     /// Starts a deed, kills it after a time, and lets somebody else recover.
     fn kill(&mut self, deed: Deed, after: Duration, forget: &dyn Fn() -> Result<()>) -> Result<Found> {
-        prepare(self.place, self.course, self.generation, self.durability)?;
+        prepare(self.place, self.course, self.generation)?;
         let mut process = self.command(deed).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let due = Instant::now() + after;
         while Instant::now() < due {
@@ -86,7 +84,7 @@ impl Scene<'_> {
     fn span(&mut self) -> Result<Duration> {
         let mut spans = Vec::new();
         for _ in 0..5 {
-            prepare(self.place, self.course, self.generation, self.durability)?;
+            prepare(self.place, self.course, self.generation)?;
             let begin = Instant::now();
             let output = self.command(Deed::Apply).output()?;
             spans.push(begin.elapsed());
@@ -111,9 +109,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     for course in &courses {
         let place = tree::place_on_disk()?;
         lay_out(&place.path().join("ws"), &course.tree(0))?;
-        let durability = job.durability;
-        let mut scene =
-            Scene { aptix: &aptix, place: place.path(), course, durability, generation: 0, can_undo: false };
+        let mut scene = Scene { aptix: &aptix, place: place.path(), course, generation: 0, can_undo: false };
         let span = scene.span()?;
         longest = longest.max(span);
         for cycle in 0..job.cycles.div_ceil(courses.len()) {
@@ -139,12 +135,11 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
 
 /// Kills as often as it takes until a tree stays torn whose record is lost.
 fn control(job: &mut Job, aptix: &Path, course: &Course, span: Duration) -> Result<usize> {
-    let durability = job.durability;
     for cycle in 1..=500 {
         let place = tree::place_on_disk()?;
         let place = place.path();
         lay_out(&place.join("ws"), &course.tree(0))?;
-        let mut scene = Scene { aptix, place, course, durability, generation: 0, can_undo: false };
+        let mut scene = Scene { aptix, place, course, generation: 0, can_undo: false };
         let state = place.join("state");
         let forget = || if state.exists() { Ok(std::fs::remove_dir_all(&state)?) } else { Ok(()) };
         let after = span.mul_f64(job.random.below(1200) as f64 / 1000.0);

@@ -26,8 +26,7 @@ mod workers;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
-use aptix_client::workspace::transaction::Durability;
+use anyhow::{Context, Result, ensure};
 use clap::{Parser, ValueEnum};
 
 use crate::random::Random;
@@ -40,12 +39,9 @@ struct Args {
     /// Run every case instead of a part of them
     #[arg(long)]
     long: bool,
-    /// How often processes are killed in each mode; 200, or 2,000 in the long run
+    /// How often processes are killed; 200, or 2,000 in the long run
     #[arg(long)]
     cycles: Option<usize>,
-    /// Only one of the modes: flushed or journal
-    #[arg(long, value_parser = durability)]
-    durability: Option<Durability>,
     /// Fail when a suite has to be skipped
     #[arg(long, env = "APTIX_SKIP_NOTHING")]
     skip_nothing: bool,
@@ -55,14 +51,6 @@ struct Args {
     /// Cargo says so to every bench
     #[arg(long, hide = true)]
     bench: bool,
-}
-
-fn durability(name: &str) -> Result<Durability> {
-    match name {
-        "flushed" => Ok(Durability::Flushed),
-        "journal" => Ok(Durability::Journal),
-        _ => bail!("there are flushed and journal"),
-    }
 }
 
 /// A way of breaking things.
@@ -88,8 +76,6 @@ pub(crate) struct Job {
     pub(crate) long: bool,
     /// How often processes are killed.
     pub(crate) cycles: usize,
-    /// In which mode files are written.
-    pub(crate) durability: Durability,
     /// Decides about everything random.
     pub(crate) random: Random,
 }
@@ -137,10 +123,8 @@ fn run(args: &Args) -> Result<()> {
     let seed = args.seed.unwrap_or_else(random::seed);
     let cycles = args.cycles.unwrap_or(if args.long { 2000 } else { 200 });
     let mut skipped = Vec::new();
-    let modes = [Durability::Flushed, Durability::Journal];
-    let modes = modes.into_iter().filter(|mode| args.durability.is_none_or(|only| only == *mode));
-    for (suite, durability) in suites.iter().flat_map(|suite| modes.clone().map(move |mode| (suite, mode))) {
-        let mut job = Job { long: args.long, cycles, durability, random: Random::new(seed) };
+    for suite in suites {
+        let mut job = Job { long: args.long, cycles, random: Random::new(seed) };
         let begin = Instant::now();
         let run = match suite {
             Suite::Seam => seam::run,
@@ -150,13 +134,13 @@ fn run(args: &Args) -> Result<()> {
             Suite::Power => power::run,
             Suite::Race => race::run,
         };
-        let name = format!("{suite:?} {durability:?}").to_lowercase();
+        let name = format!("{suite:?}").to_lowercase();
         let ending = run(&mut job).with_context(|| format!("suite {name}, --seed {seed}"))?;
         let seconds = begin.elapsed().as_secs_f64();
         match ending {
-            Ending::Held(what) => println!("    {name:<16} held in {seconds:.1} s: {what}"),
+            Ending::Held(what) => println!("    {name:<9} held in {seconds:.1} s: {what}"),
             Ending::Skipped(why) => {
-                println!("    {name:<16} SKIPPED: {why}");
+                println!("    {name:<9} SKIPPED: {why}");
                 skipped.push(name);
             }
         }

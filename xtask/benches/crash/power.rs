@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use aptix_client::workspace::disk::{Disk, SystemDisk};
-use aptix_client::workspace::transaction::{Durability, Terms};
+use aptix_client::workspace::transaction::Terms;
 
 use crate::course::{Course, Kind};
 use crate::disk::{Operation, Verdict, Watched};
@@ -27,9 +27,6 @@ pub(crate) struct Writer {
     place: std::path::PathBuf,
     generation: usize,
     files: usize,
-    /// Work in mode `journal`.
-    #[arg(long)]
-    journal: bool,
     /// Flush nothing.
     #[arg(long)]
     unflushed: bool,
@@ -45,7 +42,7 @@ fn disk(unflushed: bool) -> Box<dyn Disk> {
         return Box::new(SystemDisk);
     }
     Box::new(Watched::new(|operation: Operation<'_>| match operation {
-        Operation::Sync(_) | Operation::SyncSystem => Verdict::Skip,
+        Operation::Sync(_) => Verdict::Skip,
         Operation::Create(_) | Operation::Exchange(..) | Operation::Other => Verdict::Pass,
     }))
 }
@@ -53,10 +50,9 @@ fn disk(unflushed: bool) -> Box<dyn Disk> {
 /// Acknowledges each generation by a line.
 pub(crate) fn write(told: &Writer) -> Result<()> {
     let course = course(told.files);
-    let durability = if told.journal { Durability::Journal } else { Durability::Flushed };
     let workspace = open(&told.place, disk(told.unflushed))?;
     for generation in told.generation.. {
-        course.advance(&workspace, generation, Terms { durability, ..Terms::default() })?;
+        course.advance(&workspace, generation, Terms::default())?;
         println!("{}", generation + 1);
     }
     Ok(())
@@ -85,7 +81,7 @@ impl Running {
         let mut command = on_boot(elsewhere, boot, &std::env::current_exe()?)?;
         command.arg("writer").arg(&told.place);
         command.args([told.generation, told.files].map(|number| number.to_string()));
-        command.args(told.journal.then_some("--journal")).args(told.unflushed.then_some("--unflushed"));
+        command.args(told.unflushed.then_some("--unflushed"));
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let lines = BufReader::new(process.stdout.take().context("the writer has an output")?).lines();
         // Room for more than a writer can acknowledge before it is stopped.
@@ -121,8 +117,6 @@ enum Control {
     Nothing,
     /// Every flush of the writer.
     Flushes,
-    /// The knowledge that the system was started anew, so that nothing is healed.
-    Boot,
 }
 
 /// A workspace on a volume.
@@ -132,7 +126,6 @@ struct Scene<'a> {
     elsewhere: &'a Path,
     place: std::path::PathBuf,
     course: Course,
-    durability: Durability,
     control: Control,
     boot: usize,
     generation: usize,
@@ -142,7 +135,7 @@ impl Scene<'_> {
     fn lay_out(&self) -> Result<()> {
         lay_out(&self.place.join("ws"), &self.course.tree(0))?;
         lay_out(&self.place.join("state"), &Tree::new())?;
-        prepare(&self.place, &self.course, 0, self.durability)?;
+        prepare(&self.place, &self.course, 0)?;
         let done = Command::new("sync").arg("-f").arg(&self.place).status()?;
         ensure!(done.success(), "cannot sync {}", self.place.display());
         Ok(())
@@ -154,7 +147,6 @@ impl Scene<'_> {
             place: self.place.clone(),
             generation: self.generation,
             files: self.course.files(),
-            journal: self.durability == Durability::Journal,
             unflushed: self.control == Control::Flushes,
         };
         let running = Running::start(&told, self.elsewhere, self.boot)?;
@@ -168,10 +160,8 @@ impl Scene<'_> {
         std::thread::sleep(pause);
         acknowledged = running.stop(|| self.volume.shut_down())?.unwrap_or(acknowledged);
         self.volume.mount_again()?;
-        if self.control != Control::Boot {
-            self.boot += 1;
-        }
-        self.heal()?;
+        self.boot += 1;
+        self.recover()?;
         let found = tree::read(&self.place.join("ws"))?;
         let is_new = self.course.is_new_but_for_dirs(&found, acknowledged, acknowledged + 1);
         let is_new = is_new.with_context(|| format!("generation {acknowledged} was acknowledged"))?;
@@ -181,7 +171,7 @@ impl Scene<'_> {
     }
 
     /// The next command, whatever it is.
-    fn heal(&self) -> Result<()> {
+    fn recover(&self) -> Result<()> {
         let mut command = on_boot(self.elsewhere, self.boot, &aptix()?)?;
         private(command.args(LOOK), &self.place);
         let output = command.output()?;
@@ -214,31 +204,22 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     }
     let count = if job.long { 100 } else { 8 };
     let mut generations = 0;
-    let durability = job.durability;
     let mut scene = |job: &mut Job, files, count, control| {
         let place = volume.path().join(format!("{files}-{control:?}"));
         let (volume, elsewhere, course) = (&mut volume, elsewhere.path(), course(files));
-        let mut scene = Scene { volume, elsewhere, place, course, durability, control, boot: 0, generation: 0 };
+        let mut scene = Scene { volume, elsewhere, place, course, control, boot: 0, generation: 0 };
         scene.cuts(job, count).map(|()| scene.generation)
     };
     for files in [1, 10, 100] {
         generations += scene(job, files, count, Control::Nothing)?;
     }
-    let controls: &[_] = match durability {
-        Durability::Flushed => &[Control::Flushes],
-        Durability::Journal => &[Control::Flushes, Control::Boot],
+    let Err(error) = scene(job, 10, 60, Control::Flushes) else {
+        bail!("the control was not caught: 60 power cuts without a flush lost nothing");
     };
-    let mut caught = Vec::new();
-    for control in controls {
-        let Err(error) = scene(job, 10, 60, *control) else {
-            bail!("the control was not caught: 60 power cuts without {control:?} lost nothing");
-        };
-        let told: Vec<_> = error.chain().take(2).map(ToString::to_string).collect();
-        caught.push(format!("without {control:?} caught at {}", told.join(": ")).to_lowercase());
-    }
+    let caught: Vec<_> = error.chain().take(2).map(ToString::to_string).collect();
     Ok(Ending::Held(format!(
-        "{} cuts of ext4 while batches of 1, 10 and 100 files came, {generations} batches; controls: {}",
+        "{} cuts of ext4 while batches of 1, 10 and 100 files came, {generations} batches; control: without flushes caught at {}",
         3 * count,
-        caught.join("; ")
+        caught.join(": ")
     )))
 }

@@ -1,11 +1,9 @@
 //! The program under test, as a process of its own.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use aptix_client::workspace::transaction::Durability;
 
 use crate::course::Course;
 
@@ -40,21 +38,11 @@ pub(crate) fn aptix() -> Result<PathBuf> {
     Ok(aptix)
 }
 
-/// Puts into a place what the commands read there: the document that leads on from a generation, and the policy.
-pub(crate) fn prepare(place: &Path, course: &Course, generation: usize, durability: Durability) -> Result<()> {
+/// Puts into a place what the commands read there: the document that leads on from a generation.
+pub(crate) fn prepare(place: &Path, course: &Course, generation: usize) -> Result<()> {
     std::fs::write(place.join("document.diff"), course.document(generation))?;
     let harmless = r#"{"files": [{"path": "nothing.txt", "operation": "create", "content": ""}]}"#;
-    std::fs::write(place.join("harmless.json"), harmless)?;
-    let directory = place.join("config/aptix");
-    std::fs::create_dir_all(&directory)?;
-    let policy = directory.join("policy.toml");
-    let name = match durability {
-        Durability::Flushed => "flushed",
-        Durability::Journal => "journal",
-    };
-    std::fs::write(&policy, format!("durability = \"{name}\"\n"))?;
-    // Nobody else may read it.
-    Ok(std::fs::set_permissions(&policy, std::fs::Permissions::from_mode(0o600))?)
+    Ok(std::fs::write(place.join("harmless.json"), harmless)?)
 }
 
 /// Lets a process work in a place, and know no home but it.

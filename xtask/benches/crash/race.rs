@@ -55,7 +55,7 @@ struct Tally {
 fn disk(place: &Path, control: Control) -> Box<dyn Disk> {
     let ws = place.join("ws");
     let watch = move |deed: Deed<'_>| match (deed, control) {
-        (Deed::Sync(_) | Deed::SyncSystem, _) => Verdict::Skip,
+        (Deed::Sync(_), _) => Verdict::Skip,
         (Deed::Exchange(dir, one, other), Control::Exchange) => match rename_plainly(dir, one, other) {
             Ok(()) => Verdict::Skip,
             Err(errno) => Verdict::Fail(errno),
@@ -211,8 +211,7 @@ fn apply_all(
     tally: &mut Tally,
 ) -> Result<Workspace> {
     let workspace = open(place, disk(place, control))?;
-    let mut policy = Policy::unstated(Deletions::Allow);
-    policy.durability = job.durability;
+    let policy = Policy::unstated(Deletions::Allow);
     let origin = Origin::default();
     for number in 0..applies {
         let batch = batch(&place.join("ws"), &mut job.random, number);

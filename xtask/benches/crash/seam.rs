@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use aptix_client::workspace::disk::Disk;
-use aptix_client::workspace::transaction::{CommitError, Durability, Receipt, Terms};
+use aptix_client::workspace::transaction::{CommitError, Receipt, Terms};
 use aptix_client::workspace::{OpenError, Workspace, outbox};
 use aptix_model::reason::Reason;
 use rustix::io::Errno;
@@ -39,7 +39,6 @@ struct Crash<'a> {
     generation: usize,
     /// How many batches come, one after the other.
     batches: usize,
-    durability: Durability,
     death: Death,
     /// After how many operations.
     last: usize,
@@ -56,8 +55,6 @@ enum Control {
     Record,
     /// Every flush.
     Flushes,
-    /// The knowledge that the system was started anew.
-    Boot,
 }
 
 /// A disk that stops after so many operations, and the count of them. What is not flushed outlives a dead process.
@@ -79,7 +76,7 @@ fn noting(
         }
         note(operation);
         match operation {
-            Operation::Sync(_) | Operation::SyncSystem => Verdict::Skip,
+            Operation::Sync(_) => Verdict::Skip,
             Operation::Create(_) | Operation::Exchange(..) | Operation::Other => Verdict::Pass,
         }
     };
@@ -108,15 +105,13 @@ struct Machine<'a> {
 
 impl Machine<'_> {
     fn disk(&self, last: usize) -> (Box<dyn Disk>, Arc<AtomicUsize>) {
-        let (flushed, place, control) = (Arc::clone(&self.flushed), self.place.to_owned(), self.control);
+        let (flushed, control) = (Arc::clone(&self.flushed), self.control);
         let note = move |operation: Operation<'_>| match operation {
             Operation::Sync(file) if control != Control::Flushes => flushed.note(file),
-            Operation::SyncSystem if control != Control::Flushes => drop(flushed.note_all(&place)),
             _ => {}
         };
         let (disk, count) = noting(last, note);
-        let boot = if self.control == Control::Boot { 0 } else { self.boots };
-        (Box::new(disk.booted(boot)), count)
+        (Box::new(disk.booted(self.boots)), count)
     }
 
     fn die(&mut self) -> Result<()> {
@@ -132,9 +127,9 @@ impl Machine<'_> {
 
 impl<'a> Crash<'a> {
     /// Batches that nothing happens to.
-    const fn calm(course: &'a Course, generation: usize, batches: usize, durability: Durability) -> Self {
+    const fn calm(course: &'a Course, generation: usize, batches: usize) -> Self {
         let (death, last, again, control) = (Death::Process, usize::MAX, None, Control::Nothing);
-        Self { course, generation, batches, durability, death, last, again, control }
+        Self { course, generation, batches, death, last, again, control }
     }
 
     /// How many operations they take.
@@ -155,7 +150,7 @@ impl<'a> Crash<'a> {
     /// Applies the batches until one fails; tells which generation was reached.
     fn proceed(&self, workspace: &Workspace, receipt: Option<&Receipt>) -> (usize, Result<()>) {
         for generation in self.generation..self.generation + self.batches {
-            let terms = Terms { receipt, durability: self.durability, ..Terms::default() };
+            let terms = Terms { receipt, ..Terms::default() };
             if let Err(error) = self.course.advance(workspace, generation, terms) {
                 return (generation, Err(error));
             }
@@ -216,8 +211,8 @@ impl<'a> Crash<'a> {
 }
 
 /// How many operations a batch takes that nobody stops.
-pub(crate) fn operations(course: &Course, generation: usize, durability: Durability) -> Result<usize> {
-    Crash::calm(course, generation, 1, durability).operations()
+pub(crate) fn operations(course: &Course, generation: usize) -> Result<usize> {
+    Crash::calm(course, generation, 1).operations()
 }
 
 /// How many crashes of a batch of more than three files.
@@ -230,12 +225,11 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let triple = [[edit, make, moved], [moved, remove, run]].map(|kinds| Course::new(3, &kinds));
     let long = Course::new(3, &[edit, make, moved]).of_lines(200);
     let many = [10, 100].map(|files| Course::new(files, &Kind::ALL));
-    let durability = job.durability;
     let mut cases = Vec::new();
     let alone = single.iter().chain(&triple).chain([&long]).chain(&many);
     let alone = alone.flat_map(|course| [0, 1].map(|generation| (course, generation, 1)));
     for (course, generation, batches) in alone.chain([(&long, 0, 3), (&triple[1], 1, 3)]) {
-        let calm = Crash::calm(course, generation, batches, durability);
+        let calm = Crash::calm(course, generation, batches);
         let count = calm.operations()? + 1;
         for death in [Death::Process, Death::System] {
             let enough = match (course.files(), batches) {
@@ -264,16 +258,11 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
         Ok(())
     })?;
     let [course, _] = &triple;
-    let calm = Crash::calm(course, 0, 1, durability);
+    let calm = Crash::calm(course, 0, 1);
     let count = calm.operations()? + 1;
-    let controls: &[_] = match durability {
-        Durability::Flushed => &[(Death::Process, Control::Record), (Death::System, Control::Flushes)],
-        Durability::Journal => {
-            &[(Death::Process, Control::Record), (Death::System, Control::Flushes), (Death::System, Control::Boot)]
-        }
-    };
+    let controls = [(Death::Process, Control::Record), (Death::System, Control::Flushes)];
     let mut caught = Vec::new();
-    for &(death, control) in controls {
+    for (death, control) in controls {
         let is_caught = |last: &usize| Crash { death, last: *last, control, ..calm.clone() }.run().is_err();
         let times = (0..count).filter(is_caught).count();
         ensure!(times > 0, "the control was not caught: {control:?} taken away, every tree is whole");

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, ensure};
-use aptix_client::workspace::transaction::{Durability, Terms};
+use aptix_client::workspace::transaction::Terms;
 
 use crate::course::{Course, Kind};
 use crate::program::{Deed, LOOK, aptix, prepare, private};
@@ -111,7 +111,6 @@ struct Scene<'a> {
 struct Plot {
     deed: Deed,
     course: Course,
-    durability: Durability,
 }
 
 impl Plot {
@@ -126,10 +125,10 @@ impl Plot {
     fn scene<'a>(&'a self, aptix: &'a Path) -> Result<Scene<'a>> {
         let place = tree::place()?;
         lay_out(&place.path().join("ws"), &self.course.tree(0))?;
-        prepare(place.path(), &self.course, 0, self.durability)?;
+        prepare(place.path(), &self.course, 0)?;
         if self.deed == Deed::Undo {
             let workspace = open(place.path(), stopping(usize::MAX).0)?;
-            self.course.advance(&workspace, 0, Terms { durability: self.durability, ..Terms::default() })?;
+            self.course.advance(&workspace, 0, Terms::default())?;
         }
         Ok(Scene { aptix, place, plot: self })
     }
@@ -222,7 +221,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let [edit, make, moved, remove, run] = Kind::ALL;
     let plots =
         [(Deed::Apply, [edit, make, moved]), (Deed::Apply, [moved, remove, run]), (Deed::Undo, [run, make, moved])];
-    let plots = plots.map(|(deed, kinds)| Plot { deed, course: Course::new(3, &kinds), durability: job.durability });
+    let plots = plots.map(|(deed, kinds)| Plot { deed, course: Course::new(3, &kinds) });
     let mut told = Vec::new();
     let mut renames = Vec::new();
     for plot in &plots {

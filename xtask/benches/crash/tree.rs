@@ -99,13 +99,11 @@ pub(crate) fn lay_out(place: &Path, tree: &Tree) -> Result<()> {
 }
 
 /// Checks that nothing of a commit is left in the state directory: what is there is locks, directories, the names of
-/// batches that have ended, what it takes to undo them, and the files that contents and records of mode `journal` are
-/// written to, over and over.
+/// batches that have ended, and what it takes to undo them.
 pub(crate) fn check_state(state: &Path) -> Result<()> {
     let left = read(state)?.into_iter().filter(|(name, entry)| {
         let is_history = name.contains("/history/") && !name.ends_with(".draft");
-        let is_ahead = name.ends_with("/journal/ahead") || name.ends_with("/journal/spare");
-        let is_kept = name.ends_with("lock") || name.contains("/done/") || is_history || is_ahead;
+        let is_kept = name.ends_with("lock") || name.contains("/done/") || is_history;
         !is_kept && *entry != Entry::Dir
     });
     let left: Vec<_> = left.collect();

@@ -12,8 +12,6 @@ use rustix::io::Errno;
 pub(crate) enum Operation<'a> {
     /// The bytes of a file, or a directory, become durable.
     Sync(BorrowedFd<'a>),
-    /// Everything on a file system becomes durable.
-    SyncSystem,
     /// A file is made in a directory.
     Create(BorrowedFd<'a>),
     /// Two names of a directory are exchanged.
@@ -143,10 +141,6 @@ impl<W: Fn(Operation<'_>) -> Verdict + Send + Sync> Disk for Watched<W> {
 
     fn sync_data(&self, file: BorrowedFd<'_>) -> Result<(), Errno> {
         self.judge(Operation::Sync(file), || SystemDisk.sync_data(file))
-    }
-
-    fn sync_system(&self, dir: BorrowedFd<'_>) -> Result<(), Errno> {
-        self.judge(Operation::SyncSystem, || SystemDisk.sync_system(dir))
     }
 
     fn boot(&self) -> String {

@@ -117,15 +117,7 @@ fn await_empty_outbox(machine: &Machine) {
 
 #[test]
 fn an_agent_killed_at_any_moment_applies_each_batch_once_and_reports_it() {
-    kill_agents(&machine_for(NAMES));
-}
-
-#[test]
-fn so_does_one_that_works_in_mode_journal() {
-    kill_agents(&machine_for(NAMES).with_policy("durability = \"journal\"\n"));
-}
-
-fn kill_agents(machine: &Machine) {
+    let machine = &machine_for(NAMES);
     let server = machine.server();
     let (url, stop) = (server.url(), AtomicBool::new(false));
     let (mut files, _agent) = std::thread::scope(|scope| {

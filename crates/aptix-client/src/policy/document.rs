@@ -7,8 +7,6 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::workspace::transaction::Durability;
-
 use super::paths::{Lists, Patterns};
 use super::{Deletions, Links, Recovery, Several, WriteMode};
 
@@ -23,6 +21,8 @@ pub struct Stated {
     pub roots: Vec<(PathBuf, Lists)>,
     /// The patterns that begin with a slash, by their lines.
     pub anchored: Vec<(usize, String)>,
+    /// The line of the key `durability`, which means nothing any more.
+    pub durability: Option<usize>,
     /// Everything else.
     pub settings: Settings,
 }
@@ -40,8 +40,6 @@ pub struct Settings {
     pub once_with_several: Option<Several>,
     /// `deletions`
     pub deletions: Option<Deletions>,
-    /// `durability`
-    pub durability: Option<Durability>,
     /// `history.days`
     pub history_age: Option<Duration>,
     /// `history.bytes`
@@ -86,7 +84,7 @@ struct Document {
     recovery: Option<bool>,
     once_with_several: Option<Several>,
     deletions: Option<Deletions>,
-    durability: Option<Durability>,
+    durability: Option<Spanned<toml::Value>>,
     history: Option<Spanned<DocumentHistory>>,
     approval_seconds: Option<u64>,
     #[serde(default)]
@@ -138,6 +136,14 @@ pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
         (Some(allow), Author::Root) => return Err(only_stricter(at(allow.span().start), "allow")),
         (allow, _) => allow.map(Spanned::into_inner).unwrap_or_default(),
     };
+    let durability = match (document.durability, author) {
+        (Some(stated), Author::Person) if stated.get_ref().as_str() != Some("flushed") => {
+            let message = "`durability` is no longer a choice: the contents of a batch are always on disk before they are \
+                           visible; delete this line";
+            return Err(DocumentError { line: at(stated.span().start), message: message.to_owned() });
+        }
+        (stated, _) => stated.map(|stated| at(stated.span().start)),
+    };
     let history = match (document.history, author) {
         (Some(history), Author::Root) => return Err(only_stricter(at(history.span().start), "history")),
         (history, _) => history.map(Spanned::into_inner).unwrap_or_default(),
@@ -172,13 +178,13 @@ pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
         lists,
         roots,
         anchored,
+        durability,
         settings: Settings {
             mode: document.mode,
             links: document.links,
             recovery: document.recovery.map(|on| if on { Recovery::On } else { Recovery::Off }),
             once_with_several: document.once_with_several,
             deletions: document.deletions,
-            durability: document.durability,
             history_age: history.days.map(|days| DAY * days),
             history_bytes: history.bytes,
             approval_seconds: document.approval_seconds,
@@ -244,6 +250,8 @@ mod tests {
             assert_eq!(error.line, line, "{text:?}: {error}");
             assert!(error.message.contains(message), "{text:?}: {error}");
         }
+        let error = parse(b"\ndurability = 'journal'", Author::Person).unwrap_err();
+        assert_eq!((error.line, error.message.contains("delete this line")), (2, true), "{error}");
         assert_eq!(parse(b"links = 'follow'\n# \xff", Author::Person).unwrap_err().line, 2);
         let error = parse(b"deny = []\nallow = []", Author::Root).unwrap_err();
         assert_eq!((error.line, error.message.contains("only be stricter")), (2, true), "{error}");
@@ -267,7 +275,6 @@ mod tests {
             recovery: Some(Recovery::On),
             once_with_several: Some(Several::First),
             deletions: Some(Deletions::Ask),
-            durability: Some(Durability::Flushed),
             history_age: Some(Retention::DEFAULT.age),
             history_bytes: Some(Retention::DEFAULT.bytes),
             approval_seconds: Some(3600),

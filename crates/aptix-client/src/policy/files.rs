@@ -160,7 +160,13 @@ impl PolicyFiles {
                 about.iter().try_for_each(|root| stated.refuse_absolute(root.path())).map(|()| stated)
             });
             match stated {
-                Ok(stated) => Ok((stated, file)),
+                Ok(stated) => {
+                    if let Some(line) = stated.durability {
+                        tracing::warn!(file = %file.display(), line,
+                            "`durability` is no longer a choice and the key is ignored; delete the line");
+                    }
+                    Ok((stated, file))
+                }
                 Err(source) => Err(PolicyError::Document { file, source }),
             }
         };

@@ -97,7 +97,6 @@ fn find_entry(workspace: &Workspace, name: Option<&str>) -> Result<history::Foun
 pub(crate) fn told(error: &HistoryError) -> Failure {
     match error {
         HistoryError::State(error) => error.failure(),
-        HistoryError::Settle(error) => error.failure(),
         HistoryError::System { errno, .. } => errno::read_failure(*errno, error.to_string()),
         HistoryError::Damaged { .. } | HistoryError::NotKept { .. } => {
             Failure::new(Reason::NotFound, error.to_string()).hint(

@@ -3,7 +3,6 @@
 //! The name of a staged file is random, and ends in what only this root and these random digits come to. A file of such
 //! a name that no record speaks of was never published: nobody has ever seen it as anything else.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +12,6 @@ use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
 use super::disk;
-use super::journal::Record;
 use super::root::Root;
 use super::{Workspace, beneath, history, outbox};
 
@@ -42,21 +40,12 @@ fn mark(root: &OsStr, random: &str) -> String {
     text
 }
 
-/// As [`sweep`], in every root of a workspace.
-///
-/// # Errors
-/// As there.
-pub(super) fn sweep_all(workspace: &Workspace, known: &[&Record]) -> Result<(), Errno> {
-    workspace.roots().iter().try_for_each(|root| sweep(workspace, root, known))
-}
-
 /// Removes what commits had staged in a root, and kept in its state, that never came to their commit point and whose
-/// record is lost. What belongs to the batches of records that are `known` stays.
+/// record is lost.
 ///
 /// # Errors
 /// When the system refuses to look or to remove.
-pub(super) fn sweep(workspace: &Workspace, root: &Root, known: &[&Record]) -> Result<(), Errno> {
-    let staged: BTreeSet<_> = known.iter().flat_map(|record| &record.files).map(|file| file.staged.as_str()).collect();
+pub(super) fn sweep(workspace: &Workspace, root: &Root) -> Result<(), Errno> {
     let mut removed = 0;
     let mut dirs = vec![String::new()];
     while let Some(path) = dirs.pop() {
@@ -77,9 +66,7 @@ pub(super) fn sweep(workspace: &Workspace, root: &Root, known: &[&Record]) -> Re
                 Some(FileType::Directory) if !matches!(name, "." | "..") && !is_closed() => {
                     dirs.push(if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") });
                 }
-                Some(FileType::RegularFile)
-                    if is_staged_in(root.path().as_os_str(), name) && !staged.contains(name) =>
-                {
+                Some(FileType::RegularFile) if is_staged_in(root.path().as_os_str(), name) => {
                     disk::unlink_if_there(workspace.disk(), dir.as_fd(), name)?;
                     removed += 1;
                 }
@@ -90,8 +77,8 @@ pub(super) fn sweep(workspace: &Workspace, root: &Root, known: &[&Record]) -> Re
     if removed > 0 {
         tracing::warn!(removed, "a power cut had left files that a batch had staged; they are cleared away");
     }
-    history::discard_drafts(workspace.disk(), root.state(), known)?;
-    outbox::drop_unclaimed(workspace.disk(), root.state(), known)
+    history::discard_drafts(workspace.disk(), root.state())?;
+    outbox::drop_unclaimed(workspace.disk(), root.state())
 }
 
 #[cfg(test)]

@@ -54,8 +54,6 @@ pub trait Disk: Send + Sync {
     fn truncate(&self, file: BorrowedFd<'_>, length: u64) -> Result<(), Errno>;
     /// Makes an open file's bytes durable.
     fn sync_data(&self, file: BorrowedFd<'_>) -> Result<(), Errno>;
-    /// Makes everything durable on the file system of an open directory.
-    fn sync_system(&self, dir: BorrowedFd<'_>) -> Result<(), Errno>;
     /// Names the time since the system was started; empty where it is not known. What was not flushed outlives
     /// everything within it, and nothing beyond.
     fn boot(&self) -> String {
@@ -149,10 +147,6 @@ impl Disk for SystemDisk {
     fn sync_data(&self, file: BorrowedFd<'_>) -> Result<(), Errno> {
         retried(|| rustix::fs::fdatasync(file))
     }
-
-    fn sync_system(&self, dir: BorrowedFd<'_>) -> Result<(), Errno> {
-        retried(|| rustix::fs::syncfs(dir))
-    }
 }
 
 /// Writes all the bytes, however few the system takes at a time.
@@ -161,20 +155,6 @@ pub(super) fn write_all(disk: &dyn Disk, file: BorrowedFd<'_>, mut bytes: &[u8])
         match disk.write(file, bytes)? {
             0 => return Err(Errno::IO),
             count => bytes = bytes.get(count..).unwrap_or_default(),
-        }
-    }
-    Ok(())
-}
-
-/// Writes all the bytes at a place, however few the system takes at a time.
-pub(super) fn write_all_at(disk: &dyn Disk, file: BorrowedFd<'_>, mut bytes: &[u8], mut at: u64) -> Result<(), Errno> {
-    while !bytes.is_empty() {
-        match disk.write_at(file, bytes, at)? {
-            0 => return Err(Errno::IO),
-            count => {
-                bytes = bytes.get(count..).unwrap_or_default();
-                at += count as u64;
-            }
         }
     }
     Ok(())
@@ -252,12 +232,6 @@ pub(super) fn entry_name(time: SystemTime) -> uuid::Uuid {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let stamp = uuid::Timestamp::from_unix(uuid::NoContext, since.as_secs(), since.subsec_nanos());
     uuid::Uuid::new_v7(stamp)
-}
-
-/// Bytes that nobody can foresee.
-#[expect(clippy::disallowed_methods, reason = "what is written anew is told apart from what was there")]
-pub(super) fn nonce() -> [u8; 16] {
-    uuid::Uuid::new_v4().into_bytes()
 }
 
 /// Thirty-two hexadecimal digits that nobody can foresee.

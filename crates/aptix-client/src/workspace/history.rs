@@ -1,8 +1,8 @@
 //! What was in the files that batches changed, kept so that a batch can be undone: one entry for each batch.
 //!
-//! An entry is a draft until its batch is carried out; that of a batch in mode `journal` is written ahead with it, and comes
-//! here when that is settled. Entries are in the order of their names, whatever the clock says, are kept for some time and up
-//! to some size, and go from the oldest on. A power cut may cost the newest ones of mode `flushed`, and never a file.
+//! An entry is a draft until its batch is carried out. Entries are in the order of their names, whatever the clock says, are
+//! kept for some time and up to some size, and the oldest are removed first. A power cut may cost the newest ones, and never
+//! a file.
 
 mod entry;
 
@@ -22,7 +22,7 @@ use super::change::Change;
 use super::disk::{self, Disk};
 use super::journal::{self, Record};
 use super::state::{StateDir, StateError};
-use super::{OpenError, Workspace, beneath};
+use super::{Workspace, beneath};
 pub(crate) use entry::Images;
 pub use entry::PastFile;
 use entry::{Encoded, Head, Lack, PastDir, Words};
@@ -133,9 +133,6 @@ pub enum HistoryError {
         /// What the system says.
         errno: Errno,
     },
-    /// What was written ahead cannot be settled.
-    #[error(transparent)]
-    Settle(#[from] Box<OpenError>),
     /// An entry that is there and cannot be used.
     #[error("the entry {} is damaged", path.display())]
     Damaged {
@@ -210,7 +207,6 @@ fn next_id(workspace: &Workspace, now: SystemTime) -> Result<EntryId, Errno> {
     let mut past = workspace.past();
     let newest = match past.newest.take() {
         Some(known) if known.changed == changed => known.id,
-        // What is written ahead is not in the directories yet.
         known => newest_there_is(workspace)?.max(known.and_then(|known| known.id)),
     };
     let id = EntryId(disk::entry_name(now));
@@ -247,17 +243,6 @@ pub(super) fn keep(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result
     }
 }
 
-/// Makes what was written ahead the entry of its batch, for everybody but a power cut. It may be there already, and a cut
-/// may have taken its bytes.
-pub(super) fn keep_written(disk: &dyn Disk, state: &StateDir, record: &Record, bytes: &[u8]) -> Result<(), Errno> {
-    let Some(id) = &record.history else { return Ok(()) };
-    let dir = state.open_history().map_err(|_| Errno::IO)?;
-    // Somebody may have died while writing it.
-    disk::unlink_if_there(disk, dir.as_fd(), &format!("{id}{DRAFT}"))?;
-    write(disk, state, id, bytes)?;
-    keep(disk, state, record)
-}
-
 /// Forgets the draft of a batch that is not carried out.
 pub(super) fn discard(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), Errno> {
     let Some(id) = &record.history else { return Ok(()) };
@@ -265,14 +250,13 @@ pub(super) fn discard(disk: &dyn Disk, state: &StateDir, record: &Record) -> Res
     disk::unlink_if_there(disk, dir.as_fd(), &format!("{id}{DRAFT}"))
 }
 
-/// Forgets every draft but those of the batches of these records. The caller knows that no other may still be carried out.
-pub(super) fn discard_drafts(disk: &dyn Disk, state: &StateDir, known: &[&Record]) -> Result<(), Errno> {
-    let is_known = |id: &str| known.iter().any(|record| record.history.as_deref() == Some(id));
+/// Forgets every draft. The caller knows that no batch may still be carried out.
+pub(super) fn discard_drafts(disk: &dyn Disk, state: &StateDir) -> Result<(), Errno> {
     let Some(dir) = state.find_history().map_err(|_| Errno::IO)? else { return Ok(()) };
     for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
         let entry = entry?;
         let Ok(draft) = entry.file_name().to_str() else { continue };
-        if draft.strip_suffix(DRAFT).is_some_and(|id| !is_known(id)) {
+        if draft.ends_with(DRAFT) {
             disk::unlink_if_there(disk, dir.as_fd(), draft)?;
         }
     }
@@ -366,9 +350,6 @@ struct Known {
 /// The entries there are, newest first, and those of open roots that are damaged.
 fn read(workspace: &Workspace) -> Result<Known, HistoryError> {
     let primary = workspace.primary().state();
-    if primary.exists() {
-        workspace.settle().map_err(Box::new)?;
-    }
     let Known { mut entries, mut damaged } = read_in(primary)?;
     // A batch over several roots is kept with one of them, which need not be open.
     for state in primary.siblings()? {

@@ -24,8 +24,6 @@ use super::{beneath, errno, history, outbox};
 const MAGIC: &str = "aptix-journal-6";
 /// The name of a record while it is being written: nothing else has happened yet.
 const NEXT: &str = "next";
-/// The name of a record's file between batches that are written ahead: it is written over, which is faster than a new one.
-const SPARE: &str = "spare";
 /// The name of the file that points to the journal of another root of the same batch.
 const ELSEWHERE: &str = "elsewhere";
 
@@ -66,7 +64,8 @@ pub(super) struct Record {
     /// What the batch leaves on the clipboards of its session, once it is carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) clipboards: Option<Taken>,
-    /// Where what was written ahead for the batch begins, in mode `journal`.
+    /// Set by a mode that earlier versions had; such a record is refused, never acted on (`written_ahead.rs`).
+    #[serde(default, skip_serializing)]
     pub(super) ahead: Option<u64>,
     /// What is needed to undo the batch is kept under this name, once it is carried out.
     pub(super) history: Option<String>,
@@ -260,44 +259,12 @@ impl<'a> Journal<'a> {
         self.state.path().join("journal").join(name)
     }
 
+    pub(super) const fn disk(&self) -> &dyn Disk {
+        self.disk
+    }
+
     pub(super) fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
-    }
-
-    /// The records that lie about, whatever their stage; `None` for one of which a power cut has left what cannot be read.
-    pub(super) fn records(&self) -> Result<Vec<Option<Record>>, JournalError> {
-        let mut found = Vec::new();
-        for stage in Stage::ALL {
-            let bytes = read_whole(&self.dir, stage.name()).map_err(self.failed("read"))?;
-            found.extend(bytes.map(|bytes| decode(&bytes).ok().map(|(record, _)| record)));
-        }
-        Ok(found)
-    }
-
-    /// After a power cut, forgets records of batches that were written ahead: these, and what the cut has left of any. One
-    /// of which nothing is ahead never came to its commit point, whatever the name says that its file had before.
-    pub(super) fn forget_written_ahead(&self, batches: &[&Record]) -> Result<(), JournalError> {
-        for stage in Stage::ALL {
-            let Some(bytes) = read_whole(&self.dir, stage.name()).map_err(self.failed("read"))? else { continue };
-            let is_known = match decode(&bytes) {
-                Ok((record, _)) if batches.contains(&&record) => true,
-                Ok((record, _)) if record.ahead.is_some() && matches!(stage, Stage::Committed | Stage::Finishing) => {
-                    self.mark(stage, Stage::Staging)?;
-                    continue;
-                }
-                // It had ended before anything of what is ahead began.
-                Ok((record, _)) if record.ahead.is_none() && stage == Stage::Committed && !batches.is_empty() => {
-                    self.mark(stage, Stage::Finishing)?;
-                    continue;
-                }
-                Ok(_) => false,
-                Err(_) => true,
-            };
-            if is_known {
-                disk::unlink_if_there(self.disk, self.dir.as_fd(), stage.name()).map_err(self.failed("end"))?;
-            }
-        }
-        Ok(())
     }
 
     /// What it means that the system refuses to do something to the journal.
@@ -337,20 +304,6 @@ impl<'a> Journal<'a> {
         begun.inspect_err(|_| self.forget_next()).map_err(self.failed("write"))
     }
 
-    /// As [`Self::begin`], for a batch that is written ahead: its record need not outlive a power cut, and takes the file of
-    /// the one before.
-    pub(super) fn begin_over(&self, bytes: &[u8]) -> Result<(), JournalError> {
-        let begin = || {
-            let file = self.disk.open_own(self.dir(), SPARE)?;
-            disk::write_all_at(self.disk, file.as_fd(), bytes, 0)?;
-            if u64::try_from(rustix::fs::fstat(&file)?.st_size).unwrap_or_default() > bytes.len() as u64 {
-                self.disk.truncate(file.as_fd(), bytes.len() as u64)?;
-            }
-            self.disk.rename(self.dir(), SPARE, self.dir(), Stage::Staging.name())
-        };
-        begin().map_err(self.failed("write"))
-    }
-
     fn forget_next(&self) {
         // Without this name nothing has begun; if even this fails, the next one to come along removes it.
         let _ = disk::unlink_if_there(self.disk, self.dir.as_fd(), NEXT);
@@ -375,16 +328,9 @@ impl<'a> Journal<'a> {
             clipboards::put(self.disk, &self.state, taken)?;
         }
         let dir = self.dir.as_fd();
-        // What it takes to undo a batch that was written ahead is there as well, until it is settled.
-        if record.ahead.is_none() {
-            history::keep(self.disk, &self.state, record).map_err(self.failed("keep a history beside"))?;
-        }
+        history::keep(self.disk, &self.state, record).map_err(self.failed("keep a history beside"))?;
         let ended = match &record.batch {
             Some(batch) => self.disk.rename(dir, stage.name(), self.state.open_outbox()?.as_fd(), batch),
-            None if record.ahead.is_some() => match self.disk.rename(dir, stage.name(), dir, SPARE) {
-                Err(Errno::NOENT) => Ok(()),
-                outcome => outcome,
-            },
             None => disk::unlink_if_there(self.disk, dir, stage.name()),
         };
         ended.map_err(self.failed("end"))

@@ -1,6 +1,5 @@
 //! The directories a person opened for editing, and the only code that reads or writes in them.
 
-mod ahead;
 mod beneath;
 pub mod change;
 pub mod clipboards;
@@ -8,7 +7,6 @@ mod debris;
 pub mod disk;
 pub mod errno;
 pub(crate) mod git_dir;
-mod heal;
 pub mod history;
 pub mod journal;
 mod late;
@@ -28,18 +26,18 @@ pub(crate) mod terminal;
 pub mod transaction;
 pub(crate) mod walk;
 pub mod wall;
+mod written_ahead;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use ahead::NoSpace;
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use disk::Disk;
 use history::Retention;
-use journal::{Journal, JournalError};
+use journal::JournalError;
 use late::{Nameless, Wait};
 use recovery::RecoveryError;
 use root::{Root, RootError, RootSpec};
@@ -52,8 +50,6 @@ pub struct Workspace {
     past: Mutex<Past>,
     /// Old files that have no name any more, and may still be written.
     nameless: Mutex<Vec<Nameless>>,
-    /// Where the last batch that was written ahead ended.
-    ahead_end: Mutex<Option<ahead::End>>,
 }
 
 /// What a workspace has to do when there is nothing else to be done.
@@ -62,19 +58,6 @@ struct Past {
     /// How many bytes the history takes, and when it was looked at; unknown until then.
     history: Option<(u64, SystemTime)>,
     newest: Option<history::Newest>,
-    since: Since,
-}
-
-/// What has come to pass since the last batch.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-enum Since {
-    /// Everything that is to be done after it.
-    #[default]
-    Everything,
-    /// Nobody has asked.
-    Nothing,
-    /// Somebody has asked once.
-    APause,
 }
 
 /// How often the age of the history is looked at.
@@ -153,34 +136,18 @@ impl Workspace {
         if roots.is_empty() {
             return Err(OpenError::NoRoot);
         }
-        Ok(Self { roots, disk, past: Mutex::default(), nameless: Mutex::default(), ahead_end: Mutex::new(None) })
+        Ok(Self { roots, disk, past: Mutex::default(), nameless: Mutex::default() })
     }
 
     fn recover(&self) -> Result<(), OpenError> {
         let _locks = self.lock()?;
-        heal::heal(self)?;
-        let primary = recovery::recover(self)?;
-        // What is ahead can stay there until there is space.
-        if let Err(error) = self.settle_all(&primary) {
-            tracing::warn!(%error, "what was applied is not made durable yet");
-        }
+        recovery::recover(self)?;
         Ok(recovery::recover_moved(self)?)
-    }
-
-    /// Settles what is ahead in every root. Whatever was left half-way is brought to an end: a record whose name is made
-    /// durable then would come back by it after later batches.
-    fn settle_all(&self, primary: &Journal<'_>) -> Result<(), JournalError> {
-        ahead::settle(self, primary, NoSpace::Stay)?;
-        for other in self.roots.iter().filter(|root| root.state().path() != primary.state().path()) {
-            ahead::settle(self, &Journal::open(self.disk(), other.state())?, NoSpace::Stay)?;
-        }
-        Ok(())
     }
 
     /// Forgets the oldest of what was kept for undoing, once it is too much with so many bytes more.
     fn bound_history(&self, added: u64, retention: Retention) {
         let mut past = self.past();
-        past.since = Since::Nothing;
         let known = past.history.filter(|(_, looked)| self.is_recent(*looked));
         let now = known.map(|(bytes, looked)| (bytes + added, looked)).filter(|(bytes, _)| *bytes <= retention.bytes);
         past.history = now.or_else(|| self.look_at_history(retention));
@@ -205,23 +172,14 @@ impl Workspace {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what can wait: looks whether somebody has written into files that were replaced a while ago, and, once nobody
-    /// applies anything, makes durable what mode `journal` has published and forgets what has become too old. To be called
-    /// again and again, with a pause; nothing is made durable in the first pause after a batch.
+    /// Does what can wait: looks whether somebody has written into files that were replaced a while ago, and forgets what
+    /// has become too old. To be called again and again, with a pause.
     ///
     /// # Errors
     /// When another process holds the workspace for long, or the disk fails.
     pub fn rest(&self, retention: impl FnOnce() -> Option<Retention>) -> Result<(), OpenError> {
         late::look(self, Wait::Writers);
-        let (since, is_old) = {
-            let mut past = self.past();
-            let since = past.since;
-            past.since = if since == Since::Nothing { Since::APause } else { Since::Everything };
-            (since, past.history.is_none_or(|(_, looked)| !self.is_recent(looked)))
-        };
-        if since == Since::APause {
-            self.settle().inspect_err(|_| self.past().since = Since::APause)?;
-        }
+        let is_old = self.past().history.is_none_or(|(_, looked)| !self.is_recent(looked));
         if is_old && let Some(retention) = retention() {
             let _locks = self.lock()?;
             let looked = self.look_at_history(retention);
@@ -233,23 +191,6 @@ impl Workspace {
     /// Lets go of the files that were replaced, and keeps what somebody has written into them since.
     pub fn let_go(&self) {
         late::look(self, Wait::Nobody);
-    }
-
-    fn ahead_end(&self) -> Option<ahead::End> {
-        *self.ahead_end.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set_ahead_end(&self, end: ahead::End) {
-        *self.ahead_end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
-    }
-
-    /// Makes durable what was published before it was flushed (mode `journal`), so that nothing of it need ever be healed.
-    ///
-    /// # Errors
-    /// When another process holds the workspace for long, or the disk fails.
-    pub fn settle(&self) -> Result<(), OpenError> {
-        let _locks = self.lock()?;
-        Ok(self.settle_all(&recovery::recover(self)?)?)
     }
 
     /// The roots, in the order given.

@@ -237,32 +237,6 @@ pub(super) fn sync_contents(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd) ->
     disk::sync_dir(disk, outbox.as_fd())
 }
 
-/// Keeps the receipt and the new contents of a batch, durably, unless the server has acknowledged them or they are of no
-/// server.
-pub(super) fn put_again<'c>(
-    workspace: &Workspace,
-    state: &StateDir,
-    record: &Record,
-    receipt: &[u8],
-    contents: impl Iterator<Item = (Sha256Digest, &'c [u8])>,
-) -> Result<(), Errno> {
-    let Some(batch) = &record.batch else { return Ok(()) };
-    let disk = workspace.disk();
-    let done = state.open_done().map_err(|_| Errno::IO)?;
-    if beneath::look_up(done.as_fd(), batch)?.is_some() {
-        return Ok(());
-    }
-    let dir = open_contents(disk, state, batch)?;
-    for (digest, bytes) in contents {
-        if let Some(file) = put_content(disk, &dir, digest, bytes)? {
-            disk.sync(file.as_fd())?;
-        }
-    }
-    sync_contents(disk, state, &dir)?;
-    let outbox = state.open_outbox().map_err(|_| Errno::IO)?;
-    journal::put_durably(disk, &outbox, batch, &journal::encode(record, receipt))
-}
-
 /// Forgets the contents of a batch that was not applied.
 pub(super) fn drop_contents(
     disk: &dyn Disk,
@@ -278,15 +252,13 @@ pub(super) fn drop_contents(
     })
 }
 
-/// Forgets the contents of batches that have no receipt, but for those of these records. The caller knows that no other may
-/// still be carried out.
-pub(super) fn drop_unclaimed(disk: &dyn Disk, state: &StateDir, known: &[&Record]) -> Result<(), Errno> {
+/// Forgets the contents of batches that have no receipt. The caller knows that no batch may still be carried out.
+pub(super) fn drop_unclaimed(disk: &dyn Disk, state: &StateDir) -> Result<(), Errno> {
     let Some(outbox) = state.find_outbox().map_err(|_| Errno::IO)? else { return Ok(()) };
     for entry in Dir::new(disk::open_readable(outbox.as_fd())?)? {
         let entry = entry?;
         let Some(batch) = entry.file_name().to_str().ok().and_then(|name| name.strip_suffix(".d")) else { continue };
-        let is_known = known.iter().any(|record| record.batch.as_deref() == Some(batch));
-        if !is_known && beneath::look_up(outbox.as_fd(), batch)?.is_none() {
+        if beneath::look_up(outbox.as_fd(), batch)?.is_none() {
             remove_contents(disk, &outbox, batch)?;
         }
     }

@@ -14,7 +14,7 @@ use super::publish::{self, Ground, PublishError};
 use super::root::{self, Root};
 use super::standing::{self, Direction, Standing};
 use super::state::StateDir;
-use super::{Workspace, ahead, debris, errno};
+use super::{Workspace, debris, errno, written_ahead};
 
 /// Why a root is not ready for a batch.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +66,15 @@ pub enum RecoveryError {
         /// The real paths of the files.
         files: Vec<String>,
     },
+    /// Batches that only an earlier version can bring to their end.
+    #[error(
+        "{} holds batches of durability mode `journal`, which earlier versions had and this one cannot settle",
+        path.display()
+    )]
+    WrittenAhead {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 impl RecoveryError {
@@ -74,6 +83,9 @@ impl RecoveryError {
     pub fn failure(&self) -> Failure {
         match self {
             Self::Journal(error) => error.failure(),
+            Self::WrittenAhead { path } => {
+                Failure::new(Reason::NeedsOperator, self.to_string()).hint(written_ahead::hint(path))
+            }
             Self::Root { .. } | Self::Replaced { .. } | Self::Torn { .. } | Self::System { .. } => {
                 Failure::new(Reason::NeedsOperator, self.to_string()).hint(errno::OPERATOR)
             }
@@ -93,11 +105,12 @@ pub(super) fn recover(workspace: &Workspace) -> Result<Journal<'_>, RecoveryErro
 }
 
 fn recover_root(workspace: &Workspace, own: &Root, journal: &Journal<'_>) -> Result<(), RecoveryError> {
+    written_ahead::settle(journal)?;
     // After a power cut there may be more than one.
     while recover_journal(workspace, journal)? == Recorded::Batch {}
     if journal.has_leftover() {
         if journal.has_lost() {
-            debris::sweep(workspace, own, &[]).map_err(journal.failed("clear away what is lost from"))?;
+            debris::sweep(workspace, own).map_err(journal.failed("clear away what is lost from"))?;
         }
         journal.end()?;
     }
@@ -106,7 +119,7 @@ fn recover_root(workspace: &Workspace, own: &Root, journal: &Journal<'_>) -> Res
     let _lock = if is_held { None } else { Some(primary.lock_commit().map_err(JournalError::State)?) };
     let recorded = recover_journal(workspace, &Journal::open(workspace.disk(), &primary)?)?;
     if recorded == Recorded::Nothing {
-        debris::sweep(workspace, own, &[]).map_err(journal.failed("clear away what is lost from"))?;
+        debris::sweep(workspace, own).map_err(journal.failed("clear away what is lost from"))?;
     }
     Ok(journal.drop_pointer()?)
 }
@@ -166,6 +179,9 @@ fn bring_to_an_end(
     record: &Record,
 ) -> Result<(), RecoveryError> {
     let path = journal.path(stage.name());
+    if record.ahead.is_some() {
+        return Err(RecoveryError::WrittenAhead { path });
+    }
     let ground = open_ground(workspace, record, &path)?;
     let system = |doing| {
         let record = path.clone();
@@ -173,14 +189,7 @@ fn bring_to_an_end(
     };
     if stage == Stage::Staging {
         publish::unstage(&ground, record).map_err(system("clear away"))?;
-        ahead::forget(workspace, journal, record).map_err(system("clear away"))?;
         journal.discard(record)?;
-        // Its file may have had the record of another batch when the power went.
-        if record.ahead.is_some() && record.boot != workspace.disk().boot() {
-            let lying = journal.records()?;
-            let known: Vec<_> = lying.iter().flatten().collect();
-            debris::sweep_all(workspace, &known).map_err(system("clear away what is lost from"))?;
-        }
         return Ok(journal.end_at(&[stage])?);
     }
     if stage == Stage::Finishing {
@@ -207,11 +216,9 @@ fn bring_to_an_end(
         return Err(RecoveryError::Torn { record: path, files });
     }
     if stage == Stage::Committed {
-        ahead::undo(workspace, journal, record).map_err(system("take back"))?;
         journal.advance(stage, Stage::Undoing)?;
     }
     take_back(&ground, record).map_err(system("take back"))?;
-    ahead::forget(workspace, journal, record).map_err(system("clear away"))?;
     journal.discard(record)?;
     Ok(journal.end_at(&[stage, Stage::Undoing])?)
 }
@@ -270,11 +277,7 @@ const fn errno_of(error: PublishError) -> Errno {
 }
 
 /// The roots of a record: those of the workspace as they are held, others opened anew.
-pub(super) fn open_ground<'w>(
-    workspace: &'w Workspace,
-    record: &Record,
-    path: &Path,
-) -> Result<Ground<'w>, RecoveryError> {
+fn open_ground<'w>(workspace: &'w Workspace, record: &Record, path: &Path) -> Result<Ground<'w>, RecoveryError> {
     let mut roots = Vec::new();
     for mark in &record.roots {
         if let Some(root) = workspace.roots().iter().find(|root| root.is_marked(mark)) {

@@ -7,7 +7,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, Mode};
 use rustix::io::Errno;
 
-use super::ahead::{Seen, Sight, Written};
 use super::change::Step;
 use super::disk::{self, Disk};
 use super::journal::{FileStep, Hex, NewDir, Record};
@@ -219,14 +218,13 @@ fn is_given(outcome: Result<(), Errno>) -> Result<Kept, Errno> {
     }
 }
 
-/// Checks, just before the commit point, that what was planned on is still there and what was staged is untouched; tells
-/// what was seen.
+/// Checks, just before the commit point, that what was planned on is still there and what was staged is untouched.
 pub(super) fn recheck(
     ground: &Ground<'_>,
     file: &FileStep,
     original: Option<&Original>,
     staged: Option<Stamp>,
-) -> Result<Sight, FileFault> {
+) -> Result<(), FileFault> {
     let dir = ground.open_dir(file.root, &file.dir).map_err(gone)?;
     let system = |errno| FileFault::System { doing: "look at it again", errno };
     let look = |name| beneath::look_up(dir.as_fd(), name).map_err(system);
@@ -250,9 +248,7 @@ pub(super) fn recheck(
             }
             now => Err(FileFault::Changed { current: now.map(|(digest, _)| digest) }),
         },
-    }?;
-    let dir = Seen::of(&rustix::fs::fstat(&dir).map_err(system)?);
-    Ok(Sight { original: old.as_ref().map(Seen::of), staged: new.as_ref().map(Seen::of), dir })
+    }
 }
 
 const fn gone(errno: Errno) -> FileFault {
@@ -260,13 +256,4 @@ const fn gone(errno: Errno) -> FileFault {
         Errno::NOENT => FileFault::ParentGone,
         errno => FileFault::System { doing: "open the directory", errno },
     }
-}
-
-/// What is written ahead of a record that is staged: with it, what was seen of every file just before it is published.
-pub(super) fn written(ground: &Ground<'_>, record: &Record, sights: Vec<Sight>) -> Result<Written, Errno> {
-    let mut parents = Vec::with_capacity(record.dirs.len());
-    for made in &record.dirs {
-        parents.push(Seen::of(&rustix::fs::fstat(&ground.open_dir(made.root, &made.parent)?)?));
-    }
-    Ok(Written { record: record.clone(), sights, parents })
 }

@@ -3,9 +3,7 @@
 mod refused;
 
 use aptix_model::id::BatchId;
-use serde::Deserialize;
 
-use super::ahead::{self, Ahead, NoSpace, Sight};
 use super::change::{self, Change, Step};
 use super::clipboards::Taken;
 use super::history::{self, EntryId, Retention};
@@ -22,17 +20,6 @@ use std::os::fd::OwnedFd;
 
 /// How many new files are held open, written and then flushed at the same time.
 const FLUSHED_TOGETHER: usize = 256;
-
-/// How a commit outlives a power cut. Either way it outlives the death of its process at any moment.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Durability {
-    /// New contents are on disk before they become visible.
-    #[default]
-    Flushed,
-    /// New contents are on disk in the journal alone; files of which a power cut took bytes are written again from it.
-    Journal,
-}
 
 /// What the server is to be told about a batch once it is applied, even if this process dies first.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,8 +69,6 @@ pub struct Terms<'a> {
     pub undoes: Option<EntryId>,
     /// How much is kept for undoing, this commit included.
     pub retention: Retention,
-    /// What has to be on disk before anything becomes visible.
-    pub durability: Durability,
 }
 
 /// Commits changes, and makes the receipt and the new contents durable in the same step.
@@ -91,7 +76,7 @@ pub struct Terms<'a> {
 /// # Errors
 /// Nothing has changed then, or everything was put back, or the error says that a person is needed.
 pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -> Result<Vec<Notice>, CommitError> {
-    let Terms { name, receipt, clipboards, undoes, retention, durability } = terms;
+    let Terms { name, receipt, clipboards, undoes, retention } = terms;
     let _locks = workspace.lock()?;
     let journal = recovery::recover(workspace)?;
     if changes.is_empty() && receipt.is_none() && clipboards.is_none() {
@@ -102,47 +87,22 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
     let steps = change::steps(changes);
     let batch = receipt.map(|receipt| receipt.batch.to_string());
     let called = name.map(|name| name.to_string()).or_else(|| batch.clone());
-    // Of several roots, and for clipboards, there is no one file that everything could be written ahead to.
-    let is_simple = workspace.roots().len() == 1 && clipboards.is_none();
-    let mut ahead = match durability {
-        Durability::Journal if is_simple => Some(Ahead::begin(workspace, &journal)?),
-        Durability::Journal | Durability::Flushed => {
-            workspace.settle_all(&journal)?;
-            None
-        }
-    };
     let past = (!changes.is_empty()).then(|| history::draft(workspace, changes, called, undoes, retention));
     let past = past.transpose().map_err(journal.failed("keep a history beside"))?;
     let mut record = Record {
-        ahead: ahead.as_ref().map(|ahead| ahead.start),
         history: past.as_ref().map(|past| past.id.clone()),
         clipboards: clipboards.cloned(),
         ..staging::draft(workspace, &steps, batch)
     };
-    let committed =
-        prepare(workspace, &ground, &journal, ahead.as_mut(), &mut record, &steps, receipt).and_then(|prepared| {
-            match ahead {
-                None => {
-                    if let Some(past) = &past {
-                        let failed = journal.failed("keep a history beside");
-                        history::write(ground.disk, journal.state(), &past.id, &past.bytes).map_err(failed)?;
-                    }
-                    journal.advance(Stage::Staging, Stage::Committed)?;
-                }
-                Some(mut ahead) => {
-                    let failed = journal.failed("write ahead in");
-                    if let Some(past) = &past {
-                        ahead.put_history(past).map_err(&failed)?;
-                    }
-                    let written = staging::written(&ground, &record, prepared.sights).map_err(&failed)?;
-                    let receipt = receipt.map_or(&[][..], |receipt| receipt.bytes.as_slice());
-                    ahead.commit(&written, receipt).map_err(&failed)?;
-                    journal.mark(Stage::Staging, Stage::Committed)?;
-                }
-            }
-            Ok(prepared.notices)
-        });
-    let mut notices = match committed {
+    let prepared = prepare(workspace, &ground, &journal, &mut record, &steps, receipt).and_then(|notices| {
+        if let Some(past) = &past {
+            let failed = journal.failed("keep a history beside");
+            history::write(ground.disk, journal.state(), &past.id, &past.bytes).map_err(failed)?;
+        }
+        journal.advance(Stage::Staging, Stage::Committed)?;
+        Ok(notices)
+    });
+    let mut notices = match prepared {
         Ok(notices) => notices,
         Err(error) => return Err(abandon(workspace, &ground, &journal, &record, error)),
     };
@@ -169,13 +129,6 @@ pub fn check(workspace: &Workspace, changes: &[Change<'_>]) -> Result<(), Commit
 
 fn ground(workspace: &Workspace) -> Ground<'_> {
     Ground::new(workspace.disk(), workspace.roots().iter().map(Root::held).collect())
-}
-
-/// What is known once everything is ready to be published.
-struct Prepared {
-    notices: Vec<Notice>,
-    /// One for each file of the record.
-    sights: Vec<Sight>,
 }
 
 /// Whose a file is that has to be durable before the commit point.
@@ -207,20 +160,15 @@ fn prepare(
     workspace: &Workspace,
     ground: &Ground<'_>,
     journal: &Journal<'_>,
-    mut ahead: Option<&mut Ahead<'_>>,
     record: &mut Record,
     steps: &[Step<'_>],
     receipt: Option<&Receipt>,
-) -> Result<Prepared, CommitError> {
+) -> Result<Vec<Notice>, CommitError> {
     for root in workspace.roots().iter().filter(|root| root.state().path() != journal.state().path()) {
         Journal::open(workspace.disk(), root.state())?.point_to(journal.state())?;
     }
     let receipt = receipt.map_or(&[][..], |receipt| receipt.bytes.as_slice());
-    let is_ahead = ahead.is_some();
-    let begin = |record: &Record| {
-        let bytes = journal::encode(record, receipt);
-        if is_ahead { journal.begin_over(&bytes).map(|()| None) } else { journal.begin(&bytes).map(Some) }
-    };
+    let begin = |record: &Record| journal.begin(&journal::encode(record, receipt));
     let mut begun = begin(record)?;
     let journal_failed = |errno| JournalError::System { doing: "keep contents beside", path: journal.path(""), errno };
     let contents = match &record.batch {
@@ -258,32 +206,23 @@ fn prepare(
             }
             None => None,
         };
-        match ahead.as_deref_mut() {
-            Some(ahead) => ahead.put(content.digest, &bytes).map_err(journal_failed)?,
-            None => {
-                open.push((Whose::Change(change), new.file));
-                open.extend(kept.map(|file| (Whose::Content, file)));
-            }
-        }
+        open.push((Whose::Change(change), new.file));
+        open.extend(kept.map(|file| (Whose::Content, file)));
         if open.len() >= FLUSHED_TOGETHER {
             flush(ground, journal, &mut open)?;
         }
     }
-    if ahead.is_none() {
-        open.extend(begun.map(|begun| (Whose::Record, begun)));
-        flush(ground, journal, &mut open)?;
-        if let Some(contents) = &contents {
-            outbox::sync_contents(ground.disk, journal.state(), contents).map_err(journal_failed)?;
-        }
+    open.push((Whose::Record, begun));
+    flush(ground, journal, &mut open)?;
+    if let Some(contents) = &contents {
+        outbox::sync_contents(ground.disk, journal.state(), contents).map_err(journal_failed)?;
     }
-    let mut sights = Vec::with_capacity(steps.len());
     ground.let_go();
     for ((step, file), staged) in steps.iter().zip(&record.files).zip(stamps) {
         let change = step.change;
-        let seen = staging::recheck(ground, file, step.original, staged);
-        sights.push(seen.map_err(|fault| CommitError::File { change, fault })?);
+        staging::recheck(ground, file, step.original, staged).map_err(|fault| CommitError::File { change, fault })?;
     }
-    Ok(Prepared { notices, sights })
+    Ok(notices)
 }
 
 /// Clears away a commit that failed before anything was published, and says what its failure comes to.
@@ -294,16 +233,6 @@ fn abandon(
     record: &Record,
     error: CommitError,
 ) -> CommitError {
-    // As long as the batch is written ahead, a power cut would carry it out; and where its flush has failed, what later
-    // batches write behind it might not be found.
-    let forgotten = ahead::forget(workspace, journal, record).map_err(|errno| errno.to_string());
-    let settled = forgotten.and_then(|was_ahead| match was_ahead {
-        true => ahead::settle(workspace, journal, NoSpace::Stay).map_err(|error| error.to_string()),
-        false => Ok(()),
-    });
-    if let Err(cause) = settled {
-        return CommitError::Undecided { error: Box::new(error), cause, record: journal.path("ahead") };
-    }
     let cleared = publish::unstage(ground, record).map_err(|errno| errno.to_string()).and_then(|()| {
         journal
             .discard(record)
@@ -363,9 +292,7 @@ fn publish_all(
             }
         }
     }
-    // What was written ahead need not be flushed once more.
-    let flushed = if record.ahead.is_some() { Ok(()) } else { publish::sync_dirs(ground, record) };
-    if let Err(errno) = flushed {
+    if let Err(errno) = publish::sync_dirs(ground, record) {
         let fault = FileFault::System { doing: "make the directory durable", errno };
         return Err(take_back(workspace, ground, journal, record, 0, fault));
     }
@@ -390,18 +317,12 @@ fn take_back(
     fault: FileFault,
 ) -> CommitError {
     // Should the mark fail, recovery finds every file back in its old state and draws the same conclusion.
-    let marked = ahead::undo(workspace, journal, record)
-        .map_err(journal.failed("take back in"))
-        .and_then(|()| journal.advance(Stage::Committed, Stage::Undoing));
+    let marked = journal.advance(Stage::Committed, Stage::Undoing);
     if let Err(cause) = recovery::take_back(ground, record) {
         let stage = if marked.is_ok() { Stage::Undoing } else { Stage::Committed };
         return CommitError::NeedsOperator { change, fault, cause, record: workspace.record_path(stage.name()) };
     }
-    let ended = ahead::forget(workspace, journal, record)
-        .map_err(journal.failed("take back in"))
-        .and_then(|_| journal.discard(record))
-        .and_then(|()| journal.end())
-        .and_then(|()| drop_pointers(workspace));
+    let ended = journal.discard(record).and_then(|()| journal.end()).and_then(|()| drop_pointers(workspace));
     if let Err(error) = ended {
         tracing::warn!(%error, "the record of a batch that was put back is left to be cleared by the next command");
     }

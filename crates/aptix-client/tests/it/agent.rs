@@ -333,21 +333,6 @@ async fn a_batch_waits_out_what_will_pass() {
 }
 
 #[tokio::test]
-async fn what_was_published_without_a_flush_is_flushed_once_there_is_nothing_to_do() {
-    let scene = Scene::set(Approve::Auto);
-    scene.put_policy("durability = \"journal\"\n");
-    scene.server.tell(insert(1));
-    scene.report(1, 1).await;
-    let root = std::fs::read_dir(scene.place.path().join("aptix/roots")).unwrap().next().unwrap().unwrap().path();
-    // What was written ahead is forgotten only once it is flushed.
-    let ahead = || std::fs::read(root.join("journal/ahead")).unwrap();
-    let before = ahead();
-    assert!(before.windows(4).any(|bytes| bytes == b"1\n2\n"), "right after the batch");
-    eventually("everything is flushed", || ahead() != before).await;
-    assert_eq!(scene.file("a.txt"), "1\n2\n");
-}
-
-#[tokio::test]
 async fn what_a_program_writes_into_the_old_file_is_kept_some_seconds_later() {
     use std::io::Write;
     let scene = Scene::set(Approve::Auto);

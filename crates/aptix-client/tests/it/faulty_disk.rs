@@ -217,10 +217,6 @@ impl Disk for FaultyDisk {
         self.sync(file)
     }
 
-    fn sync_system(&self, dir: BorrowedFd<'_>) -> Result<(), Errno> {
-        self.sync(dir)
-    }
-
     fn boot(&self) -> String {
         self.boot.to_owned()
     }

@@ -12,6 +12,8 @@ mod command_line;
 #[cfg(test)]
 mod convert;
 #[cfg(test)]
+mod earlier_mode;
+#[cfg(test)]
 mod fake_server;
 #[cfg(test)]
 mod faults;
@@ -19,8 +21,6 @@ mod faults;
 mod faulty_disk;
 #[cfg(test)]
 mod history;
-#[cfg(test)]
-mod journal_mode;
 #[cfg(test)]
 mod large;
 #[cfg(test)]

@@ -61,3 +61,29 @@ fn a_policy_file_that_others_can_read_or_write_is_told_with_its_mode() {
     }
     assert!(aptix(place.path(), &["apply"], DOCUMENT).status.success());
 }
+
+#[test]
+fn durability_is_no_longer_a_choice() {
+    let place = tempfile::tempdir().unwrap();
+    let own = put(place.path(), "ask = []\ndurability = \"journal\"\n");
+    let root = place.path().join("ws/.aptix/policy.toml");
+    std::fs::create_dir_all(root.parent().unwrap()).unwrap();
+    let output = aptix(place.path(), &["apply"], DOCUMENT);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("line 2: ") && said.contains("delete this line"), "{said}");
+    for (number, (mine, roots)) in
+        [("durability = \"flushed\"", ""), ("", "\ndurability = \"journal\""), ("", "durability = 7")]
+            .iter()
+            .enumerate()
+    {
+        put(place.path(), mine);
+        std::fs::write(&root, roots).unwrap();
+        let output = aptix(place.path(), &["apply"], DOCUMENT.replace("a.txt", &number.to_string()));
+        let said = text(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let file = if mine.is_empty() { &root } else { &own };
+        assert!(said.contains("WARN") && said.contains(file.file_name().unwrap().to_str().unwrap()), "{said}");
+        assert!(said.contains("`durability` is no longer a choice"), "{said}");
+    }
+}

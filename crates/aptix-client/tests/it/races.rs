@@ -10,7 +10,7 @@ use aptix_client::policy::{Deletions, Policy};
 use aptix_client::proposal::Decision;
 use aptix_client::workspace::Workspace;
 use aptix_client::workspace::history;
-use aptix_client::workspace::transaction::{Durability, Terms};
+use aptix_client::workspace::transaction::Terms;
 use aptix_model::batch::{Batch, FileEdit, Origin};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Report;
@@ -198,44 +198,41 @@ fn whatever_happens_before_any_move_is_kept_and_the_batch_is_whole() {
 
 #[test]
 fn a_directory_that_is_replaced_by_another_at_any_moment_is_whole_wherever_it_went() {
-    for durability in [Durability::Flushed, Durability::Journal] {
-        let (old, new, _) = moves::reference(Fault::None);
-        let mut ends = [0, 0];
-        for number in 1.. {
-            let what = format!("{durability:?}, before operation {number}");
-            let place = tempfile::tempdir().unwrap();
-            let ws = moves::lay_out(place.path());
-            let (dir, away) = (ws.join("dir"), place.path().join("away"));
-            let count = Arc::new(AtomicUsize::new(0));
-            let watcher: Watcher = Arc::new({
-                let (dir, away, count) = (dir.clone(), away.clone(), Arc::clone(&count));
-                move |_, _, _| {
-                    if count.fetch_add(1, Ordering::SeqCst) + 1 == number {
-                        std::fs::rename(&dir, &away).unwrap();
-                        std::fs::create_dir(&dir).unwrap();
-                        std::fs::write(dir.join("mine"), "mine\n").unwrap();
-                    }
+    let (old, new, _) = moves::reference(Fault::None);
+    let mut ends = [0, 0];
+    for number in 1.. {
+        let what = format!("before operation {number}");
+        let place = tempfile::tempdir().unwrap();
+        let ws = moves::lay_out(place.path());
+        let (dir, away) = (ws.join("dir"), place.path().join("away"));
+        let count = Arc::new(AtomicUsize::new(0));
+        let watcher: Watcher = Arc::new({
+            let (dir, away, count) = (dir.clone(), away.clone(), Arc::clone(&count));
+            move |_, _, _| {
+                if count.fetch_add(1, Ordering::SeqCst) + 1 == number {
+                    std::fs::rename(&dir, &away).unwrap();
+                    std::fs::create_dir(&dir).unwrap();
+                    std::fs::write(dir.join("mine"), "mine\n").unwrap();
                 }
-            });
-            let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
-            count.store(0, Ordering::SeqCst);
-            let terms = Terms { durability, ..Terms::default() };
-            let outcome = moves::commit_by(&workspace, moves::DEEDS, terms, &|| {});
-            drop(workspace);
-            if count.load(Ordering::SeqCst) < number {
-                break;
             }
-            ends[usize::from(outcome.is_ok())] += 1;
-            let left: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-            assert_eq!(left, ["mine"], "{what}");
-            std::fs::remove_dir_all(&dir).unwrap();
-            std::fs::rename(&away, &dir).unwrap();
-            tree::assert_same(&tree::read(&ws), if outcome.is_ok() { &new } else { &old }, &what);
-            crate::scenarios::assert_no_debris(place.path(), &what);
-            faults::open(place.path(), Fault::None).unwrap();
+        });
+        let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
+        count.store(0, Ordering::SeqCst);
+        let outcome = moves::commit_by(&workspace, moves::DEEDS, Terms::default(), &|| {});
+        drop(workspace);
+        if count.load(Ordering::SeqCst) < number {
+            break;
         }
-        assert!(ends[0] > 0 && ends[1] > 0, "{durability:?}: both ends are met: {ends:?}");
+        ends[usize::from(outcome.is_ok())] += 1;
+        let left: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["mine"], "{what}");
+        std::fs::remove_dir_all(&dir).unwrap();
+        std::fs::rename(&away, &dir).unwrap();
+        tree::assert_same(&tree::read(&ws), if outcome.is_ok() { &new } else { &old }, &what);
+        crate::scenarios::assert_no_debris(place.path(), &what);
+        faults::open(place.path(), Fault::None).unwrap();
     }
+    assert!(ends[0] > 0 && ends[1] > 0, "both ends are met: {ends:?}");
 }
 
 #[test]
@@ -457,16 +454,13 @@ fn every_reader_at_every_moment_finds_a_whole_file() {
 
 #[test]
 fn what_is_written_into_an_old_file_after_it_was_replaced_is_kept_and_told() {
-    for (durability, is_last) in
-        [(Durability::Flushed, false), (Durability::Journal, false), (Durability::Flushed, true)]
-    {
+    for is_last in [false, true] {
         let place = tempfile::tempdir().unwrap();
         let ws = lay_out(place.path());
         let disk = FaultyDisk::new(Fault::None);
         let days = Arc::clone(&disk.days);
         let (workspace, _) = faults::open_on(place.path(), disk).unwrap();
-        let mut policy = Policy::unstated(Deletions::Allow);
-        policy.durability = durability;
+        let policy = Policy::unstated(Deletions::Allow);
         let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
         // Three programs have old files open: one writes, one writes to a file that has another name, one does not.
         std::fs::copy(ws.join("a.txt"), ws.join("c.txt")).unwrap();
