@@ -1,7 +1,6 @@
 //! What each tool does, for one author: arguments in, an answer out. It blocks.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use aptix_engine::hunk::Member;
 use aptix_engine::preview::preview;
@@ -20,6 +19,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::catalogue::{self, TOOLS};
+use super::clock::Clock;
 use super::create_file::Created;
 use super::hunks::{Hunks, Pinned, Plan};
 use super::read;
@@ -54,6 +54,8 @@ pub(super) struct Author {
     /// The session, and the owner of prepared edits.
     name: String,
     hunks: Mutex<Hunks>,
+    /// By which prepared edits expire and take turns.
+    clock: Clock,
 }
 
 /// What came of a batch.
@@ -65,7 +67,7 @@ struct Applied {
 
 impl Author {
     pub(super) fn new(workspace: Arc<Workspace>, policies: Arc<PolicyFiles>, name: String) -> Self {
-        Self { workspace, policies, name, hunks: Mutex::default() }
+        Self { workspace, policies, name, hunks: Mutex::default(), clock: Clock::start() }
     }
 
     /// Carries out a call of a tool; it writes nothing once nobody waits for it any more.
@@ -95,7 +97,7 @@ impl Author {
             Some(Ok(Call::Apply { hunk })) => self.hunks().turn(hunk),
             _ => None,
         };
-        prepared.map_or_else(|| (now(), Uuid::nil()), |(created, hunk)| (created, hunk.0))
+        prepared.map_or_else(|| (self.clock.now(), Uuid::nil()), |(created, hunk)| (created, hunk.0))
     }
 
     fn hunks(&self) -> MutexGuard<'_, Hunks> {
@@ -231,7 +233,7 @@ impl Author {
         };
         let policy = self.policy()?;
         policy.may_write()?;
-        let now = now();
+        let now = self.clock.now();
         let hunk = self.hunks().place(existing, self.member(), edit.place.kind(), FilePatchId(mint()), now)?;
         let (report, preview) = plan_only(&self.workspace, batch, &policy, |plan| {
             let file = plan.files.first()?;
@@ -255,7 +257,7 @@ impl Author {
     }
 
     fn apply_prepared(&self, id: FilePatchId, until: &Until) -> Answer {
-        let plan = match self.hunks().plan(id, self.member(), now()) {
+        let plan = match self.hunks().plan(id, self.member(), self.clock.now()) {
             Ok(plan) => plan,
             Err(failure) => return refused(&[failure]),
         };
@@ -440,10 +442,4 @@ fn serialized(object: &impl Serialize, is_error: bool) -> Answer {
 #[expect(clippy::disallowed_methods, reason = "the edge of the program mints ids")]
 fn mint() -> Uuid {
     Uuid::now_v7()
-}
-
-#[expect(clippy::disallowed_methods, reason = "the edge of the program reads the clock; prepared edits expire by it")]
-fn now() -> UnixMillis {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    UnixMillis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

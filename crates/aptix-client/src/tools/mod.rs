@@ -4,6 +4,7 @@
 
 mod calls;
 pub mod catalogue;
+mod clock;
 mod create_file;
 mod hunks;
 mod read;
