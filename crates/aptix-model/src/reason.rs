@@ -382,6 +382,8 @@ catalogue! {
         LeaseHeld = "LEASE_HELD",
         /// A newer connection of the same agent took over.
         Superseded = "SUPERSEDED",
+        /// An event of a stream is not the next one: events are missing, repeated, or in another order.
+        EventOrder = "EVENT_ORDER",
         /// The receiver was too slow to keep up.
         SlowConsumer = "SLOW_CONSUMER",
         /// The server is shutting down.

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod agent;
 #[cfg(test)]
+mod clock;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod dialects;

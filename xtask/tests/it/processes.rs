@@ -78,9 +78,19 @@ impl Machine {
 
     /// Starts a server again, where an earlier one listened.
     pub(crate) fn server_at(&self, address: &str) -> Server {
+        self.start_server(address, |_| ())
+    }
+
+    /// Starts a server in surroundings of its own.
+    pub(crate) fn server_that(&self, surround: impl FnOnce(&mut Command)) -> Server {
+        self.start_server("127.0.0.1:0", surround)
+    }
+
+    fn start_server(&self, address: &str, surround: impl FnOnce(&mut Command)) -> Server {
         let mut command = Command::new(binary("aptix-server"));
         command.args(["--listen", address, "--data-dir"]).arg(self.path("data")).stdout(Stdio::piped());
         command.stderr(self.log("server.log"));
+        surround(&mut command);
         let mut process = Running(command.spawn().unwrap());
         let mut first = String::new();
         BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut first).unwrap();

@@ -1,11 +1,11 @@
-//! Which batches are dealt with at the same time, and in which order those that name the same file (WS-MOD 3.2).
+//! Decides which batches run at the same time. Batches that name the same file run in the order of their revisions
+//! (WS-MOD 3.2), never in the order of any clock.
 
 use std::collections::BTreeSet;
 
 use aptix_model::batch::{FilePatch, Target};
-use aptix_model::id::{BatchId, Revision};
+use aptix_model::id::Revision;
 use aptix_model::path::fold;
-use aptix_model::record::UnixMillis;
 
 use super::inbox::Work;
 
@@ -15,6 +15,7 @@ const MOST: usize = 8;
 /// The batches that arrived and have not been dealt with.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
+    /// In the order in which they were added: that of their revisions.
     waiting: Vec<Entry>,
     running: Vec<Entry>,
     /// The number of the next entry.
@@ -29,8 +30,6 @@ pub(super) struct Ticket(u64);
 struct Entry {
     ticket: Ticket,
     revision: Revision,
-    /// By what batches that name the same file are ordered: when they were made, then their ids.
-    order: (Option<UnixMillis>, BatchId, Ticket),
     /// What a batch has to itself while it is dealt with: the files it names, and its session.
     names: BTreeSet<String>,
     /// Taken when it is begun.
@@ -43,7 +42,8 @@ impl Queue {
         self.waiting.len() + self.running.len() >= MOST
     }
 
-    /// Adds a batch; `root` is the name of the root if there is only one.
+    /// Adds a batch; its revision is higher than that of every batch added before. `root` is the name of the root if there
+    /// is only one.
     pub(super) fn add(&mut self, revision: Revision, work: Work, root: Option<&str>) {
         let ticket = self.next;
         self.next = Ticket(ticket.0 + 1);
@@ -51,17 +51,10 @@ impl Queue {
         let record = work.content.as_ref().ok();
         let files = record.into_iter().flat_map(|record| &record.batch.files).flat_map(|file| names(file, root));
         let session = record.and_then(|record| record.origin.session_id.as_ref()).map(|id| format!("session {id}"));
-        self.waiting.push(Entry {
-            ticket,
-            revision,
-            order: (record.map(|record| record.created), work.batch, ticket),
-            names: files.chain(session).collect(),
-            work: Some(work),
-        });
-        self.waiting.sort_by_key(|entry| entry.order);
+        self.waiting.push(Entry { ticket, revision, names: files.chain(session).collect(), work: Some(work) });
     }
 
-    /// The next batch that can be begun: it names nothing that one being dealt with names, nor one before it.
+    /// The next batch that can be begun: it names nothing that a running batch or a waiting one with a lower revision names.
     pub(super) fn begin(&mut self) -> Option<(Ticket, Work)> {
         let is_apart = |entry: &Entry, other: &Entry| entry.names.is_disjoint(&other.names);
         let free = (0..self.waiting.len()).find(|index| {
@@ -101,7 +94,8 @@ fn names(file: &FilePatch, root: Option<&str>) -> Vec<String> {
 mod tests {
     use super::*;
     use aptix_model::batch::{Batch, CreateFile, FileEdit, Origin};
-    use aptix_model::record::BatchRecord;
+    use aptix_model::id::BatchId;
+    use aptix_model::record::{BatchRecord, UnixMillis};
     use aptix_model::state::BatchState;
     use tokio_util::sync::CancellationToken;
 
@@ -165,7 +159,7 @@ mod tests {
             queue.end(*ticket);
             order.extend(told(&now).into_iter().map(str::to_owned));
         }
-        assert_eq!(order, ["003", "004", "006", "005"], "by time of creation, then by id");
+        assert_eq!(order, ["005", "004", "003", "006"], "by revision, not by time of creation or by id");
     }
 
     #[test]

@@ -104,9 +104,8 @@ async fn work(
                 }
             }
             arrival = arrivals.recv(), if !ends && !queue.is_full() => match arrival {
-                // An event that cannot be understood may have no revision.
                 Some(arrival) => {
-                    last = arrival.revision.max(last);
+                    last = arrival.revision;
                     if let Some(work) = arrival.work {
                         queue.add(arrival.revision, work, root);
                     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aptix_model::failure::Failure;
 use aptix_model::id::{AgentId, BatchId, Revision};
-use aptix_model::reason::Reason;
+use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::{BatchOutline, BatchRecord};
 use aptix_model::report::Report;
 use aptix_model::state::BatchState;
@@ -62,6 +62,8 @@ pub enum FeedMessage {
 pub struct Feed {
     server: ServerUrl,
     lease: Lease,
+    /// The revision of the last event, or the one after which the feed begins.
+    last: Revision,
     stream: Streaming<v1::WatchBatchesResponse>,
 }
 
@@ -86,7 +88,7 @@ impl Connection {
         };
         let heartbeat = lease.heartbeat_interval.and_then(|interval| Duration::try_from(interval).ok());
         let heartbeat = heartbeat.unwrap_or(*HEARTBEAT.end()).clamp(*HEARTBEAT.start(), *HEARTBEAT.end());
-        Ok(Feed { server: self.server.clone(), lease: Lease { epoch: lease.epoch, heartbeat }, stream })
+        Ok(Feed { server: self.server.clone(), lease: Lease { epoch: lease.epoch, heartbeat }, last: after, stream })
     }
 
     /// Tells what became of a batch; on success the report is durable. A diff that makes the message too large is
@@ -123,10 +125,11 @@ impl Feed {
         self.lease
     }
 
-    /// The next message.
+    /// The next message. Events come in the order of their revisions, each one more than the last.
     ///
     /// # Errors
-    /// When the server ends the feed, is lost, or lets three heartbeats pass without a message.
+    /// When the server ends the feed, is lost, lets three heartbeats pass without a message, or sends an event that is not
+    /// the next one (EVENT_ORDER). After an error the feed is of no more use.
     pub async fn next(&mut self) -> Result<FeedMessage, CallError> {
         let patience = self.lease.heartbeat * 3;
         let message = tokio::time::timeout(patience, self.stream.message()).await;
@@ -138,11 +141,31 @@ impl Feed {
         };
         use v1::watch_batches_response::Message;
         match message.message {
-            Some(Message::Event(event)) => Ok(feed_event(event)),
+            Some(Message::Event(event)) => {
+                self.last = next_after(self.last, Revision(event.revision))?;
+                Ok(feed_event(event))
+            }
+            Some(Message::Heartbeat(heartbeat)) if heartbeat.revision > self.last.0 => {
+                let found = format!("the server says that it sent every event up to revision {}", heartbeat.revision);
+                Err(out_of_order(&found, self.last))
+            }
             // A message this version does not know is a sign of life all the same.
             Some(Message::Heartbeat(_) | Message::Lease(_)) | None => Ok(FeedMessage::Heartbeat),
         }
     }
+}
+
+/// The revision of an event that follows the last one.
+fn next_after(last: Revision, found: Revision) -> Result<Revision, CallError> {
+    if last.0.checked_add(1) == Some(found.0) {
+        return Ok(found);
+    }
+    Err(out_of_order(&format!("the server sent the event of revision {}", found.0), last))
+}
+
+fn out_of_order(found: &str, last: Revision) -> CallError {
+    let message = format!("{found}, expected the one after revision {}", last.0);
+    CallError::answer([Failure::new(Reason::InvalidState, message).detail(Detail::EventOrder)])
 }
 
 fn feed_event(event: v1::BatchEvent) -> FeedMessage {

@@ -28,6 +28,8 @@ pub(crate) struct Script {
     pub(crate) endless: HashSet<String>,
     /// The revisions that the next events are given, instead of the next ones.
     pub(crate) revisions: VecDeque<u64>,
+    /// The revisions that the next heartbeats are given, instead of that of the last event.
+    pub(crate) heartbeats: VecDeque<u64>,
     /// Contents by digest.
     pub(crate) blobs: HashMap<String, Vec<u8>>,
 }
@@ -147,7 +149,8 @@ impl v1::agent_service_server::AgentService for FakeServer {
                         let _ = tokio::time::timeout(interval, events.changed()).await;
                         let mut alive = alive.clone();
                         alive.wait_for(|alive| *alive).await.unwrap();
-                        Message::Heartbeat(v1::Heartbeat { revision: told })
+                        let revision = script.lock().unwrap().heartbeats.pop_front().unwrap_or(told);
+                        Message::Heartbeat(v1::Heartbeat { revision })
                     }
                 };
             }

@@ -1,0 +1,127 @@
+//! Clocks that are set back and forward: order is the revision, whatever the time of day is.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::processes::{Machine, Running, eventually, json, write};
+
+/// A wall clock that a test sets. Programs started with it read it at every look; their monotonic clocks run on.
+struct Clock {
+    library: PathBuf,
+    file: PathBuf,
+}
+
+impl Clock {
+    fn of(machine: &Machine) -> Self {
+        let found = std::fs::read_dir("/usr/lib").unwrap().chain(std::fs::read_dir("/usr/local/lib").unwrap());
+        let mut found = found.map(|entry| entry.unwrap().path().join("faketime/libfaketimeMT.so.1"));
+        let library = found.find(|path| path.exists());
+        let library = library.expect("libfaketime is missing: install Debian's package faketime, as `.ci/run` does");
+        let clock = Self { library, file: machine.path("clock") };
+        clock.set("+0");
+        clock
+    }
+
+    /// Sets the clock, by seconds from the true time.
+    fn set(&self, offset: &str) {
+        write(&self.file, offset);
+    }
+
+    /// Lets a program see this clock.
+    fn show(&self, command: &mut Command) {
+        command.env("LD_PRELOAD", &self.library).env("FAKETIME_TIMESTAMP_FILE", &self.file);
+        command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    }
+}
+
+/// How a clock is set between one batch and the next: back step by step, and forward by ten years and back.
+const STEPS: [[&str; 6]; 3] = [
+    ["+0", "-0.5", "-1", "-1.5", "-2", "-2.5"],
+    ["+0", "-3600", "-7200", "-10800", "-86400", "-90000"],
+    ["+0", "+315360000", "+3600", "+1", "-3600", "+0"],
+];
+
+fn overwrite(path: &str, content: &str) -> String {
+    json!({"path": path, "content": content, "overwrite": true}).to_string()
+}
+
+/// WS-MOD-3.2.1: batches of one file that wait for an agent are applied in the order in which the server took them.
+#[test]
+fn the_later_revision_wins_whatever_the_server_s_clock_said() {
+    for steps in STEPS {
+        let machine = Machine::new();
+        let clock = Clock::of(&machine);
+        let server = machine.server_that(|command| clock.show(command));
+        let mut stored = Vec::new();
+        for (number, step) in steps.iter().enumerate() {
+            clock.set(step);
+            write(&machine.path("a.json"), &overwrite("a.txt", &format!("{number}\n")));
+            let (batch, code) = machine.ask(&server, "submit", &["a.json"]);
+            assert_eq!(code, Some(0), "{batch}");
+            stored.push(batch["batchId"].as_str().unwrap().to_owned());
+        }
+        let (listed, _) = machine.ask(&server, "batches", &[]);
+        let listed = listed["batches"].as_array().unwrap().iter().map(|batch| batch["batchId"].as_str().unwrap());
+        assert_eq!(listed.rev().collect::<Vec<_>>(), stored, "the list is in order of revision, newest first");
+        let _agent = machine.agent(&server);
+        let ended = |id: &String| machine.ask(&server, "show", &[id]).0["state"] == "APPLIED";
+        eventually("every batch is applied", || stored.iter().all(ended));
+        assert_eq!(machine.files(), [("a.txt".to_owned(), "5\n".to_owned())], "{steps:?}");
+    }
+}
+
+/// What was applied last is undone first, and listed first, whatever the clock of this machine said.
+#[test]
+fn the_last_batch_is_undone_first_whatever_the_clock_said() {
+    for steps in STEPS {
+        let machine = Machine::new();
+        let clock = Clock::of(&machine);
+        let run = |arguments: &[&str]| {
+            let mut command = machine.aptix(&[arguments, &["--root", "project", "--json"]].concat());
+            clock.show(&mut command);
+            json(&command.output().unwrap())
+        };
+        for (number, step) in steps.iter().enumerate() {
+            clock.set(step);
+            write(&machine.path("a.json"), &overwrite("a.txt", &format!("{number}\n")));
+            let (done, code) = run(&["apply", "a.json"]);
+            assert_eq!(code, Some(0), "{done}");
+        }
+        let (undone, code) = run(&["undo"]);
+        assert_eq!(code, Some(0), "{undone}");
+        assert_eq!(machine.files(), [("a.txt".to_owned(), "4\n".to_owned())], "{steps:?}");
+    }
+}
+
+/// A prepared edit lives for an hour, which no clock that is set can shorten.
+#[test]
+fn a_prepared_edit_does_not_expire_because_the_clock_was_set() {
+    let machine = Machine::new();
+    let clock = Clock::of(&machine);
+    machine.put("a.txt", "one\n");
+    let mut command = machine.aptix(&["mcp", "--root", "project"]);
+    clock.show(&mut command);
+    let mut program = Running(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+    let (mut calls, answers) = (program.0.stdin.take().unwrap(), program.0.stdout.take().unwrap());
+    let mut answers = BufReader::new(answers).lines();
+    let mut ask = |method: &str, params: &Value| {
+        writeln!(calls, "{}", json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).unwrap();
+        serde_json::from_str::<Value>(&answers.next().unwrap().unwrap()).unwrap()["result"].clone()
+    };
+    let client = json!({"name": "test", "version": "1"});
+    ask("initialize", &json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}));
+    let mut call = |tool: &str, arguments: Value| ask("tools/call", &json!({"name": tool, "arguments": arguments}));
+    for (number, step) in ["+7200", "+315360000", "-7200"].into_iter().enumerate() {
+        clock.set("+0");
+        let content = format!("{number}\n");
+        let planned = call("prepare_file_append", json!({"path": "a.txt", "content": content}));
+        clock.set(step);
+        let hunk = &planned["structuredContent"]["hunkId"];
+        let applied = call("apply_file_modification", json!({"hunk_id": hunk}));
+        assert_eq!(applied["isError"], false, "{step}: {applied}");
+    }
+    assert_eq!(machine.files(), [("a.txt".to_owned(), "one\n0\n1\n2\n".to_owned())]);
+}
