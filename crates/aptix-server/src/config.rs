@@ -25,6 +25,15 @@ pub struct Config {
     pub options: Options,
 }
 
+/// Which addresses the server may listen on while it authenticates no caller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exposure {
+    /// Loopback addresses only.
+    Loopback,
+    /// Any address: the operator accepts that whoever reaches it has every right.
+    Anywhere,
+}
+
 /// The configuration file. A key it does not have is refused, not ignored.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,6 +85,12 @@ pub enum ConfigError {
         /// The most it may say.
         most: u64,
     },
+    /// The address can be reached from other machines, and the server authenticates no caller.
+    #[error(
+        "refused to listen on {0}: other machines can reach it and callers are not authenticated; expected a loopback \
+         address such as {LISTEN}; hint: forward a port over SSH, or accept the risk with --insecure-no-auth"
+    )]
+    Exposed(SocketAddr),
 }
 
 impl ConfigFile {
@@ -90,11 +105,21 @@ impl ConfigFile {
 }
 
 impl Config {
-    /// What holds when the command line says `listen` and `data_dir`, and the file the rest.
+    /// Merges the command line's `listen` and `data_dir` with the file; the command line wins.
     ///
     /// # Errors
-    /// When a number of the file is out of its range.
-    pub fn new(listen: Option<SocketAddr>, data_dir: Option<PathBuf>, file: ConfigFile) -> Result<Self, ConfigError> {
+    /// When a number of the file is out of its range, or the address is not a loopback address and `exposure` does not
+    /// allow that.
+    pub fn new(
+        listen: Option<SocketAddr>,
+        data_dir: Option<PathBuf>,
+        exposure: Exposure,
+        file: ConfigFile,
+    ) -> Result<Self, ConfigError> {
+        let listen = listen.or(file.listen).unwrap_or(LISTEN);
+        if exposure == Exposure::Loopback && !listen.ip().to_canonical().is_loopback() {
+            return Err(ConfigError::Exposed(listen));
+        }
         let mut options = Options::default();
         if let Some(seconds) = within("heartbeat_seconds", file.heartbeat_seconds, 1, 3600)? {
             options.dispatch.heartbeat = Duration::from_secs(seconds);
@@ -103,11 +128,7 @@ impl Config {
         options.calls = count("calls", file.calls, options.calls)?;
         options.dispatch.streams = count("streams", file.streams, options.dispatch.streams)?;
         options.dispatch.transfers = count("transfers", file.transfers, options.dispatch.transfers)?;
-        Ok(Self {
-            listen: listen.or(file.listen).unwrap_or(LISTEN),
-            data_dir: data_dir.or(file.data_dir).unwrap_or_else(|| DATA_DIR.into()),
-            options,
-        })
+        Ok(Self { listen, data_dir: data_dir.or(file.data_dir).unwrap_or_else(|| DATA_DIR.into()), options })
     }
 }
 
@@ -130,17 +151,34 @@ mod tests {
     #[test]
     fn the_command_line_wins_over_the_file_and_the_file_over_the_defaults() {
         let file: ConfigFile = toml::from_str("listen = '0.0.0.0:1'\ndata_dir = 'a'\nheartbeat_seconds = 2").unwrap();
-        let config = Config::new(None, Some("b".into()), file).unwrap();
+        let config = Config::new(None, Some("b".into()), Exposure::Anywhere, file).unwrap();
         assert_eq!(config.listen.port(), 1);
         assert_eq!(config.data_dir, PathBuf::from("b"));
         assert_eq!(config.options.dispatch.heartbeat, Duration::from_secs(2));
-        assert_eq!(Config::new(None, None, ConfigFile::default()).unwrap().listen, LISTEN);
+        let config = Config::new(None, None, Exposure::Loopback, ConfigFile::default()).unwrap();
+        assert_eq!(config.listen, LISTEN);
+    }
+
+    #[test]
+    fn an_address_that_other_machines_reach_needs_consent() {
+        let listening = |address: &str, exposure| {
+            Config::new(Some(address.parse().unwrap()), None, exposure, ConfigFile::default())
+                .map(|config| config.listen)
+        };
+        for address in ["127.0.0.1:1", "127.8.8.8:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+            assert!(listening(address, Exposure::Loopback).is_ok(), "{address}");
+        }
+        for address in ["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "[::ffff:10.0.0.1]:1", "192.0.2.1:1"] {
+            assert!(matches!(listening(address, Exposure::Loopback), Err(ConfigError::Exposed(_))), "{address}");
+            assert!(listening(address, Exposure::Anywhere).is_ok(), "{address}");
+        }
     }
 
     #[test]
     fn an_unknown_key_and_a_number_out_of_range_are_refused() {
         assert!(toml::from_str::<ConfigFile>("lisen = '0.0.0.0:1'").is_err());
         let file = ConfigFile { heartbeat_seconds: Some(0), ..ConfigFile::default() };
-        assert!(matches!(Config::new(None, None, file), Err(ConfigError::Range { key: "heartbeat_seconds", .. })));
+        let refused = Config::new(None, None, Exposure::Loopback, file);
+        assert!(matches!(refused, Err(ConfigError::Range { key: "heartbeat_seconds", .. })));
     }
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use aptix_server::config::{Config, ConfigFile};
+use aptix_server::config::{Config, ConfigFile, Exposure};
 use aptix_server::serve::serve;
 use aptix_server::store::embedded::EmbeddedStore;
 use clap::{Parser, ValueEnum};
@@ -23,6 +23,9 @@ struct Args {
     /// Address and port to listen on; port 0 lets the system choose [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
+    /// Allow --listen on an address that other machines can reach, although callers are not authenticated
+    #[arg(long)]
+    insecure_no_auth: bool,
     /// Directory for everything the server keeps [default: aptix-data]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -67,7 +70,8 @@ fn main() -> ExitCode {
 #[tokio::main]
 async fn run(args: Args) -> anyhow::Result<()> {
     let file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
-    let config = Config::new(args.listen, args.data_dir, file)?;
+    let exposure = if args.insecure_no_auth { Exposure::Anywhere } else { Exposure::Loopback };
+    let config = Config::new(args.listen, args.data_dir, exposure, file)?;
     let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
     let store = EmbeddedStore::open(&config.data_dir)?;
@@ -75,6 +79,9 @@ async fn run(args: Args) -> anyhow::Result<()> {
         .await
         .with_context(|| format!("failed to listen on {}; give another address with --listen", config.listen))?;
     let address = listener.local_addr().context("failed to learn the address")?;
+    if !address.ip().to_canonical().is_loopback() {
+        tracing::warn!(%address, "callers are not authenticated: whoever reaches this address can change files");
+    }
     tracing::info!(%address, dataDir = %config.data_dir.display(), "serving");
     // Whoever started the server waits for this line; from here on connections are answered.
     writeln!(std::io::stdout(), "listening on {address}").context("failed to write to stdout")?;

@@ -120,6 +120,29 @@ fn a_start_that_cannot_be_says_why() {
     assert_eq!(running.end(), Some(0));
 }
 
+/// An address that other machines can reach is refused, on the command line and in the file, unless the operator consents.
+#[test]
+fn an_address_that_other_machines_reach_needs_a_flag() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    std::io::Write::write_all(&mut config.as_file(), b"listen = '0.0.0.0:0'\n").unwrap();
+    let by_file = ["--config", config.path().to_str().unwrap()];
+    let program = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_aptix-server"));
+        command.args(arguments).arg("--data-dir").arg(dir.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    for arguments in [["--listen", "0.0.0.0:0"], ["--listen", "[::]:0"], by_file] {
+        let output = program(&arguments).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(3), "{error}");
+        assert!(error.contains("--insecure-no-auth"), "{error}");
+    }
+    let exposed = Program::spawn(program(&["--listen", "0.0.0.0:0", "--insecure-no-auth"]));
+    exposed.signal("-TERM");
+    assert_eq!(exposed.end(), Some(0));
+}
+
 /// After a write that the disk refused, every other is refused by name, what was acknowledged stays readable, and it is
 /// all there when the disk is mended.
 #[tokio::test(flavor = "multi_thread")]
