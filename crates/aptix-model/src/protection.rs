@@ -1,86 +1,40 @@
-//! Files that no batch may touch, whoever asks: version control's, Aptix's own, and secrets; and files that a person has
-//! to agree to, because a machine does what they say.
+//! Names that are guarded: those that no batch touches, those of secrets, and those that a person has to agree to.
 //!
 //! Names are compared as the most forgiving file systems compare them: case folded, characters
 //! that HFS+ ignores taken out, NTFS short names recognised.
 
 mod secrets;
+mod sensitive;
 mod spelling;
 mod table;
 
+use crate::path::fold;
 use crate::reason::Detail;
 
 pub use self::secrets::{KEY_HEAD_BYTES, Secret, is_private_key, secret};
-use self::spelling::{ShortName, canonical_name, canonical_names, is_hash};
+use self::sensitive::GIT_SETTINGS;
+pub use self::sensitive::{is_dot_name, is_sensitive};
+use self::spelling::{ShortName, canonical_name, canonical_names, is_hash, visible_name};
 use self::table::is_named;
 
 /// Directories of version control and of Aptix itself, without their leading dot.
-const CLOSED: [&str; 6] = ["git", "hg", "svn", "jj", "bzr", "aptix"];
+const CLOSED: [&str; 8] = ["aptix", "bzr", "git", "hg", "jj", "pijul", "sl", "svn"];
 
-/// Directories whose files tell an editor, an agent or a build service what to do.
-const STEERING_DIRECTORIES: [&str; 23] = [
-    ".aider",
-    ".buildkite",
-    ".circleci",
-    ".claude",
-    ".codex",
-    ".continue",
-    ".cursor",
-    ".devcontainer",
-    ".forgejo",
-    ".gemini",
-    ".gitea",
-    ".githooks",
-    ".gitlab",
-    ".husky",
-    ".idea",
-    ".kiro",
-    ".roo",
-    ".vs",
-    ".vscode",
-    ".windsurf",
-    ".woodpecker",
-    ".zed",
-    ".fleet",
-];
-
-/// What of `.github` tells a machine what to do.
-const STEERING_IN_GITHUB: [&str; 6] = ["actions", "agents", "chatmodes", "instructions", "prompts", "workflows"];
-
-/// Git's own settings that are part of a tree. Git follows no link in their place, and nor does anybody here.
-const GIT_SETTINGS: [&str; 3] = [".gitattributes", ".gitconfig", ".gitmodules"];
-
-/// Files that tell an editor, an agent, a shell or a build service what to do.
-const STEERING_FILES: [&str; 29] = [
-    ".aider.conf.yml",
-    ".bash_profile",
-    ".bashrc",
-    ".clinerules",
-    ".cursorrules",
-    ".drone.yml",
-    ".envrc",
-    ".gitlab-ci.yml",
-    ".mcp.json",
-    ".pre-commit-config.yaml",
-    ".profile",
-    ".travis.yml",
-    ".windsurfrules",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-    "agents.md",
-    "agents.override.md",
-    "appveyor.yml",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
-    "claude.local.md",
-    "claude.md",
-    "copilot-instructions.md",
-    "gemini.md",
-    "jenkinsfile",
-    "lefthook.yml",
-    "lefthook.yaml",
-    "mcp.json",
+/// What CVS keeps in a directory `CVS`. In a directory `cvs`, which may be a source directory, only these are closed.
+const OF_CVS: [&str; 13] = [
+    "base",
+    "baserev",
+    "checkin.prog",
+    "entries",
+    "entries.backup",
+    "entries.log",
+    "entries.static",
+    "notify",
+    "repository",
+    "root",
+    "tag",
+    "template",
+    "update.prog",
 ];
 
 /// Why a path is closed to every batch.
@@ -112,45 +66,31 @@ impl Protection {
 #[must_use]
 pub fn of(path: &str) -> Option<Protection> {
     let names = canonical_names(path);
-    if names.iter().any(|name| is_protected(name)) {
+    if names.iter().any(|name| is_protected(name)) || is_of_cvs(path) {
         return Some(Protection::Protected);
     }
     (secrets::secret_by_names(&names) == Some(Secret::Closed)).then_some(Protection::Secret)
-}
-
-/// Whether a person has to agree before a file of this path is made, changed or taken away: it tells an editor, an
-/// agent, a build service or version control what to do, or is in a directory that does.
-#[must_use]
-pub fn is_sensitive(path: &str) -> bool {
-    let mut is_in_github = false;
-    for name in canonical_names(path) {
-        if is_one_of(&name, &STEERING_DIRECTORIES)
-            || is_one_of(&name, &STEERING_FILES)
-            || is_one_of(&name, &GIT_SETTINGS)
-            || name.ends_with(".code-workspace")
-            || (is_in_github && is_one_of(&name, &STEERING_IN_GITHUB))
-        {
-            return true;
-        }
-        is_in_github = is_one_of(&name, &[".github"]);
-    }
-    false
 }
 
 /// What closes a path because a link has this name.
 #[must_use]
 pub fn of_link(name: &str) -> Option<Protection> {
     let name = canonical_name(name);
-    is_one_of(&name, &GIT_SETTINGS).then_some(Protection::LinkedSettings)
-}
-
-/// Whether a canonical name is one of these, or may be the short name of one.
-fn is_one_of(name: &str, known: &[&str]) -> bool {
-    known.iter().any(|known| is_named(name, known))
+    GIT_SETTINGS.iter().any(|setting| is_named(&name, setting)).then_some(Protection::LinkedSettings)
 }
 
 fn is_protected(name: &str) -> bool {
-    name.strip_prefix('.').is_some_and(|name| CLOSED.contains(&name)) || is_short(name)
+    name == "_darcs" || name.strip_prefix('.').is_some_and(|name| CLOSED.contains(&name)) || is_short(name)
+}
+
+fn is_of_cvs(path: &str) -> bool {
+    let mut is_in_cvs = false;
+    path.split(['/', '\\']).map(visible_name).filter(|name| !name.is_empty()).any(|name| {
+        let folded = fold(&name);
+        let is_own = name == "CVS" || (is_in_cvs && OF_CVS.contains(&folded.as_str()));
+        is_in_cvs = folded == "cvs";
+        is_own
+    })
 }
 
 /// Whether NTFS may have made the name short for a closed one: `git~1`, and `gi7eba~1` once four such are taken.
@@ -179,6 +119,16 @@ mod tests {
             ".svn/x",
             "a/.jj",
             ".bzr",
+            ".sl/store",
+            "a/_darcs/prefs/prefs",
+            "_DARCS",
+            ".pijul/config",
+            "pijul~1",
+            "CVS",
+            "a/CVS/x",
+            "a/C\u{200d}VS",
+            "cvs/Root",
+            "Cvs/ENTRIES.log",
             ".aptix/policy.toml",
             ".APTIX",
             ".git./x",
@@ -202,7 +152,20 @@ mod tests {
         for path in [".env", "d/.env.local", "certs/key.pem", ".env:x", ".env/", ".ssh/id_rsa", ".NPMRC", ".netrc"] {
             assert_eq!(of(path), Some(Protection::Secret), "{path:?}");
         }
-        for path in [".env.example", "src/git.rs", ".gitignore", "gitx~1", "environment", "id_rsa.pub", ".github/x"] {
+        for path in [
+            ".env.example",
+            "src/git.rs",
+            "src/cvs/parser.rs",
+            "src/cvs",
+            "darcs/x",
+            "sl/x",
+            "CVS.md",
+            ".gitignore",
+            "gitx~1",
+            "environment",
+            "id_rsa.pub",
+            ".github/x",
+        ] {
             assert_eq!(of(path), None, "{path:?}");
         }
     }
@@ -244,7 +207,7 @@ mod tests {
         }
         let plain = [
             ".gitignore",
-            ".github/CODEOWNERS",
+            ".github/FUNDING.yml",
             "workflows/x",
             "vscode/x",
             "agents/x.md",

@@ -11,11 +11,17 @@ pub(super) fn canonical_names(path: &str) -> Vec<String> {
     path.split(['/', '\\']).map(canonical_name).filter(|name| !name.is_empty()).collect()
 }
 
-/// A name as HFS+ and NTFS compare it, without the stream it may name.
+/// A name as HFS+ and NTFS compare it.
 pub(super) fn canonical_name(name: &str) -> String {
+    fold(&visible_name(name))
+}
+
+/// A name in its own case, without the stream it may name and without what HFS+ and NTFS pass over.
+pub(super) fn visible_name(name: &str) -> String {
     let name = name.split_once(':').map_or(name, |(name, _stream)| name);
-    let kept: String = name.chars().filter(|character| !is_ignored_by_hfs(*character)).collect();
-    fold(kept.trim_end_matches(['.', ' ']))
+    let mut kept: String = name.chars().filter(|character| !is_ignored_by_hfs(*character)).collect();
+    kept.truncate(kept.trim_end_matches(['.', ' ']).len());
+    kept
 }
 
 const fn is_ignored_by_hfs(character: char) -> bool {
