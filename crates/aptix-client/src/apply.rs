@@ -429,6 +429,9 @@ fn need(policy: &Policy, plan: &FilePlan<'_>, found: &Found) -> Need {
     if let Some(place) = places().find(|place| place.sensitive) {
         return Need::Ask { ask: Ask::Sensitive, other: about(place) };
     }
+    if let Some(place) = places().find(|place| place.is_new_dot_name()) {
+        return Need::Ask { ask: Ask::NewDotName, other: about(place) };
+    }
     let is_asked_about = plan.status == FileStatus::Deleted && policy.deletions == Deletions::Ask;
     if is_asked_about { Need::Ask { ask: Ask::Deletion, other: None } } else { Need::Usual }
 }

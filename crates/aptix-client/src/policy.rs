@@ -3,6 +3,7 @@
 //! Nothing here reads a file: `document` reads a text, `files` finds it, and this merges and decides.
 
 pub mod allow;
+pub mod caller;
 pub mod document;
 pub mod files;
 pub mod glob;
@@ -18,6 +19,7 @@ use aptix_model::reason::{Detail, Reason};
 
 use crate::workspace::history::Retention;
 
+use self::caller::Caller;
 use self::document::Stated;
 use self::paths::{Listed, Rules};
 
@@ -27,6 +29,8 @@ const RESTRICTED: &str = "Patch tool is disabled in Restricted mode. Use request
 /// What holds for a batch.
 #[derive(Clone, Debug)]
 pub struct Policy {
+    /// Who sends edits and asks for files.
+    pub caller: Caller,
     /// How large anything may be.
     pub limits: Limits,
     /// Whether links that stay in a root are followed.
@@ -161,15 +165,16 @@ impl<'a> Named<'a> {
 }
 
 impl Policy {
-    /// What holds without any file; `deletions` is what holds for them where no file says anything.
+    /// What holds for a caller without any file.
     #[must_use]
-    pub fn unstated(deletions: Deletions) -> Self {
+    pub fn unstated(caller: Caller) -> Self {
         Self {
+            caller,
             limits: Limits::DEFAULT,
             links: Links::Follow,
             recovery: Recovery::On,
             once_with_several: Several::First,
-            deletions,
+            deletions: caller.deletions(),
             retention: Retention::DEFAULT,
             approval: Duration::from_secs(3600),
             restricted_by: None,
@@ -301,7 +306,7 @@ mod tests {
     fn merged(own: &str, of_roots: &[&str]) -> Policy {
         let own = parse(own.as_bytes(), Author::Person).unwrap();
         let policy =
-            Policy::unstated(Deletions::Ask).stated(own, "own".into(), &[Path::new("/one"), Path::new("/two")]);
+            Policy::unstated(Caller::Server).stated(own, "own".into(), &[Path::new("/one"), Path::new("/two")]);
         of_roots.iter().enumerate().fold(policy, |policy, (index, text)| {
             policy.tightened(parse(text.as_bytes(), Author::Root).unwrap(), index, format!("root {index}").into())
         })

@@ -53,6 +53,9 @@ pub enum Ask {
     /// A machine does what the file says.
     #[error("the file tells an editor, an agent, a build service or version control what to do")]
     Sensitive,
+    /// It is new at a root and begins with a dot: a tool may execute it as soon as it is there.
+    #[error("a new file or directory at the root whose name begins with a dot may tell a tool what to do")]
+    NewDotName,
     /// A policy file says so.
     #[error("{0}")]
     Listed(Listed),
@@ -104,7 +107,7 @@ impl Ask {
 
     fn failure(&self, other: Option<&str>) -> Failure {
         let detail = match self {
-            Self::Sensitive => Detail::Sensitive,
+            Self::Sensitive | Self::NewDotName => Detail::Sensitive,
             Self::Listed(_) => Detail::Listed,
             Self::Deletion => Detail::Deletion,
         };

@@ -21,7 +21,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use aptix_client::apply::{Mode, Order, apply};
-use aptix_client::policy::{Deletions, Policy};
+use aptix_client::policy::Policy;
+use aptix_client::policy::caller::Caller;
 use aptix_client::proposal::Decision;
 use aptix_client::workspace::Workspace;
 use aptix_model::batch::{Batch, Content, FileEdit, FilePatch, Origin, Presence, Target, WriteFile};
@@ -132,7 +133,7 @@ fn batch(names: &[String], contents: &[String]) -> Batch {
 }
 
 fn apply_batch(workspace: &Workspace, batch: &Batch) -> Result<()> {
-    let policy = Policy::unstated(Deletions::Allow);
+    let policy = Policy::unstated(Caller::Shell);
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
     match apply(workspace, batch, order, &mut |_| Decision::Apply) {
         Ok(_) => Ok(()),

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use aptix_client::apply::{Mode, Order, Refusal, apply};
-use aptix_client::policy::{Deletions, Policy};
+use aptix_client::policy::Policy;
+use aptix_client::policy::caller::Caller;
 use aptix_client::proposal::Decision;
 use aptix_client::workspace::disk::Disk;
 use aptix_client::workspace::{Workspace, history};
@@ -211,7 +212,7 @@ fn apply_all(
     tally: &mut Tally,
 ) -> Result<Workspace> {
     let workspace = open(place, disk(place, control))?;
-    let policy = Policy::unstated(Deletions::Allow);
+    let policy = Policy::unstated(Caller::Shell);
     let origin = Origin::default();
     for number in 0..applies {
         let batch = batch(&place.join("ws"), &mut job.random, number);

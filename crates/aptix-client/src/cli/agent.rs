@@ -6,7 +6,7 @@ use aptix_model::id::{AgentId, IdError};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Approve, Attended, Service, serve};
-use crate::policy::Deletions;
+use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
 use crate::workspace::root::RootSpec;
 
@@ -34,7 +34,7 @@ pub(super) async fn run(args: Args, places: &Places, new_id: Result<AgentId, IdE
         Err(exit) => return Ok(exit),
     };
     let ServerArgs { server, workspace } = args.server;
-    let policy = Arc::new(PolicyFiles::new(&places.config_home()?, Deletions::Ask));
+    let policy = Arc::new(PolicyFiles::new(&places.config_home()?, Caller::Server));
     let service = Service { server, workspace, approve: args.approve, attended: Attended::OnTerminal, policy };
     let stop = CancellationToken::new();
     serving::until_told(&stop, serve(local, service, new_id?, stop.clone())).await??;

@@ -14,8 +14,9 @@ use aptix_model::reason::Reason;
 use crate::answer::{Shown, Stored};
 use crate::apply::{Mode, Order, Refusal, apply};
 use crate::person::{Answer, Person, allow_for_ever};
+use crate::policy::Policy;
+use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
-use crate::policy::{Deletions, Policy};
 use crate::proposal::{Decision, Proposal};
 use crate::workspace::disk::SystemDisk;
 use crate::workspace::root::RootSpec;
@@ -71,7 +72,7 @@ pub(super) fn dialect(text: &str) -> Result<DialectChoice, String> {
 
 pub(super) fn run(args: &Args, places: &Places, id: BatchId) -> anyhow::Result<Exit> {
     let mut batch = Batch::default();
-    let policies = PolicyFiles::new(&places.config_home()?, Deletions::Allow);
+    let policies = PolicyFiles::new(&places.config_home()?, Caller::Shell);
     let mode = if args.dry_run { Mode::DryRun } else { Mode::CommitNamed { batch: id } };
     let outcome = attempt(args, &places.state_home()?, &policies, mode, &mut batch);
     let shown = Shown {

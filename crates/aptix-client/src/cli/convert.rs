@@ -12,7 +12,7 @@ use aptix_model::reason::Reason;
 
 use crate::answer::Shown;
 use crate::apply::{Refusal, look};
-use crate::policy::Deletions;
+use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
 use crate::workspace::Workspace;
 use crate::workspace::disk::SystemDisk;
@@ -60,7 +60,7 @@ fn target(text: &str) -> Result<Target, String> {
 }
 
 pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
-    let policies = PolicyFiles::new(&places.config_home()?, Deletions::Allow);
+    let policies = PolicyFiles::new(&places.config_home()?, Caller::Shell);
     Ok(match attempt(args, &places.state_home()?, &policies) {
         Ok(document) => output::print_bytes(&document),
         Err(End { exit, refusal }) => {

@@ -2,7 +2,7 @@
 
 use tokio_util::sync::CancellationToken;
 
-use crate::policy::Deletions;
+use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
 use crate::tools::server::serve;
 use crate::workspace::root::RootSpec;
@@ -24,7 +24,7 @@ pub(super) async fn run(args: Args, places: &Places, name: String) -> anyhow::Re
         Ok(workspace) => workspace,
         Err(exit) => return Ok(exit),
     };
-    let policies = PolicyFiles::new(&places.config_home()?, Deletions::Ask);
+    let policies = PolicyFiles::new(&places.config_home()?, Caller::Model);
     let stop = CancellationToken::new();
     let streams = (tokio::io::stdin(), tokio::io::stdout());
     serving::until_told(&stop, serve(workspace, policies, name, streams, stop.clone())).await??;

@@ -7,7 +7,7 @@ use aptix_model::id::BatchId;
 
 use crate::answer::{Shown, Stored};
 use crate::apply::{Mode, Order, Refusal};
-use crate::policy::Deletions;
+use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
 use crate::proposal::Proposal;
 use crate::undo::{Undone, undo};
@@ -43,7 +43,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, places: &Places, id: BatchId) -> anyhow::Result<Exit> {
     let nothing = Batch::default();
-    let policies = PolicyFiles::new(&places.config_home()?, Deletions::Allow);
+    let policies = PolicyFiles::new(&places.config_home()?, Caller::Shell);
     let mode = if args.dry_run { Mode::DryRun } else { Mode::CommitNamed { batch: id } };
     let outcome = attempt(args, &places.state_home()?, &policies, mode);
     let shown = Shown {

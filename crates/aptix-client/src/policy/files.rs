@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 
+use super::Policy;
 use super::allow::{self, AllowError};
+use super::caller::Caller;
 use super::document::{self, Author, DocumentError, Stated};
 use super::paths::Lists;
-use super::{Deletions, Policy};
 use crate::workspace::Workspace;
 use crate::workspace::policy_file::{self, PolicyFileError};
 use crate::workspace::root::Root;
@@ -20,7 +21,7 @@ use crate::workspace::state::real_path;
 #[derive(Debug)]
 pub struct PolicyFiles {
     own: PathBuf,
-    deletions: Deletions,
+    caller: Caller,
     last: Mutex<Option<(Texts, Arc<Policy>)>>,
 }
 
@@ -85,11 +86,11 @@ impl PolicyError {
 }
 
 impl PolicyFiles {
-    /// The policy of whoever has this directory for the configuration of programs: `$XDG_CONFIG_HOME`, or what stands for
-    /// it. `deletions` is what holds for them where no file says anything.
+    /// The policy of the user who has this directory for the configuration of programs (`$XDG_CONFIG_HOME` or its
+    /// default), for what a caller sends.
     #[must_use]
-    pub fn new(config_home: &Path, deletions: Deletions) -> Self {
-        Self { own: config_home.join("aptix/policy.toml"), deletions, last: Mutex::new(None) }
+    pub fn new(config_home: &Path, caller: Caller) -> Self {
+        Self { own: config_home.join("aptix/policy.toml"), caller, last: Mutex::new(None) }
     }
 
     /// The person's own file.
@@ -170,7 +171,7 @@ impl PolicyFiles {
                 Err(source) => Err(PolicyError::Document { file, source }),
             }
         };
-        let mut policy = Policy::unstated(self.deletions);
+        let mut policy = Policy::unstated(self.caller);
         for (index, root) in workspace.roots().iter().enumerate() {
             for own in self.places().iter().filter_map(|place| inside(place, root.path())) {
                 policy = policy.closing(index, own);

@@ -62,6 +62,12 @@ impl Place {
         Named { root: self.root, path: self.path.as_str(), real }
     }
 
+    /// Whether the file would be a new dot-file at a root, or in a new dot-directory there, that a tool may execute.
+    pub(crate) fn is_new_dot_name(&self) -> bool {
+        let depth = self.dir.split('/').filter(|name| !name.is_empty()).count();
+        self.found.is_none() && self.missing == depth && protection::is_dot_name(&self.real())
+    }
+
     /// The real path in the root.
     pub(crate) fn real(&self) -> String {
         join(&self.dir, &self.name)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aptix_client::agent::{AgentError, Approve, Attended, Service, serve};
-use aptix_client::policy::Deletions;
+use aptix_client::policy::caller::Caller;
 use aptix_client::policy::files::PolicyFiles;
 use aptix_client::workspace::Workspace;
 use aptix_engine::digest::sha256;
@@ -55,7 +55,7 @@ impl Scene {
         self.disk = FaultyDisk::new(fault);
         let local = Workspace::open(&[spec], self.place.path(), Box::new(self.disk.clone())).unwrap();
         let (server, workspace) = (self.server.url.parse().unwrap(), "w".parse().unwrap());
-        let policy = Arc::new(PolicyFiles::new(&self.place.path().join("config"), Deletions::Ask));
+        let policy = Arc::new(PolicyFiles::new(&self.place.path().join("config"), Caller::Server));
         let service = Service { server, workspace, approve, attended: Attended::Never, policy };
         self.stop = CancellationToken::new();
         self.agents.spawn(serve(local, service, "agent-1".parse().unwrap(), self.stop.clone()));

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use aptix_client::apply::{Mode, Order, Refusal, apply};
-use aptix_client::policy::{Deletions, Policy};
+use aptix_client::policy::Policy;
+use aptix_client::policy::caller::Caller;
 use aptix_client::proposal::{Decision, Proposal};
 use aptix_client::workspace::Workspace;
 use aptix_client::workspace::disk::SystemDisk;
@@ -28,7 +29,7 @@ fn decided(
     std::fs::create_dir_all(place.join(root)).unwrap();
     let spec = format!("ws={}", place.join(root).display()).parse().unwrap();
     let workspace = Workspace::open(&[spec], place, Box::new(SystemDisk)).unwrap();
-    let policy = Policy::unstated(Deletions::Allow);
+    let policy = Policy::unstated(Caller::Shell);
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
     apply(&workspace, batch, order, decide)
 }

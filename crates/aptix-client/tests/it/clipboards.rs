@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use aptix_client::apply::{Mode, Order, Refusal, apply};
-use aptix_client::policy::{Deletions, Policy};
+use aptix_client::policy::Policy;
+use aptix_client::policy::caller::Caller;
 use aptix_client::proposal::Decision;
 use aptix_client::workspace::Workspace;
 use aptix_client::workspace::clipboards;
@@ -47,7 +48,7 @@ fn run_as(
     files: Vec<FilePatch>,
     mode: Mode<'_>,
 ) -> Result<Report, Refusal> {
-    let policy = Policy::unstated(Deletions::Allow);
+    let policy = Policy::unstated(Caller::Shell);
     let origin = Origin { session_id: session.map(str::to_owned), ..Origin::default() };
     let order = Order { policy: &policy, origin: &origin, diff_bytes: 1 << 20, mode };
     apply(workspace, &Batch { files, ..Batch::default() }, order, &mut |_| Decision::Apply)
@@ -129,7 +130,7 @@ fn what_is_refused_or_only_tried_changes_no_clipboard() {
     run_as(&workspace, Some("s"), vec![patch("a.txt", other.clone())], Mode::DryRun).unwrap();
     let absent = patch("dir/b.txt", change(SearchOperation::Replace { old_text: "absent".to_owned() }));
     run(&workspace, Some("s"), vec![patch("a.txt", other.clone()), absent]).unwrap_err();
-    let policy = Policy::unstated(Deletions::Allow);
+    let policy = Policy::unstated(Caller::Shell);
     let origin = Origin { session_id: Some("s".to_owned()), ..Origin::default() };
     let order = Order { policy: &policy, origin: &origin, diff_bytes: 0, mode: Mode::Commit };
     let batch = Batch { files: vec![patch("a.txt", other)], ..Batch::default() };

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aptix_client::apply::{Mode, Order, Refusal, apply};
-use aptix_client::policy::{Deletions, Policy};
+use aptix_client::policy::Policy;
+use aptix_client::policy::caller::Caller;
 use aptix_client::proposal::Decision;
 use aptix_client::workspace::{OpenError, Workspace, outbox};
 use aptix_model::batch::{
@@ -74,7 +75,7 @@ pub(crate) fn commit(workspace: &Workspace, batch: &Batch, with_receipt: Receipt
         Receipt::None => Mode::Commit,
         Receipt::Kept => Mode::CommitWithReceipt { batch: BATCH.parse::<BatchId>().unwrap(), encode: &encode },
     };
-    let policy = Policy::unstated(Deletions::Allow);
+    let policy = Policy::unstated(Caller::Shell);
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode };
     apply(workspace, batch, order, &mut |_| Decision::Apply)
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use aptix_client::apply::{Mode, Order, Refusal, apply};
-use aptix_client::policy::{Deletions, Policy};
+use aptix_client::policy::Policy;
+use aptix_client::policy::caller::Caller;
 use aptix_client::proposal::Decision;
 use aptix_client::workspace::Workspace;
 use aptix_client::workspace::history;
@@ -21,7 +22,7 @@ use crate::moves;
 use crate::tree;
 
 pub(crate) fn apply_while(workspace: &Workspace, batch: &Batch, meanwhile: &dyn Fn()) -> Result<Report, Refusal> {
-    let policy = Policy::unstated(Deletions::Allow);
+    let policy = Policy::unstated(Caller::Shell);
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
     apply(workspace, batch, order, &mut |_| {
         meanwhile();
@@ -460,7 +461,7 @@ fn what_is_written_into_an_old_file_after_it_was_replaced_is_kept_and_told() {
         let disk = FaultyDisk::new(Fault::None);
         let days = Arc::clone(&disk.days);
         let (workspace, _) = faults::open_on(place.path(), disk).unwrap();
-        let policy = Policy::unstated(Deletions::Allow);
+        let policy = Policy::unstated(Caller::Shell);
         let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
         // Three programs have old files open: one writes, one writes to a file that has another name, one does not.
         std::fs::copy(ws.join("a.txt"), ws.join("c.txt")).unwrap();

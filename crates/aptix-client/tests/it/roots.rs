@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use aptix_client::apply::{Mode, Order};
-use aptix_client::policy::{Deletions, Policy};
+use aptix_client::policy::Policy;
+use aptix_client::policy::caller::Caller;
 use aptix_client::proposal::Decision;
 use aptix_client::undo::undo;
 use aptix_client::workspace::Workspace;
@@ -202,7 +203,7 @@ fn a_batch_over_two_roots_is_known_in_both_and_undone_with_both() {
     }
     assert_eq!(listed(&["other"]), "");
     let take_back = |roots: &[&str]| {
-        let policy = Policy::unstated(Deletions::Allow);
+        let policy = Policy::unstated(Caller::Shell);
         let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
         undo(&open(place.path(), roots, Fault::None), None, order, &mut |_| Decision::Apply)
     };
@@ -344,7 +345,8 @@ fn only_the_journal_of_another_root_is_looked_for_elsewhere() {
 #[test]
 fn the_files_of_a_batch_have_a_limit_together() {
     use aptix_client::apply::{Mode, Order, apply};
-    use aptix_client::policy::{Deletions, Policy};
+    use aptix_client::policy::Policy;
+    use aptix_client::policy::caller::Caller;
     use aptix_client::proposal::Decision;
     use aptix_model::limits::Limits;
     let place = tempfile::tempdir().unwrap();
@@ -353,7 +355,7 @@ fn the_files_of_a_batch_have_a_limit_together() {
     let with = |batch_bytes| {
         let limits = Limits { batch_bytes, ..Limits::DEFAULT };
         let origin = aptix_model::batch::Origin::default();
-        let mut policy = Policy::unstated(Deletions::Allow);
+        let mut policy = Policy::unstated(Caller::Shell);
         policy.limits = limits;
         let order = Order { policy: &policy, origin: &origin, diff_bytes: 1 << 20, mode: Mode::DryRun };
         apply(&workspace, &faults::batch(2, 1), order, &mut |_| Decision::Apply)

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use aptix_client::apply::{Mode, Order, Refusal};
-use aptix_client::policy::{Deletions, Policy};
+use aptix_client::policy::Policy;
+use aptix_client::policy::caller::Caller;
 use aptix_client::proposal::Decision;
 use aptix_client::undo::{Undone, undo};
 use aptix_client::workspace::Workspace;
@@ -25,7 +26,7 @@ pub(crate) fn take_back(workspace: &Workspace, name: Option<&str>) -> Result<Und
 }
 
 fn take_back_within(workspace: &Workspace, name: Option<&str>, retention: Retention) -> Result<Undone, Refusal> {
-    let mut policy = Policy::unstated(Deletions::Allow);
+    let mut policy = Policy::unstated(Caller::Shell);
     policy.retention = retention;
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
     undo(workspace, name, order, &mut |_| Decision::Apply)
