@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::catalogue::{self, TOOLS};
 use super::clock::Clock;
 use super::create_file::Created;
-use super::hunks::{Hunks, Pinned, Plan};
+use super::hunks::{CallNumber, Hunks, InUse, Pinned, Plan};
 use super::read;
 use super::search::{self, Show};
 use super::until::Until;
@@ -70,8 +70,8 @@ impl Author {
         Self { workspace, policies, name, hunks: Mutex::default(), clock: Clock::start() }
     }
 
-    /// Carries out a call of a tool; it writes nothing once nobody waits for it any more.
-    pub(super) fn call(&self, tool: &str, arguments: &str, until: &Until) -> Answer {
+    /// Carries out the call of this number; it writes nothing once nobody waits for it any more.
+    pub(super) fn call(&self, number: CallNumber, tool: &str, arguments: &str, until: &Until) -> Answer {
         match tool {
             "workspace_write_patch" => self.write_patch(arguments, until),
             "patch" => self.patch(arguments, until),
@@ -85,7 +85,7 @@ impl Author {
             }
             "ripgrep_files" => self.search(arguments, Show::Files, until),
             "ripgrep_content" => self.search(arguments, Show::Lines, until),
-            _ if catalogue::find(tool).is_some() => self.prepared_call(tool, arguments, until),
+            _ if catalogue::find(tool).is_some() => self.prepared_call(number, tool, arguments, until),
             _ => refused(&[prepare::unknown_tool(tool, &TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>())]),
         }
     }
@@ -206,10 +206,10 @@ impl Author {
     }
 
     /// Carries out a call of a tool of the prepare-first family.
-    fn prepared_call(&self, tool: &str, arguments: &str, until: &Until) -> Answer {
+    fn prepared_call(&self, number: CallNumber, tool: &str, arguments: &str, until: &Until) -> Answer {
         match prepare::parse(tool, arguments) {
-            Ok(Call::Prepare { patch, existing }) => self.prepare(patch, existing),
-            Ok(Call::Apply { hunk }) => self.apply_prepared(hunk, until),
+            Ok(Call::Prepare { patch, existing }) => self.prepare(number, patch, existing),
+            Ok(Call::Apply { hunk }) => self.apply_prepared(number, hunk, until),
             Ok(Call::Overwrite { patch }) => {
                 let batch = Batch { files: vec![patch], ..Batch::default() };
                 let outcome = self.apply(&batch, until, &mut |_| Ok(()));
@@ -219,22 +219,27 @@ impl Author {
         }
     }
 
-    fn prepare(&self, patch: FilePatch, existing: Option<FilePatchId>) -> Answer {
+    fn prepare(&self, number: CallNumber, patch: FilePatch, existing: Option<FilePatchId>) -> Answer {
         let batch = Arc::new(Batch { files: vec![patch], ..Batch::default() });
-        match self.plan(&batch, existing) {
+        match self.plan(number, &batch, existing) {
             Ok((report, preview, phase)) => planned_answer(&batch, &report, &preview, phase),
             Err(refusal) => refused(&refusal.failures),
         }
     }
 
-    fn plan(&self, batch: &Arc<Batch>, existing: Option<FilePatchId>) -> Result<(Report, Preview, Phase), Refusal> {
+    fn plan(
+        &self,
+        number: CallNumber,
+        batch: &Arc<Batch>,
+        existing: Option<FilePatchId>,
+    ) -> Result<(Report, Preview, Phase), Refusal> {
         let Some(FileEdit::AnchorEdit(edit)) = batch.files.first().map(|file| &file.edit) else {
             return Err(nothing_planned().into());
         };
         let policy = self.policy()?;
         policy.may_write()?;
         let now = self.clock.now();
-        let hunk = self.hunks().place(existing, self.member(), edit.place.kind(), FilePatchId(mint()), now)?;
+        let slot = self.hunks().place(existing, self.member(), edit.place.kind(), FilePatchId(mint()), now)?;
         let (report, preview) = plan_only(&self.workspace, batch, &policy, |plan| {
             let file = plan.files.first()?;
             let preview = preview(edit, file, DIFF_BYTES)?;
@@ -250,22 +255,23 @@ impl Author {
         .map_err(|refusal| as_called(refusal, batch))?
         .ok_or_else(nothing_planned)?;
         let pinned = report.files.first().map(Pinned::of).ok_or_else(nothing_planned)?;
-        let phase = Phase::Planned { hunk: hunk.id, expires: hunk.expires };
+        let phase = Phase::Planned { hunk: slot.hunk.id, expires: slot.hunk.expires };
         let plan = Plan { batch: Arc::clone(batch), pinned, bytes: edit.content.len() };
-        self.hunks().keep(hunk, plan, now);
+        self.hunks().keep(slot, plan, number, now)?;
         Ok((report, preview, phase))
     }
 
-    fn apply_prepared(&self, id: FilePatchId, until: &Until) -> Answer {
-        let plan = match self.hunks().plan(id, self.member(), self.clock.now()) {
-            Ok(plan) => plan,
+    fn apply_prepared(&self, number: CallNumber, id: FilePatchId, until: &Until) -> Answer {
+        let in_use = match InUse::take(&self.hunks, id, self.member(), number, self.clock.now()) {
+            Ok(in_use) => in_use,
             Err(failure) => return refused(&[failure]),
         };
+        let plan = &in_use.plan;
         let mut seen = None;
         let applied = self.apply(&plan.batch, until, &mut |proposal| {
             let (file, edit) = proposal.plan.files.first().zip(plan.batch.files.first()).ok_or_else(nothing_planned)?;
             if Pinned::of(&file.report(&file.content())) != plan.pinned {
-                return Err(changed_since(&plan, id));
+                return Err(changed_since(plan, id));
             }
             if let FileEdit::AnchorEdit(edit) = &edit.edit {
                 seen = preview(edit, file, DIFF_BYTES);
@@ -274,12 +280,13 @@ impl Author {
         });
         match (applied, seen) {
             (Ok(mut applied), Some(preview)) => {
-                self.hunks().applied(id, &plan);
                 // The plan's id is the file patch's.
                 applied.ids.iter_mut().for_each(|ids| ids.file = id);
-                applied_answer(&plan.batch, &applied, &preview, id)
+                let answer = applied_answer(&plan.batch, &applied, &preview, id);
+                in_use.applied();
+                answer
             }
-            (outcome, _) => batch_answer(&plan.batch, outcome.map_err(|refusal| stale(refusal, &plan, id)).as_ref()),
+            (outcome, _) => batch_answer(&plan.batch, outcome.map_err(|refusal| stale(refusal, plan, id)).as_ref()),
         }
     }
 }

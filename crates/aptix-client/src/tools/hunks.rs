@@ -1,14 +1,14 @@
 //! The prepared edits of this process: kept in memory for an hour, and gone with it (WS-MOD 2.2, 4).
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aptix_engine::hunk::{self, Hunk, HunkError, Member};
 use aptix_model::batch::Batch;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::id::FilePatchId;
-use aptix_model::reason::Reason;
+use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::UnixMillis;
 use aptix_model::report::FileReport;
 
@@ -45,11 +45,26 @@ impl Pinned {
     }
 }
 
+/// The position of a call among all calls of a connection, in the order in which they came.
+pub(super) type CallNumber = u64;
+
 #[derive(Debug)]
 struct Kept {
     hunk: Hunk,
     /// None once it was applied.
     plan: Option<Plan>,
+    /// The call that prepared the plan.
+    prepared_by: CallNumber,
+    /// Whether a call is applying the plan.
+    in_use: bool,
+}
+
+/// Where a planned edit is to be kept.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) hunk: Hunk,
+    /// The call whose plan it replaces.
+    replaces: Option<CallNumber>,
 }
 
 /// The prepared edits.
@@ -58,11 +73,60 @@ pub(super) struct Hunks {
     kept: HashMap<FilePatchId, Kept>,
 }
 
-impl Hunks {
-    /// The hunk under which an edit may be kept: in the place of `existing`, if one is named, else under `new_id`.
+/// A plan that is being applied: nothing replaces it until this is dropped.
+#[derive(Debug)]
+pub(super) struct InUse<'h> {
+    hunks: &'h Mutex<Hunks>,
+    id: FilePatchId,
+    pub(super) plan: Plan,
+    was_applied: bool,
+}
+
+impl<'h> InUse<'h> {
+    /// Takes the plan that may be applied, for the call of this number.
     ///
     /// # Errors
-    /// As the rules of replacing have it (WS-MOD 4.2).
+    /// As the rules of applying have it (WS-MOD 4.1), when it was applied, and when a call that came later replaced it.
+    pub(super) fn take(
+        hunks: &'h Mutex<Hunks>,
+        id: FilePatchId,
+        member: Member<'_>,
+        call: CallNumber,
+        now: UnixMillis,
+    ) -> Result<Self, Failure> {
+        let mut locked = hunks.lock().unwrap_or_else(PoisonError::into_inner);
+        let plan = locked.plan(id, member, now)?;
+        match locked.kept.get_mut(&id) {
+            Some(kept) if kept.prepared_by > call => return Err(replaced(id)),
+            Some(kept) => kept.in_use = true,
+            None => {}
+        }
+        Ok(Self { hunks, id, plan, was_applied: false })
+    }
+
+    /// Notes that the plan was applied.
+    pub(super) fn applied(mut self) {
+        self.was_applied = true;
+    }
+}
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        let mut hunks = self.hunks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = hunks.kept.get_mut(&self.id) {
+            kept.in_use = false;
+            if self.was_applied {
+                kept.plan = None;
+            }
+        }
+    }
+}
+
+impl Hunks {
+    /// The slot in which an edit may be kept: that of `existing`, if one is named, else a new one under `new_id`.
+    ///
+    /// # Errors
+    /// As the rules of replacing have it (WS-MOD 4.2), and when the existing plan was applied or is being applied.
     pub(super) fn place(
         &self,
         existing: Option<FilePatchId>,
@@ -70,26 +134,38 @@ impl Hunks {
         kind: &'static str,
         new_id: FilePatchId,
         now: UnixMillis,
-    ) -> Result<Hunk, Failure> {
+    ) -> Result<Slot, Failure> {
         let kept = existing.map(|id| (id, self.kept.get(&id)));
         let hunk = hunk::prepare(kept.map(|(id, kept)| (id, kept.map(|kept| &kept.hunk))), member, kind, new_id, now)
             .map_err(HunkError::failure)?;
-        match kept {
-            Some((id, Some(Kept { plan: None, .. }))) => Err(applied(id)),
-            _ => Ok(hunk),
-        }
+        let replaces = match kept {
+            Some((id, Some(kept))) => Some(kept.replaceable(id)?),
+            _ => None,
+        };
+        Ok(Slot { hunk, replaces })
     }
 
-    /// Keeps a planned edit; whatever expired, or is too much, goes.
-    pub(super) fn keep(&mut self, hunk: Hunk, plan: Plan, now: UnixMillis) {
+    /// Keeps what a call has planned; whatever expired, or is too much, goes.
+    ///
+    /// # Errors
+    /// When the plan that it was to replace was applied, is being applied, or was replaced since the slot was given.
+    pub(super) fn keep(&mut self, slot: Slot, plan: Plan, call: CallNumber, now: UnixMillis) -> Result<(), Failure> {
+        let Slot { hunk, replaces } = slot;
+        if let Some(replaces) = replaces {
+            let kept = self.kept.get(&hunk.id).ok_or_else(|| HunkError::Missing(hunk.id).failure())?;
+            if kept.replaceable(hunk.id)? != replaces {
+                return Err(replaced(hunk.id));
+            }
+        }
         // Expired ones are told as such for another hour.
         self.kept.retain(|_, kept| kept.hunk.expires.0.saturating_add(hunk::TTL_MILLIS) > now.0);
-        self.kept.insert(hunk.id, Kept { hunk, plan: Some(plan) });
+        self.kept.insert(hunk.id, Kept { hunk, plan: Some(plan), prepared_by: call, in_use: false });
         while self.kept.len() > MOST || self.bytes() > MOST_BYTES {
             let oldest = self.kept.values().map(|kept| hunk::turn(&kept.hunk)).min();
             let Some((_, id)) = oldest.filter(|_| self.kept.len() > 1) else { break };
             self.kept.remove(&id);
         }
+        Ok(())
     }
 
     fn bytes(&self) -> usize {
@@ -100,7 +176,7 @@ impl Hunks {
     ///
     /// # Errors
     /// As the rules of applying have it (WS-MOD 4.1), and when it was applied.
-    pub(super) fn plan(&self, id: FilePatchId, member: Member<'_>, now: UnixMillis) -> Result<Plan, Failure> {
+    fn plan(&self, id: FilePatchId, member: Member<'_>, now: UnixMillis) -> Result<Plan, Failure> {
         let kept = self.kept.get(&id);
         hunk::apply(id, kept.map(|kept| &kept.hunk), member, now).map_err(HunkError::failure)?;
         kept.and_then(|kept| kept.plan.clone()).ok_or_else(|| applied(id))
@@ -110,16 +186,28 @@ impl Hunks {
     pub(super) fn turn(&self, id: FilePatchId) -> Option<(UnixMillis, FilePatchId)> {
         self.kept.get(&id).map(|kept| hunk::turn(&kept.hunk))
     }
+}
 
-    /// Notes that a plan was applied; one that took its place meanwhile was not.
-    pub(super) fn applied(&mut self, id: FilePatchId, plan: &Plan) {
-        let is_it = |kept: &Plan| Arc::ptr_eq(&kept.batch, &plan.batch);
-        if let Some(kept) = self.kept.get_mut(&id)
-            && kept.plan.as_ref().is_some_and(is_it)
-        {
-            kept.plan = None;
+impl Kept {
+    /// Which call prepared the plan, if another plan may replace it.
+    fn replaceable(&self, id: FilePatchId) -> Result<CallNumber, Failure> {
+        match &self.plan {
+            None => Err(applied(id)),
+            Some(_) if self.in_use => Err(being_applied(id)),
+            Some(_) => Ok(self.prepared_by),
         }
     }
+}
+
+fn being_applied(id: FilePatchId) -> Failure {
+    Failure::new(Reason::InvalidState, format!("another call is applying the prepared edit {id}"))
+        .hint("wait for the answer of that call; then prepare a new edit, without existing_hunk_id")
+}
+
+fn replaced(id: FilePatchId) -> Failure {
+    Failure::new(Reason::InvalidState, format!("a later call replaced the prepared edit {id}, and nothing was written"))
+        .detail(Detail::Changed)
+        .hint("look at what the later call prepared, then apply that")
 }
 
 fn applied(id: FilePatchId) -> Failure {
@@ -146,8 +234,8 @@ mod tests {
     }
 
     fn kept(hunks: &mut Hunks, number: u128, bytes: usize, now: u64) {
-        let hunk = hunks.place(None, ANN, "append", id(number), UnixMillis(now)).unwrap();
-        hunks.keep(hunk, plan(bytes), UnixMillis(now));
+        let slot = hunks.place(None, ANN, "append", id(number), UnixMillis(now)).unwrap();
+        hunks.keep(slot, plan(bytes), 1, UnixMillis(now)).unwrap();
     }
 
     fn told<T: std::fmt::Debug>(outcome: Result<T, Failure>) -> String {
@@ -174,18 +262,41 @@ mod tests {
             assert_eq!(told(hunks.place(Some(id(existing)), member, kind, id(9), now)), expected);
         }
         let again = hunks.place(Some(id(1)), ANN, "append", id(9), now).unwrap();
-        assert_eq!((again.id, again.created), (id(1), UnixMillis(1_000)), "a plan keeps its id and its turn");
-        hunks.keep(again, plan(2), now);
-        let taken = hunks.plan(id(1), ANN, over).unwrap();
-        assert_eq!(taken.bytes, 2);
-        let again = hunks.place(Some(id(1)), ANN, "append", id(9), now).unwrap();
-        hunks.keep(again, plan(3), now);
-        hunks.applied(id(1), &taken);
-        let taken = hunks.plan(id(1), ANN, now).unwrap();
-        assert_eq!(taken.bytes, 3, "what took its place while it was applied was not applied");
-        hunks.applied(id(1), &taken);
-        assert_eq!(told(hunks.plan(id(1), ANN, now)), "ALREADY_APPLIED");
-        assert_eq!(told(hunks.place(Some(id(1)), ANN, "append", id(9), now)), "ALREADY_APPLIED");
+        assert_eq!((again.hunk.id, again.hunk.created), (id(1), UnixMillis(1_000)), "a plan keeps its id and its turn");
+        hunks.keep(again, plan(2), 2, now).unwrap();
+        assert_eq!(hunks.plan(id(1), ANN, over).unwrap().bytes, 2);
+        let hunks = Mutex::new(hunks);
+        let locked = || hunks.lock().unwrap();
+        InUse::take(&hunks, id(1), ANN, 3, now).unwrap().applied();
+        assert_eq!(told(locked().plan(id(1), ANN, now)), "ALREADY_APPLIED");
+        assert_eq!(told(locked().place(Some(id(1)), ANN, "append", id(9), now)), "ALREADY_APPLIED");
+    }
+
+    /// Whoever comes first wins, and the other is refused: a plan is applied or replaced, never both.
+    #[test]
+    fn a_plan_is_replaced_by_one_call_and_not_while_it_is_applied() {
+        let mut hunks = Hunks::default();
+        kept(&mut hunks, 1, 1, 1_000);
+        let now = UnixMillis(2_000);
+        let hunks = Mutex::new(hunks);
+        let locked = || hunks.lock().unwrap();
+        let place = || locked().place(Some(id(1)), ANN, "append", id(9), now);
+        let [one, other, late] = [place(), place(), place()].map(Result::unwrap);
+        locked().keep(one, plan(2), 3, now).unwrap();
+        assert_eq!(told(locked().keep(other, plan(3), 4, now)), "INVALID_STATE.CHANGED");
+        // The call that applies came before the one that replaced.
+        assert_eq!(told(InUse::take(&hunks, id(1), ANN, 2, now)), "INVALID_STATE.CHANGED");
+        let slot = place().unwrap();
+        let in_use = InUse::take(&hunks, id(1), ANN, 5, now).unwrap();
+        assert_eq!(in_use.plan.bytes, 2);
+        assert_eq!(told(place()), "INVALID_STATE");
+        assert_eq!(told(locked().keep(slot, plan(4), 6, now)), "INVALID_STATE");
+        // It could not be applied, and may be replaced again.
+        drop(in_use);
+        let slot = place().unwrap();
+        InUse::take(&hunks, id(1), ANN, 7, now).unwrap().applied();
+        assert_eq!(told(locked().keep(slot, plan(5), 8, now)), "ALREADY_APPLIED");
+        assert_eq!(told(locked().keep(late, plan(6), 9, now)), "ALREADY_APPLIED");
     }
 
     #[test]

@@ -99,7 +99,8 @@ struct Server {
 
 impl Server {
     /// Carries out a call when it is its turn.
-    async fn call(&self, tool: String, arguments: Arc<str>, until: Until) -> Answer {
+    async fn call(&self, tool: String, arguments: Arguments, until: Until) -> Answer {
+        let Arguments { text: arguments, number } = arguments;
         let writes = catalogue::find(&tool).is_some_and(|tool| tool.effect == Effect::Writes);
         let begun = async {
             if writes {
@@ -115,7 +116,7 @@ impl Server {
         };
         let (author, name) = (Arc::clone(&self.author), tool.clone());
         let done = self.work.spawn_blocking(move || {
-            let answer = author.call(&tool, &arguments, &until);
+            let answer = author.call(number, &tool, &arguments, &until);
             drop(turn);
             answer
         });
@@ -149,8 +150,8 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let written = context.extensions.get::<Arguments>().map(|written| Arc::clone(&written.0));
-        let arguments = written.unwrap_or_else(|| "{}".into());
+        let written = context.extensions.get::<Arguments>().cloned();
+        let arguments = written.unwrap_or_else(|| Arguments { text: "{}".into(), number: 0 });
         let answer = self.call(request.name.into_owned(), arguments, Until::from_now(context.ct.clone())).await;
         let mut result = CallToolResult::success(answer.text.into_iter().map(ContentBlock::text).collect());
         result.structured_content = Some(answer.structured);

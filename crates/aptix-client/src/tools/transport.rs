@@ -31,7 +31,11 @@ const LINE_BYTES: usize = DOCUMENT_BYTES + (1 << 20);
 
 /// The arguments of a call as they were written.
 #[derive(Clone, Debug)]
-pub(super) struct Arguments(pub(super) Arc<str>);
+pub(super) struct Arguments {
+    pub(super) text: Arc<str>,
+    /// Position of the call among all calls that were read.
+    pub(super) number: u64,
+}
 
 /// A place among the calls that are taken; free once nobody holds it.
 type Place = Arc<OwnedSemaphorePermit>;
@@ -42,6 +46,8 @@ pub(super) struct Lines<R, W> {
     write: Arc<Mutex<W>>,
     /// What was read of a line so far.
     line: Vec<u8>,
+    /// How many lines were read.
+    lines: u64,
     /// Whether the rest of the line is passed over, because it is too long.
     passes_over: bool,
     places: Arc<Semaphore>,
@@ -78,18 +84,19 @@ struct Params<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// The arguments of a call, and the line without them; nothing if it is no call, or cannot be understood.
-fn take_apart(line: &[u8]) -> Option<(Arguments, Vec<u8>)> {
+/// The arguments of the call of this number, and the line without them; nothing if it is no call, or cannot be
+/// understood.
+fn take_apart(line: &[u8], number: u64) -> Option<(Arguments, Vec<u8>)> {
     let call: Call<'_> = serde_json::from_slice(line).ok()?;
     if call.method != "tools/call" {
         return None;
     }
     let Some(written) = call.params.arguments.map(RawValue::get) else {
-        return Some((Arguments("{}".into()), line.to_owned()));
+        return Some((Arguments { text: "{}".into(), number }, line.to_owned()));
     };
     let start = written.as_ptr().addr().checked_sub(line.as_ptr().addr())?;
     let rest = [line.get(..start)?, b"{}", line.get(start + written.len()..)?].concat();
-    Some((Arguments(written.into()), rest))
+    Some((Arguments { text: written.into(), number }, rest))
 }
 
 #[derive(Deserialize)]
@@ -111,6 +118,7 @@ where
             read: BufReader::new(read),
             write: Arc::new(Mutex::new(write)),
             line: Vec::new(),
+            lines: 0,
             passes_over: false,
             places: Arc::new(Semaphore::new(CALLS)),
             free: None,
@@ -147,7 +155,8 @@ where
 
     /// Understands a whole line.
     fn understand(&mut self, line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, ErrorData> {
-        let call = take_apart(line);
+        self.lines += 1;
+        let call = take_apart(line, self.lines);
         let rest = call.as_ref().map_or(line, |(_, rest)| rest.as_slice());
         let mut message: RxJsonRpcMessage<RoleServer> = match serde_json::from_slice(rest) {
             Ok(message) => message,

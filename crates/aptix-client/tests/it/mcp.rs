@@ -2,6 +2,7 @@
 
 mod client;
 mod looking;
+mod prepared;
 
 use std::process::Command;
 
