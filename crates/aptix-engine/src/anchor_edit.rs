@@ -17,20 +17,19 @@ use aptix_model::lines::{LineError, LineNumber};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{ChangeReport, Normalization, Tier};
 use memchr::memmem;
-use regex::bytes::{Regex, RegexBuilder};
 
 use crate::digest::Original;
 use crate::file_plan::{FileAction, FilePlan};
 use crate::findings::Findings;
+use crate::line_regex::{CompileError, GivenUp, LineRegex, Search};
 use crate::plan::{Draft, Observed, check_presence, finish, read_text};
 use crate::shown::{counted, cut};
 use crate::text::{Terminator, Text};
 use crate::text_edit::TextEdit;
+use crate::validate::regexes::RegexError;
 use crate::validate::violation::Violation;
 use crate::validate::{Base, Site, ValidEdit};
 
-/// Bytes that a compiled regular expression may take.
-const REGEX_BYTES: usize = 1 << 20;
 /// Lines that an ambiguous anchor is told to fit.
 const CANDIDATES: usize = 20;
 /// Of these, how many are shown in full.
@@ -66,7 +65,7 @@ struct Finder<'a> {
 enum Test<'a> {
     Contains(Box<memmem::Finder<'a>>),
     Equals(&'a [u8]),
-    Regex(Regex),
+    Regex(Box<LineRegex>),
 }
 
 /// Checks everything about an anchor edit that needs no file.
@@ -137,18 +136,27 @@ fn finder<'a>(field: &str, anchor: &'a Anchor, site: &mut Site<'_, 'a>) -> Optio
     let test = match anchor.matching {
         AnchorMatch::Contains => Test::Contains(Box::new(memmem::Finder::new(text))),
         AnchorMatch::Equals => Test::Equals(text.as_bytes()),
-        AnchorMatch::Regex => match RegexBuilder::new(text).size_limit(REGEX_BYTES).build() {
-            Ok(regex) => Test::Regex(regex),
+        AnchorMatch::Regex => match site.regexes.compile(text) {
+            Ok(regex) => Test::Regex(Box::new(regex)),
             Err(error) => {
                 let text = cut(text.as_bytes(), 80).into_owned();
-                let why = error.to_string();
-                let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_string();
-                site.report(field, || Violation::Regex { text, why });
+                site.report(field, || regex_violation(text, &error));
                 return None;
             }
         },
     };
     Some(Finder { anchor, test })
+}
+
+fn regex_violation(text: String, error: &RegexError) -> Violation {
+    let why = error.to_string();
+    match error {
+        RegexError::Compile(CompileError::Syntax(_)) => {
+            let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_string();
+            Violation::Regex { text, why }
+        }
+        RegexError::Compile(_) | RegexError::Batch => Violation::RegexBudget { text, why },
+    }
 }
 
 /// Whether content begins in the way only diffs and patches do.
@@ -284,8 +292,17 @@ impl<'t> Lines<'t> {
         if line.ends_with(b"\n") { Terminator::at_end_of(line) } else { self.text.last_terminator() }
     }
 
-    fn fitting<'f>(&'f self, finder: &'f Finder<'_>, from: usize) -> impl Iterator<Item = usize> + 'f {
-        (from..self.count()).filter(|index| finder.fits(self.line(*index)))
+    /// The lines from one on that an anchor describes.
+    fn fitting<'p>(&self, finder: &'p Finder<'_>, from: usize) -> Result<Vec<usize>, PlaceError<'p>> {
+        let mut testing = Testing::of(&finder.test, self.text.bytes().len());
+        let mut found = Vec::new();
+        for index in from..self.count() {
+            let fits = testing.fits(self.line(index));
+            if fits.map_err(|GivenUp| PlaceError::Costly { anchor: finder.anchor })? {
+                found.push(index);
+            }
+        }
+        Ok(found)
     }
 
     fn excerpt(&self, index: usize) -> Excerpt {
@@ -294,12 +311,27 @@ impl<'t> Lines<'t> {
     }
 }
 
-impl Finder<'_> {
-    fn fits(&self, line: &[u8]) -> bool {
-        match &self.test {
-            Test::Contains(finder) => finder.find(line).is_some(),
-            Test::Equals(text) => line == *text,
-            Test::Regex(regex) => regex.is_match(line),
+/// A test on its way through a text.
+enum Testing<'t> {
+    Contains(&'t memmem::Finder<'t>),
+    Equals(&'t [u8]),
+    Regex(&'t LineRegex, Box<Search>),
+}
+
+impl<'t> Testing<'t> {
+    fn of(test: &'t Test<'_>, bytes: usize) -> Self {
+        match test {
+            Test::Contains(finder) => Self::Contains(finder),
+            Test::Equals(text) => Self::Equals(text),
+            Test::Regex(regex) => Self::Regex(regex, Box::new(regex.search(bytes))),
+        }
+    }
+
+    fn fits(&mut self, line: &[u8]) -> Result<bool, GivenUp> {
+        match self {
+            Self::Contains(finder) => Ok(finder.find(line).is_some()),
+            Self::Equals(text) => Ok(line == *text),
+            Self::Regex(regex, search) => regex.is_match(search, line),
         }
     }
 }
@@ -317,6 +349,8 @@ enum PlaceError<'a> {
     TooFew { anchor: &'a Anchor, asked: u32, found: Vec<usize> },
     #[error("no line below line {below} {} {:?}", verb(anchor), cut(anchor.text.as_bytes(), 80))]
     NoEnd { anchor: &'a Anchor, below: usize },
+    #[error("looking for lines that match {:?} takes more steps than a file of this size is worth", cut(anchor.text.as_bytes(), 80))]
+    Costly { anchor: &'a Anchor },
 }
 
 fn verb(anchor: &Anchor) -> &'static str {
@@ -373,6 +407,12 @@ impl PlaceError<'_> {
             Self::TooFew { found, .. } => {
                 (Reason::TextNotFound, Detail::Occurrence, "choose one of the lines that there are", found)
             }
+            Self::Costly { .. } => (
+                Reason::MatchBudgetExceeded,
+                Detail::Anchor,
+                "write (?-u:\\b) for \\b, or choose the match contains or equals",
+                &[],
+            ),
             Self::NoEnd { .. } => (
                 Reason::TextNotFound,
                 Detail::Anchor,
@@ -403,7 +443,7 @@ fn find<'p>(place: &'p Place<'_>, lines: &Lines<'_>) -> Result<(usize, usize, u3
         Place::Before(finder) => one(finder, lines).map(|(index, candidates)| (index, 0, candidates)),
         Place::Between { start, end, takes_anchors } => {
             let (first, candidates) = one(start, lines)?;
-            let ends: Vec<usize> = lines.fitting(end, first + 1).collect();
+            let ends = lines.fitting(end, first + 1)?;
             let last = match end.anchor.occurrence {
                 None => ends.first().copied().ok_or(PlaceError::NoEnd { anchor: end.anchor, below: first + 1 })?,
                 Some(occurrence) => pick(end.anchor, occurrence, ends)?,
@@ -420,7 +460,7 @@ fn find<'p>(place: &'p Place<'_>, lines: &Lines<'_>) -> Result<(usize, usize, u3
 /// The one line that an anchor means, and how many it describes.
 fn one<'p>(finder: &'p Finder<'_>, lines: &Lines<'_>) -> Result<(usize, u32), PlaceError<'p>> {
     let anchor = finder.anchor;
-    let found: Vec<usize> = lines.fitting(finder, 0).collect();
+    let found = lines.fitting(finder, 0)?;
     let candidates = u32::try_from(found.len()).unwrap_or(u32::MAX);
     match (anchor.occurrence, found.as_slice()) {
         (None, [index]) => Ok((*index, candidates)),

@@ -22,6 +22,7 @@ mod generated;
 mod git_patch;
 pub mod hunk;
 mod line_patch;
+pub mod line_regex;
 mod nearest;
 mod nearest_text;
 mod new_text;

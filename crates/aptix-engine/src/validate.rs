@@ -3,6 +3,7 @@
 mod changes;
 mod context;
 mod hunks;
+pub(crate) mod regexes;
 pub mod replacements;
 pub mod search;
 mod targets;
@@ -22,6 +23,7 @@ use aptix_model::path::{DocPath, WorkspacePath};
 use crate::anchor_edit;
 use crate::findings::Findings;
 use crate::shown;
+use regexes::Regexes;
 use replacements::ValidStep;
 use search::ValidSearch;
 use violation::Violation;
@@ -152,7 +154,7 @@ pub fn validate<'a>(batch: &'a Batch, limits: &Limits) -> Result<ValidBatch<'a>,
         findings.add(|| violation.failure().field(field));
         return Err(findings.into_failures());
     }
-    let mut site = Site { findings: &mut findings, limits, file: None, change: None };
+    let mut site = Site { findings: &mut findings, limits, regexes: Regexes::default(), file: None, change: None };
     site.check_text("batchLabel", batch.label.as_deref());
     site.check_text("batchKey", batch.key.as_deref());
     let mut files = Vec::with_capacity(batch.files.len());
@@ -238,6 +240,7 @@ fn check_content(content: &Content, site: &mut Site<'_, '_>) {
 pub(crate) struct Site<'f, 'a> {
     findings: &'f mut Findings,
     pub(crate) limits: &'f Limits,
+    pub(crate) regexes: Regexes<'a>,
     file: Option<(usize, &'a FilePatch)>,
     change: Option<usize>,
 }

@@ -71,7 +71,7 @@ catalogue! {
         TextNotUnique = "TEXT_NOT_UNIQUE",
         /// Two changes of one file take away the same bytes.
         MatchOverlap = "MATCH_OVERLAP",
-        /// Finding the place of a change would take more work than a file of this size is worth.
+        /// Finding the place of a change, or what is searched for, would take more work than it is worth.
         MatchBudgetExceeded = "MATCH_BUDGET_EXCEEDED",
         /// A clipboard that text is to come from does not exist in this session.
         ClipboardMissing = "CLIPBOARD_MISSING",

@@ -61,6 +61,8 @@ pub(crate) enum Violation {
     LongLine { found: usize, limit: usize },
     #[error("'{text}' is no regular expression: {why}")]
     Regex { text: String, why: String },
+    #[error("'{text}' is not searched for: {why}")]
+    RegexBudget { text: String, why: String },
     #[error("an anchor has text, found none")]
     EmptyAnchor,
     #[error("an anchor is one line, and this has a line feed")]
@@ -124,6 +126,7 @@ impl Violation {
             Self::EmbeddedCr { .. } => (Reason::InvalidRequest, Detail::EmbeddedCr),
             Self::LongLine { .. } => (Reason::TooLarge, Detail::Line),
             Self::Regex { .. } => (Reason::InvalidRequest, Detail::Regex),
+            Self::RegexBudget { .. } => return (Reason::MatchBudgetExceeded, None),
             Self::EmptyAnchor => (Reason::InvalidRequest, Detail::Empty),
             Self::AnchorLines => (Reason::InvalidRequest, Detail::EmbeddedNewline),
             Self::ZeroOccurrence => (Reason::InvalidRequest, Detail::Occurrence),
@@ -166,6 +169,7 @@ impl Violation {
             Self::EmbeddedNewline { .. } => "give each line an entry of its own, without its terminator",
             Self::EmbeddedCr { .. } => "leave terminators out: new lines are ended as the file's own lines are",
             Self::Regex { .. } => "correct the expression, or choose the match contains or equals",
+            Self::RegexBudget { .. } => "write a shorter expression, or choose the match contains or equals",
             Self::EmptyAnchor => "name a line that stands in the file",
             Self::AnchorLines => "choose one line that tells the place",
             Self::ZeroOccurrence => "count from 1, say last, or leave the occurrence out",

@@ -1,5 +1,7 @@
 //! Prepare-first edits: at a line number, beside an anchor, between two (WS-MOD).
 
+use std::time::Duration;
+
 use aptix_engine::hunk::{self, Hunk, Member, TTL_MILLIS};
 use aptix_engine::plan::{Observed, Settings, plan};
 use aptix_engine::preview::preview;
@@ -10,6 +12,7 @@ use aptix_model::limits::Limits;
 use aptix_model::path::WorkspacePath;
 use aptix_model::preview::Preview;
 use aptix_model::record::UnixMillis;
+use cpu_time::ThreadTime;
 
 use crate::boundary::{Applied, apply, batch, code, refused, shown};
 
@@ -134,7 +137,7 @@ fn an_anchor_fits_one_line_or_says_which() {
         (AnchorPlace::After(at(" ")), "x\n", "INVALID_REQUEST.EMPTY"),
         (AnchorPlace::After(at("a\nb")), "x\n", "INVALID_REQUEST.EMBEDDED_NEWLINE"),
         (AnchorPlace::After(regex("(")), "x\n", "INVALID_REQUEST.REGEX"),
-        (AnchorPlace::After(regex("(a{1000}){1000}")), "x\n", "INVALID_REQUEST.REGEX"),
+        (AnchorPlace::After(regex("(a{1000}){1000}")), "x\n", "MATCH_BUDGET_EXCEEDED"),
         (AnchorPlace::After(at("a")), "", "INVALID_REQUEST.EMPTY_NEW_LINES"),
         (between("c", "a", false), "x\n", "TEXT_NOT_FOUND.ANCHOR"),
         (between("b", "c", false), "x\n", "TEXT_NOT_UNIQUE.ANCHOR"),
@@ -149,6 +152,48 @@ fn an_anchor_fits_one_line_or_says_which() {
     for place in [AnchorPlace::After(at("a")), lines(1, None), AnchorPlace::Whole { content_format: None }] {
         assert_eq!(refused(apply(patch(place, "x\n"), None)), "FILE_MISSING");
     }
+}
+
+/// The regular expressions of a batch have one budget, whoever of them uses it up; one that stands in it often counts once.
+#[test]
+fn regular_expressions_of_a_batch_have_one_budget() {
+    const MOST: Duration = Duration::from_millis(500);
+    let anchored = |count: usize, text: &dyn Fn(usize) -> String| {
+        let named = |number: usize| Target::Path(format!("f{number}.txt"));
+        let place = |number| AnchorPlace::After(Anchor { matching: AnchorMatch::Regex, ..at(&text(number)) });
+        batch((0..count).map(|number| FilePatch { target: named(number), ..patch(place(number), "x\n") }).collect())
+    };
+    assert!(validate(&anchored(10_000, &|_| r"\w{1,30}".to_owned()), &Limits::DEFAULT).is_ok());
+    assert!(validate(&anchored(300, &|number| format!("^fn f{number}")), &Limits::DEFAULT).is_ok());
+    let costly: [&dyn Fn(usize) -> String; 4] = [
+        &|number| format!(r"\w{{1,30}}{number}"),
+        &|number| format!(r"(\w{{1000}}){{1000}}{number}"),
+        &|number| format!("{}{number}(", r"(?i)[\w--a]".repeat(150)),
+        &|number| format!("{number}"),
+    ];
+    for text in costly {
+        let all = anchored(10_000, text);
+        let begun = ThreadTime::now();
+        let failures = validate(&all, &Limits::DEFAULT).unwrap_err();
+        let took = begun.elapsed();
+        assert!(took < MOST, "{} takes {took:?}", text(0));
+        assert!(failures.iter().any(|failure| code(failure) == "MATCH_BUDGET_EXCEEDED"));
+    }
+}
+
+/// A search that takes more steps than the file is worth is given up by name.
+#[test]
+fn a_costly_search_is_given_up() {
+    let mut state = 1_u32;
+    let text: String = (0..1 << 20)
+        .map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            if state >> 31 == 0 { 'a' } else { 'b' }
+        })
+        .collect();
+    let regex = Anchor { matching: AnchorMatch::Regex, ..at("a[ab]{400}$x") };
+    let failure = apply(patch(AnchorPlace::After(regex), "x\n"), Some(text.as_bytes())).unwrap_err();
+    assert_eq!(code(&failure), "MATCH_BUDGET_EXCEEDED.ANCHOR");
 }
 
 /// WS-MOD-4.2.12: content of undeclared format that looks like a diff is taken for a mistake.

@@ -986,7 +986,9 @@ pub enum AnchorMatch {
     Contains = 1,
     /// The line is the text.
     Equals = 2,
-    /// The text is a regular expression that matches in the line.
+    /// The text is a regular expression that matches in the line: at most 2,048 bytes, at most 1 MiB once compiled. All
+    /// regular expressions of a batch together take at most 8 MiB; what takes more is refused with MATCH_BUDGET_EXCEEDED,
+    /// and so is an expression whose search takes more steps than the file is worth.
     Regex = 3,
 }
 impl AnchorMatch {
