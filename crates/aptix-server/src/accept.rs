@@ -4,7 +4,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Sleep, sleep};
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::server::Connected;
+
+use crate::turns::Caller;
 
 /// How long a new connection may take to say that it speaks HTTP/2.
 const PREFACE_TIME: Duration = Duration::from_secs(10);
@@ -34,14 +36,16 @@ where
 {
     let places = Arc::new(Semaphore::new(limit));
     let failing = Arc::new(AtomicBool::new(false));
+    let taken = Arc::new(AtomicU64::new(0));
     let admitted = incoming.then(move |connection| {
-        let (places, failing) = (Arc::clone(&places), Arc::clone(&failing));
+        let (places, failing, taken) = (Arc::clone(&places), Arc::clone(&failing), Arc::clone(&taken));
         async move {
             match connection {
                 Ok(connection) => {
                     failing.store(false, Ordering::Relaxed);
                     let place = places.acquire_owned().await.ok()?;
-                    Some(Ok(Admitted { connection, silence: Some(Silence::new()), _place: place }))
+                    let caller = Caller(taken.fetch_add(1, Ordering::Relaxed));
+                    Some(Ok(Admitted { connection, caller, silence: Some(Silence::new()), _place: place }))
                 }
                 Err(error) => {
                     if !failing.swap(true, Ordering::Relaxed) {
@@ -60,6 +64,8 @@ where
 /// A connection that has its place.
 pub(crate) struct Admitted<C> {
     connection: C,
+    /// Whoever it belongs to: without names, every connection is a caller of its own.
+    caller: Caller,
     /// Present until the preface came.
     silence: Option<Silence>,
     _place: OwnedSemaphorePermit,
@@ -122,10 +128,10 @@ impl<C: AsyncWrite + Unpin> AsyncWrite for Admitted<C> {
 }
 
 impl<C: Connected> Connected for Admitted<C> {
-    type ConnectInfo = C::ConnectInfo;
+    type ConnectInfo = Caller;
 
-    fn connect_info(&self) -> C::ConnectInfo {
-        self.connection.connect_info()
+    fn connect_info(&self) -> Caller {
+        self.caller
     }
 }
 

@@ -5,9 +5,11 @@
 
 mod accept;
 pub mod config;
+mod cpu_pool;
 pub mod dispatcher;
 pub mod ids;
 pub mod mint;
 pub mod serve;
 pub mod service;
 pub mod store;
+mod turns;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use aptix_server::config::{Config, ConfigFile, Exposure};
@@ -67,8 +68,17 @@ fn main() -> ExitCode {
     }
 }
 
-#[tokio::main]
-async fn run(args: Args) -> anyhow::Result<()> {
+/// How long work that nobody waits for any more may hold up the end of the process.
+const LEFT_BEHIND: Duration = Duration::from_millis(500);
+
+fn run(args: Args) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Runtime::new().context("failed to start the runtime")?;
+    let served = runtime.block_on(serve_until_told(args));
+    runtime.shutdown_timeout(LEFT_BEHIND);
+    served
+}
+
+async fn serve_until_told(args: Args) -> anyhow::Result<()> {
     let file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
     let exposure = if args.insecure_no_auth { Exposure::Anywhere } else { Exposure::Loopback };
     let config = Config::new(args.listen, args.data_dir, exposure, file)?;

@@ -96,6 +96,13 @@ pub fn shutting_down() -> Failure {
     Failure::new(Reason::Unavailable, "the server is shutting down").detail(Detail::ShuttingDown).hint("call again")
 }
 
+/// The call broke off inside the server.
+#[must_use]
+pub fn broken_off() -> Failure {
+    Failure::new(Reason::Internal, "the call broke off inside the server")
+        .hint("the server's log says why; ask what became of it, then call again")
+}
+
 /// The workspace has nothing of this description.
 #[must_use]
 pub fn not_found(workspace: &WorkspaceId, what: &str) -> Failure {

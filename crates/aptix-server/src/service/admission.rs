@@ -1,5 +1,5 @@
-//! What every call passes first: a bounded number of calls at one time, a bounded weight of large messages, and a
-//! deadline for each.
+//! What every call passes first: a bounded number of calls at one time, a bounded weight of large messages, a deadline
+//! for each, and turns on the processors that are fair between connections.
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -13,10 +13,14 @@ use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tower::{Layer, Service};
+use tracing::instrument::WithSubscriber;
 
-use super::body::{Ending, InPieces, Weighed};
+use super::body::{Ending, Gathered, InPieces, Weighed};
+use super::entries;
 use super::status::{status, too_late};
-use crate::dispatcher::refusal::{Refusal, exhausted};
+use crate::cpu_pool::CpuPool;
+use crate::dispatcher::refusal::{Refusal, broken_off, exhausted};
+use crate::turns::Caller;
 
 /// How long a call waits for its turn before it is turned away.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -61,6 +65,8 @@ pub struct Admission {
     deadline: Duration,
     /// What large messages may weigh together, in bytes.
     weight: Arc<Semaphore>,
+    /// Where calls are decoded, worked on and answered.
+    pool: CpuPool,
     closing: CancellationToken,
     /// Gives places back.
     returning: TaskTracker,
@@ -76,6 +82,7 @@ impl Admission {
             limit,
             deadline,
             weight: Arc::new(Semaphore::new(LARGE_BYTES)),
+            pool: CpuPool::new(),
             closing,
             returning: TaskTracker::new(),
         }
@@ -86,6 +93,18 @@ impl Admission {
             Ok(Ok(slot)) => Ok(slot),
             _ => Err(status(Refusal::denied(exhausted("calls", self.limit))).into_http()),
         }
+    }
+
+    /// Does a call's work in the caller's turns.
+    async fn work<E: Send + 'static>(
+        &self,
+        caller: Caller,
+        work: impl Future<Output = Result<Response<Body>, E>> + Send + 'static,
+    ) -> Result<Response<Body>, E> {
+        self.pool.run(caller, work.with_current_subscriber()).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a call broke off");
+            Ok(status(Refusal::denied(broken_off())).into_http())
+        })
     }
 
     /// The answer, with the call's place until all of it was taken: but no longer than another deadline, so that whoever
@@ -128,6 +147,7 @@ impl<S> Service<Request<Body>> for Admitted<S>
 where
     S: Service<Request<Body>, Response = Response<Body>> + Clone + Send + 'static,
     S::Future: Send,
+    S::Error: Send + 'static,
 {
     type Response = Response<Body>;
     type Error = S::Error;
@@ -148,11 +168,14 @@ where
 
 async fn admit<S>(admission: Admission, mut inner: S, request: Request<Body>) -> Result<Response<Body>, S::Error>
 where
-    S: Service<Request<Body>, Response = Response<Body>>,
+    S: Service<Request<Body>, Response = Response<Body>> + Send + 'static,
+    S::Future: Send,
+    S::Error: Send + 'static,
 {
     let kind = Kind::of(request.uri().path());
+    let caller = request.extensions().get().copied().unwrap_or(Caller(0));
     let slot = match kind {
-        Kind::Upload => return inner.call(request).await,
+        Kind::Upload => return admission.work(caller, async move { inner.call(request).await }).await,
         Kind::Health => None,
         Kind::Unary | Kind::Stream | Kind::Foreign => match admission.slot().await {
             Ok(slot) => Some(slot),
@@ -160,11 +183,31 @@ where
         },
     };
     let weight = Arc::new(OnceLock::new());
-    let request = match kind {
-        Kind::Unary => request.map(|body| Body::new(Weighed::new(body, Arc::clone(&admission.weight), weight.clone()))),
-        _ => request,
+    let answer = async {
+        match kind {
+            Kind::Unary => {
+                let (head, body) = request.into_parts();
+                let body = Body::new(Weighed::new(body, Arc::clone(&admission.weight), weight.clone()));
+                let message = Gathered::message(body).await;
+                let work = async move {
+                    if let Err(refused) = entries::check(head.uri.path(), message.bytes()) {
+                        return Ok(refused.into_http());
+                    }
+                    let (head, body) = inner.call(Request::from_parts(head, Body::new(message))).await?.into_parts();
+                    Ok(Response::from_parts(head, Body::new(Gathered::answer(body).await)))
+                };
+                admission.work(caller, work).await
+            }
+            Kind::Stream => {
+                let (head, body) = request.into_parts();
+                let request = Request::from_parts(head, Body::new(Gathered::message(body).await));
+                admission.work(caller, async move { inner.call(request).await }).await
+            }
+            // Their messages are small, and none of them is worked on.
+            Kind::Health | Kind::Foreign | Kind::Upload => inner.call(request).await,
+        }
     };
-    let Ok(answer) = timeout(admission.deadline, inner.call(request)).await else {
+    let Ok(answer) = timeout(admission.deadline, answer).await else {
         return Ok(admission.too_late());
     };
     let answer = answer?;

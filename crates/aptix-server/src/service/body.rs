@@ -1,12 +1,15 @@
 //! The bytes of calls and answers, as admission watches over them.
 
+use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
+use aptix_model::limits::MESSAGE_BYTES;
 use http_body::{Body as HttpBody, Frame};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
-use tokio_util::bytes::Bytes;
+use tokio_util::bytes::{Bytes, BytesMut};
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 use tonic::Status;
 use tonic::body::Body;
@@ -81,6 +84,85 @@ impl HttpBody for Weighed {
 
     fn is_end_stream(&self) -> bool {
         self.waiting.is_none() && self.inner.is_end_stream()
+    }
+}
+
+/// A message or an answer that is there, and what may come after it.
+pub(super) struct Gathered {
+    frames: VecDeque<Result<Frame<Bytes>, Status>>,
+    rest: Body,
+}
+
+impl Gathered {
+    /// Waits for a call's message: all of it, or as much as shows that it is too long.
+    pub(super) async fn message(mut rest: Body) -> Self {
+        let mut message = BytesMut::new();
+        let mut frames = VecDeque::new();
+        while !is_beyond(&message) {
+            match next_frame(&mut rest).await {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(bytes) => message.extend_from_slice(&bytes),
+                    Err(trailers) => {
+                        frames.push_back(Ok(trailers));
+                        break;
+                    }
+                },
+                Some(Err(status)) => {
+                    frames.push_back(Err(status));
+                    break;
+                }
+                None => {
+                    rest = Body::empty();
+                    break;
+                }
+            }
+        }
+        if !message.is_empty() {
+            frames.push_front(Ok(Frame::data(message.freeze())));
+        }
+        Self { frames, rest }
+    }
+
+    /// Encodes an answer of one message.
+    pub(super) async fn answer(mut answer: Body) -> Self {
+        let mut frames = VecDeque::new();
+        while let Some(frame) = next_frame(&mut answer).await {
+            frames.push_back(frame);
+        }
+        Self { frames, rest: Body::empty() }
+    }
+
+    /// The bytes of the message that is there, prefix included.
+    pub(super) fn bytes(&self) -> &[u8] {
+        let first = self.frames.front().and_then(|frame| frame.as_ref().ok());
+        first.and_then(Frame::data_ref).map_or(&[], |bytes| bytes)
+    }
+}
+
+/// Whether a message is longer than any may be, by its prefix or by what came.
+fn is_beyond(message: &[u8]) -> bool {
+    let announced = message.get(1..).and_then(<[u8]>::first_chunk).map_or(0, |length| u32::from_be_bytes(*length));
+    usize::try_from(announced).is_ok_and(|announced| announced > MESSAGE_BYTES)
+        || message.len() > PREFIX_BYTES + MESSAGE_BYTES
+}
+
+async fn next_frame(body: &mut Body) -> Item {
+    poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await
+}
+
+impl HttpBody for Gathered {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Item> {
+        match self.frames.pop_front() {
+            Some(frame) => Poll::Ready(Some(frame)),
+            None => Pin::new(&mut self.rest).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.frames.is_empty() && self.rest.is_end_stream()
     }
 }
 

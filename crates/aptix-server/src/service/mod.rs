@@ -4,6 +4,7 @@ pub mod admission;
 pub mod agent;
 pub mod batch;
 mod body;
+mod entries;
 pub mod file;
 mod page;
 mod report;

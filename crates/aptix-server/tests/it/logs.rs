@@ -1,9 +1,8 @@
 //! What the log says of a batch's life.
 
-use std::cell::RefCell;
 use std::io::Write;
 use std::pin::Pin;
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Mutex, Once};
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
@@ -17,22 +16,26 @@ use aptix_server::store::{
 };
 use tokio_util::bytes::Bytes;
 use tonic::Code;
+use tracing::subscriber::DefaultGuard;
 
 use crate::server::{Server, applied, create_text, failed, line_patch, next_event, refusal, submit, two_changes};
 
-thread_local! {
-    /// What was logged on this thread: a test's server runs on the test's own.
-    static LOGGED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-/// One log for the whole program: one that each test set for itself would miss events while others set theirs.
+/// A log for the whole program, besides those of the tests: with it, every event is always of interest to somebody, also
+/// while tests set up theirs.
 static BEGIN: Once = Once::new();
 
-struct ThisThread;
+/// What is logged by a test's own thread, and by whatever works for it on others.
+struct Log {
+    logged: Logged,
+    _until: DefaultGuard,
+}
 
-impl Write for ThisThread {
+#[derive(Clone, Default)]
+struct Logged(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Logged {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        LOGGED.with_borrow_mut(|logged| logged.extend_from_slice(bytes));
+        self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -41,21 +44,21 @@ impl Write for ThisThread {
     }
 }
 
-struct Log;
-
 impl Log {
     fn begin() -> Self {
         BEGIN.call_once(|| {
-            let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(|| ThisThread).finish();
-            tracing::subscriber::set_global_default(subscriber).unwrap();
+            let nowhere = tracing_subscriber::fmt().with_writer(std::io::sink).finish();
+            tracing::subscriber::set_global_default(nowhere).unwrap();
         });
-        LOGGED.with_borrow_mut(Vec::clear);
-        Self
+        let logged = Logged::default();
+        let writer = logged.clone();
+        let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(move || writer.clone());
+        Self { logged, _until: tracing::subscriber::set_default(subscriber.finish()) }
     }
 
     /// The lines that tell this event.
     fn told(&self, event: &str) -> Vec<String> {
-        let text = String::from_utf8(LOGGED.with_borrow(Vec::clone)).unwrap();
+        let text = String::from_utf8(self.logged.0.lock().unwrap().clone()).unwrap();
         let message = format!("\"message\":\"{event}\"");
         text.lines().filter(|line| line.contains(&message)).map(str::to_owned).collect()
     }

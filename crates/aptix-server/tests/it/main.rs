@@ -5,6 +5,8 @@ mod bad_input;
 #[cfg(test)]
 mod blobs;
 #[cfg(test)]
+mod busy;
+#[cfg(test)]
 mod delivery;
 #[cfg(test)]
 mod limits;

@@ -15,14 +15,14 @@ use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus}
 
 use crate::server::{create_text, next, refusal, submit};
 
-struct Program {
+pub(crate) struct Program {
     child: Option<Child>,
     pid: u32,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Program {
-    fn start(data_dir: &Path, more: &[&str]) -> Self {
+    pub(crate) fn start(data_dir: &Path, more: &[&str]) -> Self {
         let mut command = command(data_dir);
         command.args(more);
         Self::spawn(command)
@@ -36,13 +36,13 @@ impl Program {
         Self { pid: child.id(), child: Some(child), address }
     }
 
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([name, &self.pid.to_string()]).status().unwrap();
         assert!(sent.success());
     }
 
     /// Waits for its end; answers its exit code.
-    fn end(mut self) -> Option<i32> {
+    pub(crate) fn end(mut self) -> Option<i32> {
         let mut child = self.child.take().unwrap();
         let (ended, end) = mpsc::channel();
         std::thread::spawn(move || ended.send(child.wait().unwrap().code()));

@@ -1,0 +1,149 @@
+//! Where calls do their work: off the async workers, on a bounded number of threads, in fair turns.
+//!
+//! A call is a future whose every poll (decode a message, validate it, encode an answer) is one turn. What waits for the
+//! store or the network holds no thread, and a call that nobody waits for any more gets no further turn.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::available_parallelism;
+
+use tokio::sync::Notify;
+use tokio::task::{JoinError, spawn_blocking};
+
+use crate::turns::{Caller, Turns};
+
+/// Runs the work of calls. Copies share the same threads.
+#[derive(Clone, Debug)]
+pub(crate) struct CpuPool {
+    turns: Turns,
+}
+
+/// Wakes a call: it asks for its next turn.
+struct Ring(Notify);
+
+impl Wake for Ring {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.notify_one();
+    }
+}
+
+impl CpuPool {
+    /// As many threads as there are processors; at least two, so that no caller has all of them.
+    pub(crate) fn new() -> Self {
+        let processors = available_parallelism().map_or(2, usize::from);
+        Self { turns: Turns::new(processors.max(2)) }
+    }
+
+    /// Runs a future to its end, each poll in a turn of `caller`. Dropped early, the future gets no further turn.
+    ///
+    /// # Errors
+    /// When the work panicked.
+    pub(crate) async fn run<F>(&self, caller: Caller, future: F) -> Result<F::Output, JoinError>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let mut future = Box::pin(future);
+        let ring = Arc::new(Ring(Notify::new()));
+        let waker = Waker::from(Arc::clone(&ring));
+        loop {
+            let turn = self.turns.take(caller).await;
+            let waker = waker.clone();
+            let polled = spawn_blocking(move || {
+                let polled = poll(future.as_mut(), &waker);
+                drop(turn);
+                (future, polled)
+            });
+            let (unfinished, polled) = polled.await?;
+            match polled {
+                Poll::Ready(output) => return Ok(output),
+                Poll::Pending => future = unfinished,
+            }
+            ring.0.notified().await;
+        }
+    }
+}
+
+fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(waker))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use tokio::sync::{Barrier, oneshot};
+    use tokio::task::{JoinSet, yield_now};
+
+    use super::*;
+
+    /// What waits holds no thread: many more calls than threads wait for each other.
+    #[tokio::test]
+    async fn calls_that_wait_hold_no_thread() {
+        let pool = CpuPool::new();
+        let all = Arc::new(Barrier::new(200));
+        let mut calls = JoinSet::new();
+        for caller in 0..200 {
+            let (pool, all) = (pool.clone(), Arc::clone(&all));
+            calls.spawn(async move {
+                pool.run(Caller(caller % 7), async move {
+                    yield_now().await;
+                    all.wait().await;
+                    caller
+                })
+                .await
+                .unwrap()
+            });
+        }
+        assert_eq!(calls.join_all().await.into_iter().sum::<u64>(), 199 * 200 / 2);
+    }
+
+    /// One thread of the runtime goes on while every thread of the pool is busy, and a call that nobody waits for gets
+    /// no turn.
+    #[tokio::test]
+    async fn the_runtime_goes_on_and_what_nobody_waits_for_does_not_begin() {
+        let pool = CpuPool::new();
+        let begun = Arc::new(AtomicUsize::new(0));
+        let mut blocked = Vec::new();
+        let mut calls = JoinSet::new();
+        for caller in 0..64 {
+            let (release, released) = std::sync::mpsc::channel::<()>();
+            let (pool, begun) = (pool.clone(), Arc::clone(&begun));
+            blocked.push(release);
+            calls.spawn(async move {
+                let work = async move {
+                    begun.fetch_add(1, Ordering::SeqCst);
+                    released.recv()
+                };
+                pool.run(Caller(caller), work).await.unwrap().is_err()
+            });
+        }
+        let width = available_parallelism().map_or(2, usize::from).max(2);
+        while begun.load(Ordering::SeqCst) < width {
+            yield_now().await;
+        }
+        let (told, mut never) = oneshot::channel::<()>();
+        let late = pool.run(Caller(99), async move { told.send(()) });
+        assert!(tokio::time::timeout(Duration::from_millis(1), late).await.is_err());
+        drop(blocked);
+        assert_eq!(calls.join_all().await.len(), 64);
+        assert!(never.try_recv().is_err());
+        assert_eq!(begun.load(Ordering::SeqCst), 64);
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_gives_its_turn_back() {
+        let pool = CpuPool::new();
+        for _ in 0..100 {
+            let broken = pool.run(Caller(1), async { assert_eq!(1, 2, "on purpose") }).await;
+            assert!(broken.unwrap_err().is_panic());
+        }
+        assert_eq!(pool.run(Caller(1), async { 7 }).await.unwrap(), 7);
+    }
+}

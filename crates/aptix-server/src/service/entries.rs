@@ -1,0 +1,161 @@
+//! Counts the entries of a message before it is decoded: an entry of two bytes on the wire takes hundreds in memory.
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::{Detail, Reason};
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+
+use super::status::status;
+use crate::ids;
+
+/// What stands before a message: whether it is compressed, and its length.
+const PREFIX_BYTES: usize = 5;
+
+/// A list in a message.
+struct List {
+    /// The numbers of the fields that lead to it.
+    path: &'static [u32],
+    /// Its name, as callers write it.
+    name: &'static str,
+    detail: Detail,
+}
+
+const SUBMIT: &[List] = &[
+    List { path: &[3, 3], name: "edit.files", detail: Detail::Files },
+    List { path: &[3, 3, 6, 2], name: "edit.files.linePatch.changes", detail: Detail::Changes },
+    List { path: &[3, 3, 10, 1], name: "edit.files.searchPatch.changes", detail: Detail::Changes },
+    List { path: &[3, 3, 11, 1], name: "edit.files.replacements.steps", detail: Detail::Changes },
+    List { path: &[3, 3, 12, 7], name: "edit.files.gitPatch.hunks", detail: Detail::Changes },
+    List { path: &[3, 3, 13, 2], name: "edit.files.contextPatch.chunks", detail: Detail::Changes },
+];
+
+const REPORT: &[List] = &[
+    List { path: &[4, 2], name: "report.files", detail: Detail::Files },
+    List { path: &[4, 2, 8], name: "report.files.warnings", detail: Detail::Text },
+    List { path: &[4, 2, 9], name: "report.files.changes", detail: Detail::Changes },
+    List { path: &[4, 3], name: "report.failures", detail: Detail::Text },
+    List { path: &[4, 3, 10], name: "report.failures.nearest", detail: Detail::Text },
+];
+
+/// Refuses the message of a call of this method if one of its lists has more entries than any batch. What is no message
+/// passes: decoding says what is wrong with it.
+///
+/// # Errors
+/// The status that the call is answered with.
+pub(super) fn check(method: &str, message: &[u8]) -> Result<(), tonic::Status> {
+    let lists = match method {
+        "/aptix.v1.BatchService/SubmitBatch" => SUBMIT,
+        "/aptix.v1.AgentService/ReportBatch" => REPORT,
+        _ => return Ok(()),
+    };
+    let message = message.get(PREFIX_BYTES..).unwrap_or_default();
+    for list in lists {
+        let mut left = ids::ENTRIES;
+        if count(message, list.path, &mut left) == Counted::TooMany {
+            let message = format!("{} has more than {} entries", list.name, ids::ENTRIES);
+            let failure = Failure::new(Reason::TooLarge, message).detail(list.detail).field(list.name);
+            return Err(status(failure.hint("split it")));
+        }
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Counted {
+    Fits,
+    TooMany,
+}
+
+/// Takes from `left` the entries at the end of the path.
+fn count(mut message: &[u8], path: &[u32], left: &mut usize) -> Counted {
+    let Some((wanted, inside)) = path.split_first() else { return Counted::Fits };
+    while !message.is_empty() {
+        let Ok((number, kind)) = decode_key(&mut message) else { break };
+        if number != *wanted || kind != WireType::LengthDelimited {
+            if skip_field(kind, number, &mut message, DecodeContext::default()).is_err() {
+                break;
+            }
+            continue;
+        }
+        let length = decode_varint(&mut message).ok().and_then(|length| usize::try_from(length).ok());
+        let Some((entry, rest)) = length.and_then(|length| message.split_at_checked(length)) else { break };
+        message = rest;
+        if inside.is_empty() {
+            let Some(fewer) = left.checked_sub(1) else { return Counted::TooMany };
+            *left = fewer;
+        } else if count(entry, inside, left) == Counted::TooMany {
+            return Counted::TooMany;
+        }
+    }
+    Counted::Fits
+}
+
+#[cfg(test)]
+mod tests {
+    use aptix_model::wire::v1;
+    use prost::Message;
+
+    use super::*;
+
+    fn framed(message: &impl Message) -> Vec<u8> {
+        [vec![0; PREFIX_BYTES], message.encode_to_vec()].concat()
+    }
+
+    /// The numbers are those of the protocol: every list is found, and as long as it is.
+    #[test]
+    fn every_list_is_counted() {
+        use v1::file_patch::Action;
+        let most = ids::ENTRIES;
+        let submit = |action: Option<Action>, files: usize| {
+            let files = vec![v1::FilePatch { action, ..v1::FilePatch::default() }; files];
+            let edit = Some(v1::Edit { files, ..v1::Edit::default() });
+            framed(&v1::SubmitBatchRequest { edit, workspace_id: "w".to_owned(), ..v1::SubmitBatchRequest::default() })
+        };
+        let actions = |entries: usize| {
+            [
+                Action::LinePatch(v1::LinePatch {
+                    changes: vec![v1::Change::default(); entries],
+                    ..v1::LinePatch::default()
+                }),
+                Action::SearchPatch(v1::SearchPatch { changes: vec![v1::SearchChange::default(); entries] }),
+                Action::Replacements(v1::Replacements { steps: vec![v1::Replacement::default(); entries] }),
+                Action::GitPatch(v1::GitPatch { hunks: vec![v1::Hunk::default(); entries], ..v1::GitPatch::default() }),
+                Action::ContextPatch(v1::ContextPatch {
+                    chunks: vec![v1::Chunk::default(); entries],
+                    ..v1::ContextPatch::default()
+                }),
+            ]
+        };
+        let method = "/aptix.v1.BatchService/SubmitBatch";
+        assert!(check(method, &submit(None, most)).is_ok());
+        assert!(check(method, &submit(None, most + 1)).is_err());
+        for (fits, passes) in actions(most / 2).into_iter().zip(actions(most / 2 + 1)) {
+            assert!(check(method, &submit(Some(fits), 2)).is_ok());
+            assert!(check(method, &submit(Some(passes.clone()), 2)).is_err(), "{passes:.40?}");
+        }
+        let report = |files: usize, inside: usize, failures: usize, nearest: usize| {
+            let file = v1::FileReport {
+                warnings: vec![v1::Warning::default(); inside],
+                changes: vec![v1::ChangeReport::default(); inside],
+                ..v1::FileReport::default()
+            };
+            let failure = v1::Failure { nearest: vec![v1::Excerpt::default(); nearest], ..v1::Failure::default() };
+            let report =
+                v1::Report { files: vec![file; files], failures: vec![failure; failures], ..v1::Report::default() };
+            let report = v1::ReportBatchRequest { report: Some(report), ..v1::ReportBatchRequest::default() };
+            check("/aptix.v1.AgentService/ReportBatch", &framed(&report)).is_err()
+        };
+        assert!(!report(most, 1, most, 1));
+        assert!(report(most + 1, 0, 0, 0) && report(1, most + 1, 0, 0));
+        assert!(report(0, 0, most + 1, 0) && report(0, 0, 2, most));
+    }
+
+    #[test]
+    fn what_is_no_message_passes() {
+        for bytes in
+            [&b""[..], b"\0\0\0\0\0", b"\0\0\0\0\0\x1a\xff\xff\xff\xff\x0f", b"\0\0\0\0\0\xff\xff\xff\xff\xff\xff"]
+        {
+            assert!(check("/aptix.v1.BatchService/SubmitBatch", bytes).is_ok());
+        }
+        assert!(check("/aptix.v1.FileService/ReadFile", &[0xff; 100]).is_ok());
+    }
+}

@@ -1,0 +1,244 @@
+//! Who of those that wait may use a processor next: a bounded number of turns at one time, shared out between callers
+//! and not between calls.
+//!
+//! The caller whose last turn is longest ago is first, and who has none at present counts as never served. A caller that
+//! already has turns does not get the last free one.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// Whoever asks for work: one connection.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Caller(pub(crate) u64);
+
+/// Shares out turns. Copies share the same turns.
+#[derive(Clone, Debug)]
+pub(crate) struct Turns(Arc<Mutex<Queue>>);
+
+#[derive(Debug)]
+struct Queue {
+    free: usize,
+    /// Everybody who has a turn or waits for one.
+    callers: HashMap<Caller, Standing>,
+    /// Those who wait, the next one first.
+    order: BTreeSet<(u64, Caller)>,
+    /// Counts turns and arrivals.
+    now: u64,
+}
+
+#[derive(Debug, Default)]
+struct Standing {
+    running: usize,
+    waiting: VecDeque<oneshot::Sender<Turn>>,
+    /// When it came, or was last served: below [`SERVED`] for those who have not been served yet.
+    place: u64,
+}
+
+/// Places of callers that were served are behind those of callers that were not.
+const SERVED: u64 = 1 << 63;
+
+/// The right to use a processor, until dropped.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    caller: Caller,
+    turns: Turns,
+}
+
+impl Turns {
+    /// So many turns at one time, at least one.
+    pub(crate) fn new(width: usize) -> Self {
+        let queue = Queue { free: width.max(1), callers: HashMap::new(), order: BTreeSet::new(), now: 0 };
+        Self(Arc::new(Mutex::new(queue)))
+    }
+
+    /// Waits for a turn. Who stops waiting loses its place.
+    pub(crate) async fn take(&self, caller: Caller) -> Turn {
+        loop {
+            let (called, waits) = oneshot::channel();
+            {
+                let mut queue = self.queue();
+                queue.add(caller, called);
+            }
+            self.share_out();
+            // A turn is always given or taken back with its waiter; should it be lost, it is asked for anew.
+            if let Ok(turn) = waits.await {
+                return turn;
+            }
+        }
+    }
+
+    /// Gives free turns to those who wait.
+    fn share_out(&self) {
+        loop {
+            let Some((caller, called)) = self.queue().next() else { return };
+            // Should it just have stopped waiting, the turn comes back here as it is dropped.
+            drop(called.send(Turn { caller, turns: self.clone() }));
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn add(&mut self, caller: Caller, called: oneshot::Sender<Turn>) {
+        self.now += 1;
+        let known = self.callers.entry(caller).or_insert(Standing { place: self.now, ..Standing::default() });
+        known.waiting.push_back(called);
+        self.order.insert((known.place, caller));
+    }
+
+    /// Who is next, if there is a free turn for anybody who waits.
+    fn next(&mut self) -> Option<(Caller, oneshot::Sender<Turn>)> {
+        loop {
+            let free = self.free;
+            let may = |caller: &Caller| free > 1 || self.callers.get(caller).is_none_or(|known| known.running == 0);
+            let place = *self.order.iter().find(|(_, caller)| free > 0 && may(caller))?;
+            self.order.remove(&place);
+            let caller = place.1;
+            let known = self.callers.get_mut(&caller)?;
+            known.waiting.retain(|called| !called.is_closed());
+            let Some(called) = known.waiting.pop_front() else {
+                if known.running == 0 {
+                    self.callers.remove(&caller);
+                }
+                continue;
+            };
+            self.now += 1;
+            known.place = SERVED + self.now;
+            known.running += 1;
+            if !known.waiting.is_empty() {
+                self.order.insert((known.place, caller));
+            }
+            self.free -= 1;
+            return Some((caller, called));
+        }
+    }
+
+    fn take_back(&mut self, caller: Caller) {
+        self.free += 1;
+        if let Some(known) = self.callers.get_mut(&caller) {
+            known.running -= 1;
+            if known.running == 0 && known.waiting.is_empty() {
+                self.callers.remove(&caller);
+            }
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.turns.queue().take_back(self.caller);
+        self.turns.share_out();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    use super::*;
+
+    const BUSY: Caller = Caller(1);
+    const QUIET: Caller = Caller(2);
+
+    /// Asks for a turn, and answers who is waiting for it.
+    async fn ask(turns: &Turns, caller: Caller) -> impl Future<Output = Turn> + use<> {
+        let turns = turns.clone();
+        let mut waiting = Box::pin(async move { turns.take(caller).await });
+        let early = poll_fn(|context| Poll::Ready(waiting.as_mut().poll(context))).await;
+        async move {
+            match early {
+                Poll::Ready(turn) => turn,
+                Poll::Pending => waiting.await,
+            }
+        }
+    }
+
+    async fn is_served(waiting: &mut (impl Future<Output = Turn> + Unpin)) -> Option<Turn> {
+        match poll_fn(|context| Poll::Ready(pin!(&mut *waiting).poll(context))).await {
+            Poll::Ready(turn) => Some(turn),
+            Poll::Pending => None,
+        }
+    }
+
+    /// With one turn for all, whoever asks rarely waits for the one that is under way, and for no other.
+    #[tokio::test]
+    async fn a_quiet_caller_waits_for_one_turn_of_another_at_most() {
+        let turns = Turns::new(1);
+        let mut under_way = turns.take(BUSY).await;
+        let mut crowd = VecDeque::new();
+        for _ in 0..100 {
+            crowd.push_back(Box::pin(ask(&turns, BUSY).await));
+        }
+        for _ in 0..10 {
+            let mut quiet = Box::pin(ask(&turns, QUIET).await);
+            assert!(is_served(&mut quiet).await.is_none(), "there is one turn");
+            drop(under_way);
+            let turn = is_served(&mut quiet).await.expect("it is the quiet caller's turn");
+            drop(turn);
+            under_way = is_served(crowd.front_mut().unwrap()).await.expect("then the next one of the crowd");
+            crowd.pop_front();
+        }
+    }
+
+    /// With several turns, one caller alone never has all of them.
+    #[tokio::test]
+    async fn the_last_free_turn_is_for_somebody_else() {
+        let turns = Turns::new(3);
+        let (_first, _second) = (turns.take(BUSY).await, turns.take(BUSY).await);
+        let mut third = Box::pin(ask(&turns, BUSY).await);
+        assert!(is_served(&mut third).await.is_none());
+        let mut quiet = Box::pin(ask(&turns, QUIET).await);
+        assert!(is_served(&mut quiet).await.is_some());
+    }
+
+    /// Of several callers that always ask, each has as many turns as any other.
+    #[tokio::test]
+    async fn those_who_always_ask_take_turns() {
+        let turns = Turns::new(1);
+        let mut under_way = turns.take(Caller(0)).await;
+        let mut waiting = Vec::new();
+        for round in 0..30 {
+            waiting.push((round % 3, Box::pin(ask(&turns, Caller(round % 3)).await)));
+        }
+        let mut served = Vec::new();
+        while !waiting.is_empty() {
+            drop(under_way);
+            let mut next = None;
+            for (index, (_, waits)) in waiting.iter_mut().enumerate() {
+                if let Some(turn) = is_served(waits).await {
+                    next = Some((index, turn));
+                    break;
+                }
+            }
+            let (index, turn) = next.expect("somebody is served");
+            served.push(waiting.remove(index).0);
+            under_way = turn;
+        }
+        for window in served.chunks(3) {
+            let mut each = window.to_vec();
+            each.sort_unstable();
+            assert_eq!(each, [0, 1, 2], "{served:?}");
+        }
+    }
+
+    /// Who gave up holds up nobody, and leaves nothing behind.
+    #[tokio::test]
+    async fn who_gave_up_is_passed_over() {
+        let turns = Turns::new(1);
+        let under_way = turns.take(BUSY).await;
+        let gone: Vec<_> = [ask(&turns, BUSY).await, ask(&turns, Caller(3)).await].into_iter().map(Box::pin).collect();
+        let mut last = Box::pin(ask(&turns, QUIET).await);
+        drop(gone);
+        drop(under_way);
+        drop(is_served(&mut last).await.expect("nobody else waits"));
+        let queue = turns.queue();
+        assert_eq!((queue.free, queue.callers.len(), queue.order.len()), (1, 0, 0));
+    }
+}

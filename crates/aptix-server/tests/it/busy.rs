@@ -1,0 +1,249 @@
+//! A caller that asks for as much work as it can delays nobody else: other calls, heartbeats and the end of the program
+//! go on while every costly input is sent, and no call outlives its deadline.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use aptix_model::wire::v1;
+use aptix_model::wire::v1::agent_service_client::AgentServiceClient;
+use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
+use prost::Message;
+use tokio::task::JoinSet;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status};
+
+use crate::process::Program;
+use crate::server::{create_text, line_patch, next, submit};
+
+/// The deadline of each costly call.
+const DEADLINE: Duration = Duration::from_secs(20);
+/// What a quiet caller may wait for an answer: one piece of work of another, in a debug build on a loaded machine.
+const SOON: Duration = Duration::from_secs(2);
+/// Costly calls that are sent at once: more than there are processors.
+const AT_ONCE: usize = 12;
+
+const SUBMIT: &str = "/aptix.v1.BatchService/SubmitBatch";
+
+/// Messages as the bytes that they are.
+#[derive(Clone, Copy, Default)]
+struct Raw;
+
+impl Codec for Raw {
+    type Encode = Vec<u8>;
+    type Decode = Vec<u8>;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for Raw {
+    type Item = Vec<u8>;
+    type Error = Status;
+
+    fn encode(&mut self, item: Vec<u8>, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        prost::bytes::BufMut::put_slice(to, &item);
+        Ok(())
+    }
+}
+
+impl Decoder for Raw {
+    type Item = Vec<u8>;
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Vec<u8>>, Status> {
+        let mut bytes = vec![0; prost::bytes::Buf::remaining(from)];
+        prost::bytes::Buf::copy_to_slice(from, &mut bytes);
+        Ok(Some(bytes))
+    }
+}
+
+async fn channel(address: &str) -> Channel {
+    Endpoint::new(format!("http://{address}")).unwrap().connect().await.unwrap()
+}
+
+/// A submit that is only checked.
+fn rehearsal(files: Vec<v1::FilePatch>) -> Vec<u8> {
+    v1::SubmitBatchRequest { validate_only: true, ..submit("hostile", "r1", files) }.encode_to_vec()
+}
+
+/// A field of a message, by its number, that is itself a message of these bytes.
+fn nested(number: u32, bytes: &[u8]) -> Vec<u8> {
+    let mut field = Vec::with_capacity(bytes.len() + 8);
+    prost::encoding::encode_key(number, prost::encoding::WireType::LengthDelimited, &mut field);
+    prost::encoding::encode_varint(bytes.len() as u64, &mut field);
+    field.extend_from_slice(bytes);
+    field
+}
+
+fn anchored(path: &str, text: String) -> v1::FilePatch {
+    let anchor = v1::Anchor { text, r#match: v1::AnchorMatch::Regex.into(), ..v1::Anchor::default() };
+    let edit = v1::AnchorEdit {
+        place: Some(v1::anchor_edit::Place::After(anchor)),
+        content: "x\n".to_owned(),
+        ..v1::AnchorEdit::default()
+    };
+    v1::FilePatch { action: Some(v1::file_patch::Action::AnchorEdit(edit)), ..create_text(path, "") }
+}
+
+fn changes(count: i64) -> v1::FilePatch {
+    let mut file = line_patch("app/a.txt");
+    if let Some(v1::file_patch::Action::LinePatch(patch)) = &mut file.action {
+        let insert = |line| v1::InsertLines { after_line: line, new_lines: vec!["x".to_owned()] };
+        let operation = |line| Some(v1::change::Operation::Insert(insert(line)));
+        patch.changes =
+            (0..count).map(|line| v1::Change { operation: operation(line), ..v1::Change::default() }).collect();
+    }
+    file
+}
+
+/// Everything that costs much to read or to check, by its name, with the method it is sent to.
+fn costly() -> Vec<(&'static str, &'static str, Vec<u8>)> {
+    let names = |count: usize| (0..count).map(|number| format!("a/b{number}/c/d/e/f/g"));
+    let deep = (0..200_000).fold(Vec::new(), |mut bytes, _| {
+        // Each key opens a group, which nothing closes.
+        prost::encoding::encode_key(90, prost::encoding::WireType::StartGroup, &mut bytes);
+        bytes
+    });
+    let base = submit("hostile", "r1", Vec::new());
+    let around = |edit: &[u8]| {
+        let message = v1::SubmitBatchRequest { edit: None, validate_only: true, ..base.clone() };
+        [message.encode_to_vec(), nested(3, edit)].concat()
+    };
+    let patch_of = |changes: &[u8]| {
+        let patch = [nested(1, crate::server::sha256(b"").as_bytes()), changes.to_vec()].concat();
+        around(&nested(3, &[nested(4, b"app/a.txt"), nested(6, &patch)].concat()))
+    };
+    let empty = |number: u32, count: usize| nested(number, b"").repeat(count);
+    let mut long = String::new();
+    for number in 0..300_000 {
+        write!(long, "{number:x}|").unwrap();
+    }
+    vec![
+        (
+            "regexes",
+            SUBMIT,
+            rehearsal((0..10_000).map(|n| anchored(&format!("f{n}"), format!("{n}\\w{{1,30}}"))).collect()),
+        ),
+        ("one large regex", SUBMIT, rehearsal(vec![anchored("f", long)])),
+        (
+            "nested repeats",
+            SUBMIT,
+            rehearsal((0..5_000).map(|n| anchored(&format!("f{n}"), format!("((\\pL{{9}}){{9}}){{9}}{n}"))).collect()),
+        ),
+        ("files", SUBMIT, rehearsal(names(10_000).map(|name| create_text(&name, "x")).collect())),
+        ("too many files", SUBMIT, rehearsal(names(60_000).map(|name| create_text(&name, "")).collect())),
+        ("changes", SUBMIT, rehearsal(vec![changes(60_000)])),
+        ("too many changes", SUBMIT, rehearsal(vec![changes(300_000)])),
+        ("empty files", SUBMIT, around(&empty(3, 2_000_000))),
+        ("empty changes", SUBMIT, patch_of(&empty(2, 2_000_000))),
+        ("unclosed groups", SUBMIT, [base.encode_to_vec(), deep].concat()),
+        ("unknown fields", SUBMIT, [base.encode_to_vec(), empty(99, 1_000_000)].concat()),
+        ("empty digests", "/aptix.v1.FileService/FindMissingBlobs", [nested(1, b"w"), empty(2, 2_000_000)].concat()),
+        (
+            "empty failures",
+            "/aptix.v1.AgentService/ReportBatch",
+            [nested(1, b"w"), nested(4, &empty(3, 2_000_000))].concat(),
+        ),
+        ("too large", SUBMIT, vec![0; 5 << 20]),
+    ]
+}
+
+/// What one costly call came to.
+async fn send(channel: Channel, method: &'static str, message: Vec<u8>) -> (Code, String, Duration) {
+    let mut client = tonic::client::Grpc::new(channel).max_encoding_message_size(64 << 20);
+    client.ready().await.unwrap();
+    let mut request = Request::new(message);
+    request.set_timeout(DEADLINE);
+    let begun = Instant::now();
+    let answer = client.unary(request, PathAndQuery::from_static(method), Raw).await;
+    let (code, message) = match answer {
+        Ok(_) => (Code::Ok, String::new()),
+        Err(status) => (status.code(), status.message().to_owned()),
+    };
+    (code, message, begun.elapsed())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_caller_of_costly_calls_delays_nobody_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    std::io::Write::write_all(&mut config.as_file(), b"heartbeat_seconds = 1").unwrap();
+    let program = Program::start(dir.path(), &["--config", config.path().to_str().unwrap()]);
+
+    let watch = v1::WatchBatchesRequest {
+        workspace_id: "w".to_owned(),
+        agent_id: "agent".to_owned(),
+        ..v1::WatchBatchesRequest::default()
+    };
+    let mut feed =
+        AgentServiceClient::new(channel(&program.address).await).watch_batches(watch).await.unwrap().into_inner();
+    let mut background = JoinSet::new();
+    let longest_silence = Arc::new(AtomicU32::new(0));
+    let silence = Arc::clone(&longest_silence);
+    background.spawn(async move {
+        let mut last = Instant::now();
+        while next(&mut feed).await.is_ok() {
+            silence.fetch_max(u32::try_from(last.elapsed().as_millis()).unwrap(), Ordering::Relaxed);
+            last = Instant::now();
+        }
+    });
+    let done = Arc::new(AtomicBool::new(false));
+    let (over, mut quiet) = (Arc::clone(&done), BatchServiceClient::new(channel(&program.address).await));
+    let asking = JoinSet::from_iter([async move {
+        let (mut longest, mut asked) = (Duration::ZERO, 0);
+        while !over.load(Ordering::Relaxed) {
+            let request =
+                v1::SubmitBatchRequest { validate_only: true, ..submit("w", "r1", vec![create_text("a", "")]) };
+            let begun = Instant::now();
+            quiet.submit_batch(request).await.unwrap();
+            longest = longest.max(begun.elapsed());
+            asked += 1;
+        }
+        (longest, asked)
+    }]);
+
+    let hostile = channel(&program.address).await;
+    let inputs = costly();
+    let mut late = Vec::new();
+    for (name, method, message) in &inputs {
+        let mut sent = JoinSet::new();
+        for _ in 0..AT_ONCE {
+            sent.spawn(send(hostile.clone(), method, message.clone()));
+        }
+        while let Some(answer) = sent.join_next().await {
+            let (code, said, took) = answer.unwrap();
+            println!("{name}: {code:?} after {took:?}: {:.200}", said);
+            if took > DEADLINE + SOON || code == Code::Internal && *name != "unclosed groups" {
+                late.push((*name, code, said, took));
+            }
+        }
+    }
+    done.store(true, Ordering::Relaxed);
+    let (longest, asked) = asking.join_all().await.remove(0);
+    let silence = Duration::from_millis(longest_silence.load(Ordering::Relaxed).into());
+    println!("{asked} quiet calls, the longest {longest:?}; longest silence {silence:?}");
+    assert!(late.is_empty(), "{late:?}");
+    assert!(longest < SOON, "a quiet caller waited {longest:?}, of {asked} calls");
+    assert!(silence < Duration::from_secs(1) + SOON, "no heartbeat for {silence:?}");
+
+    // While there is as much to do as there can be, the program ends in time.
+    let mut last = JoinSet::new();
+    for (_, method, message) in inputs {
+        last.spawn(send(hostile.clone(), method, message));
+    }
+    last.join_next().await.unwrap().unwrap();
+    program.signal("-TERM");
+    assert_eq!(program.end(), Some(0));
+    background.shutdown().await;
+}
