@@ -157,7 +157,7 @@ async fn submit(batches: &mut BatchServiceClient<Channel>, request_id: &str, bat
     };
     let stored = batches.submit_batch(request).await?.into_inner().batch.context("the answer has the batch")?;
     println!("   stored as {}", stored.batch_id);
-    let request = v1::WatchBatchRequest { workspace_id: WORKSPACE.into(), batch_id: stored.batch_id };
+    let request = v1::WatchBatchRequest { workspace_id: WORKSPACE.into(), batch_id: stored.batch_id, after: None };
     let mut states = batches.watch_batch(request).await?.into_inner();
     let mut latest = None;
     while let Some(message) = states.message().await? {

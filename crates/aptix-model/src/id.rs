@@ -61,6 +61,8 @@ minted! {
     FilePatchId = "a file patch id",
     /// Names one change of a stored file patch.
     ChangeId = "a change id",
+    /// Names the history of a store.
+    HistoryId = "a history id",
 }
 
 /// Ids chosen by callers: printable text of bounded length.

@@ -10,6 +10,7 @@
 extern crate alloc;
 
 pub mod batch;
+pub mod cursor;
 pub mod digest;
 #[cfg(feature = "documents")]
 pub mod documents;

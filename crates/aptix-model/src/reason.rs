@@ -123,6 +123,8 @@ catalogue! {
         LeaseLost = "LEASE_LOST",
         /// The wanted revisions are no longer kept.
         Compacted = "COMPACTED",
+        /// A cursor or page token is of a history that the server does not have: its store was replaced or restored.
+        HistoryChanged = "HISTORY_CHANGED",
         /// Uploaded bytes do not have the digest or size they were announced with.
         HashFailed = "HASH_FAILED",
         /// A referenced blob has not been uploaded.

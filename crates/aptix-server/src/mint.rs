@@ -13,6 +13,16 @@ pub fn now() -> UnixMillis {
     UnixMillis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
+/// 32 bytes that nobody can guess.
+///
+/// # Errors
+/// When the system gives no random bytes.
+pub fn secret() -> Result<[u8; 32], getrandom::Error> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// A new `UUIDv7`.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the edge of the program")]

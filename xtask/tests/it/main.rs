@@ -21,4 +21,6 @@ mod readme;
 #[cfg(test)]
 mod refused;
 #[cfg(test)]
+mod restore;
+#[cfg(test)]
 mod serve;

@@ -5,21 +5,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aptix_model::digest::Sha256Digest;
+use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
 use aptix_model::report::{FileStatus, Report};
 use tokio_util::sync::CancellationToken;
 
-use super::{AgentError, blocking};
+use super::{AgentError, blocking, told};
 use crate::backoff::Backoff;
 use crate::connection::receipt::{self, Receipt};
 use crate::connection::{CallError, Connection, Lease};
 use crate::workspace::Workspace;
 use crate::workspace::outbox::{self, Pending};
+use crate::workspace::reported;
 
 /// How often a report is tried before other work goes on.
 const ATTEMPTS: usize = 6;
 /// Ended batches that are known again should a server send them once more.
 const REMEMBERED: usize = 10_000;
+/// Reports of ended batches that can be sent again to a server that was set back.
+const REPORTS: usize = 10_000;
 
 /// The way to the server under one lease.
 #[derive(Clone, Debug)]
@@ -44,7 +48,11 @@ pub(super) async fn deliver_all(line: &Line) -> Result<(), AgentError> {
         }
     }
     let workspace = Arc::clone(&line.workspace);
-    Ok(blocking(move || outbox::forget_done(&workspace, REMEMBERED)).await??)
+    let forgotten = blocking(move || {
+        reported::forget(&workspace, REPORTS);
+        outbox::forget_done(&workspace, REMEMBERED)
+    });
+    Ok(forgotten.await??)
 }
 
 /// Delivers one receipt if that is possible now.
@@ -122,15 +130,19 @@ async fn report(line: &Line, receipt: &Receipt) -> Result<Result<(), CallError>,
     };
     for digest in missing {
         let (workspace, batch) = (Arc::clone(&line.workspace), receipt.batch);
-        let Some(content) = blocking(move || outbox::content(&workspace, batch, digest)).await?? else {
+        let content = blocking(move || match outbox::content(&workspace, batch, digest) {
+            Ok(None) => Ok(reported::content(&workspace, batch, digest)),
+            content => content,
+        });
+        let Some(content) = content.await?? else {
             tracing::error!(BatchId = %receipt.batch, %digest, "the content of a changed file is not kept any more");
             continue;
         };
-        if let Err(error) = line.connection.upload(digest, content).await {
+        if let Err(error) = line.connection.upload(Some(&line.lease), digest, content).await {
             return Ok(Err(error));
         }
     }
-    Ok(line.connection.report(line.lease, receipt.batch, receipt.report.clone()).await)
+    Ok(line.connection.report(&line.lease, receipt.batch, receipt.report.clone()).await)
 }
 
 fn new_contents(report: &Report) -> Vec<Sha256Digest> {
@@ -138,10 +150,30 @@ fn new_contents(report: &Report) -> Vec<Sha256Digest> {
     changed.filter_map(|file| Some(file.written?.sha256)).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Forgets what the server has. Where there is no room to note that, the report is sent again, which does no harm.
+/// Reports a batch again that ended here and was acknowledged, to a server that has forgotten it: one whose data directory
+/// was put back.
+pub(super) async fn deliver_again(line: &Line, batch: BatchId) -> Result<(), AgentError> {
+    let workspace = Arc::clone(&line.workspace);
+    let kept = blocking(move || reported::find(&workspace, batch)).await??;
+    let receipt = match kept.map(|bytes| receipt::decode(&bytes)) {
+        Some(Ok(receipt)) if receipt.workspace == *line.connection.workspace() && receipt.batch == batch => receipt,
+        _ => Receipt { workspace: line.connection.workspace().clone(), batch, report: told::forgotten() },
+    };
+    tracing::warn!(BatchId = %batch, outcome = ?receipt.report.outcome,
+        "the server was set back: the batch ended here before, its report is sent again");
+    deliver(line, Pending { batch, receipt: receipt::encode(receipt) }).await
+}
+
+/// Forgets what the server has, but keeps the report for a server that is set back. Where there is no room to note that, the report is sent again, which does no harm.
 async fn acknowledge(line: &Line, receipt: &Receipt) -> Result<(), AgentError> {
     let (workspace, batch) = (Arc::clone(&line.workspace), receipt.batch);
-    match blocking(move || outbox::acknowledge(&workspace, batch)).await? {
+    let report = Report { diff: String::new(), diff_omitted: true, ..receipt.report.clone() };
+    let kept = receipt::encode(Receipt { report, ..receipt.clone() });
+    let acknowledged = blocking(move || {
+        reported::keep(&workspace, batch, &kept);
+        outbox::acknowledge(&workspace, batch)
+    });
+    match acknowledged.await? {
         Err(error) if error.is_lack_of_room() => {
             tracing::warn!(BatchId = %batch, %error, "a report that was delivered is kept: free some space");
             Ok(())

@@ -40,12 +40,12 @@ pub(super) enum Dealt {
     Undone,
 }
 
-/// Applies or refuses a batch, and reports. A batch that already has a receipt is reported and not applied again; one
-/// whose report the server has had is left alone, however often it comes.
+/// Applies or refuses a batch, and reports. A batch that already has a receipt is reported and not applied again; so is one
+/// whose report the server has had, which only a server that was set back asks for once more.
 pub(super) async fn deal_with(agent: &Agent, line: &Line, work: Work) -> Result<Dealt, AgentError> {
     let (local, id) = (Arc::clone(&line.workspace), work.batch);
     if blocking(move || outbox::is_done(&local, id)).await?? {
-        tracing::info!(BatchId = %id, "the batch has ended here and was reported; it is not applied again");
+        delivery::deliver_again(line, id).await?;
         return Ok(Dealt::Done);
     }
     let local = Arc::clone(&line.workspace);

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use aptix_model::cursor::Cursor;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, Revision};
 use aptix_model::record::BatchRecord;
@@ -19,6 +20,8 @@ const AHEAD: usize = 8;
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) revision: Revision,
+    /// Where the feed stands after it, if the server says so.
+    pub(super) cursor: Option<Cursor>,
     /// The batch, if it is free to be applied.
     pub(super) work: Option<Work>,
 }
@@ -49,12 +52,12 @@ pub(super) async fn read_ahead(mut feed: Feed, arrivals: mpsc::Sender<Arrival>, 
         let event = match feed.next().await {
             Ok(FeedMessage::Event(event)) => *event,
             Ok(FeedMessage::Heartbeat) => continue,
-            Ok(FeedMessage::Unreadable { revision, batch, why }) => {
+            Ok(FeedMessage::Unreadable { revision, cursor, batch, why }) => {
                 tracing::error!(%revision, BatchId = batch.map(tracing::field::display), %why,
                     "an event cannot be understood and is passed over; a newer version of aptix may be needed");
                 // Whatever has become of the batch, it is not known to be free to be applied.
                 batch.iter().for_each(|batch| withdraw(&mut waiting, *batch));
-                if arrivals.send(Arrival { revision, work: None }).await.is_err() {
+                if arrivals.send(Arrival { revision, cursor, work: None }).await.is_err() {
                     std::future::pending::<()>().await;
                 }
                 continue;
@@ -82,5 +85,5 @@ fn arrival(event: FeedEvent, waiting: &mut HashMap<BatchId, CancellationToken>, 
         waiting.insert(event.batch, withdrawn.clone());
         Work { batch: event.batch, content: content.map(Box::new), withdrawn }
     });
-    Arrival { revision: event.revision, work }
+    Arrival { revision: event.revision, cursor: event.cursor, work }
 }

@@ -7,6 +7,7 @@ mod blobs;
 mod delivery;
 mod executor;
 mod inbox;
+mod passed;
 mod queue;
 mod session;
 mod told;
@@ -25,11 +26,11 @@ pub use approval::{Approve, Attended};
 
 use self::approval::Approval;
 use crate::backoff::Backoff;
-use crate::connection::{CallError, ServerUrl};
+use crate::connection::{CallError, LeaseSecret, Position, ServerUrl};
 use crate::policy::files::PolicyFiles;
 use crate::upkeep;
 use crate::workspace::Workspace;
-use crate::workspace::notes::{self, NoteError};
+use crate::workspace::notes::{self, NoteError, Noted};
 use crate::workspace::outbox::OutboxError;
 use crate::workspace::root::Root;
 use crate::workspace::state::StateError;
@@ -110,9 +111,16 @@ struct Agent {
 
 impl Agent {
     /// Keeps how far the server's events have been dealt with, for the next start. Where that fails, they come again.
-    async fn remember(&self, cursor: Revision) -> Result<(), AgentError> {
+    async fn remember(&self, position: Position) -> Result<(), AgentError> {
         let (local, Service { server, workspace, .. }) = (Arc::clone(&self.local), self.service.clone());
-        let kept = blocking(move || notes::put_cursor(&local, &server.to_string(), &workspace, cursor)).await?;
+        let kept = blocking(move || {
+            let noted = match position {
+                Position::Revision(revision) => Noted { revision, cursor: None },
+                Position::Cursor(cursor) => Noted { revision: cursor.revision, cursor: Some(cursor) },
+            };
+            notes::put_position(&local, &server.to_string(), &workspace, noted)
+        });
+        let kept = kept.await?;
         match (kept, removed_state(&self.local)) {
             (Ok(()), _) => Ok(()),
             (Err(error), Some(_)) => Err(error.into()),
@@ -144,7 +152,12 @@ pub async fn serve(
 ) -> Result<(), AgentError> {
     let _locks = local.lock_agent()?;
     let id = notes::agent_id(&local, new_id)?;
-    let mut cursor = notes::cursor(&local, &service.server.to_string(), &service.workspace)?;
+    let noted = notes::position(&local, &service.server.to_string(), &service.workspace)?;
+    let position = noted.map_or(Position::START, |noted| match noted.cursor {
+        Some(cursor) => Position::Cursor(cursor),
+        None => Position::Revision(noted.revision),
+    });
+    let mut standing = Standing { position, held: LeaseSecret::default() };
     if let Err(error) = service.policy.read(&local) {
         tracing::error!(%error, "every batch is refused until the policy can be followed");
     }
@@ -153,7 +166,7 @@ pub async fn serve(
     let agent = Arc::new(Agent { local: Arc::new(local), service, id, approval, stop, moved });
     let mut upkeep = JoinSet::new();
     upkeep.spawn(upkeep::run(Arc::clone(&agent.local), Arc::clone(&agent.service.policy)));
-    let ended = serve_on(&agent, &mut cursor).await.map_err(|error| match removed_state(&agent.local) {
+    let ended = serve_on(&agent, &mut standing).await.map_err(|error| match removed_state(&agent.local) {
         Some(path) => AgentError::StateRemoved(path),
         None => error,
     });
@@ -162,22 +175,30 @@ pub async fn serve(
     ended
 }
 
+/// What passes from one connection to the next.
+struct Standing {
+    /// How far the events have been dealt with.
+    position: Position,
+    /// The secret of the lease that was held last.
+    held: LeaseSecret,
+}
+
 /// Serves over one connection after the other.
-async fn serve_on(agent: &Arc<Agent>, cursor: &mut Revision) -> Result<(), AgentError> {
+async fn serve_on(agent: &Arc<Agent>, standing: &mut Standing) -> Result<(), AgentError> {
     let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
     loop {
-        let (before, began) = (*cursor, Instant::now());
-        let ended = session::run(agent, cursor).await;
-        if *cursor != before {
-            agent.remember(*cursor).await?;
+        let (before, began) = (standing.position, Instant::now());
+        let ended = session::run(agent, standing).await;
+        if standing.position != before {
+            agent.remember(standing.position).await?;
         }
-        if *cursor != before || began.elapsed() > SERVED {
+        if standing.position != before || began.elapsed() > SERVED {
             backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
         }
         let Some(why) = ended? else { return Ok(()) };
         if let Some(start) = other_start(&why) {
             tracing::warn!(%why, from = %start, "the server does not have the events asked for");
-            *cursor = start;
+            standing.position = Position::Revision(start);
         }
         let wait = backoff.wait();
         tracing::warn!(%why, milliseconds = wait.as_millis(), "waiting before connecting to {} again", agent.service.server);
@@ -194,7 +215,7 @@ fn other_start(why: &CallError) -> Option<Revision> {
     let CallError::Refused { failures, oldest } = why else { return None };
     failures.iter().find_map(|failure| match (failure.reason, failure.detail) {
         (Reason::Compacted, _) => Some(Revision(oldest.unwrap_or(1).saturating_sub(1))),
-        (_, Some(Detail::FutureRevision)) => Some(Revision(0)),
+        (Reason::HistoryChanged, _) | (_, Some(Detail::FutureRevision)) => Some(Revision(0)),
         _ => None,
     })
 }

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aptix_model::failure::Failure;
-use aptix_model::id::Revision;
 use aptix_model::reason::Reason;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::delivery::{self, Line};
 use super::executor::{self, Dealt};
+use super::passed::Passed;
 use super::queue::Queue;
-use super::{Agent, AgentError, inbox};
-use crate::connection::{CallError, Connection, Feed};
+use super::{Agent, AgentError, Standing, inbox};
+use crate::connection::{CallError, Connection, Feed, Position};
 use crate::workspace::root::Root;
 
 /// How often reports that could not be delivered are tried again, and how far the events were dealt with is kept.
@@ -22,24 +22,25 @@ const REDELIVERY: Duration = Duration::from_secs(15);
 const GRACE: Duration = Duration::from_secs(8);
 
 /// Serves until the connection is lost, and says why; nothing when the agent is to stop.
-pub(super) async fn run(agent: &Arc<Agent>, cursor: &mut Revision) -> Result<Option<CallError>, AgentError> {
+pub(super) async fn run(agent: &Arc<Agent>, standing: &mut Standing) -> Result<Option<CallError>, AgentError> {
     let opened = tokio::select! {
-        opened = open(agent, *cursor) => opened,
+        opened = open(agent, standing) => opened,
         () = agent.stop.cancelled() => return Ok(None),
     };
     let (connection, feed) = match opened {
         Ok(opened) => opened,
         Err(error) => return Ok(Some(error)),
     };
+    standing.held = feed.lease().secret;
     let alive = CancellationToken::new();
     let line = Line { workspace: Arc::clone(&agent.local), connection, lease: feed.lease(), alive: alive.clone() };
-    tracing::info!(workspace = %agent.service.workspace, agent = %agent.id, epoch = line.lease.epoch, after = %cursor,
+    tracing::info!(workspace = %agent.service.workspace, agent = %agent.id, epoch = line.lease.epoch, after = %standing.position.revision(),
         "serving {}", agent.service.server);
     let (sender, mut arrivals) = inbox::channel();
     let mut reader = JoinSet::new();
     reader.spawn(inbox::read_ahead(feed, sender, alive.clone()));
     tokio::select! {
-        outcome = work(agent, &line, &mut arrivals, cursor) => outcome?,
+        outcome = work(agent, &line, &mut arrivals, &mut standing.position) => outcome?,
         () = grace_is_over(agent) => tracing::warn!("stopping before everything is reported; it is reported at the next start"),
     }
     if agent.stop.is_cancelled() {
@@ -56,9 +57,9 @@ pub(super) async fn run(agent: &Arc<Agent>, cursor: &mut Revision) -> Result<Opt
     }))
 }
 
-async fn open(agent: &Agent, cursor: Revision) -> Result<(Connection, Feed), CallError> {
+async fn open(agent: &Agent, standing: &Standing) -> Result<(Connection, Feed), CallError> {
     let connection = Connection::open(&agent.service.server, &agent.service.workspace).await?;
-    let feed = connection.watch(&agent.id, cursor).await?;
+    let feed = connection.watch(&agent.id, standing.position, &standing.held).await?;
     Ok((connection, feed))
 }
 
@@ -73,21 +74,21 @@ async fn work(
     agent: &Arc<Agent>,
     line: &Line,
     arrivals: &mut inbox::Arrivals,
-    cursor: &mut Revision,
+    position: &mut Position,
 ) -> Result<(), AgentError> {
     delivery::deliver_all(line).await?;
     let mut redelivery = tokio::time::interval(REDELIVERY);
     redelivery.reset();
     let root = agent.local.roots().first().map(Root::name).filter(|_| agent.local.roots().len() == 1);
     let (mut queue, mut begun) = (Queue::default(), JoinSet::new());
-    let mut last = *cursor;
+    let mut passed = Passed::after(*position);
     let mut ends = false;
     loop {
         while !ends && let Some((ticket, work)) = queue.begin() {
             let (agent, line) = (Arc::clone(agent), line.clone());
             begun.spawn(async move { (ticket, executor::deal_with(&agent, &line, work).await) });
         }
-        *cursor = queue.dealt_with(last).max(*cursor);
+        *position = passed.up_to(queue.dealt_with(passed.last()));
         if ends && begun.is_empty() {
             return Ok(());
         }
@@ -105,7 +106,7 @@ async fn work(
             }
             arrival = arrivals.recv(), if !ends && !queue.is_full() => match arrival {
                 Some(arrival) => {
-                    last = arrival.revision;
+                    passed.add(&arrival);
                     if let Some(work) = arrival.work {
                         queue.add(arrival.revision, work, root);
                     }
@@ -114,7 +115,7 @@ async fn work(
             },
             // While a batch is being reported nobody else reports it.
             _ = redelivery.tick(), if begun.is_empty() => {
-                agent.remember(*cursor).await?;
+                agent.remember(*position).await?;
                 delivery::deliver_all(line).await?;
             }
         }

@@ -114,6 +114,13 @@ fn size(failure: &Failure) -> usize {
     256 + failure.message.len() + texts.sum::<usize>() + quoted.sum::<usize>() + action
 }
 
+/// The report of a batch that ended here, for a server that was set back, when what was reported then is not kept any more.
+pub(super) fn forgotten() -> Report {
+    let message =
+        "the batch ended on this workstation before the server was set back, and its report is not kept any more";
+    refusal(vec![Failure::new(Reason::ResultFinal, message).hint("look at the files that it names")])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -112,7 +112,7 @@ async fn with_blobs(connection: &Connection, mut batch: Batch) -> Result<Batch, 
         sent += text.len();
         let bytes = std::mem::take(text).into_bytes();
         let digest = aptix_engine::digest::sha256(&bytes);
-        *content = Content::Blob(connection.upload(digest, bytes).await?);
+        *content = Content::Blob(connection.upload(None, digest, bytes).await?);
     }
     progress::end();
     Ok(batch)

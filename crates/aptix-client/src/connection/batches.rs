@@ -108,7 +108,7 @@ impl Connection {
     /// NOT_FOUND.
     pub async fn watch_batch(&self, batch: BatchId) -> Result<StateFeed, CallError> {
         let (workspace_id, batch_id) = (self.workspace.to_string(), batch.to_string());
-        let message = v1::WatchBatchRequest { workspace_id, batch_id };
+        let message = v1::WatchBatchRequest { workspace_id, batch_id, after: None };
         let stream = self.answer(self.batches().watch_batch(message)).await?;
         Ok(StateFeed { server: self.server.clone(), stream })
     }

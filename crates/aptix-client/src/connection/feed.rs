@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aptix_model::cursor::Cursor;
 use aptix_model::failure::Failure;
 use aptix_model::id::{AgentId, BatchId, Revision};
 use aptix_model::reason::{Detail, Reason};
@@ -10,6 +11,7 @@ use aptix_model::report::Report;
 use aptix_model::state::BatchState;
 use aptix_model::wire::v1;
 use tonic::Streaming;
+use tonic::codegen::Bytes;
 
 use super::batches::absent;
 use super::{ANSWER, CallError, Connection, ServerUrl, timed};
@@ -18,12 +20,55 @@ use super::{ANSWER, CallError, Connection, ServerUrl, timed};
 const HEARTBEAT: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
 
 /// The right to serve a workspace, as long as its feed lives.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lease {
     /// Reports carry it.
     pub epoch: u64,
     /// At least this often a message comes.
     pub heartbeat: Duration,
+    /// Proves who holds the lease. It is kept in memory alone: an agent that is started again waits until the server has
+    /// noticed that the connection before is dead, and no file has to be guarded.
+    pub secret: LeaseSecret,
+}
+
+/// What proves who holds a lease; empty if the server sent none. It is never logged.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct LeaseSecret(Bytes);
+
+impl LeaseSecret {
+    /// The bytes, for the server.
+    pub(super) fn bytes(&self) -> Bytes {
+        self.0.clone()
+    }
+}
+
+impl std::fmt::Debug for LeaseSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a secret")
+    }
+}
+
+/// How far a server's events have been dealt with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Position {
+    /// By a revision alone, where the server did not say in which history.
+    Revision(Revision),
+    /// By a cursor, which the server checks.
+    Cursor(Cursor),
+}
+
+impl Position {
+    /// Before the first event.
+    pub const START: Self = Self::Revision(Revision(0));
+
+    /// The last event that was dealt with.
+    #[must_use]
+    pub const fn revision(self) -> Revision {
+        match self {
+            Self::Revision(revision) => revision,
+            Self::Cursor(cursor) => cursor.revision,
+        }
+    }
 }
 
 /// Something happened to a batch.
@@ -31,6 +76,8 @@ pub struct Lease {
 pub struct FeedEvent {
     /// The event's revision.
     pub revision: Revision,
+    /// Where the feed stands after it, if the server says so.
+    pub cursor: Option<Cursor>,
     /// The batch.
     pub batch: BatchId,
     /// The state it is in now.
@@ -48,6 +95,8 @@ pub enum FeedMessage {
     Unreadable {
         /// The event's revision.
         revision: Revision,
+        /// Where the feed stands after it, if the server says so.
+        cursor: Option<Cursor>,
         /// The batch, if at least that is told.
         batch: Option<BatchId>,
         /// What is wrong with the event.
@@ -68,15 +117,22 @@ pub struct Feed {
 }
 
 impl Connection {
-    /// Takes the lease and opens the feed after a revision.
+    /// Takes the lease and opens the feed after a position. With the secret of the lease that was held last, it is taken
+    /// over from a connection that the server does not know to be dead yet.
     ///
     /// # Errors
-    /// LEASE_HELD, COMPACTED, FUTURE_REVISION; or the server is lost.
-    pub async fn watch(&self, agent: &AgentId, after: Revision) -> Result<Feed, CallError> {
+    /// LEASE_HELD, HISTORY_CHANGED, COMPACTED, FUTURE_REVISION; or the server is lost.
+    pub async fn watch(&self, agent: &AgentId, after: Position, held: &LeaseSecret) -> Result<Feed, CallError> {
+        let cursor = match after {
+            Position::Revision(_) => None,
+            Position::Cursor(cursor) => Some(cursor.into()),
+        };
         let message = v1::WatchBatchesRequest {
             workspace_id: self.workspace.to_string(),
             agent_id: agent.to_string(),
-            after_revision: after.0,
+            after_revision: after.revision().0,
+            cursor,
+            lease_secret: held.bytes(),
         };
         let mut stream = self.answer(self.agents().watch_batches(message)).await?;
         let first = tokio::time::timeout(ANSWER, stream.message()).await;
@@ -88,7 +144,8 @@ impl Connection {
         };
         let heartbeat = lease.heartbeat_interval.and_then(|interval| Duration::try_from(interval).ok());
         let heartbeat = heartbeat.unwrap_or(*HEARTBEAT.end()).clamp(*HEARTBEAT.start(), *HEARTBEAT.end());
-        Ok(Feed { server: self.server.clone(), lease: Lease { epoch: lease.epoch, heartbeat }, last: after, stream })
+        let lease = Lease { epoch: lease.epoch, heartbeat, secret: LeaseSecret(lease.secret) };
+        Ok(Feed { server: self.server.clone(), lease, last: after.revision(), stream })
     }
 
     /// Tells what became of a batch; on success the report is durable. A diff that makes the message too large is
@@ -96,7 +153,7 @@ impl Connection {
     ///
     /// # Errors
     /// NOT_FOUND, LEASE_LOST, BLOB_MISSING, RESULT_FINAL, INVALID_REQUEST; or the server is lost.
-    pub async fn report(&self, lease: Lease, batch: BatchId, report: Report) -> Result<(), CallError> {
+    pub async fn report(&self, lease: &Lease, batch: BatchId, report: Report) -> Result<(), CallError> {
         let shorter =
             (!report.diff.is_empty()).then(|| Report { diff: String::new(), diff_omitted: true, ..report.clone() });
         match (self.report_once(lease, batch, report).await, shorter) {
@@ -107,12 +164,13 @@ impl Connection {
         }
     }
 
-    async fn report_once(&self, lease: Lease, batch: BatchId, report: Report) -> Result<(), CallError> {
+    async fn report_once(&self, lease: &Lease, batch: BatchId, report: Report) -> Result<(), CallError> {
         let message = v1::ReportBatchRequest {
             workspace_id: self.workspace.to_string(),
             batch_id: batch.to_string(),
             lease_epoch: lease.epoch,
             report: Some(report.into()),
+            lease_secret: lease.secret.bytes(),
         };
         self.answer(self.agents().report_batch(timed(message, ANSWER))).await.map(drop)
     }
@@ -121,8 +179,8 @@ impl Connection {
 impl Feed {
     /// The right under which the feed is read.
     #[must_use]
-    pub const fn lease(&self) -> Lease {
-        self.lease
+    pub fn lease(&self) -> Lease {
+        self.lease.clone()
     }
 
     /// The next message. Events come in the order of their revisions, each one more than the last.
@@ -171,13 +229,21 @@ fn out_of_order(found: &str, last: Revision) -> CallError {
 fn feed_event(event: v1::BatchEvent) -> FeedMessage {
     let revision = Revision(event.revision);
     let batch = event.batch.as_ref().and_then(|batch| batch.batch_id.parse().ok());
-    readable(revision, event).unwrap_or_else(|why| FeedMessage::Unreadable { revision, batch, why: Box::new(why) })
+    // A cursor of another event would be kept as this one's.
+    let cursor = event.cursor.clone().and_then(|cursor| Cursor::try_from(cursor).ok());
+    let cursor = cursor.filter(|cursor| cursor.revision == revision);
+    let unreadable = |why| FeedMessage::Unreadable { revision, cursor, batch, why: Box::new(why) };
+    readable(revision, cursor, event).unwrap_or_else(unreadable)
 }
 
-fn readable(revision: Revision, event: v1::BatchEvent) -> Result<FeedMessage, Failure> {
+fn readable(revision: Revision, cursor: Option<Cursor>, event: v1::BatchEvent) -> Result<FeedMessage, Failure> {
+    if let Some(damage) = event.damage {
+        let message = format!("the server's record is damaged: {}", damage.message);
+        return Err(Failure::new(Reason::Internal, message).hint("its operator has to act: `aptix-server verify`"));
+    }
     let batch = event.batch.ok_or_else(|| absent("batch"))?;
     let head = v1::Batch { edit: None, report: None, ..batch.clone() };
     let outline = BatchOutline::try_from(head)?;
     let content = outline.state.is_open().then(|| BatchRecord::try_from(batch));
-    Ok(FeedMessage::Event(Box::new(FeedEvent { revision, batch: outline.id, state: outline.state, content })))
+    Ok(FeedMessage::Event(Box::new(FeedEvent { revision, cursor, batch: outline.id, state: outline.state, content })))
 }

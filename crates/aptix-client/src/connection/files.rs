@@ -13,7 +13,7 @@ use aptix_model::wire::{digest, v1};
 use tonic::codegen::Bytes;
 
 use super::batches::absent;
-use super::{ANSWER, CallError, Connection, timed};
+use super::{ANSWER, CallError, Connection, Lease, timed};
 
 /// How long a whole blob may take, either way.
 const TRANSFER: Duration = Duration::from_secs(300);
@@ -80,13 +80,22 @@ impl Connection {
         Ok(missing)
     }
 
-    /// Uploads a blob; on success it is durable.
+    /// Uploads a blob, an agent under its lease; on success it is durable.
     ///
     /// # Errors
-    /// HASH_FAILED, TOO_LARGE; or the server is lost.
-    pub async fn upload(&self, sha256: Sha256Digest, content: Vec<u8>) -> Result<BlobRef, CallError> {
+    /// HASH_FAILED, TOO_LARGE, LEASE_LOST; or the server is lost.
+    pub async fn upload(
+        &self,
+        lease: Option<&Lease>,
+        sha256: Sha256Digest,
+        content: Vec<u8>,
+    ) -> Result<BlobRef, CallError> {
         let blob = BlobRef { sha256, size_bytes: content.len() as u64 };
-        let start = v1::UploadBlobStart { workspace_id: self.workspace.to_string(), blob: Some(blob.into()) };
+        let start = v1::UploadBlobStart {
+            workspace_id: self.workspace.to_string(),
+            blob: Some(blob.into()),
+            lease_secret: lease.map(|lease| lease.secret.bytes()).unwrap_or_default(),
+        };
         let content = Bytes::from(content);
         let chunks = (0..content.len()).step_by(CHUNK_BYTES).map(move |at| {
             v1::upload_blob_request::Part::Chunk(content.slice(at..content.len().min(at + CHUNK_BYTES)))

@@ -20,7 +20,7 @@ use tonic::transport::{Channel, Endpoint, Uri};
 
 pub use batches::{ChangeView, Page, StateFeed};
 pub use call_error::CallError;
-pub use feed::{Feed, FeedEvent, FeedMessage, Lease};
+pub use feed::{Feed, FeedEvent, FeedMessage, Lease, LeaseSecret, Position};
 pub use files::CloudText;
 
 /// How long the server may take to be reached.

@@ -28,6 +28,7 @@ pub fn encode(receipt: Receipt) -> Vec<u8> {
         batch_id: receipt.batch.to_string(),
         lease_epoch: 0,
         report: Some(receipt.report.into()),
+        lease_secret: tonic::codegen::Bytes::new(),
     };
     message.encode_to_vec()
 }

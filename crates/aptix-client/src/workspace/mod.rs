@@ -16,6 +16,7 @@ pub mod outbox;
 pub(crate) mod policy_file;
 pub mod publish;
 pub mod recovery;
+pub(crate) mod reported;
 pub mod resolve;
 pub mod root;
 pub mod snapshot;

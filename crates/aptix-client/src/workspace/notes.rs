@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use aptix_model::cursor::Cursor;
 use aptix_model::id::{AgentId, Revision, WorkspaceId};
 use rustix::io::Errno;
 
@@ -53,20 +54,35 @@ pub fn agent_id(workspace: &Workspace, new: AgentId) -> Result<AgentId, NoteErro
 ///
 /// # Errors
 /// When the system refuses to read it.
-pub fn cursor(workspace: &Workspace, server: &str, id: &WorkspaceId) -> Result<Revision, NoteError> {
+pub fn position(workspace: &Workspace, server: &str, id: &WorkspaceId) -> Result<Option<Noted>, NoteError> {
     let note = read(workspace, CURSOR)?.unwrap_or_default();
     let mut words = note.split_whitespace();
     let known = words.next() == Some(server) && words.next() == Some(id.as_str());
-    let revision = words.next().filter(|_| known).and_then(|word| word.parse().ok());
-    Ok(revision.map_or(Revision(0), Revision))
+    let Some(revision) = words.next().filter(|_| known).and_then(|word| word.parse().ok().map(Revision)) else {
+        return Ok(None);
+    };
+    // A note of an earlier version ends here.
+    let bound = (words.next().and_then(|word| word.parse().ok())).zip(words.next().and_then(|word| word.parse().ok()));
+    let history = bound.map(|(history, digest)| Cursor { history, revision, digest });
+    Ok(Some(Noted { revision, cursor: history }))
+}
+
+/// A noted position.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Noted {
+    /// The last event that was dealt with.
+    pub revision: Revision,
+    /// The same in its history, if that is known.
+    pub cursor: Option<Cursor>,
 }
 
 /// Keeps how far a server's events have been dealt with.
 ///
 /// # Errors
 /// When it cannot be kept.
-pub fn put_cursor(workspace: &Workspace, server: &str, id: &WorkspaceId, cursor: Revision) -> Result<(), NoteError> {
-    write(workspace, CURSOR, &format!("{server} {id} {cursor}\n"))
+pub fn put_position(workspace: &Workspace, server: &str, id: &WorkspaceId, noted: Noted) -> Result<(), NoteError> {
+    let bound = noted.cursor.map(|cursor| format!(" {} {}", cursor.history, cursor.digest)).unwrap_or_default();
+    write(workspace, CURSOR, &format!("{server} {id} {}{bound}\n", noted.revision))
 }
 
 fn path(workspace: &Workspace, name: &str) -> PathBuf {

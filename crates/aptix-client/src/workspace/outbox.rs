@@ -193,7 +193,7 @@ impl Outbox {
 }
 
 /// The batches that a directory has an entry for, oldest first.
-fn batches(dir: &OwnedFd) -> Result<Vec<BatchId>, Errno> {
+pub(super) fn batches(dir: &OwnedFd) -> Result<Vec<BatchId>, Errno> {
     let mut batches = Vec::new();
     for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
         batches.extend(entry?.file_name().to_str().ok().and_then(|name| name.parse::<BatchId>().ok()));

@@ -153,6 +153,11 @@ impl StateDir {
         self.open("done")
     }
 
+    /// As [`Self::open_journal`], for reports that the server has acknowledged.
+    pub(super) fn open_reported(&self) -> Result<OwnedFd, StateError> {
+        self.open("reported")
+    }
+
     /// As [`Self::open_journal`], for the clipboards of sessions.
     pub(super) fn open_clipboards(&self) -> Result<OwnedFd, StateError> {
         self.open("clipboards")

@@ -50,6 +50,11 @@ pub(crate) struct FakeServer {
     pub(crate) url: String,
 }
 
+/// The secret of the lease with this epoch.
+fn secret_of(epoch: u64) -> tonic::codegen::Bytes {
+    vec![u8::try_from(epoch % 256).unwrap(); 32].into()
+}
+
 /// A refusal in the catalogue's words.
 pub(crate) fn refusal(code: Code, reason: &str, metadata: &[(&str, &str)]) -> Status {
     let metadata: HashMap<_, _> =
@@ -130,7 +135,8 @@ impl v1::agent_service_server::AgentService for FakeServer {
             }
         });
         tokio::spawn(async move {
-            let lease = v1::Lease { epoch, heartbeat_interval: Some(interval.try_into().unwrap()) };
+            let secret = secret_of(epoch);
+            let lease = v1::Lease { epoch, heartbeat_interval: Some(interval.try_into().unwrap()), secret };
             let mut message = Message::Lease(lease);
             let mut told = after;
             loop {
@@ -143,7 +149,7 @@ impl v1::agent_service_server::AgentService for FakeServer {
                     Some(batch) => {
                         told += 1;
                         let revision = script.lock().unwrap().revisions.pop_front().unwrap_or(told);
-                        Message::Event(v1::BatchEvent { revision, batch: Some(batch) })
+                        Message::Event(v1::BatchEvent { revision, batch: Some(batch), cursor: None, damage: None })
                     }
                     None => {
                         let _ = tokio::time::timeout(interval, events.changed()).await;
@@ -168,7 +174,8 @@ impl v1::agent_service_server::AgentService for FakeServer {
         if let Some(status) = script.refuse_report.pop_front() {
             return Err(status);
         }
-        if request.lease_epoch != script.watched_after.len() as u64 {
+        let newest = script.watched_after.len() as u64;
+        if request.lease_epoch != newest || request.lease_secret != secret_of(newest) {
             return Err(refusal(Code::FailedPrecondition, "LEASE_LOST", &[]));
         }
         let files = request.report.unwrap_or_default().files;

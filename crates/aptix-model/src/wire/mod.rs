@@ -5,6 +5,7 @@
 
 mod anchor;
 pub mod bytes;
+mod cursor;
 mod edit;
 mod hunks;
 mod record;

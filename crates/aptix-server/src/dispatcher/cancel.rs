@@ -65,7 +65,7 @@ impl Dispatcher {
                 from: batch.state,
                 to: batch.state.after(Step::Cancel)?,
                 at: mint::now(),
-                lease_epoch: None,
+                lease: None,
                 report: None,
                 files: Vec::new(),
             };
@@ -76,7 +76,7 @@ impl Dispatcher {
                     return Ok(batch);
                 }
                 Transitioned::OtherState(now) => batch = now,
-                Transitioned::Unknown | Transitioned::OtherEpoch { .. } => {
+                Transitioned::Unknown | Transitioned::OtherLease => {
                     return Err(
                         ReadError::NotFound { workspace: workspace.clone(), what: format!("batch {id}") }.into()
                     );

@@ -6,21 +6,23 @@
 use std::sync::Arc;
 
 use aptix_model::batch::{FileEdit, Origin};
+use aptix_model::cursor::Cursor;
+use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::id::{AgentId, BatchId, Revision, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::record::BatchRecord;
+use aptix_model::record::{BatchRecord, UnixMillis};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
-use super::lease::Claim;
+use super::lease::{Claim, LeaseSecret, secret_digest};
 use super::read::ReadError;
 use super::refusal::{Refusal, exhausted, shown, shown_if_given, shutting_down};
 use super::wake::{Topic, Waker};
-use crate::store::{BatchSelector, StoreError};
+use crate::store::{BatchSelector, Listed, StoreError};
 
 /// Events read at once.
 const PAGE: usize = 64;
@@ -28,23 +30,48 @@ const PAGE: usize = 64;
 /// What a stream hands over, and why it ended.
 pub type Items<T> = ReceiverStream<Result<T, FeedEnd>>;
 
+/// One state of a batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Told {
+    /// The batch as it is now.
+    pub batch: Box<BatchRecord>,
+    /// Where the stream stands afterwards.
+    pub cursor: Option<Cursor>,
+}
+
 /// One thing an agent is told.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Delivery {
-    /// The lease it holds, by its epoch.
-    Lease(u64),
-    /// Something happened to a batch.
-    Event(Revision, Box<BatchRecord>),
+    /// The lease it holds: its epoch, and the secret that proves it.
+    Lease(u64, LeaseSecret),
+    /// Something happened to a batch; where the stream stands afterwards.
+    Event(Revision, Option<Cursor>, Box<BatchRecord>),
+    /// An event that cannot be read, or whose batch cannot: the batch, if that is known, and why.
+    Damaged(Revision, Option<Cursor>, Option<BatchId>, String),
     /// Everything up to here was told.
     Heartbeat(Revision),
+}
+
+/// Where a feed begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Start {
+    /// After a revision, of whatever history.
+    Revision(Revision),
+    /// After a cursor, if the history is its own.
+    Cursor(Cursor),
 }
 
 /// Why a stream was not begun.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WatchError {
-    /// Another agent serves the workspace.
-    #[error("agent {0} serves the workspace")]
-    LeaseHeld(AgentId),
+    /// The workspace is served, and the caller does not have the secret of its lease.
+    #[error("another agent has served the workspace since {}", utc(*.0))]
+    LeaseHeld(UnixMillis),
+    /// The cursor is of another history.
+    #[error(
+        "the server's history is another one than that of the cursor at revision {0}: its data was restored or replaced"
+    )]
+    HistoryChanged(Revision),
     /// The wanted place does not exist yet.
     #[error("there is no revision {after} yet, the newest is {newest}")]
     FutureRevision {
@@ -74,6 +101,8 @@ impl From<WatchError> for Refusal {
             WatchError::LeaseHeld(_) => Failure::new(Reason::LeaseLost, message)
                 .detail(Detail::LeaseHeld)
                 .hint("stop that agent, or wait until its stream has ended"),
+            WatchError::HistoryChanged(_) => Failure::new(Reason::HistoryChanged, message)
+                .hint("begin again without a cursor; what has ended comes again"),
             WatchError::FutureRevision { .. } => {
                 let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::FutureRevision);
                 return Self::invalid(
@@ -151,28 +180,28 @@ impl<T> Outlet<T> {
 pub(super) type Stop = Option<FeedEnd>;
 
 impl Dispatcher {
-    /// Takes a workspace's lease and tells its events after a revision.
+    /// Takes a workspace's lease and tells its events. `held` is the digest of the secret of the lease that the caller
+    /// had last: with it the lease is taken over at once.
     ///
     /// # Errors
-    /// When another agent serves the workspace, the revision does not exist, or the server takes no more streams.
+    /// When another agent serves the workspace, the history is another one, the revision does not exist, or the server
+    /// takes no more streams.
     pub async fn feed(
         self: &Arc<Self>,
         workspace: WorkspaceId,
         agent: &AgentId,
-        after: Revision,
+        from: Start,
+        held: Option<Sha256Digest>,
     ) -> Result<Items<Delivery>, WatchError> {
         let slot = self.stream_slot()?;
-        let newest = self.store.newest(workspace.clone()).await?.unwrap_or_default();
-        if after > newest {
-            return Err(WatchError::FutureRevision { after, newest });
-        }
-        let (this, wanted, asking) = (Arc::clone(self), workspace.clone(), agent.clone());
-        let (claim, epoch) = self.to_the_end(async move { this.lease(&wanted, &asking).await }).await?;
+        let after = self.begin(&workspace, from).await?;
+        let (this, wanted) = (Arc::clone(self), workspace.clone());
+        let (claim, epoch, secret) = self.to_the_end(async move { this.lease(&wanted, held).await }).await?;
         tracing::info!(workspaceId = %workspace, agentId = %agent, epoch, after = after.0, "lease granted");
         let (outlet, stream) = Outlet::open(claim.superseded.clone(), self.closing.clone()).await?;
         let (this, agent) = (Arc::clone(self), agent.clone());
         self.tasks.spawn(async move {
-            let Err(stop) = this.tell(&workspace, after, epoch, &outlet).await;
+            let Err(stop) = this.tell(&workspace, after, Delivery::Lease(epoch, secret), &outlet).await;
             tracing::info!(workspaceId = %workspace, agentId = %agent, epoch, end = ?stop, "lease ended");
             outlet.finish(stop);
             // The lease goes before the place among the streams, and both only now.
@@ -183,38 +212,72 @@ impl Dispatcher {
     }
 
     /// Grants an epoch and then takes the lease, as one step.
-    async fn lease(&self, workspace: &WorkspaceId, agent: &AgentId) -> Result<(Claim, u64), WatchError> {
+    async fn lease(
+        &self,
+        workspace: &WorkspaceId,
+        held: Option<Sha256Digest>,
+    ) -> Result<(Claim, u64, LeaseSecret), WatchError> {
         let turn = self.leases.turn(workspace).await;
-        self.leases.ask(workspace, agent).map_err(WatchError::LeaseHeld)?;
-        let epoch = self.store.grant_epoch(workspace.clone()).await?;
-        let claim = self.leases.hold(workspace, agent);
+        self.leases.ask(workspace, held).map_err(WatchError::LeaseHeld)?;
+        let secret = LeaseSecret::mint()?;
+        let digest = secret_digest(secret.bytes()).ok_or(StoreError::Closed)?;
+        let epoch = self.store.grant_lease(workspace.clone(), digest).await?;
+        let claim = self.leases.hold(workspace, Some(digest));
         drop(turn);
-        Ok((claim, epoch))
+        Ok((claim, epoch, secret))
+    }
+
+    /// The revision after which a stream begins.
+    async fn begin(&self, workspace: &WorkspaceId, from: Start) -> Result<Revision, WatchError> {
+        let newest = self.store.newest(workspace.clone()).await?.unwrap_or_default();
+        match from {
+            Start::Revision(after) if after > newest => Err(WatchError::FutureRevision { after, newest }),
+            Start::Revision(after) => Ok(after),
+            Start::Cursor(cursor) if self.is_of_this_history(workspace, cursor).await? => Ok(cursor.revision),
+            Start::Cursor(cursor) => Err(WatchError::HistoryChanged(cursor.revision)),
+        }
+    }
+
+    /// Whether the store has the commit that a cursor names. Equal ids do not suffice: copies of a store have one id.
+    pub(super) async fn is_of_this_history(&self, workspace: &WorkspaceId, cursor: Cursor) -> Result<bool, StoreError> {
+        let found = self.store.digest(workspace.clone(), cursor.revision).await?;
+        Ok(cursor.history == self.store.history() && found == Some(cursor.digest))
+    }
+
+    /// Where a reader stands at a revision, if its digest is known.
+    pub(super) fn cursor(&self, revision: Revision, digest: Option<Sha256Digest>) -> Option<Cursor> {
+        digest.map(|digest| Cursor { history: self.store.history(), revision, digest })
     }
 
     async fn tell(
         &self,
         workspace: &WorkspaceId,
         after: Revision,
-        epoch: u64,
+        lease: Delivery,
         outlet: &Outlet<Delivery>,
     ) -> Result<std::convert::Infallible, Stop> {
         let mut waker = self.wakes.subscribe(Topic::Workspace(workspace.clone()));
         let mut told = after;
-        self.hand_over(outlet, Delivery::Lease(epoch)).await?;
+        self.hand_over(outlet, lease).await?;
         loop {
             let events = self.store.events(workspace.clone(), told, PAGE).await.map_err(stop)?;
             let more = events.len() == PAGE;
             for event in events {
                 let room = self.room(outlet).await?;
-                let batch = self.store.batch(workspace.clone(), BatchSelector::Id(event.batch)).await.map_err(stop)?;
-                let batch = batch.ok_or_else(|| stop(lost(event.batch)))?;
-                let created = forwarded(&batch);
-                room.send(Ok(Delivery::Event(event.revision, Box::new(batch))));
+                let delivery = self.delivery(workspace, event).await.map_err(stop)?;
+                let (revision, created) = match &delivery {
+                    Delivery::Event(revision, _, batch) => (*revision, forwarded(batch)),
+                    Delivery::Damaged(revision, _, batch, why) => {
+                        log_damaged(workspace, *revision, *batch, why);
+                        (*revision, None)
+                    }
+                    Delivery::Lease(..) | Delivery::Heartbeat(_) => continue,
+                };
+                room.send(Ok(delivery));
                 if let Some(created) = &created {
                     log_forwarded(created);
                 }
-                told = event.revision;
+                told = revision;
             }
             if !more && self.rest(outlet, &mut waker).await? == Rest::Quiet {
                 self.hand_over(outlet, Delivery::Heartbeat(told)).await?;
@@ -222,22 +285,43 @@ impl Dispatcher {
         }
     }
 
-    /// Tells the states of one batch until it has ended.
+    /// What is told of an event. A record that cannot be read is told in its place.
+    async fn delivery(&self, workspace: &WorkspaceId, event: Listed) -> Result<Delivery, StoreError> {
+        let event = match event {
+            Ok(event) => event,
+            Err(damaged) => return Ok(Delivery::Damaged(damaged.revision, None, None, damaged.why)),
+        };
+        let cursor = self.cursor(event.revision, event.digest);
+        let damaged = |why| Delivery::Damaged(event.revision, cursor, Some(event.batch), why);
+        Ok(match self.store.batch(workspace.clone(), BatchSelector::Id(event.batch)).await {
+            Ok(Some(batch)) => Delivery::Event(event.revision, cursor, Box::new(batch)),
+            Ok(None) => damaged(lost(event.batch).to_string()),
+            Err(StoreError::Closed) => return Err(StoreError::Closed),
+            Err(error) => damaged(error.to_string()),
+        })
+    }
+
+    /// Tells the states of one batch until it has ended; those after a cursor alone, if one is given.
     ///
     /// # Errors
-    /// When there is no such batch, or the server takes no more streams.
+    /// When there is no such batch, the history is another one, or the server takes no more streams.
     pub async fn watch(
         self: &Arc<Self>,
         workspace: WorkspaceId,
         id: BatchId,
-    ) -> Result<Items<Box<BatchRecord>>, WatchError> {
+        after: Option<Cursor>,
+    ) -> Result<Items<Told>, WatchError> {
         let slot = self.stream_slot()?;
         let waker = self.wakes.subscribe(Topic::Batch(id));
         let first = self.batch(&workspace, BatchSelector::Id(id)).await?;
+        let told = match after {
+            Some(after) => self.begin(&workspace, Start::Cursor(after)).await?,
+            None => Revision(0),
+        };
         let (outlet, stream) = Outlet::open(CancellationToken::new(), self.closing.clone()).await?;
         let this = Arc::clone(self);
         self.tasks.spawn(async move {
-            let end = this.tell_states(first, waker, &outlet).await.err().flatten();
+            let end = this.tell_states(first, told, waker, &outlet).await.err().flatten();
             outlet.finish(end);
             drop(slot);
         });
@@ -247,13 +331,18 @@ impl Dispatcher {
     async fn tell_states(
         &self,
         mut batch: BatchRecord,
+        mut told: Revision,
         mut waker: Waker,
-        outlet: &Outlet<Box<BatchRecord>>,
+        outlet: &Outlet<Told>,
     ) -> Result<(), Stop> {
         loop {
-            let (workspace, id, told, open) =
-                (batch.workspace.clone(), batch.id, batch.revision, batch.state.is_open());
-            self.hand_over(outlet, Box::new(batch)).await?;
+            let (workspace, id, open) = (batch.workspace.clone(), batch.id, batch.state.is_open());
+            if batch.revision > told {
+                told = batch.revision;
+                let digest = self.store.digest(workspace.clone(), told).await.map_err(stop)?;
+                let cursor = self.cursor(told, digest);
+                self.hand_over(outlet, Told { batch: Box::new(batch), cursor }).await?;
+            }
             if !open {
                 return Ok(());
             }
@@ -318,6 +407,27 @@ enum Rest {
 
 fn stop(error: StoreError) -> Stop {
     Some(FeedEnd::Store(error))
+}
+
+/// Says that an event was passed over.
+fn log_damaged(workspace: &WorkspaceId, revision: Revision, batch: Option<BatchId>, why: &str) {
+    tracing::error!(workspaceId = %workspace, revision = revision.0, batchId = batch.map(tracing::field::display), why,
+        "a stored record is damaged and passed over; run `aptix-server verify`");
+}
+
+/// A time as people read it.
+fn utc(time: UnixMillis) -> String {
+    let seconds = time.0 / 1000;
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // Days since 0000-03-01, in eras of 400 years, so that a leap day ends its year.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let year = era * 400 + year + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
 }
 
 fn lost(id: BatchId) -> StoreError {

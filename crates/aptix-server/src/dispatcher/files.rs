@@ -8,7 +8,7 @@ use aptix_model::reason::{Detail, Reason};
 use tokio_util::bytes::Bytes;
 
 use super::Dispatcher;
-use super::read::ReadError;
+use super::read::{Page, ReadError};
 use super::refusal::{Refusal, not_found};
 use super::transfer::verified;
 use crate::store::{CloudFile, StoreError};
@@ -105,10 +105,11 @@ impl Dispatcher {
     pub async fn files(
         &self,
         workspace: &WorkspaceId,
-        after: Option<RootedPath>,
+        page: Page<RootedPath>,
         limit: usize,
     ) -> Result<Vec<CloudFile>, FileError> {
-        let files = self.store.files(workspace.clone(), after, limit).await?;
+        self.check_page(workspace, page.cursor).await?;
+        let files = self.store.files(workspace.clone(), page.after, limit).await?;
         if files.is_empty() {
             self.existing(workspace).await?;
         }

@@ -1,15 +1,51 @@
 //! Who serves which workspace now. Only the streams of this process are known here; that a lease is the newest is
-//! decided by its epoch, in the store.
+//! decided by its epoch and its secret, in the store.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aptix_model::id::{AgentId, WorkspaceId};
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::WorkspaceId;
+use aptix_model::record::UnixMillis;
+use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
+
+use crate::mint;
+use crate::store::StoreError;
 
 /// How many workspaces may be leased at the same instant.
 const TURNS: usize = 64;
+
+/// What only the holder of a lease has seen: 32 random bytes. It is kept and compared as a digest, and never logged.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LeaseSecret([u8; 32]);
+
+impl LeaseSecret {
+    /// A new one.
+    pub(super) fn mint() -> Result<Self, StoreError> {
+        let secret = mint::secret();
+        secret.map(Self).map_err(|cause| StoreError::Failed { action: "mint a secret", cause: cause.to_string() })
+    }
+
+    /// The bytes, for the holder.
+    #[must_use]
+    pub const fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for LeaseSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a secret")
+    }
+}
+
+/// The digest under which a secret is kept; `None` for no secret at all.
+#[must_use]
+pub fn secret_digest(secret: &[u8]) -> Option<Sha256Digest> {
+    (!secret.is_empty()).then(|| Sha256Digest::from_bytes(Sha256::digest(secret).into()))
+}
 
 /// Every held lease.
 #[derive(Debug)]
@@ -32,7 +68,8 @@ struct Held {
 
 #[derive(Debug)]
 struct Holder {
-    agent: AgentId,
+    secret: Option<Sha256Digest>,
+    since: UnixMillis,
     claim: u64,
     superseded: CancellationToken,
 }
@@ -43,7 +80,7 @@ pub(super) struct Claim {
     workspace: WorkspaceId,
     claim: u64,
     leases: Arc<Leases>,
-    /// Cancelled when the same agent takes over with a newer stream.
+    /// Cancelled when the holder takes over with a newer stream.
     pub(super) superseded: CancellationToken,
 }
 
@@ -61,21 +98,21 @@ impl Leases {
         self.turns[stripe].lock().await
     }
 
-    /// Refuses a lease that another agent holds; answers who that is.
-    pub(super) fn ask(&self, workspace: &WorkspaceId, agent: &AgentId) -> Result<(), AgentId> {
+    /// Refuses a lease that is held, unless the caller has its secret; answers since when it is held.
+    pub(super) fn ask(&self, workspace: &WorkspaceId, secret: Option<Sha256Digest>) -> Result<(), UnixMillis> {
         match self.lock().holders.get(workspace) {
-            Some(holder) if holder.agent != *agent => Err(holder.agent.clone()),
+            Some(holder) if secret.is_none() || holder.secret != secret => Err(holder.since),
             _ => Ok(()),
         }
     }
 
     /// Takes the lease; whoever held it is superseded.
-    pub(super) fn hold(self: &Arc<Self>, workspace: &WorkspaceId, agent: &AgentId) -> Claim {
+    pub(super) fn hold(self: &Arc<Self>, workspace: &WorkspaceId, secret: Option<Sha256Digest>) -> Claim {
         let mut held = self.lock();
         held.claims += 1;
         let claim = held.claims;
         let superseded = CancellationToken::new();
-        let holder = Holder { agent: agent.clone(), claim, superseded: superseded.clone() };
+        let holder = Holder { secret, since: mint::now(), claim, superseded: superseded.clone() };
         if let Some(former) = held.holders.insert(workspace.clone(), holder) {
             former.superseded.cancel();
         }

@@ -4,7 +4,7 @@ pub mod cancel;
 pub mod feed;
 pub mod files;
 mod fit;
-mod lease;
+pub mod lease;
 pub mod read;
 pub mod refusal;
 pub mod report;

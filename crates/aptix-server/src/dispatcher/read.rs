@@ -1,13 +1,15 @@
 //! Reading batches back: by id, by request id, by the id of a part, page by page.
 
+use aptix_model::cursor::Cursor;
 use aptix_model::failure::Failure;
 use aptix_model::id::{Revision, Uuid, WorkspaceId};
+use aptix_model::reason::Reason;
 use aptix_model::record::BatchRecord;
 
 use super::Dispatcher;
 use super::refusal::{Refusal, no_workspace, not_found};
 use crate::ids;
-use crate::store::{BatchSelector, Event, StoreError};
+use crate::store::{BatchSelector, Listed, StoreError};
 
 /// Why a batch cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -23,14 +25,30 @@ pub enum ReadError {
         /// What was asked for.
         what: String,
     },
+    /// The page before is of another history.
+    #[error("the server's history is another one than that of the page before: its data was restored or replaced")]
+    HistoryChanged,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
+/// Where a page of a list begins, and in which history.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Page<T> {
+    /// The last entry of the page before.
+    pub after: Option<T>,
+    /// Where the events stood then; `None` for the first page, and for a token of an earlier version.
+    pub cursor: Option<Cursor>,
+}
+
 impl From<ReadError> for Refusal {
     fn from(error: ReadError) -> Self {
+        let message = error.to_string();
         let failure: Failure = match error {
+            ReadError::HistoryChanged => {
+                Failure::new(Reason::HistoryChanged, message).hint("begin with the first page")
+            }
             ReadError::NoWorkspace(workspace) => no_workspace(&workspace),
             ReadError::NotFound { workspace, what } => not_found(&workspace, &what),
             ReadError::Store(error) => return error.into(),
@@ -93,14 +111,41 @@ impl Dispatcher {
     pub async fn list(
         &self,
         workspace: &WorkspaceId,
-        before: Option<Revision>,
+        page: Page<Revision>,
         limit: usize,
-    ) -> Result<Vec<Event>, ReadError> {
+    ) -> Result<Vec<Listed>, ReadError> {
+        self.check_page(workspace, page.cursor).await?;
+        let before = page.after;
         let listed = self.store.batches(workspace.clone(), before, limit).await?;
         if listed.is_empty() {
             self.existing(workspace).await?;
         }
         Ok(listed)
+    }
+
+    /// Refuses to go on with a list in another history.
+    pub(super) async fn check_page(&self, workspace: &WorkspaceId, cursor: Option<Cursor>) -> Result<(), ReadError> {
+        match cursor {
+            Some(cursor) if !self.is_of_this_history(workspace, cursor).await? => Err(ReadError::HistoryChanged),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where a reader stands at a revision, or at the newest; `None` if its digest is not known.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn cursor_at(
+        &self,
+        workspace: &WorkspaceId,
+        revision: Option<Revision>,
+    ) -> Result<Option<Cursor>, StoreError> {
+        let revision = match revision {
+            Some(revision) => revision,
+            None => self.store.newest(workspace.clone()).await?.unwrap_or_default(),
+        };
+        let digest = self.store.digest(workspace.clone(), revision).await?;
+        Ok(self.cursor(revision, digest))
     }
 
     /// The newest revision of a workspace that must exist.

@@ -67,7 +67,12 @@ impl From<StoreError> for Refusal {
                     .detail(Detail::ReadOnly)
                     .hint("the server's log says why; its operator has to act")
             }
-            StoreError::Corrupt { .. } | StoreError::Failed { .. } => {
+            StoreError::Corrupt { ref what, .. } => {
+                tracing::error!(%error, "call failed on a damaged record");
+                Failure::new(Reason::Internal, format!("the server's record of {what} is damaged"))
+                    .hint("its operator has to act: `aptix-server verify` names every damage")
+            }
+            StoreError::Failed { .. } => {
                 tracing::error!(%error, "call failed in the store");
                 Failure::new(Reason::Internal, "the server failed at its store")
                     .hint("the server's log says why; its operator has to act")

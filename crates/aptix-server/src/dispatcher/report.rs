@@ -16,7 +16,7 @@ use super::fit::{Told, fit};
 use super::read::ReadError;
 use super::refusal::{Refusal, shown, shown_if_given};
 use crate::mint;
-use crate::store::{BatchSelector, FileUpdate, StoreError, Transition, Transitioned};
+use crate::store::{BatchSelector, FileUpdate, LeaseProof, StoreError, Transition, Transitioned};
 
 /// Why a report was not taken.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -30,14 +30,9 @@ pub enum ReportError {
     /// The batch's state allows no such report.
     #[error("{0}")]
     State(#[from] StepError),
-    /// The lease it was made under is not the newest.
-    #[error("the report comes under lease epoch {given}, the newest of the workspace is {newest}")]
-    LeaseLost {
-        /// The epoch it carries.
-        given: u64,
-        /// The newest granted.
-        newest: u64,
-    },
+    /// The lease it was made under is not the newest, or its secret is not the lease's.
+    #[error("the report comes under lease epoch {0}, which is not in force for a caller with this secret")]
+    LeaseLost(u64),
     /// It says something that cannot be about this batch.
     #[error("{} of its fields do not fit the batch", .0.len())]
     Misfit(Vec<Failure>),
@@ -58,7 +53,7 @@ impl From<ReportError> for Refusal {
             ReportError::Misfit(failures) => return Self::Invalid(failures),
             ReportError::Final(_) => Failure::new(Reason::ResultFinal, message),
             ReportError::State(_) => Failure::new(Reason::InvalidState, message),
-            ReportError::LeaseLost { .. } => Failure::new(Reason::LeaseLost, message)
+            ReportError::LeaseLost(_) => Failure::new(Reason::LeaseLost, message)
                 .hint("watch the workspace again, then report under the new lease"),
             ReportError::BlobsMissing(blobs) => {
                 let digests: Vec<_> = blobs.iter().map(|blob| blob.sha256).collect();
@@ -80,18 +75,18 @@ impl Dispatcher {
         self: &Arc<Self>,
         workspace: WorkspaceId,
         id: BatchId,
-        lease_epoch: u64,
+        lease: LeaseProof,
         report: Report,
     ) -> Result<BatchRecord, ReportError> {
         let this = Arc::clone(self);
-        self.to_the_end(async move { this.take_report(&workspace, id, lease_epoch, report).await }).await
+        self.to_the_end(async move { this.take_report(&workspace, id, lease, report).await }).await
     }
 
     async fn take_report(
         &self,
         workspace: &WorkspaceId,
         id: BatchId,
-        lease_epoch: u64,
+        lease: LeaseProof,
         report: Report,
     ) -> Result<BatchRecord, ReportError> {
         let mut batch = self.batch(workspace, BatchSelector::Id(id)).await?;
@@ -109,7 +104,7 @@ impl Dispatcher {
                 from: batch.state,
                 to,
                 at: mint::now(),
-                lease_epoch: Some(lease_epoch),
+                lease: Some(lease),
                 report: Some(report.clone()),
                 files,
             };
@@ -120,9 +115,7 @@ impl Dispatcher {
                     return Ok(batch);
                 }
                 Transitioned::OtherState(now) => batch = now,
-                Transitioned::OtherEpoch { newest } => {
-                    return Err(ReportError::LeaseLost { given: lease_epoch, newest });
-                }
+                Transitioned::OtherLease => return Err(ReportError::LeaseLost(lease.epoch)),
                 Transitioned::Unknown => {
                     return Err(
                         ReadError::NotFound { workspace: workspace.clone(), what: format!("batch {id}") }.into()

@@ -48,6 +48,9 @@ pub enum TransferError {
     /// The workspace has no such blob.
     #[error("workspace {0} has no blob {1}")]
     NotFound(WorkspaceId, Sha256Digest),
+    /// The lease under which an agent uploads is not in force any more.
+    #[error("the lease of the upload is not in force")]
+    LeaseLost,
     /// Too many blobs are on their way.
     #[error("{0} blobs are on their way")]
     Transfers(usize),
@@ -73,6 +76,8 @@ impl From<TransferError> for Refusal {
                 .field("blob.sha256")
                 .hint("nothing was kept; announce the digest of the bytes that are sent"),
             TransferError::NotFound(workspace, digest) => not_found(&workspace, &format!("blob {digest}")),
+            TransferError::LeaseLost => Failure::new(Reason::LeaseLost, message)
+                .hint("watch the workspace again, then upload under the new lease"),
             TransferError::Transfers(limit) => exhausted("transfers", limit),
             TransferError::ShuttingDown => shutting_down(),
             TransferError::Store(error) => return error.into(),
@@ -123,18 +128,22 @@ impl Dispatcher {
         Ok(UploadPlace(self.transfer_slot()?))
     }
 
-    /// Begins to take a blob.
+    /// Begins to take a blob; from an agent, under the lease whose secret has this digest.
     ///
     /// # Errors
-    /// When it is announced too large.
+    /// When it is announced too large, or the lease is lost.
     pub async fn upload(
         &self,
         place: UploadPlace,
         workspace: WorkspaceId,
         blob: BlobRef,
+        lease: Option<Sha256Digest>,
     ) -> Result<Upload, TransferError> {
         if blob.size_bytes > BLOB_BYTES {
             return Err(TransferError::TooLarge(blob.size_bytes));
+        }
+        if lease.is_some() && self.store.lease(workspace.clone()).await?.secret != lease {
+            return Err(TransferError::LeaseLost);
         }
         let sizes = self.store.blob_sizes(workspace.clone(), vec![blob.sha256]).await?;
         let known = sizes.first().copied().flatten().is_some();

@@ -4,18 +4,21 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aptix_model::cursor::Cursor;
 use aptix_model::id::Revision;
 use aptix_model::report::Report;
 use aptix_model::wire::{self, event_message, v1};
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
 
-use super::batch::missing;
+use super::batch::{damage, missing};
 use super::status::status;
 use super::{report, size};
 use crate::dispatcher::Dispatcher;
-use crate::dispatcher::feed::Delivery;
+use crate::dispatcher::feed::{Delivery, Start};
+use crate::dispatcher::lease::secret_digest;
 use crate::dispatcher::refusal::{Refusal, shown};
+use crate::store::LeaseProof;
 
 /// `AgentService` as a gRPC server.
 pub type AgentServer = v1::agent_service_server::AgentServiceServer<AgentService>;
@@ -34,7 +37,12 @@ impl v1::agent_service_server::AgentService for AgentService {
         let request = request.into_inner();
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let agent = wire::id("agentId", &request.agent_id).map_err(status)?;
-        let feed = self.0.feed(workspace, &agent, Revision(request.after_revision)).await.map_err(status)?;
+        let from = match request.cursor {
+            Some(cursor) => Start::Cursor(Cursor::try_from(cursor).map_err(status)?),
+            None => Start::Revision(Revision(request.after_revision)),
+        };
+        let held = secret_digest(&request.lease_secret);
+        let feed = self.0.feed(workspace, &agent, from, held).await.map_err(status)?;
         let heartbeat = self.0.settings().heartbeat;
         let answers = feed.map(move |delivery| match delivery {
             Ok(delivery) => Ok(delivery_message(delivery, heartbeat)),
@@ -63,7 +71,8 @@ impl AgentService {
         let id = wire::id("batchId", &request.batch_id)?;
         let report = request.report.ok_or_else(|| missing("report", "what became of the batch"))?;
         let report = Report::try_from(report::bounded(report)?)?;
-        let batch = self.0.report(workspace, id, request.lease_epoch, report).await?;
+        let lease = LeaseProof { epoch: request.lease_epoch, secret: secret_digest(&request.lease_secret) };
+        let batch = self.0.report(workspace, id, lease, report).await?;
         Ok(event_message(batch))
     }
 }
@@ -71,13 +80,19 @@ impl AgentService {
 fn delivery_message(delivery: Delivery, heartbeat: Duration) -> v1::WatchBatchesResponse {
     use v1::watch_batches_response::Message;
     let message = match delivery {
-        Delivery::Lease(epoch) => {
+        Delivery::Lease(epoch, secret) => {
             let heartbeat_interval = prost_types::Duration::try_from(heartbeat).ok();
-            Message::Lease(v1::Lease { epoch, heartbeat_interval })
+            Message::Lease(v1::Lease { epoch, heartbeat_interval, secret: secret.bytes().to_vec().into() })
         }
-        Delivery::Event(revision, batch) => {
+        Delivery::Event(revision, cursor, batch) => {
             let batch = Some(size::fitted(event_message(*batch)));
-            Message::Event(v1::BatchEvent { revision: revision.0, batch })
+            let cursor = cursor.map(Into::into);
+            Message::Event(v1::BatchEvent { revision: revision.0, batch, cursor, damage: None })
+        }
+        Delivery::Damaged(revision, cursor, batch, why) => {
+            let known = batch.map(|id| v1::Batch { batch_id: id.to_string(), ..v1::Batch::default() });
+            let (cursor, damage) = (cursor.map(Into::into), Some(damage(revision, batch, why)));
+            Message::Event(v1::BatchEvent { revision: revision.0, batch: known, cursor, damage })
         }
         Delivery::Heartbeat(revision) => Message::Heartbeat(v1::Heartbeat { revision: revision.0 }),
     };

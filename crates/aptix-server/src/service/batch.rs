@@ -4,8 +4,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use aptix_model::batch::Batch;
+use aptix_model::cursor::Cursor;
 use aptix_model::failure::Failure;
-use aptix_model::id::{RequestId, Uuid, WorkspaceId};
+use aptix_model::id::{BatchId, RequestId, Revision, Uuid, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
 use aptix_model::wire::{self, listed_message, v1};
@@ -16,10 +17,10 @@ use tonic::{Request, Response, Status};
 use super::status::status;
 use super::{page, size};
 use crate::dispatcher::Dispatcher;
-use crate::dispatcher::read::Part;
+use crate::dispatcher::read::{Part, ReadError};
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::submit::{Submission, log_received, log_refused};
-use crate::store::BatchSelector;
+use crate::store::{BatchSelector, Damaged, Listed, StoreError};
 
 /// `BatchService` as a gRPC server.
 pub type BatchServer = v1::batch_service_server::BatchServiceServer<BatchService>;
@@ -68,22 +69,26 @@ impl v1::batch_service_server::BatchService for BatchService {
         let request = request.into_inner();
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let wanted = page::size(request.page_size).map_err(status)?;
-        let before = page::batch(&request.page_token).map_err(status)?;
-        let listed = self.0.list(&workspace, before, wanted + 1).await.map_err(status)?;
+        let page = page::batch(&request.page_token).map_err(status)?;
+        let listed = self.0.list(&workspace, page, wanted + 1).await.map_err(status)?;
         let mut answer = v1::ListBatchesResponse::default();
         let mut room = size::ROOM;
         let mut last = None;
         for entry in listed {
-            let batch = self.0.batch(&workspace, BatchSelector::Id(entry.batch)).await.map_err(status)?;
-            let batch = size::fitted(listed_message(batch));
-            let bytes = batch.encoded_len() + 8;
-            if answer.batches.len() == wanted || (bytes > room && last.is_some()) {
-                answer.next_page_token = last.map(page::after_batch).unwrap_or_default();
+            let (revision, entry) = self.list_entry(&workspace, entry).await?;
+            let bytes = entry.as_ref().map_or_else(Message::encoded_len, Message::encoded_len) + 8;
+            let entries = answer.batches.len() + answer.damaged.len();
+            if let Some(last) = last.filter(|_| entries == wanted || bytes > room) {
+                let cursor = self.0.cursor_at(&workspace, Some(last)).await.map_err(status)?;
+                answer.next_page_token = page::after_batch(last, cursor);
                 break;
             }
             room = room.saturating_sub(bytes);
-            last = Some(entry.revision);
-            answer.batches.push(batch);
+            last = Some(revision);
+            match entry {
+                Ok(batch) => answer.batches.push(batch),
+                Err(damage) => answer.damaged.push(damage),
+            }
         }
         Ok(Response::new(answer))
     }
@@ -97,10 +102,12 @@ impl v1::batch_service_server::BatchService for BatchService {
         let request = request.into_inner();
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let batch = wire::id("batchId", &request.batch_id).map_err(status)?;
-        let states = self.0.watch(workspace, batch).await.map_err(status)?;
-        let answers = states.map(|state| {
-            let batch = size::fitted((*state.map_err(status)?).into());
-            Ok(v1::WatchBatchResponse { batch: Some(batch) })
+        let after = request.after.map(Cursor::try_from).transpose().map_err(status)?;
+        let states = self.0.watch(workspace, batch, after).await.map_err(status)?;
+        let answers = states.map(|told| {
+            let told = told.map_err(status)?;
+            let (batch, cursor) = (size::fitted((*told.batch).into()), told.cursor.map(Into::into));
+            Ok(v1::WatchBatchResponse { batch: Some(batch), cursor })
         });
         Ok(Response::new(Box::pin(answers)))
     }
@@ -118,6 +125,23 @@ impl v1::batch_service_server::BatchService for BatchService {
 }
 
 impl BatchService {
+    /// A line of a list: a batch without its content, or what is damaged of it.
+    async fn list_entry(
+        &self,
+        workspace: &WorkspaceId,
+        entry: Listed,
+    ) -> Result<(Revision, Result<v1::Batch, v1::Damage>), Status> {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(Damaged { revision, why }) => return Ok((revision, Err(damage(revision, None, why)))),
+        };
+        match self.0.batch(workspace, BatchSelector::Id(entry.batch)).await {
+            Ok(batch) => Ok((entry.revision, Ok(size::fitted(listed_message(batch))))),
+            Err(ReadError::Store(StoreError::Closed)) => Err(status(StoreError::Closed)),
+            Err(error) => Ok((entry.revision, Err(damage(entry.revision, Some(entry.batch), error.to_string())))),
+        }
+    }
+
     async fn submit(&self, request: v1::SubmitBatchRequest) -> Result<v1::Batch, Refusal> {
         let bytes = request.encoded_len();
         let validate_only = request.validate_only;
@@ -167,6 +191,11 @@ fn selector(batch: Option<v1::get_batch_request::Batch>) -> Result<BatchSelector
         Some(v1::get_batch_request::Batch::RequestId(id)) => wire::id("requestId", &id).map(BatchSelector::Request),
         None => Err(missing("batch", "batchId or requestId")),
     }
+}
+
+/// Tells of a record that cannot be read.
+pub(super) fn damage(revision: Revision, batch: Option<BatchId>, message: String) -> v1::Damage {
+    v1::Damage { revision: revision.0, batch_id: batch.map(|id| id.to_string()).unwrap_or_default(), message }
 }
 
 pub(super) fn missing(field: &str, expected: &str) -> Failure {

@@ -20,6 +20,7 @@ use super::status::{status, too_late};
 use super::{page, size};
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::files::FileSelector;
+use crate::dispatcher::lease::secret_digest;
 use crate::dispatcher::refusal::{Refusal, shutting_down};
 use crate::store::CloudFile;
 
@@ -69,8 +70,9 @@ impl v1::file_service_server::FileService for FileService {
         let request = request.into_inner();
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let wanted = page::size(request.page_size).map_err(status)?;
-        let after = page::file(&request.page_token).map_err(status)?;
-        let listed = self.dispatcher.files(&workspace, after, wanted + 1).await.map_err(status)?;
+        let page = page::file(&request.page_token).map_err(status)?;
+        let cursor = self.dispatcher.cursor_at(&workspace, None).await.map_err(status)?;
+        let listed = self.dispatcher.files(&workspace, page, wanted + 1).await.map_err(status)?;
         let mut answer = v1::ListFilesResponse::default();
         let mut room = size::ROOM;
         let mut last = None;
@@ -79,7 +81,7 @@ impl v1::file_service_server::FileService for FileService {
             let file = file_message(file);
             let bytes = file.encoded_len() + 8;
             if answer.files.len() == wanted || bytes > room {
-                answer.next_page_token = last.as_ref().map(page::after_file).unwrap_or_default();
+                answer.next_page_token = last.as_ref().map(|path| page::after_file(path, cursor)).unwrap_or_default();
                 break;
             }
             room -= bytes;
@@ -153,7 +155,8 @@ impl FileService {
         let workspace = wire::id("start.workspaceId", &start.workspace_id).map_err(status)?;
         let blob = start.blob.ok_or_else(|| status(missing("start.blob", "the blob's digest and size")))?;
         let blob = BlobRef::try_from(blob).map_err(status)?;
-        let mut upload = self.dispatcher.upload(place, workspace, blob).await.map_err(status)?;
+        let lease = secret_digest(&start.lease_secret);
+        let mut upload = self.dispatcher.upload(place, workspace, blob, lease).await.map_err(status)?;
         while let Some(message) = self.next(&mut parts).await? {
             match message.part {
                 Some(Part::Chunk(chunk)) if chunk.is_empty() => {

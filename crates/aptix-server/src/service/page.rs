@@ -1,9 +1,12 @@
-//! Page sizes and page tokens. A token says where the page before ended, and of what list it is.
+//! Page sizes and page tokens. A token says where the page before ended, of what list it is, and of which history.
 
+use aptix_model::cursor::Cursor;
 use aptix_model::failure::Failure;
 use aptix_model::id::Revision;
 use aptix_model::path::RootedPath;
 use aptix_model::reason::{Detail, Reason};
+
+use crate::dispatcher::read::Page;
 
 const DEFAULT_SIZE: usize = 50;
 const LARGEST_SIZE: usize = 1000;
@@ -17,32 +20,51 @@ pub(super) fn size(asked: i32) -> Result<usize, Failure> {
     }
 }
 
-/// The token after a batch.
-pub(super) fn after_batch(revision: Revision) -> String {
-    format!("b{revision}")
+/// The token after a batch, and where the events stood there.
+pub(super) fn after_batch(revision: Revision, cursor: Option<Cursor>) -> String {
+    format!("b{revision}{}", bound(cursor))
 }
 
-/// The batch that a token stands after; `None` for the first page.
-pub(super) fn batch(token: &str) -> Result<Option<Revision>, Failure> {
+/// The batch that a token stands after; none for the first page.
+pub(super) fn batch(token: &str) -> Result<Page<Revision>, Failure> {
     if token.is_empty() {
-        return Ok(None);
+        return Ok(Page { after: None, cursor: None });
     }
-    let revision = token.strip_prefix('b').and_then(|number| number.parse().ok()).map(Revision);
-    revision.filter(|revision| after_batch(*revision) == token).map(Some).ok_or_else(foreign)
+    let (place, cursor) = unbound(token.strip_prefix('b').ok_or_else(foreign)?)?;
+    let revision = place.parse().ok().map(Revision).filter(|revision| revision.to_string() == place);
+    Ok(Page { after: Some(revision.ok_or_else(foreign)?), cursor })
 }
 
-/// The token after a file.
-pub(super) fn after_file(path: &RootedPath) -> String {
-    format!("f{path}")
+/// The token after a file, and where the events stood when it was read.
+pub(super) fn after_file(path: &RootedPath, cursor: Option<Cursor>) -> String {
+    format!("f{path}{}", bound(cursor))
 }
 
-/// The file that a token stands after; `None` for the first page.
-pub(super) fn file(token: &str) -> Result<Option<RootedPath>, Failure> {
+/// The file that a token stands after; none for the first page.
+pub(super) fn file(token: &str) -> Result<Page<RootedPath>, Failure> {
     if token.is_empty() {
-        return Ok(None);
+        return Ok(Page { after: None, cursor: None });
     }
-    let path = token.strip_prefix('f').and_then(|path| RootedPath::new(path).ok());
-    path.map(Some).ok_or_else(foreign)
+    let (place, cursor) = unbound(token.strip_prefix('f').ok_or_else(foreign)?)?;
+    Ok(Page { after: Some(RootedPath::new(place).map_err(|_| foreign())?), cursor })
+}
+
+/// A cursor at the end of a token. No path has a line feed.
+fn bound(cursor: Option<Cursor>) -> String {
+    cursor.map_or_else(String::new, |Cursor { history, revision, digest }| format!("\n{history}.{revision}.{digest}"))
+}
+
+fn unbound(token: &str) -> Result<(&str, Option<Cursor>), Failure> {
+    let Some((place, bound)) = token.split_once('\n') else { return Ok((token, None)) };
+    let cursor = read_cursor(bound).ok_or_else(foreign)?;
+    Ok((place, Some(cursor)))
+}
+
+fn read_cursor(bound: &str) -> Option<Cursor> {
+    let mut words = bound.splitn(3, '.');
+    let history = words.next()?.parse().ok()?;
+    let revision = Revision(words.next()?.parse().ok()?);
+    Some(Cursor { history, revision, digest: words.next()?.parse().ok()? })
 }
 
 fn foreign() -> Failure {

@@ -165,6 +165,7 @@ const fn code(reason: Reason, detail: Option<Detail>) -> Code {
         | Reason::NeedsOperator
         | Reason::ResultFinal
         | Reason::InvalidState
+        | Reason::HistoryChanged
         | Reason::BlobMissing => Code::FailedPrecondition,
         Reason::PolicyDenied => Code::PermissionDenied,
         Reason::NotFound => Code::NotFound,

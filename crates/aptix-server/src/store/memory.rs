@@ -6,20 +6,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
+use aptix_model::id::{BatchId, HistoryId, RequestId, Revision, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::BatchRecord;
+use aptix_model::state::BatchState;
 use tokio_util::bytes::Bytes;
 
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Event, Known, Store, StoreError, Transition, Transitioned, Twins,
-    UploadId,
+    Answer, Appended, BatchSelector, CloudFile, Event, Known, Lease, Listed, Store, StoreError, Transition,
+    Transitioned, Twins, UploadId, chain,
 };
+use crate::mint;
 
 /// Keeps everything in maps.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct MemoryStore {
+    history: HistoryId,
     state: Mutex<State>,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self { history: HistoryId(mint::uuid()), state: Mutex::default() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -33,8 +42,8 @@ struct State {
 struct Workspace {
     /// Whether a batch or an agent made it known; an upload alone does not.
     known: bool,
-    epoch: u64,
-    events: Vec<BatchId>,
+    lease: Lease,
+    events: Vec<(BatchId, Sha256Digest)>,
     batches: HashMap<BatchId, BatchRecord>,
     requests: HashMap<RequestId, BatchId>,
     order: BTreeMap<Revision, BatchId>,
@@ -45,6 +54,19 @@ struct Workspace {
 impl Workspace {
     fn newest(&self) -> Revision {
         Revision(self.events.len() as u64)
+    }
+
+    /// Numbers an event.
+    fn happen(&mut self, batch: BatchId, state: BatchState) -> Revision {
+        let last = self.events.last().map(|(_, digest)| *digest);
+        let digest = chain::next(last, [batch.0.as_bytes().as_slice(), state.word().as_bytes()]);
+        self.events.push((batch, digest));
+        self.newest()
+    }
+
+    fn event(&self, revision: Revision) -> Option<Event> {
+        let index = usize::try_from(revision.0.checked_sub(1)?).ok()?;
+        self.events.get(index).map(|(batch, digest)| Event { revision, batch: *batch, digest: Some(*digest) })
     }
 }
 
@@ -77,8 +99,7 @@ impl Store for MemoryStore {
                 return Appended::Known(Box::new(Known { stored: known.clone(), offered: batch }));
             }
             workspace.known = true;
-            workspace.events.push(batch.id);
-            batch.revision = workspace.newest();
+            batch.revision = workspace.happen(batch.id, batch.state);
             workspace.requests.insert(batch.request_id.clone(), batch.id);
             workspace.order.insert(batch.revision, batch.id);
             workspace.batches.insert(batch.id, batch.clone());
@@ -89,20 +110,20 @@ impl Store for MemoryStore {
     fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
         self.write(|state| {
             let Some(workspace) = state.workspaces.get_mut(&step.workspace) else { return Transitioned::Unknown };
-            let revision = workspace.newest().next();
-            let Some(batch) = workspace.batches.get_mut(&step.batch) else { return Transitioned::Unknown };
+            let Some(batch) = workspace.batches.get(&step.batch) else { return Transitioned::Unknown };
             if batch.state != step.from {
                 return Transitioned::OtherState(batch.clone());
             }
-            if step.lease_epoch.is_some_and(|epoch| epoch == 0 || epoch != workspace.epoch) {
-                return Transitioned::OtherEpoch { newest: workspace.epoch };
+            if step.lease.is_some_and(|proof| !workspace.lease.admits(proof)) {
+                return Transitioned::OtherLease;
             }
+            let revision = workspace.happen(step.batch, step.to);
+            let Some(batch) = workspace.batches.get_mut(&step.batch) else { return Transitioned::Unknown };
             batch.revision = revision;
             batch.state = step.to;
             batch.updated = step.at;
             batch.report = step.report;
             let batch = batch.clone();
-            workspace.events.push(step.batch);
             for file in step.files.iter().filter(|file| file.twins == Twins::Gone) {
                 workspace.files.retain(|_, other| other.doc_path != file.doc_path);
             }
@@ -118,13 +139,25 @@ impl Store for MemoryStore {
         })
     }
 
-    fn grant_epoch(&self, workspace: WorkspaceId) -> Answer<'_, u64> {
+    fn history(&self) -> HistoryId {
+        self.history
+    }
+
+    fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest) -> Answer<'_, u64> {
         self.write(|state| {
             let workspace = state.workspaces.entry(workspace).or_default();
             workspace.known = true;
-            workspace.epoch += 1;
-            workspace.epoch
+            workspace.lease = Lease { epoch: workspace.lease.epoch + 1, secret: Some(secret) };
+            workspace.lease.epoch
         })
+    }
+
+    fn lease(&self, workspace: WorkspaceId) -> Answer<'_, Lease> {
+        self.read(&workspace, |workspace| workspace.lease)
+    }
+
+    fn digest(&self, workspace: WorkspaceId, revision: Revision) -> Answer<'_, Option<Sha256Digest>> {
+        self.read(&workspace, |workspace| workspace.event(revision).and_then(|event| event.digest))
     }
 
     fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>> {
@@ -141,19 +174,18 @@ impl Store for MemoryStore {
         })
     }
 
-    fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Event>> {
+    fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Listed>> {
         let before = before.unwrap_or(Revision(u64::MAX));
         self.read(&workspace, |workspace| {
             let older = workspace.order.range(..before).rev().take(limit);
-            older.map(|(revision, batch)| Event { revision: *revision, batch: *batch }).collect()
+            older.map(|(revision, batch)| Ok(Event { revision: *revision, batch: *batch, digest: None })).collect()
         })
     }
 
-    fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Event>> {
-        let skipped = usize::try_from(after.0).unwrap_or(usize::MAX);
+    fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Listed>> {
         self.read(&workspace, |workspace| {
-            let numbered = (1..).map(Revision).zip(&workspace.events);
-            numbered.skip(skipped).take(limit).map(|(revision, batch)| Event { revision, batch: *batch }).collect()
+            let revisions = (after.0.saturating_add(1)..=workspace.newest().0).take(limit);
+            revisions.filter_map(|revision| workspace.event(Revision(revision))).map(Ok).collect()
         })
     }
 

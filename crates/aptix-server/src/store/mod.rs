@@ -8,13 +8,14 @@ use std::pin::Pin;
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, RequestId, Revision, Uuid, WorkspaceId};
+use aptix_model::id::{BatchId, HistoryId, RequestId, Revision, Uuid, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::report::Report;
 use aptix_model::state::BatchState;
 use tokio_util::bytes::Bytes;
 
+mod chain;
 pub mod embedded;
 pub mod memory;
 
@@ -82,12 +83,39 @@ pub struct Transition {
     pub to: BatchState,
     /// When.
     pub at: UnixMillis,
-    /// The newest epoch that must have been granted, where the step needs a lease; 0 never was.
-    pub lease_epoch: Option<u64>,
+    /// The lease that must be the newest, where the step needs one.
+    pub lease: Option<LeaseProof>,
     /// What became of the batch.
     pub report: Option<Report>,
     /// Files that are now as reported. What goes does so before anything comes.
     pub files: Vec<FileUpdate>,
+}
+
+/// What a caller shows to act under a lease.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LeaseProof {
+    /// The epoch of the lease; 0 was never granted.
+    pub epoch: u64,
+    /// SHA-256 of the secret that the caller has.
+    pub secret: Option<Sha256Digest>,
+}
+
+/// The newest lease of a workspace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Lease {
+    /// Its epoch; 0 if none was ever granted.
+    pub epoch: u64,
+    /// SHA-256 of its secret; `None` if it was granted without one, by an earlier version.
+    pub secret: Option<Sha256Digest>,
+}
+
+impl Lease {
+    /// Whether this is the lease that was granted last. Digests of secrets are compared, so the time that takes says
+    /// nothing about the secret.
+    #[must_use]
+    pub fn admits(&self, proof: LeaseProof) -> bool {
+        proof.epoch != 0 && proof.epoch == self.epoch && (self.secret.is_none() || self.secret == proof.secret)
+    }
 }
 
 /// A file's new version, or its end.
@@ -119,11 +147,8 @@ pub enum Transitioned {
     Done(BatchRecord),
     /// The batch was in another state; nothing changed.
     OtherState(BatchRecord),
-    /// A newer lease was granted, or none ever; nothing changed.
-    OtherEpoch {
-        /// The newest granted, 0 for none.
-        newest: u64,
-    },
+    /// The lease is not the newest, or the secret is not its secret; nothing changed.
+    OtherLease,
     /// The workspace has no such batch.
     Unknown,
 }
@@ -135,7 +160,22 @@ pub struct Event {
     pub revision: Revision,
     /// The batch it happened to.
     pub batch: BatchId,
+    /// Digest of the commit of this event and all before it; `None` for an event of an earlier version, and in a list of
+    /// batches.
+    pub digest: Option<Sha256Digest>,
 }
+
+/// A place among events whose record cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Damaged {
+    /// The event's number.
+    pub revision: Revision,
+    /// What is wrong.
+    pub why: String,
+}
+
+/// An entry of a list: a record that cannot be read hides no other.
+pub type Listed = Result<Event, Damaged>;
 
 /// Selects one batch of a workspace.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -172,8 +212,19 @@ pub trait Store: Send + Sync + 'static {
     /// Takes one step, if the batch is in the expected state.
     fn transition(&self, step: Transition) -> Answer<'_, Transitioned>;
 
-    /// Grants the workspace's next lease epoch; the first is 1. The workspace comes to be, if it was not.
-    fn grant_epoch(&self, workspace: WorkspaceId) -> Answer<'_, u64>;
+    /// Names the history of this store: minted when the store is created, kept by copies of it.
+    fn history(&self) -> HistoryId;
+
+    /// Grants the workspace's next lease to whoever has the secret with this SHA-256; answers its epoch, the first is 1.
+    /// The workspace comes to be, if it was not.
+    fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest) -> Answer<'_, u64>;
+
+    /// The workspace's newest lease.
+    fn lease(&self, workspace: WorkspaceId) -> Answer<'_, Lease>;
+
+    /// Digest of the commit of an event and all before it; `None` if there is no such event, if it is of an earlier
+    /// version, or if its record cannot be read.
+    fn digest(&self, workspace: WorkspaceId, revision: Revision) -> Answer<'_, Option<Sha256Digest>>;
 
     /// The workspace's newest revision; `None` if there is no such workspace.
     fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>>;
@@ -183,10 +234,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// The workspace's batches, newest first, each with its first revision; only those before a revision, if one is
     /// given.
-    fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Event>>;
+    fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Listed>>;
 
     /// The workspace's events after a revision, in their order.
-    fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Event>>;
+    fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Listed>>;
 
     /// The file with this path.
     fn file(&self, workspace: WorkspaceId, path: RootedPath) -> Answer<'_, Option<CloudFile>>;

@@ -79,7 +79,8 @@ async fn what_is_not_there_is_not_found() {
         let workspace_id = workspace.to_owned();
         let not_found = |status: tonic::Status| assert_eq!(refusal(&status).0, Code::NotFound);
         not_found(client.get(workspace, ABSENT).await.unwrap_err());
-        let watch = v1::WatchBatchRequest { workspace_id: workspace_id.clone(), batch_id: ABSENT.to_owned() };
+        let watch =
+            v1::WatchBatchRequest { workspace_id: workspace_id.clone(), batch_id: ABSENT.to_owned(), after: None };
         not_found(client.batches.watch_batch(watch).await.map(drop).unwrap_err());
         let cancel = v1::CancelBatchRequest { workspace_id: workspace_id.clone(), batch_id: ABSENT.to_owned() };
         not_found(client.batches.cancel_batch(cancel).await.unwrap_err());

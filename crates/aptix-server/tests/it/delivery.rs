@@ -9,7 +9,8 @@ use aptix_model::wire::v1;
 use aptix_model::wire::v1::file_patch::Action;
 use aptix_model::wire::v1::read_file_request::File;
 use aptix_model::wire::v1::watch_batches_response::Message;
-use aptix_server::dispatcher::feed::{Delivery, FeedEnd};
+use aptix_server::dispatcher::feed::{Delivery, FeedEnd, Start, WatchError};
+use aptix_server::dispatcher::lease::secret_digest;
 use aptix_server::dispatcher::submit::Submission;
 use aptix_server::dispatcher::{Dispatcher, Settings};
 use aptix_server::serve::Options;
@@ -21,6 +22,8 @@ use crate::server::{
     SOON, Server, applied, assert_refused, create_text, failed, fields, line_patch, next, next_event, refusal, sha256,
     submit, two_changes,
 };
+
+const START: Start = Start::Revision(Revision(0));
 
 /// TUL-002-8.6.4, TUL-002-8.6.7, TUL-002-8.6.8: the stored batch is handed to the agent; the new file is uploaded, and
 /// with the report it becomes the cloud file. TUL-004-3.2.5: request and result stay readable.
@@ -325,31 +328,6 @@ async fn a_feed_resumes_anywhere_without_gap() {
     assert_refused(answer, Code::InvalidArgument, "INVALID_REQUEST", "FUTURE_REVISION");
 }
 
-/// One agent serves a workspace; the same one takes over from itself, and its older stream is told so.
-#[tokio::test]
-async fn a_lease_is_held_by_one_agent_and_taken_over_by_itself() {
-    let server = Server::start();
-    let mut client = server.connect().await;
-    let (first, mut old) = client.lease("w", "agent-a", 0).await.unwrap();
-    let answer = client.lease("w", "agent-b", 0).await.map(drop);
-    assert_refused(answer, Code::FailedPrecondition, "LEASE_LOST", "LEASE_HELD");
-    let (second, new) = client.lease("w", "agent-a", 0).await.unwrap();
-    assert_eq!(second, first + 1);
-    assert_refused(next(&mut old).await, Code::Aborted, "LEASE_LOST", "SUPERSEDED");
-    drop(new);
-    // The lease is free once the server has seen the stream go.
-    let deadline = tokio::time::Instant::now() + SOON;
-    let third = loop {
-        match client.lease("w", "agent-b", 0).await {
-            Ok((epoch, _)) => break epoch,
-            Err(status) => assert_eq!(refusal(&status).2, "LEASE_HELD"),
-        }
-        assert!(tokio::time::Instant::now() < deadline, "the lease is given back");
-        tokio::task::yield_now().await;
-    };
-    assert_eq!(third, second + 1);
-}
-
 /// An agent that reads nothing is cut off and told so; other workspaces do not notice.
 #[tokio::test]
 async fn a_slow_receiver_is_cut_off_and_resumes() {
@@ -459,8 +437,8 @@ async fn a_batch_is_told_although_its_author_has_gone() {
     let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
     let settings = Settings { heartbeat: Duration::from_secs(3600), ..Settings::default() };
     let dispatcher = Dispatcher::new(store, settings);
-    let mut feed = dispatcher.feed("w".parse().unwrap(), &"agent".parse().unwrap(), Revision(0)).await.unwrap();
-    assert!(matches!(feed.next().await, Some(Ok(Delivery::Lease(1)))));
+    let mut feed = dispatcher.feed("w".parse().unwrap(), &"agent".parse().unwrap(), START, None).await.unwrap();
+    assert!(matches!(feed.next().await, Some(Ok(Delivery::Lease(1, _)))));
     let batch = aptix_model::batch::Batch::try_from(submit("w", "r", vec![line_patch("app/a")]).edit.unwrap()).unwrap();
     let (workspace, request_id) = ("w".parse().unwrap(), "r".parse().unwrap());
     let submission = Submission { workspace, request_id, batch, origin: Origin::default() };
@@ -472,33 +450,34 @@ async fn a_batch_is_told_although_its_author_has_gone() {
         () = std::future::ready(()) => {}
     }
     match tokio::time::timeout(SOON, feed.next()).await.expect("the event comes in time") {
-        Some(Ok(Delivery::Event(Revision(1), told))) => assert_eq!(told.id, id),
+        Some(Ok(Delivery::Event(Revision(1), _, told))) => assert_eq!(told.id, id),
         other => panic!("expected the batch, found {other:?}"),
     }
 }
 
-/// Of two streams that one agent opens at the same instant, the one that stays has the newest epoch.
+/// Of two streams that are opened with one secret at the same instant, one takes the lease over, and has the newest epoch.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_stream_that_stays_has_the_newest_epoch() {
+async fn one_secret_takes_a_lease_over_once() {
     let dir = tempfile::tempdir().unwrap();
     let dispatcher = Dispatcher::new(Arc::new(EmbeddedStore::open(dir.path()).unwrap()), Settings::default());
-    for _ in 0..50 {
-        let open = || async {
-            let (workspace, agent) = ("w".parse().unwrap(), "agent".parse().unwrap());
-            let mut feed = dispatcher.feed(workspace, &agent, Revision(0)).await.unwrap();
-            match feed.next().await {
-                Some(Ok(Delivery::Lease(epoch))) => (Some(epoch), feed),
-                // Superseded before it could say its epoch.
-                Some(Err(FeedEnd::Superseded)) => (None, feed),
-                other => panic!("expected the lease, found {other:?}"),
-            }
-        };
-        let (first, second) = tokio::join!(open(), open());
-        let mut older = if first.0 < second.0 { first.1 } else { second.1 };
-        if first.0.is_some() && second.0.is_some() {
-            let end = tokio::time::timeout(SOON, older.next()).await.expect("the older stream ends in time");
-            assert!(matches!(end, Some(Err(FeedEnd::Superseded))), "{end:?}");
+    let open = async |held| {
+        let mut feed = dispatcher.feed("w".parse().unwrap(), &"agent".parse().unwrap(), START, held).await?;
+        match feed.next().await {
+            Some(Ok(Delivery::Lease(epoch, secret))) => Ok((epoch, secret_digest(secret.bytes()), feed)),
+            other => panic!("expected the lease, found {other:?}"),
         }
+    };
+    let (mut newest, mut held, mut older) = open(None).await.unwrap();
+    for _ in 0..50 {
+        let (granted, mut refused) = match tokio::join!(open(held), open(held)) {
+            (Ok(granted), Err(refused)) | (Err(refused), Ok(granted)) => (granted, vec![refused]),
+            (first, second) => panic!("{:?} and {:?}", first.map(|lease| lease.0), second.map(|lease| lease.0)),
+        };
+        assert!(matches!(refused.pop(), Some(WatchError::LeaseHeld(_))));
+        assert_eq!(granted.0, newest + 1);
+        let end = tokio::time::timeout(SOON, older.next()).await.expect("the older stream ends in time");
+        assert!(matches!(end, Some(Err(FeedEnd::Superseded))), "{end:?}");
+        (newest, held, older) = granted;
     }
 }
 
@@ -509,7 +488,7 @@ async fn streams_are_told_when_the_server_stops() {
     let mut client = server.connect().await;
     let (_, mut feed) = client.lease("w", "agent", 0).await.unwrap();
     let batch = client.submit(submit("w", "r1", vec![create_text("a", "")])).await.unwrap();
-    let watch = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id };
+    let watch = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id, after: None };
     let mut states = client.batches.watch_batch(watch).await.unwrap().into_inner();
     next(&mut states).await.unwrap();
     next_event(&mut feed).await.unwrap();

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, Once};
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{Revision, WorkspaceId};
+use aptix_model::id::{HistoryId, Revision, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::BatchRecord;
 use aptix_server::serve::Options;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{
-    Answer, Appended, BatchSelector, CloudFile, Event, Store, StoreError, Transition, Transitioned, UploadId,
+    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, Store, StoreError, Transition, Transitioned, UploadId,
 };
 use tokio_util::bytes::Bytes;
 use tonic::Code;
@@ -148,7 +148,16 @@ impl Store for FailedStore {
     fn transition(&self, _: Transition) -> Answer<'_, Transitioned> {
         failure()
     }
-    fn grant_epoch(&self, _: WorkspaceId) -> Answer<'_, u64> {
+    fn history(&self) -> HistoryId {
+        self.0.history()
+    }
+    fn grant_lease(&self, _: WorkspaceId, _: Sha256Digest) -> Answer<'_, u64> {
+        failure()
+    }
+    fn lease(&self, _: WorkspaceId) -> Answer<'_, Lease> {
+        failure()
+    }
+    fn digest(&self, _: WorkspaceId, _: Revision) -> Answer<'_, Option<Sha256Digest>> {
         failure()
     }
     fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>> {
@@ -157,10 +166,10 @@ impl Store for FailedStore {
     fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {
         self.0.batch(workspace, which)
     }
-    fn batches(&self, _: WorkspaceId, _: Option<Revision>, _: usize) -> Answer<'_, Vec<Event>> {
+    fn batches(&self, _: WorkspaceId, _: Option<Revision>, _: usize) -> Answer<'_, Vec<Listed>> {
         failure()
     }
-    fn events(&self, _: WorkspaceId, _: Revision, _: usize) -> Answer<'_, Vec<Event>> {
+    fn events(&self, _: WorkspaceId, _: Revision, _: usize) -> Answer<'_, Vec<Listed>> {
         failure()
     }
     fn file(&self, _: WorkspaceId, _: RootedPath) -> Answer<'_, Option<CloudFile>> {

@@ -9,6 +9,10 @@ mod busy;
 #[cfg(test)]
 mod delivery;
 #[cfg(test)]
+mod history;
+#[cfg(test)]
+mod lease;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod logs;

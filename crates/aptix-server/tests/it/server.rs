@@ -1,5 +1,6 @@
 //! A whole server in this process, reached over in-memory connections, and the calls that tests make.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::bytes::Bytes;
 use tonic::transport::{Channel, Endpoint, Uri};
 use tonic::{Code, Status, Streaming};
 use tonic_types::StatusExt;
@@ -38,6 +40,8 @@ pub(crate) struct Clients {
     pub(crate) agent: AgentServiceClient<Channel>,
     pub(crate) files: FileServiceClient<Channel>,
     pub(crate) channel: Channel,
+    /// The secret of the newest lease that was granted here, by workspace.
+    pub(crate) secrets: HashMap<String, Bytes>,
 }
 
 impl Server {
@@ -79,6 +83,7 @@ impl Server {
             agent: AgentServiceClient::new(channel.clone()),
             files: FileServiceClient::new(channel.clone()).max_encoding_message_size(64 << 20),
             channel,
+            secrets: HashMap::new(),
         }
     }
 
@@ -106,7 +111,8 @@ impl Clients {
         Ok(self.batches.get_batch(request).await?.into_inner().batch.expect("the answer has the batch"))
     }
 
-    /// Begins to serve a workspace; answers the epoch and the rest of the stream.
+    /// Begins to serve a workspace; answers the epoch and the rest of the stream. The secret is kept for reports, and to take
+    /// the lease over.
     pub(crate) async fn lease(
         &mut self,
         workspace: &str,
@@ -117,12 +123,30 @@ impl Clients {
             workspace_id: workspace.to_owned(),
             agent_id: agent.to_owned(),
             after_revision: after,
+            cursor: None,
+            lease_secret: self.secret(workspace),
         };
+        self.watch(request).await
+    }
+
+    /// As [`Self::lease`], with any request.
+    pub(crate) async fn watch(
+        &mut self,
+        request: v1::WatchBatchesRequest,
+    ) -> Result<(u64, Streaming<v1::WatchBatchesResponse>), Status> {
+        let workspace = request.workspace_id.clone();
         let mut stream = self.agent.watch_batches(request).await?.into_inner();
         match next(&mut stream).await?.message {
-            Some(v1::watch_batches_response::Message::Lease(lease)) => Ok((lease.epoch, stream)),
+            Some(v1::watch_batches_response::Message::Lease(lease)) => {
+                self.secrets.insert(workspace, lease.secret);
+                Ok((lease.epoch, stream))
+            }
             other => panic!("the first message is the lease, not {other:?}"),
         }
+    }
+
+    pub(crate) fn secret(&self, workspace: &str) -> Bytes {
+        self.secrets.get(workspace).cloned().unwrap_or_default()
     }
 
     pub(crate) async fn report(
@@ -133,7 +157,9 @@ impl Clients {
         report: v1::Report,
     ) -> Result<v1::Batch, Status> {
         let (workspace_id, batch_id) = (workspace.to_owned(), batch.to_owned());
-        let request = v1::ReportBatchRequest { workspace_id, batch_id, lease_epoch, report: Some(report) };
+        let lease_secret = self.secret(workspace);
+        let request =
+            v1::ReportBatchRequest { workspace_id, batch_id, lease_epoch, report: Some(report), lease_secret };
         Ok(self.agent.report_batch(request).await?.into_inner().batch.expect("the answer has the batch"))
     }
 
@@ -190,7 +216,8 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 }
 
 pub(crate) fn part_start(workspace: &str, blob: v1::BlobRef) -> v1::UploadBlobRequest {
-    let start = v1::UploadBlobStart { workspace_id: workspace.to_owned(), blob: Some(blob) };
+    let start =
+        v1::UploadBlobStart { workspace_id: workspace.to_owned(), blob: Some(blob), lease_secret: Bytes::new() };
     v1::UploadBlobRequest { part: Some(v1::upload_blob_request::Part::Start(start)) }
 }
 

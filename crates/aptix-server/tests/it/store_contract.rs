@@ -14,7 +14,8 @@ use aptix_server::ids;
 use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{
-    Appended, BatchSelector, FileUpdate, Known, Store, StoreError, Transition, Transitioned, Twins, UploadId,
+    Appended, BatchSelector, FileUpdate, Known, Lease, LeaseProof, Listed, Store, StoreError, Transition, Transitioned,
+    Twins, UploadId,
 };
 
 /// Runs a promise against every store.
@@ -39,12 +40,13 @@ promised! {
     what_is_stored_is_found_again,
     revisions_have_no_gap_and_begin_at_one,
     one_request_id_stores_one_batch,
-    a_step_is_taken_from_the_expected_state_and_epoch_alone,
+    a_step_is_taken_from_the_expected_state_and_lease_alone,
     /// TUL-002-8.6.8
     a_step_makes_files_at_the_same_instant,
     a_file_without_twins_takes_the_place_of_what_is_kept_of_them,
     a_file_that_goes_is_found_no_more,
     lists_go_backwards_and_events_forwards,
+    each_commit_has_a_digest_of_its_own,
     blobs_are_seen_when_they_are_whole,
     a_closed_store_takes_nothing,
 }
@@ -89,7 +91,7 @@ fn step(batch: &BatchRecord, to: BatchState) -> Transition {
         from: batch.state,
         to,
         at: UnixMillis(1_800_000_000_000),
-        lease_epoch: None,
+        lease: None,
         report: Some(report()),
         files: Vec::new(),
     }
@@ -130,7 +132,8 @@ async fn revisions_have_no_gap_and_begin_at_one(store: Arc<impl Store>) {
     let events = store.events(workspace("w"), Revision(0), 1000).await.unwrap();
     let expected: Vec<_> = stored.iter().filter(|batch| batch.workspace.as_str() == "w").collect();
     assert_eq!(events.len(), 100);
-    for (event, batch) in events.iter().zip(expected) {
+    for (event, batch) in events.into_iter().zip(expected) {
+        let event = event.unwrap();
         assert_eq!((event.revision, event.batch), (batch.revision, batch.id));
     }
 }
@@ -144,17 +147,25 @@ async fn one_request_id_stores_one_batch(store: Arc<impl Store>) {
     append(&store, batch(3, "v", "same")).await;
 }
 
-async fn a_step_is_taken_from_the_expected_state_and_epoch_alone(store: Arc<impl Store>) {
+async fn a_step_is_taken_from_the_expected_state_and_lease_alone(store: Arc<impl Store>) {
     let first = append(&store, batch(1, "w", "r1")).await;
-    let with_lease = |epoch| Transition { lease_epoch: Some(epoch), ..step(&first, BatchState::Applied) };
+    let secrets = [1, 2, 3].map(|byte| Sha256Digest::from_bytes([byte; 32]));
+    let with =
+        |epoch, secret| Transition { lease: Some(LeaseProof { epoch, secret }), ..step(&first, BatchState::Applied) };
+    let with_lease = |epoch| with(epoch, Some(secrets[1]));
     for epoch in [0, 1] {
-        assert_eq!(store.transition(with_lease(epoch)).await, Ok(Transitioned::OtherEpoch { newest: 0 }));
+        assert_eq!(store.transition(with_lease(epoch)).await, Ok(Transitioned::OtherLease));
     }
-    assert_eq!(store.grant_epoch(workspace("w")).await, Ok(1));
-    assert_eq!(store.grant_epoch(workspace("w")).await, Ok(2));
-    assert_eq!(store.grant_epoch(workspace("v")).await, Ok(1));
+    assert_eq!(store.lease(workspace("w")).await, Ok(Lease::default()));
+    assert_eq!(store.grant_lease(workspace("w"), secrets[0]).await, Ok(1));
+    assert_eq!(store.grant_lease(workspace("w"), secrets[1]).await, Ok(2));
+    assert_eq!(store.grant_lease(workspace("v"), secrets[2]).await, Ok(1));
+    assert_eq!(store.lease(workspace("w")).await, Ok(Lease { epoch: 2, secret: Some(secrets[1]) }));
+    for secret in [None, Some(secrets[0]), Some(secrets[2])] {
+        assert_eq!(store.transition(with(2, secret)).await, Ok(Transitioned::OtherLease), "an epoch alone is no lease");
+    }
     assert_eq!(store.newest(workspace("v")).await, Ok(Some(Revision(0))), "an agent makes a workspace known");
-    assert_eq!(store.transition(with_lease(1)).await, Ok(Transitioned::OtherEpoch { newest: 2 }));
+    assert_eq!(store.transition(with_lease(1)).await, Ok(Transitioned::OtherLease));
     let elsewhere = Transition { workspace: workspace("v"), ..with_lease(1) };
     assert_eq!(store.transition(elsewhere).await, Ok(Transitioned::Unknown));
     let applied = BatchRecord {
@@ -270,14 +281,34 @@ async fn lists_go_backwards_and_events_forwards(store: Arc<impl Store>) {
     }
     store.transition(step(&stored[0], BatchState::Cancelled)).await.unwrap();
     append(&store, batch(9, "w1", "r")).await;
-    let listed = |list: Vec<aptix_server::store::Event>| list.iter().map(|event| event.revision.0).collect::<Vec<_>>();
+    let listed = |list: Vec<Listed>| list.into_iter().map(|event| event.unwrap().revision.0).collect::<Vec<_>>();
     assert_eq!(listed(store.batches(w.clone(), None, 3).await.unwrap()), [5, 4, 3]);
     assert_eq!(listed(store.batches(w.clone(), Some(Revision(3)), 3).await.unwrap()), [2, 1]);
     assert_eq!(listed(store.events(w.clone(), Revision(0), 2).await.unwrap()), [1, 2]);
     let events = store.events(w.clone(), Revision(4), 9).await.unwrap();
-    assert_eq!((listed(events.clone()), events[1].batch), (vec![5, 6], stored[0].id));
+    assert_eq!((listed(events.clone()), events[1].as_ref().unwrap().batch), (vec![5, 6], stored[0].id));
     assert_eq!(store.events(w.clone(), Revision(6), 9).await, Ok(vec![]));
     assert_eq!(store.events(w, Revision(u64::MAX), 9).await, Ok(vec![]));
+}
+
+async fn each_commit_has_a_digest_of_its_own(store: Arc<impl Store>) {
+    let w = workspace("w");
+    let stored = append(&store, batch(1, "w", "r1")).await;
+    store.transition(step(&stored, BatchState::Cancelled)).await.unwrap();
+    append(&store, batch(2, "w", "r2")).await;
+    let events = store.events(w.clone(), Revision(0), 9).await.unwrap();
+    let mut digests = Vec::new();
+    for event in events {
+        let event = event.unwrap();
+        assert_eq!(store.digest(w.clone(), event.revision).await, Ok(event.digest));
+        digests.push(event.digest.unwrap());
+    }
+    assert_eq!(digests.len(), 3);
+    digests.sort();
+    digests.dedup();
+    assert_eq!(digests.len(), 3);
+    assert_eq!(store.digest(w.clone(), Revision(0)).await, Ok(None));
+    assert_eq!(store.digest(w, Revision(4)).await, Ok(None));
 }
 
 async fn blobs_are_seen_when_they_are_whole(store: Arc<impl Store>) {
@@ -320,7 +351,7 @@ async fn what_is_acknowledged_survives_reopening() {
     let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
     let w = workspace("w");
     let stored = append(&store, batch(1, "w", "r1")).await;
-    store.grant_epoch(w.clone()).await.unwrap();
+    store.grant_lease(w.clone(), Sha256Digest::EMPTY).await.unwrap();
     let applied = Transition { files: vec![file("app/a", 1)], ..step(&stored, BatchState::Applied) };
     let Ok(Transitioned::Done(applied)) = store.transition(applied).await else { panic!("the step is taken") };
     let blob = BlobRef { sha256: Sha256Digest::from_bytes([7; 32]), size_bytes: 1 };
@@ -335,7 +366,7 @@ async fn what_is_acknowledged_survives_reopening() {
     assert_eq!(store.batch(w.clone(), BatchSelector::Id(stored.id)).await, Ok(Some(applied)));
     assert_eq!(store.blob_chunk(w.clone(), blob.sha256, 0).await.unwrap().as_deref(), Some(b"a".as_slice()));
     assert_eq!(store.files(w.clone(), None, 9).await.unwrap().len(), 1);
-    assert_eq!(store.grant_epoch(w.clone()).await, Ok(2));
+    assert_eq!(store.grant_lease(w.clone(), Sha256Digest::EMPTY).await, Ok(2));
     assert_eq!(append(&store, batch(2, "w", "r2")).await.revision, Revision(3));
     assert!(matches!(store.append(batch(3, "w", "r1")).await, Ok(Appended::Known(_))));
 }

@@ -204,7 +204,7 @@ async fn a_batch_is_withdrawn_once_and_stays_withdrawn() {
     let server = Server::start();
     let mut client = server.connect().await;
     let batch = client.submit(submit("w", "r1", vec![line_patch("app/a.txt")])).await.unwrap();
-    let watch = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone() };
+    let watch = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone(), after: None };
     let mut states = client.batches.watch_batch(watch).await.unwrap().into_inner();
     assert_eq!(next(&mut states).await.unwrap().batch.unwrap().state(), v1::BatchState::Approved);
     let cancel = v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone() };

@@ -819,6 +819,33 @@ pub struct Origin {
     #[prost(string, tag = "3")]
     pub turn_id: ::prost::alloc::string::String,
 }
+/// Where a reader of a workspace's events stands, and in which history: to be sent back as it came.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Cursor {
+    /// Names the store's history; minted when the store is created, kept by copies of it.
+    #[prost(string, tag = "1")]
+    pub history_id: ::prost::alloc::string::String,
+    /// The revision of the last event that was read.
+    #[prost(uint64, tag = "2")]
+    pub revision: u64,
+    /// SHA-256 over the commit of that revision and all commits of the workspace before it. Two histories that diverged
+    /// have different digests at every revision after that.
+    #[prost(string, tag = "3")]
+    pub digest: ::prost::alloc::string::String,
+}
+/// A stored record that the server cannot read. Everything else is served.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Damage {
+    /// The revision whose event, or whose batch, is damaged.
+    #[prost(uint64, tag = "1")]
+    pub revision: u64,
+    /// The batch, if at least its id can be read.
+    #[prost(string, tag = "2")]
+    pub batch_id: ::prost::alloc::string::String,
+    /// What is damaged.
+    #[prost(string, tag = "3")]
+    pub message: ::prost::alloc::string::String,
+}
 /// Whether a file must be there before it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -1096,6 +1123,13 @@ pub struct WatchBatchesRequest {
     /// The revision of the last event that was dealt with; 0 for none.
     #[prost(uint64, tag = "3")]
     pub after_revision: u64,
+    /// The cursor of the last event that was dealt with, as BatchEvent carried it. If it is set, after_revision is not
+    /// read. Without it the server cannot detect that its history is another one.
+    #[prost(message, optional, tag = "4")]
+    pub cursor: ::core::option::Option<Cursor>,
+    /// The secret of the lease that the caller held last; absent if it has none.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub lease_secret: ::prost::bytes::Bytes,
 }
 /// Tells one thing.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1121,7 +1155,7 @@ pub mod watch_batches_response {
     }
 }
 /// The right to serve a workspace, as long as the stream is open.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Lease {
     /// Goes up by one with each new lease of the workspace. Reports carry it.
     #[prost(uint64, tag = "1")]
@@ -1130,6 +1164,10 @@ pub struct Lease {
     /// writing and connects again.
     #[prost(message, optional, tag = "2")]
     pub heartbeat_interval: ::core::option::Option<::prost_types::Duration>,
+    /// 32 random bytes that prove who holds the lease. Reports and uploads carry them, and the next WatchBatches does to
+    /// take the lease over. Never logged, and sent to nobody else.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub secret: ::prost::bytes::Bytes,
 }
 /// Something happened to a batch.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1141,6 +1179,12 @@ pub struct BatchEvent {
     /// without its content and its report: GetBatch has both.
     #[prost(message, optional, tag = "2")]
     pub batch: ::core::option::Option<Batch>,
+    /// Where the stream stands after this event. Absent if the server cannot read the event's own record.
+    #[prost(message, optional, tag = "3")]
+    pub cursor: ::core::option::Option<Cursor>,
+    /// Set if the server cannot read the batch. Then batch is absent, or has only its batch_id; the feed goes on.
+    #[prost(message, optional, tag = "4")]
+    pub damage: ::core::option::Option<Damage>,
 }
 /// Nothing happened for a while, and the connection is alive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1164,6 +1208,9 @@ pub struct ReportBatchRequest {
     /// What became of it.
     #[prost(message, optional, tag = "4")]
     pub report: ::core::option::Option<Report>,
+    /// The secret of that lease. Required unless the lease was granted by a server that sent none.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub lease_secret: ::prost::bytes::Bytes,
 }
 /// Answers that the report is kept.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1258,13 +1305,17 @@ pub mod agent_service_client {
         /// Takes the workspace's lease and streams its events in order of their revision, each once, none missing, beginning
         /// after after_revision; then each new one as it becomes durable. The first message is the lease.
         ///
-        /// One agent serves a workspace at a time. While one holds the lease, another agent_id is refused; the same agent_id
-        /// takes over, and its older stream ends with ABORTED (LEASE_LOST.SUPERSEDED).
+        /// One agent serves a workspace at a time. The lease is held by a secret that only its holder was sent: a call that
+        /// carries it takes the lease over at once, and the older stream ends with ABORTED (LEASE_LOST.SUPERSEDED); any other
+        /// call is refused while the older stream is open, whatever agent_id it names.
         ///
         /// A receiver that falls too far behind is sent RESOURCE_EXHAUSTED (RESOURCE_EXHAUSTED.SLOW_CONSUMER) and resumes where it was.
         ///
         /// Errors:
-        /// - FAILED_PRECONDITION (LEASE_LOST.LEASE_HELD): another agent serves the workspace; call again later.
+        /// - FAILED_PRECONDITION (LEASE_LOST.LEASE_HELD): the workspace is served, and lease_secret is not the holder's; the
+        ///   message says since when. Call again later.
+        /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that cursor names: its data directory
+        ///   was replaced or restored. Call again without cursor, with after_revision 0; batches that ended before come again.
         /// - RESOURCE_EXHAUSTED: too many streams are open; call again later.
         /// - OUT_OF_RANGE (COMPACTED): not by this version of the server, which keeps all events: events after after_revision are no longer kept; metadata "oldest" of the ErrorInfo has
         ///   the first that is. Call again with a revision of at least oldest - 1.
@@ -1303,7 +1354,7 @@ pub mod agent_service_client {
         ///
         /// Errors:
         /// - NOT_FOUND: the workspace has no such batch.
-        /// - FAILED_PRECONDITION (LEASE_LOST): lease_epoch is not in force; watch again.
+        /// - FAILED_PRECONDITION (LEASE_LOST): lease_epoch is not in force, or lease_secret is not its secret; watch again.
         /// - FAILED_PRECONDITION (BLOB_MISSING): content of changed files was not uploaded; metadata of the ErrorInfo:
         ///   "missingBlobs" counts them, "sha256" has the first 16 digests, with commas between them.
         /// - FAILED_PRECONDITION (RESULT_FINAL): the batch has ended another way; the first result stands.
@@ -1357,13 +1408,17 @@ pub mod agent_service_server {
         /// Takes the workspace's lease and streams its events in order of their revision, each once, none missing, beginning
         /// after after_revision; then each new one as it becomes durable. The first message is the lease.
         ///
-        /// One agent serves a workspace at a time. While one holds the lease, another agent_id is refused; the same agent_id
-        /// takes over, and its older stream ends with ABORTED (LEASE_LOST.SUPERSEDED).
+        /// One agent serves a workspace at a time. The lease is held by a secret that only its holder was sent: a call that
+        /// carries it takes the lease over at once, and the older stream ends with ABORTED (LEASE_LOST.SUPERSEDED); any other
+        /// call is refused while the older stream is open, whatever agent_id it names.
         ///
         /// A receiver that falls too far behind is sent RESOURCE_EXHAUSTED (RESOURCE_EXHAUSTED.SLOW_CONSUMER) and resumes where it was.
         ///
         /// Errors:
-        /// - FAILED_PRECONDITION (LEASE_LOST.LEASE_HELD): another agent serves the workspace; call again later.
+        /// - FAILED_PRECONDITION (LEASE_LOST.LEASE_HELD): the workspace is served, and lease_secret is not the holder's; the
+        ///   message says since when. Call again later.
+        /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that cursor names: its data directory
+        ///   was replaced or restored. Call again without cursor, with after_revision 0; batches that ended before come again.
         /// - RESOURCE_EXHAUSTED: too many streams are open; call again later.
         /// - OUT_OF_RANGE (COMPACTED): not by this version of the server, which keeps all events: events after after_revision are no longer kept; metadata "oldest" of the ErrorInfo has
         ///   the first that is. Call again with a revision of at least oldest - 1.
@@ -1385,7 +1440,7 @@ pub mod agent_service_server {
         ///
         /// Errors:
         /// - NOT_FOUND: the workspace has no such batch.
-        /// - FAILED_PRECONDITION (LEASE_LOST): lease_epoch is not in force; watch again.
+        /// - FAILED_PRECONDITION (LEASE_LOST): lease_epoch is not in force, or lease_secret is not its secret; watch again.
         /// - FAILED_PRECONDITION (BLOB_MISSING): content of changed files was not uploaded; metadata of the ErrorInfo:
         ///   "missingBlobs" counts them, "sha256" has the first 16 digests, with commas between them.
         /// - FAILED_PRECONDITION (RESULT_FINAL): the batch has ended another way; the first result stands.
@@ -1721,6 +1776,9 @@ pub struct ListBatchesResponse {
     /// Asks for the page after this one. Empty on the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
+    /// Batches of this page that the server cannot read.
+    #[prost(message, repeated, tag = "3")]
+    pub damaged: ::prost::alloc::vec::Vec<Damage>,
 }
 /// Asks to be told what becomes of a batch.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1731,6 +1789,9 @@ pub struct WatchBatchRequest {
     /// The batch.
     #[prost(string, tag = "2")]
     pub batch_id: ::prost::alloc::string::String,
+    /// The cursor of the last state that was received. Absent to begin with the present state.
+    #[prost(message, optional, tag = "3")]
+    pub after: ::core::option::Option<Cursor>,
 }
 /// Tells the state a batch is in.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1738,6 +1799,9 @@ pub struct WatchBatchResponse {
     /// The batch as it is now.
     #[prost(message, optional, tag = "1")]
     pub batch: ::core::option::Option<Batch>,
+    /// Where the stream stands after this state. Absent if the server cannot read the event's own record.
+    #[prost(message, optional, tag = "2")]
+    pub cursor: ::core::option::Option<Cursor>,
 }
 /// Asks to withdraw a batch.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1943,6 +2007,7 @@ pub mod batch_service_client {
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the page size or token is not acceptable.
+        /// - FAILED_PRECONDITION (HISTORY_CHANGED): the token is of another history; begin with the first page.
         /// - NOT_FOUND: there is no such workspace.
         pub async fn list_batches(
             &mut self,
@@ -1968,11 +2033,13 @@ pub mod batch_service_client {
                 .insert(GrpcMethod::new("aptix.v1.BatchService", "ListBatches"));
             self.inner.unary(req, path, codec).await
         }
-        /// Streams the states of one batch: the present one at once, then each new one; ends after an ended state.
+        /// Streams the states of one batch: the present one at once, then each new one; ends after an ended state. With a
+        /// cursor, the present state is sent only if it is newer.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or none is set.
         /// - NOT_FOUND: the workspace has no such batch.
+        /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that after names; call again without it.
         /// - RESOURCE_EXHAUSTED: too many streams are open, or the receiver took nothing for too long
         ///   (RESOURCE_EXHAUSTED.SLOW_CONSUMER); call again later.
         /// - UNAVAILABLE: the server is shutting down; call again.
@@ -2092,6 +2159,7 @@ pub mod batch_service_server {
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the page size or token is not acceptable.
+        /// - FAILED_PRECONDITION (HISTORY_CHANGED): the token is of another history; begin with the first page.
         /// - NOT_FOUND: there is no such workspace.
         async fn list_batches(
             &self,
@@ -2106,11 +2174,13 @@ pub mod batch_service_server {
             >
             + std::marker::Send
             + 'static;
-        /// Streams the states of one batch: the present one at once, then each new one; ends after an ended state.
+        /// Streams the states of one batch: the present one at once, then each new one; ends after an ended state. With a
+        /// cursor, the present state is sent only if it is newer.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or none is set.
         /// - NOT_FOUND: the workspace has no such batch.
+        /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that after names; call again without it.
         /// - RESOURCE_EXHAUSTED: too many streams are open, or the receiver took nothing for too long
         ///   (RESOURCE_EXHAUSTED.SLOW_CONSUMER); call again later.
         /// - UNAVAILABLE: the server is shutting down; call again.
@@ -2654,6 +2724,9 @@ pub struct UploadBlobStart {
     /// Its digest and size.
     #[prost(message, optional, tag = "2")]
     pub blob: ::core::option::Option<BlobRef>,
+    /// The secret of the lease under which an agent uploads. If it is set, it must be that of the workspace's newest lease.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub lease_secret: ::prost::bytes::Bytes,
 }
 /// Answers that the blob is kept.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2826,6 +2899,7 @@ pub mod file_service_client {
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the page size or token is not acceptable.
+        /// - FAILED_PRECONDITION (HISTORY_CHANGED): the token is of another history; begin with the first page.
         /// - NOT_FOUND: there is no such workspace.
         pub async fn list_files(
             &mut self,
@@ -2885,6 +2959,7 @@ pub mod file_service_client {
         /// Errors:
         /// - INVALID_ARGUMENT (HASH_FAILED): the bytes do not have the announced digest or size; nothing is kept.
         /// - INVALID_ARGUMENT (TOO_LARGE): the blob or a chunk is too large.
+        /// - FAILED_PRECONDITION (LEASE_LOST): lease_secret is set, and is not the secret of the newest lease.
         /// - DEADLINE_EXCEEDED: no message came for 30 seconds, or the upload took more than 5 minutes.
         /// - RESOURCE_EXHAUSTED: too many blobs are on their way; call again later.
         /// - UNAVAILABLE: the server is shutting down or takes no writes at present; upload again from the start.
@@ -2976,6 +3051,7 @@ pub mod file_service_server {
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the page size or token is not acceptable.
+        /// - FAILED_PRECONDITION (HISTORY_CHANGED): the token is of another history; begin with the first page.
         /// - NOT_FOUND: there is no such workspace.
         async fn list_files(
             &self,
@@ -3001,6 +3077,7 @@ pub mod file_service_server {
         /// Errors:
         /// - INVALID_ARGUMENT (HASH_FAILED): the bytes do not have the announced digest or size; nothing is kept.
         /// - INVALID_ARGUMENT (TOO_LARGE): the blob or a chunk is too large.
+        /// - FAILED_PRECONDITION (LEASE_LOST): lease_secret is set, and is not the secret of the newest lease.
         /// - DEADLINE_EXCEEDED: no message came for 30 seconds, or the upload took more than 5 minutes.
         /// - RESOURCE_EXHAUSTED: too many blobs are on their way; call again later.
         /// - UNAVAILABLE: the server is shutting down or takes no writes at present; upload again from the start.

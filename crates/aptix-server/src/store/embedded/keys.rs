@@ -18,7 +18,10 @@ fn of_workspace(table: u8, workspace: &WorkspaceId, rest: &[&[u8]]) -> Key {
     key
 }
 
-/// The workspace's newest revision and epoch.
+/// The name of the store's history.
+pub(super) const HISTORY: &[u8] = b"h";
+
+/// The workspace's newest revision and lease.
 pub(super) fn workspace(workspace: &WorkspaceId) -> Key {
     of_workspace(b'w', workspace, &[])
 }

@@ -4,6 +4,7 @@
 //! the journal that is not in the tables yet can make it drop that write and all later ones, acknowledged or not.
 
 mod committer;
+mod instant;
 mod keys;
 mod record;
 mod tables;
@@ -15,7 +16,7 @@ use std::thread::JoinHandle;
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, Revision, WorkspaceId};
+use aptix_model::id::{BatchId, HistoryId, Revision, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::BatchRecord;
 use fjall::Slice;
@@ -24,11 +25,12 @@ use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use self::committer::{Flush, Job, Put, View};
-use self::record::{Counters, Marker};
-use self::tables::{Instant, Tables};
+use self::instant::Instant;
+use self::record::{Counters, Happened, Marker};
+use self::tables::Tables;
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Event, Known, Store, StoreError, Transition, Transitioned, Twins,
-    UploadId,
+    Answer, Appended, BatchSelector, CloudFile, Known, Lease, Listed, Store, StoreError, Transition, Transitioned,
+    Twins, UploadId, chain,
 };
 
 /// How many writes may wait for the committer; further ones wait to wait.
@@ -111,13 +113,25 @@ impl Store for EmbeddedStore {
         self.write(Flush::Now, move |view| transition(view, step))
     }
 
-    fn grant_epoch(&self, workspace: WorkspaceId) -> Answer<'_, u64> {
+    fn history(&self) -> HistoryId {
+        self.tables.history
+    }
+
+    fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest) -> Answer<'_, u64> {
         self.write(Flush::Now, move |view| {
             let mut counters = counters(view, &workspace)?;
-            counters.epoch += 1;
+            counters.lease = Lease { epoch: counters.lease.epoch + 1, secret: Some(secret) };
             let record = Put::Record(keys::workspace(&workspace), record::encode_counters(counters));
-            Ok((counters.epoch, vec![record]))
+            Ok((counters.lease.epoch, vec![record]))
         })
+    }
+
+    fn lease(&self, workspace: WorkspaceId) -> Answer<'_, Lease> {
+        self.read(move |now| now.lease(&workspace))
+    }
+
+    fn digest(&self, workspace: WorkspaceId, revision: Revision) -> Answer<'_, Option<Sha256Digest>> {
+        self.read(move |now| Ok(now.event(&workspace, revision).ok().flatten().and_then(|event| event.digest)))
     }
 
     fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>> {
@@ -128,11 +142,11 @@ impl Store for EmbeddedStore {
         self.read(move |now| now.batch(&workspace, &which))
     }
 
-    fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Event>> {
+    fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Listed>> {
         self.read(move |now| now.batches(&workspace, before.unwrap_or(Revision(u64::MAX)), limit))
     }
 
-    fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Event>> {
+    fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Listed>> {
         self.read(move |now| now.events(&workspace, after, limit))
     }
 
@@ -243,11 +257,14 @@ fn append(view: &View<'_>, mut batch: BatchRecord) -> Result<(Appended, Vec<Put>
     counters.newest = counters.newest.next();
     batch.revision = counters.newest;
     let id = record::encode_id(batch.id.0);
+    let (content, standing) = (record::encode_batch(&batch), record::encode_standing(&batch));
+    counters.digest = Some(chain::next(counters.digest, [batch.id.0.as_bytes().as_slice(), &content, &standing]));
+    let event = record::encode_event(Happened { batch: batch.id, digest: counters.digest });
     let puts = vec![
-        Put::Record(keys::batch(batch.id), record::encode_batch(&batch)),
-        Put::Record(keys::standing(batch.id), record::encode_standing(&batch)),
+        Put::Record(keys::batch(batch.id), content),
+        Put::Record(keys::standing(batch.id), standing),
         Put::Record(keys::request(&batch.workspace, &batch.request_id), id.clone()),
-        Put::Record(keys::event(&batch.workspace, batch.revision), id.clone()),
+        Put::Record(keys::event(&batch.workspace, batch.revision), event),
         Put::Record(keys::listed(&batch.workspace, batch.revision), id),
         Put::Record(keys::workspace(&batch.workspace), record::encode_counters(counters)),
     ];
@@ -262,17 +279,20 @@ fn transition(view: &View<'_>, step: Transition) -> Result<(Transitioned, Vec<Pu
         return Ok((Transitioned::OtherState(batch), Vec::new()));
     }
     let mut counters = counters(view, &step.workspace)?;
-    if step.lease_epoch.is_some_and(|epoch| epoch == 0 || epoch != counters.epoch) {
-        return Ok((Transitioned::OtherEpoch { newest: counters.epoch }, Vec::new()));
+    if step.lease.is_some_and(|proof| !counters.lease.admits(proof)) {
+        return Ok((Transitioned::OtherLease, Vec::new()));
     }
     counters.newest = counters.newest.next();
     batch.revision = counters.newest;
     batch.state = step.to;
     batch.updated = step.at;
     batch.report = step.report;
+    let standing = record::encode_standing(&batch);
+    counters.digest = Some(chain::next(counters.digest, [batch.id.0.as_bytes().as_slice(), &standing]));
+    let event = record::encode_event(Happened { batch: batch.id, digest: counters.digest });
     let mut puts = vec![
-        Put::Record(keys::standing(batch.id), record::encode_standing(&batch)),
-        Put::Record(keys::event(&step.workspace, counters.newest), record::encode_id(batch.id.0)),
+        Put::Record(keys::standing(batch.id), standing),
+        Put::Record(keys::event(&step.workspace, counters.newest), event),
         Put::Record(keys::workspace(&step.workspace), record::encode_counters(counters)),
     ];
     for file in step.files.iter().filter(|file| file.twins == Twins::Gone) {

@@ -13,8 +13,10 @@ use fjall::Slice;
 use sha2::{Digest, Sha256};
 
 use crate::ids;
-use crate::store::{CloudFile, StoreError, UploadId};
+use crate::store::{CloudFile, Lease, StoreError, UploadId};
 
+/// Records of an event and of a workspace's counters have digests and a lease's secret since this version.
+const CHAINED: u8 = 2;
 const VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 8;
 
@@ -22,7 +24,16 @@ const CHECKSUM_BYTES: usize = 8;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Counters {
     pub(super) newest: Revision,
-    pub(super) epoch: u64,
+    /// Digest of the newest commit and all before it.
+    pub(super) digest: Option<Sha256Digest>,
+    pub(super) lease: Lease,
+}
+
+/// What an event's record says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Happened {
+    pub(super) batch: BatchId,
+    pub(super) digest: Option<Sha256Digest>,
 }
 
 /// A blob's bytes: which upload they came by, and how many they are.
@@ -33,12 +44,39 @@ pub(super) struct Marker {
 }
 
 pub(super) fn encode_counters(counters: Counters) -> Slice {
-    Writer::new().number(counters.newest.0).number(counters.epoch).finish()
+    Writer::with_version(CHAINED)
+        .number(counters.newest.0)
+        .number(counters.lease.epoch)
+        .optional(counters.digest.as_ref().map(|digest| digest.as_bytes().as_slice()))
+        .optional(counters.lease.secret.as_ref().map(|digest| digest.as_bytes().as_slice()))
+        .finish()
 }
 
 pub(super) fn decode_counters(record: &[u8]) -> Result<Counters, StoreError> {
-    read("a workspace's counters", record, |fields| {
-        Some(Counters { newest: Revision(fields.number()?), epoch: fields.number()? })
+    let what = "a workspace's counters";
+    let numbers = |fields: &mut Fields<'_>| Some((Revision(fields.number()?), fields.number()?));
+    if record.first() == Some(&VERSION) {
+        let (newest, epoch) = read(what, record, numbers)?;
+        return Ok(Counters { newest, digest: None, lease: Lease { epoch, secret: None } });
+    }
+    read_version(CHAINED, what, record, |fields| {
+        let (newest, epoch) = numbers(fields)?;
+        let (digest, secret) = (fields.optional_digest()?, fields.optional_digest()?);
+        Some(Counters { newest, digest, lease: Lease { epoch, secret } })
+    })
+}
+
+pub(super) fn encode_event(event: Happened) -> Slice {
+    let digest = event.digest.as_ref().map(|digest| digest.as_bytes().as_slice());
+    Writer::with_version(CHAINED).bytes(event.batch.0.as_bytes()).optional(digest).finish()
+}
+
+pub(super) fn decode_event(record: &[u8]) -> Result<Happened, StoreError> {
+    if record.first() == Some(&VERSION) {
+        return Ok(Happened { batch: decode_id(record)?, digest: None });
+    }
+    read_version(CHAINED, "an event", record, |fields| {
+        Some(Happened { batch: BatchId(fields.id()?), digest: fields.optional_digest()? })
     })
 }
 
@@ -161,10 +199,19 @@ fn checksum(fields: &[u8]) -> [u8; CHECKSUM_BYTES] {
 
 /// Reads a record with `parse`, which must take every field and nothing else.
 fn read<T>(what: &str, record: &[u8], parse: impl FnOnce(&mut Fields<'_>) -> Option<T>) -> Result<T, StoreError> {
+    read_version(VERSION, what, record, parse)
+}
+
+fn read_version<T>(
+    expected: u8,
+    what: &str,
+    record: &[u8],
+    parse: impl FnOnce(&mut Fields<'_>) -> Option<T>,
+) -> Result<T, StoreError> {
     let corrupt = |why: String| StoreError::Corrupt { what: what.to_owned(), why };
     let Some((version, rest)) = record.split_first() else { return Err(corrupt("it is empty".to_owned())) };
-    if *version != VERSION {
-        return Err(corrupt(format!("it has version {version}, this server writes version {VERSION}")));
+    if *version != expected {
+        return Err(corrupt(format!("it has version {version}, this server writes version {expected}")));
     }
     let Some((sum, fields)) = rest.split_first_chunk::<CHECKSUM_BYTES>() else {
         return Err(corrupt("it is cut short".to_owned()));
@@ -184,7 +231,11 @@ struct Writer(Vec<u8>);
 
 impl Writer {
     fn new() -> Self {
-        let mut record = vec![VERSION];
+        Self::with_version(VERSION)
+    }
+
+    fn with_version(version: u8) -> Self {
+        let mut record = vec![version];
         record.extend_from_slice(&[0; CHECKSUM_BYTES]);
         Self(record)
     }
@@ -252,6 +303,13 @@ impl<'a> Fields<'a> {
         }
     }
 
+    fn optional_digest(&mut self) -> Option<Option<Sha256Digest>> {
+        match self.optional()? {
+            Some(bytes) => Some(Some(Sha256Digest::from_bytes(bytes.try_into().ok()?))),
+            None => Some(None),
+        }
+    }
+
     fn id(&mut self) -> Option<Uuid> {
         Uuid::from_slice(self.bytes()?).ok()
     }
@@ -263,8 +321,10 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_and_every_cut_is_noticed() {
-        let record = encode_counters(Counters { newest: Revision(7), epoch: 3 });
-        assert_eq!(decode_counters(&record), Ok(Counters { newest: Revision(7), epoch: 3 }));
+        let lease = Lease { epoch: 3, secret: Some(Sha256Digest::EMPTY) };
+        let counters = Counters { newest: Revision(7), digest: Some(Sha256Digest::EMPTY), lease };
+        let record = encode_counters(counters);
+        assert_eq!(decode_counters(&record), Ok(counters));
         for bit in 0..record.len() * 8 {
             let mut damaged = record.to_vec();
             damaged[bit / 8] ^= 1 << (bit % 8);
@@ -273,6 +333,15 @@ mod tests {
         for length in 0..record.len() {
             assert!(matches!(decode_counters(&record[..length]), Err(StoreError::Corrupt { .. })), "{length} bytes");
         }
+    }
+
+    #[test]
+    fn records_of_the_version_before_are_read() {
+        let counters = Writer::new().number(7).number(3).finish();
+        let expected = Counters { newest: Revision(7), digest: None, lease: Lease { epoch: 3, secret: None } };
+        assert_eq!(decode_counters(&counters), Ok(expected));
+        let event = Happened { batch: BatchId(Uuid::from_u128(5)), digest: None };
+        assert_eq!(decode_event(&encode_id(event.batch.0)), Ok(event));
     }
 
     #[test]

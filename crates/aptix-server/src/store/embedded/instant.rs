@@ -1,0 +1,220 @@
+//! How the tables are read. A read sees one instant; a record that cannot be read hides no other.
+
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::{Revision, WorkspaceId};
+use aptix_model::path::{DocPath, RootedPath};
+use aptix_model::record::BatchRecord;
+use fjall::{Readable, Slice, Snapshot};
+use tokio_util::bytes::Bytes;
+
+use super::keys::{self, Key};
+use super::record::{self, Counters, Happened, Marker};
+use super::tables::{Tables, failed};
+use crate::store::{BatchSelector, CloudFile, Damaged, Event, Lease, Listed, StoreError};
+
+impl Tables {
+    /// Everything as it is at this instant.
+    pub(super) fn now(&self) -> Instant<'_> {
+        Instant { tables: self, snapshot: self.db.snapshot() }
+    }
+}
+
+fn missing(what: String) -> StoreError {
+    StoreError::Corrupt { what, why: "it is missing although another record names it".to_owned() }
+}
+
+/// The tables at one instant.
+pub(super) struct Instant<'a> {
+    tables: &'a Tables,
+    snapshot: Snapshot,
+}
+
+impl Instant<'_> {
+    fn get(&self, key: &Key) -> Result<Option<Slice>, StoreError> {
+        self.snapshot.get(&self.tables.records, key).map_err(failed("read a record"))
+    }
+
+    fn counters(&self, workspace: &WorkspaceId) -> Result<Option<Counters>, StoreError> {
+        self.get(&keys::workspace(workspace))?.map(|record| record::decode_counters(&record)).transpose()
+    }
+
+    pub(super) fn newest(&self, workspace: &WorkspaceId) -> Result<Option<Revision>, StoreError> {
+        Ok(self.counters(workspace)?.map(|counters| counters.newest))
+    }
+
+    pub(super) fn lease(&self, workspace: &WorkspaceId) -> Result<Lease, StoreError> {
+        Ok(self.counters(workspace)?.unwrap_or_default().lease)
+    }
+
+    pub(super) fn event(&self, workspace: &WorkspaceId, revision: Revision) -> Result<Option<Happened>, StoreError> {
+        self.get(&keys::event(workspace, revision))?.map(|record| record::decode_event(&record)).transpose()
+    }
+
+    pub(super) fn batch(
+        &self,
+        workspace: &WorkspaceId,
+        which: &BatchSelector,
+    ) -> Result<Option<BatchRecord>, StoreError> {
+        let id = match which {
+            BatchSelector::Id(id) => *id,
+            BatchSelector::Request(request) => match self.get(&keys::request(workspace, request))? {
+                Some(record) => record::decode_id(&record)?,
+                None => return Ok(None),
+            },
+        };
+        let Some(batch) = self.get(&keys::batch(id))? else { return Ok(None) };
+        let standing = self.get(&keys::standing(id))?.ok_or_else(|| missing(format!("where batch {id} stands")))?;
+        let stored = record::decode_batch(id, &batch, &standing)?;
+        Ok((stored.workspace == *workspace).then_some(stored))
+    }
+
+    /// Batches in the order of their first revisions, newest first. Only batches have entries here, so what cannot be read
+    /// is found by looking at each revision.
+    pub(super) fn batches(
+        &self,
+        workspace: &WorkspaceId,
+        before: Revision,
+        limit: usize,
+    ) -> Result<Vec<Listed>, StoreError> {
+        let newest = self.newest(workspace)?.unwrap_or_default();
+        let range = keys::listed(workspace, Revision(0))..keys::listed(workspace, before);
+        let mut listed = Vec::new();
+        for entry in self.snapshot.range(&self.tables.records, range).rev().take(limit) {
+            let Ok((key, value)) = entry.into_inner() else {
+                let last = listed.last().map_or(before.min(newest.next()), revision_of);
+                return self.batches_one_by_one(workspace, last, limit, listed);
+            };
+            listed.extend(keys::revision_of(&key).map(|revision| listed_entry(revision, record::decode_id(&value))));
+        }
+        Ok(listed)
+    }
+
+    fn batches_one_by_one(
+        &self,
+        workspace: &WorkspaceId,
+        before: Revision,
+        limit: usize,
+        mut listed: Vec<Listed>,
+    ) -> Result<Vec<Listed>, StoreError> {
+        for revision in (1..before.0).rev().map(Revision) {
+            if listed.len() >= limit {
+                break;
+            }
+            match self.get(&keys::listed(workspace, revision)) {
+                Ok(None) => {}
+                Ok(Some(value)) => listed.push(listed_entry(revision, record::decode_id(&value))),
+                Err(error) => listed.push(Err(Damaged { revision, why: error.to_string() })),
+            }
+        }
+        Ok(listed)
+    }
+
+    /// Events in their order. Revisions have no gap: what is not found, or cannot be read, is told in its place.
+    pub(super) fn events(
+        &self,
+        workspace: &WorkspaceId,
+        after: Revision,
+        limit: usize,
+    ) -> Result<Vec<Listed>, StoreError> {
+        let newest = self.newest(workspace)?.unwrap_or_default();
+        let Some(first) = after.0.checked_add(1) else { return Ok(Vec::new()) };
+        let range = keys::event(workspace, Revision(first))..=keys::event(workspace, newest);
+        if first > newest.0 {
+            return Ok(Vec::new());
+        }
+        let mut events = Vec::new();
+        let mut found = self.snapshot.range(&self.tables.records, range);
+        let mut next = found.next();
+        for revision in (first..=newest.0).take(limit).map(Revision) {
+            let entry = match next.take().map(fjall::Guard::into_inner) {
+                Some(Ok((key, value))) if keys::revision_of(&key) == Some(revision) => {
+                    next = found.next();
+                    record::decode_event(&value).map(Some)
+                }
+                // The range stops at what cannot be read, and may begin behind a gap.
+                _ => self.event(workspace, revision),
+            };
+            events.push(match entry {
+                Ok(Some(event)) => Ok(Event { revision, batch: event.batch, digest: event.digest }),
+                Ok(None) => Err(Damaged { revision, why: "the event is missing".to_owned() }),
+                Err(error) => Err(Damaged { revision, why: error.to_string() }),
+            });
+        }
+        Ok(events)
+    }
+
+    pub(super) fn file(&self, workspace: &WorkspaceId, path: &RootedPath) -> Result<Option<CloudFile>, StoreError> {
+        self.get(&keys::file(workspace, path))?.map(|record| record::decode_file(&record)).transpose()
+    }
+
+    pub(super) fn files_with_key(
+        &self,
+        workspace: &WorkspaceId,
+        doc_path: &DocPath,
+    ) -> Result<Vec<CloudFile>, StoreError> {
+        let paths = self.snapshot.prefix(&self.tables.records, keys::file_keys(workspace, doc_path));
+        paths
+            .map(|entry| {
+                let path = record::decode_path(&entry.value().map_err(failed("list files"))?)?;
+                self.file(workspace, &path)?.ok_or_else(|| missing(format!("the cloud file {path}")))
+            })
+            .collect()
+    }
+
+    pub(super) fn files(
+        &self,
+        workspace: &WorkspaceId,
+        after: Option<&RootedPath>,
+        limit: usize,
+    ) -> Result<Vec<CloudFile>, StoreError> {
+        let all = keys::files(workspace);
+        let mut first = after.map_or_else(|| all.clone(), |after| keys::file(workspace, after));
+        if after.is_some() {
+            // The smallest key after this one.
+            first.push(0);
+        }
+        let entries = self.snapshot.range(&self.tables.records, first..);
+        let mut files = Vec::new();
+        for entry in entries.take(limit) {
+            let (key, value) = entry.into_inner().map_err(failed("list files"))?;
+            if !key.starts_with(&all) {
+                break;
+            }
+            files.push(record::decode_file(&value)?);
+        }
+        Ok(files)
+    }
+
+    fn marker(&self, workspace: &WorkspaceId, digest: &Sha256Digest) -> Result<Option<Marker>, StoreError> {
+        self.get(&keys::blob(workspace, digest))?.map(|record| record::decode_marker(&record)).transpose()
+    }
+
+    pub(super) fn blob_size(&self, workspace: &WorkspaceId, digest: &Sha256Digest) -> Result<Option<u64>, StoreError> {
+        Ok(self.marker(workspace, digest)?.map(|marker| marker.size_bytes))
+    }
+
+    pub(super) fn blob_chunk(
+        &self,
+        workspace: &WorkspaceId,
+        digest: &Sha256Digest,
+        index: u32,
+    ) -> Result<Option<Bytes>, StoreError> {
+        let Some(marker) = self.marker(workspace, digest)? else { return Ok(None) };
+        let chunk = self.snapshot.get(&self.tables.chunks, keys::chunk(marker.upload, index));
+        Ok(chunk.map_err(failed("read a chunk"))?.map(|chunk| Bytes::copy_from_slice(&chunk)))
+    }
+}
+
+fn listed_entry(revision: Revision, batch: Result<aptix_model::id::BatchId, StoreError>) -> Listed {
+    match batch {
+        Ok(batch) => Ok(Event { revision, batch, digest: None }),
+        Err(error) => Err(Damaged { revision, why: error.to_string() }),
+    }
+}
+
+fn revision_of(listed: &Listed) -> Revision {
+    match listed {
+        Ok(event) => event.revision,
+        Err(damaged) => damaged.revision,
+    }
+}
