@@ -23,7 +23,7 @@ use crate::workspace::Workspace;
 use crate::workspace::change::{Becomes, Change, Content};
 use crate::workspace::clipboards::{self, Taken};
 use crate::workspace::git_dir;
-use crate::workspace::history::EntryId;
+use crate::workspace::history::Reversal;
 use crate::workspace::listing::Listings;
 use crate::workspace::resolve::{self, Place, Same};
 use crate::workspace::snapshot::{self, Attributes, Original, ReadError};
@@ -155,7 +155,7 @@ pub(crate) struct Planned<'a> {
     pub(crate) found: &'a [Found],
     pub(crate) plan: &'a BatchPlan<'a>,
     /// Which entry of the history it undoes.
-    pub(crate) undoes: Option<EntryId>,
+    pub(crate) undoes: Option<Reversal>,
     /// What it leaves on the clipboards of its session.
     pub(crate) taken: Option<Taken>,
 }

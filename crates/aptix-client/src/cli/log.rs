@@ -1,4 +1,4 @@
-//! `aptix log`: the batches that were applied in a workspace and can be undone, newest first.
+//! `aptix log`: the batches that were applied in a workspace, newest first, and which of them are undone.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -11,6 +11,7 @@ use crate::apply::Refusal;
 use crate::undo;
 use crate::workspace::Workspace;
 use crate::workspace::disk::SystemDisk;
+use crate::workspace::history::effect::Effects;
 use crate::workspace::history::{self, Entry, PastFile};
 use crate::workspace::root::RootSpec;
 
@@ -39,8 +40,12 @@ struct Answer {
 struct Row {
     batch_id: String,
     applied_unix_ms: u64,
-    /// What the batch that it undid is called here.
+    /// The batch that it took back: for a redo, an undo.
     undoes: Option<String>,
+    /// For a redo, the batch that it brought back.
+    redoes: Option<String>,
+    /// The batch that took it back, unless it is in effect again.
+    undone_by: Option<String>,
     /// Whether it can be undone: what was too much to be kept cannot.
     can_be_undone: bool,
     files: Vec<FileRow>,
@@ -59,23 +64,45 @@ struct FileRow {
 }
 
 impl Row {
-    fn of(entry: Entry, workspace: &Workspace, names: &HashMap<String, String>) -> Self {
+    fn of(entry: &Entry, workspace: &Workspace, past: &Past<'_>) -> Self {
+        let undoes = entry.undoes.as_deref();
+        let brought_back = || past.by_id.get(undoes?)?.undoes.as_deref();
         let other_roots = entry.other_roots(workspace);
         Self {
             can_be_undone: entry.is_whole(),
             other_roots: other_roots.iter().map(|root| root.display().to_string()).collect(),
             batch_id: entry.name(),
             applied_unix_ms: entry.time.0,
-            undoes: entry.undoes.map(|id| names.get(&id).cloned().unwrap_or(id)),
-            kept: entry.kept,
-            files: entry.files.into_iter().map(FileRow::from).collect(),
+            undoes: undoes.map(|id| past.name(id)),
+            redoes: entry.is_redo.then(brought_back).flatten().map(|id| past.name(id)),
+            undone_by: past.effects.taken_back_by(entry).map(Entry::name),
+            kept: entry.kept.clone(),
+            files: entry.files.iter().map(FileRow::from).collect(),
         }
     }
 }
 
-impl From<PastFile> for FileRow {
-    fn from(file: PastFile) -> Self {
-        Self { status: file.status().word(), path: file.path, renamed_to: file.moved_to }
+impl From<&PastFile> for FileRow {
+    fn from(file: &PastFile) -> Self {
+        Self { status: file.status().word(), path: file.path.clone(), renamed_to: file.moved_to.clone() }
+    }
+}
+
+/// All batches that are known, and how they took one another back.
+struct Past<'e> {
+    by_id: HashMap<String, &'e Entry>,
+    effects: Effects<'e>,
+}
+
+impl<'e> Past<'e> {
+    fn of(entries: &'e [Entry]) -> Self {
+        let by_id = entries.iter().map(|entry| (entry.id.to_string(), entry)).collect();
+        Self { by_id, effects: Effects::of(entries) }
+    }
+
+    /// What a person calls the batch of an entry.
+    fn name(&self, id: &str) -> String {
+        self.by_id.get(id).map_or_else(|| id.to_owned(), |entry| entry.name())
     }
 }
 
@@ -97,8 +124,8 @@ fn rows(args: &Args, state_home: &Path) -> Result<Vec<Row>, End> {
     let workspace = Workspace::open_to_look(&args.roots, state_home, Box::new(SystemDisk))?;
     let failed = |error| Refusal::from(undo::told(&error));
     let entries = history::list(&workspace).map_err(failed)?;
-    let names = entries.iter().map(|entry| (entry.id.to_string(), entry.name())).collect();
-    Ok(entries.into_iter().map(|entry| Row::of(entry, &workspace, &names)).collect())
+    let past = Past::of(&entries);
+    Ok(entries.iter().map(|entry| Row::of(entry, &workspace, &past)).collect())
 }
 
 fn line(row: &Row) -> String {
@@ -109,8 +136,13 @@ fn line(row: &Row) -> String {
     if row.files.len() > 1 {
         let _ = write!(line, " and {} more", row.files.len() - 1);
     }
-    if let Some(undone) = &row.undoes {
-        let _ = write!(line, "  (undid {})", Visible(undone));
+    match (&row.redoes, &row.undoes) {
+        (Some(brought_back), _) => _ = write!(line, "  (redid {})", Visible(brought_back)),
+        (None, Some(undone)) => _ = write!(line, "  (undid {})", Visible(undone)),
+        (None, None) => {}
+    }
+    if let Some(undo) = &row.undone_by {
+        let _ = write!(line, "  (undone by {})", Visible(undo));
     }
     if !row.can_be_undone {
         line.push_str("  (too much to be kept: cannot be undone)");

@@ -1,4 +1,4 @@
-//! `aptix undo`: takes back what a batch changed, and nothing that came later.
+//! `aptix undo`: takes back what a batch changed, and nothing that came later; `--redo` takes an undo back.
 
 use std::path::Path;
 
@@ -13,6 +13,7 @@ use crate::proposal::Proposal;
 use crate::undo::{Undone, undo};
 use crate::workspace::Workspace;
 use crate::workspace::disk::SystemDisk;
+use crate::workspace::history::find::Wanted;
 use crate::workspace::root::RootSpec;
 
 use super::apply::{End, decide};
@@ -36,7 +37,10 @@ pub(super) struct Args {
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(super) json: bool,
-    /// The batch; the newest when absent
+    /// Take an undo back: the newest one, or the one of the batch that is named
+    #[arg(long)]
+    redo: bool,
+    /// The batch; when absent, the newest that is neither an undo nor undone
     #[arg(value_name = "BATCH_ID")]
     batch: Option<String>,
 }
@@ -71,5 +75,5 @@ fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles, mode: Mode<'_
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: usize::MAX, mode };
     let paths = Paths::among(args.roots.len());
     let decide = &mut |proposal: &Proposal<'_>| decide(proposal, args.yes, paths, &policy, policies);
-    Ok(undo(&workspace, args.batch.as_deref(), order, decide)?)
+    Ok(undo(&workspace, Wanted::new(args.batch.as_deref(), args.redo), order, decide)?)
 }

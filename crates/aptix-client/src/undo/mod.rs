@@ -5,7 +5,7 @@ mod merge;
 use aptix_engine::file_plan::{FileAction, FilePlan};
 use aptix_engine::plan::{self, BatchPlan, Clipboards, Observed};
 use aptix_model::batch::{Batch, Content, FileEdit, FilePatch, Presence, Target, WriteFile};
-use aptix_model::failure::{Excerpt, Failure, Visible};
+use aptix_model::failure::{Excerpt, Failure};
 use aptix_model::path::WorkspacePath;
 use aptix_model::reason::Reason;
 use aptix_model::report::{FileStatus, Report};
@@ -14,7 +14,8 @@ use crate::apply::{self, Found, Mode, Order, Planned, Refusal, Search};
 use crate::proposal::{Decision, Proposal};
 use crate::workspace::Workspace;
 use crate::workspace::errno;
-use crate::workspace::history::{self, Entry, HistoryError, Images, PastFile};
+use crate::workspace::history::find::{FindError, Found as FoundEntry, Wanted};
+use crate::workspace::history::{self, Entry, HistoryError, Images, PastFile, Reversal};
 
 use self::merge::Clash;
 
@@ -30,18 +31,18 @@ pub struct Undone {
     pub report: Report,
 }
 
-/// Undoes a batch, by its name or the name of its entry in the history; without one, the newest.
+/// Takes a batch back.
 ///
 /// # Errors
 /// When there is no such batch, when what it changed was changed again, and whatever keeps a batch from being applied.
 pub fn undo(
     workspace: &Workspace,
-    name: Option<&str>,
+    wanted: Wanted<'_>,
     order: Order<'_>,
     confirm: &mut dyn FnMut(&Proposal<'_>) -> Decision,
 ) -> Result<Undone, Refusal> {
     order.policy.may_write()?;
-    let history::Found { entry, later } = find_entry(workspace, name)?;
+    let FoundEntry { entry, later } = history::find::find(workspace, wanted).map_err(|error| not_found(&error))?;
     let images = history::images(&entry).map_err(|error| told(&error))?;
     let mut ground = Ground { workspace, search: Search::new(workspace, order.policy), later: &later };
     let mut deeds = Vec::new();
@@ -56,7 +57,7 @@ pub fn undo(
         return Err(failures.into());
     }
     let batch = Batch {
-        label: Some(format!("undo {}", entry.name())),
+        label: Some(format!("{} {}", if entry.is_undo() { "redo of undo" } else { "undo" }, entry.name())),
         files: deeds.iter().map(|(deed, _)| deed.patch()).collect(),
         ..Batch::default()
     };
@@ -69,7 +70,8 @@ pub fn undo(
         let message = "nothing of the batch is left to undo: its files are as they were before it";
         return Err(Failure::new(Reason::AlreadyApplied, message).hint("look at `aptix log`").into());
     }
-    let planned = Planned { batch: &batch, found: &found, plan: &plan, undoes: Some(entry.id), taken: None };
+    let planned =
+        Planned { batch: &batch, found: &found, plan: &plan, undoes: Some(Reversal::of(&entry)), taken: None };
     let report = apply::carry_out(workspace, planned, order, confirm)?;
     if !matches!(order.mode, Mode::DryRun)
         && let Err(error) = history::remove_made(workspace, &entry)
@@ -79,18 +81,23 @@ pub fn undo(
     Ok(Undone { batch, report })
 }
 
-fn find_entry(workspace: &Workspace, name: Option<&str>) -> Result<history::Found, Failure> {
-    let found = history::find(workspace, name).map_err(|error| told(&error))?;
-    found.ok_or_else(|| {
-        let message = match name {
-            Some(name) => format!("no batch {} is known here", Visible(name)),
-            None => "no batch is known here".to_owned(),
-        };
-        Failure::new(Reason::NotFound, message).hint(
+fn not_found(error: &FindError) -> Failure {
+    let hint = match error {
+        FindError::History(error) => return told(error),
+        FindError::AllUndone => "`aptix undo --redo` takes the newest undo back; `aptix log` lists what was done",
+        FindError::NoUndo => {
+            "`aptix log` lists what was undone, and `aptix undo BATCH_ID` takes back a batch by its name"
+        }
+        FindError::InEffect(_) => {
+            let hint = "`aptix log` lists what is undone";
+            return Failure::new(Reason::AlreadyApplied, error.to_string()).hint(hint);
+        }
+        FindError::Unknown(_) | FindError::Nothing => {
             "`aptix log` lists the batches of a root that are known; `days` and `bytes` of `[history]` in the policy file \
-             say for how long, and how much of them is kept",
-        )
-    })
+             say for how long, and how much of them is kept"
+        }
+    };
+    Failure::new(Reason::NotFound, error.to_string()).hint(hint)
 }
 
 /// Tells why the history cannot be used.

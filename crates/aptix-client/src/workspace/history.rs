@@ -4,7 +4,9 @@
 //! kept for some time and up to some size, and the oldest are removed first. A power cut may cost the newest ones, and never
 //! a file.
 
+pub(crate) mod effect;
 mod entry;
+pub mod find;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -23,6 +25,7 @@ use super::disk::{self, Disk};
 use super::journal::{self, Record};
 use super::state::{StateDir, StateError};
 use super::{Workspace, beneath};
+pub use effect::Reversal;
 pub(crate) use entry::Images;
 pub use entry::PastFile;
 use entry::{Encoded, Head, Lack, PastDir, Words};
@@ -81,8 +84,10 @@ pub struct Entry {
     pub time: UnixMillis,
     /// What the batch is called by whoever it came from: a server, or the answer of a tool.
     pub batch: Option<String>,
-    /// Which entry the batch undid, if it did.
+    /// Which entry the batch took back, if it did.
     pub undoes: Option<String>,
+    /// Whether that was an undo, so that this is a redo.
+    pub is_redo: bool,
     /// The files it changed.
     pub files: Vec<PastFile>,
     /// Where that is kept which somebody wrote into old files after they were replaced: real paths in their roots.
@@ -108,6 +113,12 @@ impl Entry {
     #[must_use]
     pub fn is_whole(&self) -> bool {
         entry::is_whole(&self.files)
+    }
+
+    /// Whether it took back a batch that is no undo.
+    #[must_use]
+    pub const fn is_undo(&self) -> bool {
+        self.undoes.is_some() && !self.is_redo
     }
 
     /// What a person calls it: the name that the server gave the batch, else its own.
@@ -163,13 +174,14 @@ pub(super) fn draft(
     workspace: &Workspace,
     changes: &[Change<'_>],
     batch: Option<String>,
-    undoes: Option<EntryId>,
+    undoes: Option<Reversal>,
     retention: Retention,
 ) -> Result<Draft, Errno> {
     let now = workspace.disk().now();
     let time = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let time = UnixMillis(u64::try_from(time).unwrap_or_default());
-    let words = Words { batch, undoes: undoes.map(|id| id.to_string()), time };
+    let is_redo = undoes.is_some_and(|undoes| undoes.is_redo);
+    let words = Words { batch, undoes: undoes.map(|undoes| undoes.of.to_string()), is_redo, time };
     let encoded = entry::encode(workspace, changes, words, retention.bytes);
     let Encoded { bytes, is_whole } = encoded.map_err(|_| Errno::INVAL)?;
     Ok(Draft { id: next_id(workspace, now)?.to_string(), bytes, is_whole })
@@ -313,33 +325,6 @@ pub fn list(workspace: &Workspace) -> Result<Vec<Entry>, HistoryError> {
     Ok(read(workspace)?.entries)
 }
 
-/// An entry, and those that came later, newest first.
-pub(crate) struct Found {
-    pub(crate) entry: Entry,
-    pub(crate) later: Vec<Entry>,
-}
-
-/// Finds an entry by its own name or by that of its batch; without one, what came last.
-///
-/// # Errors
-/// When the history cannot be read, or when it is damaged where what came last should be.
-pub(crate) fn find(workspace: &Workspace, name: Option<&str>) -> Result<Option<Found>, HistoryError> {
-    let Known { entries: mut later, damaged } = read(workspace)?;
-    let at = match name {
-        Some(name) => later.iter().position(|entry| entry.name() == name || entry.id.to_string() == name),
-        None => (!later.is_empty()).then_some(0),
-    };
-    let newest = damaged.into_iter().max().filter(|_| name.is_none());
-    if let Some((id, path)) = newest
-        && later.first().is_none_or(|entry| entry.id < id)
-    {
-        return Err(HistoryError::Damaged { path });
-    }
-    let Some(at) = at else { return Ok(None) };
-    let entry = later.split_off(at).into_iter().next();
-    Ok(entry.map(|entry| Found { entry, later }))
-}
-
 /// Entries that can be read, and where those are that cannot.
 #[derive(Default)]
 struct Known {
@@ -439,10 +424,10 @@ fn read_head(state: &StateDir, dir: &OwnedFd, id: EntryId) -> Result<Option<Entr
     let lines = lines.take(2).collect::<Result<Vec<_>, _>>();
     let lines = lines.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     let Some(head) = entry::decode_head(&lines) else { return Ok(None) };
-    let Head { batch, undoes, time, files, dirs } = head;
+    let Head { batch, undoes, is_redo, time, files, dirs } = head;
     let time = time.map_or_else(|| id.time(), UnixMillis);
     let (kept, state) = (kept_late(dir, &id.to_string())?, state.clone());
-    Ok(Some(Entry { id, time, batch, undoes, files, kept, dirs, state }))
+    Ok(Some(Entry { id, time, batch, undoes, is_redo, files, kept, dirs, state }))
 }
 
 /// Reads the bytes that an entry keeps, in the order of its files.

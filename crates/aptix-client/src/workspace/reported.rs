@@ -11,6 +11,7 @@ use aptix_model::id::BatchId;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
+use super::history::find::Wanted;
 use super::state::StateError;
 use super::{Workspace, disk, history, journal, outbox};
 
@@ -52,7 +53,7 @@ pub(crate) fn find(workspace: &Workspace, batch: BatchId) -> Result<Option<Vec<u
 /// kept for undoing it.
 pub(crate) fn content(workspace: &Workspace, batch: BatchId, digest: Sha256Digest) -> Option<Vec<u8>> {
     find(workspace, batch).ok().flatten()?;
-    let entry = history::find(workspace, Some(&batch.to_string())).ok().flatten()?.entry;
+    let entry = history::find::find(workspace, Wanted::Named(&batch.to_string())).ok()?.entry;
     let images = history::images(&entry).ok()?;
     images.into_iter().filter_map(|images| images.after).find(|content| sha256(content) == digest)
 }

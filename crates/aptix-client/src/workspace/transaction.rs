@@ -6,7 +6,7 @@ use aptix_model::id::BatchId;
 
 use super::change::{self, Change, Step};
 use super::clipboards::Taken;
-use super::history::{self, EntryId, Retention};
+use super::history::{self, Retention, Reversal};
 use super::journal::{self, Journal, JournalError, Record, Stage};
 use super::publish::{self, Displaced, Ground, PublishError};
 use super::recovery;
@@ -65,8 +65,8 @@ pub struct Terms<'a> {
     pub receipt: Option<&'a Receipt>,
     /// What is left on the clipboards of the session.
     pub clipboards: Option<&'a Taken>,
-    /// Which entry of the history the changes undo.
-    pub undoes: Option<EntryId>,
+    /// Which entry of the history the changes take back.
+    pub undoes: Option<Reversal>,
     /// How much is kept for undoing, this commit included.
     pub retention: Retention,
 }

@@ -232,7 +232,7 @@ fn what_was_applied_is_listed_and_taken_back() {
     assert!(!place.path().join("ws/a.txt").exists());
     let shown = text(&aptix(place.path(), &["log"], "").stdout);
     assert!(shown.contains(&format!("  deleted a.txt  (undid {name})\n")), "{shown}");
-    let again = text(&aptix(place.path(), &["undo"], "").stdout);
+    let again = text(&aptix(place.path(), &["undo", "--redo"], "").stdout);
     assert!(again.ends_with("\ncreated a.txt\n"), "{again}");
 }
 

@@ -40,6 +40,8 @@ mod power;
 #[cfg(test)]
 mod races;
 #[cfg(test)]
+mod redo;
+#[cfg(test)]
 mod roots;
 #[cfg(test)]
 mod scenarios;

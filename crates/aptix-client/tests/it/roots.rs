@@ -10,6 +10,7 @@ use aptix_client::proposal::Decision;
 use aptix_client::undo::undo;
 use aptix_client::workspace::Workspace;
 use aptix_client::workspace::disk::SystemDisk;
+use aptix_client::workspace::history::find::Wanted;
 use aptix_model::batch::{Batch, Origin, Target};
 use aptix_model::reason::Reason;
 
@@ -205,7 +206,7 @@ fn a_batch_over_two_roots_is_known_in_both_and_undone_with_both() {
     let take_back = |roots: &[&str]| {
         let policy = Policy::unstated(Caller::Shell);
         let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
-        undo(&open(place.path(), roots, Fault::None), None, order, &mut |_| Decision::Apply)
+        undo(&open(place.path(), roots, Fault::None), Wanted::Newest, order, &mut |_| Decision::Apply)
     };
     let left = std::fs::read(place.path().join("two/new.txt")).unwrap();
     for (open, closed) in [("one", "/two"), ("two", "/one")] {

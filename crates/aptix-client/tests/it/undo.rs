@@ -12,6 +12,7 @@ use aptix_client::policy::caller::Caller;
 use aptix_client::proposal::Decision;
 use aptix_client::undo::{Undone, undo};
 use aptix_client::workspace::Workspace;
+use aptix_client::workspace::history::find::Wanted;
 use aptix_client::workspace::history::{self, Retention};
 use aptix_model::batch::Origin;
 use aptix_model::reason::Reason;
@@ -21,15 +22,20 @@ use crate::faults::{self, Fault, FaultyDisk, Receipt};
 use crate::moves;
 use crate::tree;
 
+/// Takes back the batch of this name, or the newest.
 pub(crate) fn take_back(workspace: &Workspace, name: Option<&str>) -> Result<Undone, Refusal> {
-    take_back_within(workspace, name, Retention::DEFAULT)
+    take_back_within(workspace, Wanted::new(name, false), Retention::DEFAULT)
 }
 
-fn take_back_within(workspace: &Workspace, name: Option<&str>, retention: Retention) -> Result<Undone, Refusal> {
+fn redo(workspace: &Workspace) -> Result<Undone, Refusal> {
+    take_back_within(workspace, Wanted::NewestUndo, Retention::DEFAULT)
+}
+
+fn take_back_within(workspace: &Workspace, wanted: Wanted<'_>, retention: Retention) -> Result<Undone, Refusal> {
     let mut policy = Policy::unstated(Caller::Shell);
     policy.retention = retention;
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
-    undo(workspace, name, order, &mut |_| Decision::Apply)
+    undo(workspace, wanted, order, &mut |_| Decision::Apply)
 }
 
 #[test]
@@ -53,9 +59,9 @@ fn everything_that_a_batch_can_do_is_undone_and_done_again() {
     ];
     assert_eq!(statuses, expected);
     tree::assert_same(&tree::read(&ws), &before, "undone");
-    // The newest batch is now the one that undid the other: undoing it does the other again.
     for (what, expected) in [("done again", &after), ("undone again", &before), ("and again", &after)] {
-        take_back(&workspace, None).unwrap();
+        let taken_back = if *expected == before { take_back(&workspace, None) } else { redo(&workspace) };
+        taken_back.unwrap();
         tree::assert_same(&tree::read(&ws), expected, what);
     }
     let entries = history::list(&workspace).unwrap();
@@ -125,8 +131,9 @@ fn only_so_much_of_the_past_is_kept() {
     let within = |bytes| Retention { age: Duration::from_secs(60), bytes };
     let (local, _) = faults::open(place.path(), Fault::None).unwrap();
     faults::commit(&local, &faults::batch(2, 0), Receipt::None).unwrap();
-    for _ in 0..9 {
-        take_back_within(&local, None, within(1500)).unwrap();
+    for round in 0..9 {
+        let wanted = Wanted::new(None, round % 2 == 1);
+        take_back_within(&local, wanted, within(1500)).unwrap();
     }
     let size = |place: &Path| {
         let files = tree::read(&place.join("state"));
@@ -140,7 +147,7 @@ fn only_so_much_of_the_past_is_kept() {
     assert!((1..10).contains(&kept), "{kept}");
     assert!(size(place.path()) <= 1500, "{} bytes", size(place.path()));
     // What is too much by itself is not kept.
-    take_back_within(&local, None, within(20)).unwrap();
+    take_back_within(&local, Wanted::NewestUndo, within(20)).unwrap();
     let refusal = take_back(&local, None).unwrap_err();
     assert_eq!(refusal.failures[0].reason, Reason::NotFound);
 }

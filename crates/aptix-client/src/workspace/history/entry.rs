@@ -87,6 +87,9 @@ pub(super) struct PastDir {
 pub(super) struct Head {
     pub(super) batch: Option<String>,
     pub(super) undoes: Option<String>,
+    /// Whether the batch that it undoes is an undo.
+    #[serde(default, rename = "redo", skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_redo: bool,
     /// When the batch was carried out, in milliseconds since 1970; where it is not said, by the name of the entry.
     #[serde(default)]
     pub(super) time: Option<u64>,
@@ -137,6 +140,7 @@ pub(crate) struct Images {
 pub(super) struct Words {
     pub(super) batch: Option<String>,
     pub(super) undoes: Option<String>,
+    pub(super) is_redo: bool,
     pub(super) time: UnixMillis,
 }
 
@@ -175,8 +179,8 @@ pub(super) fn encode(
     let files = changes.iter().map(|change| past_file(change, root(change.place.root), &mut packed)).collect();
     let dirs = staging::missing_dirs(changes.iter().flat_map(Change::places)).into_iter();
     let dirs = dirs.map(|dir| PastDir { root: root(dir.root), parent: dir.parent, name: dir.name });
-    let Words { batch, undoes, time } = words;
-    let mut head = Head { batch, undoes, time: Some(time.0), files, dirs: dirs.collect() };
+    let Words { batch, undoes, is_redo, time } = words;
+    let mut head = Head { batch, undoes, is_redo, time: Some(time.0), files, dirs: dirs.collect() };
     let bytes = sealed(&head, packed.blob)?;
     if !packed.is_over && bytes.len() as u64 <= limit {
         return Ok(Encoded { bytes, is_whole: true });

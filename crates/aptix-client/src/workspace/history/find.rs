@@ -1,0 +1,100 @@
+//! Finds the batch that is to be taken back.
+
+use aptix_model::failure::Visible;
+
+use super::effect::Effects;
+use super::{Entry, HistoryError, Known, read};
+use crate::workspace::Workspace;
+
+/// An entry, and those that came later, newest first.
+pub(crate) struct Found {
+    pub(crate) entry: Entry,
+    pub(crate) later: Vec<Entry>,
+}
+
+/// Which batch is to be found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wanted<'a> {
+    /// The newest in effect that is no undo.
+    Newest,
+    /// The newest undo in effect.
+    NewestUndo,
+    /// The one of this name: that of the entry, or that of the batch.
+    Named(&'a str),
+    /// The undo of this name, or the undo in effect of the batch of this name.
+    UndoOf(&'a str),
+}
+
+impl<'a> Wanted<'a> {
+    /// What a person wants taken back who gives a name or none.
+    #[must_use]
+    pub const fn new(name: Option<&'a str>, redo: bool) -> Self {
+        match (name, redo) {
+            (None, false) => Self::Newest,
+            (None, true) => Self::NewestUndo,
+            (Some(name), false) => Self::Named(name),
+            (Some(name), true) => Self::UndoOf(name),
+        }
+    }
+}
+
+/// Why no entry is found.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FindError {
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    /// There is none of this name.
+    #[error("no batch {} is known here", Visible(.0))]
+    Unknown(String),
+    /// There is none at all.
+    #[error("no batch is known here")]
+    Nothing,
+    /// There is none that is not undone.
+    #[error("every batch that is known here is undone")]
+    AllUndone,
+    /// There is no undo in effect.
+    #[error("no undo is left to take back")]
+    NoUndo,
+    /// A batch that is to be done again was never undone, or was done again already.
+    #[error("nothing of batch {} is left to redo", Visible(.0))]
+    InEffect(String),
+}
+
+/// Finds the entry of a batch.
+///
+/// # Errors
+/// When there is no such entry, when the history cannot be read, or when an entry is damaged that may be the one.
+pub(crate) fn find(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Found, FindError> {
+    let Known { entries: mut later, damaged } = read(workspace)?;
+    let effects = Effects::of(&later);
+    let is_called = |entry: &Entry, name: &str| entry.name() == name || entry.id.to_string() == name;
+    let is_open = |entry: &Entry| effects.taken_back_by(entry).is_none();
+    let known = |name: &str| later.iter().find(|entry| is_called(entry, name));
+    let unknown = |name: &str| FindError::Unknown(name.to_owned());
+    let found = match wanted {
+        Wanted::Newest => later.iter().find(|entry| !entry.is_undo() && is_open(entry)),
+        Wanted::NewestUndo => later.iter().find(|entry| entry.is_undo() && is_open(entry)),
+        Wanted::Named(name) => Some(known(name).ok_or_else(|| unknown(name))?),
+        Wanted::UndoOf(name) => {
+            let named = known(name).ok_or_else(|| unknown(name))?;
+            let undo = if named.is_undo() { Some(named) } else { effects.taken_back_by(named) };
+            Some(undo.filter(|undo| is_open(undo)).ok_or_else(|| FindError::InEffect(named.name()))?)
+        }
+    };
+    let found = found.map(|entry| entry.id);
+    let by_age = matches!(wanted, Wanted::Newest | Wanted::NewestUndo);
+    if let Some((id, path)) = damaged.into_iter().max().filter(|_| by_age)
+        && found.is_none_or(|found| found < id)
+    {
+        return Err(HistoryError::Damaged { path }.into());
+    }
+    let Some(at) = later.iter().position(|entry| Some(entry.id) == found) else {
+        return Err(match wanted {
+            _ if later.is_empty() => FindError::Nothing,
+            Wanted::NewestUndo | Wanted::UndoOf(_) => FindError::NoUndo,
+            Wanted::Newest | Wanted::Named(_) => FindError::AllUndone,
+        });
+    };
+    let entry = later.split_off(at).into_iter().next();
+    entry.map(|entry| Found { entry, later }).ok_or(FindError::Nothing)
+}
