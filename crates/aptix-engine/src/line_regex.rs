@@ -126,7 +126,7 @@ impl LineRegex {
     /// Begins to search a text of so many bytes.
     #[must_use]
     pub fn search(&self, bytes: usize) -> Search {
-        Search { fast: self.dfa.create_cache(), slow: None, steps: STEPS.max(STEPS_A_BYTE * bytes as u64) }
+        Search { fast: self.dfa.create_cache(), slow: None, steps: steps(bytes) }
     }
 
     /// Whether a line, without its terminator, matches.
@@ -145,6 +145,17 @@ impl LineRegex {
         let cache = search.slow.get_or_insert_with(|| self.slow.create_cache());
         Ok(self.slow.is_match(cache, input))
     }
+}
+
+impl Search {
+    /// Begins to search another text of so many bytes, with what was learnt from those before.
+    pub fn next_text(&mut self, bytes: usize) {
+        self.steps = steps(bytes);
+    }
+}
+
+fn steps(bytes: usize) -> u64 {
+    STEPS.max(STEPS_A_BYTE.saturating_mul(bytes as u64))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub mod catalogue;
 mod clock;
 mod create_file;
 mod hunks;
+mod line_search;
 mod read;
 mod schema;
 mod search;

@@ -1,18 +1,15 @@
 //! `ripgrep_files` and `ripgrep_content`: which files there are, which have a line that fits, and which lines.
 
 use std::fmt::Write as _;
-use std::io::{self, Read};
 use std::ops::ControlFlow;
 
-use aptix_model::documents::look::{Case, Search};
+use aptix_model::documents::look::Search;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use globset::{GlobBuilder, GlobMatcher};
-use grep_matcher::LineTerminator;
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use serde::Serialize;
 
+use super::line_search::{Line, LineSearch, Stopped};
 use super::until::Until;
 use crate::policy::Policy;
 use crate::workspace::Workspace;
@@ -24,12 +21,8 @@ const FILE_BYTES: u64 = 16 << 20;
 const TEXT_BYTES: usize = 256 << 10;
 /// Characters of a line that are shown.
 const LINE_CHARS: usize = 400;
-/// Bytes that a pattern or a glob has at most.
-const WRITTEN_BYTES: usize = 10_000;
-/// Bytes that a compiled pattern may take; the more it takes, the longer each byte of a file may.
-const PATTERN_BYTES: usize = 1 << 20;
-/// Bytes that are kept of a search for speed.
-const CACHE_BYTES: usize = 10 << 20;
+/// Bytes that a glob has at most.
+const GLOB_BYTES: usize = 2048;
 
 /// What a search shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,18 +82,17 @@ pub(super) fn search(
             .field("pattern")
             .hint("give a pattern, or list files with ripgrep_files"));
     }
-    check_length(call.pattern.as_deref(), "pattern")?;
-    check_length(call.glob.as_deref(), "glob")?;
-    let matcher = call.pattern.as_deref().map(|pattern| matcher(pattern, call.case)).transpose()?;
+    let pattern = call.pattern.as_deref().map(|pattern| LineSearch::new(pattern, call.case)).transpose()?;
     let glob = call.glob.as_deref().map(glob).transpose()?;
     let mut hunt = Hunt {
-        matcher,
+        pattern,
+        near: call.context as usize,
         show,
-        searcher: searcher(call.context),
         files: Vec::new(),
         left: call.max_results,
         room: TEXT_BYTES,
         cut: None,
+        costly: None,
         skipped: 0,
     };
     let unread = walk(workspace, policy, call.path.as_ref(), &mut |met| {
@@ -111,39 +103,24 @@ pub(super) fn search(
         {
             hunt.look(file, call.max_files, until);
         }
-        if hunt.cut.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if hunt.cut.is_some() || hunt.costly.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })
     .map_err(|error| error.failure().field("path"))?;
+    if let Some(path) = hunt.costly {
+        let message = format!("the search of {path} takes more steps than a file of its size is worth");
+        let hint = "repeat less in the pattern, write (?-u:\\b) for \\b, or leave the file out by path or glob";
+        return Err(Failure { path: Some(path), ..Failure::new(Reason::MatchBudgetExceeded, message) }
+            .field("pattern")
+            .hint(hint));
+    }
     Ok(Found { success: true, files: hunt.files, cut: hunt.cut, skipped: hunt.skipped + unread })
 }
 
-fn check_length(written: Option<&str>, field: &str) -> Result<(), Failure> {
-    let length = written.map_or(0, str::len);
-    if length <= WRITTEN_BYTES {
-        return Ok(());
-    }
-    let message = format!("it has {length} bytes, at most {WRITTEN_BYTES} are searched with");
-    Err(Failure::new(Reason::TooLarge, message).field(field).hint("look for a shorter part of it"))
-}
-
-fn matcher(pattern: &str, case: Case) -> Result<RegexMatcher, Failure> {
-    let mut builder = RegexMatcherBuilder::new();
-    builder
-        .case_smart(case == Case::Smart)
-        .case_insensitive(case == Case::Insensitive)
-        .multi_line(true)
-        .crlf(true)
-        .size_limit(PATTERN_BYTES)
-        .dfa_size_limit(CACHE_BYTES);
-    builder.build(pattern).map_err(|error| {
-        Failure::new(Reason::InvalidRequest, format!("the pattern is no regular expression: {error}"))
-            .detail(Detail::Regex)
-            .field("pattern")
-            .hint("escape what is meant literally with \\; look-around and back-references do not exist here, and no pattern spans lines")
-    })
-}
-
 fn glob(text: &str) -> Result<GlobMatcher, Failure> {
+    if text.len() > GLOB_BYTES {
+        let message = format!("the glob has {} bytes, at most {GLOB_BYTES} are searched with", text.len());
+        return Err(Failure::new(Reason::TooLarge, message).field("glob").hint("write a shorter one"));
+    }
     // As in a file of ignore rules: without a slash it is about names, at any depth.
     let (anchored, everywhere);
     let whole = match text.strip_prefix('/') {
@@ -168,29 +145,20 @@ fn glob(text: &str) -> Result<GlobMatcher, Failure> {
     })
 }
 
-fn searcher(context: u32) -> Searcher {
-    let context = context as usize;
-    SearcherBuilder::new()
-        .line_number(true)
-        .line_terminator(LineTerminator::crlf())
-        .before_context(context)
-        .after_context(context)
-        .bom_sniffing(false)
-        .binary_detection(BinaryDetection::quit(0))
-        .build()
-}
-
 /// A search that is under way.
 struct Hunt {
-    matcher: Option<RegexMatcher>,
+    pattern: Option<LineSearch>,
+    /// Lines above and below a match that are shown.
+    near: usize,
     show: Show,
-    searcher: Searcher,
     files: Vec<FileFound>,
     /// How many more lines may be shown.
     left: u32,
     /// How many more bytes of them.
     room: usize,
     cut: Option<&'static str>,
+    /// The file in which the search was given up.
+    costly: Option<String>,
     skipped: u32,
 }
 
@@ -207,7 +175,9 @@ impl Hunt {
     /// What there is to tell of a file.
     fn find(&mut self, file: &File<'_>, until: &Until) -> Option<FileFound> {
         let path = file.path.clone();
-        let Some(matcher) = &self.matcher else { return Some(FileFound { path, matches: None, lines: Vec::new() }) };
+        let Some(pattern) = &mut self.pattern else {
+            return Some(FileFound { path, matches: None, lines: Vec::new() });
+        };
         let bytes = match file.read(FILE_BYTES) {
             Ok(Some(bytes)) => bytes,
             Ok(None) | Err(_) => {
@@ -220,17 +190,18 @@ impl Hunt {
             return None;
         }
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-        let (left, room) = match self.show {
-            Show::Files => (u32::MAX, 0),
-            Show::Lines => (self.left, self.room),
+        let (left, room, near) = match self.show {
+            Show::Files => (u32::MAX, 0, 0),
+            Show::Lines => (self.left, self.room, self.near),
         };
         let mut taken = Taken { show: self.show, matches: 0, lines: Vec::new(), left, room, cut: None };
-        if self.searcher.search_reader(matcher, Waited { text, until }, &mut taken).is_err() {
-            if !until.is_over() {
-                self.skipped += 1;
+        match pattern.lines(text, near, until, &mut |line| taken.take(&line)) {
+            Ok(()) => {}
+            Err(Stopped::Over) => self.cut = Some("time"),
+            Err(Stopped::Costly) => {
+                self.costly = Some(path);
                 return None;
             }
-            self.cut = Some("time");
         }
         if self.show == Show::Lines {
             (self.left, self.room) = (taken.left, taken.room);
@@ -238,18 +209,6 @@ impl Hunt {
         }
         let found = FileFound { path, matches: Some(taken.matches), lines: taken.lines };
         Some(found).filter(|found| found.matches != Some(0))
-    }
-}
-
-/// A text that is read only as long as somebody waits for what is found in it.
-struct Waited<'a> {
-    text: &'a [u8],
-    until: &'a Until,
-}
-
-impl Read for Waited<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.until.is_over() { Err(io::ErrorKind::TimedOut.into()) } else { self.text.read(buffer) }
     }
 }
 
@@ -264,38 +223,27 @@ struct Taken {
 }
 
 impl Taken {
-    /// Takes a line; tells whether there may be more.
-    fn take(&mut self, number: Option<u64>, bytes: &[u8], is_match: bool) -> bool {
-        if self.show == Show::Files {
-            return true;
+    /// Takes a line, unless no more are wanted.
+    fn take(&mut self, line: &Line<'_>) -> ControlFlow<()> {
+        if line.is_match {
+            let Some(left) = self.left.checked_sub(1) else {
+                self.cut = Some("max_results");
+                return ControlFlow::Break(());
+            };
+            self.left = left;
+            self.matches += 1;
         }
-        let line = String::from_utf8_lossy(bytes);
-        let text: String = line.trim_end_matches(['\n', '\r']).chars().take(LINE_CHARS).collect();
+        if self.show == Show::Files {
+            return ControlFlow::Continue(());
+        }
+        let text: String = String::from_utf8_lossy(line.text).chars().take(LINE_CHARS).collect();
         let Some(room) = self.room.checked_sub(text.len()) else {
             self.cut = Some("size");
-            return false;
+            return ControlFlow::Break(());
         };
         self.room = room;
-        self.lines.push(LineFound { line: number.unwrap_or_default(), text, is_match });
-        true
-    }
-}
-
-impl Sink for Taken {
-    type Error = io::Error;
-
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
-        let Some(left) = self.left.checked_sub(1) else {
-            self.cut = Some("max_results");
-            return Ok(false);
-        };
-        self.left = left;
-        self.matches += 1;
-        Ok(self.take(found.line_number(), found.bytes(), true))
-    }
-
-    fn context(&mut self, _: &Searcher, near: &SinkContext<'_>) -> Result<bool, io::Error> {
-        Ok(self.take(near.line_number(), near.bytes(), false))
+        self.lines.push(LineFound { line: line.number, text, is_match: line.is_match });
+        ControlFlow::Continue(())
     }
 }
 
@@ -330,24 +278,5 @@ impl Found {
             let _ = writeln!(text, "{} files or directories could not be searched", self.skipped);
         }
         text
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tokio_util::sync::CancellationToken;
-
-    use super::*;
-
-    /// However long a file takes to search, it is read on only while somebody waits.
-    #[test]
-    fn a_file_is_read_only_while_somebody_waits() {
-        let token = CancellationToken::new();
-        let until = Until::from_now(token.clone());
-        let mut text = Waited { text: b"some text", until: &until };
-        let mut buffer = [0; 4];
-        assert_eq!(text.read(&mut buffer).unwrap(), 4);
-        token.cancel();
-        assert_eq!(text.read(&mut buffer).unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 }

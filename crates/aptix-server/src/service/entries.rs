@@ -48,15 +48,18 @@ pub(super) fn check(method: &str, message: &[u8]) -> Result<(), tonic::Status> {
         _ => return Ok(()),
     };
     let message = message.get(PREFIX_BYTES..).unwrap_or_default();
-    for list in lists {
-        let mut left = ids::ENTRIES;
-        if count(message, list.path, &mut left) == Counted::TooMany {
-            let message = format!("{} has more than {} entries", list.name, ids::ENTRIES);
-            let failure = Failure::new(Reason::TooLarge, message).detail(list.detail).field(list.name);
-            return Err(status(failure.hint("split it")));
-        }
-    }
-    Ok(())
+    let Some(list) = too_long(lists, message, ids::ENTRIES) else { return Ok(()) };
+    let message = format!("{} has more than {} entries", list.name, ids::ENTRIES);
+    let failure = Failure::new(Reason::TooLarge, message).detail(list.detail).field(list.name);
+    Err(status(failure.hint("split it")))
+}
+
+/// The first of the lists that has more than `most` entries.
+fn too_long<'l>(lists: &'l [List], message: &[u8], most: usize) -> Option<&'l List> {
+    lists.iter().find(|list| {
+        let mut left = most;
+        count(message, list.path, &mut left) == Counted::TooMany
+    })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,57 +99,53 @@ mod tests {
 
     use super::*;
 
-    fn framed(message: &impl Message) -> Vec<u8> {
-        [vec![0; PREFIX_BYTES], message.encode_to_vec()].concat()
-    }
-
     /// The numbers are those of the protocol: every list is found, and as long as it is.
     #[test]
     fn every_list_is_counted() {
         use v1::file_patch::Action;
-        let most = ids::ENTRIES;
+        const MOST: usize = 6;
         let submit = |action: Option<Action>, files: usize| {
             let files = vec![v1::FilePatch { action, ..v1::FilePatch::default() }; files];
             let edit = Some(v1::Edit { files, ..v1::Edit::default() });
-            framed(&v1::SubmitBatchRequest { edit, workspace_id: "w".to_owned(), ..v1::SubmitBatchRequest::default() })
+            let request = v1::SubmitBatchRequest { edit, ..v1::SubmitBatchRequest::default() };
+            too_long(SUBMIT, &request.encode_to_vec(), MOST).map(|list| list.name)
         };
         let actions = |entries: usize| {
+            let changes = vec![v1::Change::default(); entries];
+            let (hunks, chunks) = (vec![v1::Hunk::default(); entries], vec![v1::Chunk::default(); entries]);
             [
-                Action::LinePatch(v1::LinePatch {
-                    changes: vec![v1::Change::default(); entries],
-                    ..v1::LinePatch::default()
-                }),
+                Action::LinePatch(v1::LinePatch { changes, ..v1::LinePatch::default() }),
                 Action::SearchPatch(v1::SearchPatch { changes: vec![v1::SearchChange::default(); entries] }),
                 Action::Replacements(v1::Replacements { steps: vec![v1::Replacement::default(); entries] }),
-                Action::GitPatch(v1::GitPatch { hunks: vec![v1::Hunk::default(); entries], ..v1::GitPatch::default() }),
-                Action::ContextPatch(v1::ContextPatch {
-                    chunks: vec![v1::Chunk::default(); entries],
-                    ..v1::ContextPatch::default()
-                }),
+                Action::GitPatch(v1::GitPatch { hunks, ..v1::GitPatch::default() }),
+                Action::ContextPatch(v1::ContextPatch { chunks, ..v1::ContextPatch::default() }),
             ]
         };
-        let method = "/aptix.v1.BatchService/SubmitBatch";
-        assert!(check(method, &submit(None, most)).is_ok());
-        assert!(check(method, &submit(None, most + 1)).is_err());
-        for (fits, passes) in actions(most / 2).into_iter().zip(actions(most / 2 + 1)) {
-            assert!(check(method, &submit(Some(fits), 2)).is_ok());
-            assert!(check(method, &submit(Some(passes.clone()), 2)).is_err(), "{passes:.40?}");
+        assert_eq!(submit(None, MOST), None);
+        assert_eq!(submit(None, MOST + 1), Some("edit.files"));
+        let names = SUBMIT.iter().skip(1).map(|list| list.name);
+        for ((fits, passes), name) in actions(MOST / 2).into_iter().zip(actions(MOST / 2 + 1)).zip(names) {
+            assert_eq!(submit(Some(fits), 2), None);
+            assert_eq!(submit(Some(passes), 2), Some(name));
         }
-        let report = |files: usize, inside: usize, failures: usize, nearest: usize| {
+        let report = |files: usize, inside: (usize, usize), failures: usize, nearest: usize| {
             let file = v1::FileReport {
-                warnings: vec![v1::Warning::default(); inside],
-                changes: vec![v1::ChangeReport::default(); inside],
+                warnings: vec![v1::Warning::default(); inside.0],
+                changes: vec![v1::ChangeReport::default(); inside.1],
                 ..v1::FileReport::default()
             };
             let failure = v1::Failure { nearest: vec![v1::Excerpt::default(); nearest], ..v1::Failure::default() };
-            let report =
-                v1::Report { files: vec![file; files], failures: vec![failure; failures], ..v1::Report::default() };
-            let report = v1::ReportBatchRequest { report: Some(report), ..v1::ReportBatchRequest::default() };
-            check("/aptix.v1.AgentService/ReportBatch", &framed(&report)).is_err()
+            let (files, failures) = (vec![file; files], vec![failure; failures]);
+            let report = Some(v1::Report { files, failures, ..v1::Report::default() });
+            let request = v1::ReportBatchRequest { report, ..v1::ReportBatchRequest::default() };
+            too_long(REPORT, &request.encode_to_vec(), MOST).map(|list| list.name)
         };
-        assert!(!report(most, 1, most, 1));
-        assert!(report(most + 1, 0, 0, 0) && report(1, most + 1, 0, 0));
-        assert!(report(0, 0, most + 1, 0) && report(0, 0, 2, most));
+        assert_eq!(report(MOST, (1, 1), MOST, 1), None);
+        assert_eq!(report(MOST + 1, (0, 0), 0, 0), Some("report.files"));
+        assert_eq!(report(2, (MOST, 0), 0, 0), Some("report.files.warnings"));
+        assert_eq!(report(2, (0, MOST), 0, 0), Some("report.files.changes"));
+        assert_eq!(report(0, (0, 0), MOST + 1, 0), Some("report.failures"));
+        assert_eq!(report(0, (0, 0), 2, MOST), Some("report.failures.nearest"));
     }
 
     #[test]

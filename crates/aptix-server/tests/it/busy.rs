@@ -24,7 +24,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 /// What a quiet caller may wait for an answer: one piece of work of another, in a debug build on a loaded machine.
 const SOON: Duration = Duration::from_secs(2);
 /// Costly calls that are sent at once: more than there are processors.
-const AT_ONCE: usize = 12;
+const AT_ONCE: usize = 6;
 
 const SUBMIT: &str = "/aptix.v1.BatchService/SubmitBatch";
 

@@ -1,5 +1,7 @@
 //! The tools that only look.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::client::{Client, Told};
@@ -149,5 +151,36 @@ fn a_pattern_that_is_too_long_is_refused() {
     let pattern = "x".repeat(10_001);
     assert_eq!(client.refused("ripgrep_content", &json!({ "pattern": pattern })), "TOO_LARGE");
     assert_eq!(client.refused("ripgrep_files", &json!({ "glob": pattern })), "TOO_LARGE");
+    client.end();
+}
+
+/// Whatever is searched for, and however long a line is: an answer or a named refusal comes soon, and other calls go on.
+#[test]
+fn a_costly_pattern_is_refused_by_name() {
+    let mut state = 1_u32;
+    let letters: String = (0..16_000_000)
+        .map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            if state >> 31 == 0 { 'a' } else { 'b' }
+        })
+        .collect();
+    let mut client = Client::start(|ws| {
+        std::fs::write(ws.join("long.txt"), letters).unwrap();
+        std::fs::write(ws.join("small.txt"), "one\ntwo\n").unwrap();
+    });
+    for (pattern, expected) in [
+        ("a[ab]{400}c".to_owned(), "MATCH_BUDGET_EXCEEDED"),
+        ("a[ab]{9000}c".to_owned(), "MATCH_BUDGET_EXCEEDED"),
+        ("\\w{1,1000}".to_owned(), "MATCH_BUDGET_EXCEEDED"),
+        ("(a{1000}){1000}".to_owned(), "MATCH_BUDGET_EXCEEDED"),
+        ("x".repeat(2_049), "TOO_LARGE"),
+        ("one\\ntwo".to_owned(), "INVALID_REQUEST.REGEX"),
+    ] {
+        let begun = Instant::now();
+        assert_eq!(client.refused("ripgrep_content", &json!({ "pattern": pattern })), expected, "{pattern:.40}");
+        assert!(begun.elapsed() < Duration::from_secs(8), "{pattern:.40} took {:?}", begun.elapsed());
+    }
+    let told = client.done("ripgrep_content", &json!({ "pattern": "[^\\n]wo|[^c]\\\\n" }));
+    assert_eq!(told.text, "small.txt\n2:two\n\n");
     client.end();
 }
