@@ -101,7 +101,8 @@ impl From<Failure> for Refusal {
     }
 }
 
-/// Applies a batch, all of it or nothing. `confirm` is asked once, with the whole proposal, before anything is written.
+/// Applies a batch, all of it or nothing. `confirm` is called once, with the whole proposal, before anything is written; in
+/// a dry run as well, where it asks nobody and refuses what the run would be refused for.
 ///
 /// # Errors
 /// Everything that keeps the batch from being applied.
@@ -142,7 +143,7 @@ fn attempt(
 }
 
 /// Refuses everything in a root that is no more.
-fn refuse_removed(workspace: &Workspace) -> Result<(), Failure> {
+pub(crate) fn refuse_removed(workspace: &Workspace) -> Result<(), Failure> {
     let Some(root) = workspace.roots().iter().find(|root| root.is_removed()) else { return Ok(()) };
     let message = format!("the root {} was removed after it was opened", root.path().display());
     let hint = "bring the directory back, then start the program again; until then nothing can be written there";
@@ -183,11 +184,7 @@ pub(crate) fn carry_out(
         .unzip();
     let told = |error: &CommitError| tell(error, &changed, batch);
     let (name, receipt) = match order.mode {
-        Mode::DryRun => {
-            transaction::check(workspace, &changes).map_err(|error| told(&error))?;
-            return Ok(report);
-        }
-        Mode::Commit => (None, None),
+        Mode::DryRun | Mode::Commit => (None, None),
         Mode::CommitNamed { batch } => (Some(batch), None),
         Mode::CommitWithReceipt { batch, encode } => (None, Some(Receipt { batch, bytes: encode(&report) })),
     };
@@ -195,6 +192,10 @@ pub(crate) fn carry_out(
     let places = found.iter().map(|file| (&file.place, file.other.as_ref().map(|other| &other.place))).collect();
     let proposal = Proposal { batch, plan, needs, reports: &report.files, places, workspace, changes: &changes };
     confirm(&proposal).hold(|| proposal.digest())?;
+    if matches!(order.mode, Mode::DryRun) {
+        transaction::check(workspace, &changes).map_err(|error| told(&error))?;
+        return Ok(report);
+    }
     let terms =
         Terms { name, receipt: receipt.as_ref(), clipboards: taken.as_ref(), undoes, retention: policy.retention };
     let notices = transaction::commit(workspace, &changes, terms).map_err(|error| told(&error))?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use aptix_model::batch::{Batch, Origin};
 use aptix_model::documents::{self, Dialect};
-use aptix_model::failure::Failure;
+use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::{BatchId, SessionId};
 use aptix_model::limits::DOCUMENT_BYTES;
 use aptix_model::reason::Reason;
@@ -38,7 +38,7 @@ pub(super) struct Args {
     /// The session that the document comes from
     #[arg(long, value_name = "ID")]
     session: Option<SessionId>,
-    /// Say what would happen, and change nothing
+    /// Say what would happen, or what it would be refused for, and change nothing
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Answer yes to what a person would be asked: whether a sensitive file may change. What is denied stays denied
@@ -136,8 +136,31 @@ fn attempt(
     let order =
         Order { policy: &policy, origin: &Origin { session_id, ..Origin::default() }, diff_bytes: usize::MAX, mode };
     let paths = Paths::among(args.roots.len());
-    Ok(apply(&workspace, batch, order, &mut |proposal| decide(proposal, args.yes, paths, &policy, policies))?)
+    Ok(apply(&workspace, batch, order, &mut |proposal| match args.dry_run {
+        true => foresee(proposal, args.yes),
+        false => decide(proposal, args.yes, paths, &policy, policies),
+    })?)
 }
+
+/// Decides a dry run: refuses what the run would be refused for, and asks nobody.
+pub(super) fn foresee(proposal: &Proposal<'_>, agreed: bool) -> Decision {
+    let unanswered = proposal.unanswered();
+    if agreed || unanswered.is_empty() {
+        return Decision::Apply;
+    }
+    if Person::present().is_none() {
+        return Decision::Refuse(unanswered.into_iter().map(|failure| failure.hint(UNATTENDED)).collect());
+    }
+    progress::end();
+    for failure in &unanswered {
+        output::say(&format!("a person would be asked: {}", Visible(&failure.to_string())));
+    }
+    Decision::Apply
+}
+
+/// What to do where a person has to agree and there is no terminal.
+const UNATTENDED: &str =
+    "look at what `--dry-run --yes` shows, then say `--yes`, or answer on a terminal; or leave the file alone";
 
 /// Asks the person at the terminal where somebody has to agree and has not done so beforehand.
 pub(super) fn decide(
@@ -154,8 +177,7 @@ pub(super) fn decide(
         return Decision::Apply;
     }
     let Some(person) = Person::present() else {
-        let hint = "look at what `--dry-run` shows, then say `--yes`, or answer on a terminal; or leave the file alone";
-        return Decision::Refuse(unanswered.into_iter().map(|failure| failure.hint(hint)).collect());
+        return Decision::Refuse(unanswered.into_iter().map(|failure| failure.hint(UNATTENDED)).collect());
     };
     let subject = proposal.digest();
     progress::end();

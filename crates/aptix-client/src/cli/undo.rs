@@ -16,7 +16,7 @@ use crate::workspace::disk::SystemDisk;
 use crate::workspace::history::find::Wanted;
 use crate::workspace::root::RootSpec;
 
-use super::apply::{End, decide};
+use super::apply::{End, decide, foresee};
 use super::diff::Paths;
 use super::output::{self, Form};
 use super::progress::{self, Doing};
@@ -28,7 +28,7 @@ pub(super) struct Args {
     /// A directory that the batch changed files in; may be repeated
     #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
     pub(super) roots: Vec<RootSpec>,
-    /// Say what would happen, and change nothing
+    /// Say what would happen, or what it would be refused for, and change nothing
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Answer yes to what a person would be asked: whether a sensitive file may change. What is denied stays denied
@@ -74,6 +74,9 @@ fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles, mode: Mode<'_
     let policy = policies.read(&workspace).map_err(|error| Refusal::from(error.failure()))?;
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: usize::MAX, mode };
     let paths = Paths::among(args.roots.len());
-    let decide = &mut |proposal: &Proposal<'_>| decide(proposal, args.yes, paths, &policy, policies);
+    let decide = &mut |proposal: &Proposal<'_>| match args.dry_run {
+        true => foresee(proposal, args.yes),
+        false => decide(proposal, args.yes, paths, &policy, policies),
+    };
     Ok(undo(&workspace, Wanted::new(args.batch.as_deref(), args.redo), order, decide)?)
 }

@@ -14,8 +14,11 @@ use crate::apply::{self, Found, Mode, Order, Planned, Refusal, Search};
 use crate::proposal::{Decision, Proposal};
 use crate::workspace::Workspace;
 use crate::workspace::errno;
+use crate::workspace::git_dir;
 use crate::workspace::history::find::{FindError, Found as FoundEntry, Wanted};
 use crate::workspace::history::{self, Entry, HistoryError, Images, PastFile, Reversal};
+
+use crate::workspace::resolve::Place;
 
 use self::merge::Clash;
 
@@ -42,6 +45,7 @@ pub fn undo(
     confirm: &mut dyn FnMut(&Proposal<'_>) -> Decision,
 ) -> Result<Undone, Refusal> {
     order.policy.may_write()?;
+    apply::refuse_removed(workspace)?;
     let FoundEntry { entry, later } = history::find::find(workspace, wanted).map_err(|error| not_found(&error))?;
     let images = history::images(&entry).map_err(|error| told(&error))?;
     let mut ground = Ground { workspace, search: Search::new(workspace, order.policy), later: &later };
@@ -56,6 +60,11 @@ pub fn undo(
     if !failures.is_empty() {
         return Err(failures.into());
     }
+    let written = deeds.iter().filter_map(|(deed, file)| {
+        let index = entry.files.iter().position(|other| std::ptr::eq(other, *file))?;
+        deed.written().map(|place| (index, deed.name.as_str(), place))
+    });
+    refuse_git_dirs(workspace, written.collect())?;
     let batch = Batch {
         label: Some(format!("{} {}", if entry.is_undo() { "redo of undo" } else { "undo" }, entry.name())),
         files: deeds.iter().map(|(deed, _)| deed.patch()).collect(),
@@ -123,6 +132,12 @@ struct Deed {
 }
 
 impl Deed {
+    /// Where a file is afterwards that was not there before; nothing for one that goes.
+    fn written(&self) -> Option<&Place> {
+        let to = self.found.other.as_ref().map_or(&self.found.place, |other| &other.place);
+        (self.action != FileAction::Delete).then_some(to)
+    }
+
     /// The deed as an author would have written it.
     fn patch(&self) -> FilePatch {
         let edit = match &self.action {
@@ -133,6 +148,15 @@ impl Deed {
         };
         FilePatch { target: Target::Path(self.name.clone()), key: None, label: None, edit }
     }
+}
+
+/// Refuses files that, with others, would make a directory one that git takes for its own, as for any batch.
+fn refuse_git_dirs(workspace: &Workspace, written: Vec<(usize, &str, &Place)>) -> Result<(), Failure> {
+    let places = written.iter().enumerate().map(|(at, (.., place))| (at, *place));
+    git_dir::refuse_made(workspace, places).map_err(|(at, error)| match written.get(at) {
+        Some((index, name, _)) => error.failure().file(*index, name),
+        None => error.failure(),
+    })
 }
 
 /// Where a batch is undone.

@@ -111,3 +111,67 @@ fn the_log_tells_what_is_undone_and_by_which_batch() {
     assert!(lines[1].ends_with(&format!("  (redid {})  (undone by {})", id(3), id(0))), "{shown}");
     assert!(lines[3].ends_with(&format!("  (undone by {})", id(2))), "{shown}");
 }
+
+/// What a refusal says, without its prose.
+fn codes(answer: &Value) -> Vec<[Value; 3]> {
+    let errors = answer["errors"].as_array().unwrap();
+    errors.iter().map(|error| ["code", "detail", "path"].map(|key| error[key].clone())).collect()
+}
+
+/// What happens between a batch and its undo, and the code of what comes of that.
+type Case = (&'static str, fn(&Path), &'static str);
+
+#[test]
+fn a_dry_run_is_refused_for_what_the_run_is_refused_for() {
+    let git = "diff --git a/d/HEAD b/d/HEAD\n--- a/d/HEAD\n+++ /dev/null\n@@ -1 +0,0 @@\n-ref\n";
+    let complete = |place: &Path| {
+        std::fs::create_dir_all(place.join("ws/d/objects")).unwrap();
+        std::fs::create_dir_all(place.join("ws/d/refs")).unwrap();
+    };
+    let cases: [Case; 7] = [
+        (r#"{"path":"AGENTS.md","content":"x\n"}"#, |_| {}, "APPROVAL_REQUIRED"),
+        (r#"{"path":".new/x","content":"x\n"}"#, |place| policy(place, "ask = ['x']"), "APPROVAL_REQUIRED"),
+        (r#"{"path":"a","content":"x\n"}"#, |place| policy(place, "deny = ['a']"), "POLICY_DENIED"),
+        (r#"{"path":"a","content":"x\n"}"#, |place| policy(place, "mode = 'restricted'"), "POLICY_DENIED"),
+        (r#"{"path":"a","content":"x\n"}"#, |place| policy(place, "deletions = 'ask'"), "APPROVAL_REQUIRED"),
+        (
+            r#"{"path":"a","content":"x\n"}"#,
+            |place| std::fs::write(place.join("ws/a"), "y\n").unwrap(),
+            "EXPECTED_MISMATCH",
+        ),
+        (git, complete, "POLICY_DENIED"),
+    ];
+    for (document, between, expected) in cases {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(place.path().join("ws/d")).unwrap();
+        std::fs::write(place.path().join("ws/d/HEAD"), "ref\n").unwrap();
+        json(place.path(), &["apply", "--yes", "--json"], document, 0);
+        between(place.path());
+        let before = crate::tree::read(&place.path().join("ws"));
+        let dry = json(place.path(), &["undo", "--dry-run", "--json"], "", 1);
+        let run = json(place.path(), &["undo", "--json"], "", 1);
+        assert_eq!(codes(&dry), codes(&run), "{document}");
+        assert_eq!(run["errors"][0]["code"], expected, "{run}");
+        crate::tree::assert_same(&crate::tree::read(&place.path().join("ws")), &before, document);
+        if expected == "APPROVAL_REQUIRED" {
+            assert_eq!(json(place.path(), &["undo", "--dry-run", "--yes", "--json"], "", 0)["dryRun"], true);
+            json(place.path(), &["undo", "--yes", "--json"], "", 0);
+        }
+    }
+}
+
+#[test]
+fn a_dry_run_of_apply_is_refused_for_what_the_run_is_refused_for() {
+    let place = tempfile::tempdir().unwrap();
+    let document = r#"{"path":"AGENTS.md","content":"x\n"}"#;
+    let dry = json(place.path(), &["apply", "--dry-run", "--json"], document, 1);
+    assert_eq!(codes(&dry), codes(&json(place.path(), &["apply", "--json"], document, 1)));
+    assert_eq!(dry["errors"][0]["code"], "APPROVAL_REQUIRED");
+    let shown = json(place.path(), &["apply", "--dry-run", "--yes", "--json"], document, 0);
+    assert!(shown["diff"].as_str().unwrap().contains("+x"), "{shown}");
+    assert!(!place.path().join("ws/AGENTS.md").exists());
+}
+
+fn policy(place: &Path, text: &str) {
+    crate::policy_file::put(place, text);
+}

@@ -216,3 +216,14 @@ fn what_is_too_old_is_forgotten_by_whoever_runs_for_long() {
     };
     assert_eq!([29, 31].map(kept_after), [1, 0]);
 }
+
+#[test]
+fn nothing_is_undone_in_a_root_that_was_removed() {
+    let place = tempfile::tempdir().unwrap();
+    faults::lay_out(place.path());
+    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+    faults::commit(&workspace, &faults::batch(1, 0), Receipt::None).unwrap();
+    std::fs::remove_dir_all(place.path().join("ws")).unwrap();
+    let refusal = take_back(&workspace, None).unwrap_err();
+    assert_eq!(refusal.failures[0].reason, Reason::NeedsOperator, "{}", refusal.failures[0]);
+}
