@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::paths::{Lists, Patterns};
+use super::paths::{Lists, Patterns, Room};
 use super::{Deletions, Links, Recovery, Several, WriteMode};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -148,16 +148,18 @@ pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
         (Some(history), Author::Root) => return Err(only_stricter(at(history.span().start), "history")),
         (history, _) => history.map(Spanned::into_inner).unwrap_or_default(),
     };
-    let mut anchored = Vec::new();
+    let (mut anchored, mut room) = (Vec::new(), Room::default());
     let mut read = |lists: &DocumentLists| {
         let mut patterns = |list: &[Spanned<String>]| {
-            let begins = list.iter().filter(|pattern| pattern.get_ref().starts_with('/'));
-            anchored.extend(begins.map(|pattern| (at(pattern.span().start), pattern.get_ref().clone())));
             let written: Vec<&String> = list.iter().map(Spanned::get_ref).collect();
-            Patterns::new(&written).map_err(|(index, error)| {
+            let patterns = Patterns::new(&written, &mut room).map_err(|(index, error)| {
                 let start = list.get(index).map_or(0, |pattern| pattern.span().start);
                 DocumentError { line: at(start), message: error.to_string() }
-            })
+            })?;
+            // Only now, when there are not too many of them.
+            let begins = list.iter().filter(|pattern| pattern.get_ref().starts_with('/'));
+            anchored.extend(begins.map(|pattern| (at(pattern.span().start), pattern.get_ref().clone())));
+            Ok(patterns)
         };
         Ok(Lists { deny: patterns(&lists.deny)?, ask: patterns(&lists.ask)?, allow: patterns(&lists.allow)? })
     };

@@ -11,6 +11,18 @@ use super::glob::{self, GlobError};
 /// Patterns that are looked for together: many more at once take many times as long.
 const TOGETHER: usize = 64;
 
+/// Patterns of one policy file, in all its lists.
+const PATTERNS: usize = 1000;
+
+/// Bytes of one pattern: no path has more.
+const PATTERN_BYTES: usize = 4096;
+
+/// Bytes of the regular expressions that the patterns of one policy file come to.
+const EXPRESSION_BYTES: usize = 128 << 10;
+
+/// Repetitions in them, which is what makes a path take long: `*.lock` has three, with the directories above and below.
+const REPETITIONS: usize = 3000;
+
 /// The lists of one policy file.
 #[derive(Clone, Debug, Default)]
 pub struct Lists {
@@ -80,6 +92,20 @@ pub struct Patterns {
     expressions: Vec<RegexSet>,
 }
 
+/// What the patterns of one policy file may still take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    patterns: usize,
+    expression_bytes: usize,
+    repetitions: usize,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { patterns: PATTERNS, expression_bytes: EXPRESSION_BYTES, repetitions: REPETITIONS }
+    }
+}
+
 /// Why a text is no pattern.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PatternError {
@@ -91,24 +117,45 @@ pub enum PatternError {
         /// What is wrong.
         source: GlobError,
     },
+    /// It is too long.
+    #[error("a pattern has at most {PATTERN_BYTES} bytes, this has {0}")]
+    Long(usize),
+    /// There are too many before it.
+    #[error("a policy file has at most {PATTERNS} patterns; write wider ones")]
+    Many,
+    /// With the others.
+    #[error(
+        "the patterns of a policy file come to at most {EXPRESSION_BYTES} bytes and {REPETITIONS} repetitions, and with \
+         this one they are more; write fewer, shorter or simpler ones"
+    )]
+    Large,
     /// With the others.
     #[error("the patterns cannot be used: {0}; write fewer or shorter ones")]
     Size(String),
 }
 
 impl Patterns {
-    /// Reads patterns.
+    /// Reads patterns, which take from `room`.
     ///
     /// # Errors
-    /// The position of the first that is none, and why.
-    pub fn new<S: AsRef<str>>(written: &[S]) -> Result<Self, (usize, PatternError)> {
+    /// The position of the first that is none or is one too many, and why.
+    pub fn new<S: AsRef<str>>(written: &[S], room: &mut Room) -> Result<Self, (usize, PatternError)> {
         let written: Vec<_> = written.iter().map(|pattern| pattern.as_ref().to_owned()).collect();
         let mut expressions = Vec::new();
         for (index, pattern) in written.iter().enumerate() {
+            room.patterns = room.patterns.checked_sub(1).ok_or((index, PatternError::Many))?;
+            if pattern.len() > PATTERN_BYTES {
+                return Err((index, PatternError::Long(pattern.len())));
+            }
             let of_forms: Result<Vec<_>, _> = forms(pattern).iter().map(|form| glob::expression(form)).collect();
             let of_forms =
                 of_forms.map_err(|source| (index, PatternError::Glob { pattern: pattern.clone(), source }))?;
-            expressions.push(of_forms.join("|"));
+            let expression = of_forms.join("|");
+            let repetitions = expression.bytes().filter(|byte| *byte == b'*').count();
+            let bytes = room.expression_bytes.checked_sub(expression.len());
+            let left = bytes.zip(room.repetitions.checked_sub(repetitions));
+            (room.expression_bytes, room.repetitions) = left.ok_or((index, PatternError::Large))?;
+            expressions.push(expression);
         }
         let sets = expressions.chunks(TOGETHER).enumerate().map(|(set, expressions)| {
             RegexSet::new(expressions).map_err(|error| (set * TOGETHER, PatternError::Size(error.to_string())))
@@ -144,6 +191,10 @@ fn forms(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use cpu_time::ThreadTime;
+
     use super::*;
 
     #[test]
@@ -184,7 +235,7 @@ mod tests {
             ("?", &["\u{1f980}"], &["\u{1f980}\u{1f980}"]),
         ];
         for (pattern, matched, unmatched) in cases {
-            let patterns = Patterns::new(&["never-this", pattern]).unwrap();
+            let patterns = Patterns::new(&["never-this", pattern], &mut Room::default()).unwrap();
             for path in *matched {
                 assert_eq!(patterns.find(path), Some(*pattern), "{pattern:?} and {path:?}");
             }
@@ -224,12 +275,52 @@ mod tests {
             ("c:/sub/x", "drive letter"),
         ];
         for (pattern, why) in cases {
-            let (index, error) = Patterns::new(&["x", pattern]).unwrap_err();
+            let (index, error) = Patterns::new(&["x", pattern], &mut Room::default()).unwrap_err();
             assert!(error.to_string().contains(why), "{pattern:?}: {error}");
             assert_eq!(index, 1, "{pattern:?}");
         }
         for pattern in ["aux", "a:b", "~*", "*~", "a\\ b", "\\!x", "..*"] {
-            Patterns::new(&[pattern]).unwrap();
+            Patterns::new(&[pattern], &mut Room::default()).unwrap();
+        }
+    }
+
+    /// As many patterns as a file may have are compiled, and held against a path, in bounded time; more are refused.
+    #[test]
+    fn the_patterns_of_a_file_are_bounded() {
+        const MOST: Duration = Duration::from_millis(400);
+        let many = |count: usize, pattern: &dyn Fn(usize) -> String| (0..count).map(pattern).collect::<Vec<_>>();
+        let names = many(1000, &|number| format!("src/module{number}/*.generated.rs"));
+        let fitting = [
+            names.clone(),
+            many(1000, &|number| format!("a{number}")),
+            many(700, &|number| format!("{}{number}", "?".repeat(20))),
+            many(130, &|number| format!("{}{number}", "*a?".repeat(20))),
+            many(90, &|number| format!("{}{number}", "**/a/".repeat(30))),
+            many(3, &|number| format!("{}{number}", "{a,b}".repeat(8))),
+        ];
+        let paths = [vec!["a".repeat(250); 16].join("/"), "a/".repeat(63) + "b", "\u{e9}a/".repeat(63) + "b"];
+        for patterns in fitting {
+            let begun = ThreadTime::now();
+            let built = Patterns::new(&patterns, &mut Room::default()).unwrap();
+            for path in &paths {
+                let _ = built.find(path);
+            }
+            let took = begun.elapsed();
+            assert!(took < MOST, "{} and its like take {took:?}", patterns[0]);
+        }
+        let refused = [
+            (many(60_000, &|number| format!("a{number}")), 1000, "1000 patterns"),
+            (vec!["a".repeat(5000)], 0, "has at most 4096 bytes"),
+            (many(500, &|number| format!("{}{number}", "*a?".repeat(20))), 136, "simpler ones"),
+            (many(500, &|number| format!("{}{number}", "{a,b}".repeat(8))), 5, "simpler ones"),
+            ([names, vec!["x".to_owned()]].concat(), 1000, "1000 patterns"),
+        ];
+        for (patterns, expected, why) in refused {
+            let begun = ThreadTime::now();
+            let (index, error) = Patterns::new(&patterns, &mut Room::default()).unwrap_err();
+            assert!(error.to_string().contains(why), "{}: {error}", patterns[0]);
+            assert_eq!(index, expected, "{}", patterns[0]);
+            assert!(begun.elapsed() < MOST, "{} and its like take {:?}", patterns[0], begun.elapsed());
         }
     }
 }

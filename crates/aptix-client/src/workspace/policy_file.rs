@@ -13,7 +13,7 @@ use super::root::{self, Root};
 use super::{Workspace, beneath, disk, journal};
 
 /// Bytes of a policy file.
-const LIMIT: u64 = 1 << 20;
+const LIMIT: u64 = 256 << 10;
 /// Where a root has its policy, in its own directory.
 const IN_ROOT: (&str, &str) = (".aptix", "policy.toml");
 

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::command_line::{aptix, text};
 
@@ -86,4 +87,35 @@ fn durability_is_no_longer_a_choice() {
         assert!(said.contains("WARN") && said.contains(file.file_name().unwrap().to_str().unwrap()), "{said}");
         assert!(said.contains("`durability` is no longer a choice"), "{said}");
     }
+}
+
+/// A repository's policy costs a bounded time, however much is in it: it is refused with its file and line.
+#[test]
+fn a_policy_with_too_many_patterns_is_refused_with_its_line() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().join("ws");
+    let file = root.join(".aptix/policy.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let listed = |count: usize| {
+        let patterns: Vec<_> = (0..count).map(|number| format!("'/a{number}'")).collect();
+        format!("deny = [\n{}\n]\n", patterns.join(",\n"))
+    };
+    let wild: Vec<_> = (0..999).map(|number| format!("'{}{number}'", "*a?".repeat(20))).collect();
+    let cases = [
+        (listed(20_000), "line 1002: a policy file has at most 1000 patterns"),
+        (listed(60_000), "it has more than 262144 bytes"),
+        (format!("deny = [\n{}\n]\n", wild.join(",\n")), "simpler ones"),
+    ];
+    for (policy, told) in cases {
+        std::fs::write(&file, policy).unwrap();
+        let begun = Instant::now();
+        let output = aptix(place.path(), &["apply"], DOCUMENT);
+        let (took, said) = (begun.elapsed(), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("POLICY_DENIED (POLICY_FILE)") && said.contains(told), "{said}");
+        assert!(said.contains(".aptix/policy.toml"), "{said}");
+        assert!(took < Duration::from_secs(3), "{took:?}");
+    }
+    std::fs::write(&file, listed(1000)).unwrap();
+    assert!(aptix(place.path(), &["apply"], DOCUMENT).status.success());
 }
