@@ -5,10 +5,14 @@
 pub mod allow;
 pub mod caller;
 pub mod document;
+pub mod egress;
 pub mod files;
 pub mod glob;
+pub mod ignore_rules;
 pub mod paths;
+pub mod places;
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,10 +25,14 @@ use crate::workspace::history::Retention;
 
 use self::caller::Caller;
 use self::document::Stated;
-use self::paths::{Listed, Rules};
+use self::egress::{Excerpts, HardLinks, ReadRule};
+use self::paths::{Listed, Patterns, Rules};
 
 /// What is said where nothing is written, word by word (REQ-PATCH-009).
 const RESTRICTED: &str = "Patch tool is disabled in Restricted mode. Use request_mode_upgrade to request write access.";
+
+/// How many batches are refused in a minute before the next one waits.
+pub const REFUSED_PER_MINUTE: NonZeroU32 = NonZeroU32::new(60).unwrap();
 
 /// What holds for a batch.
 #[derive(Clone, Debug)]
@@ -45,6 +53,16 @@ pub struct Policy {
     pub retention: Retention,
     /// How long a person who is asked may take.
     pub approval: Duration,
+    /// When a server is shown lines and digests of what it may read.
+    pub excerpts: Excerpts,
+    /// Whether a server is shown files with more than one name.
+    pub hard_links: HardLinks,
+    /// How many batches of a server are refused in a minute before the next one waits.
+    pub refused_per_minute: NonZeroU32,
+    /// Which files a server may read, one entry for each file that says so.
+    reads: Vec<ReadRule>,
+    /// Files that hold no secrets, whatever their names.
+    no_secrets: Patterns,
     /// The file that says that nothing is written, if one does.
     restricted_by: Option<PathBuf>,
     /// The lists of paths, one entry for each file that has any.
@@ -177,6 +195,11 @@ impl Policy {
             deletions: caller.deletions(),
             retention: Retention::DEFAULT,
             approval: Duration::from_secs(3600),
+            excerpts: Excerpts::Readable,
+            hard_links: HardLinks::Withhold,
+            refused_per_minute: REFUSED_PER_MINUTE,
+            reads: Vec::new(),
+            no_secrets: Patterns::default(),
             restricted_by: None,
             rules: Vec::new(),
             own: Vec::new(),
@@ -195,6 +218,11 @@ impl Policy {
         self.retention.age = settings.history_age.unwrap_or(self.retention.age);
         self.retention.bytes = settings.history_bytes.unwrap_or(self.retention.bytes);
         self.approval = settings.approval_seconds.map_or(self.approval, Duration::from_secs);
+        self.excerpts = settings.excerpts.unwrap_or(self.excerpts);
+        self.hard_links = settings.hard_links.unwrap_or(self.hard_links);
+        self.refused_per_minute = settings.refused_per_minute.unwrap_or(self.refused_per_minute);
+        self.reads.extend(stated.reads.map(|reads| ReadRule { root: None, reads }));
+        self.no_secrets = stated.no_secrets;
         self.limits.files = settings.files.unwrap_or(self.limits.files);
         if let Some(bytes) = settings.file_bytes {
             self.limits.file_bytes = bytes;
@@ -221,6 +249,11 @@ impl Policy {
         self.deletions = settings.deletions.map_or(self.deletions, |deletions| deletions.max(self.deletions));
         self.approval =
             settings.approval_seconds.map_or(self.approval, |wait| Duration::from_secs(wait).min(self.approval));
+        self.excerpts = settings.excerpts.map_or(self.excerpts, |excerpts| excerpts.max(self.excerpts));
+        self.hard_links = settings.hard_links.map_or(self.hard_links, |hard_links| hard_links.max(self.hard_links));
+        self.refused_per_minute =
+            settings.refused_per_minute.map_or(self.refused_per_minute, |most| most.min(self.refused_per_minute));
+        self.reads.extend(stated.reads.map(|reads| ReadRule { root: Some(root), reads }));
         self.limits.files = settings.files.map_or(self.limits.files, |files| files.min(self.limits.files));
         if let Some(bytes) = settings.file_bytes {
             self.limits.file_bytes = bytes.min(self.limits.file_bytes);

@@ -5,7 +5,7 @@ use aptix_model::batch::Batch;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::report::FileReport;
+use aptix_model::report::{FileReport, Withheld};
 
 use crate::policy::paths::Listed;
 use crate::subject;
@@ -62,6 +62,15 @@ pub enum Ask {
     /// It would be gone.
     #[error("the file is deleted")]
     Deletion,
+    /// Keys, passwords, tokens.
+    #[error("the file usually holds secrets")]
+    Secret,
+    /// Its author may not see what is in it.
+    #[error("the author of the edit is not shown this file, because {}", .0.because())]
+    Withheld(Withheld),
+    /// What it says decides what servers may read.
+    #[error("the file keeps other files from servers, and lines of it are changed, removed or taken back")]
+    IgnoreRules,
 }
 
 impl Proposal<'_> {
@@ -110,6 +119,9 @@ impl Ask {
             Self::Sensitive | Self::NewDotName => Detail::Sensitive,
             Self::Listed(_) => Detail::Listed,
             Self::Deletion => Detail::Deletion,
+            Self::Secret => Detail::Secret,
+            Self::Withheld(_) => Detail::Withheld,
+            Self::IgnoreRules => Detail::Sensitive,
         };
         Failure::new(Reason::ApprovalRequired, format!("a person has to agree: {}", self.about(other)))
             .detail(detail)

@@ -117,6 +117,7 @@ impl FilePlan<'_> {
             normalized: self.normalized.clone(),
             warnings: self.warnings.clone(),
             changes: self.changes.clone(),
+            withheld: None,
         }
     }
 }

@@ -207,6 +207,8 @@ catalogue! {
         Protected = "PROTECTED",
         /// The file holds secrets.
         Secret = "SECRET",
+        /// Nothing of the file's content is shown to a server or a tool, and the edit would compare it or take it along.
+        Withheld = "WITHHELD",
         /// The file tells an editor, an agent, a build service or version control what to do.
         Sensitive = "SENSITIVE",
         /// A list in a policy file denies the file.

@@ -53,6 +53,61 @@ pub struct FileReport {
     pub warnings: Vec<Warning>,
     /// One entry for each change, in the patch's order; empty for a whole-file edit.
     pub changes: Vec<ChangeReport>,
+    /// Why the report holds nothing that depends on the file's content, if it does not.
+    pub withheld: Option<Withheld>,
+}
+
+/// Why nothing of a file's content leaves the machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Withheld {
+    /// Git, or a file `.ignore`, ignores it.
+    Ignored,
+    /// It holds keys, passwords or tokens.
+    Secret,
+    /// Policy denies it.
+    Denied,
+    /// It is not among the files that policy lets servers read.
+    Reads,
+    /// It has more than one name, and another one may be outside of what servers read.
+    HardLinked,
+    /// Policy shows a server nothing of a file before a person has agreed to the batch.
+    Unapproved,
+    /// Whether git ignores it cannot be found out.
+    Unknown,
+}
+
+impl Withheld {
+    /// Every member.
+    pub const ALL: [Self; 7] =
+        [Self::Ignored, Self::Secret, Self::Denied, Self::Reads, Self::HardLinked, Self::Unapproved, Self::Unknown];
+
+    /// The published word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ignored => "ignored",
+            Self::Secret => "secret",
+            Self::Denied => "denied",
+            Self::Reads => "reads",
+            Self::HardLinked => "hard_linked",
+            Self::Unapproved => "unapproved",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// What it means, to follow "because".
+    #[must_use]
+    pub const fn because(self) -> &'static str {
+        match self {
+            Self::Ignored => "git or a file .ignore ignores it",
+            Self::Secret => "it holds secrets",
+            Self::Denied => "policy denies it",
+            Self::Reads => "`reads` of the policy closes it",
+            Self::HardLinked => "it has more than one name (hard links)",
+            Self::Unapproved => "`excerpts` of the policy is \"after_approval\"",
+            Self::Unknown => "the ignore rules above it cannot be read",
+        }
+    }
 }
 
 /// Bytes as they were written.

@@ -4,12 +4,16 @@ use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use aptix_engine::digest::sha256;
+use aptix_model::batch::Batch;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
+use aptix_model::wire;
 use tokio_util::sync::CancellationToken;
 
+use crate::apply::Hidden;
 use crate::cli::diff::Paths;
 use crate::person::{Answer, Person, allow_for_ever, say};
 use crate::policy::Policy;
@@ -73,6 +77,31 @@ pub(super) struct Question<'a> {
     pub(super) withdrawn: &'a CancellationToken,
     /// Cancelled when the agent stops.
     pub(super) stop: &'a CancellationToken,
+}
+
+/// What is asked before edits are compared with files that are withheld from their author.
+#[derive(Clone, Copy)]
+pub(super) struct Comparison<'a> {
+    pub(super) batch: BatchId,
+    pub(super) content: &'a Batch,
+    pub(super) hidden: &'a [Hidden<'a>],
+    pub(super) policy: &'a Policy,
+    /// Cancelled when the batch was withdrawn.
+    pub(super) withdrawn: &'a CancellationToken,
+    /// Cancelled when the agent stops.
+    pub(super) stop: &'a CancellationToken,
+}
+
+impl Comparison<'_> {
+    /// What exactly is agreed to: these edits, and these files.
+    fn subject(&self) -> Sha256Digest {
+        let mut bytes = wire::canonical_bytes(self.content);
+        for hidden in self.hidden {
+            bytes.extend_from_slice(&(hidden.file as u64).to_be_bytes());
+            bytes.extend_from_slice(hidden.why.word().as_bytes());
+        }
+        sha256(&bytes)
+    }
 }
 
 impl Approval {
@@ -149,10 +178,46 @@ impl Approval {
             return Verdict::Decided(Decision::Refuse(failures));
         }
         tracing::info!(name: "Batch.Agreed", Event = "Batch.Agreed", BatchId = %batch, Subject = %subject);
-        let mut agreed = self.agreed();
-        agreed.push_front((batch, subject));
-        agreed.truncate(AGREED);
+        self.remember(batch, subject);
         Verdict::Decided(Decision::Approved(subject))
+    }
+
+    /// Asks whether edits may be compared with withheld files, in whatever way else is decided; nothing is decided where the
+    /// batch was withdrawn or the agent stops. Blocks, as [`Self::decide`].
+    pub(super) fn may_compare(&self, question: Comparison<'_>) -> Option<bool> {
+        let Comparison { batch, hidden, policy, withdrawn, stop, .. } = question;
+        let answer = match self.person() {
+            None => Some(false),
+            Some(_) if self.agreed().contains(&(batch, question.subject())) => Some(true),
+            Some(person) => {
+                let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+                tracing::info!(BatchId = %batch, "waiting for the person at the terminal to let a batch be compared");
+                let name = format!("Batch {batch}");
+                let asked = person.may_compare(&name, hidden, policy.approval);
+                tokio::runtime::Handle::current().block_on(async {
+                    tokio::select! {
+                        answer = asked => Some(answer),
+                        () = withdrawn.cancelled() => None,
+                        () = stop.cancelled() => None,
+                    }
+                })
+            }
+        };
+        if withdrawn.is_cancelled() || stop.is_cancelled() {
+            return None;
+        }
+        if answer == Some(true) {
+            self.remember(batch, question.subject());
+        }
+        answer
+    }
+
+    fn remember(&self, batch: BatchId, subject: Sha256Digest) {
+        let mut agreed = self.agreed();
+        if !agreed.contains(&(batch, subject)) {
+            agreed.push_front((batch, subject));
+            agreed.truncate(AGREED);
+        }
     }
 
     fn agreed(&self) -> MutexGuard<'_, VecDeque<(BatchId, Sha256Digest)>> {

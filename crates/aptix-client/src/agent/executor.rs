@@ -1,6 +1,6 @@
 //! One batch, from its arrival to its receipt in the outbox.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
@@ -13,14 +13,16 @@ use aptix_model::record::BatchRecord;
 use aptix_model::report::Report;
 use tokio_util::sync::CancellationToken;
 
-use super::approval::{Question, Verdict};
+use super::approval::{Comparison, Question, Verdict};
 use super::blobs::{self, Unfetched};
 use super::delivery::{self, Line};
 use super::inbox::Work;
+use super::quota::Begun;
 use super::{Agent, AgentError, blocking, told};
-use crate::apply::{self, Mode, Order};
+use crate::apply::{self, Hidden, Mode, Order};
 use crate::backoff::Backoff;
 use crate::connection::receipt::{self, Receipt};
+use crate::policy::REFUSED_PER_MINUTE;
 use crate::proposal::Decision;
 use crate::workspace::Workspace;
 use crate::workspace::outbox::{self, Pending};
@@ -53,13 +55,18 @@ pub(super) async fn deal_with(agent: &Agent, line: &Line, work: Work) -> Result<
         delivery::deliver(line, pending).await?;
         return Ok(Dealt::Done);
     }
+    let begun = match take_up(agent, line, &work.withdrawn).await? {
+        Ok(begun) => begun,
+        Err(dealt) => return Ok(dealt),
+    };
     let record = match work.content {
         Ok(record) => *record,
-        Err(failures) => return refuse(agent, line, work.batch, &Origin::default(), failures).await,
+        Err(failures) => return refuse(agent, line, work.batch, &Origin::default(), failures, begun).await,
     };
     log_received(&record);
     match decide(agent, line, &record, &work.withdrawn).await? {
         Outcome::Applied { receipt } => {
+            drop(begun);
             log_applied(&record);
             delivery::deliver(line, Pending { batch: record.id, receipt }).await?;
             Ok(Dealt::Done)
@@ -68,13 +75,31 @@ pub(super) async fn deal_with(agent: &Agent, line: &Line, work: Work) -> Result<
             if let Some(failure) = failures.iter().find(|failure| failure.reason == Reason::NeedsOperator) {
                 return Err(AgentError::NeedsOperator(Box::new(failure.clone())));
             }
-            refuse(agent, line, record.id, &record.origin, failures).await
+            refuse(agent, line, record.id, &record.origin, failures, begun).await
         }
         Outcome::Withdrawn => {
             tracing::info!(name: "Batch.Withdrawn", Event = "Batch.Withdrawn", BatchId = %record.id);
             Ok(Dealt::Done)
         }
         Outcome::Undecided => Ok(Dealt::Undone),
+    }
+}
+
+/// Waits until a batch may be refused without too many being refused in a minute. Until then it stays as it is.
+async fn take_up(
+    agent: &Agent,
+    line: &Line,
+    withdrawn: &CancellationToken,
+) -> Result<Result<Begun, Dealt>, AgentError> {
+    let (local, policies) = (Arc::clone(&line.workspace), Arc::clone(&agent.service.policy));
+    // Where there is no policy to follow every batch is refused.
+    let most = blocking(move || policies.read(&local).map_or(REFUSED_PER_MINUTE, |policy| policy.refused_per_minute));
+    let most = most.await?;
+    tokio::select! {
+        biased;
+        begun = agent.quota.begin(most) => Ok(Ok(begun)),
+        () = withdrawn.cancelled() => Ok(Err(if line.alive.is_cancelled() { Dealt::Undone } else { Dealt::Done })),
+        () = agent.stop.cancelled() => Ok(Err(Dealt::Undone)),
     }
 }
 
@@ -158,20 +183,32 @@ async fn carry_out(
     let outcome = blocking(move || {
         tell_moved(&local, &moved);
         let told = OnceCell::new();
-        let encoded =
-            |report: &Report| told::encode(Receipt { workspace: workspace.clone(), batch: id, report: report.clone() });
+        let places = policies.private_places(&local);
+        let encoded = |report: &Report| {
+            let mut report = report.clone();
+            places.name_in_report(&mut report);
+            told::encode(Receipt { workspace: workspace.clone(), batch: id, report })
+        };
         let encode = |report: &Report| told.get_or_init(|| encoded(report)).clone().unwrap_or_default();
         let policy = match policies.read(&local) {
             Ok(policy) => policy,
             Err(error) => return Some(error.failure().into()),
         };
+        let void = Cell::new(false);
+        let compare = |hidden: &[Hidden<'_>]| {
+            let question =
+                Comparison { batch: id, content: &batch, hidden, policy: &policy, withdrawn: &withdrawn, stop: &stop };
+            approval.may_compare(question).unwrap_or_else(|| {
+                void.set(true);
+                false
+            })
+        };
         let order = Order {
             policy: &policy,
             origin: &origin,
             diff_bytes: REPORT_DIFF_BYTES,
-            mode: Mode::CommitWithReceipt { batch: id, encode: &encode },
+            mode: Mode::CommitWithReceipt { batch: id, encode: &encode, compare: &compare },
         };
-        let mut void = false;
         let applied = apply::apply(&local, &batch, order, &mut |proposal| {
             if let Some(Err(failure)) = told.get() {
                 return Decision::Refuse(vec![(**failure).clone()]);
@@ -187,7 +224,7 @@ async fn carry_out(
             match approval.decide(question) {
                 Verdict::Decided(decision) => decision,
                 Verdict::Void => {
-                    void = true;
+                    void.set(true);
                     let message = "the batch was withdrawn, or the agent stops";
                     Decision::Refuse(vec![Failure::new(Reason::InvalidState, message)])
                 }
@@ -199,7 +236,7 @@ async fn carry_out(
                 log_warnings(id, &report);
                 Some(Outcome::Applied { receipt: amended(&local, id, kept, encoded(&report)) })
             }
-            Err(_) if void => None,
+            Err(_) if void.get() => None,
             Err(refusal) => Some(Outcome::Refused(refusal.failures)),
         }
     });
@@ -243,8 +280,12 @@ async fn refuse(
     line: &Line,
     batch: BatchId,
     origin: &Origin,
-    failures: Vec<Failure>,
+    mut failures: Vec<Failure>,
+    begun: Begun,
 ) -> Result<Dealt, AgentError> {
+    begun.refused();
+    let (local, policies) = (Arc::clone(&agent.local), Arc::clone(&agent.service.policy));
+    blocking(move || policies.private_places(&local)).await?.name_in(&mut failures);
     let workspace = line.connection.workspace().clone();
     let receipt = receipt::encode(Receipt { workspace, batch, report: told::refusal(failures.clone()) });
     if !keep(agent, batch, &receipt).await? {

@@ -9,6 +9,7 @@ mod executor;
 mod inbox;
 mod passed;
 mod queue;
+mod quota;
 mod session;
 mod told;
 
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 pub use approval::{Approve, Attended};
 
 use self::approval::Approval;
+use self::quota::Quota;
 use crate::backoff::Backoff;
 use crate::connection::{CallError, LeaseSecret, Position, ServerUrl};
 use crate::policy::files::PolicyFiles;
@@ -105,6 +107,8 @@ struct Agent {
     id: AgentId,
     approval: Arc<Approval>,
     stop: CancellationToken,
+    /// Bounds how many batches are refused in a minute.
+    quota: Arc<Quota>,
     /// A root that has another path now is told once.
     moved: Arc<Once>,
 }
@@ -163,7 +167,7 @@ pub async fn serve(
     }
     let approval = Arc::new(Approval::new(service.approve, service.attended));
     let moved = Arc::new(Once::new());
-    let agent = Arc::new(Agent { local: Arc::new(local), service, id, approval, stop, moved });
+    let agent = Arc::new(Agent { local: Arc::new(local), service, id, approval, stop, quota: Arc::default(), moved });
     let mut upkeep = JoinSet::new();
     upkeep.spawn(upkeep::run(Arc::clone(&agent.local), Arc::clone(&agent.service.policy)));
     let ended = serve_on(&agent, &mut standing).await.map_err(|error| match removed_state(&agent.local) {

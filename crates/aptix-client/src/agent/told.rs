@@ -171,6 +171,7 @@ mod tests {
             normalized: Vec::new(),
             warnings: vec![warning.clone(); warnings],
             changes: vec![change; changes],
+            withheld: None,
         };
         let report = |files: Vec<FileReport>| Report {
             outcome: Outcome::Applied,

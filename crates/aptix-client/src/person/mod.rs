@@ -5,15 +5,17 @@ mod keyboard;
 pub(crate) mod prompt;
 mod shown;
 
+use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use aptix_model::failure::Failure;
+use aptix_model::failure::{Failure, Visible};
 use aptix_model::reason::Reason;
 
 pub(crate) use self::dialog::Answer;
 use self::dialog::Talk;
 use self::keyboard::{Keyboard, Open, Typed};
+use crate::apply::Hidden;
 use crate::cli::diff::Paths;
 use crate::policy::files::PolicyFiles;
 use crate::proposal::Proposal;
@@ -30,6 +32,26 @@ impl Person {
         Some(Self(Keyboard::of(Terminal::open().filter(|_| sees)?)))
     }
 
+    /// Names the files that a batch would be compared with although nothing of them is shown to its author, and waits for
+    /// the answer. Whatever is no clear yes in time is a no. Nothing that the author wrote is shown but the paths.
+    pub(crate) async fn may_compare(&self, name: &str, hidden: &[Hidden<'_>], wait: Duration) -> bool {
+        say(&compared(name, hidden));
+        let mut open = self.0.open();
+        let answer = tokio::time::timeout(wait, async {
+            loop {
+                match open.ask("Compare the batch with these files? [y/n] ").await {
+                    Some(Typed::Line(line)) => match line.trim() {
+                        "y" | "yes" => return true,
+                        "n" | "no" => return false,
+                        _ => {}
+                    },
+                    Some(Typed::Nothing) | None => return false,
+                }
+            }
+        });
+        answer.await.unwrap_or(false)
+    }
+
     /// Shows a proposal and waits for the answer. One that does not come in time is a no.
     pub(crate) async fn decide(&self, name: &str, proposal: &Proposal<'_>, paths: Paths, wait: Duration) -> Answer {
         let shown = shown::shown(name, proposal, paths);
@@ -42,6 +64,18 @@ impl Person {
         };
         answer
     }
+}
+
+/// What is said before a person is asked whether a batch may be compared with withheld files.
+fn compared(name: &str, hidden: &[Hidden<'_>]) -> String {
+    let mut text = format!(
+        "\n{name} edits files that its author is not shown. Whether it fits them is not told; if it does, you see the whole \
+         change before anything is written.\n"
+    );
+    for Hidden { path, why, .. } in hidden {
+        let _ = writeln!(text, "  {}: {}", Visible(path), why.because());
+    }
+    text
 }
 
 impl Talk for Open {

@@ -41,7 +41,7 @@ pub(super) fn shown(name: &str, proposal: &Proposal<'_>, paths: Paths) -> Shown 
         shown.summary.push_str(&notes);
         if file.status != FileStatus::Unchanged {
             let text = text(&name, file, paths);
-            let can_be_allowed = !matches!(need, Need::Ask { ask: Ask::Listed(_), .. });
+            let can_be_allowed = !matches!(need, Need::Ask { ask: Ask::Listed(_) | Ask::Withheld(_), .. });
             let target = patch.target.as_str().to_owned();
             shown.files.push(ShownFile { index, target, name, text, notes, can_be_allowed });
         }

@@ -1,12 +1,14 @@
 //! A policy file's text, read strictly: a key that is not known, or a value that is none, is an error with its line.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::egress::{Excerpts, HardLinks, Reads};
 use super::paths::{Lists, Patterns, Room};
 use super::{Deletions, Links, Recovery, Several, WriteMode};
 
@@ -23,6 +25,10 @@ pub struct Stated {
     pub anchored: Vec<(usize, String)>,
     /// The line of the key `durability`, which means nothing any more.
     pub durability: Option<usize>,
+    /// `reads`
+    pub reads: Option<Reads>,
+    /// `secrets.allow`
+    pub no_secrets: Patterns,
     /// Everything else.
     pub settings: Settings,
 }
@@ -50,6 +56,12 @@ pub struct Settings {
     pub approval_seconds: Option<u64>,
     /// `limits.file_bytes`
     pub file_bytes: Option<u64>,
+    /// `limits.refused_per_minute`
+    pub refused_per_minute: Option<NonZeroU32>,
+    /// `excerpts`
+    pub excerpts: Option<Excerpts>,
+    /// `hard_links`
+    pub hard_links: Option<HardLinks>,
 }
 
 /// What is wrong with a text.
@@ -87,6 +99,10 @@ struct Document {
     durability: Option<Spanned<toml::Value>>,
     history: Option<Spanned<DocumentHistory>>,
     approval_seconds: Option<u64>,
+    reads: Option<Spanned<toml::Value>>,
+    excerpts: Option<Excerpts>,
+    hard_links: Option<HardLinks>,
+    secrets: Option<Spanned<DocumentSecrets>>,
     #[serde(default)]
     limits: DocumentLimits,
     #[serde(default)]
@@ -116,6 +132,14 @@ struct DocumentHistory {
 struct DocumentLimits {
     files: Option<usize>,
     file_bytes: Option<u64>,
+    refused_per_minute: Option<NonZeroU32>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct DocumentSecrets {
+    #[serde(default)]
+    allow: Vec<Spanned<String>>,
 }
 
 /// Reads a policy file.
@@ -148,19 +172,25 @@ pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
         (Some(history), Author::Root) => return Err(only_stricter(at(history.span().start), "history")),
         (history, _) => history.map(Spanned::into_inner).unwrap_or_default(),
     };
+    let secrets = match (document.secrets, author) {
+        (Some(secrets), Author::Root) => return Err(only_stricter(at(secrets.span().start), "secrets")),
+        (secrets, _) => secrets.map(Spanned::into_inner).unwrap_or_default(),
+    };
     let (mut anchored, mut room) = (Vec::new(), Room::default());
+    let reads = document.reads.map(|value| read_reads(&value, at(value.span().start), &mut room)).transpose()?;
+    let mut patterns = |list: &[Spanned<String>]| {
+        let written: Vec<&String> = list.iter().map(Spanned::get_ref).collect();
+        let patterns = Patterns::new(&written, &mut room).map_err(|(index, error)| {
+            let start = list.get(index).map_or(0, |pattern| pattern.span().start);
+            DocumentError { line: at(start), message: error.to_string() }
+        })?;
+        // Only now, when there are not too many of them.
+        let begins = list.iter().filter(|pattern| pattern.get_ref().starts_with('/'));
+        anchored.extend(begins.map(|pattern| (at(pattern.span().start), pattern.get_ref().clone())));
+        Ok(patterns)
+    };
+    let no_secrets = patterns(&secrets.allow)?;
     let mut read = |lists: &DocumentLists| {
-        let mut patterns = |list: &[Spanned<String>]| {
-            let written: Vec<&String> = list.iter().map(Spanned::get_ref).collect();
-            let patterns = Patterns::new(&written, &mut room).map_err(|(index, error)| {
-                let start = list.get(index).map_or(0, |pattern| pattern.span().start);
-                DocumentError { line: at(start), message: error.to_string() }
-            })?;
-            // Only now, when there are not too many of them.
-            let begins = list.iter().filter(|pattern| pattern.get_ref().starts_with('/'));
-            anchored.extend(begins.map(|pattern| (at(pattern.span().start), pattern.get_ref().clone())));
-            Ok(patterns)
-        };
         Ok(Lists { deny: patterns(&lists.deny)?, ask: patterns(&lists.ask)?, allow: patterns(&lists.allow)? })
     };
     let mut roots = Vec::new();
@@ -181,6 +211,8 @@ pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
         roots,
         anchored,
         durability,
+        reads,
+        no_secrets,
         settings: Settings {
             mode: document.mode,
             links: document.links,
@@ -192,6 +224,9 @@ pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
             approval_seconds: document.approval_seconds,
             files: document.limits.files,
             file_bytes: document.limits.file_bytes,
+            refused_per_minute: document.limits.refused_per_minute,
+            excerpts: document.excerpts,
+            hard_links: document.hard_links,
         },
     })
 }
@@ -221,6 +256,21 @@ impl Stated {
     }
 }
 
+/// Which files a server may read.
+fn read_reads(value: &Spanned<toml::Value>, line: usize, room: &mut Room) -> Result<Reads, DocumentError> {
+    let refused = || DocumentError { line, message: "`reads` is \"all\", \"none\" or a list of patterns".to_owned() };
+    match value.get_ref() {
+        toml::Value::String(word) if word == "all" => Ok(Reads::All),
+        toml::Value::String(word) if word == "none" => Ok(Reads::None),
+        toml::Value::Array(list) => {
+            let written: Option<Vec<&str>> = list.iter().map(toml::Value::as_str).collect();
+            let patterns = Patterns::new(&written.ok_or_else(refused)?, room);
+            patterns.map(Reads::Matching).map_err(|(_, error)| DocumentError { line, message: error.to_string() })
+        }
+        _ => Err(refused()),
+    }
+}
+
 fn only_stricter(line: usize, key: &str) -> DocumentError {
     let message = format!("a root's policy can only be stricter than the person's own; it has no key {key:?}");
     DocumentError { line, message }
@@ -246,6 +296,10 @@ mod tests {
             ("deny = []\ndeny = []", 2, "duplicate key"),
             ("\nrecovery = 1", 2, "invalid type"),
             ("recovery", 1, ""),
+            ("\nreads = 'some'", 2, "is \"all\", \"none\" or a list of patterns"),
+            ("\nreads = [1]", 2, "is \"all\", \"none\" or a list of patterns"),
+            ("\nreads = ['src/', 'a[']", 2, "is no pattern"),
+            ("[limits]\nrefused_per_minute = 0", 2, ""),
         ];
         for (text, line, message) in cases {
             let error = parse(text.as_bytes(), Author::Person).unwrap_err();
@@ -256,6 +310,8 @@ mod tests {
         assert_eq!((error.line, error.message.contains("delete this line")), (2, true), "{error}");
         assert_eq!(parse(b"links = 'follow'\n# \xff", Author::Person).unwrap_err().line, 2);
         let error = parse(b"deny = []\nallow = []", Author::Root).unwrap_err();
+        assert_eq!((error.line, error.message.contains("only be stricter")), (2, true), "{error}");
+        let error = parse(b"\n[secrets]\nallow = []", Author::Root).unwrap_err();
         assert_eq!((error.line, error.message.contains("only be stricter")), (2, true), "{error}");
         let error = parse(b"\n[history]\nbytes = 0", Author::Root).unwrap_err();
         assert_eq!((error.line, error.message.contains("only be stricter")), (2, true), "{error}");
@@ -282,8 +338,13 @@ mod tests {
             approval_seconds: Some(3600),
             files: Some(aptix_model::limits::Limits::DEFAULT.files),
             file_bytes: Some(aptix_model::limits::Limits::DEFAULT.file_bytes),
+            refused_per_minute: Some(crate::policy::REFUSED_PER_MINUTE),
+            excerpts: Some(Excerpts::Readable),
+            hard_links: Some(HardLinks::Withhold),
         };
         assert_eq!(stated.settings, settings);
+        assert!(matches!(stated.reads, Some(Reads::All)));
+        assert!(stated.no_secrets.find("fixtures/dev.key").is_some() && stated.no_secrets.find("dev.key").is_none());
         let list =
             |path| [&stated.lists.deny, &stated.lists.ask, &stated.lists.allow].map(|list| list.find(path).is_some());
         assert_eq!(list("vendor/x"), [true, false, false]);

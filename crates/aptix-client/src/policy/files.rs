@@ -12,6 +12,7 @@ use super::allow::{self, AllowError};
 use super::caller::Caller;
 use super::document::{self, Author, DocumentError, Stated};
 use super::paths::Lists;
+use super::places::Places;
 use crate::workspace::Workspace;
 use crate::workspace::policy_file::{self, PolicyFileError};
 use crate::workspace::root::Root;
@@ -24,6 +25,9 @@ pub struct PolicyFiles {
     caller: Caller,
     last: Mutex<Option<(Texts, Arc<Policy>)>>,
 }
+
+/// How many directories the path of a root's state has from the one of all our state on: `aptix/roots/NAME`.
+const STATE_DEPTH: usize = 3;
 
 /// The text of a person's own file, and of each root's.
 type Texts = Vec<Option<Vec<u8>>>;
@@ -152,6 +156,19 @@ impl PolicyFiles {
     fn places(&self) -> Vec<PathBuf> {
         let directory = self.own.parent().and_then(|directory| real_path(directory).ok());
         directory.into_iter().chain(self.own.canonicalize()).collect()
+    }
+
+    /// The paths of this machine that messages about a workspace may hold.
+    pub(crate) fn private_places(&self, workspace: &Workspace) -> Places {
+        let roots = workspace.roots().iter().map(|root| (root.path().to_owned(), root.name().to_owned()));
+        let states = workspace.roots().iter().flat_map(|root| root.state().path().ancestors().take(STATE_DEPTH));
+        let states = states.map(|state| (state.to_owned(), "(state)".to_owned()));
+        let directory = self.own.parent();
+        let directories =
+            directory.map(Path::to_owned).into_iter().chain(directory.and_then(|path| real_path(path).ok()));
+        let directories = directories.map(|path| (path, "(configuration)".to_owned()));
+        let file = self.own.canonicalize().ok().map(|path| (path, "(configuration)/policy.toml".to_owned()));
+        Places::new(roots.chain(states).chain(directories).chain(file))
     }
 
     fn understand(&self, workspace: &Workspace, texts: &Texts) -> Result<Policy, PolicyError> {

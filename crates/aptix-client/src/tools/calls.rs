@@ -30,6 +30,7 @@ use crate::apply::{Mode, Order, Refusal, apply, look as plan_only};
 use crate::cli::diff::Paths;
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
+use crate::policy::places::Places;
 use crate::proposal::{Decision, Proposal};
 use crate::workspace::Workspace;
 
@@ -81,7 +82,7 @@ impl Author {
                     let lines = read::read(&self.workspace, &*self.policy()?, &call)?;
                     Ok(lines)
                 });
-                looked(read, |lines| vec![lines.head(), lines.text.clone()])
+                looked(read.map_err(|failure| self.told(failure)), |lines| vec![lines.head(), lines.text.clone()])
             }
             "ripgrep_files" => self.search(arguments, Show::Files, until),
             "ripgrep_content" => self.search(arguments, Show::Lines, until),
@@ -108,12 +109,32 @@ impl Author {
         self.policies.read(&self.workspace).map_err(|error| error.failure())
     }
 
+    fn places(&self) -> Places {
+        self.policies.private_places(&self.workspace)
+    }
+
+    /// What a model is told of a refusal: no path of this machine but those in the root.
+    fn told(&self, refusal: impl Into<Refusal>) -> Refusal {
+        let mut refusal = refusal.into();
+        self.places().name_in(&mut refusal.failures);
+        refusal
+    }
+
     fn member(&self) -> Member<'_> {
         Member { name: &self.name, may_write: true }
     }
 
     /// Applies a batch, unless `check` refuses what would come of it.
     fn apply(
+        &self,
+        batch: &Batch,
+        until: &Until,
+        check: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Failure>,
+    ) -> Result<Applied, Refusal> {
+        self.attempt(batch, until, check).map_err(|refusal| self.told(refusal))
+    }
+
+    fn attempt(
         &self,
         batch: &Batch,
         until: &Until,
@@ -127,7 +148,7 @@ impl Author {
             diff_bytes: DIFF_BYTES,
             mode: Mode::CommitNamed { batch: id },
         };
-        let report = apply(&self.workspace, batch, order, &mut |proposal| {
+        let mut report = apply(&self.workspace, batch, order, &mut |proposal| {
             let unanswered = proposal.unanswered();
             if !unanswered.is_empty() {
                 return Decision::Refuse(unanswered);
@@ -138,6 +159,7 @@ impl Author {
             if until.is_over() { Decision::Refuse(vec![until.failure()]) } else { Decision::Apply }
         })
         .map_err(|refusal| as_called(refusal, batch))?;
+        self.places().name_in_report(&mut report);
         Ok(Applied { ids, batch: id, report })
     }
 
@@ -202,7 +224,7 @@ impl Author {
     fn search(&self, arguments: &str, show: Show, until: &Until) -> Answer {
         let found = look::search(arguments)
             .and_then(|call| search::search(&self.workspace, &*self.policy()?, &call, show, until));
-        looked(found, |found| vec![found.text()])
+        looked(found.map_err(|failure| self.told(failure)), |found| vec![found.text()])
     }
 
     /// Carries out a call of a tool of the prepare-first family.
@@ -223,7 +245,7 @@ impl Author {
         let batch = Arc::new(Batch { files: vec![patch], ..Batch::default() });
         match self.plan(number, &batch, existing) {
             Ok((report, preview, phase)) => planned_answer(&batch, &report, &preview, phase),
-            Err(refusal) => refused(&refusal.failures),
+            Err(refusal) => refused(&self.told(refusal).failures),
         }
     }
 
@@ -416,10 +438,10 @@ fn hunk_answer(shown: &Shown<'_>, preview: &Preview, phase: Phase) -> Answer {
 }
 
 /// The answer of a tool that only looks.
-fn looked<T: Serialize>(found: Result<T, Failure>, text: impl FnOnce(&T) -> Vec<String>) -> Answer {
+fn looked<T: Serialize>(found: Result<T, Refusal>, text: impl FnOnce(&T) -> Vec<String>) -> Answer {
     match found {
         Ok(found) => Answer { text: text(&found), ..serialized(&found, false) },
-        Err(failure) => refused(&[failure]),
+        Err(refusal) => refused(&refusal.failures),
     }
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::apply::Search;
 use crate::policy::Policy;
+use crate::policy::egress;
 use crate::workspace::Workspace;
 
 /// Bytes of lines that are given at most.
@@ -43,6 +44,9 @@ pub(super) struct Lines {
 pub(super) fn read(workspace: &Workspace, policy: &Policy, call: &ReadFile) -> Result<Lines, Failure> {
     let named = |failure: Failure| Failure { path: Some(call.path.as_str().to_owned()), ..failure };
     let found = Search::new(workspace, policy).find_in(0, 0, &call.path).map_err(named)?;
+    if let Some(why) = found.withheld.filter(|_| found.original.is_some()) {
+        return Err(named(egress::not_read(why, policy.caller)));
+    }
     let Some(original) = found.original else {
         return Err(named(Failure::new(Reason::FileMissing, "there is no such file"))
             .hint("look for it with ripgrep_files; paths are relative to the workspace's root, and case counts"));

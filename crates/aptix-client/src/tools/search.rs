@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use super::line_search::{Line, LineSearch, Stopped};
 use super::until::Until;
-use crate::policy::Policy;
+use crate::policy::egress::{self, Sight};
+use crate::policy::{Named, Policy};
 use crate::workspace::Workspace;
 use crate::workspace::walk::{File, Met, walk};
 
@@ -85,6 +86,7 @@ pub(super) fn search(
     let pattern = call.pattern.as_deref().map(|pattern| LineSearch::new(pattern, call.case)).transpose()?;
     let glob = call.glob.as_deref().map(glob).transpose()?;
     let mut hunt = Hunt {
+        policy,
         pattern,
         near: call.context as usize,
         show,
@@ -146,7 +148,8 @@ fn glob(text: &str) -> Result<GlobMatcher, Failure> {
 }
 
 /// A search that is under way.
-struct Hunt {
+struct Hunt<'p> {
+    policy: &'p Policy,
     pattern: Option<LineSearch>,
     /// Lines above and below a match that are shown.
     near: usize,
@@ -162,7 +165,7 @@ struct Hunt {
     skipped: u32,
 }
 
-impl Hunt {
+impl Hunt<'_> {
     fn look(&mut self, file: &File<'_>, most_files: u32, until: &Until) {
         let Some(found) = self.find(file, until) else { return };
         if self.files.len() >= most_files as usize {
@@ -185,8 +188,9 @@ impl Hunt {
                 return None;
             }
         };
-        // What no line edit works on is not told of.
-        if bytes.contains(&0) {
+        // What no line edit works on is not told of, nor what no reader is shown.
+        let sight = Sight { head: &bytes, ..Sight::of(Named { root: 0, path: &path, real: &path }) };
+        if bytes.contains(&0) || egress::withheld(self.policy, sight).is_some() {
             return None;
         }
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);

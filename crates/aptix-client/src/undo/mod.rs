@@ -79,8 +79,14 @@ pub fn undo(
         let message = "nothing of the batch is left to undo: its files are as they were before it";
         return Err(Failure::new(Reason::AlreadyApplied, message).hint("look at `aptix log`").into());
     }
-    let planned =
-        Planned { batch: &batch, found: &found, plan: &plan, undoes: Some(Reversal::of(&entry)), taken: None };
+    let planned = Planned {
+        batch: &batch,
+        found: &found,
+        plan: &plan,
+        undoes: Some(Reversal::of(&entry)),
+        taken: None,
+        hidden: &[],
+    };
     let report = apply::carry_out(workspace, planned, order, confirm)?;
     if !matches!(order.mode, Mode::DryRun)
         && let Err(error) = history::remove_made(workspace, &entry)

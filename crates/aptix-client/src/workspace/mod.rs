@@ -8,6 +8,7 @@ pub mod disk;
 pub mod errno;
 pub(crate) mod git_dir;
 pub mod history;
+pub(crate) mod ignored;
 pub mod journal;
 mod late;
 pub mod listing;

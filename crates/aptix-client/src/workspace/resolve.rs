@@ -42,6 +42,8 @@ pub struct Place {
     pub(super) found: Option<(u64, u64)>,
     /// Whether the file, or a link on the way to it, has a name that a person has to agree to.
     pub(crate) sensitive: bool,
+    /// The real paths of the links on the way to it.
+    pub(crate) links: Vec<String>,
 }
 
 impl Place {
@@ -257,10 +259,15 @@ fn resolve_spelled(
     let place = walk(workspace, listings, root, names)?;
     let real = place.real();
     let own = || workspace.root(root).is_some_and(|root| root.is_own_state(&real));
-    match protection::of(&real).or_else(|| own().then_some(Protection::Protected)) {
+    match closed(&real).or_else(|| own().then_some(Protection::Protected)) {
         Some(protection) => Err(ResolveError::Closed { real, protection }),
         None => Ok(place),
     }
+}
+
+/// Why a path is closed to everybody. Who may touch secrets depends on who asks, and on policy.
+fn closed(path: &str) -> Option<Protection> {
+    protection::of(path).filter(|protection| *protection != Protection::Secret)
 }
 
 fn find_root(workspace: &Workspace, name: &str) -> Result<usize, ResolveError> {
@@ -276,6 +283,8 @@ struct Walk<'w> {
     real: Vec<String>,
     named: Vec<String>,
     links: usize,
+    /// Their real paths.
+    passed: Vec<String>,
     /// Whether a link on the way has a sensitive name.
     sensitive: bool,
 }
@@ -312,7 +321,7 @@ fn walk(
     mut names: VecDeque<(String, Spelling)>,
 ) -> Result<Place, ResolveError> {
     let root = workspace.root(index).ok_or(ResolveError::RootAlone)?;
-    let mut walk = Walk { root, real: Vec::new(), named: Vec::new(), links: 0, sensitive: false };
+    let mut walk = Walk { root, real: Vec::new(), named: Vec::new(), links: 0, passed: Vec::new(), sensitive: false };
     while let Some((name, spelling)) = names.pop_front() {
         match name.as_str() {
             "" | "." => continue,
@@ -343,11 +352,12 @@ fn walk(
         };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => {
-                if let Some(protection) = protection::of_link(&name).or_else(|| protection::of(&at)) {
+                if let Some(protection) = protection::of_link(&name).or_else(|| closed(&at)) {
                     return Err(ResolveError::Closed { real: at, protection });
                 }
                 walk.sensitive |= protection::is_sensitive(&at);
                 let target = read_link(&mut walk, &dir, &name, &at)?;
+                walk.passed.push(at);
                 for part in target.split('/').rev() {
                     names.push_front((part.to_owned(), Spelling::Linked));
                 }
@@ -443,7 +453,7 @@ fn place(
     let sensitive = walk.sensitive
         || protection::is_sensitive(path.as_str())
         || (real != path.as_str() && protection::is_sensitive(&real));
-    Ok(Place { path, doc_path, root, dir, name, missing: 0, found, sensitive })
+    Ok(Place { path, doc_path, root, dir, name, missing: 0, found, sensitive, links: walk.passed })
 }
 
 fn join(dir: &str, name: &str) -> String {

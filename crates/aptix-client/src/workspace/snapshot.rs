@@ -127,10 +127,8 @@ pub enum ReadError {
     #[error(transparent)]
     Resolve(#[from] ResolveError),
     /// Too many bytes.
-    #[error("the file has {found} bytes, at most {limit} are edited")]
+    #[error("the file has more than {limit} bytes, which is the most that are edited")]
     TooLarge {
-        /// How many it has.
-        found: u64,
         /// How many it may have.
         limit: u64,
     },
@@ -190,13 +188,13 @@ pub fn read(
     }
     let size = told_size(&stat);
     if size > limit {
-        return Err(ReadError::TooLarge { found: size, limit });
+        return Err(ReadError::TooLarge { limit });
     }
     let attributes = Attributes::of(file.as_fd(), &stat);
     let immutable = is_immutable(file.as_fd());
     let bytes = read_all(file, size, limit).map_err(ReadError::System)?;
     if bytes.len() as u64 > limit {
-        return Err(ReadError::TooLarge { found: bytes.len() as u64, limit });
+        return Err(ReadError::TooLarge { limit });
     }
     Ok(Some(Original {
         bytes,

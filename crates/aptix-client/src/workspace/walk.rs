@@ -12,13 +12,13 @@ use aptix_model::failure::Failure;
 use aptix_model::path::WorkspacePath;
 use aptix_model::protection::{self, Protection};
 use aptix_model::reason::{Detail, Reason};
-use ignore::Match;
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::gitignore::Gitignore;
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
 use super::root::Root;
-use super::{Workspace, beneath, disk, errno, git_dir};
+use super::{Workspace, beneath, disk, errno, git_dir, ignored};
+use crate::policy::egress::{self, Sight};
 use crate::policy::{Named, Policy};
 
 /// Directories within one another.
@@ -234,7 +234,10 @@ impl Walk<'_> {
     /// Whether a path may be looked at.
     fn check(&self, at: &str) -> Result<(), WalkError> {
         let closed = |detail, why: String| WalkError::Closed { at: at.to_owned(), detail, why };
-        if let Some(protection) = protection::of(at) {
+        let protection = protection::of(at).filter(|protection| *protection != Protection::Secret);
+        let sight = Sight::of(Named { root: 0, path: at, real: at });
+        let secret = egress::secret(self.policy, sight).map(|_| Protection::Secret);
+        if let Some(protection) = protection.or(secret) {
             return Err(closed(protection.detail(), protection.to_string()));
         }
         if self.root.is_own_state(at) {
@@ -246,11 +249,7 @@ impl Walk<'_> {
 
     /// Whether git ignores a path whose directory is on top of the stack: the nearest rules decide.
     fn is_ignored(&self, at: &str, is_dir: bool) -> bool {
-        let said = |rules: &Gitignore, path: &str| match rules.matched(path, is_dir) {
-            Match::Ignore(_) => Some(true),
-            Match::Whitelist(_) => Some(false),
-            Match::None => None,
-        };
+        let said = |rules: &Gitignore, path: &str| ignored::said(rules, path, is_dir);
         let within = |level: &Level| {
             at.strip_prefix(level.path.as_str()).map_or(at, |rest| rest.trim_start_matches('/')).to_owned()
         };
@@ -291,15 +290,10 @@ fn list(dir: BorrowedFd<'_>) -> Result<Vec<(String, FileType)>, Errno> {
     Ok(names)
 }
 
-/// What a file of ignore rules says; nothing where there is none, and a line that is no rule says nothing.
+/// What a file of ignore rules says; nothing where there is none.
 fn rules(dir: BorrowedFd<'_>, name: &str) -> Gitignore {
     let Ok(Some(bytes)) = read(dir, name, RULE_BYTES) else { return Gitignore::empty() };
-    let mut builder = GitignoreBuilder::new(".");
-    let text = String::from_utf8_lossy(&bytes);
-    for line in text.strip_prefix('\u{feff}').unwrap_or(&text).lines() {
-        let _ = builder.add_line(None, line);
-    }
-    builder.build().unwrap_or_else(|_| Gitignore::empty())
+    ignored::rules(&bytes)
 }
 
 fn read(dir: BorrowedFd<'_>, name: &str, limit: u64) -> Result<Option<Vec<u8>>, Errno> {

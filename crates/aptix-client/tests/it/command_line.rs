@@ -253,7 +253,6 @@ fn the_other_path_of_a_file_patch_is_named_when_that_is_what_is_refused() {
     let renamed = |to: &str| (patch("rename", "f", to), format!("f: where it is renamed to, {to:?}: "));
     let copied = |from: &str| (patch("copy", from, "new"), format!("new: what it is copied from, {from:?}: "));
     let cases = [
-        renamed(".env"),
         renamed(".git/hooks/x"),
         renamed("denied"),
         renamed("out/x"),
@@ -261,6 +260,7 @@ fn the_other_path_of_a_file_patch_is_named_when_that_is_what_is_refused() {
         copied(".git/config"),
         copied("denied"),
         (patch("rename", "f", "asked"), "f: a person has to agree: \"asked\": ".to_owned()),
+        (patch("rename", "f", ".env"), "f: a person has to agree: \".env\": ".to_owned()),
         (patch("rename", "f", "AGENTS.md"), "f: a person has to agree: \"AGENTS.md\": ".to_owned()),
     ];
     for (document, told) in cases {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use aptix_engine::digest::sha256;
 use aptix_model::wire::v1;
+use prost::Message as _;
 use tokio::sync::watch;
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::server::TcpIncoming;
@@ -30,6 +31,8 @@ pub(crate) struct Script {
     pub(crate) revisions: VecDeque<u64>,
     /// The revisions that the next heartbeats are given, instead of that of the last event.
     pub(crate) heartbeats: VecDeque<u64>,
+    /// Every message that came, as bytes, but for the parts of blobs, which are in `blobs`.
+    pub(crate) heard: Vec<Vec<u8>>,
     /// Contents by digest.
     pub(crate) blobs: HashMap<String, Vec<u8>>,
 }
@@ -170,6 +173,7 @@ impl v1::agent_service_server::AgentService for FakeServer {
     ) -> Result<Response<v1::ReportBatchResponse>, Status> {
         let request = request.into_inner();
         let mut script = self.script.lock().unwrap();
+        script.heard.push(request.encode_to_vec());
         script.reports.push(request.clone());
         if let Some(status) = script.refuse_report.pop_front() {
             return Err(status);
@@ -179,7 +183,7 @@ impl v1::agent_service_server::AgentService for FakeServer {
             return Err(refusal(Code::FailedPrecondition, "LEASE_LOST", &[]));
         }
         let files = request.report.unwrap_or_default().files;
-        if files.iter().any(|file| !script.blobs.contains_key(file.sha256())) {
+        if files.iter().any(|file| file.sha256.is_some() && !script.blobs.contains_key(file.sha256())) {
             return Err(refusal(Code::FailedPrecondition, "BLOB_MISSING", &[]));
         }
         Ok(Response::new(v1::ReportBatchResponse::default()))
@@ -202,7 +206,8 @@ impl v1::file_service_server::FileService for FakeServer {
         &self,
         request: Request<v1::FindMissingBlobsRequest>,
     ) -> Result<Response<v1::FindMissingBlobsResponse>, Status> {
-        let script = self.script.lock().unwrap();
+        let mut script = self.script.lock().unwrap();
+        script.heard.push(request.get_ref().encode_to_vec());
         let asked = request.into_inner().sha256.into_iter();
         let missing_sha256 = asked.filter(|digest| !script.blobs.contains_key(digest)).collect();
         Ok(Response::new(v1::FindMissingBlobsResponse { missing_sha256 }))

@@ -3,6 +3,7 @@
 mod client;
 mod looking;
 mod prepared;
+mod secrets;
 
 use std::process::Command;
 

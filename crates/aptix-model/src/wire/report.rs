@@ -10,7 +10,9 @@ use crate::failure::{Excerpt, Failure, NextAction};
 use crate::limits::REPORT_DIFF_BYTES;
 use crate::path::{DocPath, PathError, WorkspacePath};
 use crate::reason::{Detail, Reason};
-use crate::report::{ChangeReport, FileReport, FileStatus, Normalization, Outcome, Report, Tier, Warning, Written};
+use crate::report::{
+    ChangeReport, FileReport, FileStatus, Normalization, Outcome, Report, Tier, Warning, Withheld, Written,
+};
 
 impl TryFrom<v1::Report> for Report {
     type Error = Vec<Failure>;
@@ -119,6 +121,9 @@ fn file_report(at: &str, file: v1::FileReport) -> Result<FileReport, Failure> {
             .map(|warning| Warning { code: warning.code, message: warning.message })
             .collect(),
         changes: changes.collect::<Result<_, Failure>>()?,
+        // A word that this version does not know withholds all the same.
+        withheld: given(file.withheld)
+            .map(|word| Withheld::ALL.into_iter().find(|known| known.word() == word).unwrap_or(Withheld::Unknown)),
         path: file.path,
         doc_path: file.doc_path,
     })
@@ -212,6 +217,7 @@ impl From<FileReport> for v1::FileReport {
                 .map(|warning| v1::Warning { code: warning.code, message: warning.message })
                 .collect(),
             changes: changes.collect(),
+            withheld: file.withheld.map(|withheld| withheld.word().into()).unwrap_or_default(),
         }
     }
 }

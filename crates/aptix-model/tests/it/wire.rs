@@ -137,6 +137,7 @@ fn applied() -> Report {
         normalized: Normalization::ALL.to_vec(),
         warnings: vec![Warning { code: "W".into(), message: "m".into() }],
         changes: vec![ChangeReport { tier: Tier::Exact, candidates: 1, start_line: 4, end_line: 3 }],
+        withheld: None,
     };
     Report { outcome: Outcome::Applied, files: vec![file], failures: Vec::new(), diff: "d".into(), diff_omitted: false }
 }

@@ -111,6 +111,15 @@ fn fit_status(index: usize, patch: &FilePatch, file: &FileReport) -> Result<(), 
     let at = |name: &str| format!("report.files[{index}].{name}");
     let written = file.written.map(|written| written.sha256);
     let (fits, expected): (&[FileStatus], _) = match (file.sha256_before, written) {
+        (Some(_), _) if file.withheld.is_some() => {
+            return Err(misfit(&at("sha256Before"), "the content is withheld, and its digest is not".to_owned()));
+        }
+        (None, None) if file.withheld.is_some() => {
+            (&[FileStatus::Modified, FileStatus::Deleted], "the content is withheld")
+        }
+        (None, Some(_)) if file.withheld.is_some() => {
+            (&[FileStatus::Created, FileStatus::Modified], "the content is withheld, and that of the author is told")
+        }
         (None, None) => {
             return Err(misfit(&at("sha256"), "the digest of the bytes as written is required".to_owned()));
         }

@@ -225,6 +225,56 @@ async fn deleted_files_leave_the_cloud_files() {
     }
 }
 
+/// A report that withholds what depends on a file's content is taken, and the server then keeps no copy of that file.
+#[tokio::test]
+async fn a_report_may_withhold_content() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    client.upload("w", b"text").await.unwrap();
+    let withhold = |file: &mut v1::FileReport| {
+        file.withheld = "ignored".to_owned();
+        file.sha256_before = None;
+    };
+    let make = |request: &str| submit("w", request, vec![create_text("a.txt", "text"), create_text("b.txt", "text")]);
+    let made = client.submit(make("r1")).await.unwrap();
+    let mut report = applied(&[("app", "a.txt", b"text"), ("app", "b.txt", b"text")]);
+    report.files.iter_mut().for_each(withhold);
+    client.report("w", &made.batch_id, epoch, report).await.unwrap();
+    let a = || File::Path("app/a.txt".to_owned());
+    assert!(client.read("w", a()).await.is_ok(), "what the author sent whole is kept");
+
+    let replaced = |path: &str| {
+        let change = v1::SearchChange {
+            operation: Some(v1::search_change::Operation::AppendEof(v1::AppendEof {})),
+            new_text: Some("x".to_owned()),
+            ..v1::SearchChange::default()
+        };
+        patch(path, Action::SearchPatch(v1::SearchPatch { changes: vec![change] }))
+    };
+    let batch = client.submit(submit("w", "r2", vec![replaced("a.txt")])).await.unwrap();
+    let mut good = applied(&[("app", "a.txt", b"")]);
+    withhold(&mut good.files[0]);
+    (good.files[0].sha256, good.files[0].size_bytes) = (None, None);
+    let edited = |edit: fn(&mut v1::FileReport)| {
+        let mut report = good.clone();
+        edit(&mut report.files[0]);
+        report
+    };
+    for (report, field) in [
+        (edited(|file| file.sha256_before = Some(sha256(b"old"))), "report.files[0].sha256Before"),
+        (edited(|file| file.status = v1::FileStatus::Unchanged.into()), "report.files[0].status"),
+        (edited(|file| file.withheld.clear()), "report.files[0].sha256"),
+    ] {
+        let status = client.report("w", &batch.batch_id, epoch, report).await.unwrap_err();
+        assert_eq!((status.code(), fields(&status)), (Code::InvalidArgument, vec![field.to_owned()]), "{status:?}");
+    }
+    let mut unknown_word = good.clone();
+    unknown_word.files[0].withheld = "a word of a newer agent".to_owned();
+    client.report("w", &batch.batch_id, epoch, unknown_word).await.unwrap();
+    assert_refused(client.read("w", a()).await, Code::NotFound, "NOT_FOUND", "");
+}
+
 /// A renamed file leaves its old name and comes under its new one; a report of another name is refused.
 #[tokio::test]
 async fn renamed_files_come_under_their_new_name() {

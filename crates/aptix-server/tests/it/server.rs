@@ -297,6 +297,7 @@ pub(crate) fn applied(files: &[(&str, &str, &[u8])]) -> v1::Report {
         normalized: Vec::new(),
         warnings: Vec::new(),
         changes: Vec::new(),
+        withheld: String::new(),
     });
     v1::Report { outcome: v1::Outcome::Applied.into(), files: files.collect(), ..v1::Report::default() }
 }

@@ -54,6 +54,15 @@ pub struct FileReport {
     /// Where a renamed file is now: a path relative to its root, in its real case. Absent unless it was renamed.
     #[prost(string, optional, tag = "10")]
     pub renamed_to: ::core::option::Option<::prost::alloc::string::String>,
+    /// Why the report holds nothing that depends on the content of the file: ignored (git or a file .ignore ignores it), secret,
+    /// denied (by the policy of the workstation), reads (the policy does not let servers read it), hard_linked (it has more than
+    /// one name), unapproved (the policy shows nothing before a person agreed), unknown (the ignore rules cannot be read).
+    /// Empty if nothing is withheld. Where it is not empty, sha256_before, the diff, and what a file that was there before was
+    /// normalized to and warned about are left out; the status is FILE_STATUS_MODIFIED even if the file stayed as it was; and
+    /// sha256 and size_bytes are there only if the author sent the whole content. The server then keeps no copy of the file,
+    /// other than of a whole content. Clients MUST accept words that they do not know.
+    #[prost(string, tag = "11")]
+    pub withheld: ::prost::alloc::string::String,
 }
 /// Something worth knowing about a file that was edited all the same.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

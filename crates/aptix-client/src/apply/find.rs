@@ -1,0 +1,221 @@
+//! Finds, reads and looks at every file of a batch before anything is planned.
+
+use std::collections::HashMap;
+
+use aptix_engine::plan::{self, Observed};
+use aptix_engine::validate::{ValidBatch, ValidTarget};
+use aptix_model::batch::FileEdit;
+use aptix_model::failure::Failure;
+use aptix_model::path::WorkspacePath;
+use aptix_model::protection::{KEY_HEAD_BYTES, Secret};
+use aptix_model::reason::{Detail, Reason};
+use aptix_model::report::Withheld;
+
+use super::Refusal;
+use crate::policy::Policy;
+use crate::policy::caller::Caller;
+use crate::policy::egress::{self, Sight};
+use crate::workspace::Workspace;
+use crate::workspace::git_dir;
+use crate::workspace::ignored::Ignored;
+use crate::workspace::listing::Listings;
+use crate::workspace::resolve::{self, Place, Same};
+use crate::workspace::snapshot::{self, Attributes, Original, ReadError};
+
+/// What was found for one file patch, or at the other path that it names.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) place: Place,
+    pub(crate) original: Option<Original>,
+    pub(crate) other: Option<Box<Self>>,
+    /// What a file in this place gets besides its bytes, where there is none yet.
+    pub(crate) attributes: Option<Attributes>,
+    /// Why nothing of its content is told to whoever gets the answer, if it is not.
+    pub(crate) withheld: Option<Withheld>,
+    /// How it is guarded, if it holds secrets.
+    pub(crate) secret: Option<Secret>,
+}
+
+impl Found {
+    /// A person has agreed that what the author may read anyhow is shown.
+    pub(super) fn open_if_approved(&mut self) {
+        self.withheld = self.withheld.filter(|why| *why != Withheld::Unapproved);
+        self.other.iter_mut().for_each(|other| other.open_if_approved());
+    }
+
+    pub(crate) fn observed(&self) -> Observed<'_> {
+        Observed {
+            path: self.place.path.clone(),
+            doc_path: self.place.doc_path.clone(),
+            content: self.original.as_ref().map(|original| original.bytes.as_slice()),
+            digest: None,
+            is_executable: self.original.as_ref().is_some_and(Original::is_executable),
+            other: self.other.as_ref().map(|other| Box::new(other.observed())),
+        }
+    }
+}
+
+/// Resolves and reads every file of a batch.
+pub(super) fn find(workspace: &Workspace, batch: &ValidBatch<'_>, policy: &Policy) -> Result<Vec<Found>, Refusal> {
+    let mut search = Search::new(workspace, policy);
+    let mut found = Vec::new();
+    let mut failures = Vec::new();
+    for (index, (reads, patch)) in plan::reads(batch).zip(&batch.batch.files).enumerate() {
+        let other_is = if patch.edit.moved_to().is_some() { Role::Changed } else { Role::Read };
+        let target_is = if patch.edit.edits_no_bytes() { Role::Whole } else { Role::Changed };
+        let both = search.find(index, reads.target, target_is).and_then(|target| {
+            let named = patch.edit.moved_to().or(patch.edit.copied_from()).unwrap_or_default();
+            let other = reads
+                .other
+                .map(|other| search.find(index, other, other_is).map_err(|failure| other_is.told_of(named, failure)));
+            let other = other.transpose()?;
+            let leaves = |other: &Found| other.place.root() != target.place.root();
+            if other_is == Role::Changed && other.as_ref().is_some_and(leaves) {
+                let message = "the file is to be renamed from one root into another";
+                return Err(Failure::new(Reason::PatchUnsupported, message)
+                    .hint("create the file in the other root, and delete it in this one"));
+            }
+            Ok(Found { other: other.map(Box::new), ..target })
+        });
+        match both {
+            Ok(file) => found.push(file),
+            Err(failure) => {
+                let is_full = failure.detail == Some(Detail::Files);
+                failures.push(failure.file(index, patch.target.as_str()));
+                if is_full {
+                    break;
+                }
+            }
+        }
+    }
+    if !failures.is_empty() {
+        return Err(failures.into());
+    }
+    let written = found.iter().zip(&batch.batch.files).enumerate().flat_map(|(index, (found, patch))| {
+        let stays = patch.edit != FileEdit::DeleteFile && patch.edit.moved_to().is_none();
+        let to = found.other.as_ref().filter(|_| patch.edit.moved_to().is_some());
+        let places = stays.then_some(&found.place).into_iter().chain(to.map(|to| &to.place));
+        places.map(move |place| (index, place))
+    });
+    git_dir::refuse_made(workspace, written).map_err(|(index, error)| {
+        let target = batch.batch.files.get(index).map_or("", |file| file.target.as_str());
+        error.failure().file(index, target)
+    })?;
+    Ok(found)
+}
+
+/// What a batch does with a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It may come to be something else.
+    Changed,
+    /// It goes, or stays what it is under another name.
+    Whole,
+    /// Its content is taken.
+    Read,
+}
+
+impl Role {
+    /// A failure about the other path that a file patch names, in this role: it stands with the file patch, and names that
+    /// path.
+    pub(super) fn told_of(self, path: &str, failure: Failure) -> Failure {
+        let is = match self {
+            Self::Changed | Self::Whole => "where it is renamed to",
+            Self::Read => "what it is copied from",
+        };
+        Failure { message: format!("{is}, {path:?}: {}", failure.message), ..failure }
+    }
+}
+
+/// The files of a batch that were found so far, and how many more bytes may be read.
+pub(crate) struct Search<'w> {
+    workspace: &'w Workspace,
+    policy: &'w Policy,
+    listings: Listings,
+    ignored: Ignored,
+    seen: HashMap<Same, usize>,
+    left: u64,
+    /// How many more bytes of withheld files may be read: apart, so that no other file measures them.
+    withheld_left: u64,
+}
+
+impl<'w> Search<'w> {
+    pub(crate) fn new(workspace: &'w Workspace, policy: &'w Policy) -> Self {
+        let left = policy.limits.batch_bytes;
+        Self {
+            workspace,
+            policy,
+            listings: Listings::default(),
+            ignored: Ignored::default(),
+            seen: HashMap::new(),
+            left,
+            withheld_left: left,
+        }
+    }
+
+    fn find(&mut self, index: usize, target: &ValidTarget, role: Role) -> Result<Found, Failure> {
+        let place = resolve::resolve(self.workspace, &mut self.listings, target).map_err(|error| error.failure())?;
+        self.look(index, place, role)
+    }
+
+    /// As for a file patch that names it, for a path in a root whose position is known; the file may be as large as a
+    /// batch, since what it was before may have been.
+    pub(crate) fn find_in(&mut self, index: usize, root: usize, path: &WorkspacePath) -> Result<Found, Failure> {
+        let place = resolve::resolve_in(self.workspace, &mut self.listings, root, path);
+        self.look(index, place.map_err(|error| error.failure())?, Role::Whole)
+    }
+
+    fn look(&mut self, index: usize, place: Place, role: Role) -> Result<Found, Failure> {
+        let real = place.real();
+        let sight = Sight { links: &place.links, ..Sight::of(place.named(&real)) };
+        self.policy.open(sight.file).map_err(|denial| denial.failure())?;
+        egress::refuse_secret(self.policy, sight)?;
+        if role != Role::Read
+            && let Some(other) = place.same_file_as(&mut self.seen, index)
+        {
+            let message = format!("files[{other}] leads to the same file");
+            return Err(Failure::new(Reason::InvalidRequest, message)
+                .detail(Detail::DuplicateFile)
+                .hint("put all changes of one file into one file patch"));
+        }
+        let limits = &self.policy.limits;
+        // Never less because of what was read before: that would tell the size of the last file.
+        let limit = if role == Role::Whole { limits.batch_bytes } else { limits.file_bytes.min(limits.batch_bytes) };
+        let together = || ReadError::BatchTooLarge { limit: limits.batch_bytes }.failure();
+        let original = match snapshot::read(self.workspace, &mut self.listings, &place, limit) {
+            Ok(original) => original,
+            Err(ReadError::TooLarge { limit }) if role == Role::Whole || limit < limits.file_bytes => {
+                return Err(together());
+            }
+            Err(error) => return Err(error.failure()),
+        };
+        let bytes = original.as_ref().map_or(&[][..], |original| &original.bytes);
+        let sight = Sight {
+            ignored: self.is_ignored(&place, &real),
+            names: original.as_ref().map_or(0, |original| original.links),
+            head: bytes.get(..KEY_HEAD_BYTES).unwrap_or(bytes),
+            ..sight
+        };
+        let withheld = egress::withheld(self.policy, sight);
+        let secret = egress::secret(self.policy, sight);
+        let left = if withheld.is_some() { &mut self.withheld_left } else { &mut self.left };
+        *left = left.checked_sub(bytes.len() as u64).ok_or_else(together)?;
+        Ok(Found { place, original, other: None, attributes: None, withheld, secret })
+    }
+
+    /// Whether a file is ignored under any of its names, for whoever that matters to.
+    fn is_ignored(&mut self, place: &Place, real: &str) -> Option<bool> {
+        if self.policy.caller != Caller::Server {
+            return Some(false);
+        }
+        let root = self.workspace.roots().get(place.root())?;
+        let mut paths: Vec<&str> = vec![real, place.path.as_str()];
+        paths.extend(place.links.iter().map(String::as_str));
+        paths.dedup();
+        let mut is_ignored = false;
+        for path in paths {
+            is_ignored |= self.ignored.is_ignored(place.root(), root, path).ok()?;
+        }
+        Some(is_ignored)
+    }
+}

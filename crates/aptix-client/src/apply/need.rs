@@ -1,0 +1,65 @@
+//! Whether a person has to agree to what becomes of a file.
+
+use aptix_engine::file_plan::{FileAction, FilePlan};
+use aptix_model::report::FileStatus;
+
+use super::find::Found;
+use crate::policy::caller::Caller;
+use crate::policy::{Access, Deletions, Policy, ignore_rules};
+use crate::proposal::{Ask, Need};
+use crate::workspace::resolve::Place;
+
+/// Whether a person has to agree to what becomes of a file, wherever it comes from or goes to. One that stays as it is
+/// concerns nobody.
+pub(super) fn need(policy: &Policy, plan: &FilePlan<'_>, found: &Found, is_compared: bool) -> Need {
+    if let Some(why) = found.withheld.filter(|_| is_compared) {
+        return Need::Ask { ask: Ask::Withheld(why), other: None };
+    }
+    // Whether a withheld file is as described already must not be seen by who is asked about it.
+    if plan.status == FileStatus::Unchanged && found.withheld.is_none() {
+        return Need::Nothing;
+    }
+    let other = found.other.as_ref().map(|other| &other.place);
+    let places = || std::iter::once(&found.place).chain(other);
+    let about =
+        |place: &Place| other.filter(|other| std::ptr::eq(*other, place)).map(|_| place.path.as_str().to_owned());
+    let access: Vec<_> = places().map(|place| policy.access(place.named(&place.real()))).collect();
+    let listed = places().zip(&access).find_map(|(place, access)| match access {
+        Access::Asked(listed) => Some((place, listed)),
+        Access::Allowed | Access::Usual => None,
+    });
+    if let Some((place, listed)) = listed {
+        return Need::Ask { ask: Ask::Listed(listed.clone()), other: about(place) };
+    }
+    if access.iter().all(|access| *access == Access::Allowed) {
+        return Need::Nothing;
+    }
+    if let Some(found) = std::iter::once(found).chain(found.other.as_deref()).find(|found| found.secret.is_some()) {
+        return Need::Ask { ask: Ask::Secret, other: about(&found.place) };
+    }
+    if let Some(place) = places().find(|place| place.sensitive) {
+        return Need::Ask { ask: Ask::Sensitive, other: about(place) };
+    }
+    if let Some(place) = places().find(|place| place.is_new_dot_name()) {
+        return Need::Ask { ask: Ask::NewDotName, other: about(place) };
+    }
+    if policy.caller == Caller::Server && loosens(plan, found) {
+        return Need::Ask { ask: Ask::IgnoreRules, other: None };
+    }
+    let is_asked_about = plan.status == FileStatus::Deleted && policy.deletions == Deletions::Ask;
+    if is_asked_about { Need::Ask { ask: Ask::Deletion, other: None } } else { Need::Usual }
+}
+
+/// Whether a change may open to a server what ignore rules keep from it.
+fn loosens(plan: &FilePlan<'_>, found: &Found) -> bool {
+    let is_rules = |place: &Place| ignore_rules::is_one(place.path.as_str()) || ignore_rules::is_one(&place.real());
+    let after = (plan.action != FileAction::Delete).then(|| plan.content());
+    let moved_to = found.other.as_deref().filter(|_| plan.moved_to.is_some());
+    let comes = |to: &Found| is_rules(&to.place) && ignore_rules::loosens(None, after.as_deref());
+    let stays = || match &after {
+        _ if found.withheld.is_some() && plan.base().is_some() => true,
+        Some(after) if plan.moved_to.is_none() => ignore_rules::loosens(plan.base(), Some(after)),
+        _ => ignore_rules::loosens(plan.base(), None),
+    };
+    moved_to.is_some_and(comes) || (is_rules(&found.place) && stays())
+}

@@ -1,0 +1,76 @@
+//! What is reported of the files of a batch that is applied.
+
+use aptix_engine::file_plan::FilePlan;
+use aptix_engine::plan::BatchPlan;
+use aptix_model::report::{FileReport, FileStatus, Report, Warning};
+
+use super::find::Found;
+use crate::workspace::transaction::{Loss, Notice};
+
+pub(super) fn full(plan: &FilePlan<'_>, found: &Found) -> FileReport {
+    let mut report = plan.report(&plan.content());
+    let is_replaced = matches!(plan.status, FileStatus::Modified | FileStatus::Renamed);
+    let Some(original) = found.original.as_ref().filter(|_| is_replaced) else { return report };
+    let links = original.links;
+    if links > 1 {
+        let message = format!("the file had {links} names; only this one has the new content");
+        report.warnings.push(Warning { code: "HARD_LINK_BROKEN".to_owned(), message });
+    }
+    if original.is_setuid() {
+        let message = "the file ran with the rights of its owner or group; with new content it does not".to_owned();
+        report.warnings.push(Warning { code: "SETUID_CLEARED".to_owned(), message });
+    }
+    report
+}
+
+pub(super) fn add_diff(report: &mut Report, plan: &BatchPlan<'_>, limit: usize) {
+    let shown = plan.files.iter().zip(&report.files).filter(|(_, told)| told.withheld.is_none());
+    for (file, _) in shown {
+        let room = limit - report.diff.len();
+        let diff = file.diff(room);
+        // Bytes that are no UTF-8 take more room as text.
+        match diff.as_deref().map(String::from_utf8_lossy).filter(|diff| diff.len() <= room) {
+            Some(diff) => report.diff.push_str(&diff),
+            None => {
+                report.diff.clear();
+                report.diff_omitted = true;
+                return;
+            }
+        }
+    }
+}
+
+pub(super) fn add_notice(report: &mut Report, changed: &[usize], notice: Notice) {
+    let (change, warning) = match notice {
+        Notice::Kept { change, name } => {
+            let message =
+                format!("somebody wrote the old file while it was being replaced; their version is in {name}");
+            (change, Warning { code: "LATE_WRITE".to_owned(), message })
+        }
+        Notice::Overwritten { change } => {
+            let message = "somebody wrote the file right after it was published; their version stands".to_owned();
+            (change, Warning { code: "WRITTEN_AFTERWARDS".to_owned(), message })
+        }
+        Notice::NotUndoable => {
+            let message = "what was in the files of the batch is more than `bytes` of `[history]` in the policy file lets \
+                           be kept, so that `aptix undo` cannot take it back";
+            (0, Warning { code: "NOT_UNDOABLE".to_owned(), message: message.to_owned() })
+        }
+        Notice::Lost { change, loss: Loss::Owner } => {
+            let message = "the system does not let the new file have the owner and group of the old one".to_owned();
+            (change, Warning { code: "OWNER_CHANGED".to_owned(), message })
+        }
+        Notice::Lost { change, loss: Loss::Attribute(name) } => {
+            let message = format!("the system does not let the new file have the attribute {name:?} of the old one");
+            (change, Warning { code: "ATTRIBUTE_LOST".to_owned(), message })
+        }
+    };
+    match changed.get(change).and_then(|index| report.files.get_mut(*index)) {
+        // That there was anything to notice tells that the file became another one.
+        Some(file) if file.withheld.is_some() => {
+            tracing::warn!(path = file.path, code = warning.code, "{}", warning.message);
+        }
+        Some(file) => file.warnings.push(warning),
+        None => {}
+    }
+}

@@ -1,0 +1,154 @@
+//! Files of a batch of which nothing leaves the machine: which edits would compare them, what is asked before that, and
+//! what their author is told.
+
+use aptix_engine::plan::{self, Observed, Settings};
+use aptix_engine::validate;
+use aptix_model::batch::{Batch, FileEdit, FilePatch};
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+use aptix_model::report::{FileReport, FileStatus, Warning, Withheld};
+
+use super::find::{Found, Role};
+use crate::policy::caller::Caller;
+use crate::policy::egress;
+
+/// A withheld file that an edit would be compared with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hidden<'a> {
+    /// Position of the file patch in the batch, from 0.
+    pub file: usize,
+    /// The path as the author wrote it.
+    pub path: &'a str,
+    /// Why it is withheld.
+    pub why: Withheld,
+}
+
+impl Hidden<'_> {
+    fn failure(self, caller: Caller) -> Failure {
+        egress::not_compared(self.why, caller).file(self.file, self.path)
+    }
+}
+
+/// The one answer where edits would compare withheld files and nothing is applied.
+pub(super) fn not_compared(hidden: &[Hidden<'_>], caller: Caller) -> Vec<Failure> {
+    hidden.iter().map(|hidden| hidden.failure(caller)).collect()
+}
+
+/// The withheld files that the edits of a batch would be compared with.
+pub(super) fn hidden<'b>(batch: &'b Batch, found: &[Found]) -> Vec<Hidden<'b>> {
+    let files = batch.files.iter().zip(found).enumerate();
+    let hidden = files.filter_map(|(file, (patch, found))| {
+        let source = found.other.as_ref().filter(|_| patch.edit.copied_from().is_some());
+        let source = source.and_then(|source| source.withheld.filter(|_| source.original.is_some()));
+        let own = found.withheld.filter(|_| found.original.is_some() && compares(&patch.edit));
+        Some(Hidden { file, path: patch.target.as_str(), why: own.or(source)? })
+    });
+    hidden.collect()
+}
+
+/// Whether what becomes of an edit depends on what the file holds, or its report would tell that.
+const fn compares(edit: &FileEdit) -> bool {
+    match edit {
+        FileEdit::CreateFile(_) | FileEdit::WriteFile(_) | FileEdit::DeleteFile => false,
+        FileEdit::LinePatch(_)
+        | FileEdit::SearchPatch(_)
+        | FileEdit::Replacements(_)
+        | FileEdit::ContextPatch(_)
+        | FileEdit::AnchorEdit(_)
+        | FileEdit::GitPatch(_) => true,
+    }
+}
+
+/// Refuses to take the content of withheld files along: to a copy, another name, or a clipboard.
+///
+/// # Errors
+/// A failure for each such file patch.
+pub(super) fn refuse_sources(batch: &Batch, found: &[Found], caller: Caller) -> Result<(), Vec<Failure>> {
+    // What a person's agreement opens is asked about instead.
+    let closed = |found: &Found| found.withheld.filter(|why| found.original.is_some() && *why != Withheld::Unapproved);
+    let files = batch.files.iter().zip(found).enumerate();
+    let failures: Vec<_> = files
+        .filter_map(|(index, (patch, found))| {
+            let taken = patch.edit.moved_to().is_some() || keeps_on_clipboard(&patch.edit);
+            let own = closed(found).filter(|_| taken).map(|why| egress::no_source(why, caller));
+            let copied = || {
+                let from = patch.edit.copied_from()?;
+                let why = closed(found.other.as_deref()?)?;
+                Some(Role::Read.told_of(from, egress::no_source(why, caller)))
+            };
+            Some(own.or_else(copied)?.file(index, patch.target.as_str()))
+        })
+        .collect();
+    if failures.is_empty() { Ok(()) } else { Err(failures) }
+}
+
+fn keeps_on_clipboard(edit: &FileEdit) -> bool {
+    matches!(edit, FileEdit::SearchPatch(patch) if patch.changes.iter().any(|change| change.to_clipboard.is_some()))
+}
+
+/// Everything that is wrong with the file patches that compare nothing withheld, found without the others: so it is told
+/// whatever the withheld files hold, and before anybody is asked.
+///
+/// # Errors
+/// What is wrong.
+pub(super) fn check_rest(
+    batch: &Batch,
+    found: &[Found],
+    hidden: &[Hidden<'_>],
+    settings: &Settings<'_>,
+) -> Result<(), Vec<Failure>> {
+    let is_open = |index: &usize| hidden.iter().all(|hidden| hidden.file != *index);
+    let open: Vec<usize> = (0..batch.files.len()).filter(is_open).collect();
+    if open.is_empty() {
+        return Ok(());
+    }
+    let files = open.iter().filter_map(|index| batch.files.get(*index)).cloned().collect();
+    let rest = Batch { files, ..Batch::default() };
+    let observed: Vec<Observed<'_>> = open.iter().filter_map(|index| found.get(*index)).map(Found::observed).collect();
+    let in_batch = |failures: Vec<Failure>| {
+        let failures = failures.into_iter().map(|failure| match failure.file_index.and_then(|at| open.get(at)) {
+            Some(index) => Failure { file_index: Some(*index), ..failure },
+            None => failure,
+        });
+        without_content(failures.collect(), found)
+    };
+    let valid = validate::validate(&rest, &settings.limits).map_err(in_batch)?;
+    plan::plan(&valid, &observed, settings).map(|_| ()).map_err(in_batch)
+}
+
+/// Failures without anything that depends on the content of withheld files.
+pub(super) fn without_content(mut failures: Vec<Failure>, found: &[Found]) -> Vec<Failure> {
+    let is_withheld = |failure: &Failure| {
+        let file = failure.file_index.and_then(|index| found.get(index));
+        file.is_some_and(|file| file.withheld.is_some())
+    };
+    for failure in failures.iter_mut().filter(|failure| is_withheld(failure)) {
+        failure.nearest.clear();
+        failure.current_sha256 = None;
+        failure.line = None;
+        if failure.reason == Reason::FileExists {
+            failure.hint = Some("choose another path; to replace all of the file, set overwrite".to_owned());
+        }
+    }
+    failures
+}
+
+/// What the author of an edit is told of a file: all of it, or nothing that depends on content that is withheld.
+pub(super) fn told(full: &FileReport, patch: &FilePatch, found: &Found) -> FileReport {
+    let Some(why) = found.withheld else { return full.clone() };
+    let is_new = full.status == FileStatus::Created;
+    let is_authors = is_new || matches!(patch.edit, FileEdit::CreateFile(_) | FileEdit::WriteFile(_));
+    let message = format!("nothing that depends on the content of this file is told, because {}", why.because());
+    FileReport {
+        path: full.path.clone(),
+        doc_path: full.doc_path.clone(),
+        status: if full.status == FileStatus::Unchanged { FileStatus::Modified } else { full.status },
+        sha256_before: None,
+        renamed_to: full.renamed_to.clone(),
+        written: full.written.filter(|_| is_authors),
+        normalized: if is_authors { full.normalized.clone() } else { Vec::new() },
+        warnings: vec![Warning { code: "WITHHELD".to_owned(), message }],
+        changes: if is_new { full.changes.clone() } else { Vec::new() },
+        withheld: Some(why),
+    }
+}

@@ -1,0 +1,200 @@
+//! The one function that decides what of a file may leave the machine: an excerpt, a digest, a size, a diff, an upload.
+//!
+//! It is asked before any content is compared with an edit, so that neither a refusal nor a success tells what a file
+//! holds whose content is withheld.
+
+use aptix_model::failure::Failure;
+use aptix_model::protection::{self, Protection, Secret};
+use aptix_model::reason::{Detail, Reason};
+use aptix_model::report::Withheld;
+
+use super::caller::Caller;
+use super::paths::Patterns;
+use super::{Named, Policy};
+
+/// Who is not shown a file, in the plural.
+const fn readers(caller: Caller) -> &'static str {
+    match caller {
+        Caller::Shell => "people",
+        Caller::Model => "models",
+        Caller::Server => "servers",
+    }
+}
+
+/// Which files a server may read, as one policy file has it.
+#[derive(Clone, Debug)]
+pub enum Reads {
+    /// Every file that nothing else withholds.
+    All,
+    /// No file.
+    None,
+    /// Those that match.
+    Matching(Patterns),
+}
+
+/// When a server is shown lines and digests of a file that it may read. The later of two is the stricter one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Excerpts {
+    /// Always.
+    Readable,
+    /// Once a person has agreed that the batch is compared with the files.
+    AfterApproval,
+}
+
+/// Whether a server is shown files with more than one name. The later of two is the stricter one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HardLinks {
+    /// It is.
+    Allow,
+    /// It is not: another name may lead out of the root, or to what it must not read.
+    Withhold,
+}
+
+/// What one policy file says about reading.
+#[derive(Clone, Debug)]
+pub(super) struct ReadRule {
+    /// The root whose files it is about, from 0; every root when absent.
+    pub(super) root: Option<usize>,
+    pub(super) reads: Reads,
+}
+
+impl ReadRule {
+    fn closes(&self, file: Named<'_>) -> bool {
+        let is_about = self.root.is_none_or(|root| root == file.root);
+        is_about
+            && match &self.reads {
+                Reads::All => false,
+                Reads::None => true,
+                Reads::Matching(patterns) => !file.names().all(|path| patterns.find(path).is_some()),
+            }
+    }
+}
+
+/// A file as this rule looks at it.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight<'a> {
+    /// Its paths.
+    pub file: Named<'a>,
+    /// The paths of links on the way to it.
+    pub links: &'a [String],
+    /// Whether it is ignored; `None` where that cannot be found out.
+    pub ignored: Option<bool>,
+    /// How many names it has; 0 or 1 where there is no file yet.
+    pub names: usize,
+    /// What it begins with.
+    pub head: &'a [u8],
+}
+
+impl<'a> Sight<'a> {
+    /// A file of which nothing but its paths is known.
+    pub(crate) const fn of(file: Named<'a>) -> Self {
+        Self { file, links: &[], ignored: None, names: 0, head: &[] }
+    }
+
+    fn paths(self) -> impl Iterator<Item = &'a str> {
+        self.file.names().chain(self.links.iter().map(String::as_str))
+    }
+}
+
+/// Why nothing of a file leaves the machine for the caller, if it does not.
+#[must_use]
+pub fn withheld(policy: &Policy, sight: Sight<'_>) -> Option<Withheld> {
+    if policy.caller == Caller::Shell {
+        return None;
+    }
+    if policy.open(sight.file).is_err() {
+        return Some(Withheld::Denied);
+    }
+    if secret(policy, sight).is_some() {
+        return Some(Withheld::Secret);
+    }
+    if policy.caller == Caller::Model {
+        return None;
+    }
+    match sight.ignored {
+        None => return Some(Withheld::Unknown),
+        Some(true) => return Some(Withheld::Ignored),
+        Some(false) => {}
+    }
+    if policy.reads.iter().any(|rule| rule.closes(sight.file)) {
+        return Some(Withheld::Reads);
+    }
+    if sight.names > 1 && policy.hard_links == HardLinks::Withhold {
+        return Some(Withheld::HardLinked);
+    }
+    (policy.excerpts == Excerpts::AfterApproval).then_some(Withheld::Unapproved)
+}
+
+/// How a file that holds secrets is guarded, by its names and by what it begins with, unless the person's policy says that
+/// it holds none.
+#[must_use]
+pub fn secret(policy: &Policy, sight: Sight<'_>) -> Option<Secret> {
+    let is_allowed = |path: &str| policy.no_secrets.find(path).is_some();
+    let by_name = |path: &str| protection::secret(path).filter(|_| !is_allowed(path));
+    let mut found = None;
+    for path in sight.paths() {
+        match by_name(path) {
+            Some(Secret::Closed) => return Some(Secret::Closed),
+            Some(Secret::Asked) => found = Some(Secret::Asked),
+            None => {}
+        }
+    }
+    let real = sight.file.real;
+    found.or_else(|| (protection::is_private_key(real, sight.head) && !is_allowed(real)).then_some(Secret::Asked))
+}
+
+/// Refuses to touch a file of secrets for anybody but the user.
+///
+/// # Errors
+/// The file is one that a server or a model never edits.
+pub fn refuse_secret(policy: &Policy, sight: Sight<'_>) -> Result<(), Failure> {
+    match secret(policy, sight) {
+        Some(Secret::Closed) if policy.caller != Caller::Shell => {
+            let protection = Protection::Secret;
+            let message = format!("{protection} ({:?})", sight.file.real);
+            Err(Failure::new(Reason::PolicyDenied, message)
+                .detail(protection.detail())
+                .hint("leave this file out of the batch; no answer opens it"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The one answer to an edit that compares content of a withheld file and is not applied: nobody agreed to the comparison,
+/// somebody refused, or the edit does not fit.
+#[must_use]
+pub fn not_compared(why: Withheld, caller: Caller) -> Failure {
+    let message = format!(
+        "the content of this file is not shown to {}, because {}; a person at the workstation has to agree before an edit is \
+         compared with it, and either none agreed or the edit does not fit, which is not told",
+        readers(caller),
+        why.because()
+    );
+    let hint = "ask a person at the workstation to make this change, leave the file out, or send its whole new content, which \
+                is compared with nothing";
+    Failure::new(Reason::ApprovalRequired, message).detail(Detail::Withheld).hint(hint)
+}
+
+/// The answer where a withheld file would be copied, renamed or taken up by a clipboard.
+#[must_use]
+pub fn no_source(why: Withheld, caller: Caller) -> Failure {
+    let message = format!(
+        "the content of this file is not shown to {}, because {}, and so it is not copied, renamed or kept on a clipboard \
+         for them",
+        readers(caller),
+        why.because()
+    );
+    let hint = "ask a person at the workstation to do it, or leave the file out";
+    Failure::new(Reason::PolicyDenied, message).detail(Detail::Withheld).hint(hint)
+}
+
+/// The answer to a tool that asks to read a withheld file.
+#[must_use]
+pub fn not_read(why: Withheld, caller: Caller) -> Failure {
+    let message = format!("the content of this file is not shown to {}, because {}", readers(caller), why.because());
+    let detail = if why == Withheld::Secret { Detail::Secret } else { Detail::Withheld };
+    let hint = "ask a person at the workstation for what you need of it";
+    Failure::new(Reason::PolicyDenied, message).detail(detail).hint(hint)
+}

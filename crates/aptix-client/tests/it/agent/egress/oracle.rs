@@ -1,0 +1,177 @@
+//! Neither a refusal nor a success tells whether an edit fits a file that its author may not read.
+
+use std::cell::Cell;
+
+use aptix_client::apply::{Mode, Order, Refusal, apply};
+use aptix_client::policy::caller::Caller;
+use aptix_client::policy::files::PolicyFiles;
+use aptix_client::proposal::Decision;
+use aptix_client::workspace::Workspace;
+use aptix_client::workspace::disk::SystemDisk;
+use aptix_engine::digest::sha256;
+use aptix_model::batch::{Batch, Origin};
+use aptix_model::documents::{self, Dialect, prepare};
+use aptix_model::report::Report;
+use serde_json::json;
+
+use super::{Approve, Scene, TEXT, id, lay_out, of_batch};
+
+/// How a dialect says an edit of a line.
+type Text<'a> = (Dialect, &'a dyn Fn(&str) -> String);
+
+/// Edits of a file, each as it fits [`TEXT`] and as it does not; of one length, so that nothing else differs.
+fn pairs(path: &str) -> Vec<[Batch; 2]> {
+    let (right, wrong) = ("zebra-second", "zebra-sekond");
+    let digests = [sha256(TEXT.as_bytes()), sha256(b"other")];
+    let parse = |dialect, text: String| documents::parse(text.as_bytes(), Some(dialect)).unwrap().batch;
+    let replaced = |digest: &str, expected: &str, new: &str| {
+        let change = json!({ "operation": "replace", "startLine": 2, "endLine": 2, "expectedOriginalLines": [expected], "newLines": [new] });
+        let file = json!({ "docPath": format!("ws/{path}"), "originalSha256": digest, "changes": [change] });
+        parse(Dialect::LinePatch, json!({ "files": [file] }).to_string())
+    };
+    let lines = |digest: &str, expected: &str| replaced(digest, expected, "x");
+    let texts: [Text<'_>; 7] = [
+        (Dialect::SearchPatch, &|old| {
+            json!({ "path": path, "patches": [{ "operation": "replace", "oldText": old, "newText": "x" }] }).to_string()
+        }),
+        (Dialect::StructuredPatch, &|old| {
+            json!({ "patches": [{ "path": path, "replacements": [{ "find": old, "replace": "x" }] }] }).to_string()
+        }),
+        (Dialect::StrReplace, &|old| {
+            json!({ "command": "str_replace", "path": path, "old_str": old, "new_str": "x" }).to_string()
+        }),
+        (Dialect::GitPatch, &|old| format!("--- a/{path}\n+++ b/{path}\n@@ -2 +2 @@\n-{old}\n+x\n")),
+        (Dialect::GitPatch, &|old| {
+            format!("--- a/{path}\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-zebra-first\n-{old}\n-zebra-third\n")
+        }),
+        (Dialect::CodexPatch, &|old| {
+            format!("*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+x\n*** End Patch\n")
+        }),
+        (Dialect::SearchReplace, &|old| format!("{path}\n<<<<<<< SEARCH\n{old}\n=======\nx\n>>>>>>> REPLACE\n")),
+    ];
+    let anchored = |anchor: &str| {
+        let arguments = json!({ "path": path, "anchor": anchor, "content": "x" }).to_string();
+        let Ok(prepare::Call::Prepare { patch, .. }) = prepare::parse("prepare_file_insert_after", &arguments) else {
+            panic!()
+        };
+        Batch { files: vec![patch], ..Batch::default() }
+    };
+    let mut pairs = vec![
+        digests.map(|digest| lines(&digest.to_string(), right)),
+        [right, wrong].map(|expected| lines(&digests[0].to_string(), expected)),
+        [right, wrong].map(anchored),
+        // The second one was applied before.
+        [(&digests[0], right, "x"), (&digests[1], wrong, right)]
+            .map(|(digest, old, new)| replaced(&digest.to_string(), old, new)),
+    ];
+    pairs.extend(texts.iter().map(|(dialect, text)| [right, wrong].map(|old| parse(*dialect, text(old)))));
+    pairs
+}
+
+/// With nobody there, an edit that fits and one that does not are the same on the wire but for their ids.
+#[tokio::test]
+async fn with_nobody_to_ask_every_edit_gets_the_same_bytes() {
+    use prost::Message;
+    for approve in [Approve::Auto, Approve::Ask] {
+        let scene = Scene::set(approve);
+        lay_out(&scene);
+        scene.put_policy("limits = { refused_per_minute = 1000 }");
+        let mut number = 0;
+        for path in ["ignored.txt", "twin.txt", "terraform.tfvars"] {
+            for pair in pairs(path) {
+                let mut told = Vec::new();
+                for batch in pair {
+                    number += 1;
+                    scene.server.tell(of_batch(number, batch));
+                    let report = scene.report(number as usize, number).await;
+                    assert_eq!(report.failures[0].detail, "WITHHELD", "{report:?}");
+                    let mut sent = scene.server.script.lock().unwrap().reports.last().unwrap().clone();
+                    assert_eq!(sent.batch_id, id(number));
+                    sent.batch_id.clear();
+                    told.push(sent.encode_to_vec());
+                }
+                assert_eq!(told[0], told[1], "{path}: {:?}", scene.server.script.lock().unwrap().reports.last());
+            }
+        }
+    }
+}
+
+/// What a person does who is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Person {
+    LetsNothingBeCompared,
+    RefusesWhatFits,
+    Agrees,
+}
+
+fn applied(scene: &Scene, batch: &Batch, person: Person) -> Result<Report, Refusal> {
+    let spec = format!("ws={}", scene.place.path().join("ws").display()).parse().unwrap();
+    let local = Workspace::open(&[spec], scene.place.path(), Box::new(SystemDisk)).unwrap();
+    let policy = PolicyFiles::new(&scene.place.path().join("config"), Caller::Server).read(&local).unwrap();
+    let (encode, was_asked) = (|_: &Report| b"receipt".to_vec(), Cell::new(0));
+    let compare = |hidden: &[aptix_client::apply::Hidden<'_>]| {
+        was_asked.set(was_asked.get() + hidden.len());
+        person != Person::LetsNothingBeCompared
+    };
+    let mode = Mode::CommitWithReceipt { batch: id(1).parse().unwrap(), encode: &encode, compare: &compare };
+    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode };
+    let outcome = apply(&local, batch, order, &mut |proposal| match person {
+        Person::Agrees => {
+            assert!(!proposal.is_allowed(), "what was compared is asked about once more, and shown");
+            Decision::Approved(proposal.digest())
+        }
+        _ => Decision::Refuse(vec![aptix_model::failure::Failure::new(
+            aptix_model::reason::Reason::Rejected,
+            "not this",
+        )]),
+    });
+    assert_eq!(was_asked.get(), 1);
+    outcome
+}
+
+/// Who is asked may say no before or after the comparison, or the edit may not fit: its author cannot tell.
+#[tokio::test]
+async fn refused_and_not_fitting_get_the_same_answer() {
+    let scene = Scene::set(Approve::Never);
+    lay_out(&scene);
+    for path in ["ignored.txt", "terraform.tfvars"] {
+        for [fits, misfits] in pairs(path) {
+            let mut told = Vec::new();
+            for batch in [&fits, &misfits] {
+                for person in [Person::LetsNothingBeCompared, Person::RefusesWhatFits] {
+                    told.push(applied(&scene, batch, person).unwrap_err());
+                }
+            }
+            told.push(applied(&scene, &misfits, Person::Agrees).expect_err(&format!("{misfits:?}")));
+            assert!(told.iter().all(|refusal| *refusal == told[0]), "{told:#?}");
+            assert_eq!(scene.file(path), TEXT);
+        }
+    }
+    // What is applied tells nothing but that.
+    for [fits, _] in pairs("ignored.txt").into_iter().take(1) {
+        let report = applied(&scene, &fits, Person::Agrees).unwrap();
+        let file = &report.files[0];
+        assert_eq!((file.sha256_before, file.written, file.changes.len(), report.diff.as_str()), (None, None, 0, ""));
+        assert_eq!(file.warnings.iter().map(|warning| warning.code.as_str()).collect::<Vec<_>>(), ["WITHHELD"]);
+        assert_eq!(scene.file("ignored.txt"), TEXT.replace("zebra-second", "x"));
+    }
+}
+
+/// Files that may be read are told of before anybody is asked, and whatever the others hold.
+#[tokio::test]
+async fn what_is_wrong_elsewhere_is_told_first() {
+    let scene = Scene::set(Approve::Never);
+    lay_out(&scene);
+    let [elsewhere, _] = pairs("a.txt").swap_remove(0);
+    let refusals = pairs("ignored.txt").swap_remove(1).map(|batch| {
+        let files = [batch.files, elsewhere.files.clone()].concat();
+        let spec = format!("ws={}", scene.place.path().join("ws").display()).parse().unwrap();
+        let local = Workspace::open(&[spec], scene.place.path(), Box::new(SystemDisk)).unwrap();
+        let policy = PolicyFiles::new(&scene.place.path().join("config"), Caller::Server).read(&local).unwrap();
+        let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
+        apply(&local, &Batch { files, ..Batch::default() }, order, &mut |_| Decision::Apply).unwrap_err()
+    });
+    assert_eq!(refusals[0], refusals[1]);
+    let failure = &refusals[0].failures[0];
+    assert_eq!((failure.file_index, failure.current_sha256), (Some(1), Some(sha256(b"1\n"))), "{failure:?}");
+}
