@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::caller::Share;
 use crate::serve::Options;
 
 /// Where the server listens unless told otherwise.
@@ -46,12 +47,37 @@ pub struct ConfigFile {
     pub heartbeat_seconds: Option<u64>,
     /// Connections at one time.
     pub connections: Option<usize>,
+    /// Of these, those of one caller.
+    pub connections_per_caller: Option<usize>,
     /// Calls that are worked on at one time.
     pub calls: Option<usize>,
+    /// Of these, those of one caller.
+    pub calls_per_caller: Option<usize>,
+    /// Of these, those of one connection.
+    pub calls_per_connection: Option<usize>,
     /// Streams of events at one time.
     pub streams: Option<usize>,
+    /// Of the calls without an end, those of one caller.
+    pub streams_per_caller: Option<usize>,
+    /// Of the calls without an end, those of one connection.
+    pub streams_per_connection: Option<usize>,
     /// Uploads and downloads at one time.
     pub transfers: Option<usize>,
+    /// Of these, those of one caller.
+    pub transfers_per_caller: Option<usize>,
+    /// Of these, those of one connection.
+    pub transfers_per_connection: Option<usize>,
+    /// Seconds that a call's message may stop coming, 1 to 3,600.
+    pub request_idle_seconds: Option<u64>,
+    /// Seconds that an upload may stop coming, 1 to 3,600.
+    pub upload_idle_seconds: Option<u64>,
+    /// Seconds that an upload may take, 1 to 86,400.
+    pub upload_seconds: Option<u64>,
+    /// Seconds that a receiver may take nothing of an answer, 1 to 3,600.
+    pub slow_seconds: Option<u64>,
+    /// Seconds without progress after which a connection, an upload or an incomplete message gives way to another when
+    /// there are too many, 1 to 3,600.
+    pub patience_seconds: Option<u64>,
 }
 
 /// Why the configuration cannot be used.
@@ -121,13 +147,28 @@ impl Config {
             return Err(ConfigError::Exposed(listen));
         }
         let mut options = Options::default();
-        if let Some(seconds) = within("heartbeat_seconds", file.heartbeat_seconds, 1, 3600)? {
-            options.dispatch.heartbeat = Duration::from_secs(seconds);
-        }
-        options.connections = count("connections", file.connections, options.connections)?;
-        options.calls = count("calls", file.calls, options.calls)?;
+        seconds("heartbeat_seconds", file.heartbeat_seconds, 3600, &mut options.dispatch.heartbeat)?;
+        let (connections, calls, streams) = (&mut options.connections, &mut options.calls, &mut options.long_lived);
+        share("connections", file.connections, connections)?;
+        connections.connection = 1;
+        connections.caller = count("connections_per_caller", file.connections_per_caller, connections.caller)?;
+        share("calls", file.calls, calls)?;
+        calls.caller = count("calls_per_caller", file.calls_per_caller, calls.caller)?;
+        calls.connection = count("calls_per_connection", file.calls_per_connection, calls.connection)?;
         options.dispatch.streams = count("streams", file.streams, options.dispatch.streams)?;
-        options.dispatch.transfers = count("transfers", file.transfers, options.dispatch.transfers)?;
+        streams.caller = count("streams_per_caller", file.streams_per_caller, streams.caller)?;
+        streams.connection = count("streams_per_connection", file.streams_per_connection, streams.connection)?;
+        let transfers = &mut options.dispatch.transfers;
+        share("transfers", file.transfers, transfers)?;
+        transfers.caller = count("transfers_per_caller", file.transfers_per_caller, transfers.caller)?;
+        transfers.connection = count("transfers_per_connection", file.transfers_per_connection, transfers.connection)?;
+        seconds("request_idle_seconds", file.request_idle_seconds, 3600, &mut options.request_idle)?;
+        seconds("upload_idle_seconds", file.upload_idle_seconds, 3600, &mut options.upload_idle)?;
+        seconds("upload_seconds", file.upload_seconds, 86_400, &mut options.upload_total)?;
+        seconds("slow_seconds", file.slow_seconds, 3600, &mut options.slow_after)?;
+        options.dispatch.slow_after = options.slow_after;
+        seconds("patience_seconds", file.patience_seconds, 3600, &mut options.patience)?;
+        options.dispatch.patience = options.patience;
         Ok(Self { listen, data_dir: data_dir.or(file.data_dir).unwrap_or_else(|| DATA_DIR.into()), options })
     }
 }
@@ -135,6 +176,21 @@ impl Config {
 fn count(key: &'static str, found: Option<usize>, otherwise: usize) -> Result<usize, ConfigError> {
     let found = found.map(|found| found as u64);
     Ok(within(key, found, 1, 1_000_000)?.and_then(|found| usize::try_from(found).ok()).unwrap_or(otherwise))
+}
+
+/// Divides a total that is given among callers and connections.
+fn share(key: &'static str, found: Option<usize>, share: &mut Share) -> Result<(), ConfigError> {
+    if found.is_some() {
+        *share = Share::of(count(key, found, share.total)?);
+    }
+    Ok(())
+}
+
+fn seconds(key: &'static str, found: Option<u64>, most: u64, time: &mut Duration) -> Result<(), ConfigError> {
+    if let Some(seconds) = within(key, found, 1, most)? {
+        *time = Duration::from_secs(seconds);
+    }
+    Ok(())
 }
 
 fn within(key: &'static str, found: Option<u64>, least: u64, most: u64) -> Result<Option<u64>, ConfigError> {

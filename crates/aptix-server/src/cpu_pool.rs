@@ -11,7 +11,8 @@ use std::thread::available_parallelism;
 use tokio::sync::Notify;
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::turns::{Caller, Turns};
+use crate::caller::ConnectionId;
+use crate::turns::Turns;
 
 /// Runs the work of calls. Copies share the same threads.
 #[derive(Clone, Debug)]
@@ -43,7 +44,7 @@ impl CpuPool {
     ///
     /// # Errors
     /// When the work panicked.
-    pub(crate) async fn run<F>(&self, caller: Caller, future: F) -> Result<F::Output, JoinError>
+    pub(crate) async fn run<F>(&self, caller: ConnectionId, future: F) -> Result<F::Output, JoinError>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -92,7 +93,7 @@ mod tests {
         for caller in 0..200 {
             let (pool, all) = (pool.clone(), Arc::clone(&all));
             calls.spawn(async move {
-                pool.run(Caller(caller % 7), async move {
+                pool.run(ConnectionId(caller % 7), async move {
                     yield_now().await;
                     all.wait().await;
                     caller
@@ -121,7 +122,7 @@ mod tests {
                     begun.fetch_add(1, Ordering::SeqCst);
                     released.recv()
                 };
-                pool.run(Caller(caller), work).await.unwrap().is_err()
+                pool.run(ConnectionId(caller), work).await.unwrap().is_err()
             });
         }
         let width = available_parallelism().map_or(2, usize::from).max(2);
@@ -129,7 +130,7 @@ mod tests {
             yield_now().await;
         }
         let (told, mut never) = oneshot::channel::<()>();
-        let late = pool.run(Caller(99), async move { told.send(()) });
+        let late = pool.run(ConnectionId(99), async move { told.send(()) });
         assert!(tokio::time::timeout(Duration::from_millis(1), late).await.is_err());
         drop(blocked);
         assert_eq!(calls.join_all().await.len(), 64);
@@ -141,9 +142,9 @@ mod tests {
     async fn work_that_panics_gives_its_turn_back() {
         let pool = CpuPool::new();
         for _ in 0..100 {
-            let broken = pool.run(Caller(1), async { assert_eq!(1, 2, "on purpose") }).await;
+            let broken = pool.run(ConnectionId(1), async { assert_eq!(1, 2, "on purpose") }).await;
             assert!(broken.unwrap_err().is_panic());
         }
-        assert_eq!(pool.run(Caller(1), async { 7 }).await.unwrap(), 7);
+        assert_eq!(pool.run(ConnectionId(1), async { 7 }).await.unwrap(), 7);
     }
 }

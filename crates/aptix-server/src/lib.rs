@@ -4,11 +4,14 @@
 //! batch; a `store` keeps it. No other crate's files are ever touched from here: no I/O on what users edit.
 
 mod accept;
+pub mod caller;
 pub mod config;
 mod cpu_pool;
+pub mod descriptors;
 pub mod dispatcher;
 pub mod ids;
 pub mod mint;
+pub mod room;
 pub mod serve;
 pub mod service;
 pub mod store;

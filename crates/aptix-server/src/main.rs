@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use aptix_server::config::{Config, ConfigFile, Exposure};
+use aptix_server::descriptors;
 use aptix_server::serve::serve;
 use aptix_server::store::embedded::EmbeddedStore;
 use clap::{Parser, ValueEnum};
@@ -81,10 +82,12 @@ fn run(args: Args) -> anyhow::Result<()> {
 async fn serve_until_told(args: Args) -> anyhow::Result<()> {
     let file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
     let exposure = if args.insecure_no_auth { Exposure::Anywhere } else { Exposure::Loopback };
-    let config = Config::new(args.listen, args.data_dir, exposure, file)?;
+    let mut config = Config::new(args.listen, args.data_dir, exposure, file)?;
+    let descriptors = descriptors::reserve(config.options.connections.total)?;
+    config.options.connections.shrink(descriptors.connections);
     let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
-    let store = EmbeddedStore::open(&config.data_dir)?;
+    let store = EmbeddedStore::open_with(&config.data_dir, descriptors.store_files)?;
     let listener = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("failed to listen on {}; give another address with --listen", config.listen))?;

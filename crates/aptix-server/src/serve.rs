@@ -15,9 +15,11 @@ use tonic::transport::server::Connected;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
-use crate::accept::admitted;
+use crate::accept::Incoming;
+use crate::caller::{Peers, Share};
 use crate::dispatcher::{Dispatcher, Settings};
-use crate::service::admission::Admission;
+use crate::room::Room;
+use crate::service::admission::{Admission, Limits};
 use crate::service::agent::{AgentServer, AgentService};
 use crate::service::batch::{BatchServer, BatchService};
 use crate::service::file::{FileServer, FileService};
@@ -34,16 +36,24 @@ const LAST_GRACE: Duration = Duration::from_secs(2);
 pub struct Options {
     /// What the dispatcher is held to.
     pub dispatch: Settings,
-    /// Calls that are worked on at one time: until their answer was taken, streams until they begin to answer.
-    pub calls: usize,
+    /// Calls that are worked on at one time: from when their message has come whole until their answer is made.
+    pub calls: Share,
     /// Until a call's answer must have begun.
     pub call_deadline: Duration,
+    /// Between two pieces of a call's message.
+    pub request_idle: Duration,
+    /// Calls that go on until somebody ends them, such as streams of events.
+    pub long_lived: Share,
+    /// An answer of which nothing is taken for this long is cut off, and a while later its connection.
+    pub slow_after: Duration,
+    /// A connection or an incomplete message that makes no progress for this long gives way when there are too many.
+    pub patience: Duration,
     /// Between two messages of an upload.
     pub upload_idle: Duration,
     /// For a whole upload.
     pub upload_total: Duration,
     /// Connections at one time.
-    pub connections: usize,
+    pub connections: Share,
     /// HTTP/2 streams of one connection.
     pub connection_streams: u32,
     /// Bytes of a call's headers.
@@ -62,12 +72,16 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             dispatch: Settings::default(),
-            calls: 128,
+            calls: Share::of(128),
             call_deadline: Duration::from_secs(30),
+            request_idle: Duration::from_secs(10),
+            long_lived: Share { connection: 64, ..Share::of(20_000) },
+            slow_after: Duration::from_secs(30),
+            patience: Duration::from_secs(1),
             upload_idle: Duration::from_secs(30),
             upload_total: Duration::from_secs(300),
-            connections: 20_000,
-            connection_streams: 128,
+            connections: Share { connection: 1, ..Share::of(20_000) },
+            connection_streams: 512,
             header_bytes: 16 << 10,
             keepalive_interval: Duration::from_secs(15),
             keepalive_timeout: Duration::from_secs(15),
@@ -119,8 +133,17 @@ where
         upload_idle: options.upload_idle,
         upload_total: options.upload_total,
     };
+    let limits = Limits {
+        calls: options.calls,
+        deadline: options.call_deadline,
+        silence: options.request_idle,
+        long_lived: options.long_lived,
+        patience: options.patience,
+        slow_after: options.slow_after,
+    };
+    let admission = Admission::new(limits, dispatcher.closing());
     let router = Server::builder()
-        .layer(Admission::new(options.calls, options.call_deadline, dispatcher.closing()))
+        .layer(admission.clone())
         .max_concurrent_streams(options.connection_streams)
         .http2_max_header_list_size(options.header_bytes)
         .http2_keepalive_interval(Some(options.keepalive_interval))
@@ -160,7 +183,8 @@ where
         told.cancelled().await;
         sleep(GRACE).await;
     };
-    let incoming = admitted(incoming, options.connections);
+    let room = Room::new(options.connections, options.patience);
+    let incoming = Incoming::new(incoming, room, Peers::new(options.calls));
     let served = tokio::select! {
         served = router.serve_with_incoming_shutdown(incoming, stopping) => served,
         () = overdue => {
@@ -168,6 +192,7 @@ where
             Ok(())
         }
         never = ill => match never {},
+        never = admission.watch_answers() => match never {},
     };
     dispatcher.stop();
     match timeout(LAST_GRACE, dispatcher.finish()).await {

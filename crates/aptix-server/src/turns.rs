@@ -9,9 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Whoever asks for work: one connection.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Caller(pub(crate) u64);
+use crate::caller::ConnectionId;
 
 /// Shares out turns. Copies share the same turns.
 #[derive(Clone, Debug)]
@@ -21,9 +19,9 @@ pub(crate) struct Turns(Arc<Mutex<Queue>>);
 struct Queue {
     free: usize,
     /// Everybody who has a turn or waits for one.
-    callers: HashMap<Caller, Standing>,
+    callers: HashMap<ConnectionId, Standing>,
     /// Those who wait, the next one first.
-    order: BTreeSet<(u64, Caller)>,
+    order: BTreeSet<(u64, ConnectionId)>,
     /// Counts turns and arrivals.
     now: u64,
 }
@@ -42,7 +40,7 @@ const SERVED: u64 = 1 << 63;
 /// The right to use a processor, until dropped.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    caller: Caller,
+    caller: ConnectionId,
     turns: Turns,
 }
 
@@ -54,7 +52,7 @@ impl Turns {
     }
 
     /// Waits for a turn. Who stops waiting loses its place.
-    pub(crate) async fn take(&self, caller: Caller) -> Turn {
+    pub(crate) async fn take(&self, caller: ConnectionId) -> Turn {
         loop {
             let (called, waits) = oneshot::channel();
             {
@@ -84,7 +82,7 @@ impl Turns {
 }
 
 impl Queue {
-    fn add(&mut self, caller: Caller, called: oneshot::Sender<Turn>) {
+    fn add(&mut self, caller: ConnectionId, called: oneshot::Sender<Turn>) {
         self.now += 1;
         let known = self.callers.entry(caller).or_insert(Standing { place: self.now, ..Standing::default() });
         known.waiting.push_back(called);
@@ -92,10 +90,11 @@ impl Queue {
     }
 
     /// Who is next, if there is a free turn for anybody who waits.
-    fn next(&mut self) -> Option<(Caller, oneshot::Sender<Turn>)> {
+    fn next(&mut self) -> Option<(ConnectionId, oneshot::Sender<Turn>)> {
         loop {
             let free = self.free;
-            let may = |caller: &Caller| free > 1 || self.callers.get(caller).is_none_or(|known| known.running == 0);
+            let may =
+                |caller: &ConnectionId| free > 1 || self.callers.get(caller).is_none_or(|known| known.running == 0);
             let place = *self.order.iter().find(|(_, caller)| free > 0 && may(caller))?;
             self.order.remove(&place);
             let caller = place.1;
@@ -118,7 +117,7 @@ impl Queue {
         }
     }
 
-    fn take_back(&mut self, caller: Caller) {
+    fn take_back(&mut self, caller: ConnectionId) {
         self.free += 1;
         if let Some(known) = self.callers.get_mut(&caller) {
             known.running -= 1;
@@ -144,11 +143,11 @@ mod tests {
 
     use super::*;
 
-    const BUSY: Caller = Caller(1);
-    const QUIET: Caller = Caller(2);
+    const BUSY: ConnectionId = ConnectionId(1);
+    const QUIET: ConnectionId = ConnectionId(2);
 
     /// Asks for a turn, and answers who is waiting for it.
-    async fn ask(turns: &Turns, caller: Caller) -> impl Future<Output = Turn> + use<> {
+    async fn ask(turns: &Turns, caller: ConnectionId) -> impl Future<Output = Turn> + use<> {
         let turns = turns.clone();
         let mut waiting = Box::pin(async move { turns.take(caller).await });
         let early = poll_fn(|context| Poll::Ready(waiting.as_mut().poll(context))).await;
@@ -202,10 +201,10 @@ mod tests {
     #[tokio::test]
     async fn those_who_always_ask_take_turns() {
         let turns = Turns::new(1);
-        let mut under_way = turns.take(Caller(0)).await;
+        let mut under_way = turns.take(ConnectionId(0)).await;
         let mut waiting = Vec::new();
         for round in 0..30 {
-            waiting.push((round % 3, Box::pin(ask(&turns, Caller(round % 3)).await)));
+            waiting.push((round % 3, Box::pin(ask(&turns, ConnectionId(round % 3)).await)));
         }
         let mut served = Vec::new();
         while !waiting.is_empty() {
@@ -233,7 +232,8 @@ mod tests {
     async fn who_gave_up_is_passed_over() {
         let turns = Turns::new(1);
         let under_way = turns.take(BUSY).await;
-        let gone: Vec<_> = [ask(&turns, BUSY).await, ask(&turns, Caller(3)).await].into_iter().map(Box::pin).collect();
+        let gone: Vec<_> =
+            [ask(&turns, BUSY).await, ask(&turns, ConnectionId(3)).await].into_iter().map(Box::pin).collect();
         let mut last = Box::pin(ask(&turns, QUIET).await);
         drop(gone);
         drop(under_way);

@@ -4,7 +4,7 @@ use super::{Finding, code, names_word};
 use crate::repo::Text;
 
 /// Where the crates that reach the file system directly may be named.
-const SYSTEM_ROOM: &str = "crates/aptix-client/src/workspace/";
+const SYSTEM_ROOMS: [&str; 2] = ["crates/aptix-client/src/workspace/", "crates/aptix-server/src/descriptors.rs"];
 
 /// Where protobuf types may be named.
 const WIRE_ROOMS: [&str; 3] =
@@ -28,8 +28,9 @@ pub(super) fn check(text: &Text) -> Vec<Finding> {
 
 fn strayed(path: &str, line: &str) -> Option<String> {
     let system = ["rustix", "cap_std"].into_iter().find(|word| names_word(line, word));
-    if let (Some(word), false) = (system, path.starts_with(SYSTEM_ROOM)) {
-        return Some(format!("{word} is named in {SYSTEM_ROOM} alone; ask that module for what you need"));
+    if let (Some(word), false) = (system, SYSTEM_ROOMS.iter().any(|room| path.starts_with(room))) {
+        let rooms = SYSTEM_ROOMS.join(", ");
+        return Some(format!("{word} is named in {rooms} alone; ask that module for what you need"));
     }
     let protobuf = line.contains("wire::v1")
         || ["prost", "prost_types"].into_iter().any(|word| names_word(line, word))
@@ -55,6 +56,7 @@ mod tests {
     #[test]
     fn the_system_is_named_in_its_room_alone() {
         assert_eq!(found("crates/aptix-client/src/workspace/disk.rs", "use rustix::fs;"), 0);
+        assert_eq!(found("crates/aptix-server/src/descriptors.rs", "use rustix::process;"), 0);
         assert_eq!(found("crates/aptix-client/src/executor.rs", "use rustix::fs;\nlet rustixes = 1; // rustix"), 1);
         assert_eq!(found("crates/aptix-client/tests/it/main.rs", "use rustix::fs;"), 0);
     }

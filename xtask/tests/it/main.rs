@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod agent;
 #[cfg(test)]
+mod bad_clients;
+#[cfg(test)]
 mod clock;
 #[cfg(test)]
 mod crash;

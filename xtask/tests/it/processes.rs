@@ -78,16 +78,24 @@ impl Machine {
 
     /// Starts a server again, where an earlier one listened.
     pub(crate) fn server_at(&self, address: &str) -> Server {
-        self.start_server(address, |_| ())
+        self.start_server(Command::new(binary("aptix-server")), address, |_| ())
     }
 
     /// Starts a server in surroundings of its own.
     pub(crate) fn server_that(&self, surround: impl FnOnce(&mut Command)) -> Server {
-        self.start_server("127.0.0.1:0", surround)
+        self.start_server(Command::new(binary("aptix-server")), "127.0.0.1:0", surround)
     }
 
-    fn start_server(&self, address: &str, surround: impl FnOnce(&mut Command)) -> Server {
-        let mut command = Command::new(binary("aptix-server"));
+    /// Starts a server with a configuration, under a limit of open files.
+    pub(crate) fn server_with(&self, config: &str, open_files: u32) -> Server {
+        write(&self.path("server.toml"), config);
+        let mut command = Command::new("prlimit");
+        command.args([format!("--nofile={open_files}:{open_files}"), "--".to_owned()]).arg(binary("aptix-server"));
+        command.arg("--config").arg(self.path("server.toml"));
+        self.start_server(command, "127.0.0.1:0", |_| ())
+    }
+
+    fn start_server(&self, mut command: Command, address: &str, surround: impl FnOnce(&mut Command)) -> Server {
         command.args(["--listen", address, "--data-dir"]).arg(self.path("data")).stdout(Stdio::piped());
         command.stderr(self.log("server.log"));
         surround(&mut command);
@@ -150,6 +158,13 @@ impl Server {
     /// What clients of ours are given.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// The most memory that it ever had, in bytes.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.0.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        peak.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
     }
 
     /// Asks it to end as a service manager does, and says whether it ended well.

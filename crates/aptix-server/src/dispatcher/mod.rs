@@ -22,6 +22,8 @@ use tokio_util::task::TaskTracker;
 
 use self::lease::Leases;
 use self::wake::Wakes;
+use crate::caller::Share;
+use crate::room::Room;
 use crate::store::{Store, StoreError};
 
 /// What the dispatcher holds itself to.
@@ -34,7 +36,9 @@ pub struct Settings {
     /// Streams of events at one time.
     pub streams: usize,
     /// Uploads and downloads at one time.
-    pub transfers: usize,
+    pub transfers: Share,
+    /// A transfer that makes no progress for this long gives way when there are too many.
+    pub patience: Duration,
     /// What batches are held to.
     pub limits: Limits,
 }
@@ -45,7 +49,8 @@ impl Default for Settings {
             heartbeat: Duration::from_secs(5),
             slow_after: Duration::from_secs(30),
             streams: 20_000,
-            transfers: 32,
+            transfers: Share::of(32),
+            patience: Duration::from_secs(1),
             limits: Limits::DEFAULT,
         }
     }
@@ -58,7 +63,7 @@ pub struct Dispatcher {
     wakes: Arc<Wakes>,
     leases: Arc<Leases>,
     streams: Arc<Semaphore>,
-    transfers: Arc<Semaphore>,
+    transfers: Arc<Room>,
     closing: CancellationToken,
     ending: CancellationToken,
     tasks: TaskTracker,
@@ -74,7 +79,7 @@ impl Dispatcher {
             wakes: Arc::default(),
             leases: Arc::default(),
             streams: Arc::new(Semaphore::new(settings.streams)),
-            transfers: Arc::new(Semaphore::new(settings.transfers)),
+            transfers: Room::new(settings.transfers, settings.patience),
             closing: CancellationToken::new(),
             ending: CancellationToken::new(),
             tasks: TaskTracker::new(),

@@ -6,6 +6,7 @@ use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::WorkspaceId;
 use aptix_model::reason::{Detail, Reason};
 
+use crate::room::{Full, Scope};
 use crate::store::StoreError;
 
 /// Characters of callers' text that one field of a log line shows.
@@ -126,4 +127,25 @@ pub fn no_workspace(workspace: &WorkspaceId) -> Failure {
 #[must_use]
 pub fn exhausted(what: &str, limit: usize) -> Failure {
     Failure::new(Reason::ResourceExhausted, format!("the server's {limit} {what} are in use")).hint("call again later")
+}
+
+/// A share of a bounded resource is used up.
+#[must_use]
+pub fn full(what: &str, full: Full) -> Failure {
+    let limit = full.limit;
+    let (message, hint) = match full.scope {
+        Scope::Server => return exhausted(what, limit),
+        Scope::Caller(_) => (format!("the caller's {limit} {what} are in use"), "end some of them, then call again"),
+        Scope::Connection(_) => {
+            (format!("this connection's {limit} {what} are in use"), "end some of them, or open another connection")
+        }
+    };
+    Failure::new(Reason::ResourceExhausted, message).hint(hint)
+}
+
+/// A call that made no progress gave way to others.
+#[must_use]
+pub fn crowded(what: &str) -> Failure {
+    let message = format!("the call lost its place among the {what}: it made no progress, and others waited");
+    Failure::new(Reason::ResourceExhausted, message).hint("call again, and send or read without pauses")
 }

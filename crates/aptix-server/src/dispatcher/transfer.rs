@@ -10,14 +10,15 @@ use aptix_model::id::WorkspaceId;
 use aptix_model::limits::CHUNK_BYTES;
 use aptix_model::reason::{Detail, Reason};
 use sha2::{Digest, Sha256};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::bytes::{Bytes, BytesMut};
 use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
-use super::feed::{Items, Outlet, Stop};
-use super::refusal::{Refusal, exhausted, not_found, shutting_down};
+use super::feed::{FeedEnd, Items, Outlet, Stop};
+use super::refusal::{Refusal, crowded, full, not_found, shutting_down};
+use crate::caller::Peer;
 use crate::mint;
+use crate::room::{Full, Place};
 use crate::store::{Store, StoreError, UploadId};
 
 /// Bytes of the largest blob.
@@ -52,8 +53,11 @@ pub enum TransferError {
     #[error("the lease of the upload is not in force")]
     LeaseLost,
     /// Too many blobs are on their way.
-    #[error("{0} blobs are on their way")]
-    Transfers(usize),
+    #[error("{} blobs are on their way", .0.limit)]
+    Transfers(Full),
+    /// It made no progress, and others waited.
+    #[error("the transfer made no progress, and others waited")]
+    Crowded,
     /// The server is going down.
     #[error("the server is shutting down")]
     ShuttingDown,
@@ -78,16 +82,25 @@ impl From<TransferError> for Refusal {
             TransferError::NotFound(workspace, digest) => not_found(&workspace, &format!("blob {digest}")),
             TransferError::LeaseLost => Failure::new(Reason::LeaseLost, message)
                 .hint("watch the workspace again, then upload under the new lease"),
-            TransferError::Transfers(limit) => exhausted("transfers", limit),
+            TransferError::Transfers(found) => full("transfers", found),
+            TransferError::Crowded => crowded("transfers"),
             TransferError::ShuttingDown => shutting_down(),
             TransferError::Store(error) => return error.into(),
         })
     }
 }
 
-/// A place among the transfers.
+/// An upload's place among the transfers.
 #[derive(Debug)]
-pub struct UploadPlace(#[expect(dead_code, reason = "held, never looked at")] OwnedSemaphorePermit);
+pub struct UploadPlace(Place);
+
+impl UploadPlace {
+    /// Cancelled when the upload makes no progress and has to give way.
+    #[must_use]
+    pub fn lost(&self) -> CancellationToken {
+        self.0.cut().clone()
+    }
+}
 
 /// A blob on its way in. What came of it is dropped with it, unless it was finished.
 pub struct Upload {
@@ -100,7 +113,7 @@ pub struct Upload {
     came: u64,
     waiting: BytesMut,
     chunks: u32,
-    _place: UploadPlace,
+    place: UploadPlace,
 }
 
 impl Dispatcher {
@@ -121,11 +134,11 @@ impl Dispatcher {
     ///
     /// # Errors
     /// When the server takes no more.
-    pub fn upload_place(&self) -> Result<UploadPlace, TransferError> {
+    pub async fn upload_place(&self, peer: &Peer) -> Result<UploadPlace, TransferError> {
         if self.closing.is_cancelled() {
             return Err(TransferError::ShuttingDown);
         }
-        Ok(UploadPlace(self.transfer_slot()?))
+        Ok(UploadPlace(self.transfers.take_in_time(peer, 1).await.map_err(TransferError::Transfers)?))
     }
 
     /// Begins to take a blob; from an agent, under the lease whose secret has this digest.
@@ -156,7 +169,7 @@ impl Dispatcher {
             came: 0,
             waiting: BytesMut::new(),
             chunks: 0,
-            _place: place,
+            place,
         })
     }
 
@@ -166,10 +179,11 @@ impl Dispatcher {
     /// When the workspace has no such blob, or the server takes no more.
     pub async fn download(
         self: &Arc<Self>,
+        peer: &Peer,
         workspace: WorkspaceId,
         digest: Sha256Digest,
     ) -> Result<Items<Bytes>, TransferError> {
-        let slot = self.transfer_slot()?;
+        let place = self.transfers.take_in_time(peer, 1).await.map_err(TransferError::Transfers)?;
         let sizes = self.store.blob_sizes(workspace.clone(), vec![digest]).await?;
         let Some(size) = sizes.first().copied().flatten() else {
             return Err(TransferError::NotFound(workspace, digest));
@@ -177,9 +191,12 @@ impl Dispatcher {
         let (outlet, stream) = Outlet::open(CancellationToken::new(), self.ending.clone()).await?;
         let this = Arc::clone(self);
         self.tasks.spawn(async move {
-            let end = this.hand_out(workspace, digest, size, &outlet).await.err().flatten();
+            let end = tokio::select! {
+                handed_out = this.hand_out(workspace, digest, size, &outlet, &place) => handed_out.err().flatten(),
+                () = place.cut().cancelled() => Some(FeedEnd::Slow),
+            };
             outlet.finish(end);
-            drop(slot);
+            drop(place);
         });
         Ok(stream)
     }
@@ -190,6 +207,7 @@ impl Dispatcher {
         digest: Sha256Digest,
         size: u64,
         outlet: &Outlet<Bytes>,
+        place: &Place,
     ) -> Result<(), Stop> {
         if size == 0 {
             return self.hand_over(outlet, Bytes::new()).await;
@@ -206,16 +224,12 @@ impl Dispatcher {
                 return Err(stop(damaged(&digest, "its bytes have another digest")));
             }
             self.hand_over(outlet, chunk).await?;
+            place.moved();
             if left == 0 {
                 break;
             }
         }
         Ok(())
-    }
-
-    fn transfer_slot(&self) -> Result<OwnedSemaphorePermit, TransferError> {
-        let slot = Arc::clone(&self.transfers).try_acquire_owned();
-        slot.map_err(|_| TransferError::Transfers(self.settings.transfers))
     }
 }
 
@@ -225,6 +239,7 @@ impl Upload {
     /// # Errors
     /// When more come than were announced, or the store fails.
     pub async fn push(&mut self, bytes: Bytes) -> Result<(), TransferError> {
+        self.place.0.moved();
         self.came += bytes.len() as u64;
         if self.came > self.blob.size_bytes {
             return Err(TransferError::Size { announced: self.blob.size_bytes, came: self.came });

@@ -1,26 +1,29 @@
-//! What every call passes first: a bounded number of calls at one time, a bounded weight of large messages, a deadline
-//! for each, and turns on the processors that are fair between connections.
+//! What every call passes first: a bounded number of calls at one time, in all and for each caller and connection, a bounded
+//! weight of large messages, a deadline for each, and turns on the processors that are fair between connections. A call takes its place when its message has come whole, and gives it
+//! back when its answer is made: callers that neither send nor read hold up nobody.
 
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tower::{Layer, Service};
 use tracing::instrument::WithSubscriber;
 
-use super::body::{Ending, Gathered, InPieces, Weighed};
+use super::body::{Ending, Gathered, LIGHT_BYTES, Received, Ticket, TicketBox};
 use super::entries;
+use super::outflow::{Answer, Outflow};
 use super::status::{status, too_late};
+use crate::caller::{Caller, Peer, Peers, Share};
 use crate::cpu_pool::CpuPool;
-use crate::dispatcher::refusal::{Refusal, broken_off, exhausted};
-use crate::turns::Caller;
+use crate::dispatcher::refusal::{Refusal, broken_off, exhausted, full};
+use crate::room::{Place, Room};
 
 /// How long a call waits for its turn before it is turned away.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -28,17 +31,24 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of large messages that are decoded and worked on at one time: in memory a message takes many times its size.
 const LARGE_BYTES: usize = 16 << 20;
 
+/// Bytes of large messages that have not come whole yet.
+const PARTIAL_BYTES: Share = Share { total: 128 << 20, caller: 96 << 20, connection: 64 << 20 };
+
 /// How a call is admitted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// One message, one answer: it keeps its place until the answer has gone out.
+    /// One message, one answer.
     Unary,
-    /// A stream of answers, of which the dispatcher has a bounded number: it keeps its place until they begin.
+    /// A stream of bytes, of which the dispatcher has a bounded number.
+    Download,
+    /// A stream of answers without an end: it keeps its place among the calls until they begin.
     Stream,
     /// An upload, of which the dispatcher has a bounded number too, and which has deadlines of its own.
     Upload,
     /// Whether the server is well is answered however busy it is.
     Health,
+    /// The same, for as long as somebody wants to know.
+    HealthStream,
     /// Another service that may stream for as long as the server runs.
     Foreign,
 }
@@ -47,85 +57,150 @@ impl Kind {
     fn of(path: &str) -> Self {
         match path {
             "/aptix.v1.FileService/UploadBlob" => Self::Upload,
-            "/aptix.v1.FileService/DownloadBlob"
-            | "/aptix.v1.BatchService/WatchBatch"
-            | "/aptix.v1.AgentService/WatchBatches" => Self::Stream,
+            "/aptix.v1.FileService/DownloadBlob" => Self::Download,
+            "/aptix.v1.BatchService/WatchBatch" | "/aptix.v1.AgentService/WatchBatches" => Self::Stream,
+            "/grpc.health.v1.Health/Watch" => Self::HealthStream,
             _ if path.starts_with("/grpc.health.") => Self::Health,
             _ if path.starts_with("/aptix.v1.") => Self::Unary,
             _ => Self::Foreign,
         }
     }
+
+    /// Whether it may go on for as long as the server runs.
+    const fn is_long_lived(self) -> bool {
+        matches!(self, Self::Stream | Self::HealthStream | Self::Foreign)
+    }
+}
+
+/// What admission holds calls to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Calls that are worked on at one time.
+    pub calls: Share,
+    /// Until a call's answer must have begun.
+    pub deadline: Duration,
+    /// Between two pieces of a call's message.
+    pub silence: Duration,
+    /// Long-lived calls.
+    pub long_lived: Share,
+    /// An incomplete message that makes no progress for this long gives way when there are too many.
+    pub patience: Duration,
+    /// An answer of which nothing was taken for this long is cut off.
+    pub slow_after: Duration,
 }
 
 /// Admits calls.
 #[derive(Clone, Debug)]
 pub struct Admission {
+    limits: Limits,
     slots: Arc<Semaphore>,
-    limit: usize,
-    deadline: Duration,
     /// What large messages may weigh together, in bytes.
     weight: Arc<Semaphore>,
     /// Where calls are decoded, worked on and answered.
     pool: CpuPool,
+    partial: Arc<Room>,
+    long_lived: Arc<Room>,
+    outflow: Arc<Outflow>,
+    /// Peers of connections that do not say whose they are.
+    peers: Arc<Peers>,
     closing: CancellationToken,
-    /// Gives places back.
-    returning: TaskTracker,
 }
 
 impl Admission {
-    /// Admits so many calls at one time, and gives each this long until its answer begins. Once `closing` is cancelled,
-    /// the streams of other services end.
+    /// Admits calls within these limits. Once `closing` is cancelled, the streams of other services end.
     #[must_use]
-    pub fn new(limit: usize, deadline: Duration, closing: CancellationToken) -> Self {
+    pub fn new(limits: Limits, closing: CancellationToken) -> Self {
         Self {
-            slots: Arc::new(Semaphore::new(limit)),
-            limit,
-            deadline,
+            limits,
+            slots: Arc::new(Semaphore::new(limits.calls.total)),
             weight: Arc::new(Semaphore::new(LARGE_BYTES)),
             pool: CpuPool::new(),
+            partial: Room::new(PARTIAL_BYTES, limits.patience),
+            long_lived: Room::new(limits.long_lived, Duration::MAX),
+            outflow: Outflow::new(limits.patience, limits.slow_after),
+            peers: Arc::new(Peers::new(limits.calls)),
             closing,
-            returning: TaskTracker::new(),
         }
     }
 
-    async fn slot(&self) -> Result<OwnedSemaphorePermit, Response<Body>> {
-        match timeout(PATIENCE, Arc::clone(&self.slots).acquire_owned()).await {
-            Ok(Ok(slot)) => Ok(slot),
-            _ => Err(status(Refusal::denied(exhausted("calls", self.limit))).into_http()),
-        }
+    /// Cuts off answers that nobody takes, for as long as it is polled.
+    pub async fn watch_answers(&self) -> std::convert::Infallible {
+        self.outflow.watch().await
     }
 
-    /// Does a call's work in the caller's turns.
+    /// How long a message may stop coming.
+    pub(super) const fn silence(&self) -> Duration {
+        self.limits.silence
+    }
+
+    /// Room for a large message that has not come whole.
+    pub(super) fn partial(&self, peer: &Peer, bytes: usize) -> Result<Place, Status> {
+        self.partial
+            .take(peer, bytes)
+            .map_err(|found| status(Refusal::denied(full("bytes of incomplete messages", found))))
+    }
+
+    /// What a call with a message of this length needs, if nobody waits for it.
+    pub(super) fn at_once(&self, peer: &Peer, length: usize, counted: bool) -> Option<Ticket> {
+        let mut ticket = Ticket { permits: Vec::new(), in_use: Some(peer.activity().enter()) };
+        if counted {
+            if length > LIGHT_BYTES {
+                ticket.permits.push(Arc::clone(&self.weight).try_acquire_many_owned(weight_of(length)).ok()?);
+            }
+            for slots in self.slots_of(peer) {
+                ticket.permits.push(slots.try_acquire_owned().ok()?);
+            }
+        }
+        Some(ticket)
+    }
+
+    /// The same, as soon as it is this call's turn.
+    pub(super) async fn turn(&self, peer: &Peer, length: usize) -> Result<Ticket, Status> {
+        let in_use = Some(peer.activity().enter());
+        let refused = |_| status(Refusal::denied(exhausted("calls", self.limits.calls.total)));
+        let mut permits = Vec::new();
+        if length > LIGHT_BYTES {
+            let weight = Arc::clone(&self.weight).acquire_many_owned(weight_of(length)).await;
+            permits.push(weight.map_err(refused)?);
+        }
+        let slots = async {
+            let mut slots: Vec<OwnedSemaphorePermit> = Vec::new();
+            for places in self.slots_of(peer) {
+                slots.push(places.acquire_owned().await?);
+            }
+            Ok(slots)
+        };
+        match timeout(PATIENCE, slots).await {
+            Ok(slots) => permits.extend(slots.map_err(refused)?),
+            Err(_) => return Err(status(Refusal::denied(exhausted("calls", self.limits.calls.total)))),
+        }
+        Ok(Ticket { permits, in_use })
+    }
+
+    /// Narrow ones first: whoever waits for its own keeps nothing from others.
+    fn slots_of(&self, peer: &Peer) -> [Arc<Semaphore>; 3] {
+        [peer.calls(), peer.calls_of_caller(), Arc::clone(&self.slots)]
+    }
+
+    /// Does a call's work in its connection's turns.
     async fn work<E: Send + 'static>(
         &self,
-        caller: Caller,
+        peer: &Peer,
         work: impl Future<Output = Result<Response<Body>, E>> + Send + 'static,
     ) -> Result<Response<Body>, E> {
-        self.pool.run(caller, work.with_current_subscriber()).await.unwrap_or_else(|error| {
+        self.pool.run(peer.connection(), work.with_current_subscriber()).await.unwrap_or_else(|error| {
             tracing::error!(%error, "a call broke off");
             Ok(status(Refusal::denied(broken_off())).into_http())
         })
     }
 
-    /// The answer, with the call's place until all of it was taken: but no longer than another deadline, so that whoever
-    /// takes nothing does not keep others out.
-    fn held(&self, answer: Response<Body>, place: impl Send + 'static) -> Response<Body> {
-        let taken = CancellationToken::new();
-        let (deadline, all) = (self.deadline, taken.clone());
-        self.returning.spawn(async move {
-            let _ = timeout(deadline, all.cancelled()).await;
-            drop(place);
-        });
-        answer.map(|body| Body::new(InPieces::new(body, Some(taken.drop_guard()))))
-    }
-
-    fn ending(&self, answer: Response<Body>) -> Response<Body> {
-        answer.map(|body| Body::new(Ending::new(body, self.closing.clone())))
-    }
-
     fn too_late(&self) -> Response<Body> {
-        too_late(&format!("the call had no answer after {} seconds", self.deadline.as_secs())).into_http()
+        too_late(&format!("the call had no answer after {} seconds", self.limits.deadline.as_secs())).into_http()
     }
+}
+
+fn weight_of(length: usize) -> u32 {
+    u32::try_from(length.min(LARGE_BYTES)).unwrap_or(u32::MAX)
 }
 
 impl<S> Layer<S> for Admission {
@@ -166,28 +241,36 @@ where
     }
 }
 
-async fn admit<S>(admission: Admission, mut inner: S, request: Request<Body>) -> Result<Response<Body>, S::Error>
+async fn admit<S>(admission: Admission, mut inner: S, mut request: Request<Body>) -> Result<Response<Body>, S::Error>
 where
     S: Service<Request<Body>, Response = Response<Body>> + Send + 'static,
     S::Future: Send,
     S::Error: Send + 'static,
 {
     let kind = Kind::of(request.uri().path());
-    let caller = request.extensions().get().copied().unwrap_or(Caller(0));
-    let slot = match kind {
-        Kind::Upload => return admission.work(caller, async move { inner.call(request).await }).await,
-        Kind::Health => None,
-        Kind::Unary | Kind::Stream | Kind::Foreign => match admission.slot().await {
-            Ok(slot) => Some(slot),
-            Err(refused) => return Ok(refused),
-        },
+    let peer = match request.extensions().get::<Peer>() {
+        Some(peer) => peer.clone(),
+        None => {
+            let peer = admission.peers.meet(Caller::Local, CancellationToken::new());
+            request.extensions_mut().insert(peer.clone());
+            peer
+        }
     };
-    let weight = Arc::new(OnceLock::new());
+    if kind == Kind::Upload {
+        return admission.work(&peer, async move { inner.call(request).await }).await;
+    }
+    let long_lived = match kind.is_long_lived().then(|| admission.long_lived.take(&peer, 1)).transpose() {
+        Ok(place) => place,
+        Err(found) => return Ok(status(Refusal::denied(full("long-lived calls", found))).into_http()),
+    };
+    let ticket = TicketBox::default();
+    let counted = !matches!(kind, Kind::Health | Kind::HealthStream);
+    let request = request
+        .map(|body| Body::new(Received::new(body, admission.clone(), peer.clone(), counted, Arc::clone(&ticket))));
     let answer = async {
         match kind {
             Kind::Unary => {
                 let (head, body) = request.into_parts();
-                let body = Body::new(Weighed::new(body, Arc::clone(&admission.weight), weight.clone()));
                 let message = Gathered::message(body).await;
                 let work = async move {
                     if let Err(refused) = entries::check(head.uri.path(), message.bytes()) {
@@ -196,25 +279,26 @@ where
                     let (head, body) = inner.call(Request::from_parts(head, Body::new(message))).await?.into_parts();
                     Ok(Response::from_parts(head, Body::new(Gathered::answer(body).await)))
                 };
-                admission.work(caller, work).await
+                admission.work(&peer, work).await
             }
-            Kind::Stream => {
+            Kind::Stream | Kind::Download => {
                 let (head, body) = request.into_parts();
                 let request = Request::from_parts(head, Body::new(Gathered::message(body).await));
-                admission.work(caller, async move { inner.call(request).await }).await
+                admission.work(&peer, async move { inner.call(request).await }).await
             }
             // Their messages are small, and none of them is worked on.
-            Kind::Health | Kind::Foreign | Kind::Upload => inner.call(request).await,
+            Kind::Health | Kind::HealthStream | Kind::Foreign | Kind::Upload => inner.call(request).await,
         }
     };
-    let Ok(answer) = timeout(admission.deadline, answer).await else {
+    let Ok(answer) = timeout(admission.limits.deadline, answer).await else {
         return Ok(admission.too_late());
     };
-    let answer = answer?;
-    Ok(match kind {
-        Kind::Unary => admission.held(answer, (slot, weight)),
-        Kind::Health | Kind::Foreign => admission.ending(answer),
-        Kind::Stream => answer.map(|body| Body::new(InPieces::new(body, None))),
-        Kind::Upload => answer,
-    })
+    // The answer is made: others may be worked on.
+    let ticket = ticket.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let in_use = ticket.and_then(|ticket| ticket.in_use).unwrap_or_else(|| peer.activity().enter());
+    let ends = matches!(kind, Kind::Health | Kind::HealthStream | Kind::Foreign);
+    Ok(answer?.map(|body| {
+        let body = if ends { Body::new(Ending::new(body, admission.closing.clone())) } else { body };
+        Body::new(Answer::new(body, &admission.outflow, peer, (in_use, long_lived)))
+    }))
 }

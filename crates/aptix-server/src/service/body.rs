@@ -1,83 +1,167 @@
-//! The bytes of calls and answers, as admission watches over them.
+//! The bytes of calls, as admission watches over them, and streams that end with the server.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use aptix_model::limits::MESSAGE_BYTES;
 use http_body::{Body as HttpBody, Frame};
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::bytes::{Bytes, BytesMut};
-use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::http::HeaderMap;
 
-use super::status::status;
-use crate::dispatcher::refusal::{Refusal, shutting_down};
+use super::admission::Admission;
+use super::status::{status, too_late};
+use crate::caller::{InUse, Peer};
+use crate::dispatcher::refusal::{Refusal, crowded, shutting_down};
+use crate::room::Place;
 
 /// Bytes of a message that weighs nothing.
-const LIGHT_BYTES: usize = 64 << 10;
+pub(super) const LIGHT_BYTES: usize = 64 << 10;
 
 /// What stands before a message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
 
 type Item = Option<Result<Frame<Bytes>, Status>>;
-type Acquire = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
+type Acquire = Pin<Box<dyn Future<Output = Result<Ticket, Status>> + Send>>;
 
-/// A call's message, whose last bytes are held back until there is room for what it will be in memory. A message that
-/// does not come whole takes no room away.
-pub(super) struct Weighed {
+/// What a call holds once its message has come whole.
+#[derive(Default)]
+pub(super) struct Ticket {
+    /// Its places among the calls that are worked on, and the weight of its message.
+    pub(super) permits: Vec<OwnedSemaphorePermit>,
+    /// Its connection is not idle meanwhile.
+    pub(super) in_use: Option<InUse>,
+}
+
+/// Where a call's ticket is put.
+pub(super) type TicketBox = Arc<Mutex<Option<Ticket>>>;
+
+/// A call's bytes. The last ones of its first message are held back until the call is admitted, so that a call whose message
+/// does not come whole takes nothing away from others. A message that stops coming ends the call.
+pub(super) struct Received {
     inner: Body,
     prefix: Vec<u8>,
     seen: usize,
-    budget: Arc<Semaphore>,
-    weight: Arc<OnceLock<OwnedSemaphorePermit>>,
+    admission: Admission,
+    peer: Peer,
+    /// Whether the call takes a place among those that are worked on.
+    counted: bool,
+    ticket: TicketBox,
+    /// Over when nothing came for too long; absent once the first message came whole.
+    silence: Option<Pin<Box<Sleep>>>,
+    /// What the message takes in memory while it is incomplete, if that is worth counting.
+    partial: Option<(Place, Pin<Box<WaitForCancellationFutureOwned>>)>,
     waiting: Option<(Acquire, Frame<Bytes>)>,
 }
 
-impl Weighed {
-    /// Takes from `budget` what the message weighs; it is given back when `weight` goes.
-    pub(super) fn new(inner: Body, budget: Arc<Semaphore>, weight: Arc<OnceLock<OwnedSemaphorePermit>>) -> Self {
-        Self { inner, prefix: Vec::with_capacity(PREFIX_BYTES), seen: 0, budget, weight, waiting: None }
+impl Received {
+    pub(super) fn new(inner: Body, admission: Admission, peer: Peer, counted: bool, ticket: TicketBox) -> Self {
+        let silence = Some(Box::pin(sleep(admission.silence())));
+        let prefix = Vec::with_capacity(PREFIX_BYTES);
+        Self { inner, prefix, seen: 0, admission, peer, counted, ticket, silence, partial: None, waiting: None }
     }
 
-    /// The weight of the message, if these bytes complete it.
-    fn completed(&mut self, bytes: &Bytes) -> Option<u32> {
+    /// Counts bytes that came; answers the length of the first message if they complete it.
+    fn count(&mut self, bytes: &Bytes) -> Result<Option<usize>, Status> {
         let missing = PREFIX_BYTES - self.prefix.len();
         self.prefix.extend(bytes.iter().take(missing));
         let before = self.seen;
         self.seen += bytes.len();
-        let length = u32::from_be_bytes(*self.prefix.get(1..)?.first_chunk()?);
-        let whole = PREFIX_BYTES + usize::try_from(length).ok()?;
-        (before < whole && self.seen >= whole && whole > LIGHT_BYTES).then_some(length)
+        let Some(length) = self.prefix.get(1..).and_then(|length| length.first_chunk()) else { return Ok(None) };
+        let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+        let whole = length.saturating_add(PREFIX_BYTES);
+        if before < whole && self.seen >= whole {
+            return Ok(Some(length));
+        }
+        match &self.partial {
+            Some((place, _)) => place.moved(),
+            // A message over the limit is refused by the decoder before anything of it is kept.
+            None if before < whole && length > LIGHT_BYTES && length <= MESSAGE_BYTES => {
+                let place = self.admission.partial(&self.peer, length)?;
+                let cut = Box::pin(place.cut().clone().cancelled_owned());
+                self.partial = Some((place, cut));
+            }
+            None => {}
+        }
+        Ok(None)
+    }
+
+    /// Whether the message has been waited for long enough.
+    fn overdue(&mut self, context: &mut Context<'_>) -> Option<Status> {
+        if let Some((_, cut)) = &mut self.partial
+            && cut.as_mut().poll(context).is_ready()
+        {
+            return Some(status(Refusal::denied(crowded("incomplete messages"))));
+        }
+        let silence = self.silence.as_mut()?;
+        ready_now(silence.as_mut().poll(context)).then(|| {
+            too_late(&format!("no bytes of the message came for {} seconds", self.admission.silence().as_secs()))
+        })
+    }
+
+    fn accept(&mut self, ticket: Ticket) {
+        (self.silence, self.partial) = (None, None);
+        *self.ticket.lock().unwrap_or_else(PoisonError::into_inner) = Some(ticket);
     }
 }
 
-impl HttpBody for Weighed {
+const fn ready_now(poll: Poll<()>) -> bool {
+    matches!(poll, Poll::Ready(()))
+}
+
+impl HttpBody for Received {
     type Data = Bytes;
     type Error = Status;
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Item> {
         if self.waiting.is_none() {
-            let frame = match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
-                Some(Ok(frame)) => frame,
-                other => return Poll::Ready(other),
-            };
-            match frame.data_ref().cloned().and_then(|bytes| self.completed(&bytes)) {
-                None => return Poll::Ready(Some(Ok(frame))),
-                Some(weight) => {
-                    let budget = Arc::clone(&self.budget);
-                    self.waiting = Some((Box::pin(budget.acquire_many_owned(weight)), frame));
+            let frame = match Pin::new(&mut self.inner).poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => frame,
+                Poll::Ready(other) => return Poll::Ready(other),
+                Poll::Pending => {
+                    return self.overdue(context).map_or(Poll::Pending, |late| Poll::Ready(Some(Err(late))));
                 }
+            };
+            if self.silence.is_none() {
+                return Poll::Ready(Some(Ok(frame)));
             }
+            let until = Instant::now() + self.admission.silence();
+            if let Some(silence) = &mut self.silence {
+                silence.as_mut().reset(until);
+            }
+            let completed = match frame.data_ref().cloned().map(|bytes| self.count(&bytes)).transpose() {
+                Ok(completed) => completed.flatten(),
+                Err(refused) => return Poll::Ready(Some(Err(refused))),
+            };
+            let Some(length) = completed else { return Poll::Ready(Some(Ok(frame))) };
+            let counted = self.counted;
+            if let Some(ticket) = self.admission.at_once(&self.peer, length, counted) {
+                self.accept(ticket);
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            let (admission, peer, partial) = (self.admission.clone(), self.peer.clone(), self.partial.take());
+            let turn = async move {
+                let admitted = admission.turn(&peer, length).await;
+                drop(partial);
+                admitted
+            };
+            // While it waits the message is whole, and does not give way any more.
+            self.waiting = Some((Box::pin(turn), frame));
         }
-        let Some((acquire, _)) = &mut self.waiting else { return Poll::Ready(None) };
-        if let Ok(permit) = ready!(acquire.as_mut().poll(context)) {
-            // A second message in one call is refused anyway.
-            let _ = self.weight.set(permit);
+        let Some((turn, _)) = &mut self.waiting else { return Poll::Ready(None) };
+        match ready!(turn.as_mut().poll(context)) {
+            Ok(ticket) => self.accept(ticket),
+            Err(refused) => {
+                self.waiting = None;
+                return Poll::Ready(Some(Err(refused)));
+            }
         }
         Poll::Ready(self.waiting.take().map(|(_, frame)| Ok(frame)))
     }
@@ -163,47 +247,6 @@ impl HttpBody for Gathered {
 
     fn is_end_stream(&self) -> bool {
         self.frames.is_empty() && self.rest.is_end_stream()
-    }
-}
-
-/// Bytes of an answer that are handed to the transport at once.
-const PIECE_BYTES: usize = 64 << 10;
-
-/// An answer that goes out in pieces, as its receiver takes them: the transport would take a whole message at once, and
-/// keep it for whoever does not read.
-pub(super) struct InPieces {
-    inner: Body,
-    rest: Bytes,
-    /// Dropped when the last piece was taken.
-    _until: Option<DropGuard>,
-}
-
-impl InPieces {
-    pub(super) fn new(inner: Body, until: Option<DropGuard>) -> Self {
-        Self { inner, rest: Bytes::new(), _until: until }
-    }
-}
-
-impl HttpBody for InPieces {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Item> {
-        if self.rest.is_empty() {
-            match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(bytes) => self.rest = bytes,
-                    Err(frame) => return Poll::Ready(Some(Ok(frame))),
-                },
-                other => return Poll::Ready(other),
-            }
-        }
-        let most = self.rest.len().min(PIECE_BYTES);
-        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(most)))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.rest.is_empty() && self.inner.is_end_stream()
     }
 }
 

@@ -18,10 +18,12 @@ use tonic::{Request, Response, Status, Streaming};
 use super::batch::missing;
 use super::status::{status, too_late};
 use super::{page, size};
+use crate::caller::Peer;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::files::FileSelector;
 use crate::dispatcher::lease::secret_digest;
 use crate::dispatcher::refusal::{Refusal, shutting_down};
+use crate::dispatcher::transfer::{TransferError, UploadPlace};
 use crate::store::CloudFile;
 
 /// Digests that one question may name.
@@ -120,9 +122,12 @@ impl v1::file_service_server::FileService for FileService {
         request: Request<Streaming<v1::UploadBlobRequest>>,
     ) -> Result<Response<v1::UploadBlobResponse>, Status> {
         let closing = self.dispatcher.closing();
-        let upload = self.upload(request.into_inner());
+        let place = self.dispatcher.upload_place(peer(&request)?).await.map_err(status)?;
+        let lost = place.lost();
+        let upload = self.upload(place, request.into_inner());
         let uploaded = tokio::select! {
             uploaded = timeout(self.upload_total, upload) => uploaded,
+            () = lost.cancelled() => return Err(status(TransferError::Crowded)),
             () = closing.cancelled() => return Err(status(Refusal::denied(shutting_down()))),
         };
         let blob = uploaded
@@ -136,19 +141,19 @@ impl v1::file_service_server::FileService for FileService {
         &self,
         request: Request<v1::DownloadBlobRequest>,
     ) -> Result<Response<Self::DownloadBlobStream>, Status> {
+        let peer = peer(&request)?.clone();
         let request = request.into_inner();
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let digest = wire::digest("sha256", &request.sha256).map_err(status)?;
-        let chunks = self.dispatcher.download(workspace, digest).await.map_err(status)?;
+        let chunks = self.dispatcher.download(&peer, workspace, digest).await.map_err(status)?;
         let answers = chunks.map(|chunk| Ok(v1::DownloadBlobResponse { chunk: chunk.map_err(status)? }));
         Ok(Response::new(Box::pin(answers)))
     }
 }
 
 impl FileService {
-    async fn upload(&self, mut parts: Streaming<v1::UploadBlobRequest>) -> Result<BlobRef, Status> {
+    async fn upload(&self, place: UploadPlace, mut parts: Streaming<v1::UploadBlobRequest>) -> Result<BlobRef, Status> {
         use v1::upload_blob_request::Part;
-        let place = self.dispatcher.upload_place().map_err(status)?;
         let Some(Part::Start(start)) = self.next(&mut parts).await?.and_then(|first| first.part) else {
             return Err(status(missing("start", "the blob's name in the first message")));
         };
@@ -185,6 +190,11 @@ impl FileService {
         let message = timeout(self.upload_idle, parts.message()).await;
         message.map_err(|_| too_late(&format!("no chunk came for {} seconds", self.upload_idle.as_secs())))?
     }
+}
+
+/// Admission has seen to it that every call has one.
+fn peer<T>(request: &Request<T>) -> Result<&Peer, Status> {
+    request.extensions().get().ok_or_else(|| Status::internal("the call came over no connection"))
 }
 
 fn bad_path(field: &str, error: &PathError) -> Failure {

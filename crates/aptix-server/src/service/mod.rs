@@ -6,6 +6,7 @@ pub mod batch;
 mod body;
 mod entries;
 pub mod file;
+mod outflow;
 mod page;
 mod report;
 mod size;

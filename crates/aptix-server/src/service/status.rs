@@ -2,6 +2,7 @@
 //! is wrong with the call's fields as `BadRequest`.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
@@ -24,6 +25,9 @@ const MESSAGE_BYTES: usize = 1500;
 /// Bytes of a violation's field, and of its description.
 const FIELD_BYTES: usize = 300;
 const DESCRIPTION_BYTES: usize = 1500;
+
+/// How long a caller waits before it repeats a call that found no room.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Missing blobs that a status names.
 const NAMED_BLOBS: usize = 16;
@@ -65,6 +69,9 @@ fn with_code(code: Code, failures: &[Failure], missing: &[Sha256Digest]) -> Stat
     let mut details = ErrorDetails::with_error_info(first.reason.code(), DOMAIN, metadata);
     if !violations.is_empty() {
         details.set_bad_request(violations);
+    }
+    if first.reason == Reason::ResourceExhausted {
+        details.set_retry_info(Some(RETRY_AFTER));
     }
     let message = match failures.len() {
         1 => sentence(first),

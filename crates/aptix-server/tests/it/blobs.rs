@@ -11,7 +11,9 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Code;
 
-use crate::server::{Server, applied, assert_refused, create_file, part_chunk, part_start, refusal, sha256, submit};
+use crate::server::{
+    SOON, Server, applied, assert_refused, create_file, part_chunk, part_start, refusal, sha256, submit,
+};
 
 fn blob(bytes: &[u8]) -> v1::BlobRef {
     v1::BlobRef { sha256: sha256(bytes), size_bytes: bytes.len() as u64 }
@@ -83,7 +85,7 @@ async fn an_upload_must_be_what_it_announces() {
 /// An upload that stands still is ended, and its place is free for the next.
 #[tokio::test]
 async fn an_upload_that_stands_still_is_ended() {
-    let dispatch = Settings { transfers: 1, ..Settings::default() };
+    let dispatch = Settings { transfers: aptix_server::caller::Share::of(1), ..Settings::default() };
     let upload_idle = Duration::from_secs(1);
     let server = Server::with(Options { dispatch, upload_idle, ..Options::default() });
     let mut client = server.connect().await;
@@ -97,7 +99,7 @@ async fn an_upload_that_stands_still_is_ended() {
 /// No more blobs are on their way at one time than the server allows.
 #[tokio::test]
 async fn transfers_are_bounded() {
-    let dispatch = Settings { transfers: 1, ..Settings::default() };
+    let dispatch = Settings { transfers: aptix_server::caller::Share::of(1), patience: SOON, ..Settings::default() };
     let server = Server::with(Options { dispatch, ..Options::default() });
     let mut client = server.connect().await;
     let bytes = patterned(12 << 20);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use aptix_model::wire::v1;
+use aptix_server::caller::Share;
 use aptix_server::dispatcher::Settings;
 use aptix_server::serve::Options;
 use tokio::sync::mpsc;
@@ -13,11 +14,15 @@ use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
 use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::{ServerReflectionRequest, server_reflection_request, server_reflection_response};
+use tonic_types::StatusExt;
 
 use crate::server::{
     SOON, Server, applied, assert_refused, create_text, fields, line_patch, next, next_event, part_start, refusal,
     submit,
 };
+
+/// A deadline that tests wait for.
+const QUIET: Duration = Duration::from_millis(200);
 
 /// A message over 4 MiB is refused, and the connection lives.
 #[tokio::test]
@@ -184,48 +189,69 @@ where
     Ok(calls.streaming(tonic::Request::new(messages), path, codec).await?.into_inner())
 }
 
-/// A call that finds no place within two seconds is turned away; the health of the server is told, and an upload taken,
-/// all the same. A call whose message is still to come has a place.
+/// A call whose message is still to come takes no place away from others, and is ended when nothing comes of it.
 #[tokio::test]
-async fn calls_are_bounded() {
-    let server = Server::with(Options { calls: 1, ..Options::default() });
+async fn a_half_open_call_takes_no_place() {
+    let server = Server::with(Options { calls: Share::of(1), request_idle: QUIET, ..Options::default() });
     let (busy, mut client) = (server.connect().await, server.connect().await);
     let (sender, stream) = mpsc::channel::<v1::SubmitBatchRequest>(1);
     let method = "/aptix.v1.BatchService/SubmitBatch";
-    let kept = by_hand::<_, v1::SubmitBatchResponse>(&busy.channel, method, ReceiverStream::new(stream));
+    let half_open = by_hand::<_, v1::SubmitBatchResponse>(&busy.channel, method, ReceiverStream::new(stream));
     let others = async {
-        let answer = client.submit(submit("w", "r", vec![create_text("a", "")])).await;
-        assert_refused(answer, Code::ResourceExhausted, "RESOURCE_EXHAUSTED", "");
+        client.submit(submit("w", "r", vec![create_text("a", "")])).await.unwrap();
         assert_eq!(health(client.channel.clone(), "").await.unwrap(), ServingStatus::Serving);
         client.upload("w", b"content").await.unwrap();
     };
-    tokio::select! {
-        ended = kept => panic!("the call is still going on: {:?}", ended.map(drop)),
-        () = others => {}
-    }
+    let (ended, ()) = tokio::join!(half_open, others);
+    assert_eq!(ended.map(drop).unwrap_err().code(), Code::DeadlineExceeded);
     drop(sender);
 }
 
-/// A call keeps its place until its answer was taken, and no longer than a deadline.
+/// An answer that nobody takes keeps no place from others.
 #[tokio::test]
-async fn an_answer_that_is_not_taken_keeps_its_place_for_a_while() {
-    let call_deadline = Duration::from_secs(5);
-    let server = Server::with(Options { calls: 1, call_deadline, ..Options::default() });
+async fn an_answer_that_is_not_taken_takes_no_place() {
+    let server = Server::with(Options { calls: Share::of(1), ..Options::default() });
     let (slow, mut client) = (server.connect().await, server.connect().await);
     let files = (0..3).map(|number| create_text(&format!("f{number}"), &"x".repeat(1 << 20))).collect();
     let batch = client.submit(submit("w", "r", files)).await.unwrap();
     let which = Some(v1::get_batch_request::Batch::BatchId(batch.batch_id.clone()));
     let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which };
     let method = "/aptix.v1.BatchService/GetBatch";
-    let messages = tokio_stream::iter([request]);
-    let untaken = by_hand::<_, v1::GetBatchResponse>(&slow.channel, method, messages).await.unwrap();
-    let answer = client.get("w", &batch.batch_id).await;
-    assert_refused(answer, Code::ResourceExhausted, "RESOURCE_EXHAUSTED", "");
-    let deadline = tokio::time::Instant::now() + SOON;
-    while client.get("w", &batch.batch_id).await.is_err() {
-        assert!(tokio::time::Instant::now() < deadline, "the place is given back");
+    let mut untaken = Vec::new();
+    for _ in 0..3 {
+        let messages = tokio_stream::iter([request.clone()]);
+        untaken.push(by_hand::<_, v1::GetBatchResponse>(&slow.channel, method, messages).await.unwrap());
+        client.get("w", &batch.batch_id).await.unwrap();
     }
-    drop(untaken);
+    for mut answer in untaken {
+        assert_eq!(answer.message().await.unwrap().unwrap().batch.unwrap().batch_id, batch.batch_id);
+    }
+}
+
+/// Of the long-lived calls one connection has its share; the next is refused with advice, and other calls go on.
+#[tokio::test]
+async fn long_lived_calls_leave_room_for_others() {
+    let server = Server::start();
+    let (mut client, mut other) = (server.connect().await, server.connect().await);
+    let batch = client.submit(submit("w", "r", vec![create_text("a", "")])).await.unwrap();
+    let request = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone(), after: None };
+    let mut watches = Vec::new();
+    for _ in 0..64 {
+        let mut watch = client.batches.watch_batch(request.clone()).await.unwrap().into_inner();
+        next(&mut watch).await.unwrap();
+        watches.push(watch);
+    }
+    let refused = client.batches.watch_batch(request.clone()).await.unwrap_err();
+    assert!(refused.message().contains("open another connection"), "{refused:?}");
+    assert!(refused.get_error_details().retry_info().is_some());
+    assert_refused::<()>(Err(refused), Code::ResourceExhausted, "RESOURCE_EXHAUSTED", "");
+    client.get("w", &batch.batch_id).await.unwrap();
+    other.batches.watch_batch(request.clone()).await.unwrap();
+    watches.pop();
+    let deadline = tokio::time::Instant::now() + SOON;
+    while client.batches.watch_batch(request.clone()).await.is_err() {
+        assert!(tokio::time::Instant::now() < deadline, "a stream that ends leaves its place");
+    }
 }
 
 /// Large messages wait for each other and are all answered; one that does not come whole keeps nobody waiting.
@@ -256,8 +282,8 @@ async fn large_messages_take_turns() {
 /// Uploads that say nothing take up places among the transfers, and no others.
 #[tokio::test]
 async fn silent_uploads_hold_up_transfers_alone() {
-    let dispatch = Settings { transfers: 1, ..Settings::default() };
-    let server = Server::with(Options { dispatch, calls: 1, ..Options::default() });
+    let dispatch = Settings { transfers: Share::of(1), patience: SOON, ..Settings::default() };
+    let server = Server::with(Options { dispatch, calls: Share::of(1), ..Options::default() });
     let (mut silent, mut client) = (server.connect().await, server.connect().await);
     let (parts, stream) = mpsc::channel(1);
     let others = async {

@@ -36,6 +36,9 @@ use super::{
 /// How many writes may wait for the committer; further ones wait to wait.
 const QUEUE: usize = 256;
 
+/// Files of its tables that the store keeps open unless told otherwise.
+const OPEN_FILES: usize = 500;
+
 /// Keeps everything in one directory.
 pub struct EmbeddedStore {
     tables: Tables,
@@ -53,7 +56,15 @@ impl EmbeddedStore {
     /// # Errors
     /// When the directory cannot be used, is in use, or is damaged.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        let tables = Tables::open(dir)?;
+        Self::open_with(dir, OPEN_FILES)
+    }
+
+    /// The same, with so many files of its tables open at one time.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn open_with(dir: &Path, open_files: usize) -> Result<Self, StoreError> {
+        let tables = Tables::open(dir, open_files)?;
         let (jobs, waiting) = mpsc::channel(QUEUE);
         let theirs = tables.clone();
         let (failed, closing) = (CancellationToken::new(), CancellationToken::new());

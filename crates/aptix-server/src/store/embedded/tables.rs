@@ -28,7 +28,7 @@ pub(super) fn failed(action: &'static str) -> impl Fn(fjall::Error) -> StoreErro
 
 impl Tables {
     /// Opens the tables in a directory, makes them if there are none, and removes what unfinished uploads left.
-    pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
+    pub(super) fn open(dir: &Path, open_files: usize) -> Result<Self, StoreError> {
         // What people write is in there: nobody else reads it.
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
         made.map_err(|error| StoreError::Failed {
@@ -36,10 +36,13 @@ impl Tables {
             cause: format!("{}: {error}", dir.display()),
         })?;
         // Its reader panics on some damaged journals; to whoever starts the server that is damage like any other.
-        let opened = catch_unwind(|| Database::builder(dir).open()).map_err(|_| StoreError::Corrupt {
-            what: format!("the data directory {}", dir.display()),
-            why: "its journal does not read".to_owned(),
-        })?;
+        let opened =
+            catch_unwind(|| Database::builder(dir).max_cached_files(Some(open_files)).open()).map_err(|_| {
+                StoreError::Corrupt {
+                    what: format!("the data directory {}", dir.display()),
+                    why: "its journal does not read".to_owned(),
+                }
+            })?;
         let db = opened.map_err(|error| match error {
             fjall::Error::Locked => StoreError::Failed {
                 action: "open the data directory",

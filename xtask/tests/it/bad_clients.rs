@@ -1,0 +1,321 @@
+//! Clients that hold what others need and do nothing with it, beside a quiet one: each of its calls succeeds.
+//!
+//! Every abuse comes from the address that the quiet client has as well, so that no limit by address helps it.
+
+mod raw;
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use aptix_model::wire::v1;
+use aptix_model::wire::v1::agent_service_client::AgentServiceClient;
+use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
+use aptix_model::wire::v1::file_service_client::FileServiceClient;
+use h2::RecvStream;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
+
+use self::raw::{Raw, framed};
+use crate::processes::{Machine, Server};
+
+/// The deadline of each call of the quiet client.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// Nothing that is waited for takes longer, unless it is broken.
+const SOON: Duration = Duration::from_secs(40);
+/// The window that a client has unless it asks for another.
+const WINDOW: u32 = 65_535;
+
+static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Submits, reads back, lists, uploads and downloads, each within its deadline.
+struct Quiet {
+    channel: Channel,
+    /// Differs from that of every other.
+    name: String,
+    calls: usize,
+}
+
+impl Quiet {
+    async fn connect(server: &Server) -> Self {
+        let endpoint = Endpoint::new(server.url()).unwrap().connect_timeout(DEADLINE);
+        let channel = timeout(DEADLINE, endpoint.connect()).await.expect("it connects in time").unwrap();
+        let name = Instant::now().duration_since(*BEGUN).as_nanos().to_string();
+        Self { channel, name, calls: 0 }
+    }
+
+    fn batches(&self) -> BatchServiceClient<Channel> {
+        BatchServiceClient::new(self.channel.clone())
+            .max_decoding_message_size(8 << 20)
+            .max_encoding_message_size(8 << 20)
+    }
+
+    async fn within<T>(
+        &mut self,
+        what: &str,
+        call: impl Future<Output = Result<tonic::Response<T>, Status>>,
+    ) -> Result<T, Status> {
+        self.calls += 1;
+        let answer = timeout(DEADLINE, call).await.map_err(|_| Status::deadline_exceeded(what.to_owned()))?;
+        Ok(answer?.into_inner())
+    }
+
+    async fn submit(&mut self, text: &str) -> Result<v1::Batch, Status> {
+        let request = submit(&format!("{}-{}", self.name, self.calls), text);
+        let mut batches = self.batches();
+        let answer = self.within("submit", batches.submit_batch(request)).await?;
+        Ok(answer.batch.expect("the answer has the batch"))
+    }
+
+    async fn upload(&mut self) -> Result<(), Status> {
+        let content = format!("content {}", self.calls).into_bytes();
+        let parts = upload_of(&content);
+        let mut files = FileServiceClient::new(self.channel.clone());
+        self.within("upload", files.upload_blob(tokio_stream::iter(parts))).await.map(drop)
+    }
+
+    /// One round of everything that a client does.
+    async fn round(&mut self) -> Result<(), Status> {
+        let batch = self.submit("text").await?;
+        let mut batches = self.batches();
+        let which = Some(v1::get_batch_request::Batch::BatchId(batch.batch_id));
+        let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which };
+        self.within("get", batches.get_batch(request)).await?;
+        let request = v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size: 5, page_token: String::new() };
+        self.within("list", batches.list_batches(request)).await?;
+        self.upload().await
+    }
+
+    async fn rounds(&mut self, count: usize) {
+        for round in 0..count {
+            let done = self.round().await;
+            done.unwrap_or_else(|status| panic!("call {} in round {round}: {status:?}", self.calls));
+        }
+    }
+}
+
+fn submit(request: &str, text: &str) -> v1::SubmitBatchRequest {
+    let create =
+        v1::CreateFile { content: Some(v1::create_file::Content::Text(text.to_owned())), ..Default::default() };
+    let file = v1::FilePatch {
+        target: Some(v1::file_patch::Target::Path("a.txt".to_owned())),
+        action: Some(v1::file_patch::Action::CreateFile(create)),
+        ..Default::default()
+    };
+    v1::SubmitBatchRequest {
+        workspace_id: "w".to_owned(),
+        request_id: request.to_owned(),
+        edit: Some(v1::Edit { files: vec![file], ..Default::default() }),
+        ..Default::default()
+    }
+}
+
+fn upload_of(content: &[u8]) -> Vec<v1::UploadBlobRequest> {
+    use aptix_model::wire::v1::upload_blob_request::Part;
+    let sha256 = aptix_engine::digest::sha256(content).to_string();
+    let blob = Some(v1::BlobRef { sha256, size_bytes: content.len() as u64 });
+    let start = v1::UploadBlobStart { workspace_id: "w".to_owned(), blob, ..Default::default() };
+    [Part::Start(start), Part::Chunk(content.to_vec().into())]
+        .map(|part| v1::UploadBlobRequest { part: Some(part) })
+        .into()
+}
+
+fn machine(config: &str, open_files: u32) -> (Machine, Server) {
+    let machine = Machine::new();
+    let server = machine.server_with(config, open_files);
+    (machine, server)
+}
+
+/// Calls whose message never comes.
+async fn half_open(server: &Server, calls: usize) -> Raw {
+    let mut raw = Raw::connect(&server.address, WINDOW).await.unwrap();
+    for _ in 0..calls {
+        timeout(SOON, raw.begin("BatchService/SubmitBatch", None)).await.unwrap().unwrap();
+    }
+    raw
+}
+
+/// Uploads that say what comes, and then nothing.
+async fn silent_uploads(server: &Server, uploads: usize) -> Raw {
+    let mut raw = Raw::connect(&server.address, WINDOW).await.unwrap();
+    let start = framed(&upload_of(b"never comes").remove(0));
+    for _ in 0..uploads {
+        timeout(SOON, raw.begin("FileService/UploadBlob", Some(&start))).await.unwrap().unwrap();
+    }
+    raw
+}
+
+/// Connections that say nothing at all.
+async fn silent_connections(server: &Server, count: usize) -> Vec<TcpStream> {
+    let mut connections = Vec::new();
+    for _ in 0..count {
+        connections.push(TcpStream::connect(&server.address).await.unwrap());
+    }
+    connections
+}
+
+/// Watchers that never read what they are told.
+async fn deaf_watchers(server: &Server, batch: &v1::Batch, count: usize, window: u32) -> Vec<Raw> {
+    let request = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone(), after: None };
+    let mut all = Vec::new();
+    for _ in 0..count.div_ceil(60) {
+        let mut raw = Raw::connect(&server.address, window).await.unwrap();
+        for _ in 0..60 {
+            timeout(SOON, raw.call_and_leave("BatchService/WatchBatch", &request)).await.unwrap().unwrap();
+        }
+        all.push(raw);
+    }
+    all
+}
+
+/// Waits until the server has cut a stream off; what came before makes no room for more.
+async fn cut_off(stream: &mut RecvStream) {
+    while let Some(data) = stream.data().await {
+        if data.is_err() {
+            return;
+        }
+    }
+    panic!("the stream ended in order");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_open_calls_hold_up_nobody_and_are_ended() {
+    let (_machine, server) = machine("request_idle_seconds = 3", 4096);
+    let mut quiet = Quiet::connect(&server).await;
+    let mut raw = half_open(&server, 128).await;
+    quiet.rounds(3).await;
+    for (answer, _) in &mut raw.open {
+        let answer = timeout(SOON, answer.take().unwrap()).await.expect("the call is ended");
+        assert_eq!(answer.unwrap().headers()["grpc-status"], (Code::DeadlineExceeded as i32).to_string().as_str());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_uploads_hold_up_nobody_and_are_ended() {
+    let (_machine, server) = machine("upload_idle_seconds = 3", 4096);
+    let mut quiet = Quiet::connect(&server).await;
+    let mut all = Vec::new();
+    for _ in 0..4 {
+        all.push(silent_uploads(&server, 16).await);
+    }
+    quiet.rounds(3).await;
+    for (answer, _) in all.iter_mut().flat_map(|raw| &mut raw.open) {
+        let answer = timeout(SOON, answer.take().unwrap()).await.expect("the upload is ended").unwrap();
+        assert_ne!(answer.headers()["grpc-status"], "0");
+    }
+}
+
+/// The control: where silence is not limited, silent uploads keep the quiet client out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_uploads_keep_others_out_where_no_limit_is_set() {
+    let limits = "patience_seconds = 3600\ntransfers_per_connection = 32\ntransfers_per_caller = 32";
+    let (_machine, server) = machine(limits, 4096);
+    let mut quiet = Quiet::connect(&server).await;
+    quiet.rounds(1).await;
+    let _raw = silent_uploads(&server, 32).await;
+    let deadline = Instant::now() + SOON;
+    let refused = loop {
+        if let Err(refused) = quiet.upload().await {
+            break refused;
+        }
+        assert!(Instant::now() < deadline, "the places are taken");
+    };
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_sockets_leave_the_store_its_files_and_give_way() {
+    let (machine, server) = machine("", 64);
+    let mut quiet = Quiet::connect(&server).await;
+    quiet.rounds(1).await;
+    let _sockets = silent_connections(&server, 51).await;
+    quiet.rounds(3).await;
+    let mut late = Quiet::connect(&server).await;
+    // What the store writes grows past its buffers while the sockets are there.
+    for _ in 0..30 {
+        late.submit(&"x".repeat(900_000)).await.unwrap();
+    }
+    late.rounds(1).await;
+    assert!(machine.logged("server.log").contains("allows fewer connections"), "{}", machine.logged("server.log"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_on_one_channel_leave_streams_for_other_calls() {
+    let (_machine, server) = machine("", 4096);
+    let mut quiet = Quiet::connect(&server).await;
+    let batch = quiet.submit("text").await.unwrap();
+    let request = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id, after: None };
+    let (mut kept, mut refused) = (Vec::new(), 0);
+    let mut batches = quiet.batches();
+    for _ in 0..128 {
+        match quiet.within("watch", batches.watch_batch(request.clone())).await {
+            Ok(stream) => kept.push(stream),
+            Err(status) => {
+                assert_eq!(status.code(), Code::ResourceExhausted, "{status:?}");
+                assert!(status.message().contains("open another connection"), "{status:?}");
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!((kept.len(), refused), (64, 64));
+    quiet.rounds(3).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watchers_that_never_read_take_little_memory_and_are_cut_off() {
+    let (_machine, server) = machine("slow_seconds = 2\nheartbeat_seconds = 1", 4096);
+    let mut quiet = Quiet::connect(&server).await;
+    let large = quiet.submit(&"x".repeat(1_000_000)).await.unwrap();
+    let mut watchers = deaf_watchers(&server, &large, 600, 10).await;
+    let mut agents = Raw::connect(&server.address, 10).await.unwrap();
+    for number in 0..60 {
+        let request = v1::WatchBatchesRequest {
+            workspace_id: format!("w{number}"),
+            agent_id: "a".to_owned(),
+            ..Default::default()
+        };
+        agents.call_and_leave("AgentService/WatchBatches", &request).await.unwrap();
+    }
+    watchers.push(agents);
+    quiet.rounds(3).await;
+    for stream in watchers.iter_mut().flat_map(|watcher| &mut watcher.unread) {
+        timeout(SOON, cut_off(stream)).await.expect("a stream of which nothing is taken is cut off");
+    }
+    assert!(server.peak_memory() < 1 << 30, "{} bytes", server.peak_memory());
+    quiet.rounds(1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quiet_client_is_served_while_everything_is_tried_at_once() {
+    let (_machine, server) = machine("", 1024);
+    let mut quiet = Quiet::connect(&server).await;
+    let large = quiet.submit(&"x".repeat(1_000_000)).await.unwrap();
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        held.push(half_open(&server, 400).await);
+        held.push(silent_uploads(&server, 16).await);
+    }
+    held.extend(deaf_watchers(&server, &large, 600, WINDOW).await);
+    let which = Some(v1::get_batch_request::Batch::BatchId(large.batch_id.clone()));
+    let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which };
+    for _ in 0..4 {
+        let mut raw = Raw::connect(&server.address, WINDOW).await.unwrap();
+        for _ in 0..50 {
+            raw.call_and_leave("BatchService/GetBatch", &request).await.unwrap();
+        }
+        held.push(raw);
+    }
+    let _sockets = silent_connections(&server, 1200).await;
+    quiet.rounds(20).await;
+    let mut newcomer = Quiet::connect(&server).await;
+    newcomer.rounds(5).await;
+    let request =
+        v1::WatchBatchesRequest { workspace_id: "w".to_owned(), agent_id: "a".to_owned(), ..Default::default() };
+    let mut agents = AgentServiceClient::new(newcomer.channel.clone());
+    let mut feed = newcomer.within("watch", agents.watch_batches(request)).await.unwrap();
+    for _ in 0..10 {
+        timeout(DEADLINE, feed.message()).await.expect("an event comes in time").unwrap().unwrap();
+    }
+    drop(held);
+}
