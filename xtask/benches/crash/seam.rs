@@ -202,7 +202,7 @@ impl<'a> Crash<'a> {
             "new: {is_new}, but these reports wait: {pending:?}"
         );
         for batch in pending {
-            outbox::acknowledge(&workspace, batch)?;
+            outbox::acknowledge(&workspace, batch, None)?;
         }
         tree::check_state(&state)?;
         hold_to_word(is_new, &outcome)?;

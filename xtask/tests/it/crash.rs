@@ -9,6 +9,8 @@ use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use aptix_client::workspace::disk::SystemDisk;
+use aptix_client::workspace::{Workspace, outbox};
 use serde_json::Value;
 
 use crate::documents::{create, insert};
@@ -104,15 +106,12 @@ fn submit(machine: &Machine, url: &str, how: &[&str], document: &str) -> Value {
 /// Waits until the agent owes the server nothing, and keeps nothing for it.
 #[track_caller]
 fn await_empty_outbox(machine: &Machine) {
-    let mut found = Vec::new();
-    for root in std::fs::read_dir(machine.path("state/aptix/roots")).unwrap() {
-        let outbox = root.unwrap().path().join("outbox");
-        eventually(&format!("every report is acknowledged and forgotten in {}", outbox.display()), || {
-            let entries = std::fs::read_dir(&outbox).unwrap();
-            found = entries.map(|entry| entry.unwrap().file_name()).filter(|name| name != "next").collect();
-            found.is_empty()
-        });
-    }
+    let roots = [machine.path("project").to_str().unwrap().parse().unwrap()];
+    let local = Workspace::open(&roots, &machine.path("state"), Box::new(SystemDisk)).unwrap();
+    eventually("every report is acknowledged", || outbox::waiting(&local).unwrap().is_empty());
+    let kept = std::fs::read_dir(local.roots()[0].state().path().join("outbox")).unwrap();
+    let kept: Vec<_> = kept.map(|entry| entry.unwrap().file_name()).filter(|name| name != "log").collect();
+    assert!(kept.is_empty(), "contents are left: {kept:?}");
 }
 
 #[test]

@@ -7,6 +7,8 @@ mod bad_clients;
 #[cfg(test)]
 mod clock;
 #[cfg(test)]
+mod concurrency;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod dialects;

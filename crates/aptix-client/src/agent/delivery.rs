@@ -1,11 +1,12 @@
 //! Telling the server what became of a batch: first the new contents, then the report, and only then is it forgotten.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::BatchId;
+use aptix_model::failure::Failure;
+use aptix_model::id::{BatchId, HistoryId};
 use aptix_model::reason::Reason;
 use aptix_model::report::{FileStatus, Report};
 use tokio_util::sync::CancellationToken;
@@ -15,13 +16,11 @@ use crate::backoff::Backoff;
 use crate::connection::receipt::{self, Receipt};
 use crate::connection::{CallError, Connection, Lease};
 use crate::workspace::Workspace;
-use crate::workspace::outbox::{self, Pending};
+use crate::workspace::outbox::{self, Owed, Pending};
 use crate::workspace::reported;
 
 /// How often a report is tried before other work goes on.
 const ATTEMPTS: usize = 6;
-/// Ended batches that are known again should a server send them once more.
-const REMEMBERED: usize = 10_000;
 /// Reports of ended batches that can be sent again to a server that was set back.
 const REPORTS: usize = 10_000;
 
@@ -31,11 +30,13 @@ pub(super) struct Line {
     pub(super) workspace: Arc<Workspace>,
     pub(super) connection: Connection,
     pub(super) lease: Lease,
+    /// The history of the server's store, once the feed has named it.
+    pub(super) history: Arc<OnceLock<HistoryId>>,
     /// Cancelled when the lease or the connection is lost.
     pub(super) alive: CancellationToken,
 }
 
-/// Delivers whatever waits, oldest batch first; what cannot be delivered now keeps waiting.
+/// Delivers whatever waits, in the order in which it ended; what cannot be delivered now keeps waiting.
 pub(super) async fn deliver_all(line: &Line) -> Result<(), AgentError> {
     let workspace = Arc::clone(&line.workspace);
     for batch in blocking(move || outbox::waiting(&workspace)).await?? {
@@ -48,26 +49,20 @@ pub(super) async fn deliver_all(line: &Line) -> Result<(), AgentError> {
         }
     }
     let workspace = Arc::clone(&line.workspace);
-    let forgotten = blocking(move || {
-        reported::forget(&workspace, REPORTS);
-        outbox::forget_done(&workspace, REMEMBERED)
-    });
-    Ok(forgotten.await??)
+    blocking(move || reported::forget(&workspace, REPORTS)).await
 }
 
 /// Delivers one receipt if that is possible now.
 pub(super) async fn deliver(line: &Line, pending: Pending) -> Result<(), AgentError> {
-    let receipt = match receipt::decode(&pending.receipt) {
-        Ok(receipt) if receipt.workspace == *line.connection.workspace() => receipt,
-        Ok(receipt) => {
-            tracing::warn!(BatchId = %pending.batch, workspace = %receipt.workspace,
+    let batch = pending.batch;
+    let (receipt, is_lost) = match read(line, pending).await? {
+        Some(receipt) if receipt.workspace != *line.connection.workspace() => {
+            tracing::warn!(BatchId = %batch, workspace = %receipt.workspace,
                 "a report waits for another workspace; serve that one to deliver it");
             return Ok(());
         }
-        Err(failures) => {
-            tracing::error!(BatchId = %pending.batch, ?failures, "a report cannot be read and is kept");
-            return Ok(());
-        }
+        Some(receipt) => (receipt, false),
+        None => (lost(line, batch), true),
     };
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
     for _ in 0..ATTEMPTS {
@@ -77,6 +72,8 @@ pub(super) async fn deliver(line: &Line, pending: Pending) -> Result<(), AgentEr
                     Outcome = ?receipt.report.outcome);
                 return acknowledge(line, &receipt).await;
             }
+            // Which workspace it belongs to is lost with it.
+            Err(error) if is_lost && error.reason() == Some(Reason::NotFound) => return Ok(()),
             Err(error) => match after(&error) {
                 Next::Forget => {
                     tracing::warn!(BatchId = %receipt.batch, outcome = ?receipt.report.outcome, %error,
@@ -101,6 +98,31 @@ pub(super) async fn deliver(line: &Line, pending: Pending) -> Result<(), AgentEr
         }
     }
     Ok(())
+}
+
+/// The receipt of a batch; nothing where it is lost. One that cannot be read, or names another batch, is set aside and
+/// never sent.
+async fn read(line: &Line, pending: Pending) -> Result<Option<Receipt>, AgentError> {
+    let Pending { batch, owed } = pending;
+    let Owed::Receipt(bytes) = owed else { return Ok(None) };
+    let why = match receipt::decode(&bytes) {
+        Ok(receipt) if receipt.batch == batch => return Ok(Some(receipt)),
+        Ok(receipt) => format!("it is that of the batch {}", receipt.batch),
+        Err(failures) => failures.first().map_or_else(String::new, ToString::to_string),
+    };
+    let workspace = Arc::clone(&line.workspace);
+    let kept = blocking(move || outbox::set_aside(&workspace, batch, &bytes)).await??;
+    tracing::error!(BatchId = %batch, kept = %kept.display(), why, "the report of a batch cannot be sent and is set aside");
+    Ok(None)
+}
+
+/// What the server is told of a batch whose report is lost.
+fn lost(line: &Line, batch: BatchId) -> Receipt {
+    let message = "the batch ended on the agent's machine, and its report was damaged there: whether it was applied is not \
+                   known";
+    let failure = Failure::new(Reason::NeedsOperator, message)
+        .hint("read the files before sending the batch again; the agent's log names what was set aside");
+    Receipt { workspace: line.connection.workspace().clone(), batch, report: told::refusal(vec![failure]) }
 }
 
 enum Next {
@@ -161,7 +183,7 @@ pub(super) async fn deliver_again(line: &Line, batch: BatchId) -> Result<(), Age
     };
     tracing::warn!(BatchId = %batch, outcome = ?receipt.report.outcome,
         "the server was set back: the batch ended here before, its report is sent again");
-    deliver(line, Pending { batch, receipt: receipt::encode(receipt) }).await
+    deliver(line, Pending { batch, owed: Owed::Receipt(receipt::encode(receipt)) }).await
 }
 
 /// Forgets what the server has, but keeps the report for a server that is set back. Where there is no room to note that, the report is sent again, which does no harm.
@@ -169,12 +191,13 @@ async fn acknowledge(line: &Line, receipt: &Receipt) -> Result<(), AgentError> {
     let (workspace, batch) = (Arc::clone(&line.workspace), receipt.batch);
     let report = Report { diff: String::new(), diff_omitted: true, ..receipt.report.clone() };
     let kept = receipt::encode(Receipt { report, ..receipt.clone() });
+    let history = line.history.get().copied();
     let acknowledged = blocking(move || {
         reported::keep(&workspace, batch, &kept);
-        outbox::acknowledge(&workspace, batch)
+        outbox::acknowledge(&workspace, batch, history)
     });
     match acknowledged.await? {
-        Err(error) if error.is_lack_of_room() => {
+        Err(error) if error.will_pass() => {
             tracing::warn!(BatchId = %batch, %error, "a report that was delivered is kept: free some space");
             Ok(())
         }

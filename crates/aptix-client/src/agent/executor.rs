@@ -25,7 +25,7 @@ use crate::connection::receipt::{self, Receipt};
 use crate::policy::REFUSED_PER_MINUTE;
 use crate::proposal::Decision;
 use crate::workspace::Workspace;
-use crate::workspace::outbox::{self, Pending};
+use crate::workspace::outbox::{self, Owed, Pending};
 
 /// Failures of one batch that are logged.
 const LOGGED: usize = 20;
@@ -68,7 +68,7 @@ pub(super) async fn deal_with(agent: &Agent, line: &Line, work: Work) -> Result<
         Outcome::Applied { receipt } => {
             drop(begun);
             log_applied(&record);
-            delivery::deliver(line, Pending { batch: record.id, receipt }).await?;
+            delivery::deliver(line, Pending { batch: record.id, owed: Owed::Receipt(receipt) }).await?;
             Ok(Dealt::Done)
         }
         Outcome::Refused(failures) => {
@@ -292,7 +292,7 @@ async fn refuse(
         return Ok(Dealt::Undone);
     }
     log_refused(batch, origin, &failures);
-    delivery::deliver(line, Pending { batch, receipt }).await?;
+    delivery::deliver(line, Pending { batch, owed: Owed::Receipt(receipt) }).await?;
     Ok(Dealt::Done)
 }
 
@@ -304,7 +304,7 @@ async fn keep(agent: &Agent, batch: BatchId, receipt: &[u8]) -> Result<bool, Age
         let (local, kept) = (Arc::clone(&agent.local), receipt.to_vec());
         let error = match blocking(move || outbox::put(&local, batch, &kept)).await? {
             Ok(()) => return Ok(true),
-            Err(error) if error.is_lack_of_room() => error,
+            Err(error) if error.will_pass() => error,
             Err(error) => return Err(error.into()),
         };
         if !told {

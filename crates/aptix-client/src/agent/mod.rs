@@ -33,7 +33,7 @@ use crate::policy::files::PolicyFiles;
 use crate::upkeep;
 use crate::workspace::Workspace;
 use crate::workspace::notes::{self, NoteError, Noted};
-use crate::workspace::outbox::OutboxError;
+use crate::workspace::outbox::{self, OutboxError};
 use crate::workspace::root::Root;
 use crate::workspace::state::StateError;
 
@@ -155,6 +155,7 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> Result<(), AgentError> {
     let _locks = local.lock_agent()?;
+    outbox::adopt(&local)?;
     let id = notes::agent_id(&local, new_id)?;
     let noted = notes::position(&local, &service.server.to_string(), &service.workspace)?;
     let position = noted.map_or(Position::START, |noted| match noted.cursor {

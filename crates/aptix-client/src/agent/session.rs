@@ -1,6 +1,6 @@
 //! One connection, from the lease to its loss.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use aptix_model::failure::Failure;
@@ -33,7 +33,12 @@ pub(super) async fn run(agent: &Arc<Agent>, standing: &mut Standing) -> Result<O
     };
     standing.held = feed.lease().secret;
     let alive = CancellationToken::new();
-    let line = Line { workspace: Arc::clone(&agent.local), connection, lease: feed.lease(), alive: alive.clone() };
+    let history = match standing.position {
+        Position::Cursor(cursor) => OnceLock::from(cursor.history),
+        Position::Revision(_) => OnceLock::new(),
+    };
+    let (workspace, history) = (Arc::clone(&agent.local), Arc::new(history));
+    let line = Line { workspace, connection, lease: feed.lease(), history, alive: alive.clone() };
     tracing::info!(workspace = %agent.service.workspace, agent = %agent.id, epoch = line.lease.epoch, after = %standing.position.revision(),
         "serving {}", agent.service.server);
     let (sender, mut arrivals) = inbox::channel();
@@ -107,6 +112,9 @@ async fn work(
             arrival = arrivals.recv(), if !ends && !queue.is_full() => match arrival {
                 Some(arrival) => {
                     passed.add(&arrival);
+                    if let Some(cursor) = arrival.cursor {
+                        line.history.get_or_init(|| cursor.history);
+                    }
                     if let Some(work) = arrival.work {
                         queue.add(arrival.revision, work, root);
                     }

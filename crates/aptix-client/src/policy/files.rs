@@ -136,11 +136,12 @@ impl PolicyFiles {
     /// # Errors
     /// The file cannot be read, understood or written.
     pub fn allow(&self, workspace: &Workspace, files: &[(usize, String)]) -> Result<(), ExtendError> {
-        let text = policy_file::of_person(&self.own)?.unwrap_or_default();
-        let text = String::from_utf8(text).map_err(|_| AllowError::Toml)?;
-        let text = with_allowed(text, workspace, files)?;
-        document::parse(text.as_bytes(), Author::Person)?;
-        Ok(policy_file::put_of_person(workspace, &self.own, text.as_bytes())?)
+        policy_file::change_of_person(workspace, &self.own, |text| {
+            let text = String::from_utf8(text).map_err(|_| AllowError::Toml)?;
+            let text = with_allowed(text, workspace, files)?;
+            document::parse(text.as_bytes(), Author::Person)?;
+            Ok(text.into_bytes())
+        })
     }
 
     /// What a person can add themselves to allow these files; nothing if there is no such text.

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::disk::{self, Disk};
+use super::roots::own_file::{self, Owner};
 use super::state::{StateDir, StateError};
 use super::{Workspace, beneath, errno, journal};
 
@@ -85,7 +86,7 @@ pub fn read(workspace: &Workspace, session: &str) -> Result<Clipboards, Clipboar
     let state = workspace.primary().state();
     let Some(dir) = state.find_clipboards()? else { return Ok(Clipboards::new()) };
     let (name, now) = (file_name(session), workspace.disk().now());
-    let found = load(&dir, &name, now);
+    let found = load(state, &dir, &name, now);
     let path = state.path().join("clipboards").join(&name);
     found.map(|found| found.texts).map_err(|errno| ClipboardError::Read { path, errno })
 }
@@ -120,16 +121,16 @@ pub(super) fn put(disk: &dyn Disk, state: &StateDir, taken: &Taken) -> Result<()
         return Ok(());
     }
     let dir = state.open_clipboards()?;
-    put_in(disk, &dir, taken).map_err(|errno| journal::JournalError::System {
+    put_in(disk, state, &dir, taken)
+}
+
+fn put_in(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, taken: &Taken) -> Result<(), journal::JournalError> {
+    let now = UNIX_EPOCH + Duration::from_secs(taken.at);
+    let found = load(state, dir, &taken.session, now).map_err(|errno| journal::JournalError::System {
         doing: "keep clipboards beside",
         path: state.path().join("clipboards"),
         errno,
-    })
-}
-
-fn put_in(disk: &dyn Disk, dir: &OwnedFd, taken: &Taken) -> Result<(), Errno> {
-    let now = UNIX_EPOCH + Duration::from_secs(taken.at);
-    let found = load(dir, &taken.session, now)?;
+    })?;
     let mut texts = found.texts.clone();
     texts.extend(taken.texts.clone());
     if texts == found.texts && found.age.is_none_or(|age| age < FRESH) {
@@ -137,7 +138,8 @@ fn put_in(disk: &dyn Disk, dir: &OwnedFd, taken: &Taken) -> Result<(), Errno> {
     }
     // Clipboards are names and texts: there is nothing in them that JSON could refuse.
     let bytes = serde_json::to_vec(&texts).unwrap_or_default();
-    journal::put_durably(disk, dir, &taken.session, &bytes)?;
+    own_file::clear_damaged(disk, dir.as_fd(), owner(state, &taken.session))?;
+    own_file::put(disk, dir.as_fd(), owner(state, &taken.session), &bytes)?;
     if let Err(errno) = clear(disk, dir, &taken.session, now) {
         tracing::warn!(%errno, "clipboards that nobody needs any more are kept until the next time");
     }
@@ -169,14 +171,24 @@ struct Found {
     age: Option<Duration>,
 }
 
-fn load(dir: &OwnedFd, name: &str, now: SystemTime) -> Result<Found, Errno> {
+const fn owner<'a>(state: &'a StateDir, name: &'a str) -> Owner<'a> {
+    Owner { part: "clipboards", name, state }
+}
+
+fn load(state: &StateDir, dir: &OwnedFd, name: &str, now: SystemTime) -> Result<Found, Errno> {
     let Some(age) = age(dir, name, now)?.filter(|age| *age < LIFE) else { return Ok(Found::default()) };
-    let Some(bytes) = journal::read_whole(dir, name)? else { return Ok(Found::default()) };
-    let texts = serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+    let damaged = |error: &dyn std::fmt::Display| {
         // They can be filled again; a session that can never be used again would help nobody.
         tracing::warn!(%error, name, "the clipboards of a session cannot be read and count for nothing");
         Clipboards::new()
-    });
+    };
+    let texts = match own_file::read(dir.as_fd(), owner(state, name))? {
+        None => return Ok(Found::default()),
+        Some(own_file::Found::Sealed(bytes) | own_file::Found::Old(bytes)) => {
+            serde_json::from_slice(&bytes).unwrap_or_else(|error| damaged(&error))
+        }
+        Some(own_file::Found::Damaged(damage)) => damaged(&damage),
+    };
     Ok(Found { texts, age: Some(age) })
 }
 

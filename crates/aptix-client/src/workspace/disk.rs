@@ -160,6 +160,20 @@ pub(super) fn write_all(disk: &dyn Disk, file: BorrowedFd<'_>, mut bytes: &[u8])
     Ok(())
 }
 
+/// Writes all the bytes at a place, however few the system takes at a time.
+pub(super) fn write_all_at(disk: &dyn Disk, file: BorrowedFd<'_>, mut bytes: &[u8], mut at: u64) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match disk.write_at(file, bytes, at)? {
+            0 => return Err(Errno::IO),
+            count => {
+                bytes = bytes.get(count..).unwrap_or_default();
+                at += count as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// How many files are made durable at the same time; more of them do not make a disk faster.
 const FLUSHERS: usize = 8;
 

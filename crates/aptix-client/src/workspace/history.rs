@@ -22,7 +22,8 @@ use uuid::Uuid;
 
 use super::change::Change;
 use super::disk::{self, Disk};
-use super::journal::{self, Record};
+use super::journal::Record;
+use super::roots::own_file::{self, Owner};
 use super::state::{StateDir, StateError};
 use super::{Workspace, beneath};
 pub use effect::Reversal;
@@ -180,11 +181,13 @@ pub(super) fn draft(
     let now = workspace.disk().now();
     let time = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let time = UnixMillis(u64::try_from(time).unwrap_or_default());
+    let id = next_id(workspace, now)?.to_string();
     let is_redo = undoes.is_some_and(|undoes| undoes.is_redo);
-    let words = Words { batch, undoes: undoes.map(|undoes| undoes.of.to_string()), is_redo, time };
+    let undoes = undoes.map(|undoes| undoes.of.to_string());
+    let words = Words { id: id.clone(), batch, undoes, is_redo, time };
     let encoded = entry::encode(workspace, changes, words, retention.bytes);
     let Encoded { bytes, is_whole } = encoded.map_err(|_| Errno::INVAL)?;
-    Ok(Draft { id: next_id(workspace, now)?.to_string(), bytes, is_whole })
+    Ok(Draft { id, bytes, is_whole })
 }
 
 /// The newest entry that is known, and what the directories looked like when it was.
@@ -370,9 +373,21 @@ fn read_in(state: &StateDir) -> Result<Known, HistoryError> {
 }
 
 /// What was kept of late writes to the files of an entry. A list that cannot be read tells of nothing.
-fn kept_late(dir: &OwnedFd, id: &str) -> Result<Vec<String>, Errno> {
-    let list = journal::read_whole(dir, &format!("{id}{LATE}"))?;
-    Ok(list.and_then(|list| serde_json::from_slice(&list).ok()).unwrap_or_default())
+fn kept_late(state: &StateDir, dir: &OwnedFd, id: &str) -> Result<Vec<String>, Errno> {
+    let name = format!("{id}{LATE}");
+    let list = match own_file::read(dir.as_fd(), late_owner(state, &name))? {
+        Some(own_file::Found::Sealed(list) | own_file::Found::Old(list)) => serde_json::from_slice(&list).ok(),
+        Some(own_file::Found::Damaged(_)) => None,
+        None => return Ok(Vec::new()),
+    };
+    Ok(list.unwrap_or_else(|| {
+        tracing::warn!(name, "a list of what was kept beside files is damaged and counts for nothing");
+        Vec::new()
+    }))
+}
+
+const fn late_owner<'a>(state: &'a StateDir, name: &'a str) -> Owner<'a> {
+    Owner { part: "history", name, state }
 }
 
 /// Notes in an entry that what somebody wrote into one of its old files is kept under a name.
@@ -380,14 +395,15 @@ pub(super) fn note_kept(workspace: &Workspace, id: &str, kept: String) -> Result
     let _locks = workspace.lock()?;
     let state = workspace.primary().state();
     let dir = state.open_history()?;
-    let note = || {
-        let mut list = kept_late(&dir, id)?;
-        list.push(kept);
-        // A list of strings: there is nothing in it that JSON could refuse.
-        let bytes = serde_json::to_vec(&list).unwrap_or_default();
-        journal::put_durably(workspace.disk(), &dir, &format!("{id}{LATE}"), &bytes)
-    };
-    note().map_err(|errno| HistoryError::System { doing: "write", path: state.path().join("history"), errno })
+    let read = kept_late(state, &dir, id);
+    let mut list =
+        read.map_err(|errno| HistoryError::System { doing: "read", path: state.path().join("history"), errno })?;
+    list.push(kept);
+    // A list of strings: there is nothing in it that JSON could refuse.
+    let bytes = serde_json::to_vec(&list).unwrap_or_default();
+    let name = format!("{id}{LATE}");
+    own_file::clear_damaged(workspace.disk(), dir.as_fd(), late_owner(state, &name))?;
+    Ok(own_file::put(workspace.disk(), dir.as_fd(), late_owner(state, &name), &bytes)?)
 }
 
 /// Removes the directories that the batch of an entry made, as far as they are empty.
@@ -424,9 +440,12 @@ fn read_head(state: &StateDir, dir: &OwnedFd, id: EntryId) -> Result<Option<Entr
     let lines = lines.take(2).collect::<Result<Vec<_>, _>>();
     let lines = lines.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     let Some(head) = entry::decode_head(&lines) else { return Ok(None) };
-    let Head { batch, undoes, is_redo, time, files, dirs } = head;
+    let Head { id: named, batch, undoes, is_redo, time, files, dirs } = head;
+    if named.is_some_and(|named| named != id.to_string()) {
+        return Ok(None);
+    }
     let time = time.map_or_else(|| id.time(), UnixMillis);
-    let (kept, state) = (kept_late(dir, &id.to_string())?, state.clone());
+    let (kept, state) = (kept_late(state, dir, &id.to_string())?, state.clone());
     Ok(Some(Entry { id, time, batch, undoes, is_redo, files, kept, dirs, state }))
 }
 
@@ -437,7 +456,7 @@ fn read_head(state: &StateDir, dir: &OwnedFd, id: EntryId) -> Result<Option<Entr
 pub(crate) fn images(entry: &Entry) -> Result<Vec<Images>, HistoryError> {
     let state = &entry.state;
     let path = state.path().join("history").join(entry.id.to_string());
-    let read = journal::read_whole(&state.open_history()?, &entry.id.to_string());
+    let read = own_file::read_whole(state.open_history()?.as_fd(), &entry.id.to_string());
     let bytes = read.map_err(|errno| HistoryError::System { doing: "read", path: path.clone(), errno })?;
     let decoded = bytes.ok_or(Lack::Damaged).and_then(|bytes| entry::decode(&bytes, &entry.files));
     decoded.map_err(|lack| match lack {

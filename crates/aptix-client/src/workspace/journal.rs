@@ -1,29 +1,31 @@
 //! The record of one commit: durable before anything is touched, renamed at the commit point, gone when all is done.
 //!
-//! A record is a checksum line, a line of JSON and the receipt. Where it stands in a commit is its file's name.
+//! A record is a sealed file of our own: a line of JSON and the receipt. How far the commit has come is its file's name.
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
-use rustix::fs::Mode;
 use rustix::io::Errno;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::clipboards::{self, Taken};
 use super::disk::{self, Disk};
+use super::outbox::OutboxError;
+use super::roots::own_file::{self, Damage, Found, Owner, Temporary};
 use super::state::{StateDir, StateError};
 use super::{beneath, errno, history, outbox};
 
-/// The first word of every record, with the version of its form.
+/// The first word of a record of earlier versions, with the version of its form.
 const MAGIC: &str = "aptix-journal-6";
-/// The name of a record while it is being written: nothing else has happened yet.
+/// The name of a record of earlier versions while it is being written: nothing else has happened yet.
 const NEXT: &str = "next";
+/// What the record is called, however far its commit has come.
+const RECORD: &str = "record";
 /// The name of the file that points to the journal of another root of the same batch.
 const ELSEWHERE: &str = "elsewhere";
 
@@ -155,28 +157,43 @@ pub enum RecordError {
     Fields,
 }
 
+/// Whose a record is in a journal.
+const fn owner(state: &StateDir) -> Owner<'_> {
+    Owner { part: "journal", name: RECORD, state }
+}
+
 /// Puts a record and its receipt into bytes.
-pub(super) fn encode(record: &Record, receipt: &[u8]) -> Vec<u8> {
+fn encode(state: &StateDir, record: &Record, receipt: &[u8]) -> Vec<u8> {
     // A record is strings and numbers: there is nothing in it that JSON could refuse.
     let mut body = serde_json::to_vec(record).unwrap_or_default();
     body.push(b'\n');
     body.extend_from_slice(receipt);
-    let mut bytes = format!("{MAGIC} {}\n", aptix_engine::digest::sha256(&body)).into_bytes();
-    bytes.append(&mut body);
-    bytes
+    own_file::seal(owner(state), &body)
 }
 
-/// Reads back what [`encode`] wrote.
-pub(super) fn decode(bytes: &[u8]) -> Result<(Record, &[u8]), RecordError> {
+/// Reads a record of a journal, and its receipt.
+pub(super) fn decode<'b>(state: &StateDir, bytes: &'b [u8]) -> Result<(Record, &'b [u8]), RecordError> {
+    let body = match own_file::unseal(owner(state), bytes) {
+        Found::Sealed(body) => body,
+        Found::Old(bytes) => unsealed(bytes)?,
+        Found::Damaged(Damage::Owner) => return Err(RecordError::Foreign),
+        Found::Damaged(Damage::Version) => return Err(RecordError::Version),
+        Found::Damaged(Damage::Checksum | Damage::Content) => return Err(RecordError::Checksum),
+    };
+    let (json, receipt) = split_line(body).ok_or(RecordError::Fields)?;
+    let record = serde_json::from_slice(json).map_err(|_| RecordError::Fields)?;
+    Ok((record, receipt))
+}
+
+/// What a record of an earlier version holds: a line with a checksum is before it.
+fn unsealed(bytes: &[u8]) -> Result<&[u8], RecordError> {
     let (head, body) = split_line(bytes).ok_or(RecordError::Version)?;
     let digest =
         std::str::from_utf8(head).ok().and_then(|head| head.strip_prefix(MAGIC)).ok_or(RecordError::Version)?;
     if digest.trim_start().parse() != Ok(aptix_engine::digest::sha256(body)) {
         return Err(RecordError::Checksum);
     }
-    let (json, receipt) = split_line(body).ok_or(RecordError::Fields)?;
-    let record = serde_json::from_slice(json).map_err(|_| RecordError::Fields)?;
-    Ok((record, receipt))
+    Ok(body)
 }
 
 pub(super) fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -200,6 +217,9 @@ pub enum JournalError {
         /// What the system says.
         errno: Errno,
     },
+    /// What the server is owed cannot be kept.
+    #[error(transparent)]
+    Outbox(#[from] Box<OutboxError>),
     /// A record that is there and cannot be acted on.
     #[error("the record {} cannot be used: {source}", path.display())]
     Record {
@@ -220,6 +240,7 @@ impl JournalError {
                 Failure { reason: Reason::NeedsOperator, ..errno::read_failure(*errno, self.to_string()) }
             }
             Self::System { errno, .. } => errno::write_failure(*errno, self.to_string()),
+            Self::Outbox(error) => error.failure(),
             Self::Record { .. } => Failure::new(Reason::NeedsOperator, self.to_string()).hint(errno::OPERATOR),
         }
     }
@@ -276,13 +297,14 @@ impl<'a> Journal<'a> {
     /// The one record there is, if any. What cannot be read is never taken for nothing.
     pub(super) fn read(&self) -> Result<Option<(Stage, Record)>, JournalError> {
         for stage in Stage::ALL {
-            let Some(bytes) = read_whole(&self.dir, stage.name()).map_err(self.failed("read"))? else { continue };
+            let bytes = own_file::read_whole(self.dir(), stage.name()).map_err(self.failed("read"))?;
+            let Some(bytes) = bytes else { continue };
             let path = self.path(stage.name());
             let unusable = |source| JournalError::Record { path: path.clone(), source };
-            let record = match decode(&bytes) {
+            let record = match decode(&self.state, &bytes) {
                 Ok((record, _)) => record,
                 // Until the commit point a record need not outlive a power cut, and nothing is published.
-                Err(source) if stage == Stage::Staging => {
+                Err(source) if stage == Stage::Staging && source != RecordError::Foreign => {
                     let error = unusable(source);
                     tracing::warn!(%error, "the record of a batch that was being staged is lost");
                     continue;
@@ -299,14 +321,15 @@ impl<'a> Journal<'a> {
     }
 
     /// Writes a record, in stage [`Stage::Staging`], for everybody but a power cut; it is durable once the file is.
-    pub(super) fn begin(&self, bytes: &[u8]) -> Result<OwnedFd, JournalError> {
-        let begun = put(self.disk, &self.dir, Stage::Staging.name(), bytes);
-        begun.inspect_err(|_| self.forget_next()).map_err(self.failed("write"))
-    }
-
-    fn forget_next(&self) {
-        // Without this name nothing has begun; if even this fails, the next one to come along removes it.
-        let _ = disk::unlink_if_there(self.disk, self.dir.as_fd(), NEXT);
+    pub(super) fn begin(&self, record: &Record, receipt: &[u8]) -> Result<OwnedFd, JournalError> {
+        let tmp = self.state.open_tmp()?;
+        let bytes = encode(&self.state, record, receipt);
+        let put = || {
+            let mut new = Temporary::make(self.disk, tmp.as_fd())?;
+            new.write(&bytes)?;
+            new.put(self.dir(), Stage::Staging.name())
+        };
+        put().map_err(self.failed("write"))
     }
 
     /// Lets the record say how far the commit has come, durably.
@@ -321,7 +344,7 @@ impl<'a> Journal<'a> {
         self.disk.rename(dir, from.name(), dir, to.name()).map_err(self.failed("advance"))
     }
 
-    /// Ends a commit that was carried out: the clipboards get their texts, and its record becomes the receipt, or goes.
+    /// Ends a commit that was carried out: the clipboards get their texts, the outbox gets the receipt, and the record goes.
     /// Should a power cut bring the record back, it is ended again.
     pub(super) fn end_applied(&self, record: &Record, stage: Stage) -> Result<(), JournalError> {
         if let Some(taken) = &record.clipboards {
@@ -329,17 +352,27 @@ impl<'a> Journal<'a> {
         }
         let dir = self.dir.as_fd();
         history::keep(self.disk, &self.state, record).map_err(self.failed("keep a history beside"))?;
-        let ended = match &record.batch {
-            Some(batch) => self.disk.rename(dir, stage.name(), self.state.open_outbox()?.as_fd(), batch),
-            None => disk::unlink_if_there(self.disk, dir, stage.name()),
+        if let Some(batch) = &record.batch {
+            self.keep_receipt(batch, stage)?;
+        }
+        disk::unlink_if_there(self.disk, dir, stage.name()).map_err(self.failed("end"))
+    }
+
+    /// Lets the outbox have the receipt that a record holds, durably, before the record goes.
+    fn keep_receipt(&self, batch: &str, stage: Stage) -> Result<(), JournalError> {
+        let unusable = |source| JournalError::Record { path: self.path(stage.name()), source };
+        let Some(bytes) = own_file::read_whole(self.dir(), stage.name()).map_err(self.failed("read"))? else {
+            return Ok(());
         };
-        ended.map_err(self.failed("end"))
+        let (_, receipt) = decode(&self.state, &bytes).map_err(unusable)?;
+        let batch = batch.parse().map_err(|_| unusable(RecordError::Fields))?;
+        Ok(outbox::keep(self.disk, &self.state, batch, receipt)?)
     }
 
     /// Forgets what was kept for a commit that is not carried out.
     pub(super) fn discard(&self, record: &Record) -> Result<(), JournalError> {
         history::discard(self.disk, &self.state, record).map_err(self.failed("clear a history beside"))?;
-        outbox::drop_contents(self.disk, &self.state, record.batch.as_deref())
+        outbox::contents::discard(self.disk, &self.state, record.batch.as_deref())
     }
 
     /// Forgets a commit, whatever its stage.
@@ -373,18 +406,22 @@ impl<'a> Journal<'a> {
     /// Notes that the batch of this root is recorded in the journal of another.
     pub(super) fn point_to(&self, primary: &StateDir) -> Result<(), JournalError> {
         use std::os::unix::ffi::OsStrExt;
-        put_durably(self.disk, &self.dir, ELSEWHERE, primary.path().as_os_str().as_bytes())
-            .inspect_err(|_| self.forget_next())
-            .map_err(self.failed("write"))
+        let owner = Owner { name: ELSEWHERE, ..owner(&self.state) };
+        Ok(own_file::put(self.disk, self.dir(), owner, primary.path().as_os_str().as_bytes())?)
     }
 
     /// Where the batch of this root is recorded, if elsewhere.
     pub(super) fn pointer(&self) -> Result<Option<StateDir>, JournalError> {
         use std::os::unix::ffi::OsStringExt;
-        let Some(bytes) = read_whole(&self.dir, ELSEWHERE).map_err(self.failed("read"))? else { return Ok(None) };
+        let unusable = || JournalError::Record { path: self.path(ELSEWHERE), source: RecordError::Pointer };
+        let owner = Owner { name: ELSEWHERE, ..owner(&self.state) };
+        let bytes = match own_file::read(self.dir(), owner).map_err(self.failed("read"))? {
+            None => return Ok(None),
+            Some(Found::Sealed(bytes) | Found::Old(bytes)) => bytes,
+            Some(Found::Damaged(_)) => return Err(unusable()),
+        };
         let named = PathBuf::from(OsString::from_vec(bytes));
         let found = self.state.siblings().map_err(JournalError::State)?.into_iter().find(|state| state.path() == named);
-        let unusable = || JournalError::Record { path: self.path(ELSEWHERE), source: RecordError::Pointer };
         found.ok_or_else(unusable).map(Some)
     }
 
@@ -394,38 +431,8 @@ impl<'a> Journal<'a> {
     }
 }
 
-/// Writes a file of Aptix's own so that its name never means half of it, for everybody but a power cut.
-fn put(disk: &dyn Disk, dir: &OwnedFd, name: &str, bytes: &[u8]) -> Result<OwnedFd, Errno> {
-    let file = write_next(disk, dir, bytes)?;
-    disk.rename(dir.as_fd(), NEXT, dir.as_fd(), name)?;
-    Ok(file)
-}
-
-/// Writes a file of Aptix's own so that its name never means half of it.
-pub(super) fn put_durably(disk: &dyn Disk, dir: &OwnedFd, name: &str, bytes: &[u8]) -> Result<(), Errno> {
-    let file = write_next(disk, dir, bytes)?;
-    disk.sync(file.as_fd())?;
-    disk.rename(dir.as_fd(), NEXT, dir.as_fd(), name)?;
-    disk::sync_dir(disk, dir.as_fd())
-}
-
-fn write_next(disk: &dyn Disk, dir: &OwnedFd, bytes: &[u8]) -> Result<OwnedFd, Errno> {
-    let held = dir.as_fd();
-    disk::unlink_if_there(disk, held, NEXT)?;
-    let file = disk.create(held, NEXT, Mode::RUSR | Mode::WUSR)?;
-    disk::write_all(disk, file.as_fd(), bytes)?;
-    Ok(file)
-}
-
-/// The whole of a file of Aptix's own; `None` when there is none.
-pub(super) fn read_whole(dir: &OwnedFd, name: &str) -> Result<Option<Vec<u8>>, Errno> {
-    let file = match beneath::open_file(dir.as_fd(), name) {
-        Ok(file) => file,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(errno),
-    };
-    let mut bytes = Vec::new();
-    let read = std::fs::File::from(file).read_to_end(&mut bytes);
-    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    Ok(Some(bytes))
+impl From<OutboxError> for JournalError {
+    fn from(error: OutboxError) -> Self {
+        Self::Outbox(Box::new(error))
+    }
 }

@@ -20,6 +20,7 @@ pub mod recovery;
 pub(crate) mod reported;
 pub mod resolve;
 pub mod root;
+mod roots;
 pub mod snapshot;
 mod staging;
 mod standing;
@@ -31,6 +32,7 @@ pub mod wall;
 mod written_ahead;
 
 use std::fmt;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -143,6 +145,12 @@ impl Workspace {
 
     fn recover(&self) -> Result<(), OpenError> {
         let _locks = self.lock()?;
+        for root in &self.roots {
+            if let Some(tmp) = root.state().find_tmp()? {
+                let swept = roots::own_file::sweep(self.disk(), tmp.as_fd());
+                swept.map_err(|errno| StateError::of(root.state().path().join("tmp"), errno))?;
+            }
+        }
         recovery::recover(self)?;
         Ok(recovery::recover_moved(self)?)
     }

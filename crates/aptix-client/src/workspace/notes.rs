@@ -1,13 +1,15 @@
 //! What the agent remembers between runs: its own name, and how far it has read a server's events.
 
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use aptix_model::cursor::Cursor;
 use aptix_model::id::{AgentId, Revision, WorkspaceId};
 use rustix::io::Errno;
 
-use super::state::StateError;
-use super::{Workspace, journal};
+use super::Workspace;
+use super::roots::own_file::{self, Damage, Found, Owner};
+use super::state::{StateDir, StateError};
 
 /// The file with the agent's name.
 const AGENT: &str = "agent-id";
@@ -30,12 +32,6 @@ pub enum NoteError {
         /// What the system says.
         errno: Errno,
     },
-    /// The name that is kept is none.
-    #[error("{} does not hold an agent's name; remove the file to get a new one", path.display())]
-    Name {
-        /// The file.
-        path: PathBuf,
-    },
 }
 
 /// What the agent of these roots is called: `new` from now on, if it has no name yet. The caller holds the agent lock.
@@ -43,10 +39,12 @@ pub enum NoteError {
 /// # Errors
 /// When the name cannot be read or kept.
 pub fn agent_id(workspace: &Workspace, new: AgentId) -> Result<AgentId, NoteError> {
-    match read(workspace, AGENT)? {
-        None => write(workspace, AGENT, new.as_str()).map(|()| new),
-        Some(name) => name.parse().map_err(|_| NoteError::Name { path: path(workspace, AGENT) }),
+    match read(workspace, AGENT)?.map(|name| name.parse()) {
+        Some(Ok(name)) => return Ok(name),
+        Some(Err(_)) => set_aside(workspace, AGENT, Damage::Content)?,
+        None => {}
     }
+    write(workspace, AGENT, new.as_str()).map(|()| new)
 }
 
 /// How far a server's events have been dealt with. What is not known is the beginning: events that come again do no
@@ -89,18 +87,32 @@ fn path(workspace: &Workspace, name: &str) -> PathBuf {
     workspace.primary().state().path().join("agent").join(name)
 }
 
+const fn owner<'a>(state: &'a StateDir, name: &'a str) -> Owner<'a> {
+    Owner { part: "agent", name, state }
+}
+
+/// What a note says. One that is damaged is set aside, and says nothing.
 fn read(workspace: &Workspace, name: &str) -> Result<Option<String>, NoteError> {
-    let dir = workspace.primary().state().open_agent()?;
-    let read = journal::read_whole(&dir, name);
-    let bytes = read.map_err(|errno| NoteError::System { doing: "read", path: path(workspace, name), errno })?;
-    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    let state = workspace.primary().state();
+    let dir = state.open_agent()?;
+    let found = own_file::read(dir.as_fd(), owner(state, name));
+    let found = found.map_err(|errno| NoteError::System { doing: "read", path: path(workspace, name), errno })?;
+    match found {
+        None => Ok(None),
+        Some(Found::Sealed(bytes) | Found::Old(bytes)) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Some(Found::Damaged(damage)) => set_aside(workspace, name, damage).map(|()| None),
+    }
+}
+
+fn set_aside(workspace: &Workspace, name: &str, damage: Damage) -> Result<(), NoteError> {
+    let state = workspace.primary().state();
+    let dir = state.open_agent()?;
+    own_file::set_aside(workspace.disk(), dir.as_fd(), owner(state, name), damage)?;
+    Ok(())
 }
 
 fn write(workspace: &Workspace, name: &str, text: &str) -> Result<(), NoteError> {
-    let dir = workspace.primary().state().open_agent()?;
-    journal::put_durably(workspace.disk(), &dir, name, text.as_bytes()).map_err(|errno| NoteError::System {
-        doing: "write",
-        path: path(workspace, name),
-        errno,
-    })
+    let state = workspace.primary().state();
+    let dir = state.open_agent()?;
+    Ok(own_file::put(workspace.disk(), dir.as_fd(), owner(state, name), text.as_bytes())?)
 }

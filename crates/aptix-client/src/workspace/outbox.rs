@@ -1,20 +1,35 @@
-//! What the server is still owed: receipts of ended batches, and the new contents that belong to them.
+//! What the server is still owed: reports of ended batches, and the new contents that belong to them.
 //!
-//! A receipt is put here by the same rename that ends its commit, so that no batch is applied and forgotten.
+//! Reports are entries of one log (`outbox/log.rs`). The record of a commit holds the report from before the commit point
+//! on, and goes only once the log has it; putting a report there once more does nothing. So no batch is applied and
+//! forgotten, and none is applied twice.
+
+mod adopt;
+pub(super) mod contents;
+mod ended;
+mod frame;
+mod log;
 
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::PoisonError;
 
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::BatchId;
-use rustix::fs::{Dir, Mode};
+use aptix_model::failure::Failure;
+use aptix_model::id::{BatchId, HistoryId};
+use aptix_model::reason::Reason;
 use rustix::io::Errno;
 
-use super::disk::{self, Disk};
-use super::journal::{self, Record, RecordError};
+use super::disk::Disk;
+use super::roots::own_file;
 use super::state::{StateDir, StateError};
-use super::{Workspace, beneath};
+use super::{Workspace, beneath, errno, history};
+pub use adopt::adopt;
+pub(super) use adopt::batches;
+use frame::Kind;
+use log::Known;
+pub(super) use log::Log;
 
 /// Why the outbox cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -32,54 +47,111 @@ pub enum OutboxError {
         /// What the system says.
         errno: Errno,
     },
-    /// A receipt that is there and cannot be read.
-    #[error("the receipt {} cannot be used: {source}", path.display())]
-    Receipt {
-        /// The receipt.
+    /// A log that a later version wrote.
+    #[error("{} was written by a later version of aptix, which has to go on with it", path.display())]
+    Version {
+        /// The log.
         path: PathBuf,
-        /// What is wrong with it.
-        source: RecordError,
     },
 }
 
 impl OutboxError {
-    /// Whether it is for want of space on the disk, which somebody can make.
+    fn system(state: &StateDir, doing: &'static str) -> impl Fn(Errno) -> Self + use<> {
+        Self::system_in(state, "outbox", doing)
+    }
+
+    fn system_in(state: &StateDir, part: &str, doing: &'static str) -> impl Fn(Errno) -> Self + use<> {
+        let path = state.path().join(part);
+        move |errno| Self::System { doing, path: path.clone(), errno }
+    }
+
+    /// Tells it to the author of the edit.
+    pub(super) fn failure(&self) -> Failure {
+        match self {
+            Self::State(error) => error.failure(),
+            Self::System { errno, .. } => errno::write_failure(*errno, self.to_string()),
+            Self::Version { .. } => Failure::new(Reason::NeedsOperator, self.to_string())
+                .hint("go on with that version of aptix, or remove the file: reports that wait in it are lost then"),
+        }
+    }
+
+    /// What the system says.
+    pub(super) fn errno(&self) -> Errno {
+        match self {
+            Self::State(error) => error.errno(),
+            Self::System { errno, .. } => *errno,
+            Self::Version { .. } => Errno::PROTO,
+        }
+    }
+
+    /// Whether it passes by itself or once a person has made space on the disk.
     #[must_use]
-    pub(crate) fn is_lack_of_room(&self) -> bool {
+    pub(crate) fn will_pass(&self) -> bool {
         match self {
             Self::System { errno, .. } => matches!(*errno, Errno::NOSPC | Errno::DQUOT),
             Self::State(StateError::System { source, .. }) => {
                 matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
             }
-            Self::State(_) | Self::Receipt { .. } => false,
+            Self::State(StateError::Busy { .. }) => true,
+            Self::State(StateError::Open { .. }) | Self::Version { .. } => false,
         }
     }
 }
 
-/// A receipt that the server has not acknowledged.
+/// What the server is owed about a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Pending {
-    /// Whose.
-    pub batch: BatchId,
+pub enum Owed {
     /// What was given to the commit, unchanged.
-    pub receipt: Vec<u8>,
+    Receipt(Vec<u8>),
+    /// That the batch ended here, and that its report was damaged and is set aside, or gone.
+    Lost,
 }
 
-/// The batches whose receipts wait, oldest first.
+/// A batch that has ended here, and that the server has not acknowledged.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pending {
+    /// Which.
+    pub batch: BatchId,
+    /// What the server is owed.
+    pub owed: Owed,
+}
+
+/// The batches whose reports wait, in the order in which they ended.
 ///
 /// # Errors
 /// When the outbox cannot be read.
 pub fn waiting(workspace: &Workspace) -> Result<Vec<BatchId>, OutboxError> {
-    let outbox = Outbox::open(workspace)?;
-    batches(&outbox.dir).map_err(outbox.system("read"))
+    let state = workspace.primary().state();
+    with_log(workspace.disk(), state, |log, _| Ok(log.as_ref().map(Log::waiting).unwrap_or_default()))
 }
 
-/// The receipt of one batch, if it waits.
+/// What is owed about one batch, if anything is.
 ///
 /// # Errors
-/// When the outbox cannot be read, or the receipt is damaged.
+/// When the outbox cannot be read.
 pub fn find(workspace: &Workspace, batch: BatchId) -> Result<Option<Pending>, OutboxError> {
-    Outbox::open(workspace)?.read(batch)
+    let (disk, state) = (workspace.disk(), workspace.primary().state());
+    let pending = |(kind, body)| {
+        let owed = if kind == Kind::Receipt { Owed::Receipt(body) } else { Owed::Lost };
+        Pending { batch, owed }
+    };
+    let (found, is_unsure) = with_log(disk, state, |log, _| {
+        let Some(log) = log else { return Ok((None, false)) };
+        let is_unsure = log.has_gap() && log.known(batch) == Known::No;
+        Ok((log.find(state, batch)?.map(pending), is_unsure))
+    })?;
+    // Entries were lost: a batch that the history knows has ended here all the same.
+    if is_unsure && !ended::contains(disk, state, batch)? && is_in_history(workspace, batch) {
+        lose(workspace, batch, b"")?;
+        return Ok(Some(Pending { batch, owed: Owed::Lost }));
+    }
+    Ok(found)
+}
+
+fn is_in_history(workspace: &Workspace, batch: BatchId) -> bool {
+    let name = batch.to_string();
+    let entries = history::list(workspace).inspect_err(|error| tracing::warn!(%error, "the history cannot be read"));
+    entries.unwrap_or_default().iter().any(|entry| entry.batch.as_deref() == Some(&name))
 }
 
 /// The new content of a file that a batch changed, by its digest; `None` once it is acknowledged.
@@ -87,55 +159,87 @@ pub fn find(workspace: &Workspace, batch: BatchId) -> Result<Option<Pending>, Ou
 /// # Errors
 /// When the system refuses to read it.
 pub fn content(workspace: &Workspace, batch: BatchId, digest: Sha256Digest) -> Result<Option<Vec<u8>>, OutboxError> {
-    let outbox = Outbox::open(workspace)?;
-    let held = outbox.dir.as_fd();
-    let read = match beneath::open_dir(held, &contents_name(&batch.to_string())) {
-        Ok(dir) => journal::read_whole(&dir, &digest.to_string()),
-        Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(errno),
-    };
-    read.map_err(outbox.system("read"))
+    let state = workspace.primary().state();
+    contents::read(&state.open_outbox()?, batch, digest).map_err(OutboxError::system(state, "read"))
 }
 
-/// Keeps a receipt: that of a batch that changed nothing, or a fuller one for the one that its commit left.
+/// Keeps a receipt: that of a batch that changed nothing, or a fuller one for the one that its commit left. One that comes
+/// after the server has acknowledged the batch is not needed.
 ///
 /// # Errors
 /// When it cannot be made durable.
 pub fn put(workspace: &Workspace, batch: BatchId, receipt: &[u8]) -> Result<(), OutboxError> {
-    let outbox = Outbox::open(workspace)?;
-    let record = Record {
-        boot: workspace.disk().boot(),
-        history: None,
-        ahead: None,
-        roots: Vec::new(),
-        clipboards: None,
-        batch: Some(batch.to_string()),
-        dirs: Vec::new(),
-        files: Vec::new(),
-    };
-    let bytes = journal::encode(&record, receipt);
-    journal::put_durably(workspace.disk(), &outbox.dir, &batch.to_string(), &bytes).map_err(outbox.system("write"))
+    let (disk, state) = (workspace.disk(), workspace.primary().state());
+    with_log(disk, state, |log, dir| {
+        if log.as_ref().is_some_and(|log| log.known(batch) == Known::Ended) {
+            return Ok(());
+        }
+        made(disk, state, dir, log)?.append(disk, state, Kind::Receipt, batch, receipt)
+    })
+}
+
+/// Keeps the receipt of a batch whose commit ends, durably, unless the outbox knows the batch already. Doing it again does
+/// nothing.
+pub(super) fn keep(disk: &dyn Disk, state: &StateDir, batch: BatchId, receipt: &[u8]) -> Result<(), OutboxError> {
+    with_log(disk, state, |log, dir| {
+        let known = log.as_ref().map_or(Known::No, |log| log.known(batch));
+        let is_lost = || {
+            Ok::<_, OutboxError>(match log.as_ref() {
+                Some(log) => log.find(state, batch)?.is_some_and(|(kind, _)| kind == Kind::Lost),
+                None => false,
+            })
+        };
+        if known == Known::Ended || (known == Known::Waits && !is_lost()?) || ended::contains(disk, state, batch)? {
+            return Ok(());
+        }
+        made(disk, state, dir, log)?.append(disk, state, Kind::Receipt, batch, receipt)
+    })
+}
+
+/// Sets a receipt aside that cannot be sent; the server is owed from then on that it is lost.
+///
+/// # Errors
+/// When it cannot be made durable.
+pub fn set_aside(workspace: &Workspace, batch: BatchId, receipt: &[u8]) -> Result<PathBuf, OutboxError> {
+    let (disk, state) = (workspace.disk(), workspace.primary().state());
+    let (aside, tmp) = (state.open_damaged()?, state.open_tmp()?);
+    let name = own_file::aside_name("outbox", &batch.to_string());
+    own_file::replace(disk, tmp.as_fd(), aside.as_fd(), &name, receipt)
+        .map_err(OutboxError::system_in(state, "damaged", "write"))?;
+    let kept = state.path().join("damaged").join(name);
+    lose(workspace, batch, kept.as_os_str().as_encoded_bytes())?;
+    Ok(kept)
+}
+
+fn lose(workspace: &Workspace, batch: BatchId, kept: &[u8]) -> Result<(), OutboxError> {
+    let (disk, state) = (workspace.disk(), workspace.primary().state());
+    with_log(disk, state, |log, dir| made(disk, state, dir, log)?.append(disk, state, Kind::Lost, batch, kept))
 }
 
 /// Forgets what the server has acknowledged, but not that the batch has ended: it may come again, from a server that
-/// tells its events once more. Doing it again does nothing.
+/// tells its events once more. `history` is the history of that server's store, where it says so. Doing it again does
+/// nothing.
 ///
 /// # Errors
-/// When the system refuses to remove it.
-pub fn acknowledge(workspace: &Workspace, batch: BatchId) -> Result<(), OutboxError> {
-    let outbox = Outbox::open(workspace)?;
-    let done = Outbox::open_done(workspace)?;
-    let (disk, name) = (workspace.disk(), batch.to_string());
-    match disk.create(done.dir.as_fd(), &name, Mode::RUSR | Mode::WUSR) {
-        Ok(_) | Err(Errno::EXIST) => {}
-        Err(errno) => return Err(done.system("note an ended batch in")(errno)),
-    }
-    disk::sync_dir(disk, done.dir.as_fd()).map_err(done.system("write"))?;
-    // The receipt goes last: as long as it is there, whoever dies half-way comes back to finish this.
-    remove_contents(disk, &outbox.dir, &name)
-        .and_then(|()| disk::unlink_if_there(disk, outbox.dir.as_fd(), &name))
-        .and_then(|()| disk::sync_dir(disk, outbox.dir.as_fd()))
-        .map_err(outbox.system("clear"))
+/// When the system refuses to note it.
+pub fn acknowledge(workspace: &Workspace, batch: BatchId, history: Option<HistoryId>) -> Result<(), OutboxError> {
+    let (disk, state) = (workspace.disk(), workspace.primary().state());
+    let history = history.map(|history| history.to_string()).unwrap_or_default();
+    with_log(disk, state, |log, dir| {
+        let is_ended = match log.as_ref().map_or(Known::No, |log| log.known(batch)) {
+            Known::Ended => true,
+            Known::Waits => false,
+            Known::No => ended::contains(disk, state, batch)?,
+        };
+        if is_ended {
+            return Ok(());
+        }
+        // The report goes last: as long as it is there, whoever dies half-way comes back to finish this.
+        contents::remove(disk, dir, &batch.to_string()).map_err(OutboxError::system(state, "clear"))?;
+        made(disk, state, dir, log)?.append(disk, state, Kind::Ended, batch, history.as_bytes())?;
+        *log = log.take().map(|log| log.tidy(disk, state, dir.as_fd())).transpose()?;
+        Ok(())
+    })
 }
 
 /// Whether a batch has ended here and the server has acknowledged it.
@@ -143,140 +247,60 @@ pub fn acknowledge(workspace: &Workspace, batch: BatchId) -> Result<(), OutboxEr
 /// # Errors
 /// When the system refuses to look.
 pub fn is_done(workspace: &Workspace, batch: BatchId) -> Result<bool, OutboxError> {
-    let done = Outbox::open_done(workspace)?;
-    let found = beneath::look_up(done.dir.as_fd(), &batch.to_string()).map_err(done.system("read"))?;
-    Ok(found.is_some())
-}
-
-/// Forgets ended batches but for the newest so many.
-///
-/// # Errors
-/// When the system refuses.
-pub fn forget_done(workspace: &Workspace, keep: usize) -> Result<(), OutboxError> {
-    let done = Outbox::open_done(workspace)?;
-    let batches = batches(&done.dir).map_err(done.system("read"))?;
-    for batch in batches.iter().take(batches.len().saturating_sub(keep)) {
-        disk::unlink_if_there(workspace.disk(), done.dir.as_fd(), &batch.to_string()).map_err(done.system("clear"))?;
-    }
-    Ok(())
-}
-
-struct Outbox {
-    dir: OwnedFd,
-    path: PathBuf,
-}
-
-impl Outbox {
-    fn open(workspace: &Workspace) -> Result<Self, OutboxError> {
-        let state = workspace.primary().state();
-        Ok(Self { dir: state.open_outbox()?, path: state.path().join("outbox") })
-    }
-
-    /// The names of ended batches, beside what is still owed.
-    fn open_done(workspace: &Workspace) -> Result<Self, OutboxError> {
-        let state = workspace.primary().state();
-        Ok(Self { dir: state.open_done()?, path: state.path().join("done") })
-    }
-
-    fn system(&self, doing: &'static str) -> impl Fn(Errno) -> OutboxError + use<> {
-        let path = self.path.clone();
-        move |errno| OutboxError::System { doing, path: path.clone(), errno }
-    }
-
-    fn read(&self, batch: BatchId) -> Result<Option<Pending>, OutboxError> {
-        let bytes = journal::read_whole(&self.dir, &batch.to_string()).map_err(self.system("read"))?;
-        let Some(bytes) = bytes else { return Ok(None) };
-        let path = self.path.join(batch.to_string());
-        let (_, receipt) = journal::decode(&bytes).map_err(|source| OutboxError::Receipt { path, source })?;
-        Ok(Some(Pending { batch, receipt: receipt.to_vec() }))
-    }
-}
-
-/// The batches that a directory has an entry for, oldest first.
-pub(super) fn batches(dir: &OwnedFd) -> Result<Vec<BatchId>, Errno> {
-    let mut batches = Vec::new();
-    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
-        batches.extend(entry?.file_name().to_str().ok().and_then(|name| name.parse::<BatchId>().ok()));
-    }
-    batches.sort();
-    Ok(batches)
-}
-
-fn contents_name(batch: &str) -> String {
-    format!("{batch}.d")
-}
-
-/// Makes the place for a batch's new contents, empty.
-pub(super) fn open_contents(disk: &dyn Disk, state: &StateDir, batch: &str) -> Result<OwnedFd, Errno> {
-    let outbox = state.open_outbox().map_err(|_| Errno::IO)?;
-    remove_contents(disk, &outbox, batch)?;
-    let name = contents_name(batch);
-    disk.make_dir(outbox.as_fd(), &name, Mode::RWXU)?;
-    beneath::open_dir(outbox.as_fd(), &name)
-}
-
-/// Keeps one new content. It is durable once the file that is returned, if any, is, and [`sync_contents`] was called.
-pub(super) fn put_content(
-    disk: &dyn Disk,
-    dir: &OwnedFd,
-    digest: Sha256Digest,
-    bytes: &[u8],
-) -> Result<Option<OwnedFd>, Errno> {
-    if beneath::look_up(dir.as_fd(), &digest.to_string())?.is_some() {
-        return Ok(None);
-    }
-    let file = disk.create(dir.as_fd(), &digest.to_string(), Mode::RUSR | Mode::WUSR)?;
-    disk::write_all(disk, file.as_fd(), bytes)?;
-    Ok(Some(file))
-}
-
-/// Makes the names of new contents durable.
-pub(super) fn sync_contents(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd) -> Result<(), Errno> {
-    let outbox = state.open_outbox().map_err(|_| Errno::IO)?;
-    disk::sync_dir(disk, dir.as_fd())?;
-    disk::sync_dir(disk, outbox.as_fd())
-}
-
-/// Forgets the contents of a batch that was not applied.
-pub(super) fn drop_contents(
-    disk: &dyn Disk,
-    state: &StateDir,
-    batch: Option<&str>,
-) -> Result<(), journal::JournalError> {
-    let Some(batch) = batch else { return Ok(()) };
-    let outbox = state.open_outbox()?;
-    remove_contents(disk, &outbox, batch).map_err(|errno| journal::JournalError::System {
-        doing: "clear",
-        path: state.path().join("outbox"),
-        errno,
+    let (disk, state) = (workspace.disk(), workspace.primary().state());
+    with_log(disk, state, |log, _| match log.as_ref().map_or(Known::No, |log| log.known(batch)) {
+        Known::Ended => Ok(true),
+        Known::Waits => Ok(false),
+        Known::No => ended::contains(disk, state, batch),
     })
 }
 
 /// Forgets the contents of batches that have no receipt. The caller knows that no batch may still be carried out.
-pub(super) fn drop_unclaimed(disk: &dyn Disk, state: &StateDir) -> Result<(), Errno> {
-    let Some(outbox) = state.find_outbox().map_err(|_| Errno::IO)? else { return Ok(()) };
-    for entry in Dir::new(disk::open_readable(outbox.as_fd())?)? {
-        let entry = entry?;
-        let Some(batch) = entry.file_name().to_str().ok().and_then(|name| name.strip_suffix(".d")) else { continue };
-        if beneath::look_up(outbox.as_fd(), batch)?.is_none() {
-            remove_contents(disk, &outbox, batch)?;
-        }
+pub(super) fn drop_unclaimed(disk: &dyn Disk, state: &StateDir) -> Result<(), OutboxError> {
+    let failed = |doing| OutboxError::system(state, doing);
+    let Some(outbox) = state.find_outbox()? else { return Ok(()) };
+    let batches = contents::batches(&outbox).map_err(failed("read"))?;
+    if batches.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    with_log(disk, state, |log, dir| {
+        for batch in batches {
+            let waits = |batch: &BatchId| log.as_ref().is_some_and(|log| log.known(*batch) == Known::Waits);
+            // An earlier version's receipt is a file of the batch's name.
+            let is_old = beneath::look_up(dir.as_fd(), &batch).map_err(failed("read"))?.is_some();
+            if !is_old && !batch.parse().is_ok_and(|batch| waits(&batch)) {
+                contents::remove(disk, dir, &batch).map_err(failed("clear"))?;
+            }
+        }
+        Ok(())
+    })
 }
 
-fn remove_contents(disk: &dyn Disk, outbox: &OwnedFd, batch: &str) -> Result<(), Errno> {
-    let name = contents_name(batch);
-    let dir = match beneath::open_dir(outbox.as_fd(), &name) {
-        Ok(dir) => dir,
-        Err(Errno::NOENT) => return Ok(()),
-        Err(errno) => return Err(errno),
-    };
-    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
-        let entry = entry?;
-        if let Some(file) = entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | "..")) {
-            disk::unlink_if_there(disk, dir.as_fd(), file)?;
-        }
+/// Does something with the log as it is now, while nobody else does.
+fn with_log<T>(
+    disk: &dyn Disk,
+    state: &StateDir,
+    work: impl FnOnce(&mut Option<Log>, &OwnedFd) -> Result<T, OutboxError>,
+) -> Result<T, OutboxError> {
+    let mut known = state.outbox_log().lock().unwrap_or_else(PoisonError::into_inner);
+    let _lock = state.lock_outbox()?;
+    let dir = state.open_outbox()?;
+    // What fails half-way is read anew by the next one.
+    let mut log = Log::read(disk, state, dir.as_fd(), known.take())?;
+    let done = work(&mut log, &dir)?;
+    *known = log;
+    Ok(done)
+}
+
+/// The log, made if there is none yet.
+fn made<'l>(
+    disk: &dyn Disk,
+    state: &StateDir,
+    dir: &OwnedFd,
+    log: &'l mut Option<Log>,
+) -> Result<&'l mut Log, OutboxError> {
+    if log.is_none() {
+        *log = Some(Log::make(disk, state, dir.as_fd())?);
     }
-    disk.remove_dir(outbox.as_fd(), &name)
+    log.as_mut().ok_or_else(|| OutboxError::system(state, "write")(Errno::NOENT))
 }

@@ -10,7 +10,8 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::root::{self, Root};
-use super::{Workspace, beneath, disk, journal};
+use super::roots::own_file;
+use super::{Workspace, beneath, disk};
 
 /// Bytes of a policy file.
 const LIMIT: u64 = 256 << 10;
@@ -102,18 +103,32 @@ fn refuse_open(
     Ok(())
 }
 
-/// Writes a person's own policy file anew, in its real place if it is a link.
+/// Reads a person's own policy file and writes it anew, while no other process does: what each of them adds is kept.
 ///
 /// # Errors
-/// The system refuses.
-pub(crate) fn put_of_person(workspace: &Workspace, path: &Path, bytes: &[u8]) -> Result<(), PolicyFileError> {
+/// The system refuses, or what `change` refuses.
+pub(crate) fn change_of_person<E: From<PolicyFileError>>(
+    workspace: &Workspace,
+    path: &Path,
+    change: impl FnOnce(Vec<u8>) -> Result<Vec<u8>, E>,
+) -> Result<(), E> {
+    let lock = workspace.primary().state().lock_shared();
+    let _lock = lock.map_err(|error| PolicyFileError::Write(error.errno().into()))?;
+    let text = change(of_person(path)?.unwrap_or_default())?;
+    Ok(put_of_person(workspace, path, &text)?)
+}
+
+/// Writes a person's own policy file anew, in its real place if it is a link.
+fn put_of_person(workspace: &Workspace, path: &Path, bytes: &[u8]) -> Result<(), PolicyFileError> {
     let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (Some(directory), Some(name)) = (place.parent(), place.file_name().and_then(|name| name.to_str())) else {
         return Err(PolicyFileError::NotRegular);
     };
     disk::private_dir(directory).map_err(PolicyFileError::Write)?;
     let held = root::open_held(directory).map_err(PolicyFileError::Write)?;
-    journal::put_durably(workspace.disk(), &held, name, bytes).map_err(|errno| {
+    // What a process that died has left.
+    let _ = own_file::sweep(workspace.disk(), held.as_fd());
+    own_file::replace(workspace.disk(), held.as_fd(), held.as_fd(), name, bytes).map_err(|errno| {
         let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
         match errno {
             Errno::ACCESS | Errno::PERM if is_link => PolicyFileError::Elsewhere(place.clone()),

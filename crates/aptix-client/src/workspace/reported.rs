@@ -12,13 +12,14 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::history::find::Wanted;
-use super::state::StateError;
-use super::{Workspace, disk, history, journal, outbox};
+use super::roots::own_file::{self, Found, Owner};
+use super::state::{StateDir, StateError};
+use super::{Workspace, disk, history, outbox};
 
 /// Bytes of the largest report that is kept.
 const LARGEST: usize = 64 << 10;
-/// Bytes of the checksum before it.
-const CHECKSUM: usize = 32;
+/// The part of the state directory.
+const PART: &str = "reported";
 
 /// Keeps the report of a batch, unless it is large.
 pub(crate) fn keep(workspace: &Workspace, batch: BatchId, receipt: &[u8]) {
@@ -26,8 +27,9 @@ pub(crate) fn keep(workspace: &Workspace, batch: BatchId, receipt: &[u8]) {
         return;
     }
     let kept = dir(workspace).map_err(|error| error.to_string()).and_then(|dir| {
-        let bytes = [sha256(receipt).as_bytes().as_slice(), receipt].concat();
-        match workspace.disk().create(dir.as_fd(), &batch.to_string(), Mode::RUSR | Mode::WUSR) {
+        let name = batch.to_string();
+        let bytes = own_file::seal(owner(workspace.primary().state(), &name), receipt);
+        match workspace.disk().create(dir.as_fd(), &name, Mode::RUSR | Mode::WUSR) {
             Ok(file) => disk::write_all(workspace.disk(), file.as_fd(), &bytes).map_err(|errno| errno.to_string()),
             Err(Errno::EXIST) => Ok(()),
             Err(errno) => Err(errno.to_string()),
@@ -44,9 +46,11 @@ pub(crate) fn keep(workspace: &Workspace, batch: BatchId, receipt: &[u8]) {
 /// When the state directory cannot be used.
 pub(crate) fn find(workspace: &Workspace, batch: BatchId) -> Result<Option<Vec<u8>>, StateError> {
     let dir = dir(workspace)?;
-    let Ok(Some(bytes)) = journal::read_whole(&dir, &batch.to_string()) else { return Ok(None) };
-    let receipt = bytes.split_at_checked(CHECKSUM).filter(|(sum, body)| *sum == sha256(body).as_bytes().as_slice());
-    Ok(receipt.map(|(_, receipt)| receipt.to_vec()))
+    let name = batch.to_string();
+    Ok(match own_file::read(dir.as_fd(), owner(workspace.primary().state(), &name)) {
+        Ok(Some(Found::Sealed(receipt))) => Some(receipt),
+        Ok(Some(Found::Old(_) | Found::Damaged(_)) | None) | Err(_) => None,
+    })
 }
 
 /// The new content of a file that a batch changed whose report was acknowledged, and so its content uploaded: from what is
@@ -70,6 +74,10 @@ pub(crate) fn forget(workspace: &Workspace, keep: usize) {
     if forgotten.is_none() {
         tracing::warn!("old reports are not forgotten");
     }
+}
+
+const fn owner<'a>(state: &'a StateDir, name: &'a str) -> Owner<'a> {
+    Owner { part: PART, name, state }
 }
 
 fn dir(workspace: &Workspace) -> Result<OwnedFd, StateError> {

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use aptix_model::digest::Sha256Digest;
@@ -14,6 +15,7 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use rustix::io::Errno;
 
+use super::outbox::Log;
 use super::{disk, errno, root};
 
 /// How long a command waits for another one's batch to end.
@@ -49,6 +51,20 @@ pub enum StateError {
 }
 
 impl StateError {
+    /// That the system refuses something about a file.
+    pub(super) fn of(path: PathBuf, errno: Errno) -> Self {
+        Self::System { path, source: errno.into() }
+    }
+
+    /// What the system says.
+    pub(super) fn errno(&self) -> Errno {
+        match self {
+            Self::System { source, .. } => Errno::from_io_error(source).unwrap_or(Errno::IO),
+            Self::Open { .. } => Errno::PERM,
+            Self::Busy { .. } => Errno::AGAIN,
+        }
+    }
+
     /// Tells it to the author of the edit.
     #[must_use]
     pub fn failure(&self) -> Failure {
@@ -66,10 +82,20 @@ impl StateError {
 }
 
 /// Where the state of one root is kept.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct StateDir {
     path: PathBuf,
+    /// The outbox log as this process read it last.
+    outbox: Arc<Mutex<Option<Log>>>,
 }
+
+impl PartialEq for StateDir {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Eq for StateDir {}
 
 /// A lock, held until it is dropped.
 #[derive(Debug)]
@@ -78,10 +104,24 @@ pub struct Lock {
 }
 
 impl StateDir {
+    fn at(path: PathBuf) -> Self {
+        Self { path, outbox: Arc::default() }
+    }
+
+    /// The outbox log as this process read it last.
+    pub(super) fn outbox_log(&self) -> &Mutex<Option<Log>> {
+        &self.outbox
+    }
+
+    /// Its own name, which follows from the path of the root.
+    pub(super) fn name(&self) -> std::path::Display<'_> {
+        self.path.file_name().map_or(&*self.path, Path::new).display()
+    }
+
     /// The state of the root at a canonical path.
     pub(super) fn of_root(state: &Path, root: &Path) -> Self {
         let name = aptix_engine::digest::sha256(root.as_os_str().as_bytes());
-        Self { path: state.join("roots").join(name.to_string()) }
+        Self::at(state.join("roots").join(name.to_string()))
     }
 
     /// Whether it is the state of the root at a canonical path.
@@ -102,7 +142,7 @@ impl StateDir {
             let entry = entry.map_err(system)?;
             let is_state = entry.file_name().to_str().is_some_and(|name| name.parse::<Sha256Digest>().is_ok());
             if is_state && entry.path() != self.path && entry.file_type().map_err(system)?.is_dir() {
-                found.push(Self { path: entry.path() });
+                found.push(Self::at(entry.path()));
             }
         }
         Ok(found)
@@ -148,9 +188,34 @@ impl StateDir {
         self.find("outbox")
     }
 
-    /// As [`Self::open_journal`], for the names of batches that the server needs no word about any more.
-    pub(super) fn open_done(&self) -> Result<OwnedFd, StateError> {
-        self.open("done")
+    /// The names of ended batches as earlier versions kept them, where there are any; makes nothing.
+    pub(super) fn find_done(&self) -> Result<Option<OwnedFd>, StateError> {
+        self.find("done")
+    }
+
+    /// As [`Self::open_journal`], for the ids of batches that the server needs no word about any more.
+    pub(super) fn open_ended(&self) -> Result<OwnedFd, StateError> {
+        self.open("ended")
+    }
+
+    /// As [`Self::open_ended`], where there are any; makes nothing.
+    pub(super) fn find_ended(&self) -> Result<Option<OwnedFd>, StateError> {
+        self.find("ended")
+    }
+
+    /// As [`Self::open_journal`], for files that are being written.
+    pub(super) fn open_tmp(&self) -> Result<OwnedFd, StateError> {
+        self.open("tmp")
+    }
+
+    /// As [`Self::open_tmp`], where there is one; makes nothing.
+    pub(super) fn find_tmp(&self) -> Result<Option<OwnedFd>, StateError> {
+        self.find("tmp")
+    }
+
+    /// As [`Self::open_journal`], for files that cannot be used and are kept for a person to look at.
+    pub(super) fn open_damaged(&self) -> Result<OwnedFd, StateError> {
+        self.open("damaged")
     }
 
     /// As [`Self::open_journal`], for reports that the server has acknowledged.
@@ -209,6 +274,11 @@ impl StateDir {
         self.lock("lock", LOCK_WAIT)
     }
 
+    /// Takes the lock under which the outbox is read and written, for as long as one entry takes.
+    pub(super) fn lock_outbox(&self) -> Result<Lock, StateError> {
+        self.lock("outbox.lock", LOCK_WAIT)
+    }
+
     /// Takes the lock of the one agent that serves this root, whose path it is told, at once or not at all.
     ///
     /// # Errors
@@ -238,19 +308,29 @@ impl StateDir {
             Err(StateError::System { source, .. }) if source.kind() == ErrorKind::NotFound => self.make(&self.path)?,
             checked => checked?,
         }
-        let path = self.path.join(name);
-        let system = |source| StateError::System { path: path.clone(), source };
-        let file = disk::lock_file(&path).map_err(system)?;
-        let deadline = Instant::now() + wait;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Lock { file }),
-                Err(TryLockError::Error(source)) => return Err(system(source)),
-                Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
-                    return Err(StateError::Busy { path });
-                }
-                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_STEP),
+        take_lock(self.path.join(name), wait)
+    }
+
+    /// Takes the lock under which what is of no root alone is read and written anew.
+    pub(super) fn lock_shared(&self) -> Result<Lock, StateError> {
+        self.make(&self.path)?;
+        let home = self.path.parent().and_then(Path::parent).unwrap_or(&self.path);
+        take_lock(home.join("lock"), LOCK_WAIT)
+    }
+}
+
+fn take_lock(path: PathBuf, wait: Duration) -> Result<Lock, StateError> {
+    let system = |source| StateError::System { path: path.clone(), source };
+    let file = disk::lock_file(&path).map_err(system)?;
+    let deadline = Instant::now() + wait;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Lock { file }),
+            Err(TryLockError::Error(source)) => return Err(system(source)),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
+                return Err(StateError::Busy { path });
             }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_STEP),
         }
     }
 }

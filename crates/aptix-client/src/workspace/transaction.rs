@@ -7,12 +7,13 @@ use aptix_model::id::BatchId;
 use super::change::{self, Change, Step};
 use super::clipboards::Taken;
 use super::history::{self, Retention, Reversal};
-use super::journal::{self, Journal, JournalError, Record, Stage};
+use super::journal::{Journal, JournalError, Record, Stage};
+use super::outbox::contents;
 use super::publish::{self, Displaced, Ground, PublishError};
 use super::recovery;
 use super::root::Root;
 use super::staging::Made;
-use super::{Workspace, disk, late, outbox, staging};
+use super::{Workspace, disk, late, staging};
 pub use refused::{CommitError, FileFault};
 pub use staging::Loss;
 
@@ -168,11 +169,11 @@ fn prepare(
         Journal::open(workspace.disk(), root.state())?.point_to(journal.state())?;
     }
     let receipt = receipt.map_or(&[][..], |receipt| receipt.bytes.as_slice());
-    let begin = |record: &Record| journal.begin(&journal::encode(record, receipt));
+    let begin = |record: &Record| journal.begin(record, receipt);
     let mut begun = begin(record)?;
     let journal_failed = |errno| JournalError::System { doing: "keep contents beside", path: journal.path(""), errno };
     let contents = match &record.batch {
-        Some(batch) => Some(outbox::open_contents(ground.disk, journal.state(), batch).map_err(journal_failed)?),
+        Some(batch) => Some(contents::open(ground.disk, journal.state(), batch).map_err(journal_failed)?),
         None => None,
     };
     for made in record.dirs.clone() {
@@ -201,9 +202,7 @@ fn prepare(
         stamps.push(Some(new.stamp));
         notices.extend(new.losses.into_iter().map(|loss| Notice::Lost { change, loss }));
         let kept = match &contents {
-            Some(contents) => {
-                outbox::put_content(ground.disk, contents, content.digest, &bytes).map_err(journal_failed)?
-            }
+            Some(contents) => contents::put(ground.disk, contents, content.digest, &bytes).map_err(journal_failed)?,
             None => None,
         };
         open.push((Whose::Change(change), new.file));
@@ -215,7 +214,7 @@ fn prepare(
     open.push((Whose::Record, begun));
     flush(ground, journal, &mut open)?;
     if let Some(contents) = &contents {
-        outbox::sync_contents(ground.disk, journal.state(), contents).map_err(journal_failed)?;
+        contents::sync(ground.disk, journal.state(), contents).map_err(journal_failed)?;
     }
     ground.let_go();
     for ((step, file), staged) in steps.iter().zip(&record.files).zip(stamps) {

@@ -110,7 +110,7 @@ fn recovered(place: &Path, before: &Tree, after: &Tree, receipt: Receipt, what: 
     for batch in pending {
         let (_, digest) = digest_of_new(after);
         assert!(outbox::content(&workspace, batch, digest).unwrap().is_some(), "{what}");
-        outbox::acknowledge(&workspace, batch).unwrap();
+        outbox::acknowledge(&workspace, batch, None).unwrap();
     }
     crate::scenarios::assert_no_debris(place, what);
     is_new

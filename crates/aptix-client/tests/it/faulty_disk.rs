@@ -87,7 +87,7 @@ impl FaultyDisk {
 
     fn gate(&self, what: &str) -> Result<(), Errno> {
         let number = self.count.fetch_add(1, Ordering::SeqCst) + 1;
-        if what == "create" && self.full.load(Ordering::SeqCst) {
+        if ["create", "write_at"].contains(&what) && self.full.load(Ordering::SeqCst) {
             return Err(Errno::NOSPC);
         }
         let met = |fault| match fault {

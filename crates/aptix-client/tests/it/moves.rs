@@ -132,7 +132,7 @@ pub(crate) fn recovered(place: &Path, before: &Tree, after: &Tree, what: &str) -
     assert_eq!(!pending.is_empty(), is_new, "{what}: {pending:?}");
     for batch in pending {
         assert!(outbox::content(&workspace, batch, sha256(b"new\n")).unwrap().is_some(), "{what}");
-        outbox::acknowledge(&workspace, batch).unwrap();
+        outbox::acknowledge(&workspace, batch, None).unwrap();
     }
     crate::scenarios::assert_no_debris(place, what);
     is_new

@@ -23,17 +23,31 @@ fn state(place: &Path) -> PathBuf {
 /// A workspace that is laid out and open.
 fn laid_out(place: &Path) -> Workspace {
     moves::lay_out(place);
-    faults::open(place, Fault::None).unwrap().0
+    faults::open_on(place, FaultyDisk::watched(Fault::None, keeper(place))).unwrap().0
 }
 
 fn write(workspace: &Workspace, path: &'static str, text: &'static str, terms: Terms<'_>) {
     moves::commit_by(workspace, &[Deed::Write(path, text, None)], terms, &|| {}).unwrap();
 }
 
-/// The record of the batch that ended with a receipt comes back by the name under which it was flushed.
+/// Lets somebody keep the record of each batch as it was when its name was flushed.
+fn keeper(place: &Path) -> Watcher {
+    let place = place.to_owned();
+    Arc::new(move |kind, from, to| {
+        if (kind, from, to) == ("rename", "committed", "finishing") {
+            let kept = place.join(format!("kept-{}", kept(&place)));
+            std::fs::copy(state(&place).join("journal/committed"), kept).unwrap();
+        }
+    })
+}
+
+fn kept(place: &Path) -> usize {
+    (0..).find(|number| !place.join(format!("kept-{number}")).exists()).unwrap()
+}
+
+/// The record of the first batch comes back by the name under which it was flushed.
 fn bring_back(place: &Path) {
-    let state = state(place);
-    std::fs::rename(state.join("outbox").join(BATCH), state.join("journal/committed")).unwrap();
+    std::fs::rename(place.join("kept-0"), state(place).join("journal/committed")).unwrap();
 }
 
 /// Commits, and dies just before an operation.
@@ -63,23 +77,6 @@ fn booted(place: &Path) -> Workspace {
     faults::open_on(place, FaultyDisk::new(Fault::None).booted()).unwrap_or_else(|error| panic!("{error}")).0
 }
 
-/// Opens as whoever comes next in the same time since a start; tells whether the record was named `committed` when names
-/// were flushed last.
-fn reopened(place: &Path, committed: &Path) -> (Workspace, bool) {
-    let flushed = Arc::new(AtomicBool::new(true));
-    let watcher: Watcher = Arc::new({
-        let (committed, flushed) = (committed.to_owned(), Arc::clone(&flushed));
-        move |kind, _, _| {
-            if kind == "sync" {
-                flushed.store(committed.exists(), Ordering::SeqCst);
-            }
-        }
-    });
-    let (workspace, _) = faults::open_on(place, FaultyDisk::watched(Fault::None, watcher)).unwrap();
-    let was = flushed.load(Ordering::SeqCst);
-    (workspace, was)
-}
-
 fn staged(place: &Path) -> Vec<String> {
     tree::read(&place.join("ws")).into_keys().filter(|name| name.contains(".aptix-tmp")).collect()
 }
@@ -96,20 +93,16 @@ fn a_batch_that_recovery_carried_on_keeps_its_receipt_and_its_history() {
         &[Deed::Write("a.txt", "two\n", None)],
         Terms { receipt: Some(&receipt), ..Terms::default() },
     );
-    let state = state(place.path());
-    let (workspace, comes_back) = reopened(place.path(), &state.join("journal/committed"));
+    let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, keeper(place.path()))).unwrap();
     assert_eq!(outbox::waiting(&workspace).unwrap().len(), 1);
-    write(&workspace, "run.sh", "later\n", Terms::default());
     drop(workspace);
-    // The cut: of the names in the state, what opening has flushed is the last that reached the disk.
-    if comes_back {
-        bring_back(place.path());
-    }
+    // The cut: that the record is gone has not reached the disk.
+    bring_back(place.path());
     let workspace = booted(place.path());
     assert_eq!(std::fs::read(ws.join("a.txt")).unwrap(), b"two\n", "the batch is wholly new");
     let told = outbox::waiting(&workspace).unwrap().len();
     let undoable = history::list(&workspace).unwrap().len();
-    assert_eq!((told, undoable), (1, 2), "receipts, entries of the history");
+    assert_eq!((told, undoable), (1, 1), "receipts, entries of the history");
 }
 
 /// Each process reads the history anew.

@@ -395,9 +395,11 @@ pub(crate) fn assert_no_debris(place: &Path, name: &str) {
         .into_iter()
         .filter(|(path, entry)| {
             let file = PathBuf::from(path);
-            let is_lock = file.file_name().is_some_and(|name| name == "lock" || name == "agent.lock");
-            // That a batch has ended is remembered by an empty file of its name.
-            let is_done = file.parent().is_some_and(|dir| dir.ends_with("done"));
+            let is_lock = file
+                .file_name()
+                .is_some_and(|name| ["lock", "agent.lock", "outbox.lock"].contains(&&*name.to_string_lossy()));
+            // That a batch has ended is remembered in the log, and later in a list.
+            let is_done = path.ends_with("outbox/log") || file.parent().is_some_and(|dir| dir.ends_with("ended"));
             // What a session has on its clipboards stays until it is left alone for long.
             let is_clipboard = file.parent().is_some_and(|dir| dir.ends_with("clipboards"));
             // So is what it would take to undo it.

@@ -85,6 +85,9 @@ pub(super) struct PastDir {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Head {
+    /// The name of the entry; earlier versions did not say it.
+    #[serde(default)]
+    pub(super) id: Option<String>,
     pub(super) batch: Option<String>,
     pub(super) undoes: Option<String>,
     /// Whether the batch that it undoes is an undo.
@@ -138,6 +141,7 @@ pub(crate) struct Images {
 
 /// What an entry says of a batch that has just been planned.
 pub(super) struct Words {
+    pub(super) id: String,
     pub(super) batch: Option<String>,
     pub(super) undoes: Option<String>,
     pub(super) is_redo: bool,
@@ -179,8 +183,8 @@ pub(super) fn encode(
     let files = changes.iter().map(|change| past_file(change, root(change.place.root), &mut packed)).collect();
     let dirs = staging::missing_dirs(changes.iter().flat_map(Change::places)).into_iter();
     let dirs = dirs.map(|dir| PastDir { root: root(dir.root), parent: dir.parent, name: dir.name });
-    let Words { batch, undoes, is_redo, time } = words;
-    let mut head = Head { batch, undoes, is_redo, time: Some(time.0), files, dirs: dirs.collect() };
+    let Words { id, batch, undoes, is_redo, time } = words;
+    let mut head = Head { id: Some(id), batch, undoes, is_redo, time: Some(time.0), files, dirs: dirs.collect() };
     let bytes = sealed(&head, packed.blob)?;
     if !packed.is_over && bytes.len() as u64 <= limit {
         return Ok(Encoded { bytes, is_whole: true });
