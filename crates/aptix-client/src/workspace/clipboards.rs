@@ -42,6 +42,13 @@ pub struct Taken {
     texts: Clipboards,
 }
 
+impl Taken {
+    /// Whether the file of its session is named as such files are.
+    pub(super) fn is_named(&self) -> bool {
+        self.session.parse::<Sha256Digest>().is_ok()
+    }
+}
+
 /// Why the clipboards of a session cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ClipboardError {

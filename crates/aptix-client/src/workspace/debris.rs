@@ -34,6 +34,12 @@ fn is_staged_in(root: &OsStr, name: &str) -> bool {
     parts.is_some_and(|(random, rest)| rest == mark(root, random))
 }
 
+/// Whether a file of this name may have been staged in some root, wherever that was then.
+pub(super) fn is_staged(name: &str) -> bool {
+    let digits = name.strip_prefix('.').and_then(|name| name.strip_suffix(ENDING)).unwrap_or_default();
+    digits.len() == 2 * DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
 fn mark(root: &OsStr, random: &str) -> String {
     let mut text = aptix_engine::digest::sha256(&[root.as_bytes(), b"\n", random.as_bytes()].concat()).to_string();
     text.truncate(DIGITS);
@@ -95,6 +101,10 @@ mod tests {
         let uuid = ".0190b3a000007000800000000000000f.aptix-tmp";
         for other in [uuid, ".aptix-tmp", "..aptix-tmp", "x", ".é.aptix-tmp", &name[1..], &format!("{name}-old")] {
             assert!(!is_staged_in(here, other), "{other}");
+        }
+        assert!(is_staged(&name));
+        for other in [".aptix-tmp", "x", "../x.aptix-tmp", ".é.aptix-tmp", &name[1..], &format!("../{name}")] {
+            assert!(!is_staged(other), "{other}");
         }
     }
 }

@@ -18,7 +18,7 @@ use super::disk::{self, Disk};
 use super::outbox::OutboxError;
 use super::roots::own_file::{self, Damage, Found, Owner, Temporary};
 use super::state::{StateDir, StateError};
-use super::{beneath, errno, history, outbox};
+use super::{beneath, errno, history, outbox, record_bounds};
 
 /// The first word of a record of earlier versions, with the version of its form.
 const MAGIC: &str = "aptix-journal-6";
@@ -152,6 +152,9 @@ pub enum RecordError {
     /// Something else where the journal of another root should be named.
     #[error("it does not name the journal of another root")]
     Pointer,
+    /// The right checksum over something that no commit leaves.
+    #[error("it names what no batch may change: a path out of its root, a protected file or a name that is not ours")]
+    Bounds,
     /// The right checksum over something else.
     #[error("it does not have the fields of a record")]
     Fields,
@@ -182,6 +185,9 @@ pub(super) fn decode<'b>(state: &StateDir, bytes: &'b [u8]) -> Result<(Record, &
     };
     let (json, receipt) = split_line(body).ok_or(RecordError::Fields)?;
     let record = serde_json::from_slice(json).map_err(|_| RecordError::Fields)?;
+    if !record_bounds::holds(&record) {
+        return Err(RecordError::Bounds);
+    }
     Ok((record, receipt))
 }
 

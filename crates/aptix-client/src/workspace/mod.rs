@@ -16,6 +16,7 @@ pub mod notes;
 pub mod outbox;
 pub(crate) mod policy_file;
 pub mod publish;
+mod record_bounds;
 pub mod recovery;
 pub(crate) mod reported;
 pub mod resolve;

@@ -22,6 +22,8 @@ mod faulty_disk;
 #[cfg(test)]
 mod history;
 #[cfg(test)]
+mod hostile_records;
+#[cfg(test)]
 mod large;
 #[cfg(test)]
 mod mcp;

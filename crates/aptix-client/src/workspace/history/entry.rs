@@ -10,10 +10,13 @@ use serde::{Deserialize, Serialize};
 use super::super::change::{Becomes, Change};
 use super::super::journal::{self, Hex};
 use super::super::snapshot::Attributes;
-use super::super::{Workspace, staging};
+use super::super::{Workspace, record_bounds, staging};
 
 /// The first word of every entry, with the version of its form.
 const MAGIC: &str = "aptix-history-1";
+
+/// Into at most so many bytes one byte of what is kept unpacks.
+const MOST_PACKED: usize = 255;
 
 /// A file that a batch changed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -255,7 +258,11 @@ fn common_ends(old: &[u8], new: &[u8]) -> (usize, usize) {
 /// What an entry is about, from its first two lines; `None` if it is damaged.
 pub(super) fn decode_head(lines: &[Vec<u8>]) -> Option<Head> {
     let [_, head] = lines.first_chunk().filter(|[first, _]| first.starts_with(MAGIC.as_bytes()))?;
-    serde_json::from_slice(head).ok()
+    let head: Head = serde_json::from_slice(head).ok()?;
+    let files = || head.files.iter().flat_map(|file| std::iter::once(&file.path).chain(&file.moved_to));
+    let is_bounded = files().all(|path| record_bounds::is_inner(path))
+        && head.dirs.iter().all(|dir| record_bounds::is_entry(&dir.parent, &dir.name));
+    is_bounded.then_some(head)
 }
 
 /// Why an entry does not give back what it keeps.
@@ -318,5 +325,9 @@ fn checked(bytes: &[u8]) -> Option<&[u8]> {
 fn unpack(blob: &mut &[u8], length: usize) -> Option<Vec<u8>> {
     let (packed, rest) = blob.split_at_checked(length)?;
     *blob = rest;
+    // What is stated of the size is believed only as far as the bytes can come to it.
+    let (stated, _) = packed.split_first_chunk()?;
+    let stated = usize::try_from(u32::from_le_bytes(*stated)).ok()?;
+    (stated <= packed.len().saturating_mul(MOST_PACKED)).then_some(())?;
     lz4_flex::decompress_size_prepended(packed).ok()
 }
