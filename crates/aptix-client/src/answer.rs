@@ -139,8 +139,9 @@ pub(crate) fn answer<'a>(shown: &Shown<'a>, taker: fn(&str) -> Option<String>) -
             (files.collect(), Cow::Borrowed(report.diff.as_str()), Vec::new())
         }
         Ok(None) => {
-            let asked = shown.batch.files.iter().map(described).collect::<String>();
-            (patches.map(|(index, patch)| asked_answer(patch, ids(index))).collect(), Cow::Owned(asked), Vec::new())
+            let asked = shown.batch.files.iter().flat_map(described).collect::<Vec<_>>();
+            let asked = Cow::Owned(String::from_utf8_lossy(&asked).into_owned());
+            (patches.map(|(index, patch)| asked_answer(patch, ids(index))).collect(), asked, Vec::new())
         }
         Err(refusal) => (Vec::new(), Cow::Borrowed(""), errors(&refusal.failures, taker)),
     };

@@ -157,13 +157,16 @@ pub struct Visible<'a>(pub &'a str);
 impl fmt::Display for Visible<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.chars().try_for_each(|character| {
-            if character.is_control() || is_invisible(character) || is_odd_blank(character) {
-                write!(f, "{}", character.escape_unicode())
-            } else {
-                write!(f, "{character}")
-            }
+            if is_escaped(character) { write!(f, "{}", character.escape_unicode()) } else { write!(f, "{character}") }
         })
     }
+}
+
+/// Whether [`Visible`] escapes a character: it steers a terminal, reorders text, or cannot be told from a space or from
+/// nothing.
+#[must_use]
+pub fn is_escaped(character: char) -> bool {
+    character.is_control() || is_invisible(character) || is_odd_blank(character)
 }
 
 /// Whether a character looks like a space, or like nothing, and is no space.

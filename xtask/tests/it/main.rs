@@ -27,4 +27,6 @@ mod refused;
 #[cfg(test)]
 mod restore;
 #[cfg(test)]
+mod screen;
+#[cfg(test)]
 mod serve;

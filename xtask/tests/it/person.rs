@@ -20,7 +20,7 @@ struct Terminal {
 }
 
 /// Gives its child a terminal and passes on what is typed and shown.
-const PSEUDO_TERMINAL: &str = "
+pub(crate) const PSEUDO_TERMINAL: &str = "
 import os, pty, sys
 sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))
 ";
@@ -38,7 +38,9 @@ impl Terminal {
 
     fn running(program: &Command) -> Self {
         let mut command = Command::new("python3");
-        command.args(["-c", PSEUDO_TERMINAL]).arg(program.get_program()).args(program.get_args());
+        // Larger than anything that is shown here: no row goes on in another, and there is one page.
+        let sized = "stty rows 100 columns 400; exec \"$0\" \"$@\"";
+        command.args(["-c", PSEUDO_TERMINAL, "sh", "-c", sized]).arg(program.get_program()).args(program.get_args());
         command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.current_dir(program.get_current_dir().unwrap()).env("NO_COLOR", "1");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -248,7 +250,7 @@ fn an_agent_that_approves_everything_asks_about_what_is_sensitive_until_it_is_al
     std::thread::scope(|scope| {
         let applied = scope.spawn(|| machine.submit(&server, &create("AGENTS.md", "first")));
         let shown = terminal.until(WHOLE);
-        assert!(shown.contains("attention: the file tells an editor"), "{shown}");
+        assert!(shown.contains("attention: AGENTS.md: the file tells an editor"), "{shown}");
         terminal.answer("a");
         terminal.until("allows it from now on.");
         assert_eq!(applied.join().unwrap().1, Some(0));

@@ -164,7 +164,7 @@ impl Approval {
         }
         let (name, paths) = (format!("Batch {batch}"), Paths::among(proposal.workspace.roots().len()));
         tracing::info!(BatchId = %batch, "waiting for the person at the terminal to decide");
-        let decided = person.decide(&name, proposal, paths, policy.approval);
+        let decided = person.decide(&name, proposal, subject, paths, policy.approval);
         let answer = tokio::runtime::Handle::current().block_on(async {
             tokio::select! {
                 answer = decided => Some(answer),

@@ -181,7 +181,7 @@ pub(super) fn decide(
     };
     let subject = proposal.digest();
     progress::end();
-    let decided = person.decide("This batch", proposal, paths, policy.approval);
+    let decided = person.decide("This batch", proposal, subject, paths, policy.approval);
     let Answer { verdict, always } = tokio::runtime::Handle::current().block_on(decided);
     allow_for_ever(proposal, policies, &always);
     match verdict {

@@ -12,6 +12,7 @@ use crate::connection::CallError;
 use super::Exit;
 use super::output::{self, Form};
 use super::server::{self, ServerArgs};
+use super::untrusted::Quoted;
 
 /// Arguments of `aptix batches`.
 #[derive(clap::Args, Debug)]
@@ -89,7 +90,7 @@ fn line(row: &Row) -> String {
         let _ = write!(line, " and {} more", row.files.len() - 1);
     }
     if let Some(label) = &row.label {
-        let _ = write!(line, "  {}", Visible(label));
+        let _ = write!(line, "  {}", Quoted(label));
     }
     line.push('\n');
     line

@@ -9,7 +9,7 @@ use aptix_model::batch::{
 };
 
 /// Shows a file patch: the lines it expects and the lines it brings, under the line numbers it states.
-pub(crate) fn described(patch: &FilePatch) -> String {
+pub(crate) fn described(patch: &FilePatch) -> Vec<u8> {
     let path = patch.target.as_str();
     let mut text = format!("--- {path}\n+++ {path}\n");
     match &patch.edit {
@@ -26,7 +26,7 @@ pub(crate) fn described(patch: &FilePatch) -> String {
         FileEdit::LinePatch(lines) => lines.changes.iter().for_each(|change| describe(&mut text, &change.operation)),
         FileEdit::SearchPatch(patch) => patch.changes.iter().for_each(|change| describe_search(&mut text, change)),
         FileEdit::Replacements(all) => all.steps.iter().for_each(|step| describe_replacement(&mut text, step)),
-        FileEdit::GitPatch(patch) => describe_git(&mut text, patch),
+        FileEdit::GitPatch(patch) => return [text.into_bytes(), git_described(patch)].concat(),
         FileEdit::AnchorEdit(edit) => describe_anchored(&mut text, edit),
         FileEdit::ContextPatch(patch) => {
             if let Some(to) = &patch.move_to {
@@ -35,7 +35,7 @@ pub(crate) fn described(patch: &FilePatch) -> String {
             patch.chunks.iter().for_each(|chunk| describe_chunk(&mut text, chunk));
         }
     }
-    text
+    text.into_bytes()
 }
 
 fn describe_content(text: &mut String, content: &Content, head: &str) {
@@ -148,30 +148,35 @@ fn named(anchor: &Anchor) -> String {
     format!("{which} {how} {:?}", anchor.text)
 }
 
-fn describe_git(text: &mut String, patch: &GitPatch) {
+/// The only edit whose lines need not be text.
+fn git_described(patch: &GitPatch) -> Vec<u8> {
+    let mut head = String::new();
     let _ = match &patch.kind {
         GitKind::Modify => Ok(()),
-        GitKind::Create => writeln!(text, "a new file"),
-        GitKind::Delete => writeln!(text, "the file is deleted"),
-        GitKind::Rename { to } => writeln!(text, "the file is renamed to {to}"),
-        GitKind::Copy { from } => writeln!(text, "a copy of {from}"),
+        GitKind::Create => writeln!(head, "a new file"),
+        GitKind::Delete => writeln!(head, "the file is deleted"),
+        GitKind::Rename { to } => writeln!(head, "the file is renamed to {to}"),
+        GitKind::Copy { from } => writeln!(head, "a copy of {from}"),
     };
     if let Some(executable) = patch.executable {
-        text.push_str(if executable { "it can be executed\n" } else { "it cannot be executed\n" });
+        head.push_str(if executable { "it can be executed\n" } else { "it cannot be executed\n" });
     }
+    let mut text = head.into_bytes();
     for hunk in &patch.hunks {
         let count = |other| hunk.lines.iter().filter(|line| line.kind != other).count();
         let (old, new) = (count(LineKind::Added), count(LineKind::Removed));
-        let _ = writeln!(text, "@@ -{},{old} +{},{new} @@", hunk.old_start, hunk.new_start);
+        text.extend(format!("@@ -{},{old} +{},{new} @@\n", hunk.old_start, hunk.new_start).into_bytes());
         for line in &hunk.lines {
             let (bytes, end) = match line.bytes.strip_suffix(b"\n") {
-                Some(bytes) => (bytes, ""),
-                None => (line.bytes.as_slice(), "\\ No newline at end of file\n"),
+                Some(bytes) => (bytes, "\n"),
+                None => (line.bytes.as_slice(), "\n\\ No newline at end of file\n"),
             };
-            let shown = String::from_utf8_lossy(bytes);
-            let _ = write!(text, "{}{shown}\n{end}", sign(line.kind));
+            text.extend_from_slice(sign(line.kind).as_bytes());
+            text.extend_from_slice(bytes);
+            text.extend_from_slice(end.as_bytes());
         }
     }
+    text
 }
 
 fn describe_chunk(text: &mut String, chunk: &Chunk) {
@@ -187,11 +192,11 @@ fn describe_chunk(text: &mut String, chunk: &Chunk) {
     }
 }
 
-const fn sign(kind: LineKind) -> char {
+const fn sign(kind: LineKind) -> &'static str {
     match kind {
-        LineKind::Context => ' ',
-        LineKind::Removed => '-',
-        LineKind::Added => '+',
+        LineKind::Context => " ",
+        LineKind::Removed => "-",
+        LineKind::Added => "+",
     }
 }
 
@@ -208,9 +213,10 @@ mod tests {
         ChunkLine, ContextPatch, Hunk, HunkLine, Reindent, Replacements, SearchPatch, Target, WriteFile,
     };
 
-    fn check(edit: FileEdit, expected: &str) {
+    fn check(edit: FileEdit, expected: impl AsRef<[u8]>) {
         let patch = FilePatch { target: Target::Path("a".into()), key: None, label: None, edit };
-        assert_eq!(described(&patch).strip_prefix("--- a\n+++ a\n"), Some(expected));
+        let described = described(&patch);
+        assert_eq!(described.strip_prefix(b"--- a\n+++ a\n"), Some(expected.as_ref()));
     }
 
     #[test]
@@ -290,7 +296,7 @@ mod tests {
         };
         check(
             FileEdit::GitPatch(git),
-            "the file is renamed to b\nit can be executed\n@@ -4,2 +5,2 @@\n same\n-old\u{fffd}\n+new\n\
+            b"the file is renamed to b\nit can be executed\n@@ -4,2 +5,2 @@\n same\n-old\xff\n+new\n\
              \\ No newline at end of file\n",
         );
         let line = |kind, text: &str| ChunkLine { kind, text: text.into() };

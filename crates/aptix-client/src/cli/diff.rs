@@ -1,11 +1,14 @@
 //! Diffs as people read them: what is a header is known by its place, never by how a line begins.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use aptix_model::failure::Visible;
 use aptix_model::report::{FileReport, Tier};
+
+use super::untrusted::Untrusted;
 
 /// How people are told which file it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,30 +34,70 @@ impl Paths {
     }
 }
 
+/// A line of a diff as it is shown.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct DiffLine {
+    pub(crate) style: Style,
+    /// With its sign where it is one of a file; tabs are left to whoever shows it.
+    pub(crate) text: String,
+    pub(crate) kind: LineKind,
+}
+
+/// Whose line of a diff it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LineKind {
+    /// Not of a file: a header, or a remark about a line.
+    Header,
+    /// Of the file before and after.
+    Kept,
+    Added,
+    Removed,
+}
+
+/// Takes a diff apart into the lines that are shown.
+pub(crate) fn diff_lines(diff: &[u8]) -> Vec<DiffLine> {
+    let mut place = Place::Header;
+    // Only a line feed ends a line of a diff; a carriage return before it is something to see.
+    let lines = diff.strip_suffix(b"\n").unwrap_or(diff).split(|byte| *byte == b'\n');
+    let lines = lines.filter(|_| !diff.is_empty()).map(|line| {
+        let (style, kind) = place.step(line);
+        (line, style, kind)
+    });
+    let lines: Vec<_> = lines.collect();
+    let mut shown = Vec::with_capacity(lines.len());
+    for run in lines.chunk_by(|(.., one), (.., other)| is_change(*one) && is_change(*other)) {
+        let blanks = Blanks::of(run);
+        shown.extend(run.iter().map(|&(line, style, kind)| {
+            let text = match kind {
+                LineKind::Header => ShownLine(&Untrusted(line).to_string()).to_string(),
+                _ => Content { line, kind, has_blanks_shown: blanks.are_shown(line, kind) }.to_string(),
+            };
+            DiffLine { style, text, kind }
+        }));
+    }
+    shown
+}
+
+const fn is_change(kind: LineKind) -> bool {
+    matches!(kind, LineKind::Added | LineKind::Removed)
+}
+
 /// Adds a diff.
-pub(crate) fn show_diff(text: &mut String, diff: &str) {
+pub(crate) fn show_diff(text: &mut String, diff: &[u8]) {
     show_diff_under::<&str>(text, diff, &[]);
 }
 
 /// Adds a diff, each file's part under its name; the names are in the order of the parts.
-pub(super) fn show_diff_under<S: AsRef<str>>(text: &mut String, diff: &str, names: &[S]) {
+pub(super) fn show_diff_under<S: AsRef<str>>(text: &mut String, diff: &[u8], names: &[S]) {
     let mut names = names.iter();
-    let mut place = Place::Header;
-    // Only a line feed ends a line of a diff; a carriage return before it is something to see.
-    for line in diff.split_terminator('\n') {
-        if !place.is_in_hunk()
+    for DiffLine { style, text: line, kind } in diff_lines(diff) {
+        if kind == LineKind::Header
             && line.starts_with("diff --git ")
             && let Some(name) = names.next()
         {
             let _ = writeln!(text, "{}:", Visible(name.as_ref()));
         }
-        let is_content = place.is_in_hunk();
-        let style = place.step(line);
-        let _ = if is_content {
-            writeln!(text, "{style}{}{style:#}", Content(line))
-        } else {
-            writeln!(text, "{style}{}{style:#}", ShownLine(line))
-        };
+        let _ = writeln!(text, "{style}{line}{style:#}");
     }
 }
 
@@ -86,33 +129,29 @@ enum Place {
 }
 
 impl Place {
-    const fn is_in_hunk(&self) -> bool {
-        matches!(self, Self::Hunk { old, new } if *old > 0 || *new > 0)
-    }
-
-    /// Passes over a line, and tells how it is shown.
-    fn step(&mut self, line: &str) -> Style {
+    /// Passes over a line, and tells how it is shown and whose it is.
+    fn step(&mut self, line: &[u8]) -> (Style, LineKind) {
         if let Self::Hunk { old, new } = self
-            && (*old > 0 || *new > 0 || line.starts_with('\\'))
+            && (*old > 0 || *new > 0 || line.starts_with(b"\\"))
         {
-            let (style, is_old, is_new) = match line.as_bytes().first() {
-                Some(b'+') => (AnsiColor::Green.on_default(), false, true),
-                Some(b'-') => (AnsiColor::Red.on_default(), true, false),
-                Some(b'\\') => (Style::new(), false, false),
-                _ => (Style::new(), true, true),
+            let (style, kind) = match line.first() {
+                Some(b'+') => (AnsiColor::Green.on_default(), LineKind::Added),
+                Some(b'-') => (AnsiColor::Red.on_default(), LineKind::Removed),
+                Some(b'\\') => (Style::new(), LineKind::Header),
+                _ => (Style::new(), LineKind::Kept),
             };
-            *old = old.saturating_sub(usize::from(is_old));
-            *new = new.saturating_sub(usize::from(is_new));
-            return style;
+            *old = old.saturating_sub(usize::from(matches!(kind, LineKind::Removed | LineKind::Kept)));
+            *new = new.saturating_sub(usize::from(matches!(kind, LineKind::Added | LineKind::Kept)));
+            return (style, kind);
         }
-        match hunk(line) {
+        match std::str::from_utf8(line).ok().and_then(hunk) {
             Some((old, new)) => {
                 *self = Self::Hunk { old, new };
-                AnsiColor::Cyan.on_default()
+                (AnsiColor::Cyan.on_default(), LineKind::Header)
             }
             None => {
                 *self = Self::Header;
-                Style::new().bold()
+                (Style::new().bold(), LineKind::Header)
             }
         }
     }
@@ -139,20 +178,58 @@ impl std::fmt::Display for ShownLine<'_> {
 }
 
 /// A line of a file in a diff, so that what is not the same never looks the same: blanks at the end of a line that comes or
-/// goes are escaped, and so is a backslash that would look like the beginning of an escape.
-struct Content<'a>(&'a str);
+/// goes are escaped, and all its tabs where it differs from another in blanks alone.
+struct Content<'a> {
+    line: &'a [u8],
+    kind: LineKind,
+    has_blanks_shown: bool,
+}
 
 impl std::fmt::Display for Content<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (sign, text) = self.0.split_at_checked(1).unwrap_or((self.0, ""));
-        let kept = if matches!(sign, "+" | "-") { text.trim_end_matches([' ', '\t']) } else { text };
-        f.write_str(sign)?;
-        for (index, part) in kept.split("\\u{").enumerate() {
-            write!(f, "{}{}", if index == 0 { "" } else { "\\u{5c}u{" }, ShownLine(part))?;
-        }
-        let blanks = text.strip_prefix(kept).unwrap_or_default();
-        blanks.chars().try_for_each(|blank| write!(f, "{}", blank.escape_unicode()))
+        let (sign, text) = self.line.split_at_checked(1).unwrap_or((self.line, &[]));
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+        let end = text.iter().rposition(|byte| !is_blank(byte)).map_or(0, |last| last + 1);
+        let (kept, blanks) = text.split_at(if is_change(self.kind) { end } else { text.len() });
+        write!(f, "{}", Untrusted(sign))?;
+        let shown = Untrusted(kept).to_string();
+        f.write_str(&if self.has_blanks_shown { shown.replace('\t', "\\u{9}") } else { shown })?;
+        blanks.iter().try_for_each(|blank| write!(f, "{}", char::from(*blank).escape_unicode()))
     }
+}
+
+/// Which lines of a run of removed and added ones differ from one of the other side in blanks alone.
+struct Blanks {
+    removed: HashMap<Vec<u8>, Vec<u8>>,
+    added: HashMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Blanks {
+    fn of(run: &[(&[u8], Style, LineKind)]) -> Self {
+        let of = |wanted| {
+            let lines = run.iter().filter(|(.., kind)| *kind == wanted);
+            lines.map(|(line, ..)| (squeezed(line), text_of(line).to_vec())).collect()
+        };
+        Self { removed: of(LineKind::Removed), added: of(LineKind::Added) }
+    }
+
+    fn are_shown(&self, line: &[u8], kind: LineKind) -> bool {
+        let others = match kind {
+            LineKind::Added => &self.removed,
+            LineKind::Removed => &self.added,
+            LineKind::Header | LineKind::Kept => return false,
+        };
+        others.get(&squeezed(line)).is_some_and(|other| other != text_of(line))
+    }
+}
+
+fn text_of(line: &[u8]) -> &[u8] {
+    line.get(1..).unwrap_or_default()
+}
+
+/// A line without its sign and its blanks.
+fn squeezed(line: &[u8]) -> Vec<u8> {
+    text_of(line).iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect()
 }
 
 #[cfg(test)]
@@ -164,7 +241,7 @@ mod tests {
         let diff = "--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n---- a\n+++ b/y\n+diff\n+@@ -9 +9 @@\n kept\n\\ No newline\n\
                     @@ -9 +10,0 @@\n--- a/z\n--- a/w\n+++ b/w\n@@ -0,0 +1 @@\n+new\n";
         let mut place = Place::Header;
-        let shown: Vec<_> = diff.lines().map(|line| (line, place.step(line))).collect();
+        let shown: Vec<_> = diff.lines().map(|line| (line, place.step(line.as_bytes()).0)).collect();
         let [bold, cyan] = [Style::new().bold(), AnsiColor::Cyan.on_default()];
         let [green, red] = [AnsiColor::Green.on_default(), AnsiColor::Red.on_default()];
         let styles = [
@@ -187,10 +264,16 @@ mod tests {
         assert_eq!(shown.iter().map(|(_, style)| *style).collect::<Vec<_>>(), styles, "{shown:?}");
     }
 
+    fn shown(lines: &[&[u8]]) -> Vec<String> {
+        let count = |sign| lines.iter().filter(|line| line.first() != Some(&sign)).count();
+        let head = format!("@@ -1,{} +1,{} @@\n", count(b'+'), count(b'-'));
+        let diff = [head.as_bytes(), &lines.join(&b"\n"[..]), b"\n"].concat();
+        diff_lines(&diff).into_iter().skip(1).map(|line| line.text).collect()
+    }
+
     #[test]
     fn what_is_not_the_same_never_looks_the_same() {
-        let shown = |line: &str| Content(line).to_string();
-        let cases = [
+        let cases: [(&str, &str); 11] = [
             ("+x  ", "+x\\u{20}\\u{20}"),
             ("-x\t", "-x\\u{9}"),
             (" x ", " x "),
@@ -200,18 +283,27 @@ mod tests {
             ("+\tx \r", "+\tx \\u{d}"),
             ("+a\\u{d}", "+a\\u{5c}u{d}"),
             ("+a\\ud \\n", "+a\\ud \\n"),
+            ("-\\xfe", "-\\u{5c}xfe"),
             ("+a\u{a0}b\u{2003}c\u{2800}d\u{3000}e\u{fffc}", "+a\\u{a0}b\\u{2003}c\\u{2800}d\\u{3000}e\\u{fffc}"),
         ];
         for (line, expected) in cases {
-            assert_eq!(shown(line), expected, "{line:?}");
+            assert_eq!(shown(&[line.as_bytes()]), [expected], "{line:?}");
         }
+        assert_eq!(shown(&[b"-caf\xe9", b"+caf\xe8"]), ["-caf\\xe9", "+caf\\xe8"]);
+    }
+
+    #[test]
+    fn a_change_of_blanks_alone_is_seen() {
+        let lines: [&[u8]; 5] = [b"-\tx = 1", b"-\ty", b"+        x = 1", b"+\tz", b" \tw"];
+        assert_eq!(shown(&lines), ["-\\u{9}x = 1", "-\ty", "+        x = 1", "+\tz", " \tw"]);
+        assert_eq!(shown(&[b"-end\r", b"+end"]), ["-end\\u{d}", "+end"]);
     }
 
     #[test]
     fn each_part_stands_under_its_name() {
         let diff = "diff --git a/x b/x\nnew file mode 100644\ndiff --git a/y b/y\n--- /dev/null\n+++ b/y\n@@ -0,0 +1 @@\n+1\n\\ No newline\n";
         let mut text = String::new();
-        show_diff_under(&mut text, diff, &["one/x", "two/y", "no more"]);
+        show_diff_under(&mut text, diff.as_bytes(), &["one/x", "two/y", "no more"]);
         let plain = anstream::adapter::strip_str(&text).to_string();
         assert!(plain.starts_with("one/x:\ndiff ") && plain.contains("\ntwo/y:\ndiff "), "{plain}");
         assert!(!plain.contains("no more"), "{plain}");

@@ -19,6 +19,7 @@ mod show;
 mod submit;
 mod tools;
 mod undo;
+pub(crate) mod untrusted;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;

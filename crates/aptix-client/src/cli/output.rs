@@ -17,6 +17,7 @@ use super::Exit;
 use super::described::described;
 use super::diff::{Paths, ShownLine, add_notes, show_diff, show_diff_under};
 use super::progress;
+use super::untrusted::Quoted;
 
 /// How a command prints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,13 +87,16 @@ pub(super) fn print_object(object: &impl Serialize) -> Exit {
 fn print_text(shown: &Shown<'_>) -> Exit {
     let mut head = String::new();
     if let Some(stored) = shown.stored.filter(|stored| !stored.ids.is_empty()) {
-        let label = shown.batch.label.as_deref().unwrap_or_default();
-        let _ = writeln!(head, "batch {} {} {}", stored.id, stored.state, Visible(label));
+        let _ = write!(head, "batch {} {}", stored.id, stored.state);
+        let _ = match &shown.batch.label {
+            Some(label) => writeln!(head, " {}", Quoted(label)),
+            None => writeln!(head),
+        };
     }
     match shown.outcome {
         Ok(Some(report)) => print(&(head + &text_of(report, shown.dry_run, shown.paths))),
         Ok(None) => {
-            show_diff(&mut head, &shown.batch.files.iter().map(described).collect::<String>());
+            show_diff(&mut head, &shown.batch.files.iter().flat_map(described).collect::<Vec<_>>());
             print(&head)
         }
         Err(refusal) => {
@@ -108,8 +112,8 @@ fn text_of(report: &Report, dry_run: bool, paths: Paths) -> String {
     let changed = report.files.iter().filter(|file| file.status != FileStatus::Unchanged);
     let names: Vec<_> = changed.map(|file| paths.name(&file.path, &file.doc_path)).collect();
     match paths {
-        Paths::InRoot => show_diff(&mut text, &report.diff),
-        Paths::WithRoot => show_diff_under(&mut text, &report.diff, &names),
+        Paths::InRoot => show_diff(&mut text, report.diff.as_bytes()),
+        Paths::WithRoot => show_diff_under(&mut text, report.diff.as_bytes(), &names),
     }
     let would = if dry_run { "would be " } else { "" };
     for file in &report.files {

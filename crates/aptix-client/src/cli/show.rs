@@ -46,7 +46,7 @@ async fn show(args: Args, form: Form) -> Result<Exit, CallError> {
 }
 
 fn show_change(form: Form, view: ChangeView) -> Exit {
-    let diff = described(&view.patch);
+    let diff = String::from_utf8_lossy(&described(&view.patch)).into_owned();
     let report = view.report.map(|mut file| {
         if let Some(index) = view.change_index {
             file.changes = file.changes.into_iter().skip(index).take(1).collect();

@@ -4,27 +4,35 @@ use aptix_model::failure::{Failure, Visible};
 use aptix_model::reason::Reason;
 
 use super::keyboard::Typed;
+use super::pager::{self, Pages, Read};
+use super::rows::{Line, Size};
 
 /// Characters of a person's reason that reach the author.
 const REASON_CHARS: usize = 2000;
 
 const WHOLE: &str = "Apply this batch? [y/n/f/a/s/?] ";
 const WHOLE_HELP: &str = "  y  apply it\n  n  refuse it; its author is told why\n  f  go through it file by file\n  \
-                          a  apply it, and never ask about these files again\n  s  show it again\n";
+                          a  apply it, and never ask about these files again\n  s  show it again\n\
+                          The digest covers the batch, the roots, and each file before and after.\n";
 const FILE_HELP: &str = "  y  this change is right\n  n  it is not: the batch is refused, and its author is told why\n  \
                          a  it is right, and never ask about this file again\n  q  back to the whole batch\n";
 const WHY: &str = "Why not? (one line for the author, or nothing) ";
+const NARROWER: &str = "The terminal is narrower than it was when the batch was shown: here it is again.\n";
 const NOT_ALLOWED: &str = "Policy has it on a list to ask about, so it is asked about again.\n";
 
 /// A change as a person is shown it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
     /// What it is called.
-    pub(super) head: String,
-    /// What becomes of each file that does not stay as it is.
+    pub(super) head: Vec<Line>,
+    /// What becomes of each file that does not stay as it is; those that stand out come first.
     pub(super) files: Vec<ShownFile>,
-    /// One line a file.
-    pub(super) summary: String,
+    /// The files that stay as they are.
+    pub(super) unchanged: Vec<Line>,
+    /// The digest of what is agreed to.
+    pub(super) digest: Line,
+    /// What it all comes to.
+    pub(super) totals: String,
 }
 
 /// What becomes of one file.
@@ -34,12 +42,12 @@ pub(super) struct ShownFile {
     pub(super) index: usize,
     /// The path as the author wrote it.
     pub(super) target: String,
-    /// The path as it is shown.
+    /// What it is called in a question, which has to be short.
     pub(super) name: String,
-    /// The change.
-    pub(super) text: String,
-    /// What else there is to know about it: its part of the summary.
-    pub(super) notes: String,
+    /// The change, and what else there is to know about it.
+    pub(super) lines: Vec<Line>,
+    /// The file by its name, and why it stands out.
+    pub(super) attention: Option<Line>,
     /// Whether it can be allowed for ever.
     pub(super) can_be_allowed: bool,
 }
@@ -63,8 +71,13 @@ impl Answer {
     }
 }
 
+/// Why a question has no answer.
+pub(super) type NoAnswer = Box<Failure>;
+
 /// A terminal, as far as a dialog needs one.
 pub(super) trait Talk {
+    /// Its size at this moment.
+    fn size(&self) -> Size;
     /// Shows a text.
     fn say(&mut self, text: &str);
     /// Throws away what was typed before this moment: it was not meant for what is asked next.
@@ -81,49 +94,64 @@ pub(super) async fn hold(shown: &Shown, talk: &mut impl Talk) -> Answer {
     }
 }
 
-async fn answer(shown: &Shown, talk: &mut impl Talk) -> Result<Answer, Box<Failure>> {
-    show(shown, talk);
-    loop {
-        match ask(WHOLE, talk).await?.as_str() {
-            "y" | "yes" => return Ok(Answer::yes(Vec::new())),
-            "n" | "no" => {
-                let why = why(talk).await;
-                return Ok(Answer::no(refusal("batch", &why)));
+async fn answer(shown: &Shown, talk: &mut impl Talk) -> Result<Answer, NoAnswer> {
+    let question = format!("{}\n{WHOLE}", shown.totals);
+    'shown: loop {
+        let Read::ToTheEnd(size) = show(shown, talk).await? else { return Ok(no(talk).await) };
+        loop {
+            let answer = ask(&question, talk).await?;
+            let is_yes = matches!(answer.as_str(), "y" | "yes" | "a");
+            if is_yes && talk.size().columns < size.columns {
+                // What was shown is broken into other rows now, which bear no marks of ours.
+                talk.say(NARROWER);
+                continue 'shown;
             }
-            "f" => match file_by_file(shown, talk).await? {
-                Some(answer) => return Ok(answer),
-                None => show(shown, talk),
-            },
-            "a" => {
-                if shown.files.iter().any(|file| !file.can_be_allowed) {
-                    talk.say(NOT_ALLOWED);
+            match answer.as_str() {
+                "y" | "yes" => return Ok(Answer::yes(Vec::new())),
+                "n" | "no" => return Ok(no(talk).await),
+                "f" => match file_by_file(shown, talk).await? {
+                    Some(answer) => return Ok(answer),
+                    None => continue 'shown,
+                },
+                "a" => {
+                    if shown.files.iter().any(|file| !file.can_be_allowed) {
+                        talk.say(NOT_ALLOWED);
+                    }
+                    let allowed = shown.files.iter().filter(|file| file.can_be_allowed);
+                    return Ok(Answer::yes(allowed.map(|file| file.index).collect()));
                 }
-                let allowed = shown.files.iter().filter(|file| file.can_be_allowed);
-                return Ok(Answer::yes(allowed.map(|file| file.index).collect()));
+                "s" => continue 'shown,
+                _ => talk.say(WHOLE_HELP),
             }
-            "s" => show(shown, talk),
-            _ => talk.say(WHOLE_HELP),
         }
     }
 }
 
-fn show(shown: &Shown, talk: &mut impl Talk) {
-    talk.say(&shown.head);
-    shown.files.iter().for_each(|file| talk.say(&file.text));
-    talk.say(&shown.summary);
-    talk.forget();
+async fn no(talk: &mut impl Talk) -> Answer {
+    let why = why(talk).await;
+    Answer::no(refusal("batch", &why))
+}
+
+async fn show(shown: &Shown, talk: &mut impl Talk) -> Result<Read, NoAnswer> {
+    let files = shown.files.iter().flat_map(|file| &file.lines);
+    let body: Vec<_> = shown.head.iter().chain(files).chain(&shown.unchanged).cloned().collect();
+    let attention: Vec<_> = shown.files.iter().filter_map(|file| file.attention.clone()).collect();
+    let end = std::slice::from_ref(&shown.digest);
+    pager::show(Pages { body: &body, attention: &attention, end, question: 2 }, talk).await
 }
 
 /// Asks about each file by itself; nothing if the whole batch is to be asked about after all. A file that is allowed for
 /// ever is, whatever becomes of the others.
-async fn file_by_file(shown: &Shown, talk: &mut impl Talk) -> Result<Option<Answer>, Box<Failure>> {
+async fn file_by_file(shown: &Shown, talk: &mut impl Talk) -> Result<Option<Answer>, NoAnswer> {
     let (mut always, mut refused) = (Vec::new(), Vec::new());
     for file in &shown.files {
-        talk.say(&file.text);
-        talk.say(&file.notes);
-        talk.forget();
+        let question = format!("Is the change of {} right? [y/n/a/q/?] ", file.name);
+        let attention: Vec<_> = file.attention.iter().cloned().collect();
+        let pages = Pages { body: &file.lines, attention: &attention, end: &[], question: 1 };
+        let is_read = matches!(pager::show(pages, talk).await?, Read::ToTheEnd(_));
         loop {
-            match ask(&format!("Is the change of {} right? [y/n/a/q/?] ", file.name), talk).await?.as_str() {
+            let answer = if is_read { ask(&question, talk).await? } else { "n".to_owned() };
+            match answer.as_str() {
                 "y" | "yes" => break,
                 "n" | "no" => {
                     let why = why(talk).await;
@@ -144,7 +172,7 @@ async fn file_by_file(shown: &Shown, talk: &mut impl Talk) -> Result<Option<Answ
 }
 
 /// The answer to a question, or why there is none.
-async fn ask(question: &str, talk: &mut impl Talk) -> Result<String, Box<Failure>> {
+pub(super) async fn ask(question: &str, talk: &mut impl Talk) -> Result<String, NoAnswer> {
     match talk.ask(question).await {
         Some(Typed::Line(line)) => Ok(line.trim().to_lowercase()),
         Some(Typed::Nothing) => {
@@ -181,7 +209,10 @@ fn refusal(what: &str, why: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use anstyle::Style;
+
     use super::*;
+    use crate::cli::diff::{DiffLine, LineKind};
 
     const CTRL_D: &str = "\u{4}";
 
@@ -189,9 +220,15 @@ mod tests {
     struct Typist<'a> {
         lines: std::slice::Iter<'a, &'a str>,
         seen: String,
+        /// The sizes that the terminal has one after the other.
+        sizes: &'a [Size],
     }
 
     impl Talk for Typist<'_> {
+        fn size(&self) -> Size {
+            self.sizes.get(self.seen.matches("Apply this").count()).copied().unwrap_or(Size::USUAL)
+        }
+
         fn say(&mut self, text: &str) {
             self.seen.push_str(text);
         }
@@ -208,24 +245,32 @@ mod tests {
     }
 
     async fn answered(lines: &[&str]) -> (Answer, String) {
-        let file = |index: usize, can_be_allowed| ShownFile {
-            index,
-            target: format!("t{index}"),
-            name: format!("f{index}"),
-            text: format!("diff {index}\n"),
-            notes: format!("modified {index}\n"),
-            can_be_allowed,
+        let (answer, seen) = answered_on(lines, &[], 1).await;
+        assert!(
+            seen.starts_with("head\n| diff 0\n| diff 2\n| diff 3\nattention: f2\ndigest\n|totals\nApply this batch? "),
+            "{seen}"
+        );
+        (answer, seen)
+    }
+
+    async fn answered_on(lines: &[&str], sizes: &[Size], rows: usize) -> (Answer, String) {
+        let file = |index: usize, can_be_allowed: bool| {
+            let diff = |text: String| Line::diff(DiffLine { style: Style::new(), text, kind: LineKind::Header });
+            ShownFile {
+                index,
+                target: format!("t{index}"),
+                name: format!("f{index}"),
+                lines: (0..rows).map(|_| diff(format!("diff {index}"))).collect(),
+                attention: (!can_be_allowed).then(|| Line::ours(format!("attention: f{index}"))),
+                can_be_allowed,
+            }
         };
         let files = vec![file(0, true), file(2, false), file(3, true)];
-        let shown = Shown { head: "head\n".to_owned(), files, summary: "summary\n".to_owned() };
-        let mut typist = Typist { lines: lines.iter(), seen: String::new() };
+        let (head, digest, totals) = (vec![Line::ours("head")], Line::ours("digest"), "totals".to_owned());
+        let shown = Shown { head, files, unchanged: Vec::new(), digest, totals };
+        let mut typist = Typist { lines: lines.iter(), seen: String::new(), sizes };
         let answer = hold(&shown, &mut typist).await;
-        assert!(
-            typist.seen.starts_with("head\ndiff 0\ndiff 2\ndiff 3\nsummary\n|Apply this batch? "),
-            "{}",
-            typist.seen
-        );
-        (answer, typist.seen)
+        (answer, anstream::adapter::strip_str(&typist.seen).to_string())
     }
 
     fn yes(always: &[usize]) -> Answer {
@@ -259,7 +304,7 @@ mod tests {
         let told: Vec<_> = failures.iter().map(|failure| (failure.file_index, failure.path.as_deref())).collect();
         assert_eq!(told, [(Some(2), Some("t2")), (Some(3), Some("t3"))]);
         assert!(failures[0].message.ends_with("said no: too long"), "{}", failures[0].message);
-        assert!(seen.contains("diff 2\nmodified 2\n|Is the change of f2 right? "), "{seen}");
+        assert!(seen.contains("| diff 2\nattention: f2\n|Is the change of f2 right? "), "{seen}");
         assert_eq!(answered(&["f", "n", "why", "q", "y"]).await.0, yes(&[]));
     }
 
@@ -273,5 +318,30 @@ mod tests {
             (1, vec![0, 3]),
             "a no to one file is not to all"
         );
+    }
+
+    /// Twelve rows of a file each, and ten rows on the terminal.
+    #[tokio::test]
+    async fn nobody_agrees_before_the_end_was_shown_or_passed_over() {
+        let small = [Size { rows: 10, columns: 80 }; 9];
+        let (answer, seen) = answered_on(&["y", "", "", "", "", "y"], &small, 12).await;
+        assert_eq!(answer, yes(&[]));
+        let pages: Vec<_> = seen.split("--more-- ").collect();
+        assert_eq!(pages.len(), 6, "four pages and the end, and one is asked about again: {seen}");
+        assert!(pages.iter().rev().skip(1).all(|page| !page.contains("Apply this batch?")), "{seen}");
+        assert!(pages.iter().all(|page| page.matches('\n').count() <= 10), "{seen}");
+        let (answer, seen) = answered_on(&["", "skip", "y"], &small, 12).await;
+        assert_eq!((answer, seen.contains("19 rows were not shown\n")), (yes(&[]), true), "{seen}");
+        let (answer, seen) = answered_on(&["n", "long"], &small, 12).await;
+        assert!(answer.verdict.unwrap_err()[0].message.ends_with("said no: long"), "{seen}");
+        let failures = answered_on(&["", CTRL_D], &small, 12).await.0.verdict.unwrap_err();
+        assert_eq!(failures[0].reason, Reason::ApprovalRequired);
+    }
+
+    #[tokio::test]
+    async fn a_terminal_that_became_narrower_is_shown_the_batch_again() {
+        let narrow = Size { columns: 40, ..Size::USUAL };
+        let (answer, seen) = answered_on(&["y", "y"], &[Size::USUAL, narrow, narrow], 1).await;
+        assert_eq!((answer, seen.matches("| diff 3").count()), (yes(&[]), 2), "{seen}");
     }
 }

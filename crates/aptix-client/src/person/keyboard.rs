@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
 
+use super::rows::Size;
 use crate::workspace::terminal::{Input, Terminal};
 
 /// Something that was typed.
@@ -53,6 +54,12 @@ impl Keyboard {
         let typed = keyboard.clone();
         std::thread::spawn(move || typed.read(&terminal));
         keyboard
+    }
+
+    /// The size of the terminal.
+    pub(super) fn size(&self) -> Size {
+        let (rows, columns) = self.terminal.as_ref().map_or((0, 0), |terminal| terminal.size());
+        Size::of(rows, columns)
     }
 
     /// Opens a question: throws away what was typed before, and takes what is typed from now on.
@@ -139,6 +146,11 @@ impl Typing {
 }
 
 impl Open {
+    /// The size of the terminal.
+    pub(super) fn size(&self) -> Size {
+        self.keyboard.size()
+    }
+
     /// Throws away what was typed so far.
     pub(super) fn discard(&mut self) {
         let mut typing = self.keyboard.typing();

@@ -1,20 +1,24 @@
 //! The person at the terminal: is shown a change, and decides about it.
 
+mod compare;
 mod dialog;
 mod keyboard;
+mod pager;
 pub(crate) mod prompt;
+mod rows;
 mod shown;
 
-use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use aptix_model::failure::{Failure, Visible};
+use aptix_model::digest::Sha256Digest;
+use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 
 pub(crate) use self::dialog::Answer;
 use self::dialog::Talk;
 use self::keyboard::{Keyboard, Open, Typed};
+use self::rows::Size;
 use crate::apply::Hidden;
 use crate::cli::diff::Paths;
 use crate::policy::files::PolicyFiles;
@@ -33,28 +37,26 @@ impl Person {
     }
 
     /// Names the files that a batch would be compared with although nothing of them is shown to its author, and waits for
-    /// the answer. Whatever is no clear yes in time is a no. Nothing that the author wrote is shown but the paths.
+    /// the answer. Whatever is no clear yes in time is a no.
     pub(crate) async fn may_compare(&self, name: &str, hidden: &[Hidden<'_>], wait: Duration) -> bool {
-        say(&compared(name, hidden));
+        let _held = prompt::hold(self.0.size().columns);
         let mut open = self.0.open();
-        let answer = tokio::time::timeout(wait, async {
-            loop {
-                match open.ask("Compare the batch with these files? [y/n] ").await {
-                    Some(Typed::Line(line)) => match line.trim() {
-                        "y" | "yes" => return true,
-                        "n" | "no" => return false,
-                        _ => {}
-                    },
-                    Some(Typed::Nothing) | None => return false,
-                }
-            }
-        });
-        answer.await.unwrap_or(false)
+        let answer = tokio::time::timeout(wait, compare::may_compare(name, hidden, &mut open)).await;
+        matches!(answer, Ok(Ok(true)))
     }
 
-    /// Shows a proposal and waits for the answer. One that does not come in time is a no.
-    pub(crate) async fn decide(&self, name: &str, proposal: &Proposal<'_>, paths: Paths, wait: Duration) -> Answer {
-        let shown = shown::shown(name, proposal, paths);
+    /// Shows a proposal and waits for the answer, which is about the `subject` of that digest. One that does not come in
+    /// time is a no.
+    pub(crate) async fn decide(
+        &self,
+        name: &str,
+        proposal: &Proposal<'_>,
+        subject: Sha256Digest,
+        paths: Paths,
+        wait: Duration,
+    ) -> Answer {
+        let shown = shown::shown(name, proposal, subject, paths);
+        let _held = prompt::hold(self.0.size().columns);
         let mut open = self.0.open();
         let Ok(answer) = tokio::time::timeout(wait, dialog::hold(&shown, &mut open)).await else {
             say("\nToo late: the batch is refused.\n");
@@ -66,19 +68,11 @@ impl Person {
     }
 }
 
-/// What is said before a person is asked whether a batch may be compared with withheld files.
-fn compared(name: &str, hidden: &[Hidden<'_>]) -> String {
-    let mut text = format!(
-        "\n{name} edits files that its author is not shown. Whether it fits them is not told; if it does, you see the whole \
-         change before anything is written.\n"
-    );
-    for Hidden { path, why, .. } in hidden {
-        let _ = writeln!(text, "  {}: {}", Visible(path), why.because());
-    }
-    text
-}
-
 impl Talk for Open {
+    fn size(&self) -> Size {
+        Self::size(self)
+    }
+
     fn say(&mut self, text: &str) {
         say(text);
     }
@@ -88,7 +82,7 @@ impl Talk for Open {
     }
 
     async fn ask(&mut self, question: &str) -> Option<Typed> {
-        let _asked = prompt::show(question);
+        let _asked = prompt::show(question, Self::size(self).columns);
         self.lines.recv().await
     }
 }

@@ -1,15 +1,43 @@
-//! The question that stands on the terminal, so that what is logged meanwhile does not hide it.
+//! The question that stands on the terminal, so that what is logged meanwhile neither hides it nor poses as a part of it.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::rows::{Line, rows};
 use super::say;
+use crate::cli::untrusted::Untrusted;
 
-/// The open question. There is one terminal, and one question on it at a time.
-static ASKED: Mutex<Option<String>> = Mutex::new(None);
+/// Characters of a log line that are shown while somebody is asked.
+const LOGGED_CHARS: usize = 1000;
 
-fn asked() -> MutexGuard<'static, Option<String>> {
-    ASKED.lock().unwrap_or_else(PoisonError::into_inner)
+/// What goes on. There is one terminal, and one dialog on it at a time.
+static DIALOG: Mutex<Option<Dialog>> = Mutex::new(None);
+
+#[derive(Debug)]
+struct Dialog {
+    columns: usize,
+    /// The open question; empty while there is none.
+    question: String,
+}
+
+fn dialog() -> MutexGuard<'static, Option<Dialog>> {
+    DIALOG.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A dialog goes on until this is dropped.
+#[derive(Debug)]
+pub(super) struct Held;
+
+/// Begins a dialog on a terminal of so many columns.
+pub(super) fn hold(columns: usize) -> Held {
+    *dialog() = Some(Dialog { columns, question: String::new() });
+    Held
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        *dialog() = None;
+    }
 }
 
 /// A question stands on the terminal until this is dropped.
@@ -17,16 +45,18 @@ fn asked() -> MutexGuard<'static, Option<String>> {
 pub(super) struct Prompt;
 
 /// Shows a question.
-pub(super) fn show(question: &str) -> Prompt {
-    let mut asked = asked();
+pub(super) fn show(question: &str, columns: usize) -> Prompt {
+    let mut dialog = dialog();
     say(question);
-    *asked = Some(question.to_owned());
+    *dialog = Some(Dialog { columns, question: question.to_owned() });
     Prompt
 }
 
 impl Drop for Prompt {
     fn drop(&mut self) {
-        *asked() = None;
+        if let Some(dialog) = dialog().as_mut() {
+            dialog.question.clear();
+        }
     }
 }
 
@@ -36,7 +66,7 @@ pub(crate) struct Aside;
 
 impl Write for Aside {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        beside(asked().as_deref(), bytes, &mut io::stderr().lock()).map(|()| bytes.len())
+        beside(dialog().as_ref(), bytes, &mut io::stderr().lock()).map(|()| bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -44,9 +74,18 @@ impl Write for Aside {
     }
 }
 
-fn beside(asked: Option<&str>, bytes: &[u8], terminal: &mut impl Write) -> io::Result<()> {
-    let Some(question) = asked else { return terminal.write_all(bytes) };
-    terminal.write_all(&[b"\n", bytes, question.as_bytes()].concat())
+/// Writes a log line. It holds words of others: in a dialog its rows are marked as what they are.
+fn beside(dialog: Option<&Dialog>, bytes: &[u8], terminal: &mut impl Write) -> io::Result<()> {
+    let Some(Dialog { columns, question }) = dialog else { return terminal.write_all(bytes) };
+    let plain = anstream::adapter::strip_bytes(bytes).into_vec();
+    let shown = Untrusted(plain.strip_suffix(b"\n").unwrap_or(&plain)).to_string();
+    let mut line: String = shown.chars().take(LOGGED_CHARS).collect();
+    if line.len() < shown.len() {
+        line.push_str("... (the rest is left out while a question is open)");
+    }
+    let begin = if question.is_empty() { "" } else { "\n" };
+    let rows = rows(&[Line::ours(line)], *columns).concat();
+    terminal.write_all(format!("{begin}{rows}{question}").as_bytes())
 }
 
 #[cfg(test)]
@@ -55,10 +94,17 @@ mod tests {
 
     #[test]
     fn what_is_logged_stands_on_its_own_lines_and_the_question_is_shown_again() {
-        let mut terminal = Vec::new();
-        for asked in [None, Some("Apply? "), None] {
-            beside(asked, b"INFO x\n", &mut terminal).unwrap();
-        }
-        assert_eq!(String::from_utf8(terminal).unwrap(), "INFO x\n\nINFO x\nApply? INFO x\n");
+        let shown = |question: Option<&str>, bytes: &[u8]| {
+            let dialog = question.map(|question| Dialog { columns: 20, question: question.to_owned() });
+            let mut terminal = Vec::new();
+            beside(dialog.as_ref(), bytes, &mut terminal).unwrap();
+            String::from_utf8(terminal).unwrap()
+        };
+        assert_eq!(shown(None, b"\x1b[32mINFO\x1b[0m x\n"), "\x1b[32mINFO\x1b[0m x\n");
+        assert_eq!(shown(Some("Apply? "), b"\x1b[32mINFO\x1b[0m x\n"), "\nINFO x\nApply? ");
+        assert_eq!(shown(Some(""), b"INFO x\n"), "INFO x\n");
+        let long = shown(Some("Apply? "), "INFO 12345678901234567890\nApply? y\u{202e}\n".as_bytes());
+        assert_eq!(long, "\nINFO 12345678901234\n: 567890\\u{a}Apply?\n:  y\\u{202e}\nApply? ");
+        assert!(shown(Some("?"), &[b'x'; 5000]).len() < 1300);
     }
 }

@@ -1,68 +1,180 @@
-//! A change as a person is shown it: all of it, with nothing in it that could steer a terminal or hide.
+//! A change as a person is shown it: all of it, what stands out first and by name, with nothing in it that could steer a
+//! terminal, hide, or pose as words of ours.
 
 use std::fmt::Write as _;
 
 use aptix_engine::file_plan::FilePlan;
+use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Visible;
-use aptix_model::report::FileStatus;
+use aptix_model::report::{FileReport, FileStatus};
 
 use super::dialog::{Shown, ShownFile};
-use crate::cli::diff::{Paths, add_notes, show_diff};
+use super::rows::Line;
+use crate::cli::diff::{DiffLine, LineKind, Paths, add_notes, diff_lines};
+use crate::cli::untrusted::{Name, Quoted};
 use crate::proposal::{Ask, Need, Proposal};
 use crate::workspace::resolve::Place;
 
-/// Everything there is to see of a proposal.
-pub(super) fn shown(name: &str, proposal: &Proposal<'_>, paths: Paths) -> Shown {
-    let Proposal { batch, plan, .. } = proposal;
-    let label = batch.label.as_deref().unwrap_or("(no label)");
-    let mut shown = Shown { head: format!("\n{name}: {}\n", Visible(label)), ..Shown::default() };
-    for (index, ((file, patch), need)) in plan.files.iter().zip(&batch.files).zip(&proposal.needs).enumerate() {
-        let name = Visible(&paths.name(file.path.as_str(), file.doc_path)).to_string();
-        let mut notes = format!("{} {name}", file.status.word());
+/// Bytes of a path that are shown where there is more to be shown than this.
+const SHORT: usize = 120;
+/// Bytes of a path that are shown in a question.
+const IN_QUESTION: usize = 40;
+/// Warnings that a person looks at before they agree.
+const RISKS: [&str; 5] = ["GENERATED_FILE", "HARD_LINK_BROKEN", "SETUID_CLEARED", "OWNER_CHANGED", "ATTRIBUTE_LOST"];
+
+/// Everything there is to see of a proposal; `subject` is its digest.
+pub(super) fn shown(name: &str, proposal: &Proposal<'_>, subject: Sha256Digest, paths: Paths) -> Shown {
+    let (mut files, mut unchanged) = (Vec::new(), Vec::new());
+    let (mut stay, mut added, mut removed) = (0, 0, 0);
+    for index in 0..proposal.plan.files.len() {
+        let Some(seen) = Seen::of(proposal, index, paths) else { continue };
+        if seen.file.status == FileStatus::Unchanged {
+            stay += 1;
+            unchanged.extend(seen.notes());
+            continue;
+        }
+        let diff = diff_lines(&seen.file.diff(usize::MAX).unwrap_or_default());
+        let count = |wanted| diff.iter().filter(|line| line.kind == wanted).count();
+        let counts = (count(LineKind::Added), count(LineKind::Removed));
+        (added, removed) = (added + counts.0, removed + counts.1);
+        files.push((seen, diff, counts));
+    }
+    files.sort_by_key(|(seen, ..)| seen.rank());
+    let all = files.len();
+    let files: Vec<_> =
+        (1..).zip(files).map(|(number, (seen, diff, counts))| seen.shown((number, all), diff, counts)).collect();
+    let attention = files.iter().filter(|file| file.attention.is_some()).count();
+    let mut totals = format!("{all} {}, +{added} -{removed}", if all == 1 { "file" } else { "files" });
+    if stay > 0 {
+        let _ = write!(totals, ", {stay} unchanged");
+    }
+    if attention > 0 {
+        let _ = write!(totals, ", {attention} {} attention", if attention == 1 { "needs" } else { "need" });
+    }
+    let label = proposal.batch.label.as_deref().map(|label| Line::ours(format!("  label {}", Quoted(label))));
+    let head = [Line::ours(""), Line::head(format!("{name}:"))].into_iter().chain(label).collect();
+    Shown { head, files, unchanged, digest: Line::ours(format!("digest sha256:{subject}")), totals }
+}
+
+/// One file of a proposal.
+struct Seen<'a> {
+    index: usize,
+    file: &'a FilePlan<'a>,
+    target: &'a str,
+    label: Option<&'a str>,
+    need: &'a Need,
+    report: Option<&'a FileReport>,
+    place: Option<&'a Place>,
+    other: Option<&'a Place>,
+    /// The whole name.
+    name: String,
+}
+
+impl<'a> Seen<'a> {
+    fn of(proposal: &'a Proposal<'_>, index: usize, paths: Paths) -> Option<Self> {
+        let file = proposal.plan.files.get(index)?;
+        let patch = proposal.batch.files.get(index)?;
         let (place, other) = proposal.places.get(index).copied().unzip();
-        add_real(&mut notes, place);
-        if let Some(to) = file.moved_to {
-            let _ = write!(notes, " to {}", Visible(to.as_str()));
-            add_real(&mut notes, other.flatten());
-        }
-        if let Some(executable) = file.executable {
-            let _ = write!(notes, " ({})", if executable { "can be executed" } else { "cannot be executed" });
-        }
-        let _ = match &patch.label {
-            Some(label) => writeln!(notes, ": {}", Visible(label)),
-            None => writeln!(notes),
-        };
-        if let Need::Ask { ask, other } = need {
-            let _ = writeln!(notes, "  attention: {}", Visible(&ask.about(other.as_deref())));
-        }
-        if let Some(report) = proposal.reports.get(index) {
-            add_notes(&mut notes, report);
-        }
-        shown.summary.push_str(&notes);
-        if file.status != FileStatus::Unchanged {
-            let text = text(&name, file, paths);
-            let can_be_allowed = !matches!(need, Need::Ask { ask: Ask::Listed(_) | Ask::Withheld(_), .. });
-            let target = patch.target.as_str().to_owned();
-            shown.files.push(ShownFile { index, target, name, text, notes, can_be_allowed });
+        Some(Self {
+            index,
+            file,
+            target: patch.target.as_str(),
+            label: patch.label.as_deref(),
+            need: proposal.needs.get(index)?,
+            report: proposal.reports.get(index),
+            place,
+            other: other.flatten(),
+            name: paths.name(file.path.as_str(), file.doc_path).into_owned(),
+        })
+    }
+
+    /// Files that somebody has to agree to come first, then others that stand out.
+    fn rank(&self) -> u8 {
+        match self.need {
+            Need::Ask { .. } => 0,
+            Need::Nothing | Need::Usual if !self.risks().is_empty() => 1,
+            Need::Nothing | Need::Usual => 2,
         }
     }
-    shown
+
+    /// Why the file stands out.
+    fn risks(&self) -> Vec<String> {
+        let mut risks = Vec::new();
+        if let Need::Ask { ask, other } = self.need {
+            let other = other.as_deref().map(|path| format!("{}: ", short(path)));
+            risks.push(format!("{}{}", other.unwrap_or_default(), Visible(&ask.to_string())));
+        }
+        let is_told = matches!(self.need, Need::Ask { ask: Ask::Deletion, .. });
+        if self.file.status == FileStatus::Deleted && !is_told {
+            risks.push("the file is deleted".to_owned());
+        }
+        if self.file.executable == Some(true) {
+            risks.push("the file can be executed afterwards".to_owned());
+        }
+        let leads = [self.place, self.other].into_iter().flatten().filter_map(real);
+        risks.extend(leads.map(|real| format!("a link leads to {}", short(&real))));
+        let warnings = self.report.into_iter().flat_map(|report| &report.warnings);
+        let warnings = warnings.filter(|warning| RISKS.contains(&warning.code.as_str()));
+        risks.extend(warnings.map(|warning| Visible(&warning.message).to_string()));
+        risks
+    }
+
+    /// What becomes of it, in words.
+    fn becomes(&self) -> String {
+        let mut text = format!("{} {}", self.file.status.word(), Name(&self.name));
+        add_real(&mut text, self.place);
+        if let Some(to) = self.file.moved_to {
+            let _ = write!(text, " to {}", Name(to.as_str()));
+            add_real(&mut text, self.other);
+        }
+        if let Some(executable) = self.file.executable {
+            let _ = write!(text, " ({})", if executable { "can be executed" } else { "cannot be executed" });
+        }
+        text
+    }
+
+    /// What there is to know besides the diff; the first line names the file.
+    fn notes(&self) -> Vec<Line> {
+        let mut lines = vec![Line::head(self.becomes())];
+        lines.extend(self.label.map(|label| Line::ours(format!("  label {}", Quoted(label)))));
+        let mut notes = String::new();
+        self.report.iter().for_each(|report| add_notes(&mut notes, report));
+        lines.extend(notes.lines().map(Line::ours));
+        lines
+    }
+
+    /// The file as the so-and-so-manieth of all that are shown.
+    fn shown(&self, (number, all): (usize, usize), diff: Vec<DiffLine>, (added, removed): (usize, usize)) -> ShownFile {
+        let mut notes = self.notes();
+        if let Some(head) = notes.first_mut() {
+            *head = Line::head(format!("file {number} of {all}, +{added} -{removed}: {}", self.becomes()));
+        }
+        let risks = self.risks().join("; ");
+        let attention = (!risks.is_empty()).then(|| Line::head(format!("attention: {}: {risks}", short(&self.name))));
+        let name = Name(&self.name).to_string();
+        ShownFile {
+            index: self.index,
+            target: self.target.to_owned(),
+            name: if name.len() > IN_QUESTION { format!("file {number}") } else { name },
+            lines: notes.into_iter().chain(diff.into_iter().map(Line::diff)).collect(),
+            attention,
+            can_be_allowed: !matches!(self.need, Need::Ask { ask: Ask::Listed(_) | Ask::Withheld(_), .. }),
+        }
+    }
 }
 
-/// Says which file is really written, where links lead to another than the one that is named.
-fn add_real(notes: &mut String, place: Option<&Place>) {
-    let Some(place) = place else { return };
-    let real = place.real();
-    if real != place.path.as_str() {
-        let _ = write!(notes, " (a link leads to {})", Visible(&real));
-    }
+/// A path; the beginning of one that is long.
+fn short(path: &str) -> String {
+    if path.len() > SHORT { Quoted(path).to_string() } else { Name(path).to_string() }
 }
 
-fn text(name: &str, file: &FilePlan<'_>, paths: Paths) -> String {
-    let mut text = String::new();
-    if paths == Paths::WithRoot {
-        let _ = writeln!(text, "{name}:");
+/// Which file is really meant, where a link leads to another than the one that is named.
+fn real(place: &Place) -> Option<String> {
+    Some(place.real()).filter(|real| real != place.path.as_str())
+}
+
+fn add_real(text: &mut String, place: Option<&Place>) {
+    if let Some(real) = place.and_then(real) {
+        let _ = write!(text, " (a link leads to {})", Name(&real));
     }
-    show_diff(&mut text, &String::from_utf8_lossy(&file.diff(usize::MAX).unwrap_or_default()));
-    text
 }

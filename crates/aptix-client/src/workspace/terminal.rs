@@ -5,7 +5,7 @@ use std::fs::File;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::termios::{QueueSelector, tcflush};
+use rustix::termios::{QueueSelector, tcflush, tcgetwinsize};
 
 /// The terminal that this process was started on.
 #[derive(Debug)]
@@ -54,6 +54,11 @@ impl Terminal {
     pub(crate) fn discard_input(&self) {
         // Where it fails the terminal is gone, and no answer will come either.
         let _ = tcflush(&self.0, QueueSelector::IFlush);
+    }
+
+    /// Its rows and columns; 0 where it does not tell.
+    pub(crate) fn size(&self) -> (u16, u16) {
+        tcgetwinsize(&self.0).map_or((0, 0), |size| (size.ws_row, size.ws_col))
     }
 
     /// Whether there is nobody at the other end any more.

@@ -1,0 +1,92 @@
+//! More than a screen, shown page by page. Aptix runs no other program for that.
+
+use super::dialog::{NoAnswer, Talk, ask};
+use super::rows::{Line, Size, rows};
+
+/// What is shown before a question.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pages<'a> {
+    /// As much as there is.
+    pub(super) body: &'a [Line],
+    /// What stands out of it, shown again as far as there is room.
+    pub(super) attention: &'a [Line],
+    /// Shown at the very end.
+    pub(super) end: &'a [Line],
+    /// Rows of the question.
+    pub(super) question: usize,
+}
+
+/// How the pages were read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Read {
+    /// To their end, or passed over by a word that says so, on a terminal of this size.
+    ToTheEnd(Size),
+    /// Not: the reader has seen enough to refuse.
+    Refused,
+}
+
+/// Shows pages until their end is shown, or the reader says what else to do.
+pub(super) async fn show(pages: Pages<'_>, talk: &mut impl Talk) -> Result<Read, NoAnswer> {
+    let size = talk.size();
+    let body = rows(pages.body, size.columns);
+    let last = last_rows(pages, size);
+    let (mut left, mut unread) = (body.as_slice(), 0);
+    while !left.is_empty() && left.len() + last.len() + pages.question > size.rows {
+        let (page, rest) = left.split_at(left.len().min(size.rows - 1));
+        talk.say(&page.concat());
+        left = rest;
+        match more(body.len() - left.len(), body.len(), talk).await? {
+            More::Next => {}
+            More::Skip => {
+                unread = left.len();
+                left = &[];
+            }
+            More::Refuse => return Ok(Read::Refused),
+        }
+    }
+    talk.say(&left.concat());
+    if unread > 0 {
+        talk.say(&format!("{unread} rows were not shown\n"));
+    }
+    talk.say(&last.concat());
+    talk.forget();
+    Ok(Read::ToTheEnd(size))
+}
+
+/// The rows of the end, with as much of what stands out as leaves them on one screen.
+fn last_rows(pages: Pages<'_>, size: Size) -> Vec<String> {
+    let end = rows(pages.end, size.columns);
+    let room = size.rows.saturating_sub(end.len() + pages.question + 2);
+    let mut last = Vec::new();
+    for (index, line) in pages.attention.iter().enumerate() {
+        let next = rows(std::slice::from_ref(line), size.columns);
+        if last.len() + next.len() > room {
+            last.push(format!("attention: {} more, shown first\n", pages.attention.len() - index));
+            break;
+        }
+        last.extend(next);
+    }
+    last.extend(end);
+    last
+}
+
+enum More {
+    Next,
+    Skip,
+    Refuse,
+}
+
+/// Asks below a page. Nothing but these answers means anything.
+async fn more(shown: usize, all: usize, talk: &mut impl Talk) -> Result<More, NoAnswer> {
+    let question = format!("--more-- {shown}/{all} [Enter: go on, skip: leave the rest unread, n: refuse] ");
+    loop {
+        // What was typed before may have ended the row in which the question is to stand.
+        talk.forget();
+        match ask(&question, talk).await?.as_str() {
+            "" => return Ok(More::Next),
+            "skip" => return Ok(More::Skip),
+            "n" | "no" => return Ok(More::Refuse),
+            _ => {}
+        }
+    }
+}
