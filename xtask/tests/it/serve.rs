@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::documents::create;
 use crate::processes::{Machine, json, python, write};
 use crate::readme;
 
@@ -44,6 +45,18 @@ except Refused as refused:
     for field in ["files[0]", "files[1].originalSha256", "files[1].changes"] {
         assert!(told.contains(field), "{field} in {told}");
     }
+}
+
+/// Its event leaves the content out, and the agent fetches it.
+#[test]
+fn a_batch_that_is_too_large_for_an_event_is_applied() {
+    let machine = Machine::new();
+    let server = machine.server();
+    let _agent = machine.agent(&server);
+    let content = "a line of some length\n".repeat(40_000);
+    let (result, code) = machine.submit(&server, &create("large.txt", &content));
+    assert_eq!((code, &result["state"]), (Some(0), &"APPLIED".into()), "{result}");
+    assert_eq!(machine.files(), [("large.txt".to_owned(), content)]);
 }
 
 #[test]

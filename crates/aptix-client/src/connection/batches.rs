@@ -140,9 +140,13 @@ impl StateFeed {
     /// # Errors
     /// When the server is lost.
     pub async fn next(&mut self) -> Result<Option<BatchState>, CallError> {
-        let message = self.stream.message().await;
-        let Some(message) = message.map_err(|status| CallError::from_status(&self.server, &status))? else {
-            return Ok(None);
+        let message = loop {
+            let message = self.stream.message().await;
+            match message.map_err(|status| CallError::from_status(&self.server, &status))? {
+                None => return Ok(None),
+                Some(message) if message.heartbeat => {}
+                Some(message) => break message,
+            }
         };
         let batch = message.batch.ok_or_else(|| CallError::answer([absent("batch")]))?;
         let outline = BatchOutline::try_from(batch).map_err(|failure| CallError::answer([failure]))?;

@@ -110,6 +110,8 @@ pub enum FeedMessage {
 #[derive(Debug)]
 pub struct Feed {
     server: ServerUrl,
+    /// Fetches what an event leaves out.
+    connection: Connection,
     lease: Lease,
     /// The revision of the last event, or the one after which the feed begins.
     last: Revision,
@@ -145,7 +147,7 @@ impl Connection {
         let heartbeat = lease.heartbeat_interval.and_then(|interval| Duration::try_from(interval).ok());
         let heartbeat = heartbeat.unwrap_or(*HEARTBEAT.end()).clamp(*HEARTBEAT.start(), *HEARTBEAT.end());
         let lease = Lease { epoch: lease.epoch, heartbeat, secret: LeaseSecret(lease.secret) };
-        Ok(Feed { server: self.server.clone(), lease, last: after.revision(), stream })
+        Ok(Feed { server: self.server.clone(), connection: self.clone(), lease, last: after.revision(), stream })
     }
 
     /// Tells what became of a batch; on success the report is durable. A diff that makes the message too large is
@@ -201,7 +203,11 @@ impl Feed {
         match message.message {
             Some(Message::Event(event)) => {
                 self.last = next_after(self.last, Revision(event.revision))?;
-                Ok(feed_event(event))
+                let omitted = event.batch.as_ref().is_some_and(|batch| batch.content_omitted);
+                match feed_event(event) {
+                    FeedMessage::Event(event) if omitted && event.state.is_open() => self.completed(*event).await,
+                    message => Ok(message),
+                }
             }
             Some(Message::Heartbeat(heartbeat)) if heartbeat.revision > self.last.0 => {
                 let found = format!("the server says that it sent every event up to revision {}", heartbeat.revision);
@@ -210,6 +216,20 @@ impl Feed {
             // A message this version does not know is a sign of life all the same.
             Some(Message::Heartbeat(_) | Message::Lease(_)) | None => Ok(FeedMessage::Heartbeat),
         }
+    }
+}
+
+impl Feed {
+    /// An event whose batch was too large for it, with the batch. One that has ended by now is told as ended.
+    async fn completed(&self, event: FeedEvent) -> Result<FeedMessage, CallError> {
+        let (state, content) = match self.connection.get(event.batch).await {
+            Ok(record) if record.state.is_open() => (record.state, Some(Ok(record))),
+            Ok(record) => (record.state, None),
+            // The feed begins again after the last event that was dealt with.
+            Err(error) if error.is_passing() => return Err(error),
+            Err(error) => (event.state, Some(Err(error.into_failures()))),
+        };
+        Ok(FeedMessage::Event(Box::new(FeedEvent { state, content, ..event })))
     }
 }
 

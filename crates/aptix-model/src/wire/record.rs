@@ -74,6 +74,7 @@ impl From<BatchRecord> for v1::Batch {
             create_time: Some(record.created.into()),
             update_time: Some(record.updated.into()),
             report: record.report.map(Into::into),
+            content_omitted: false,
         }
     }
 }
@@ -83,7 +84,7 @@ impl From<BatchRecord> for v1::Batch {
 pub fn event_message(record: BatchRecord) -> v1::Batch {
     let open = record.state.is_open();
     let batch = v1::Batch::from(if open { record } else { BatchRecord { batch: Batch::default(), ..record } });
-    if open { batch } else { v1::Batch { edit: None, report: None, ..batch } }
+    if open { batch } else { v1::Batch { edit: None, report: None, content_omitted: true, ..batch } }
 }
 
 /// What a list carries: no content, no diff.
@@ -108,7 +109,7 @@ pub fn listed_message(record: BatchRecord) -> v1::Batch {
         report.diff_omitted |= !report.diff.is_empty();
         report.diff.clear();
     }
-    v1::Batch { edit: Some(edit), ..listed }
+    v1::Batch { edit: Some(edit), content_omitted: true, ..listed }
 }
 
 impl TryFrom<v1::Batch> for BatchRecord {

@@ -12,6 +12,7 @@ use aptix_model::failure::Failure;
 use aptix_model::id::{AgentId, BatchId, Revision, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::{BatchRecord, UnixMillis};
+use aptix_model::state::BatchState;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
@@ -30,13 +31,29 @@ const PAGE: usize = 64;
 /// What a stream hands over, and why it ended.
 pub type Items<T> = ReceiverStream<Result<T, FeedEnd>>;
 
-/// One state of a batch.
+/// One thing that a watcher of one batch is told.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Told {
-    /// The batch as it is now.
-    pub batch: Box<BatchRecord>,
-    /// Where the stream stands afterwards.
-    pub cursor: Option<Cursor>,
+pub enum Told {
+    /// A state of the batch.
+    State {
+        /// The batch as it is now.
+        batch: Box<BatchRecord>,
+        /// Where the stream stands afterwards.
+        cursor: Option<Cursor>,
+        /// Whether its content was not told before.
+        first: bool,
+    },
+    /// Nothing happened for a while.
+    Heartbeat {
+        /// The workspace.
+        workspace: WorkspaceId,
+        /// The batch.
+        batch: BatchId,
+        /// The revision that was told last.
+        revision: Revision,
+        /// The state it is in.
+        state: BatchState,
+    },
 }
 
 /// One thing an agent is told.
@@ -186,13 +203,14 @@ impl Dispatcher {
     /// # Errors
     /// When another agent serves the workspace, the history is another one, the revision does not exist, or the server
     /// takes no more streams.
-    pub async fn feed(
+    pub async fn feed<T: Send + 'static>(
         self: &Arc<Self>,
         workspace: WorkspaceId,
         agent: &AgentId,
         from: Start,
         held: Option<Sha256Digest>,
-    ) -> Result<Items<Delivery>, WatchError> {
+        encode: impl Fn(Delivery) -> T + Send + Sync + 'static,
+    ) -> Result<Items<T>, WatchError> {
         let slot = self.stream_slot()?;
         let after = self.begin(&workspace, from).await?;
         let (this, wanted) = (Arc::clone(self), workspace.clone());
@@ -201,7 +219,7 @@ impl Dispatcher {
         let (outlet, stream) = Outlet::open(claim.superseded.clone(), self.closing.clone()).await?;
         let (this, agent) = (Arc::clone(self), agent.clone());
         self.tasks.spawn(async move {
-            let Err(stop) = this.tell(&workspace, after, Delivery::Lease(epoch, secret), &outlet).await;
+            let Err(stop) = this.tell(&workspace, after, Delivery::Lease(epoch, secret), &outlet, &encode).await;
             tracing::info!(workspaceId = %workspace, agentId = %agent, epoch, end = ?stop, "lease ended");
             outlet.finish(stop);
             // The lease goes before the place among the streams, and both only now.
@@ -249,16 +267,17 @@ impl Dispatcher {
         digest.map(|digest| Cursor { history: self.store.history(), revision, digest })
     }
 
-    async fn tell(
+    async fn tell<T>(
         &self,
         workspace: &WorkspaceId,
         after: Revision,
         lease: Delivery,
-        outlet: &Outlet<Delivery>,
+        outlet: &Outlet<T>,
+        encode: &(impl Fn(Delivery) -> T + Sync),
     ) -> Result<std::convert::Infallible, Stop> {
         let mut waker = self.wakes.subscribe(Topic::Workspace(workspace.clone()));
         let mut told = after;
-        self.hand_over(outlet, lease).await?;
+        self.hand_over(outlet, encode(lease)).await?;
         loop {
             let events = self.store.events(workspace.clone(), told, PAGE).await.map_err(stop)?;
             let more = events.len() == PAGE;
@@ -273,14 +292,15 @@ impl Dispatcher {
                     }
                     Delivery::Lease(..) | Delivery::Heartbeat(_) => continue,
                 };
-                room.send(Ok(delivery));
+                // What waits for its receiver is as small as what is sent.
+                room.send(Ok(encode(delivery)));
                 if let Some(created) = &created {
                     log_forwarded(created);
                 }
                 told = revision;
             }
             if !more && self.rest(outlet, &mut waker).await? == Rest::Quiet {
-                self.hand_over(outlet, Delivery::Heartbeat(told)).await?;
+                self.hand_over(outlet, encode(Delivery::Heartbeat(told))).await?;
             }
         }
     }
@@ -305,12 +325,13 @@ impl Dispatcher {
     ///
     /// # Errors
     /// When there is no such batch, the history is another one, or the server takes no more streams.
-    pub async fn watch(
+    pub async fn watch<T: Send + 'static>(
         self: &Arc<Self>,
         workspace: WorkspaceId,
         id: BatchId,
         after: Option<Cursor>,
-    ) -> Result<Items<Told>, WatchError> {
+        encode: impl Fn(Told) -> T + Send + Sync + 'static,
+    ) -> Result<Items<T>, WatchError> {
         let slot = self.stream_slot()?;
         let waker = self.wakes.subscribe(Topic::Batch(id));
         let first = self.batch(&workspace, BatchSelector::Id(id)).await?;
@@ -321,33 +342,40 @@ impl Dispatcher {
         let (outlet, stream) = Outlet::open(CancellationToken::new(), self.closing.clone()).await?;
         let this = Arc::clone(self);
         self.tasks.spawn(async move {
-            let end = this.tell_states(first, told, waker, &outlet).await.err().flatten();
+            let end = this.tell_states(first, told, waker, &outlet, &encode).await.err().flatten();
             outlet.finish(end);
             drop(slot);
         });
         Ok(stream)
     }
 
-    async fn tell_states(
+    async fn tell_states<T>(
         &self,
         mut batch: BatchRecord,
         mut told: Revision,
         mut waker: Waker,
-        outlet: &Outlet<Told>,
+        outlet: &Outlet<T>,
+        encode: &(impl Fn(Told) -> T + Sync),
     ) -> Result<(), Stop> {
+        let mut first = told == Revision(0);
         loop {
-            let (workspace, id, open) = (batch.workspace.clone(), batch.id, batch.state.is_open());
+            let (workspace, id, state) = (batch.workspace.clone(), batch.id, batch.state);
             if batch.revision > told {
                 told = batch.revision;
                 let digest = self.store.digest(workspace.clone(), told).await.map_err(stop)?;
                 let cursor = self.cursor(told, digest);
-                self.hand_over(outlet, Told { batch: Box::new(batch), cursor }).await?;
+                let batch = Box::new(batch);
+                self.hand_over(outlet, encode(Told::State { batch, cursor, first })).await?;
+                first = false;
             }
-            if !open {
+            if !state.is_open() {
                 return Ok(());
             }
             batch = loop {
-                self.rest(outlet, &mut waker).await?;
+                if self.rest(outlet, &mut waker).await? == Rest::Quiet {
+                    let heartbeat = Told::Heartbeat { workspace: workspace.clone(), batch: id, revision: told, state };
+                    self.hand_over(outlet, encode(heartbeat)).await?;
+                }
                 let now = self.store.batch(workspace.clone(), BatchSelector::Id(id)).await.map_err(stop)?;
                 let now = now.ok_or_else(|| stop(lost(id)))?;
                 if now.revision > told {

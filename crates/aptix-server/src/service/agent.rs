@@ -42,12 +42,10 @@ impl v1::agent_service_server::AgentService for AgentService {
             None => Start::Revision(Revision(request.after_revision)),
         };
         let held = secret_digest(&request.lease_secret);
-        let feed = self.0.feed(workspace, &agent, from, held).await.map_err(status)?;
         let heartbeat = self.0.settings().heartbeat;
-        let answers = feed.map(move |delivery| match delivery {
-            Ok(delivery) => Ok(delivery_message(delivery, heartbeat)),
-            Err(end) => Err(status(end)),
-        });
+        let encode = move |delivery| delivery_message(delivery, heartbeat);
+        let feed = self.0.feed(workspace, &agent, from, held, encode).await.map_err(status)?;
+        let answers = feed.map(|message| message.map_err(status));
         Ok(Response::new(Box::pin(answers)))
     }
 
@@ -85,7 +83,7 @@ fn delivery_message(delivery: Delivery, heartbeat: Duration) -> v1::WatchBatches
             Message::Lease(v1::Lease { epoch, heartbeat_interval, secret: secret.bytes().to_vec().into() })
         }
         Delivery::Event(revision, cursor, batch) => {
-            let batch = Some(size::fitted(event_message(*batch)));
+            let batch = Some(size::told(event_message(*batch)));
             let cursor = cursor.map(Into::into);
             Message::Event(v1::BatchEvent { revision: revision.0, batch, cursor, damage: None })
         }

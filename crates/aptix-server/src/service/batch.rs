@@ -17,6 +17,7 @@ use tonic::{Request, Response, Status};
 use super::status::status;
 use super::{page, size};
 use crate::dispatcher::Dispatcher;
+use crate::dispatcher::feed::Told;
 use crate::dispatcher::read::{Part, ReadError};
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::submit::{Submission, log_received, log_refused};
@@ -103,12 +104,8 @@ impl v1::batch_service_server::BatchService for BatchService {
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let batch = wire::id("batchId", &request.batch_id).map_err(status)?;
         let after = request.after.map(Cursor::try_from).transpose().map_err(status)?;
-        let states = self.0.watch(workspace, batch, after).await.map_err(status)?;
-        let answers = states.map(|told| {
-            let told = told.map_err(status)?;
-            let (batch, cursor) = (size::fitted((*told.batch).into()), told.cursor.map(Into::into));
-            Ok(v1::WatchBatchResponse { batch: Some(batch), cursor })
-        });
+        let states = self.0.watch(workspace, batch, after, state_message).await.map_err(status)?;
+        let answers = states.map(|message| message.map_err(status));
         Ok(Response::new(Box::pin(answers)))
     }
 
@@ -121,6 +118,27 @@ impl v1::batch_service_server::BatchService for BatchService {
         let batch = wire::id("batchId", &request.batch_id).map_err(status)?;
         let batch = self.0.cancel(workspace, batch).await.map_err(status)?;
         Ok(Response::new(v1::CancelBatchResponse { batch: Some(size::fitted(batch.into())) }))
+    }
+}
+
+fn state_message(told: Told) -> v1::WatchBatchResponse {
+    match told {
+        Told::State { batch, cursor, first } => {
+            let fit = if first { size::told } else { size::told_again };
+            let batch = Some(fit((*batch).into()));
+            v1::WatchBatchResponse { batch, cursor: cursor.map(Into::into), heartbeat: false }
+        }
+        Told::Heartbeat { workspace, batch, revision, state } => {
+            let batch = v1::Batch {
+                batch_id: batch.to_string(),
+                workspace_id: workspace.to_string(),
+                revision: revision.0,
+                state: v1::BatchState::from(state).into(),
+                content_omitted: true,
+                ..v1::Batch::default()
+            };
+            v1::WatchBatchResponse { batch: Some(batch), cursor: None, heartbeat: true }
+        }
     }
 }
 
@@ -227,6 +245,7 @@ fn part_message(part: Part) -> v1::GetChangeResponse {
         file_report,
         file_index: position(file),
         change_index: change.map(position),
+        content_omitted: false,
     }
 }
 

@@ -40,24 +40,45 @@ pub(super) fn check(edit_bytes: usize, batch: &Batch) -> Result<(), Failure> {
         .hint("upload large content as blobs, or split the batch"))
 }
 
+/// Bytes of a batch that one message of a stream carries: streams are many, and their readers may be slow.
+const TOLD_BYTES: usize = 64 << 10;
+
 /// The batch, with as much of it as one message carries.
-pub(super) fn fitted(batch: v1::Batch) -> v1::Batch {
-    fit(batch, &[without_diff, without_content, without_finer_points, without_texts, with_outcome_alone])
+pub(super) fn fitted(mut batch: v1::Batch) -> v1::Batch {
+    let steps = [without_diff, without_content, without_finer_points, without_texts, with_outcome_alone];
+    batch.content_omitted |= fit(&mut batch, ROOM, &steps);
+    batch
+}
+
+/// The batch, with as much of it as one message of a stream carries.
+pub(super) fn told(mut batch: v1::Batch) -> v1::Batch {
+    let steps = [without_content, without_diff, without_finer_points, with_outcome_alone, without_texts, without_files];
+    batch.content_omitted |= fit(&mut batch, TOLD_BYTES, &steps);
+    batch
+}
+
+/// The same, of a batch whose content was told before.
+pub(super) fn told_again(mut batch: v1::Batch) -> v1::Batch {
+    without_content(&mut batch);
+    batch.content_omitted = true;
+    told(batch)
 }
 
 /// The part of a batch, with as much of it as one message carries.
-pub(super) fn fitted_part(part: v1::GetChangeResponse) -> v1::GetChangeResponse {
-    fit(part, &[without_report_details, without_part_content])
+pub(super) fn fitted_part(mut part: v1::GetChangeResponse) -> v1::GetChangeResponse {
+    part.content_omitted |= fit(&mut part, ROOM, &[without_report_details, without_part_content]);
+    part
 }
 
-fn fit<M: Message>(mut message: M, steps: &[fn(&mut M)]) -> M {
-    for leave_out in steps {
-        if message.encoded_len() <= ROOM {
-            break;
+/// Leaves out one thing after the other until the message is small enough; answers whether anything was.
+fn fit<M: Message>(message: &mut M, room: usize, steps: &[fn(&mut M)]) -> bool {
+    for (done, leave_out) in steps.iter().enumerate() {
+        if message.encoded_len() <= room {
+            return done > 0;
         }
-        leave_out(&mut message);
+        leave_out(message);
     }
-    message
+    true
 }
 
 fn without_diff(batch: &mut v1::Batch) {
@@ -92,6 +113,10 @@ fn without_texts(batch: &mut v1::Batch) {
         file.label.clear();
         file.key.clear();
     }
+}
+
+fn without_files(batch: &mut v1::Batch) {
+    batch.edit = None;
 }
 
 fn with_outcome_alone(batch: &mut v1::Batch) {

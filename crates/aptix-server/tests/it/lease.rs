@@ -112,7 +112,10 @@ fn a_secret_is_not_shown() {
     runtime.block_on(async {
         let dispatcher = Dispatcher::new(std::sync::Arc::new(MemoryStore::default()), Settings::default());
         let start = Start::Revision(aptix_model::id::Revision(0));
-        let mut feed = dispatcher.feed("w".parse().unwrap(), &"agent".parse().unwrap(), start, None).await.unwrap();
+        let mut feed = dispatcher
+            .feed("w".parse().unwrap(), &"agent".parse().unwrap(), start, None, std::convert::identity)
+            .await
+            .unwrap();
         let Some(Ok(lease @ Delivery::Lease(..))) = feed.next().await else { panic!("the lease comes first") };
         assert_eq!(format!("{lease:?}"), "Lease(1, a secret)");
     });

@@ -228,6 +228,54 @@ async fn an_answer_that_is_not_taken_takes_no_place() {
     }
 }
 
+/// Streams carry small batches whole and large ones without what is too large, and say so; a list says so as well.
+#[tokio::test]
+async fn what_an_answer_leaves_out_is_said() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (_, mut feed) = client.lease("w", "agent", 0).await.unwrap();
+    for (request, bytes, omitted) in [("small", 1000, false), ("large", 100_000, true)] {
+        let sent = client.submit(submit("w", request, vec![create_text("a", &"x".repeat(bytes))])).await.unwrap();
+        assert!(!sent.content_omitted);
+        let watch =
+            v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: sent.batch_id.clone(), after: None };
+        let mut states = client.batches.watch_batch(watch).await.unwrap().into_inner();
+        let told = next(&mut states).await.unwrap().batch.unwrap();
+        let event = next_event(&mut feed).await.unwrap().batch.unwrap();
+        for told in [told, event] {
+            assert_eq!((told.content_omitted, &told.batch_id), (omitted, &sent.batch_id));
+            assert_eq!(told.edit.as_ref().unwrap().files[0].action.is_none(), omitted);
+        }
+        assert_eq!(client.get("w", &sent.batch_id).await.unwrap(), sent);
+        let cancel = v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: sent.batch_id.clone() };
+        client.batches.cancel_batch(cancel).await.unwrap();
+        let ended = next(&mut states).await.unwrap().batch.unwrap();
+        assert!(ended.content_omitted && ended.edit.unwrap().files[0].action.is_none(), "it was told before");
+        assert!(next_event(&mut feed).await.unwrap().batch.unwrap().content_omitted);
+    }
+    let request = v1::ListBatchesRequest { workspace_id: "w".to_owned(), ..v1::ListBatchesRequest::default() };
+    let listed = client.batches.list_batches(request).await.unwrap().into_inner().batches;
+    assert!(listed.iter().all(|batch| batch.content_omitted));
+}
+
+/// Whoever watches one batch hears something now and then while nothing happens.
+#[tokio::test]
+async fn a_watched_batch_has_heartbeats() {
+    let dispatch = Settings { heartbeat: Duration::from_millis(20), ..Settings::default() };
+    let server = Server::with(Options { dispatch, ..Options::default() });
+    let mut client = server.connect().await;
+    let batch = client.submit(submit("w", "r", vec![create_text("a", "text")])).await.unwrap();
+    let watch = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone(), after: None };
+    let mut states = client.batches.watch_batch(watch).await.unwrap().into_inner();
+    assert!(!next(&mut states).await.unwrap().heartbeat);
+    for _ in 0..3 {
+        let message = next(&mut states).await.unwrap();
+        let told = message.batch.unwrap();
+        assert!(message.heartbeat && told.content_omitted);
+        assert_eq!((&told.batch_id, told.state(), told.revision), (&batch.batch_id, batch.state(), 1));
+    }
+}
+
 /// Of the long-lived calls one connection has its share; the next is refused with advice, and other calls go on.
 #[tokio::test]
 async fn long_lived_calls_leave_room_for_others() {

@@ -270,6 +270,10 @@ pub struct Batch {
     /// What became of it. Absent until an agent has reported.
     #[prost(message, optional, tag = "10")]
     pub report: ::core::option::Option<Report>,
+    /// Whether this answer leaves out something of the edit's content or of the report. GetBatch has both, as far as a message
+    /// carries them. A client MUST NOT take an edit for complete while this is set.
+    #[prost(bool, tag = "11")]
+    pub content_omitted: bool,
 }
 /// What is to happen: all of it does, or nothing.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1185,7 +1189,8 @@ pub struct BatchEvent {
     #[prost(uint64, tag = "1")]
     pub revision: u64,
     /// The batch in the state it is in now, which may be later than the state of this event. A batch that has ended comes
-    /// without its content and its report: GetBatch has both.
+    /// without its content and its report, and one of more than 64 KiB without what is too large: then content_omitted is set,
+    /// and GetBatch has it.
     #[prost(message, optional, tag = "2")]
     pub batch: ::core::option::Option<Batch>,
     /// Where the stream stands after this event. Absent if the server cannot read the event's own record.
@@ -1762,6 +1767,9 @@ pub struct GetChangeResponse {
     /// Position of the change in its file patch, from 0. Absent if a file patch was asked for.
     #[prost(uint32, optional, tag = "6")]
     pub change_index: ::core::option::Option<u32>,
+    /// Whether something of the file patch or of its report was left out, because the message would be too large.
+    #[prost(bool, tag = "7")]
+    pub content_omitted: bool,
 }
 /// Asks for a page of a workspace's batches.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1811,6 +1819,10 @@ pub struct WatchBatchResponse {
     /// Where the stream stands after this state. Absent if the server cannot read the event's own record.
     #[prost(message, optional, tag = "2")]
     pub cursor: ::core::option::Option<Cursor>,
+    /// Whether nothing happened for a while: the connection is alive, and batch has the ids, the revision and the state that the
+    /// message before it had, and nothing else.
+    #[prost(bool, tag = "3")]
+    pub heartbeat: bool,
 }
 /// Asks to withdraw a batch.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2043,7 +2055,9 @@ pub mod batch_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Streams the states of one batch: the present one at once, then each new one; ends after an ended state. With a
-        /// cursor, the present state is sent only if it is newer.
+        /// cursor, the present state is sent only if it is newer. The first message has the batch's content as far as it takes at
+        /// most 64 KiB, later ones do not repeat it: see Batch.content_omitted. While nothing happens, a message with heartbeat set
+        /// comes every few seconds.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or none is set.
@@ -2184,7 +2198,9 @@ pub mod batch_service_server {
             + std::marker::Send
             + 'static;
         /// Streams the states of one batch: the present one at once, then each new one; ends after an ended state. With a
-        /// cursor, the present state is sent only if it is newer.
+        /// cursor, the present state is sent only if it is newer. The first message has the batch's content as far as it takes at
+        /// most 64 KiB, later ones do not repeat it: see Batch.content_omitted. While nothing happens, a message with heartbeat set
+        /// comes every few seconds.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or none is set.
