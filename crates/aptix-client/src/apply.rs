@@ -208,7 +208,7 @@ pub(crate) struct Planned<'a> {
     pub(crate) found: &'a [Found],
     pub(crate) plan: &'a BatchPlan<'a>,
     /// Which entry of the history it undoes.
-    pub(crate) undoes: Option<Reversal>,
+    pub(crate) undoes: Option<&'a Reversal>,
     /// What it leaves on the clipboards of its session.
     pub(crate) taken: Option<Taken>,
     /// The withheld files that its edits were compared with.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use aptix_client::workspace::Workspace;
@@ -221,13 +220,6 @@ impl Course {
     /// As [`Self::is_new`].
     pub(crate) fn is_new_but_for_dirs(&self, found: &Tree, old: usize, new: usize) -> Result<bool> {
         which(&without_dirs(found), &without_dirs(&self.tree(old)), &without_dirs(&self.tree(new)))
-    }
-
-    /// Removes the directories that the batch made which led to a generation, as far as they are there.
-    pub(crate) fn remove_dirs(&self, ws: &Path, generation: usize) {
-        for number in 0..DIRECTORIES {
-            let _ = std::fs::remove_dir(ws.join(format!("d{number}/new{generation}")));
-        }
     }
 }
 

@@ -24,6 +24,7 @@ pub(crate) mod untrusted;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use aptix_model::failure::Failure;
@@ -279,9 +280,11 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         raise_wall(roots, traces, &cli.places)?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let exit = runtime.block_on(dispatch(cli));
+    let answered = Arc::new(undo::Answered::default());
+    let exit = runtime.block_on(dispatch(cli, &answered));
     // Whoever interrupts does not wait; a commit cut short is brought to an end by the next command.
     runtime.shutdown_background();
+    answered.acknowledge();
     exit
 }
 
@@ -297,7 +300,7 @@ fn raise_wall(roots: &[RootSpec], traces: Traces, places: &Places) -> anyhow::Re
     Ok(())
 }
 
-async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
+async fn dispatch(cli: Cli, answered: &Arc<undo::Answered>) -> anyhow::Result<Exit> {
     let Cli { places, command } = cli;
     match command {
         Command::Apply(args) => {
@@ -305,7 +308,8 @@ async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         }
         Command::Convert(args) => interruptible(Form::Text, move || convert::run(&args, &places)).await,
         Command::Undo(args) => {
-            interruptible(Form::of(args.json), move || undo::run(&args, &places, BatchId(mint()))).await
+            let answered = Arc::clone(answered);
+            interruptible(Form::of(args.json), move || undo::run(&args, &places, BatchId(mint()), &answered)).await
         }
         Command::Log(args) => interruptible(Form::of(args.json), move || log::run(&args, &places)).await,
         Command::Agent(args) => agent::run(args, &places, format!("agent-{}", mint()).parse()).await,

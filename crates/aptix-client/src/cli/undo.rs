@@ -1,8 +1,10 @@
 //! `aptix undo`: takes back what a batch changed, and nothing that came later; `--redo` takes an undo back.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use aptix_model::batch::{Batch, Origin};
+use aptix_model::failure::Visible;
 use aptix_model::id::BatchId;
 
 use crate::answer::{Shown, Stored};
@@ -10,7 +12,7 @@ use crate::apply::{Mode, Order, Refusal};
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
 use crate::proposal::Proposal;
-use crate::undo::{Undone, undo};
+use crate::undo::{Undone, acknowledge, undo};
 use crate::workspace::Workspace;
 use crate::workspace::disk::SystemDisk;
 use crate::workspace::history::find::Wanted;
@@ -45,21 +47,46 @@ pub(super) struct Args {
     batch: Option<String>,
 }
 
-pub(super) fn run(args: &Args, places: &Places, id: BatchId) -> anyhow::Result<Exit> {
+/// The workspace of an undo whose answer was printed.
+#[derive(Default)]
+pub(super) struct Answered(OnceLock<Workspace>);
+
+impl Answered {
+    /// Lets the next undo be another one. To be called right before the process ends: one that was killed is run again by a
+    /// person who does not know whether it was done.
+    pub(super) fn acknowledge(&self) {
+        if let Some(workspace) = self.0.get()
+            && let Err(failure) = acknowledge(workspace)
+        {
+            let why = failure.to_string();
+            output::say(&format!("warning: the next undo may report this one again: {}", Visible(&why)));
+        }
+    }
+}
+
+pub(super) fn run(args: &Args, places: &Places, id: BatchId, answered: &Answered) -> anyhow::Result<Exit> {
     let nothing = Batch::default();
     let policies = PolicyFiles::new(&places.config_home()?, Caller::Shell);
     let mode = if args.dry_run { Mode::DryRun } else { Mode::CommitNamed { batch: id } };
-    let outcome = attempt(args, &places.state_home()?, &policies, mode);
+    let mut opened = None;
+    let outcome = attempt(args, &places.state_home()?, &policies, mode, &mut opened);
     let shown = Shown {
         batch: outcome.as_ref().map_or(&nothing, |undone| &undone.batch),
         dry_run: args.dry_run,
         paths: Paths::among(args.roots.len()),
-        stored: outcome.as_ref().ok().and_then(|undone| Stored::here(mode, &undone.report)),
+        stored: outcome.as_ref().ok().and_then(|undone| {
+            let mode = undone.name.map_or(mode, |batch| Mode::CommitNamed { batch });
+            Stored::here(mode, &undone.report)
+        }),
         outcome: outcome.as_ref().map(|undone| Some(&undone.report)).map_err(|end| &end.refusal),
     };
     let printed = output::show(Form::of(args.json), &shown);
     if outcome.is_ok() && !args.dry_run && printed == Exit::Environment {
         output::say("the batch was undone all the same");
+    }
+    if let Some(workspace) = opened.filter(|_| outcome.is_ok() && !args.dry_run) {
+        // There is one undo in a process.
+        let _ = answered.0.set(workspace);
     }
     Ok(match (outcome, printed) {
         (Ok(_), printed) => printed,
@@ -67,16 +94,22 @@ pub(super) fn run(args: &Args, places: &Places, id: BatchId) -> anyhow::Result<E
     })
 }
 
-fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles, mode: Mode<'_>) -> Result<Undone, End> {
+fn attempt(
+    args: &Args,
+    state_home: &Path,
+    policies: &PolicyFiles,
+    mode: Mode<'_>,
+    opened: &mut Option<Workspace>,
+) -> Result<Undone, End> {
     progress::begin(Doing::Opening);
     let open = if args.dry_run { Workspace::open_to_look } else { Workspace::open };
-    let workspace = open(&args.roots, state_home, Box::new(SystemDisk))?;
-    let policy = policies.read(&workspace).map_err(|error| Refusal::from(error.failure()))?;
+    let workspace = &*opened.insert(open(&args.roots, state_home, Box::new(SystemDisk))?);
+    let policy = policies.read(workspace).map_err(|error| Refusal::from(error.failure()))?;
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: usize::MAX, mode };
     let paths = Paths::among(args.roots.len());
     let decide = &mut |proposal: &Proposal<'_>| match args.dry_run {
         true => foresee(proposal, args.yes),
         false => decide(proposal, args.yes, paths, &policy, policies),
     };
-    Ok(undo(&workspace, Wanted::new(args.batch.as_deref(), args.redo), order, decide)?)
+    Ok(undo(workspace, Wanted::new(args.batch.as_deref(), args.redo), order, decide)?)
 }

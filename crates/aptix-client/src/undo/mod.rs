@@ -1,11 +1,13 @@
 //! Undoes a batch: as a batch of its own, whose edits take back what the other one did, and nothing that came later.
 
+mod completed;
 mod merge;
 
 use aptix_engine::file_plan::{FileAction, FilePlan};
 use aptix_engine::plan::{self, BatchPlan, Clipboards, Observed};
 use aptix_model::batch::{Batch, Content, FileEdit, FilePatch, Presence, Target, WriteFile};
 use aptix_model::failure::{Excerpt, Failure};
+use aptix_model::id::BatchId;
 use aptix_model::path::WorkspacePath;
 use aptix_model::reason::Reason;
 use aptix_model::report::{FileStatus, Report};
@@ -16,7 +18,7 @@ use crate::workspace::Workspace;
 use crate::workspace::errno;
 use crate::workspace::git_dir;
 use crate::workspace::history::find::{FindError, Found as FoundEntry, Wanted};
-use crate::workspace::history::{self, Entry, HistoryError, Images, PastFile, Reversal};
+use crate::workspace::history::{self, Entry, HistoryError, Images, PastFile, Reversal, pending};
 
 use crate::workspace::resolve::Place;
 
@@ -32,9 +34,12 @@ pub struct Undone {
     pub batch: Batch,
     /// What it did.
     pub report: Report,
+    /// What an earlier run called it, if that was interrupted and this one changed nothing.
+    pub name: Option<BatchId>,
 }
 
-/// Takes a batch back.
+/// Takes a batch back. Until [`acknowledge`] is called, the same request is answered with the same batch: a command that was
+/// interrupted can be run again and takes back no other batch.
 ///
 /// # Errors
 /// When there is no such batch, when what it changed was changed again, and whatever keeps a batch from being applied.
@@ -46,6 +51,9 @@ pub fn undo(
 ) -> Result<Undone, Refusal> {
     order.policy.may_write()?;
     apply::refuse_removed(workspace)?;
+    if let Some(undone) = completed::completed(workspace, wanted).map_err(|error| told(&error))? {
+        return Ok(undone);
+    }
     let FoundEntry { entry, later } = history::find::find(workspace, wanted).map_err(|error| not_found(&error))?;
     let images = history::images(&entry).map_err(|error| told(&error))?;
     let mut ground = Ground { workspace, search: Search::new(workspace, order.policy), later: &later };
@@ -66,7 +74,7 @@ pub fn undo(
     });
     refuse_git_dirs(workspace, written.collect())?;
     let batch = Batch {
-        label: Some(format!("{} {}", if entry.is_undo() { "redo of undo" } else { "undo" }, entry.name())),
+        label: Some(label(&entry)),
         files: deeds.iter().map(|(deed, _)| deed.patch()).collect(),
         ..Batch::default()
     };
@@ -79,21 +87,32 @@ pub fn undo(
         let message = "nothing of the batch is left to undo: its files are as they were before it";
         return Err(Failure::new(Reason::AlreadyApplied, message).hint("look at `aptix log`").into());
     }
-    let planned = Planned {
-        batch: &batch,
-        found: &found,
-        plan: &plan,
-        undoes: Some(Reversal::of(&entry)),
-        taken: None,
-        hidden: &[],
-    };
-    let report = apply::carry_out(workspace, planned, order, confirm)?;
-    if !matches!(order.mode, Mode::DryRun)
-        && let Err(error) = history::remove_made(workspace, &entry)
-    {
-        tracing::warn!(%error, "a directory that the batch had made stays");
+    let reversal = Reversal::of(&entry);
+    let planned =
+        Planned { batch: &batch, found: &found, plan: &plan, undoes: Some(&reversal), taken: None, hidden: &[] };
+    if !matches!(order.mode, Mode::DryRun) {
+        pending::note(workspace, &reversal).map_err(|error| told(&error))?;
     }
-    Ok(Undone { batch, report })
+    let report = apply::carry_out(workspace, planned, order, confirm).inspect_err(|_| {
+        if !matches!(order.mode, Mode::DryRun)
+            && let Err(error) = pending::forget(workspace)
+        {
+            tracing::warn!(%error, "the note of an undo that was refused stays");
+        }
+    })?;
+    Ok(Undone { batch, report, name: None })
+}
+
+/// Notes that the answer of [`undo`] was delivered: the next request is a new one.
+///
+/// # Errors
+/// When the state directory cannot be written.
+pub fn acknowledge(workspace: &Workspace) -> Result<(), Failure> {
+    pending::forget(workspace).map_err(|error| told(&error))
+}
+
+fn label(undone: &Entry) -> String {
+    format!("{} {}", if undone.is_undo() { "redo of undo" } else { "undo" }, undone.name())
 }
 
 fn not_found(error: &FindError) -> Failure {
@@ -129,6 +148,16 @@ pub(crate) fn told(error: &HistoryError) -> Failure {
     }
 }
 
+/// What an author would have written about a file.
+fn patch(name: String, is_deleted: bool) -> FilePatch {
+    let edit = if is_deleted {
+        FileEdit::DeleteFile
+    } else {
+        FileEdit::WriteFile(WriteFile { content: Content::Text(String::new()), presence: Presence::Either })
+    };
+    FilePatch { target: Target::Path(name), key: None, label: None, edit }
+}
+
 /// What is to happen to one file.
 struct Deed {
     /// The file, as an author would name it.
@@ -146,13 +175,7 @@ impl Deed {
 
     /// The deed as an author would have written it.
     fn patch(&self) -> FilePatch {
-        let edit = match &self.action {
-            FileAction::Delete => FileEdit::DeleteFile,
-            FileAction::Write(_) | FileAction::Edit(_) => {
-                FileEdit::WriteFile(WriteFile { content: Content::Text(String::new()), presence: Presence::Either })
-            }
-        };
-        FilePatch { target: Target::Path(self.name.clone()), key: None, label: None, edit }
+        patch(self.name.clone(), self.action == FileAction::Delete)
     }
 }
 

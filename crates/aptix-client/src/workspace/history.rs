@@ -7,6 +7,7 @@
 pub(crate) mod effect;
 mod entry;
 pub mod find;
+pub(crate) mod pending;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -175,7 +176,7 @@ pub(super) fn draft(
     workspace: &Workspace,
     changes: &[Change<'_>],
     batch: Option<String>,
-    undoes: Option<Reversal>,
+    undoes: Option<&Reversal>,
     retention: Retention,
 ) -> Result<Draft, Errno> {
     let now = workspace.disk().now();
@@ -404,29 +405,6 @@ pub(super) fn note_kept(workspace: &Workspace, id: &str, kept: String) -> Result
     let name = format!("{id}{LATE}");
     own_file::clear_damaged(workspace.disk(), dir.as_fd(), late_owner(state, &name))?;
     Ok(own_file::put(workspace.disk(), dir.as_fd(), late_owner(state, &name), &bytes)?)
-}
-
-/// Removes the directories that the batch of an entry made, as far as they are empty.
-///
-/// # Errors
-/// When another process holds the workspace for long, or the system refuses.
-pub(crate) fn remove_made(workspace: &Workspace, entry: &Entry) -> Result<(), HistoryError> {
-    let _locks = workspace.lock()?;
-    for made in entry.dirs.iter().rev() {
-        let Some(root) = workspace.roots().iter().find(|root| root.path() == made.root) else { continue };
-        let removed = beneath::open_dir(root.dir(), &made.parent)
-            .and_then(|parent| workspace.disk().remove_dir(parent.as_fd(), &made.name));
-        match removed {
-            // Somebody uses it, has taken it away, or has put something else in its place.
-            Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => {
-            }
-            Err(errno) => {
-                let path = root.path().join(&made.parent).join(&made.name);
-                return Err(HistoryError::System { doing: "remove the directory", path, errno });
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Reads what an entry is about, and not the bytes it keeps.

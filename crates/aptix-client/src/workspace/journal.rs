@@ -75,6 +75,9 @@ pub(super) struct Record {
     pub(super) batch: Option<String>,
     /// Directories that did not exist, parents first.
     pub(super) dirs: Vec<NewDir>,
+    /// Directories that are removed once the batch is carried out, if they are empty; parents first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) emptied: Vec<NewDir>,
     /// The files that change.
     pub(super) files: Vec<FileStep>,
 }

@@ -5,6 +5,7 @@ pub mod change;
 pub mod clipboards;
 mod debris;
 pub mod disk;
+mod emptied;
 pub mod errno;
 pub(crate) mod git_dir;
 pub mod history;

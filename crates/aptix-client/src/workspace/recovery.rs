@@ -14,7 +14,7 @@ use super::publish::{self, Ground, PublishError};
 use super::root::{self, Root};
 use super::standing::{self, Direction, Standing};
 use super::state::StateDir;
-use super::{Workspace, debris, errno, written_ahead};
+use super::{Workspace, debris, emptied, errno, written_ahead};
 
 /// Why a root is not ready for a batch.
 #[derive(Debug, thiserror::Error)]
@@ -194,6 +194,7 @@ fn bring_to_an_end(
     }
     if stage == Stage::Finishing {
         publish::clear_all(&ground, record).map_err(system("clear away"))?;
+        emptied::remove(&ground, record);
         return Ok(journal.end_applied(record, stage)?);
     }
     let standings = look_around(&ground, record).map_err(system("look at"))?;
@@ -203,12 +204,14 @@ fn bring_to_an_end(
     };
     // Before the record of a batch goes, everything is durable; a power cut may bring it back, and nothing else.
     if stage == Stage::Committed && is_over(&standings) && record.boot != workspace.disk().boot() {
+        emptied::remove(&ground, record);
         return Ok(journal.end_applied(record, stage)?);
     }
     if stage == Stage::Committed && stuck(Direction::Forward).is_empty() {
         carry_on(&ground, record, &standings).map_err(system("carry on"))?;
         journal.mark(stage, Stage::Finishing)?;
         publish::clear_all(&ground, record).map_err(system("clear away"))?;
+        emptied::remove(&ground, record);
         return Ok(journal.end_applied(record, Stage::Finishing)?);
     }
     let files = stuck(Direction::Back);

@@ -37,6 +37,7 @@ pub(super) fn draft(workspace: &Workspace, steps: &[Step<'_>], batch: Option<Str
         clipboards: None,
         batch,
         dirs,
+        emptied: Vec::new(),
         files: files.collect(),
     }
 }

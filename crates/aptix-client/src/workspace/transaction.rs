@@ -13,7 +13,7 @@ use super::publish::{self, Displaced, Ground, PublishError};
 use super::recovery;
 use super::root::Root;
 use super::staging::Made;
-use super::{Workspace, disk, late, staging};
+use super::{Workspace, disk, emptied, late, staging};
 pub use refused::{CommitError, FileFault};
 pub use staging::Loss;
 
@@ -67,7 +67,7 @@ pub struct Terms<'a> {
     /// What is left on the clipboards of the session.
     pub clipboards: Option<&'a Taken>,
     /// Which entry of the history the changes take back.
-    pub undoes: Option<Reversal>,
+    pub undoes: Option<&'a Reversal>,
     /// How much is kept for undoing, this commit included.
     pub retention: Retention,
 }
@@ -93,6 +93,7 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
     let mut record = Record {
         history: past.as_ref().map(|past| past.id.clone()),
         clipboards: clipboards.cloned(),
+        emptied: emptied::of(workspace, undoes),
         ..staging::draft(workspace, &steps, batch)
     };
     let prepared = prepare(workspace, &ground, &journal, &mut record, &steps, receipt).and_then(|notices| {
@@ -360,6 +361,7 @@ fn finish(
                 }
             }
         }
+        emptied::remove(ground, record);
         let ended = journal.end_applied(record, Stage::Finishing).and_then(|()| drop_pointers(workspace));
         ended.map_err(|error| error.to_string())
     };

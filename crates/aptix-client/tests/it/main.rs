@@ -54,4 +54,6 @@ mod tree;
 #[cfg(test)]
 mod undo;
 #[cfg(test)]
+mod undo_killed;
+#[cfg(test)]
 mod wall;

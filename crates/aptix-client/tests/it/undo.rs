@@ -35,7 +35,9 @@ fn take_back_within(workspace: &Workspace, wanted: Wanted<'_>, retention: Retent
     let mut policy = Policy::unstated(Caller::Shell);
     policy.retention = retention;
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
-    undo(workspace, wanted, order, &mut |_| Decision::Apply)
+    let undone = undo(workspace, wanted, order, &mut |_| Decision::Apply)?;
+    aptix_client::undo::acknowledge(workspace).unwrap();
+    Ok(undone)
 }
 
 #[test]

@@ -5,22 +5,25 @@
 
 use std::collections::HashMap;
 
+use super::entry::PastDir;
 use super::{Entry, EntryId};
 
 /// What a new batch takes back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reversal {
     /// The entry of the batch.
     pub of: EntryId,
     /// Whether that batch is an undo, so that the new one is a redo.
     pub is_redo: bool,
+    /// The directories that the batch had made.
+    pub(in crate::workspace) dirs: Vec<PastDir>,
 }
 
 impl Reversal {
     /// Takes back the batch of an entry.
     #[must_use]
     pub fn of(entry: &Entry) -> Self {
-        Self { of: entry.id, is_redo: entry.is_undo() }
+        Self { of: entry.id, is_redo: entry.is_undo(), dirs: entry.dirs.clone() }
     }
 }
 

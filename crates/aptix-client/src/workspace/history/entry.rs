@@ -45,6 +45,16 @@ impl PastFile {
         }
     }
 
+    /// SHA-256 of the bytes before the batch; `None` where there was no file.
+    pub(crate) fn digest_before(&self) -> Option<Sha256Digest> {
+        self.before.as_ref().map(|before| before.digest.0)
+    }
+
+    /// SHA-256 of the bytes that the batch left; `None` where it left no file.
+    pub(crate) fn digest_after(&self) -> Option<Sha256Digest> {
+        self.after.as_ref().map(|after| after.digest.0)
+    }
+
     fn is_kept(&self) -> bool {
         self.before.as_ref().is_none_or(|before| before.packed.is_some())
             && self.after.as_ref().is_none_or(|after| after.packed.is_some())
@@ -76,12 +86,12 @@ pub(crate) struct PastAfter {
 /// A directory that the batch made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PastDir {
+pub(in crate::workspace) struct PastDir {
     /// The path of its root.
     #[serde(with = "any_path")]
-    pub(super) root: PathBuf,
-    pub(super) parent: String,
-    pub(super) name: String,
+    pub(in crate::workspace) root: PathBuf,
+    pub(in crate::workspace) parent: String,
+    pub(in crate::workspace) name: String,
 }
 
 /// What an entry is about.

@@ -3,6 +3,7 @@
 use aptix_model::failure::Visible;
 
 use super::effect::Effects;
+use super::pending::Pending;
 use super::{Entry, HistoryError, Known, read};
 use crate::workspace::Workspace;
 
@@ -67,7 +68,6 @@ pub(crate) enum FindError {
 pub(crate) fn find(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Found, FindError> {
     let Known { entries: mut later, damaged } = read(workspace)?;
     let effects = Effects::of(&later);
-    let is_called = |entry: &Entry, name: &str| entry.name() == name || entry.id.to_string() == name;
     let is_open = |entry: &Entry| effects.taken_back_by(entry).is_none();
     let known = |name: &str| later.iter().find(|entry| is_called(entry, name));
     let unknown = |name: &str| FindError::Unknown(name.to_owned());
@@ -97,4 +97,39 @@ pub(crate) fn find(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Found, F
     };
     let entry = later.split_off(at).into_iter().next();
     entry.map(|entry| Found { entry, later }).ok_or(FindError::Nothing)
+}
+
+/// A batch that took another one back.
+pub(crate) struct Completed {
+    pub(crate) entry: Entry,
+    pub(crate) undone: Entry,
+}
+
+/// The newest batch, if it is the one that took back what was noted, and that is what is wanted again.
+pub(crate) fn completed(
+    workspace: &Workspace,
+    wanted: Wanted<'_>,
+    noted: Pending,
+) -> Result<Option<Completed>, HistoryError> {
+    let mut entries = read(workspace)?.entries.into_iter();
+    let Some(entry) = entries.next().filter(|entry| entry.undoes.as_deref() == Some(&noted.of.to_string())) else {
+        return Ok(None);
+    };
+    let rest: Vec<_> = entries.collect();
+    let by_id = |id: &str| rest.iter().find(|entry| entry.id.to_string() == id);
+    let Some(undone) = by_id(&noted.of.to_string()) else { return Ok(None) };
+    let brought_back = || undone.undoes.as_deref().and_then(by_id);
+    let is_wanted = match wanted {
+        Wanted::Newest => !noted.is_redo,
+        Wanted::NewestUndo => noted.is_redo,
+        Wanted::Named(name) => is_called(undone, name),
+        Wanted::UndoOf(name) => {
+            noted.is_redo && (is_called(undone, name) || brought_back().is_some_and(|entry| is_called(entry, name)))
+        }
+    };
+    Ok(is_wanted.then(|| Completed { undone: undone.clone(), entry }))
+}
+
+fn is_called(entry: &Entry, name: &str) -> bool {
+    entry.name() == name || entry.id.to_string() == name
 }
