@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use anyhow::Context;
 use aptix_server::config::{Config, ConfigFile, Exposure};
 use aptix_server::descriptors;
 use aptix_server::serve::serve;
-use aptix_server::store::embedded::EmbeddedStore;
+use aptix_server::store::embedded::verify::{self, Findings};
+use aptix_server::store::embedded::{EmbeddedStore, OnLoss, Opening};
 use clap::{Parser, ValueEnum};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -20,8 +21,10 @@ use tracing_subscriber::EnvFilter;
 
 /// Keeps batches of file edits and streams them to the agents that apply them.
 #[derive(Parser)]
-#[command(version)]
+#[command(version, args_conflicts_with_subcommands = true)]
 struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Address and port to listen on; port 0 lets the system choose [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
@@ -31,6 +34,10 @@ struct Args {
     /// Directory for everything the server keeps [default: aptix-data]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    /// Start although something that was acknowledged is missing from the data directory: its journals are copied aside
+    /// there, and what is left is served
+    #[arg(long)]
+    accept_loss: bool,
     /// Configuration file (TOML)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -40,6 +47,17 @@ struct Args {
     /// How it is logged
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Reads everything in a data directory that no server uses, changes nothing, and names every damage; exit 1 if there is
+    /// any
+    Verify {
+        /// Directory that the server keeps everything in
+        #[arg(long, value_name = "DIR", default_value = aptix_server::config::DATA_DIR)]
+        data_dir: PathBuf,
+    },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -60,13 +78,32 @@ fn main() -> ExitCode {
         LogFormat::Text => logs.init(),
         LogFormat::Json => logs.json().flatten_event(true).init(),
     }
-    match run(args) {
-        Ok(()) => ExitCode::SUCCESS,
+    let done = match &args.command {
+        Some(Command::Verify { data_dir }) => verify(data_dir),
+        None => run(args).map(|()| ExitCode::SUCCESS),
+    };
+    match done {
+        Ok(code) => code,
         Err(error) => {
             tracing::error!("{error:#}");
             ExitCode::from(3)
         }
     }
+}
+
+/// Prints each damage in a line of its own, and how much was read.
+fn verify(data_dir: &Path) -> anyhow::Result<ExitCode> {
+    let found = verify::verify(data_dir)?;
+    let mut out = std::io::stdout().lock();
+    for damage in &found.damages {
+        writeln!(out, "damage: {damage}")?;
+    }
+    for note in &found.notes {
+        writeln!(out, "note: {note}: nobody was answered about what follows")?;
+    }
+    let Findings { records, blob_bytes, damages, .. } = &found;
+    writeln!(out, "{records} records and {blob_bytes} bytes of blobs were read, {} damages", damages.len())?;
+    Ok(if damages.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// How long work that nobody waits for any more may hold up the end of the process.
@@ -87,7 +124,9 @@ async fn serve_until_told(args: Args) -> anyhow::Result<()> {
     config.options.connections.shrink(descriptors.connections);
     let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
-    let store = EmbeddedStore::open_with(&config.data_dir, descriptors.store_files)?;
+    let on_loss = if args.accept_loss { OnLoss::Accept } else { OnLoss::Refuse };
+    let opening = Opening { open_files: descriptors.store_files, on_loss };
+    let store = EmbeddedStore::open_with(&config.data_dir, opening)?;
     let listener = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("failed to listen on {}; give another address with --listen", config.listen))?;

@@ -73,7 +73,7 @@ impl From<StoreError> for Refusal {
                 Failure::new(Reason::Internal, format!("the server's record of {what} is damaged"))
                     .hint("its operator has to act: `aptix-server verify` names every damage")
             }
-            StoreError::Failed { .. } => {
+            StoreError::Lost { .. } | StoreError::Failed { .. } => {
                 tracing::error!(%error, "call failed in the store");
                 Failure::new(Reason::Internal, "the server failed at its store")
                     .hint("the server's log says why; its operator has to act")

@@ -39,6 +39,16 @@ pub enum StoreError {
         /// How it shows.
         why: String,
     },
+    /// Something that was acknowledged is not there any more.
+    #[error(
+        "the data directory lacks what was acknowledged: {}; nothing was changed. Restore it from a copy, or start with \
+         --accept-loss: the journals are then copied aside, and what is left is served",
+        listed(lost)
+    )]
+    Lost {
+        /// What is missing, each by its name.
+        lost: Vec<String>,
+    },
     /// The system failed.
     #[error("the store could not {action}: {cause}")]
     Failed {
@@ -50,6 +60,16 @@ pub enum StoreError {
     /// The store was closed while the call waited.
     #[error("the store is closed")]
     Closed,
+}
+
+/// As many as people read.
+fn listed(lost: &[String]) -> String {
+    const SHOWN: usize = 20;
+    let shown = lost.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match lost.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown}; and {more} more, which `aptix-server verify` lists"),
+    }
 }
 
 /// What came of storing a batch.

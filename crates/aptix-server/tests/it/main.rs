@@ -7,6 +7,8 @@ mod blobs;
 #[cfg(test)]
 mod busy;
 #[cfg(test)]
+mod damage;
+#[cfg(test)]
 mod delivery;
 #[cfg(test)]
 mod history;

@@ -143,6 +143,56 @@ fn an_address_that_other_machines_reach_needs_a_flag() {
     assert_eq!(exposed.end(), Some(0));
 }
 
+/// A damaged journal stops the start, and `verify` names what is missing, until somebody accepts the loss.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_journal_stops_the_start_until_its_loss_is_accepted() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = Program::start(dir.path(), &[]);
+    let mut client = connect(&program).await;
+    let mut kept: Vec<v1::Batch> = Vec::new();
+    for number in 0..20 {
+        let request = submit("w", &format!("r{number}"), vec![create_text("a", &noise(3000, number))]);
+        kept.push(client.submit_batch(request).await.unwrap().into_inner().batch.unwrap());
+    }
+    assert_eq!(verify(dir.path()).0, Some(3), "a server uses the directory");
+    program.signal("-KILL");
+    program.end();
+    assert_eq!(verify(dir.path()), (Some(0), String::new()));
+    let journal = std::fs::File::options().write(true).open(dir.path().join("0.jnl")).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&journal, &[0; 4096], 8 * 4096).unwrap();
+
+    let mut child = command(dir.path()).spawn().unwrap();
+    let mut error = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3), "{error}");
+    let (code, damages) = verify(dir.path());
+    assert_eq!(code, Some(1), "{damages}");
+    for said in [&error, &damages] {
+        assert!(said.contains("workspace w: revisions ") && said.contains(" to 20"), "{said}");
+    }
+    assert!(error.contains("--accept-loss"), "{error}");
+
+    let program = Program::start(dir.path(), &["--accept-loss"]);
+    let mut client = connect(&program).await;
+    let request = submit("w", "after", vec![create_text("a", "")]);
+    let next = client.submit_batch(request).await.unwrap().into_inner().batch.unwrap();
+    assert!(next.revision > 1 && next.revision < 20, "{}", next.revision);
+    read_back(&mut client, &kept[..usize::try_from(next.revision).unwrap() - 1]).await;
+    program.signal("-TERM");
+    assert_eq!(program.end(), Some(0));
+    assert_eq!(verify(dir.path()).0, Some(0));
+    assert_eq!(verify(&dir.path().join("nothing")).0, Some(3));
+}
+
+/// What `aptix-server verify` ends with, and the damages it names.
+fn verify(data_dir: &Path) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aptix-server"));
+    let output = command.args(["verify", "--data-dir"]).arg(data_dir).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let damages: Vec<_> = said.lines().filter(|line| line.starts_with("damage: ")).collect();
+    (output.status.code(), damages.join("\n"))
+}
+
 /// After a write that the disk refused, every other is refused by name, what was acknowledged stays readable, and it is
 /// all there when the disk is mended.
 #[tokio::test(flavor = "multi_thread")]

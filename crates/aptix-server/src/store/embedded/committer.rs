@@ -1,15 +1,19 @@
-//! The one thread that writes. It takes everything that waits, writes it as one atomic batch with one flush, and only
-//! then answers. After a failed write it refuses every other: what reached the disk is no longer certain.
+//! The one thread that writes. It takes everything that waits, writes it as one atomic batch with one flush, beside that of its
+//! mark, and only then answers. After a failed write it refuses every other: what reached the disk is no longer certain.
 
 use std::collections::BTreeMap;
 
+use aptix_model::id::WorkspaceId;
 use fjall::{PersistMode, Slice};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::keys::{self, Key};
+use super::marks::{Head, Round};
+use super::record::{self, Counters};
+use super::rounds::Rounds;
 use super::tables::{self, Tables, failed};
-use crate::store::{StoreError, UploadId};
+use crate::store::{StoreError, UploadId, chain};
 
 /// How many writes one flush may serve.
 const GROUP: usize = 256;
@@ -49,6 +53,11 @@ impl View<'_> {
             Some(value) => Ok(value.clone()),
             None => self.tables.records.get(key).map_err(failed("read a record")),
         }
+    }
+
+    /// What was last acknowledged of a workspace.
+    pub(super) fn known(&self, workspace: &WorkspaceId) -> Option<Counters> {
+        self.tables.known(workspace)
     }
 
     /// Every record whose key begins like this.
@@ -106,7 +115,13 @@ impl Job {
 }
 
 /// Serves jobs until the store is closed or dropped; cancels `failed` when a write fails.
-pub(super) fn run(tables: &Tables, mut jobs: mpsc::Receiver<Job>, failed: &CancellationToken) {
+pub(super) fn run(
+    tables: &Tables,
+    mut head: Head,
+    rounds: &Rounds,
+    mut jobs: mpsc::Receiver<Job>,
+    failed: &CancellationToken,
+) {
     let mut failure: Option<StoreError> = None;
     while let Some(first) = jobs.blocking_recv() {
         let mut group = Group::default();
@@ -122,7 +137,7 @@ pub(super) fn run(tables: &Tables, mut jobs: mpsc::Receiver<Job>, failed: &Cance
             }
             next = if group.completions.len() < GROUP { jobs.try_recv().ok() } else { None };
         }
-        group.commit(tables, &mut failure);
+        group.commit(tables, &mut head, rounds, &mut failure);
         if failure.is_some() {
             failed.cancel();
         }
@@ -167,26 +182,54 @@ impl Group {
         }
     }
 
-    fn commit(self, tables: &Tables, failure: &mut Option<StoreError>) {
+    fn commit(self, tables: &Tables, head: &mut Head, rounds: &Rounds, failure: &mut Option<StoreError>) {
         if failure.is_none() && !(self.staged.is_empty() && self.chunks.is_empty()) {
-            let mut batch = tables.db.batch().durability(self.flush);
-            for (key, value) in self.staged {
-                match value {
-                    Some(value) => batch.insert(&tables.records, key, value),
-                    None => batch.remove(&tables.records, key),
+            match write(tables, *head, rounds, self.staged, self.chunks, self.flush) {
+                Ok(newest) => *head = newest,
+                Err(error) => {
+                    tracing::error!(cause = %error, "store refuses writes from now on");
+                    *failure = Some(StoreError::ReadOnly { cause: error.to_string() });
                 }
-            }
-            for (key, value) in self.chunks {
-                batch.insert(&tables.chunks, key, value);
-            }
-            if let Err(error) = batch.commit() {
-                tracing::error!(cause = %error, "store refuses writes from now on");
-                *failure = Some(StoreError::ReadOnly { cause: error.to_string() });
             }
         }
         let outcome = failure.clone().map_or(Ok(()), Err);
         self.completions.into_iter().for_each(|complete| complete(outcome.clone()));
     }
+}
+
+/// Writes a group as one commit; answers the head after it. What nobody is answered about is no commit of its own.
+fn write(
+    tables: &Tables,
+    head: Head,
+    rounds: &Rounds,
+    staged: Staged,
+    chunks: Vec<(Key, Slice)>,
+    flush: Option<PersistMode>,
+) -> Result<Head, StoreError> {
+    let mut batch = tables.db.batch().durability(flush);
+    let parts = staged.iter().flat_map(|(key, value)| [key.as_slice(), value.as_deref().unwrap_or_default()]);
+    let newest = Head { number: head.number + 1, digest: Some(chain::next(head.digest, parts)) };
+    let changed: Vec<_> = (staged.iter())
+        .filter_map(|(key, value)| Some((keys::workspace_of(key)?, record::decode_counters(value.as_ref()?).ok()?)))
+        .collect();
+    for (key, value) in staged {
+        match value {
+            Some(value) => batch.insert(&tables.records, key, value),
+            None => batch.remove(&tables.records, key),
+        }
+    }
+    for (key, value) in chunks {
+        batch.insert(&tables.chunks, key, value);
+    }
+    if flush.is_none() {
+        return batch.commit().map(|()| head).map_err(failed("write"));
+    }
+    batch.insert(&tables.records, keys::HEAD, record::encode_head(newest));
+    let round = Round { head: newest, changed };
+    let known = round.changed.clone();
+    rounds.during(round, || batch.commit().map_err(failed("write")))?;
+    tables.know(known);
+    Ok(newest)
 }
 
 impl Tables {

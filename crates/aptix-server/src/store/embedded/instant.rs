@@ -1,5 +1,7 @@
 //! How the tables are read. A read sees one instant; a record that cannot be read hides no other.
 
+use std::collections::BTreeMap;
+
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{Revision, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
@@ -8,6 +10,7 @@ use fjall::{Readable, Slice, Snapshot};
 use tokio_util::bytes::Bytes;
 
 use super::keys::{self, Key};
+use super::marks::{Head, Marks};
 use super::record::{self, Counters, Happened, Marker};
 use super::tables::{Tables, failed};
 use crate::store::{BatchSelector, CloudFile, Damaged, Event, Lease, Listed, StoreError};
@@ -34,8 +37,39 @@ impl Instant<'_> {
         self.snapshot.get(&self.tables.records, key).map_err(failed("read a record"))
     }
 
+    /// The counters of a workspace. Where their record is damaged, what was last acknowledged stands in for it.
     fn counters(&self, workspace: &WorkspaceId) -> Result<Option<Counters>, StoreError> {
-        self.get(&keys::workspace(workspace))?.map(|record| record::decode_counters(&record)).transpose()
+        let read = self.get(&keys::workspace(workspace)).and_then(|record| match record {
+            Some(record) => record::decode_counters(&record).map(Some),
+            None => Ok(None),
+        });
+        read.or_else(|error| self.tables.known(workspace).map(Some).ok_or(error))
+    }
+
+    /// The counters that the record of a workspace has, if it can be read.
+    pub(super) fn counters_of(&self, workspace: &WorkspaceId) -> Option<Counters> {
+        let record = self.get(&keys::workspace(workspace)).ok().flatten()?;
+        record::decode_counters(&record).ok()
+    }
+
+    /// The newest commit.
+    pub(super) fn head(&self) -> Result<Head, StoreError> {
+        self.get(&keys::HEAD.to_vec())?.map_or(Ok(Head::default()), |record| record::decode_head(&record))
+    }
+
+    /// Every workspace that there is or that a mark names; by its mark where its own record cannot be read.
+    pub(super) fn every_workspace(&self, marks: Option<&Marks>) -> BTreeMap<WorkspaceId, Counters> {
+        let marked = marks.into_iter().flat_map(|marks| marks.workspaces());
+        let mut found: BTreeMap<_, _> = marked.map(|(workspace, counters)| (workspace.clone(), counters)).collect();
+        for entry in self.snapshot.prefix(&self.tables.records, keys::WORKSPACES) {
+            let Ok((key, value)) = entry.into_inner() else { break };
+            found.extend(keys::workspace_of(&key).zip(record::decode_counters(&value).ok()));
+        }
+        let read = |(workspace, marked)| {
+            let counters = self.counters_of(&workspace).unwrap_or(marked);
+            (workspace, counters)
+        };
+        found.into_iter().map(read).collect()
     }
 
     pub(super) fn newest(&self, workspace: &WorkspaceId) -> Result<Option<Revision>, StoreError> {
@@ -117,6 +151,17 @@ impl Instant<'_> {
         limit: usize,
     ) -> Result<Vec<Listed>, StoreError> {
         let newest = self.newest(workspace)?.unwrap_or_default();
+        self.events_up_to(workspace, after, newest, limit)
+    }
+
+    /// As [`Self::events`], up to a revision.
+    pub(super) fn events_up_to(
+        &self,
+        workspace: &WorkspaceId,
+        after: Revision,
+        newest: Revision,
+        limit: usize,
+    ) -> Result<Vec<Listed>, StoreError> {
         let Some(first) = after.0.checked_add(1) else { return Ok(Vec::new()) };
         let range = keys::event(workspace, Revision(first))..=keys::event(workspace, newest);
         if first > newest.0 {

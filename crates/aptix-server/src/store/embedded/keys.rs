@@ -21,6 +21,27 @@ fn of_workspace(table: u8, workspace: &WorkspaceId, rest: &[&[u8]]) -> Key {
 /// The name of the store's history.
 pub(super) const HISTORY: &[u8] = b"h";
 
+/// The newest commit of the store.
+pub(super) const HEAD: &[u8] = b"n";
+
+/// Where the workspaces begin.
+pub(super) const WORKSPACES: &[u8] = b"w";
+
+/// Where the events begin.
+pub(super) const EVENTS: &[u8] = b"e";
+
+/// The workspace whose newest revision and lease have this key.
+pub(super) fn workspace_of(key: &[u8]) -> Option<WorkspaceId> {
+    str::from_utf8(key.strip_prefix(WORKSPACES)?.strip_suffix(&[0])?).ok()?.parse().ok()
+}
+
+/// The workspace and the revision of an event's key.
+pub(super) fn event_of(key: &[u8]) -> Option<(WorkspaceId, Revision)> {
+    let (rest, revision) = key.strip_prefix(EVENTS)?.split_last_chunk()?;
+    let workspace = str::from_utf8(rest.strip_suffix(&[0])?).ok()?.parse().ok()?;
+    Some((workspace, Revision(u64::from_be_bytes(*revision))))
+}
+
 /// The workspace's newest revision and lease.
 pub(super) fn workspace(workspace: &WorkspaceId) -> Key {
     of_workspace(b'w', workspace, &[])

@@ -1,17 +1,24 @@
 //! The store on disk: an LSM tree with a journal, in one directory, for one process.
 //!
-//! A limit: the database cannot tell a damaged journal from one whose last write was torn. A bit that flips in a part of
-//! the journal that is not in the tables yet can make it drop that write and all later ones, acknowledged or not.
+//! The database cannot tell a damaged journal from one whose last write was torn, and cuts off either. So the number of the
+//! newest acknowledged commit stands in a file of its own (`marks.rs`), and before the database is opened the journals are read
+//! and held against it (`guard.rs`).
 
 mod committer;
+mod guard;
 mod instant;
 mod keys;
+mod marks;
+mod own_files;
 mod record;
+mod rounds;
+mod scan;
 mod tables;
+pub mod verify;
 
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use aptix_model::batch::BlobRef;
@@ -25,8 +32,11 @@ use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use self::committer::{Flush, Job, Put, View};
+pub use self::guard::OnLoss;
+use self::guard::{Locked, Opened};
 use self::instant::Instant;
 use self::record::{Counters, Happened, Marker};
+use self::rounds::Rounds;
 use self::tables::Tables;
 use super::{
     Answer, Appended, BatchSelector, CloudFile, Known, Lease, Listed, Store, StoreError, Transition, Transitioned,
@@ -42,29 +52,51 @@ const OPEN_FILES: usize = 500;
 /// Keeps everything in one directory.
 pub struct EmbeddedStore {
     tables: Tables,
+    history: HistoryId,
     jobs: mpsc::Sender<Job>,
     committer: Mutex<Option<JoinHandle<()>>>,
+    /// Held by the committer as well: the directory is this process's until nothing is written any more.
+    _locked: Arc<Locked>,
     /// Cancelled when a write failed, or the committer ended unasked.
     failed: CancellationToken,
     /// Cancelled when the store was asked to close.
     closing: CancellationToken,
 }
 
+/// How a store is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Opening {
+    /// Files of its tables that are open at one time.
+    pub open_files: usize,
+    /// What to do when something that was acknowledged is missing.
+    pub on_loss: OnLoss,
+}
+
+impl Default for Opening {
+    fn default() -> Self {
+        Self { open_files: OPEN_FILES, on_loss: OnLoss::Refuse }
+    }
+}
+
 impl EmbeddedStore {
     /// Opens the store in a directory; makes it if there is none.
     ///
     /// # Errors
-    /// When the directory cannot be used, is in use, or is damaged.
+    /// When the directory cannot be used, is in use, or lacks something that was acknowledged.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        Self::open_with(dir, OPEN_FILES)
+        Self::open_with(dir, Opening::default())
     }
 
-    /// The same, with so many files of its tables open at one time.
+    /// The same, in another way.
     ///
     /// # Errors
-    /// As above.
-    pub fn open_with(dir: &Path, open_files: usize) -> Result<Self, StoreError> {
-        let tables = Tables::open(dir, open_files)?;
+    /// As above; with [`OnLoss::Accept`] no loss is one.
+    pub fn open_with(dir: &Path, opening: Opening) -> Result<Self, StoreError> {
+        let Opened { tables, head, marks, locked } = guard::open(dir, opening)?;
+        let history = tables.begin()?;
+        let rounds = Rounds::start(marks)?;
+        let locked = Arc::new(locked);
+        let theirs_locked = Arc::clone(&locked);
         let (jobs, waiting) = mpsc::channel(QUEUE);
         let theirs = tables.clone();
         let (failed, closing) = (CancellationToken::new(), CancellationToken::new());
@@ -73,13 +105,14 @@ impl EmbeddedStore {
             .name("committer".to_owned())
             .spawn(move || {
                 let unasked = failing.clone().drop_guard();
-                committer::run(&theirs, waiting, &failing);
+                committer::run(&theirs, head, &rounds, waiting, &failing);
                 if ending.is_cancelled() {
                     unasked.disarm();
                 }
+                drop((rounds, theirs, theirs_locked));
             })
             .map_err(|error| StoreError::Failed { action: "start its writer", cause: error.to_string() })?;
-        Ok(Self { tables, jobs, committer: Mutex::new(Some(committer)), failed, closing })
+        Ok(Self { tables, history, jobs, committer: Mutex::new(Some(committer)), _locked: locked, failed, closing })
     }
 
     fn write<T: Send + 'static>(
@@ -125,7 +158,7 @@ impl Store for EmbeddedStore {
     }
 
     fn history(&self) -> HistoryId {
-        self.tables.history
+        self.history
     }
 
     fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest) -> Answer<'_, u64> {
@@ -241,11 +274,14 @@ enum Kept {
     Former,
 }
 
+/// The counters of a workspace. Where their record is damaged, what was last acknowledged stands in for it, and is written
+/// with the next commit.
 fn counters(view: &View<'_>, workspace: &WorkspaceId) -> Result<Counters, StoreError> {
-    match view.get(&keys::workspace(workspace))? {
+    let read = view.get(&keys::workspace(workspace)).and_then(|record| match record {
         Some(record) => record::decode_counters(&record),
         None => Ok(Counters::default()),
-    }
+    });
+    read.or_else(|error| view.known(workspace).ok_or(error))
 }
 
 fn stored(view: &View<'_>, id: BatchId) -> Result<Option<BatchRecord>, StoreError> {

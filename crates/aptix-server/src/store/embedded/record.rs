@@ -12,6 +12,7 @@ use aptix_model::wire::bytes::{batch_from_bytes, batch_to_bytes, report_from_byt
 use fjall::Slice;
 use sha2::{Digest, Sha256};
 
+use super::marks::Head;
 use crate::ids;
 use crate::store::{CloudFile, Lease, StoreError, UploadId};
 
@@ -77,6 +78,17 @@ pub(super) fn decode_event(record: &[u8]) -> Result<Happened, StoreError> {
     }
     read_version(CHAINED, "an event", record, |fields| {
         Some(Happened { batch: BatchId(fields.id()?), digest: fields.optional_digest()? })
+    })
+}
+
+pub(super) fn encode_head(head: Head) -> Slice {
+    let digest = head.digest.as_ref().map(|digest| digest.as_bytes().as_slice());
+    Writer::new().number(head.number).optional(digest).finish()
+}
+
+pub(super) fn decode_head(record: &[u8]) -> Result<Head, StoreError> {
+    read("the newest commit", record, |fields| {
+        Some(Head { number: fields.number()?, digest: fields.optional_digest()? })
     })
 }
 

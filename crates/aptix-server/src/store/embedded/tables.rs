@@ -1,12 +1,14 @@
 //! The tables on disk: opening them, and what is done to them before anything is served.
 
-use std::os::unix::fs::DirBuilderExt;
+use std::collections::HashMap;
 use std::panic::catch_unwind;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use aptix_model::id::HistoryId;
+use aptix_model::id::{HistoryId, WorkspaceId};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
 
+use super::record::Counters;
 use super::{keys, record};
 use crate::mint;
 use crate::store::{StoreError, UploadId};
@@ -17,8 +19,8 @@ pub(super) struct Tables {
     pub(super) db: Database,
     pub(super) records: Keyspace,
     pub(super) chunks: Keyspace,
-    /// Names the history of the store.
-    pub(super) history: HistoryId,
+    /// What was last acknowledged of each workspace.
+    known: Arc<Mutex<HashMap<WorkspaceId, Counters>>>,
 }
 
 /// Makes the error of something that the database did not do.
@@ -27,14 +29,8 @@ pub(super) fn failed(action: &'static str) -> impl Fn(fjall::Error) -> StoreErro
 }
 
 impl Tables {
-    /// Opens the tables in a directory, makes them if there are none, and removes what unfinished uploads left.
+    /// Opens the tables in a directory, or makes them; so many of their files are open at one time.
     pub(super) fn open(dir: &Path, open_files: usize) -> Result<Self, StoreError> {
-        // What people write is in there: nobody else reads it.
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
-        made.map_err(|error| StoreError::Failed {
-            action: "make the data directory",
-            cause: format!("{}: {error}", dir.display()),
-        })?;
         // Its reader panics on some damaged journals; to whoever starts the server that is damage like any other.
         let opened =
             catch_unwind(|| Database::builder(dir).max_cached_files(Some(open_files)).open()).map_err(|_| {
@@ -55,10 +51,26 @@ impl Tables {
         let records = db.keyspace("records", KeyspaceCreateOptions::default).map_err(failed("open the records"))?;
         let separate = || KeyspaceCreateOptions::default().with_kv_separation(Some(KvSeparationOptions::default()));
         let chunks = db.keyspace("chunks", separate).map_err(failed("open the chunks"))?;
-        let history = history(&db, &records)?;
-        let tables = Self { db, records, chunks, history };
-        tables.remove_unfinished_uploads()?;
-        Ok(tables)
+        Ok(Self { db, records, chunks, known: Arc::default() })
+    }
+
+    /// Removes what unfinished uploads left, and answers the name of the store's history.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub(super) fn begin(&self) -> Result<HistoryId, StoreError> {
+        self.remove_unfinished_uploads()?;
+        history(&self.db, &self.records)
+    }
+
+    /// Remembers the counters of workspaces beside their records.
+    pub(super) fn know(&self, workspaces: impl IntoIterator<Item = (WorkspaceId, Counters)>) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).extend(workspaces);
+    }
+
+    /// The counters of a workspace as they were last acknowledged, should their record be damaged.
+    pub(super) fn known(&self, workspace: &WorkspaceId) -> Option<Counters> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(workspace).copied()
     }
 
     fn remove_unfinished_uploads(&self) -> Result<(), StoreError> {

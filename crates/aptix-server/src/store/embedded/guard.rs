@@ -1,0 +1,250 @@
+//! Opens a data directory, unless something that was acknowledged is missing from it.
+//!
+//! Nothing is changed before that is known: journals that cannot be read to their end are looked at in a look-alike of the
+//! directory. A tail that nobody was answered about is cut off; anything else is named, and stays until its loss is accepted.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use aptix_model::id::{Revision, WorkspaceId};
+
+use super::Opening;
+use super::marks::{self, Head, Marks};
+use super::own_files::{self, View};
+use super::record::Counters;
+use super::scan::{self, Journals};
+use super::tables::Tables;
+use crate::mint;
+use crate::store::StoreError;
+
+/// The lock of the process that uses a data directory.
+const LOCK: &str = "server.lock";
+/// Events looked at in one go.
+const PAGE: usize = 1000;
+
+/// What to do when something that was acknowledged is missing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnLoss {
+    /// The store does not open.
+    Refuse,
+    /// The journals are copied aside, and the store opens with what is left.
+    Accept,
+}
+
+/// A data directory in use by this process, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Locked(#[expect(dead_code, reason = "held, never looked at")] File);
+
+/// Takes a data directory for this process.
+///
+/// # Errors
+/// When another one has it, or the system refuses.
+pub(super) fn lock(dir: &Path) -> Result<Locked, StoreError> {
+    let path = dir.join(LOCK);
+    let file = own_files::open(&path).map_err(|error| own_files::failed("open the data directory", &path, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Locked(file)),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Failed {
+            action: "open the data directory",
+            cause: format!("{} is in use by another server; give this one another --data-dir", dir.display()),
+        }),
+        Err(TryLockError::Error(error)) => Err(own_files::failed("lock the data directory", &path, &error)),
+    }
+}
+
+/// An open data directory, and the marks of what is acknowledged from now on.
+pub(super) struct Opened {
+    pub(super) tables: Tables,
+    pub(super) head: Head,
+    pub(super) marks: marks::Writer,
+    pub(super) locked: Locked,
+}
+
+/// Opens a data directory; makes it if there is none.
+///
+/// # Errors
+/// When it cannot be used, is in use, or lacks something that was acknowledged.
+pub(super) fn open(dir: &Path, opening: Opening) -> Result<Opened, StoreError> {
+    let on_loss = opening.on_loss;
+    // What people write is in there: nobody else reads it.
+    own_files::make_dir(dir).map_err(|error| own_files::failed("make the data directory", dir, &error))?;
+    let locked = lock(dir)?;
+    View::sweep(dir);
+    let marks = marks::read(dir)?;
+    let journals = scan::journals(dir)?;
+    if let Some(marks) = &marks {
+        marks.damaged.iter().for_each(|damage| tracing::warn!(damage, "high-water mark is damaged"));
+        let mut lost = missing_parts(dir, marks);
+        if lost.is_empty() && !journals.is_whole() {
+            lost = look(dir, opening, marks, &journals)?;
+        }
+        settle(dir, &journals, lost, on_loss)?;
+    }
+    let tables = Tables::open(dir, opening.open_files)?;
+    let lost = lost(&tables, marks.as_ref(), &journals)?;
+    settle(dir, &Journals { files: Vec::new(), ..journals }, lost, on_loss)?;
+    let head = tables.now().head()?;
+    let now = tables.now().every_workspace(marks.as_ref());
+    let marks = marks::Writer::create(dir, head, now.clone())?;
+    tables.know(now);
+    Ok(Opened { tables, head, marks, locked })
+}
+
+/// What the database would take for never having been made, and remove.
+fn missing_parts(dir: &Path, marks: &Marks) -> Vec<String> {
+    if marks.acknowledged() == Some(0) {
+        return Vec::new();
+    }
+    let keyspaces = dir.join("keyspaces");
+    let mut missing = Vec::new();
+    for table in ["0", "1", "2"] {
+        let current = keyspaces.join(table).join("current");
+        if !current.exists() {
+            missing.push(format!("{} is missing", current.display()));
+        }
+    }
+    if !dir.join("version").exists() {
+        missing.push(format!("{} is missing", dir.join("version").display()));
+    }
+    missing
+}
+
+/// What would be missing if the journals were cut off where they cannot be read.
+fn look(dir: &Path, opening: Opening, marks: &Marks, journals: &Journals) -> Result<Vec<String>, StoreError> {
+    let view = view(dir, journals)?;
+    match Tables::open(view.path(), opening.open_files) {
+        Ok(tables) => lost(&tables, Some(marks), journals),
+        Err(error) => Ok(vec![error.to_string()]),
+    }
+}
+
+/// A look-alike with every journal cut off where it cannot be read.
+pub(super) fn view(dir: &Path, journals: &Journals) -> Result<View, StoreError> {
+    let readable: Vec<_> = journals.files.iter().map(|journal| (journal.path.clone(), journal.end)).collect();
+    View::of(dir, &readable).map_err(|error| own_files::failed("look at the data directory", dir, &error))
+}
+
+/// Goes on, refuses, or puts aside and goes on.
+fn settle(dir: &Path, journals: &Journals, lost: Vec<String>, on_loss: OnLoss) -> Result<(), StoreError> {
+    if !lost.is_empty() {
+        if on_loss == OnLoss::Refuse {
+            return Err(StoreError::Lost { lost });
+        }
+        lost.iter().for_each(|lost| tracing::error!(lost, "loss accepted"));
+    }
+    let broken: Vec<_> = journals.files.iter().filter(|journal| journal.broken.is_some()).collect();
+    if !lost.is_empty() && !journals.files.is_empty() {
+        let aside = put_aside(dir, journals);
+        let aside = aside.map_err(|error| own_files::failed("copy the journals aside", dir, &error))?;
+        tracing::warn!(aside = %aside.display(), "journals copied aside");
+    }
+    for journal in broken {
+        tracing::warn!(journal = %journal.path.display(), at = journal.end, why = journal.broken, "journal cut off");
+        own_files::truncate(&journal.path, journal.end)
+            .map_err(|error| own_files::failed("cut a journal off", &journal.path, &error))?;
+    }
+    Ok(())
+}
+
+fn put_aside(dir: &Path, journals: &Journals) -> std::io::Result<PathBuf> {
+    let aside = dir.join(format!("aside-{}", mint::now().0));
+    own_files::make_dir(&aside)?;
+    for journal in &journals.files {
+        if let Some(name) = journal.path.file_name() {
+            own_files::copy(&journal.path, &aside.join(name), own_files::used(&journal.path)?)?;
+        }
+    }
+    own_files::copy(&dir.join(marks::FILE), &aside.join(marks::FILE), u64::MAX)?;
+    own_files::sync_dir(&aside)?;
+    own_files::sync_dir(dir)?;
+    Ok(aside)
+}
+
+/// What was acknowledged and is not there, each by its name.
+///
+/// # Errors
+/// When the store cannot be read at all.
+pub(super) fn lost(tables: &Tables, marks: Option<&Marks>, journals: &Journals) -> Result<Vec<String>, StoreError> {
+    let now = tables.now();
+    let head = now.head()?;
+    let Some(marks) = marks else {
+        let unknown = format!("the file {} is missing: what was acknowledged cannot be told", marks::FILE);
+        return Ok(if head.number == 0 { Vec::new() } else { vec![unknown] });
+    };
+    let Some(acknowledged) = marks.acknowledged() else {
+        return Ok(vec![format!("the file {} cannot be read: what was acknowledged cannot be told", marks::FILE)]);
+    };
+    let mut lost = Vec::new();
+    for (workspace, counters) in marks.workspaces() {
+        let found = now.counters_of(workspace);
+        lost.extend(revisions_lost(tables, workspace, counters, found, journals.has_gap()));
+    }
+    if head.number < acknowledged && lost.is_empty() {
+        let (first, last) = (head.number + 1, acknowledged);
+        lost.push(format!("commits {first} to {last}, which stored no revision: leases, uploads"));
+    }
+    let other = |mark: &Head| mark.number == head.number && mark.digest != head.digest;
+    if lost.is_empty() && marks.heads().any(|mark| other(&mark)) {
+        lost.push(format!("commit {} is another one than was acknowledged", head.number));
+    }
+    let missing = journals.first_events.iter().filter(|key| matches!(tables.records.get(*key), Ok(None)));
+    lost.extend(
+        missing
+            .filter_map(|key| super::keys::event_of(key))
+            .map(|(workspace, revision)| format!("workspace {workspace}: revision {revision}")),
+    );
+    Ok(lost)
+}
+
+/// Which revisions of a workspace are missing, as ranges.
+fn revisions_lost(
+    tables: &Tables,
+    workspace: &WorkspaceId,
+    expected: Counters,
+    found: Option<Counters>,
+    every_one: bool,
+) -> Vec<String> {
+    let event = tables.now().event(workspace, expected.newest).ok().flatten();
+    // Where the counters are damaged, the newest event shows that what they counted is there.
+    let newest = match (found, event) {
+        (Some(found), _) => found.newest,
+        (None, Some(_)) => expected.newest,
+        (None, None) => Revision(0),
+    };
+    let mut lost = Vec::new();
+    if every_one {
+        lost.extend(unreadable(tables, workspace, newest.min(expected.newest)));
+    }
+    if newest < expected.newest {
+        lost.push(format!("workspace {workspace}: revisions {} to {}", newest.0 + 1, expected.newest));
+        return lost;
+    }
+    let digest = event.and_then(|event| event.digest);
+    if expected.digest.is_some() && digest.is_some() && digest != expected.digest {
+        lost.push(format!("workspace {workspace}: revision {} is another commit", expected.newest));
+    }
+    if found.is_some_and(|found| found.lease.epoch < expected.lease.epoch) {
+        lost.push(format!("workspace {workspace}: lease epoch {}", expected.lease.epoch));
+    }
+    lost
+}
+
+/// The events of a workspace that cannot be read, up to a revision.
+pub(super) fn unreadable(tables: &Tables, workspace: &WorkspaceId, newest: Revision) -> Vec<String> {
+    let (mut after, mut found) = (Revision(0), Vec::new());
+    while after < newest {
+        let Ok(events) = tables.now().events_up_to(workspace, after, newest, PAGE) else {
+            found.push(format!("workspace {workspace}: revisions {} to {newest} cannot be read", after.0 + 1));
+            return found;
+        };
+        let Some(last) = after.0.checked_add(events.len() as u64).filter(|_| !events.is_empty()) else { break };
+        found.extend(
+            events
+                .into_iter()
+                .filter_map(Result::err)
+                .map(|damaged| format!("workspace {workspace}: revision {}: {}", damaged.revision, damaged.why)),
+        );
+        after = Revision(last);
+    }
+    found
+}

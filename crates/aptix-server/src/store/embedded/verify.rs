@@ -1,0 +1,159 @@
+//! Reads everything in a data directory and names every damage. It changes nothing: it reads a look-alike.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::{BatchId, Revision, WorkspaceId};
+use fjall::Readable;
+use sha2::{Digest, Sha256};
+
+use super::keys::{self, Key};
+use super::marks;
+use super::record;
+use super::scan;
+use super::tables::Tables;
+use super::{Opening, guard};
+use crate::store::{BatchSelector, StoreError};
+
+/// What was found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Findings {
+    /// Everything that is not as it was written, each named.
+    pub damages: Vec<String>,
+    /// What is no damage and may be of interest.
+    pub notes: Vec<String>,
+    /// Records that were read.
+    pub records: u64,
+    /// Bytes of blobs that were read and have the right digest.
+    pub blob_bytes: u64,
+}
+
+/// Reads everything in a data directory that no server uses.
+///
+/// # Errors
+/// When there is no data directory, a server uses it, or the system refuses.
+pub fn verify(dir: &Path) -> Result<Findings, StoreError> {
+    if !dir.join("version").exists() && !dir.join(marks::FILE).exists() {
+        let cause = format!("{} has no store in it", dir.display());
+        return Err(StoreError::Failed { action: "verify the data directory", cause });
+    }
+    let _locked = guard::lock(dir)?;
+    let mut found = Findings::default();
+    let marks = marks::read(dir)?;
+    found.damages.extend(marks.iter().flat_map(|marks| marks.damaged.clone()));
+    let journals = scan::journals(dir)?;
+    let view = guard::view(dir, &journals)?;
+    let broken: Vec<_> = (journals.files.iter())
+        .filter_map(|journal| {
+            Some(format!("{} from byte {}: {}", journal.path.display(), journal.end, journal.broken?))
+        })
+        .collect();
+    match Tables::open(view.path(), Opening::default().open_files) {
+        Err(error) => found.damages.extend(broken.into_iter().chain([error.to_string()])),
+        Ok(tables) => {
+            let lost = guard::lost(&tables, marks.as_ref(), &journals)?;
+            if lost.is_empty() {
+                // Nobody was answered about what follows.
+                found.notes.extend(broken);
+            } else {
+                found.damages.extend(broken);
+            }
+            found.damages.extend(lost);
+            read_all(&tables, marks.as_ref(), &mut found);
+        }
+    }
+    found.damages.dedup();
+    Ok(found)
+}
+
+fn read_all(tables: &Tables, marks: Option<&marks::Marks>, found: &mut Findings) {
+    for (workspace, counters) in tables.now().every_workspace(marks) {
+        if tables.now().counters_of(&workspace).is_none() {
+            found.damages.push(format!("workspace {workspace}: its counters cannot be read"));
+        }
+        found.damages.extend(guard::unreadable(tables, &workspace, counters.newest));
+        batches(tables, &workspace, counters.newest, found);
+    }
+    tables_entries(tables, found);
+}
+
+/// Every batch that an event names.
+fn batches(tables: &Tables, workspace: &WorkspaceId, newest: Revision, found: &mut Findings) {
+    let mut seen: BTreeMap<BatchId, Revision> = BTreeMap::new();
+    for revision in (1..=newest.0).map(Revision) {
+        let Ok(Some(event)) = tables.now().event(workspace, revision) else { continue };
+        found.records += 1;
+        seen.entry(event.batch).or_insert(revision);
+    }
+    for (batch, revision) in seen {
+        let what = format!("workspace {workspace}: revision {revision}: batch {batch}");
+        match tables.now().batch(workspace, &BatchSelector::Id(batch)) {
+            Ok(Some(record)) => {
+                found.records += 2;
+                let by_request = BatchSelector::Request(record.request_id.clone());
+                match tables.now().batch(workspace, &by_request) {
+                    Ok(Some(same)) if same.id == batch => {}
+                    Ok(_) => found.damages.push(format!("{what}: its request id does not lead to it")),
+                    Err(error) => found.damages.push(format!("{what}: its request id: {error}")),
+                }
+            }
+            Ok(None) => found.damages.push(format!("{what} is missing")),
+            Err(error) => found.damages.push(format!("{what}: {error}")),
+        }
+    }
+}
+
+/// Every record of the other tables, and every blob.
+fn tables_entries(tables: &Tables, found: &mut Findings) {
+    let snapshot = tables.db.snapshot();
+    for entry in snapshot.iter(&tables.records) {
+        let (key, value) = match entry.into_inner() {
+            Ok(entry) => entry,
+            Err(error) => {
+                found.damages.push(format!("a part of the records cannot be read: {error}"));
+                // What follows is told by name where another record leads to it.
+                break;
+            }
+        };
+        let damage = match key.first() {
+            Some(b'f') => record::decode_file(&value).map(drop).err(),
+            Some(b'd') => record::decode_path(&value).map(drop).err(),
+            Some(b'l' | b'r' | b'u' | b'h') => record::decode_id(&value).map(drop).err(),
+            Some(b'n') => record::decode_head(&value).map(drop).err(),
+            Some(b'm') => match blob(tables, &key, &value) {
+                Ok(bytes) => {
+                    found.blob_bytes += bytes;
+                    None
+                }
+                Err(error) => Some(error),
+            },
+            _ => continue,
+        };
+        found.records += 1;
+        found.damages.extend(damage.map(|error| format!("record {}: {error}", shown(&key))));
+    }
+}
+
+/// Reads a blob and holds it against its digest.
+fn blob(tables: &Tables, key: &[u8], marker: &[u8]) -> Result<u64, StoreError> {
+    let marker = record::decode_marker(marker)?;
+    let digest = key.last_chunk::<32>().copied().map(Sha256Digest::from_bytes);
+    let (mut hasher, mut bytes) = (Sha256::new(), 0);
+    for index in 0.. {
+        let chunk =
+            tables.chunks.get(keys::chunk(marker.upload, index)).map_err(super::tables::failed("read a chunk"))?;
+        let Some(chunk) = chunk else { break };
+        hasher.update(&chunk);
+        bytes += chunk.len() as u64;
+    }
+    let is_whole = bytes == marker.size_bytes && digest == Some(Sha256Digest::from_bytes(hasher.finalize().into()));
+    let what = digest.map_or_else(|| "a blob".to_owned(), |digest| format!("blob {digest}"));
+    let why = "its bytes have another digest".to_owned();
+    if is_whole { Ok(bytes) } else { Err(StoreError::Corrupt { what, why }) }
+}
+
+/// A key as people read it.
+fn shown(key: &[u8]) -> String {
+    Key::from(key).escape_ascii().to_string()
+}
