@@ -175,7 +175,8 @@ impl Level {
         read: impl Fn(&str) -> Result<Option<Vec<u8>>, Errno>,
         kind: impl Fn(&str) -> Result<Option<FileType>, Errno>,
     ) -> Result<Self, Errno> {
-        let rules = |name: &str| Ok::<_, Errno>(read(name)?.map_or_else(Gitignore::empty, |bytes| rules(&bytes)));
+        let compiled = |text: Option<Vec<u8>>| text.map_or_else(|| Ok(Gitignore::empty()), |bytes| self::rules(&bytes));
+        let rules = |name: &str| compiled(read(name)?);
         let git = kind(".git")?;
         let excludes = match git {
             Some(FileType::RegularFile) => excludes_of_link(at)?,
@@ -185,7 +186,7 @@ impl Level {
         Ok(Self {
             git: rules(".gitignore")?,
             other: rules(".ignore")?,
-            excludes: excludes.map_or_else(Gitignore::empty, |bytes| self::rules(&bytes)),
+            excludes: compiled(excludes)?,
             is_top: git.is_some(),
         })
     }
@@ -205,14 +206,17 @@ fn excludes_of_link(at: &Path) -> Result<Option<Vec<u8>>, Errno> {
     read_at(&common.join("info/exclude"), RULE_BYTES)
 }
 
-/// What the text of a file of ignore rules says; a line that is no rule says nothing.
-pub(super) fn rules(bytes: &[u8]) -> Gitignore {
+/// What the text of a file of ignore rules says; a line that is no rule says nothing, as to git.
+///
+/// # Errors
+/// `E2BIG` when there are too many rules to be compiled: that is never taken for no rules.
+pub(super) fn rules(bytes: &[u8]) -> Result<Gitignore, Errno> {
     let mut builder = GitignoreBuilder::new(".");
     let text = String::from_utf8_lossy(bytes);
     for line in text.strip_prefix('\u{feff}').unwrap_or(&text).lines() {
         let _ = builder.add_line(None, line);
     }
-    builder.build().unwrap_or_else(|_| Gitignore::empty())
+    builder.build().map_err(|_| Errno::TOOBIG)
 }
 
 /// The bytes of a file of rules in a directory; nothing where there is none. Git follows no link in the place of its own.

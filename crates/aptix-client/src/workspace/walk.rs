@@ -293,7 +293,8 @@ fn list(dir: BorrowedFd<'_>) -> Result<Vec<(String, FileType)>, Errno> {
 /// What a file of ignore rules says; nothing where there is none.
 fn rules(dir: BorrowedFd<'_>, name: &str) -> Gitignore {
     let Ok(Some(bytes)) = read(dir, name, RULE_BYTES) else { return Gitignore::empty() };
-    ignored::rules(&bytes)
+    // A search at the workstation shows ignored files when it is asked for them; what a server reads is decided elsewhere.
+    ignored::rules(&bytes).unwrap_or_else(|_| Gitignore::empty())
 }
 
 fn read(dir: BorrowedFd<'_>, name: &str, limit: u64) -> Result<Option<Vec<u8>>, Errno> {

@@ -134,6 +134,32 @@ async fn a_refusal_tells_nothing_of_files_that_a_server_does_not_read() {
     }
 }
 
+/// Rules that cannot be compiled are never no rules: a server that adds so many of them opens nothing.
+#[tokio::test]
+async fn rules_that_are_too_many_to_be_compiled_open_nothing() {
+    use aptix_model::batch::{FileEdit, FilePatch, SearchChange, SearchOperation, SearchPatch, Target};
+    let scene = Scene::set(Approve::Auto);
+    lay_out(&scene);
+    let rules: String = (0..20_000).map(|number| format!("*a{number}?b*\n")).collect();
+    let append = SearchChange {
+        operation: SearchOperation::AppendEof,
+        new_text: Some(rules),
+        to_clipboard: None,
+        from_clipboard: None,
+        reindent: None,
+    };
+    let edit = FileEdit::SearchPatch(SearchPatch { changes: vec![append] });
+    let patch = FilePatch { target: Target::Path(".gitignore".to_owned()), key: None, label: None, edit };
+    scene.server.tell(of_batch(1, Batch { files: vec![patch], ..Batch::default() }));
+    let report = scene.report(1, 1).await;
+    assert_eq!(failure(&report), ("", ""), "{report:?}");
+    let text = line_patch("ignored.txt", "other\n", "zebra", "x");
+    scene.server.tell(of_document(2, Dialect::LinePatch, &text));
+    let report = scene.report(2, 2).await;
+    assert_ne!(failure(&report), ("", ""), "{report:?}");
+    scene.told_nothing_of(TEXT);
+}
+
 /// A copy, another name, or a clipboard would take the content to where it is read.
 #[tokio::test]
 async fn a_file_that_a_server_does_not_read_is_no_source() {
