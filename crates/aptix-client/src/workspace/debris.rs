@@ -83,7 +83,7 @@ pub(super) fn sweep(workspace: &Workspace, root: &Root) -> Result<(), Errno> {
     if removed > 0 {
         tracing::warn!(removed, "a power cut had left files that a batch had staged; they are cleared away");
     }
-    history::discard_drafts(workspace.disk(), root.state())?;
+    history::discard_drafts(workspace.disk(), root.state()).map_err(|error| error.errno())?;
     outbox::drop_unclaimed(workspace.disk(), root.state()).map_err(|error| error.errno())
 }
 

@@ -58,6 +58,7 @@ pub trait Disk: Send + Sync {
     /// everything within it, and nothing beyond.
     fn boot(&self) -> String {
         static BOOT: OnceLock<String> = OnceLock::new();
+        // Where it cannot be read, every record counts as made since the last start: what stands is then looked at.
         let read = || std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
         BOOT.get_or_init(read).clone()
     }

@@ -25,7 +25,7 @@ use super::change::Change;
 use super::disk::{self, Disk};
 use super::journal::Record;
 use super::roots::own_file::{self, Owner};
-use super::state::{StateDir, StateError};
+use super::state::{OwnError, StateDir, StateError};
 use super::{Workspace, beneath};
 pub use effect::Reversal;
 pub(crate) use entry::Images;
@@ -178,7 +178,7 @@ pub(super) fn draft(
     batch: Option<String>,
     undoes: Option<&Reversal>,
     retention: Retention,
-) -> Result<Draft, Errno> {
+) -> Result<Draft, OwnError> {
     let now = workspace.disk().now();
     let time = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let time = UnixMillis(u64::try_from(time).unwrap_or_default());
@@ -187,6 +187,7 @@ pub(super) fn draft(
     let undoes = undoes.map(|undoes| undoes.of.to_string());
     let words = Words { id: id.clone(), batch, undoes, is_redo, time };
     let encoded = entry::encode(workspace, changes, words, retention.bytes);
+    // What is said of a batch is texts and numbers: there is nothing in it that JSON could refuse.
     let Encoded { bytes, is_whole } = encoded.map_err(|_| Errno::INVAL)?;
     Ok(Draft { id, bytes, is_whole })
 }
@@ -218,7 +219,7 @@ fn changed(workspace: &Workspace) -> Result<Vec<Option<(i64, u64)>>, Errno> {
 
 /// A name later than those of all entries there are, even if the clock is behind. The directories are listed only if
 /// somebody else has changed them.
-fn next_id(workspace: &Workspace, now: SystemTime) -> Result<EntryId, Errno> {
+fn next_id(workspace: &Workspace, now: SystemTime) -> Result<EntryId, OwnError> {
     let changed = changed(workspace)?;
     let mut past = workspace.past();
     let newest = match past.newest.take() {
@@ -232,43 +233,43 @@ fn next_id(workspace: &Workspace, now: SystemTime) -> Result<EntryId, Errno> {
     Ok(id)
 }
 
-fn newest_there_is(workspace: &Workspace) -> Result<Option<EntryId>, Errno> {
+fn newest_there_is(workspace: &Workspace) -> Result<Option<EntryId>, OwnError> {
     let mut newest = None;
     for root in workspace.roots() {
-        let Some(dir) = root.state().find_history().map_err(|_| Errno::IO)? else { continue };
+        let Some(dir) = root.state().find_history()? else { continue };
         newest = newest.max(ids(&dir)?.into_iter().max());
     }
     Ok(newest)
 }
 
 /// Writes a draft, for everybody but a power cut.
-pub(super) fn write(disk: &dyn Disk, state: &StateDir, id: &str, bytes: &[u8]) -> Result<(), Errno> {
-    let dir = state.open_history().map_err(|_| Errno::IO)?;
+pub(super) fn write(disk: &dyn Disk, state: &StateDir, id: &str, bytes: &[u8]) -> Result<(), OwnError> {
+    let dir = state.open_history()?;
     let file = disk.create(dir.as_fd(), &format!("{id}{DRAFT}"), Mode::RUSR | Mode::WUSR)?;
-    disk::write_all(disk, file.as_fd(), bytes)
+    Ok(disk::write_all(disk, file.as_fd(), bytes)?)
 }
 
 /// Makes a draft the entry of a batch that is carried out.
-pub(super) fn keep(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), Errno> {
+pub(super) fn keep(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), OwnError> {
     let Some(id) = &record.history else { return Ok(()) };
-    let dir = state.open_history().map_err(|_| Errno::IO)?;
+    let dir = state.open_history()?;
     match disk.rename(dir.as_fd(), &format!("{id}{DRAFT}"), dir.as_fd(), id) {
         // It is done already, or a power cut took the draft.
         Err(Errno::NOENT) => Ok(()),
-        outcome => outcome,
+        outcome => Ok(outcome?),
     }
 }
 
 /// Forgets the draft of a batch that is not carried out.
-pub(super) fn discard(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), Errno> {
+pub(super) fn discard(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), OwnError> {
     let Some(id) = &record.history else { return Ok(()) };
-    let dir = state.open_history().map_err(|_| Errno::IO)?;
-    disk::unlink_if_there(disk, dir.as_fd(), &format!("{id}{DRAFT}"))
+    let dir = state.open_history()?;
+    Ok(disk::unlink_if_there(disk, dir.as_fd(), &format!("{id}{DRAFT}"))?)
 }
 
 /// Forgets every draft. The caller knows that no batch may still be carried out.
-pub(super) fn discard_drafts(disk: &dyn Disk, state: &StateDir) -> Result<(), Errno> {
-    let Some(dir) = state.find_history().map_err(|_| Errno::IO)? else { return Ok(()) };
+pub(super) fn discard_drafts(disk: &dyn Disk, state: &StateDir) -> Result<(), OwnError> {
+    let Some(dir) = state.find_history()? else { return Ok(()) };
     for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
         let entry = entry?;
         let Ok(draft) = entry.file_name().to_str() else { continue };

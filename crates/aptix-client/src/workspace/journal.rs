@@ -17,7 +17,7 @@ use super::clipboards::{self, Taken};
 use super::disk::{self, Disk};
 use super::outbox::OutboxError;
 use super::roots::own_file::{self, Damage, Found, Owner, Temporary};
-use super::state::{StateDir, StateError};
+use super::state::{OwnError, StateDir, StateError};
 use super::{beneath, errno, history, outbox, record_bounds};
 
 /// The first word of a record of earlier versions, with the version of its form.
@@ -303,6 +303,15 @@ impl<'a> Journal<'a> {
         move |errno| JournalError::System { doing, path: path.clone(), errno }
     }
 
+    /// What it means that something of our own beside the journal cannot be read or written.
+    pub(super) fn failed_beside(&self, doing: &'static str) -> impl Fn(OwnError) -> JournalError + use<> {
+        let failed = self.failed(doing);
+        move |error| match error {
+            OwnError::State(error) => JournalError::State(error),
+            OwnError::System(errno) => failed(errno),
+        }
+    }
+
     /// The one record there is, if any. What cannot be read is never taken for nothing.
     pub(super) fn read(&self) -> Result<Option<(Stage, Record)>, JournalError> {
         for stage in Stage::ALL {
@@ -360,7 +369,7 @@ impl<'a> Journal<'a> {
             clipboards::put(self.disk, &self.state, taken)?;
         }
         let dir = self.dir.as_fd();
-        history::keep(self.disk, &self.state, record).map_err(self.failed("keep a history beside"))?;
+        history::keep(self.disk, &self.state, record).map_err(self.failed_beside("keep a history beside"))?;
         if let Some(batch) = &record.batch {
             self.keep_receipt(batch, stage)?;
         }
@@ -380,7 +389,7 @@ impl<'a> Journal<'a> {
 
     /// Forgets what was kept for a commit that is not carried out.
     pub(super) fn discard(&self, record: &Record) -> Result<(), JournalError> {
-        history::discard(self.disk, &self.state, record).map_err(self.failed("clear a history beside"))?;
+        history::discard(self.disk, &self.state, record).map_err(self.failed_beside("clear a history beside"))?;
         outbox::contents::discard(self.disk, &self.state, record.batch.as_deref())
     }
 

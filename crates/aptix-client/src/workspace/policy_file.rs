@@ -126,7 +126,7 @@ fn put_of_person(workspace: &Workspace, path: &Path, bytes: &[u8]) -> Result<(),
     };
     disk::private_dir(directory).map_err(PolicyFileError::Write)?;
     let held = root::open_held(directory).map_err(PolicyFileError::Write)?;
-    // What a process that died has left.
+    // What a process that died has left; where it cannot be removed, it stays, and nothing reads it.
     let _ = own_file::sweep(workspace.disk(), held.as_fd());
     own_file::replace(workspace.disk(), held.as_fd(), held.as_fd(), name, bytes).map_err(|errno| {
         let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());

@@ -225,6 +225,7 @@ fn exchange(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Errno
             let aside = aside(file);
             disk.link(held, &file.name, &aside)?;
             if let Err(errno) = disk.rename(held, &file.staged, held, &file.name) {
+                // The second name of the old file is cleared away with the batch, if not now.
                 let _ = disk.unlink(held, &aside);
                 return Err(errno);
             }

@@ -154,7 +154,8 @@ pub(super) fn recover_moved(workspace: &Workspace) -> Result<(), RecoveryError> 
     Ok(())
 }
 
-/// The paths of the roots that recovery would write in, besides those of the workspace, as far as that can be told.
+/// The paths of the roots that recovery would write in, besides those of the workspace, as far as that can be told: what
+/// cannot be read here is met again by recovery, which reports it.
 pub(super) fn reach(workspace: &Workspace) -> Vec<PathBuf> {
     let find = |state: &StateDir| Journal::find(workspace.disk(), state).ok().flatten();
     let own = || workspace.roots().iter().filter_map(|root| find(root.state()));

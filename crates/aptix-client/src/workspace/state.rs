@@ -50,6 +50,27 @@ pub enum StateError {
     },
 }
 
+/// Why something of our own cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OwnError {
+    /// The directory that it is in cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The system refuses something in that directory.
+    #[error("{0}")]
+    System(#[from] Errno),
+}
+
+impl OwnError {
+    /// What the system says.
+    pub(super) fn errno(&self) -> Errno {
+        match self {
+            Self::State(error) => error.errno(),
+            Self::System(errno) => *errno,
+        }
+    }
+}
+
 impl StateError {
     /// That the system refuses something about a file.
     pub(super) fn of(path: PathBuf, errno: Errno) -> Self {

@@ -89,7 +89,7 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
     let batch = receipt.map(|receipt| receipt.batch.to_string());
     let called = name.map(|name| name.to_string()).or_else(|| batch.clone());
     let past = (!changes.is_empty()).then(|| history::draft(workspace, changes, called, undoes, retention));
-    let past = past.transpose().map_err(journal.failed("keep a history beside"))?;
+    let past = past.transpose().map_err(journal.failed_beside("keep a history beside"))?;
     let mut record = Record {
         history: past.as_ref().map(|past| past.id.clone()),
         clipboards: clipboards.cloned(),
@@ -98,7 +98,7 @@ pub fn commit(workspace: &Workspace, changes: &[Change<'_>], terms: Terms<'_>) -
     };
     let prepared = prepare(workspace, &ground, &journal, &mut record, &steps, receipt).and_then(|notices| {
         if let Some(past) = &past {
-            let failed = journal.failed("keep a history beside");
+            let failed = journal.failed_beside("keep a history beside");
             history::write(ground.disk, journal.state(), &past.id, &past.bytes).map_err(failed)?;
         }
         journal.advance(Stage::Staging, Stage::Committed)?;
@@ -172,9 +172,10 @@ fn prepare(
     let receipt = receipt.map_or(&[][..], |receipt| receipt.bytes.as_slice());
     let begin = |record: &Record| journal.begin(record, receipt);
     let mut begun = begin(record)?;
-    let journal_failed = |errno| JournalError::System { doing: "keep contents beside", path: journal.path(""), errno };
+    let (journal_failed, beside_failed) =
+        (journal.failed("keep contents beside"), journal.failed_beside("keep contents beside"));
     let contents = match &record.batch {
-        Some(batch) => Some(contents::open(ground.disk, journal.state(), batch).map_err(journal_failed)?),
+        Some(batch) => Some(contents::open(ground.disk, journal.state(), batch).map_err(&beside_failed)?),
         None => None,
     };
     for made in record.dirs.clone() {
@@ -203,7 +204,7 @@ fn prepare(
         stamps.push(Some(new.stamp));
         notices.extend(new.losses.into_iter().map(|loss| Notice::Lost { change, loss }));
         let kept = match &contents {
-            Some(contents) => contents::put(ground.disk, contents, content.digest, &bytes).map_err(journal_failed)?,
+            Some(contents) => contents::put(ground.disk, contents, content.digest, &bytes).map_err(&journal_failed)?,
             None => None,
         };
         open.push((Whose::Change(change), new.file));
@@ -215,7 +216,7 @@ fn prepare(
     open.push((Whose::Record, begun));
     flush(ground, journal, &mut open)?;
     if let Some(contents) = &contents {
-        contents::sync(ground.disk, journal.state(), contents).map_err(journal_failed)?;
+        contents::sync(ground.disk, journal.state(), contents).map_err(&beside_failed)?;
     }
     ground.let_go();
     for ((step, file), staged) in steps.iter().zip(&record.files).zip(stamps) {

@@ -194,3 +194,23 @@ fn a_record_with_fields_that_fit_is_carried_on() {
         assert!(!path.join("ws").join(STAGED).exists(), "{stage}");
     }
 }
+
+/// What the system says of our own directories is told, with the directory: not that the device failed.
+#[test]
+fn what_is_wrong_with_our_own_directories_is_told() {
+    let (place, state) = place();
+    let history = state.join("history");
+    let document = r#"{"path":"second.txt","content":"x\n"}"#;
+    let said = || {
+        let output = aptix(place.path(), &["apply"], document);
+        assert!(!output.status.success());
+        assert!(!place.path().join("ws/second.txt").exists());
+        text(&output.stderr)
+    };
+    std::fs::rename(&history, state.join("aside")).unwrap();
+    std::fs::write(&history, "").unwrap();
+    let file = said();
+    assert!(file.contains("history: Not a directory"), "{file}");
+    std::fs::remove_file(&history).unwrap();
+    assert!(aptix(place.path(), &["apply"], document).status.success());
+}

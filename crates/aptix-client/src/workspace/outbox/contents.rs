@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::super::disk::{self, Disk};
 use super::super::roots::own_file;
-use super::super::state::StateDir;
+use super::super::state::{OwnError, StateDir};
 use super::super::{beneath, journal};
 
 /// One content, by its digest; `None` where there is none, or none that has this digest.
@@ -35,12 +35,12 @@ fn contents_name(batch: &str) -> String {
 }
 
 /// Makes the place for a batch's new contents, empty.
-pub(in super::super) fn open(disk: &dyn Disk, state: &StateDir, batch: &str) -> Result<OwnedFd, Errno> {
-    let outbox = state.open_outbox().map_err(|_| Errno::IO)?;
+pub(in super::super) fn open(disk: &dyn Disk, state: &StateDir, batch: &str) -> Result<OwnedFd, OwnError> {
+    let outbox = state.open_outbox()?;
     remove(disk, &outbox, batch)?;
     let name = contents_name(batch);
     disk.make_dir(outbox.as_fd(), &name, Mode::RWXU)?;
-    beneath::open_dir(outbox.as_fd(), &name)
+    Ok(beneath::open_dir(outbox.as_fd(), &name)?)
 }
 
 /// Keeps one new content. It is durable once the file that is returned, if any, is, and [`sync`] was called.
@@ -59,10 +59,10 @@ pub(in super::super) fn put(
 }
 
 /// Makes the names of new contents durable.
-pub(in super::super) fn sync(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd) -> Result<(), Errno> {
-    let outbox = state.open_outbox().map_err(|_| Errno::IO)?;
+pub(in super::super) fn sync(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd) -> Result<(), OwnError> {
+    let outbox = state.open_outbox()?;
     disk::sync_dir(disk, dir.as_fd())?;
-    disk::sync_dir(disk, outbox.as_fd())
+    Ok(disk::sync_dir(disk, outbox.as_fd())?)
 }
 
 /// Forgets the contents of a batch that was not applied.
