@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, reason = "a harness tells what it does")]
 #![expect(clippy::disallowed_methods, reason = "a harness lays out the directories it works in")]
 
+mod agents;
 mod course;
 #[path = "../seam/disk.rs"]
 mod disk;
@@ -20,6 +21,7 @@ mod rewriter;
 mod seam;
 mod syscalls;
 mod tree;
+mod unseeing;
 mod volume;
 mod workers;
 
@@ -68,6 +70,8 @@ enum Suite {
     Power,
     /// Applies while another process works on the same files.
     Race,
+    /// Lets batches end at the same time, at a real server, while agents are killed.
+    Agents,
 }
 
 /// What every suite is told.
@@ -95,12 +99,15 @@ enum Role {
     Writer(power::Writer),
     /// Works on the files of others.
     Rewriter(rewriter::Rewriter),
+    /// Serves a workspace until it is killed.
+    Unseeing(unseeing::Unseeing),
 }
 
 fn play(role: &Role) -> Result<()> {
     match role {
         Role::Writer(told) => power::write(told),
         Role::Rewriter(told) => rewriter::rewrite(told),
+        Role::Unseeing(told) => unseeing::serve_unseeing(told),
     }
 }
 
@@ -133,6 +140,7 @@ fn run(args: &Args) -> Result<()> {
             Suite::Ground => ground::run,
             Suite::Power => power::run,
             Suite::Race => race::run,
+            Suite::Agents => agents::run,
         };
         let name = format!("{suite:?}").to_lowercase();
         let ending = run(&mut job).with_context(|| format!("suite {name}, --seed {seed}"))?;

@@ -31,11 +31,16 @@ pub(crate) const LOOK: [&str; 5] = ["apply", "--dry-run", "--root", "ws", "harml
 
 /// Where the program is: cargo puts this one beside it.
 pub(crate) fn aptix() -> Result<PathBuf> {
+    program("aptix")
+}
+
+/// Where a program of ours is.
+pub(crate) fn program(name: &str) -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     let directory = own.ancestors().nth(2).context("the harness is not where cargo puts benches")?;
-    let aptix = directory.join("aptix");
-    ensure!(aptix.exists(), "{} is missing; start this with `cargo xtask crash`, which builds it", aptix.display());
-    Ok(aptix)
+    let program = directory.join(name);
+    ensure!(program.exists(), "{} is missing; start this with `cargo xtask crash`, which builds it", program.display());
+    Ok(program)
 }
 
 /// Puts into a place what the commands read there: the document that leads on from a generation.

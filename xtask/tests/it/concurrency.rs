@@ -22,7 +22,7 @@ fn shown(machine: &Machine, server: &Server, batch: &str) -> Value {
 
 #[test]
 fn eight_failing_batches_that_wait_for_an_agent_are_each_refused_and_reported() {
-    let machine = Machine::new();
+    let machine = Machine::new().with_policy("[limits]\nrefused_per_minute = 1000\n");
     let server = machine.server();
     for start in 0..STARTS {
         let failing: Vec<_> = (0..8)

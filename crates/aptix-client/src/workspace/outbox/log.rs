@@ -314,6 +314,10 @@ impl Log {
             return Err(OutboxError::system(state, "write")(errno));
         }
         let scan = frame::scan(&self.file, owner(state), self.end).map_err(OutboxError::system(state, "read"))?;
+        if scan.frames.len() != 1 {
+            // It is not where it was written: the disk, or somebody else, has done something to the log.
+            return Err(OutboxError::system(state, "read back what was written to")(Errno::IO));
+        }
         self.take(state, scan)
     }
 

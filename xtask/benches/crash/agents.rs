@@ -1,0 +1,306 @@
+//! Refusals, applies and deliveries at the same time, while agents are killed: every batch ends once, and every report is its
+//! own.
+//!
+//! Each round submits batches at once, starts an agent (at times two, of which one may serve) beside local applies, and kills
+//! it at a random moment. An applied batch adds a line to a file of its own without naming a version, so that one that is
+//! applied twice shows. The control is an agent whose log entries are at times written over the one before, as two writers
+//! do that do not see each other.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use aptix_client::connection::{Connection, ServerUrl};
+use aptix_model::batch::Origin;
+use aptix_model::documents;
+use aptix_model::id::BatchId;
+use aptix_model::record::BatchRecord;
+use aptix_model::state::BatchState;
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+
+use crate::program::{aptix, private, program};
+use crate::random::Random;
+use crate::tree;
+use crate::{Ending, Job};
+
+/// Batches of each kind in a round.
+const KINDS: usize = 4;
+/// Rounds after which every batch has to have ended.
+const SETTLED: usize = 25;
+/// How long an agent lives at most before it is killed.
+const LIFE: Duration = Duration::from_millis(250);
+/// How long it may take until everything has ended once nobody is killed any more.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A batch that was stored.
+struct Sent {
+    id: BatchId,
+    path: String,
+    fits: bool,
+}
+
+/// A process that is killed when this is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// How an agent is started: given the place and the server.
+type Start<'a> = &'a dyn Fn(&Path, &str) -> Result<Command>;
+
+struct Scene<'a> {
+    place: PathBuf,
+    _server: Running,
+    url: String,
+    runtime: Runtime,
+    connection: Connection,
+    start: Start<'a>,
+    sent: Vec<Sent>,
+    /// Batches that were checked.
+    settled: usize,
+    kills: usize,
+    locals: usize,
+}
+
+/// The agent as a person starts it.
+fn real(place: &Path, url: &str) -> Result<Command> {
+    let mut command = Command::new(aptix()?);
+    command.args(["agent", "--server", url, "--workspace", "w", "--root", "ws", "--approve", "auto"]);
+    private(&mut command, place);
+    Ok(command)
+}
+
+/// The agent whose entries are written over each other.
+fn unseeing(place: &Path, url: &str) -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["unseeing", url]);
+    private(&mut command, place);
+    Ok(command)
+}
+
+impl<'a> Scene<'a> {
+    fn set(place: &Path, start: Start<'a>) -> Result<Self> {
+        use std::io::{BufRead, BufReader};
+        use std::os::unix::fs::PermissionsExt;
+        for directory in ["ws", "state", "data", "config/aptix"] {
+            std::fs::create_dir_all(place.join(directory))?;
+        }
+        let policy = place.join("config/aptix/policy.toml");
+        std::fs::write(&policy, "[limits]\nrefused_per_minute = 1000000\n")?;
+        std::fs::set_permissions(&policy, std::fs::Permissions::from_mode(0o600))?;
+        let mut server = Command::new(program("aptix-server")?);
+        server.args(["--listen", "127.0.0.1:0", "--data-dir"]).arg(place.join("data"));
+        server.stdout(Stdio::piped()).stderr(std::fs::File::create(place.join("server.log"))?);
+        let mut server = Running(server.spawn()?);
+        let mut line = String::new();
+        BufReader::new(server.0.stdout.take().context("the server has an output")?).read_line(&mut line)?;
+        let address = line.trim_end().strip_prefix("listening on ").context("the server does not listen")?;
+        let url = format!("http://{address}");
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let connection = runtime.block_on(Connection::open(&url.parse::<ServerUrl>()?, &"w".parse()?))?;
+        let (place, sent) = (place.to_owned(), Vec::new());
+        Ok(Self { place, _server: server, url, runtime, connection, start, sent, settled: 0, kills: 0, locals: 0 })
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.place.join("agent.log")).unwrap_or_default()
+    }
+
+    fn agent(&self) -> Result<Running> {
+        let log = std::fs::File::options().create(true).append(true).open(self.place.join("agent.log"))?;
+        let mut command = (self.start)(&self.place, &self.url)?;
+        Ok(Running(command.stdout(Stdio::null()).stderr(log).spawn()?))
+    }
+
+    /// Submits batches of both kinds at once.
+    fn submit(&mut self, round: usize) -> Result<()> {
+        let mut calls = JoinSet::new();
+        for number in 0..2 * KINDS {
+            let fits = number % 2 == 0;
+            let path = format!("{}-{round}-{number}.txt", if fits { "one" } else { "missing" });
+            if fits {
+                std::fs::write(self.place.join("ws").join(&path), "first\n")?;
+            }
+            let change = match fits {
+                true => r#""operation":"append_eof","newText":"once\n""#,
+                false => r#""operation":"replace","oldText":"first","newText":"once""#,
+            };
+            let document = format!(r#"{{"path":"{path}","patches":[{{{change}}}]}}"#);
+            let batch = documents::parse(document.as_bytes(), None)
+                .map_err(|failures| anyhow::anyhow!("the document cannot be read: {failures:?}"))?;
+            let (connection, request) = (self.connection.clone(), format!("{round}-{number}").parse()?);
+            calls.spawn_on(
+                async move {
+                    let stored = connection.submit(&request, batch.batch, Origin::default()).await;
+                    stored.map(|record| Sent { id: record.id, path, fits })
+                },
+                self.runtime.handle(),
+            );
+        }
+        let stored = self.runtime.block_on(calls.join_all());
+        for sent in stored {
+            self.sent.push(sent?);
+        }
+        Ok(())
+    }
+
+    /// Starts a local apply of its own.
+    fn apply(&mut self) -> Result<Running> {
+        self.locals += 1;
+        let document = self.place.join(format!("local-{}.json", self.locals));
+        let text = format!(r#"{{"path":"local-{}.txt","content":"local\n"}}"#, self.locals);
+        std::fs::write(&document, text)?;
+        let mut command = Command::new(aptix()?);
+        command.args(["apply", "--yes", "--root", "ws"]).arg(document);
+        private(&mut command, &self.place);
+        let log = std::fs::File::options().create(true).append(true).open(self.place.join("apply.log"))?;
+        Ok(Running(command.stdout(Stdio::null()).stderr(log).spawn()?))
+    }
+
+    fn round(&mut self, round: usize, random: &mut Random) -> Result<()> {
+        let early = random.below(3) == 0;
+        let mut agents = Vec::new();
+        if early {
+            agents.push(self.agent()?);
+        }
+        self.submit(round)?;
+        let wanted = if random.below(4) == 0 { 2 } else { 1 };
+        while agents.len() < wanted {
+            agents.push(self.agent()?);
+        }
+        let mut applies = Vec::new();
+        for _ in 0..random.below(3) {
+            applies.push(self.apply()?);
+        }
+        let (before, enough) = (self.log().lines().count(), random.below(40));
+        let deadline = Instant::now() + LIFE;
+        while Instant::now() < deadline && self.log().lines().count() < before + enough {
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        let ended = self.ended(&mut agents)?;
+        ensure!(ended < agents.len(), "no agent serves: {}", self.tail());
+        ensure!(agents.len() > 1 || ended == 0, "the agent ended by itself: {}", self.tail());
+        drop(agents);
+        self.kills += 1;
+        for apply in &mut applies {
+            let status = apply.0.wait()?;
+            let log = std::fs::read_to_string(self.place.join("apply.log")).unwrap_or_default();
+            ensure!(status.success(), "an apply beside the agent fails: {log}");
+        }
+        if round % SETTLED == SETTLED - 1 { self.settle() } else { Ok(()) }
+    }
+
+    /// How many agents have ended by themselves.
+    fn ended(&self, agents: &mut [Running]) -> Result<usize> {
+        let mut ended = 0;
+        for agent in agents {
+            ended += usize::from(agent.0.try_wait()?.is_some());
+        }
+        Ok(ended)
+    }
+
+    fn tail(&self) -> String {
+        let log = self.log();
+        let lines: Vec<_> = log.lines().rev().take(20).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+
+    /// Lets everything end, and looks at every batch, every file and every report.
+    fn settle(&mut self) -> Result<()> {
+        let mut agent = [self.agent()?];
+        let deadline = Instant::now() + PATIENCE;
+        for sent in self.sent.iter().skip(self.settled) {
+            let record = loop {
+                let record = self.runtime.block_on(self.connection.get(sent.id))?;
+                if !record.state.is_open() {
+                    break record;
+                }
+                ensure!(self.ended(&mut agent)? == 0, "the agent ended by itself: {}", self.tail());
+                ensure!(
+                    Instant::now() < deadline,
+                    "{} ({}) stays {:?}: {}",
+                    sent.id,
+                    sent.path,
+                    record.state,
+                    self.tail()
+                );
+                std::thread::sleep(Duration::from_millis(5));
+            };
+            check(sent, &record).with_context(|| format!("batch {} of {}", sent.id, sent.path))?;
+            if sent.fits {
+                let text = std::fs::read_to_string(self.place.join("ws").join(&sent.path))?;
+                ensure!(text == "first\nonce\n", "{} holds {text:?}", sent.path);
+            }
+        }
+        self.settled = self.sent.len();
+        for number in 1..=self.locals {
+            let text = std::fs::read_to_string(self.place.join(format!("ws/local-{number}.txt")))?;
+            ensure!(text == "local\n", "local-{number}.txt holds {text:?}");
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, rounds: usize, random: &mut Random) -> Result<()> {
+        for round in 0..rounds {
+            self.round(round, random).with_context(|| format!("round {round}"))?;
+        }
+        self.settle()?;
+        let files = tree::read(&self.place.join("ws"))?;
+        let expected = self.locals + self.sent.iter().filter(|sent| sent.fits).count();
+        ensure!(files.len() == expected, "{} files, expected {expected}", files.len());
+        let damaged = std::fs::read_dir(self.place.join("state/aptix/roots"))?
+            .any(|root| root.is_ok_and(|root| root.path().join("damaged").exists()));
+        ensure!(!damaged, "something was set aside: {}", self.tail());
+        Ok(())
+    }
+}
+
+/// Holds a report to its batch.
+fn check(sent: &Sent, record: &BatchRecord) -> Result<()> {
+    let report = record.report.as_ref().context("there is no report")?;
+    if sent.fits {
+        ensure!(record.state == BatchState::Applied, "it is {:?}: {:?}", record.state, report.failures);
+        let [file] = report.files.as_slice() else { bail!("the report has {} files", report.files.len()) };
+        ensure!(file.path == sent.path, "the report is about {}", file.path);
+        return Ok(());
+    }
+    ensure!(record.state == BatchState::Failed, "it is {:?}", record.state);
+    let path = report.failures.first().and_then(|failure| failure.path.as_deref()).unwrap_or_default();
+    ensure!(path.ends_with(&sent.path), "the report is about {path:?}: {:?}", report.failures);
+    Ok(())
+}
+
+pub(crate) fn run(job: &mut Job) -> Result<Ending> {
+    let rounds = if job.long { 2000 } else { 50 };
+    let place = tree::place_on_disk()?;
+    let mut scene = Scene::set(place.path(), &real)?;
+    scene.run(rounds, &mut job.random)?;
+    let received = scene.log().matches("Batch.Received").count();
+    let (batches, kills, locals) = (scene.sent.len(), scene.kills, scene.locals);
+    drop(scene);
+    let caught = control(job)?;
+    Ok(Ending::Held(format!(
+        "{rounds} rounds, {kills} kills of agents, {batches} batches, each ended once, taken up {received} times, beside \
+         {locals} local applies; control: entries written over each other caught: {caught}"
+    )))
+}
+
+/// Runs until something is found that is wrong.
+fn control(job: &mut Job) -> Result<String> {
+    for _ in 0..20 {
+        let place = tree::place_on_disk()?;
+        let mut scene = Scene::set(place.path(), &unseeing)?;
+        if let Err(error) = scene.run(SETTLED, &mut job.random) {
+            let told: Vec<_> = error.chain().take(2).map(|cause| cause.to_string()).collect();
+            return Ok(told.join(": ").lines().next().unwrap_or_default().to_owned());
+        }
+    }
+    bail!("the control was not caught: agents whose entries are written over each other lost nothing in 20 runs")
+}
