@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use aptix_client::workspace::disk::{Disk, SystemDisk};
-use aptix_client::workspace::transaction::Terms;
+use aptix_client::workspace::outbox;
+use aptix_client::workspace::transaction::{Receipt, Terms};
+use aptix_model::id::{BatchId, Uuid};
 
 use crate::course::{Course, Kind};
 use crate::disk::{Operation, Verdict, Watched};
@@ -47,12 +49,21 @@ fn disk(unflushed: bool) -> Box<dyn Disk> {
     }))
 }
 
-/// Acknowledges each generation by a line.
+/// The batch that leads on from a generation.
+fn batch(generation: usize) -> BatchId {
+    BatchId(Uuid::from_u128(1 + generation as u128))
+}
+
+/// Acknowledges each generation by a line; its report was acknowledged once the next one is.
 pub(crate) fn write(told: &Writer) -> Result<()> {
     let course = course(told.files);
     let workspace = open(&told.place, disk(told.unflushed))?;
     for generation in told.generation.. {
-        course.advance(&workspace, generation, Terms::default())?;
+        let receipt = Receipt { batch: batch(generation), bytes: format!("report {generation}").into_bytes() };
+        course.advance(&workspace, generation, Terms { receipt: Some(&receipt), ..Terms::default() })?;
+        if let Some(before) = generation.checked_sub(1) {
+            outbox::acknowledge(&workspace, batch(before), None)?;
+        }
         println!("{}", generation + 1);
     }
     Ok(())
@@ -165,8 +176,22 @@ impl Scene<'_> {
         let found = tree::read(&self.place.join("ws"))?;
         let is_new = self.course.is_new_but_for_dirs(&found, acknowledged, acknowledged + 1);
         let is_new = is_new.with_context(|| format!("generation {acknowledged} was acknowledged"))?;
-        tree::check_state(&self.place.join("state"))?;
         self.generation = acknowledged + usize::from(is_new);
+        self.check_outbox()?;
+        tree::check_state(&self.place.join("state"))?;
+        Ok(())
+    }
+
+    /// Every batch that was carried out is owed, or known to have ended.
+    fn check_outbox(&self) -> Result<()> {
+        let workspace = open(&self.place, Box::new(SystemDisk))?;
+        let waiting = outbox::waiting(&workspace)?;
+        for generation in self.generation.saturating_sub(64)..self.generation {
+            let is_known = waiting.contains(&batch(generation)) || outbox::is_done(&workspace, batch(generation))?;
+            ensure!(is_known, "the report of the batch that led on from generation {generation} is lost");
+        }
+        ensure!(!waiting.contains(&batch(self.generation)), "a batch that was not carried out has a report");
+        waiting.into_iter().try_for_each(|batch| outbox::acknowledge(&workspace, batch, None))?;
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! The agent against a server that is wrong, forgetful, slow or gone.
 
+mod damaged;
 mod egress;
 mod hostile;
 mod room;

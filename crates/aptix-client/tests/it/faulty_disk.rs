@@ -46,6 +46,7 @@ pub(crate) struct FaultyDisk {
     /// Whether there is no room for new files.
     pub(crate) full: Arc<AtomicBool>,
     exchanges: Arc<AtomicUsize>,
+    has_one_name: bool,
 }
 
 impl FaultyDisk {
@@ -63,6 +64,7 @@ impl FaultyDisk {
             syncs,
             full: Arc::default(),
             watcher,
+            has_one_name: false,
         }
     }
 
@@ -78,6 +80,15 @@ impl FaultyDisk {
     /// The disk of a system that was started once more.
     pub(crate) fn booted(self) -> Self {
         Self { boot: "second", ..self }
+    }
+
+    /// The disk on which everything that is being written has the same name: what a protection is taken away by.
+    pub(crate) fn with_one_name(self) -> Self {
+        Self { has_one_name: true, ..self }
+    }
+
+    fn name<'n>(&self, name: &'n str) -> &'n str {
+        if self.has_one_name && name.ends_with(".aptix-own") { "next" } else { name }
     }
 
     /// The disk so many days later.
@@ -104,7 +115,10 @@ impl FaultyDisk {
 impl Disk for FaultyDisk {
     fn create(&self, dir: BorrowedFd<'_>, name: &str, mode: Bits) -> Result<OwnedFd, Errno> {
         self.gate("create")?;
-        SystemDisk.create(dir, name, mode)
+        if self.name(name) != name {
+            let _ = SystemDisk.unlink(dir, self.name(name));
+        }
+        SystemDisk.create(dir, self.name(name), mode)
     }
 
     fn write(&self, file: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
@@ -164,7 +178,7 @@ impl Disk for FaultyDisk {
     fn rename(&self, dir: BorrowedFd<'_>, from: &str, to_dir: BorrowedFd<'_>, to: &str) -> Result<(), Errno> {
         self.gate("rename")?;
         (self.watcher)("rename", from, to);
-        SystemDisk.rename(dir, from, to_dir, to)
+        SystemDisk.rename(dir, self.name(from), to_dir, to)
     }
 
     fn link(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {

@@ -36,6 +36,8 @@ mod out_of_order;
 #[cfg(test)]
 mod outbox;
 #[cfg(test)]
+mod own_files;
+#[cfg(test)]
 mod policy_file;
 #[cfg(test)]
 mod power;

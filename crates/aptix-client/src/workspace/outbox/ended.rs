@@ -176,3 +176,58 @@ fn files(dir: &OwnedFd) -> Result<Vec<u64>, Errno> {
     found.sort_unstable();
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::disk::SystemDisk;
+    use super::*;
+    use aptix_model::id::Uuid;
+
+    fn id(history: u128, number: u128) -> BatchId {
+        BatchId(Uuid::from_u128((history << 64) + number.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+    }
+
+    /// Fills files to the end, as many rewrites of the log would.
+    fn fill(state: &StateDir, history: u128, files: u128) {
+        for file in 0..files {
+            let numbers = file * FULL as u128..(file + 1) * FULL as u128;
+            add(&SystemDisk, state, &history.to_string(), numbers.map(|number| id(history, number)).collect()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_million_ids_of_a_history_are_kept_and_the_oldest_go() {
+        let place = tempfile::tempdir().unwrap();
+        let state = StateDir::of_root(place.path(), "/root".as_ref());
+        let files = FILES as u128;
+        fill(&state, 1, 1);
+        fill(&state, 2, files + 3);
+        let contains = |history, number| contains(&SystemDisk, &state, id(history, number)).unwrap();
+        let first = 3 * FULL as u128;
+        let last = (files + 3) * FULL as u128;
+        assert!(last - first > 1_000_000);
+        for number in (first..last).step_by(9973).chain([first, last - 1]) {
+            assert!(contains(2, number), "{number}");
+        }
+        assert!(!contains(2, first - 1) && !contains(2, last));
+        assert!(contains(1, 0), "other histories keep theirs");
+        // A file that is not full is filled up first.
+        let before = super::files(&state.open_ended().unwrap()).unwrap().len();
+        for number in 0..3 {
+            add(&SystemDisk, &state, "3", HashSet::from([id(3, number)])).unwrap();
+        }
+        assert_eq!(super::files(&state.open_ended().unwrap()).unwrap().len(), before + 1);
+        assert!((0..3).all(|number| contains(3, number)));
+    }
+
+    #[test]
+    fn only_so_many_histories_are_remembered() {
+        let place = tempfile::tempdir().unwrap();
+        let state = StateDir::of_root(place.path(), "/root".as_ref());
+        for history in 0..=HISTORIES as u128 {
+            add(&SystemDisk, &state, &history.to_string(), HashSet::from([id(history, 1)])).unwrap();
+        }
+        let known = (0..=HISTORIES as u128).filter(|history| contains(&SystemDisk, &state, id(*history, 1)).unwrap());
+        assert_eq!(known.collect::<Vec<_>>(), (1..=HISTORIES as u128).collect::<Vec<_>>());
+    }
+}
