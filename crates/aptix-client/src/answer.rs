@@ -6,7 +6,7 @@ use aptix_model::batch::{Batch, FileEdit, FilePatch, GitKind, Presence, Target};
 use aptix_model::failure::{Excerpt, Failure, NextAction};
 use aptix_model::id::BatchId;
 use aptix_model::record::FileIds;
-use aptix_model::report::{ChangeReport, FileReport, FileStatus, Report, Tier};
+use aptix_model::report::{ChangeReport, FileReport, FileStatus, Report, Tier, Warning};
 use aptix_model::state::BatchState;
 use serde::Serialize;
 
@@ -24,6 +24,8 @@ pub(crate) struct Shown<'a> {
     pub(crate) stored: Option<Stored<'a>>,
     /// What became of it; nothing while nothing has.
     pub(crate) outcome: Result<Option<&'a Report>, &'a Refusal>,
+    /// About the workspace as a whole.
+    pub(crate) warnings: &'a [Warning],
 }
 
 /// A batch as the server knows it, or the history of this machine.
@@ -58,6 +60,7 @@ pub(crate) struct Answer<'a> {
     pub(crate) dry_run: bool,
     pub(crate) files: Vec<FileAnswer<'a>>,
     pub(crate) errors: Vec<ErrorAnswer<'a>>,
+    pub(crate) warnings: Vec<TopWarning<'a>>,
     pub(crate) diff: Cow<'a, str>,
 }
 
@@ -77,6 +80,14 @@ pub(crate) struct FileAnswer<'a> {
     normalized: Vec<&'static str>,
     warnings: Vec<WarningAnswer<'a>>,
     changes: Vec<ChangeAnswer<'a>>,
+}
+
+/// A warning that is about no file of the batch.
+#[derive(Serialize)]
+pub(crate) struct TopWarning<'a> {
+    code: &'a str,
+    message: &'a str,
+    line: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -159,8 +170,13 @@ pub(crate) fn answer<'a>(shown: &Shown<'a>, taker: fn(&str) -> Option<String>) -
         dry_run: shown.dry_run,
         files,
         errors,
+        warnings: shown.warnings.iter().map(top_warning).collect(),
         diff,
     }
+}
+
+fn top_warning(warning: &Warning) -> TopWarning<'_> {
+    TopWarning { code: &warning.code, message: &warning.message, line: None }
 }
 
 /// Why nothing changed; `taker` as for [`answer`].

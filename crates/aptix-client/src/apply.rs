@@ -263,6 +263,9 @@ pub(crate) fn carry_out(
     for notice in notices {
         reported::add_notice(&mut report, &changed, notice);
     }
+    if matches!(order.mode, Mode::CommitWithReceipt { .. }) {
+        add_displaced_writes(workspace, &mut report);
+    }
     Ok(report)
 }
 
@@ -344,6 +347,21 @@ fn change<'a>(found: &'a Found, plan: &'a FilePlan<'a>, report: &FileReport) -> 
     // A withheld file is written even if that changes nothing: whether it does must not be seen.
     let is_blind = found.withheld.is_some() && found.original.is_some();
     Some(change).filter(|change| is_blind || (plan.status != FileStatus::Unchanged && !change.is_idle()))
+}
+
+/// Names earlier displaced writes in the report that goes to a server: those to files that the batch changes, since the report
+/// says nothing of other files. All of them are in the agent's own log.
+fn add_displaced_writes(workspace: &Workspace, report: &mut Report) {
+    let writes = workspace.unnamed_displaced_writes();
+    let writes = writes.inspect_err(|error| tracing::warn!(%error, "displaced writes cannot be listed"));
+    for write in writes.unwrap_or_default() {
+        let path = write.path_in(workspace);
+        let warning = write.warning_elsewhere(workspace);
+        match report.files.iter_mut().find(|file| file.path == path) {
+            Some(file) => file.warnings.push(warning),
+            None => tracing::warn!(Code = warning.code, "{}", write.warning(workspace).message),
+        }
+    }
 }
 
 fn tell(error: &CommitError, changed: &[usize], batch: &Batch) -> Refusal {

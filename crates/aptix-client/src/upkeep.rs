@@ -28,10 +28,3 @@ pub(crate) async fn run(workspace: Arc<Workspace>, policies: Arc<PolicyFiles>) {
         }
     }
 }
-
-/// What is left to be done when the process ends.
-pub(crate) async fn end(workspace: Arc<Workspace>) {
-    if let Err(error) = spawn_blocking(move || workspace.let_go()).await {
-        tracing::warn!(%error, "what was written into replaced files is not known");
-    }
-}

@@ -6,9 +6,11 @@
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use aptix_client::workspace::disk::Disk;
+use aptix_client::workspace::keep::displaced_writes::HELD_FOR;
 use aptix_client::workspace::transaction::Terms;
 use rustix::fs::{IFlags, OFlags, ioctl_getflags, ioctl_setflags};
 use rustix::io::Errno;
@@ -116,7 +118,16 @@ impl Case<'_> {
             std::fs::remove_dir_all(&state)?;
         }
         drop(open_in(&ws, &state, stopping(usize::MAX).0).context("nobody can open the workspace again")?);
-        let is_new = self.course.is_new(&tree::read(&ws)?, self.generation, self.generation + 1)?;
+        let (old, new) = (self.generation, self.generation + 1);
+        let is_new = match self.loss {
+            Loss::ReadOnly => {
+                // On another mount than the state, displaced files stay where they are until their time is over.
+                let later = Watched::new(|_: Operation<'_>| Verdict::Pass).later(HELD_FOR + Duration::from_hours(1));
+                drop(open_in(&ws, &state, Box::new(later))?);
+                self.course.is_new_but_for_dirs(&tree::read(&ws)?, old, new)?
+            }
+            Loss::Immutable | Loss::Mount => self.course.is_new(&tree::read(&ws)?, old, new)?,
+        };
         tree::check_state(&state)?;
         hold_to_word(is_new, &outcome)?;
         Ok(is_taken)
@@ -135,7 +146,9 @@ impl Case<'_> {
             *count += 1;
             match operation {
                 Operation::Sync(_) => Verdict::Skip,
-                Operation::Create(_) | Operation::Exchange(..) | Operation::Other => Verdict::Pass,
+                Operation::Create(_) | Operation::Exchange(..) | Operation::Rename(..) | Operation::Other => {
+                    Verdict::Pass
+                }
             }
         }))
     }

@@ -18,6 +18,8 @@ mod program;
 mod race;
 mod random;
 mod rewriter;
+mod saver;
+mod saves;
 mod seam;
 mod syscalls;
 mod tree;
@@ -72,6 +74,8 @@ enum Suite {
     Race,
     /// Lets batches end at the same time, at a real server, while agents are killed.
     Agents,
+    /// Applies and undoes while another process saves the same files, by rename, by append and through held descriptors.
+    Saves,
 }
 
 /// What every suite is told.
@@ -101,6 +105,10 @@ enum Role {
     Rewriter(rewriter::Rewriter),
     /// Serves a workspace until it is killed.
     Unseeing(unseeing::Unseeing),
+    /// Saves files as editors do.
+    Saver(saver::Saver),
+    /// Applies, and keeps nothing that it displaces.
+    Applier(saves::Applier),
 }
 
 fn play(role: &Role) -> Result<()> {
@@ -108,6 +116,8 @@ fn play(role: &Role) -> Result<()> {
         Role::Writer(told) => power::write(told),
         Role::Rewriter(told) => rewriter::rewrite(told),
         Role::Unseeing(told) => unseeing::serve_unseeing(told),
+        Role::Saver(told) => saver::save(told),
+        Role::Applier(told) => saves::apply_carelessly(told),
     }
 }
 
@@ -141,6 +151,7 @@ fn run(args: &Args) -> Result<()> {
             Suite::Power => power::run,
             Suite::Race => race::run,
             Suite::Agents => agents::run,
+            Suite::Saves => saves::run,
         };
         let name = format!("{suite:?}").to_lowercase();
         let ending = run(&mut job).with_context(|| format!("suite {name}, --seed {seed}"))?;

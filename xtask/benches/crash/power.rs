@@ -45,7 +45,7 @@ fn disk(unflushed: bool) -> Box<dyn Disk> {
     }
     Box::new(Watched::new(|operation: Operation<'_>| match operation {
         Operation::Sync(_) => Verdict::Skip,
-        Operation::Create(_) | Operation::Exchange(..) | Operation::Other => Verdict::Pass,
+        Operation::Create(_) | Operation::Exchange(..) | Operation::Rename(..) | Operation::Other => Verdict::Pass,
     }))
 }
 

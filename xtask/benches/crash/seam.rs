@@ -77,7 +77,7 @@ fn noting(
         note(operation);
         match operation {
             Operation::Sync(_) => Verdict::Skip,
-            Operation::Create(_) | Operation::Exchange(..) | Operation::Other => Verdict::Pass,
+            Operation::Create(_) | Operation::Exchange(..) | Operation::Rename(..) | Operation::Other => Verdict::Pass,
         }
     };
     (Watched::new(watch), count)

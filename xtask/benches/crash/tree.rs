@@ -103,7 +103,9 @@ pub(crate) fn lay_out(place: &Path, tree: &Tree) -> Result<()> {
 pub(crate) fn check_state(state: &Path) -> Result<()> {
     let left = read(state)?.into_iter().filter(|(name, entry)| {
         let is_history = name.contains("/history/") && !name.ends_with(".draft");
-        let is_kept = name.ends_with("lock") || name.contains("/ended/") || name.ends_with("/outbox/log") || is_history;
+        let is_displaced = name.contains("/displaced/") && !name.ends_with(".part");
+        let is_own = name.ends_with("lock") || name.contains("/ended/") || name.ends_with("/outbox/log");
+        let is_kept = is_own || is_history || is_displaced;
         !is_kept && *entry != Entry::Dir
     });
     let left: Vec<_> = left.collect();

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use aptix_client::workspace::disk::{Disk, SystemDisk};
 use rustix::fs::Mode;
@@ -16,6 +17,8 @@ pub(crate) enum Operation<'a> {
     Create(BorrowedFd<'a>),
     /// Two names of a directory are exchanged.
     Exchange(BorrowedFd<'a>, &'a str, &'a str),
+    /// A name of the first directory becomes one of the second.
+    Rename(BorrowedFd<'a>, &'a str, BorrowedFd<'a>),
     /// Anything else.
     Other,
 }
@@ -37,17 +40,23 @@ pub(crate) enum Verdict {
 pub(crate) struct Watched<W> {
     watch: W,
     boot: String,
+    later: Duration,
 }
 
 impl<W: Fn(Operation<'_>) -> Verdict + Send + Sync> Watched<W> {
     /// Lets every operation be judged.
     pub(crate) fn new(watch: W) -> Self {
-        Self { watch, boot: SystemDisk.boot() }
+        Self { watch, boot: SystemDisk.boot(), later: Duration::ZERO }
     }
 
     /// The disk of a system that was started at another time.
     pub(crate) fn booted(self, boot: impl fmt::Display) -> Self {
         Self { boot: boot.to_string(), ..self }
+    }
+
+    /// The disk after some time.
+    pub(crate) fn later(self, later: Duration) -> Self {
+        Self { later, ..self }
     }
 
     fn judge(&self, operation: Operation<'_>, real: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
@@ -102,7 +111,7 @@ impl<W: Fn(Operation<'_>) -> Verdict + Send + Sync> Disk for Watched<W> {
     }
 
     fn rename(&self, dir: BorrowedFd<'_>, from: &str, to_dir: BorrowedFd<'_>, to: &str) -> Result<(), Errno> {
-        self.judge(Operation::Other, || SystemDisk.rename(dir, from, to_dir, to))
+        self.judge(Operation::Rename(dir, from, to_dir), || SystemDisk.rename(dir, from, to_dir, to))
     }
 
     fn link(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
@@ -141,6 +150,10 @@ impl<W: Fn(Operation<'_>) -> Verdict + Send + Sync> Disk for Watched<W> {
 
     fn sync_data(&self, file: BorrowedFd<'_>) -> Result<(), Errno> {
         self.judge(Operation::Sync(file), || SystemDisk.sync_data(file))
+    }
+
+    fn uptime(&self) -> Duration {
+        SystemDisk.uptime() + self.later
     }
 
     fn boot(&self) -> String {

@@ -176,7 +176,6 @@ pub async fn serve(
         None => error,
     });
     upkeep.shutdown().await;
-    upkeep::end(Arc::clone(&agent.local)).await;
     ended
 }
 

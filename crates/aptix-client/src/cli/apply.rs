@@ -10,6 +10,7 @@ use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::{BatchId, SessionId};
 use aptix_model::limits::DOCUMENT_BYTES;
 use aptix_model::reason::Reason;
+use aptix_model::report::Warning;
 
 use crate::answer::{Shown, Stored};
 use crate::apply::{Mode, Order, Refusal, apply};
@@ -74,13 +75,15 @@ pub(super) fn run(args: &Args, places: &Places, id: BatchId) -> anyhow::Result<E
     let mut batch = Batch::default();
     let policies = PolicyFiles::new(&places.config_home()?, Caller::Shell);
     let mode = if args.dry_run { Mode::DryRun } else { Mode::CommitNamed { batch: id } };
-    let outcome = attempt(args, &places.state_home()?, &policies, mode, &mut batch);
+    let mut warnings = Vec::new();
+    let outcome = attempt(args, &places.state_home()?, &policies, mode, &mut batch, &mut warnings);
     let shown = Shown {
         batch: &batch,
         dry_run: args.dry_run,
         paths: Paths::among(args.roots.len()),
         stored: outcome.as_ref().ok().and_then(|report| Stored::here(mode, report)),
         outcome: outcome.as_ref().map(Some).map_err(|end| &end.refusal),
+        warnings: &warnings,
     };
     let printed = output::show(Form::of(args.json), &shown);
     if outcome.is_ok() && !args.dry_run && printed == Exit::Environment {
@@ -116,10 +119,12 @@ fn attempt(
     policies: &PolicyFiles,
     mode: Mode<'_>,
     batch: &mut Batch,
+    warnings: &mut Vec<Warning>,
 ) -> Result<aptix_model::report::Report, End> {
     let open = if args.dry_run { Workspace::open_to_look } else { Workspace::open };
     progress::begin(Doing::Opening);
     let workspace = open(&args.roots, state_home, Box::new(SystemDisk))?;
+    *warnings = displaced_writes(&workspace);
     let policy = policies.read(&workspace).map_err(|error| Refusal::from(error.failure()))?;
     progress::end();
     // Said here as well, before anybody is told to mend a document that is refused anyhow.
@@ -161,6 +166,13 @@ pub(super) fn foresee(proposal: &Proposal<'_>, agreed: bool) -> Decision {
 /// What to do where a person has to agree and there is no terminal.
 const UNATTENDED: &str =
     "look at what `--dry-run --yes` shows, then say `--yes`, or answer on a terminal; or leave the file alone";
+
+/// The warnings about displaced writes that no result has named yet.
+pub(super) fn displaced_writes(workspace: &Workspace) -> Vec<Warning> {
+    let writes = workspace.unnamed_displaced_writes();
+    let writes = writes.inspect_err(|error| tracing::warn!(%error, "displaced writes cannot be listed"));
+    writes.unwrap_or_default().iter().map(|write| write.warning(workspace)).collect()
+}
 
 /// Asks the person at the terminal where somebody has to agree and has not done so beforehand.
 pub(super) fn decide(

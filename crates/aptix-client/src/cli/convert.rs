@@ -65,7 +65,10 @@ pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
         Ok(document) => output::print_bytes(&document),
         Err(End { exit, refusal }) => {
             let (batch, dry_run, paths) = (&Batch::default(), true, Paths::InRoot);
-            output::show(output::Form::Text, &Shown { batch, dry_run, paths, stored: None, outcome: Err(&refusal) });
+            output::show(
+                output::Form::Text,
+                &Shown { batch, dry_run, paths, stored: None, outcome: Err(&refusal), warnings: &[] },
+            );
             exit
         }
     })

@@ -13,6 +13,7 @@ use crate::workspace::Workspace;
 use crate::workspace::disk::SystemDisk;
 use crate::workspace::history::effect::Effects;
 use crate::workspace::history::{self, Entry, PastFile};
+use crate::workspace::keep::displaced_writes::DisplacedWrite;
 use crate::workspace::root::RootSpec;
 
 use super::apply::End;
@@ -31,8 +32,20 @@ pub(super) struct Args {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Answer {
     batches: Vec<Row>,
+    displaced_writes: Vec<WriteRow>,
+}
+
+/// What another process wrote to a file after a batch had replaced it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WriteRow {
+    path: String,
+    /// The batch that replaced the file, if it was not rolled back and is known.
+    batch_id: Option<String>,
+    kept_as: String,
 }
 
 #[derive(Serialize)]
@@ -49,7 +62,7 @@ struct Row {
     /// Whether it can be undone: what was too much to be kept cannot.
     can_be_undone: bool,
     files: Vec<FileRow>,
-    /// Copies of what somebody wrote into old files after they were replaced.
+    /// The kept copies of displaced writes to its files.
     kept: Vec<String>,
     /// Paths of roots that have files of the batch and are not open: to undo it they have to be.
     other_roots: Vec<String>,
@@ -64,9 +77,12 @@ struct FileRow {
 }
 
 impl Row {
-    fn of(entry: &Entry, workspace: &Workspace, past: &Past<'_>) -> Self {
+    fn of(entry: &Entry, workspace: &Workspace, past: &Past<'_>, writes: &[DisplacedWrite]) -> Self {
         let undoes = entry.undoes.as_deref();
         let brought_back = || past.by_id.get(undoes?)?.undoes.as_deref();
+        let id = entry.id.to_string();
+        let displaced = writes.iter().filter(|write| write.entry.as_deref() == Some(&id));
+        let displaced = displaced.map(|write| write.kept_as.display().to_string());
         let other_roots = entry.other_roots(workspace);
         Self {
             can_be_undone: entry.is_whole(),
@@ -76,7 +92,7 @@ impl Row {
             undoes: undoes.map(|id| past.name(id)),
             redoes: entry.is_redo.then(brought_back).flatten().map(|id| past.name(id)),
             undone_by: past.effects.taken_back_by(entry).map(Entry::name),
-            kept: entry.kept.clone(),
+            kept: entry.kept.iter().cloned().chain(displaced).collect(),
             files: entry.files.iter().map(FileRow::from).collect(),
         }
     }
@@ -109,9 +125,12 @@ impl<'e> Past<'e> {
 pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
     let form = Form::of(args.json);
     Ok(match rows(args, &places.state_home()?) {
-        Ok(rows) => match form {
-            Form::Json => output::print_object(&Answer { batches: rows }),
-            Form::Text => output::print(&rows.iter().map(line).collect::<String>()),
+        Ok(answer) => match form {
+            Form::Json => output::print_object(&answer),
+            Form::Text => {
+                let writes = answer.displaced_writes.iter().map(write_line);
+                output::print(&answer.batches.iter().map(line).chain(writes).collect::<String>())
+            }
         },
         Err(end) => {
             output::show_refusal(form, &end.refusal);
@@ -120,12 +139,20 @@ pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
     })
 }
 
-fn rows(args: &Args, state_home: &Path) -> Result<Vec<Row>, End> {
+fn rows(args: &Args, state_home: &Path) -> Result<Answer, End> {
     let workspace = Workspace::open_to_look(&args.roots, state_home, Box::new(SystemDisk))?;
     let failed = |error| Refusal::from(undo::told(&error));
     let entries = history::list(&workspace).map_err(failed)?;
     let past = Past::of(&entries);
-    Ok(entries.iter().map(|entry| Row::of(entry, &workspace, &past)).collect())
+    let writes = workspace.displaced_writes().map_err(|error| Refusal::from(error.failure()))?;
+    let write = |write: &DisplacedWrite| WriteRow {
+        path: write.path_in(&workspace),
+        batch_id: write.entry.as_deref().map(|id| past.name(id)),
+        kept_as: write.kept_as.display().to_string(),
+    };
+    let displaced_writes = writes.iter().map(write).collect();
+    let batches = entries.iter().map(|entry| Row::of(entry, &workspace, &past, &writes)).collect();
+    Ok(Answer { batches, displaced_writes })
 }
 
 fn line(row: &Row) -> String {
@@ -155,6 +182,12 @@ fn line(row: &Row) -> String {
     }
     line.push('\n');
     line
+}
+
+fn write_line(write: &WriteRow) -> String {
+    let batch =
+        write.batch_id.as_deref().map_or_else(String::new, |batch| format!(" (replaced by {})", Visible(batch)));
+    format!("displaced write: {}{batch}, kept as {}\n", Visible(&write.path), Visible(&write.kept_as))
 }
 
 /// A time, in milliseconds since 1970, as people read it.

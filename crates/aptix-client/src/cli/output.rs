@@ -46,7 +46,17 @@ pub(super) fn show(form: Form, shown: &Shown<'_>) -> Exit {
 /// Prints why there is nothing to say about any batch.
 pub(super) fn show_refusal(form: Form, refusal: &Refusal) {
     let batch = Batch::default();
-    show(form, &Shown { batch: &batch, dry_run: false, paths: Paths::InRoot, stored: None, outcome: Err(refusal) });
+    show(
+        form,
+        &Shown {
+            batch: &batch,
+            dry_run: false,
+            paths: Paths::InRoot,
+            stored: None,
+            outcome: Err(refusal),
+            warnings: &[],
+        },
+    );
 }
 
 /// Prints the JSON object of a command that ended before it could say anything else; to people it is said elsewhere.
@@ -92,6 +102,9 @@ fn print_text(shown: &Shown<'_>) -> Exit {
             Some(label) => writeln!(head, " {}", Quoted(label)),
             None => writeln!(head),
         };
+    }
+    for warning in shown.warnings {
+        say(&format!("warning: {}: {}", warning.code, Visible(&warning.message)));
     }
     match shown.outcome {
         Ok(Some(report)) => print(&(head + &text_of(report, shown.dry_run, shown.paths))),

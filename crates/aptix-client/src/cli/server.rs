@@ -84,7 +84,7 @@ fn refused(form: Form, error: CallError) -> Exit {
 pub(super) fn show_record(form: Form, record: &BatchRecord) -> Exit {
     let stored = Some(Stored { id: record.id, state: record.state, ids: &record.ids });
     let paths = paths_of(record);
-    let shown = |outcome| Shown { batch: &record.batch, dry_run: false, paths, stored, outcome };
+    let shown = |outcome| Shown { batch: &record.batch, dry_run: false, paths, stored, outcome, warnings: &[] };
     match &record.report {
         Some(report) if report.outcome == Outcome::Applied => show(form, &shown(Ok(Some(report)))),
         Some(report) => show(form, &shown(Err(&Refusal { failures: report.failures.clone() }))),
@@ -108,7 +108,7 @@ pub(super) fn show_lost(form: Form, record: &BatchRecord, error: CallError) -> E
 fn show_open(form: Form, record: &BatchRecord, refusal: &Refusal) {
     let stored = Some(Stored { id: record.id, state: record.state, ids: &record.ids });
     let paths = paths_of(record);
-    show(form, &Shown { batch: &record.batch, dry_run: false, paths, stored, outcome: Err(refusal) });
+    show(form, &Shown { batch: &record.batch, dry_run: false, paths, stored, outcome: Err(refusal), warnings: &[] });
 }
 
 /// How a command ends that waited for a batch.

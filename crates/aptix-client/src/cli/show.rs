@@ -56,5 +56,8 @@ fn show_change(form: Form, view: ChangeView) -> Exit {
     let batch = Batch { files: vec![view.patch], ..Batch::default() };
     let stored = Some(Stored { id: view.batch, state: view.state, ids: std::slice::from_ref(&view.ids) });
     let paths = Paths::InRoot;
-    output::show(form, &Shown { batch: &batch, dry_run: false, paths, stored, outcome: Ok(report.as_ref()) })
+    output::show(
+        form,
+        &Shown { batch: &batch, dry_run: false, paths, stored, outcome: Ok(report.as_ref()), warnings: &[] },
+    )
 }

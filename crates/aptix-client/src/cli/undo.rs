@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use aptix_model::batch::{Batch, Origin};
 use aptix_model::failure::Visible;
 use aptix_model::id::BatchId;
+use aptix_model::report::Warning;
 
 use crate::answer::{Shown, Stored};
 use crate::apply::{Mode, Order, Refusal};
@@ -18,7 +19,7 @@ use crate::workspace::disk::SystemDisk;
 use crate::workspace::history::find::Wanted;
 use crate::workspace::root::RootSpec;
 
-use super::apply::{End, decide, foresee};
+use super::apply::{End, decide, displaced_writes, foresee};
 use super::diff::Paths;
 use super::output::{self, Form};
 use super::progress::{self, Doing};
@@ -68,8 +69,8 @@ pub(super) fn run(args: &Args, places: &Places, id: BatchId, answered: &Answered
     let nothing = Batch::default();
     let policies = PolicyFiles::new(&places.config_home()?, Caller::Shell);
     let mode = if args.dry_run { Mode::DryRun } else { Mode::CommitNamed { batch: id } };
-    let mut opened = None;
-    let outcome = attempt(args, &places.state_home()?, &policies, mode, &mut opened);
+    let (mut opened, mut warnings) = (None, Vec::new());
+    let outcome = attempt(args, &places.state_home()?, &policies, mode, &mut opened, &mut warnings);
     let shown = Shown {
         batch: outcome.as_ref().map_or(&nothing, |undone| &undone.batch),
         dry_run: args.dry_run,
@@ -79,6 +80,7 @@ pub(super) fn run(args: &Args, places: &Places, id: BatchId, answered: &Answered
             Stored::here(mode, &undone.report)
         }),
         outcome: outcome.as_ref().map(|undone| Some(&undone.report)).map_err(|end| &end.refusal),
+        warnings: &warnings,
     };
     let printed = output::show(Form::of(args.json), &shown);
     if outcome.is_ok() && !args.dry_run && printed == Exit::Environment {
@@ -100,10 +102,12 @@ fn attempt(
     policies: &PolicyFiles,
     mode: Mode<'_>,
     opened: &mut Option<Workspace>,
+    warnings: &mut Vec<Warning>,
 ) -> Result<Undone, End> {
     progress::begin(Doing::Opening);
     let open = if args.dry_run { Workspace::open_to_look } else { Workspace::open };
     let workspace = &*opened.insert(open(&args.roots, state_home, Box::new(SystemDisk))?);
+    *warnings = displaced_writes(workspace);
     let policy = policies.read(workspace).map_err(|error| Refusal::from(error.failure()))?;
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: usize::MAX, mode };
     let paths = Paths::among(args.roots.len());

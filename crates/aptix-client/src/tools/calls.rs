@@ -16,9 +16,9 @@ use aptix_model::record::{FileIds, UnixMillis};
 use aptix_model::report::{Outcome, Report, Warning};
 use aptix_model::state::BatchState;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::catalogue::{self, TOOLS};
+use super::catalogue::{self, Effect, TOOLS};
 use super::clock::Clock;
 use super::create_file::Created;
 use super::hunks::{CallNumber, Hunks, InUse, Pinned, Plan};
@@ -73,6 +73,28 @@ impl Author {
 
     /// Carries out the call of this number; it writes nothing once nobody waits for it any more.
     pub(super) fn call(&self, number: CallNumber, tool: &str, arguments: &str, until: &Until) -> Answer {
+        let mut answer = self.carry_out(number, tool, arguments, until);
+        if catalogue::find(tool).is_some_and(|tool| tool.effect == Effect::Writes) {
+            self.add_displaced_writes(&mut answer);
+        }
+        answer
+    }
+
+    /// Names the displaced writes that no answer has named yet.
+    fn add_displaced_writes(&self, answer: &mut Answer) {
+        let writes = match self.workspace.unnamed_displaced_writes() {
+            Ok(writes) => writes,
+            Err(error) => return tracing::warn!(%error, "displaced writes cannot be listed"),
+        };
+        for Warning { code, message } in writes.iter().map(|write| write.warning_elsewhere(&self.workspace)) {
+            answer.text.push(format!("warning: {code}: {message}"));
+            if let Some(warnings) = answer.structured.get_mut("warnings").and_then(Value::as_array_mut) {
+                warnings.push(json!({ "code": code, "message": message }));
+            }
+        }
+    }
+
+    fn carry_out(&self, number: CallNumber, tool: &str, arguments: &str, until: &Until) -> Answer {
         match tool {
             "workspace_write_patch" => self.write_patch(arguments, until),
             "patch" => self.patch(arguments, until),
@@ -398,6 +420,7 @@ fn shown<'a>(batch: &'a Batch, outcome: Result<&'a Applied, &'a Refusal>) -> Sho
         paths: Paths::InRoot,
         stored: outcome.ok().map(|done| Stored { id: done.batch, state: BatchState::Applied, ids: &done.ids }),
         outcome: outcome.map(|done| Some(&done.report)),
+        warnings: &[],
     }
 }
 
@@ -410,7 +433,8 @@ fn batch_answer(batch: &Batch, outcome: Result<&Applied, &Refusal>) -> Answer {
 }
 
 fn planned_answer(batch: &Batch, report: &Report, preview: &Preview, phase: Phase) -> Answer {
-    let shown = Shown { batch, dry_run: true, paths: Paths::InRoot, stored: None, outcome: Ok(Some(report)) };
+    let shown =
+        Shown { batch, dry_run: true, paths: Paths::InRoot, stored: None, outcome: Ok(Some(report)), warnings: &[] };
     hunk_answer(&shown, preview, phase)
 }
 

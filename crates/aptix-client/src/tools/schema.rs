@@ -264,6 +264,10 @@ fn errors() -> Value {
     json!({ "type": "array", "items": error })
 }
 
+fn warnings() -> Value {
+    json!({ "type": "array", "items": { "type": "object" } })
+}
+
 fn batch() -> Value {
     json!({
         "success": { "type": "boolean" },
@@ -272,6 +276,7 @@ fn batch() -> Value {
         "dryRun": { "type": "boolean" },
         "files": { "type": "array", "items": { "type": "object" }, "description": "What became of each file" },
         "errors": errors(),
+        "warnings": warnings(),
         "diff": text("The unified diff; empty if it is too long"),
     })
 }
@@ -304,9 +309,8 @@ pub(super) fn invoke_result() -> Map<String, Value> {
         },
         "required": ["batchId", "files"],
     });
-    let warnings = json!({ "type": "array", "items": { "type": "object" } });
     open(
-        json!({ "successful": { "type": "boolean" }, "result": result, "errors": errors(), "warnings": warnings }),
+        json!({ "successful": { "type": "boolean" }, "result": result, "errors": errors(), "warnings": warnings() }),
         &["successful", "result", "errors", "warnings"],
     )
 }

@@ -69,7 +69,7 @@ pub async fn serve(
     let mut upkeep = JoinSet::new();
     upkeep.spawn(upkeep::run(Arc::clone(&workspace), Arc::clone(&policies)));
     let server = Server {
-        author: Arc::new(Author::new(Arc::clone(&workspace), policies, name)),
+        author: Arc::new(Author::new(workspace, policies, name)),
         looks: Arc::new(Semaphore::new(LOOKS)),
         turns: Turns::default(),
         work: work.clone(),
@@ -86,7 +86,6 @@ pub async fn serve(
         tracing::warn!("a call is cut short; the next aptix command brings what it wrote to an end");
     }
     upkeep.shutdown().await;
-    upkeep::end(workspace).await;
     outcome
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
 use rustix::io::Errno;
@@ -45,6 +45,11 @@ pub trait Disk: Send + Sync {
     #[expect(clippy::disallowed_methods, reason = "the seam at which tests set another time")]
     fn now(&self) -> SystemTime {
         SystemTime::now()
+    }
+    /// The time since the system was started, sleep included. No one can set it.
+    fn uptime(&self) -> Duration {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), u32::try_from(time.tv_nsec).unwrap_or_default())
     }
     /// Opens a file of Aptix's own for reading and writing, and makes it if there is none.
     fn open_own(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno>;

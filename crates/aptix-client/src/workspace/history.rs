@@ -34,7 +34,7 @@ use entry::{Encoded, Head, Lack, PastDir, Words};
 
 /// How the name of an entry ends whose batch is not carried out yet.
 const DRAFT: &str = ".draft";
-/// How the name of the list ends of what was kept of late writes.
+/// How the name of the list ends in which earlier versions named copies of displaced writes.
 const LATE: &str = ".late";
 /// Bytes of the longest first two lines that are read to tell what an entry is about.
 const HEAD_BYTES: u64 = 64 << 20;
@@ -92,7 +92,7 @@ pub struct Entry {
     pub is_redo: bool,
     /// The files it changed.
     pub files: Vec<PastFile>,
-    /// Where that is kept which somebody wrote into old files after they were replaced: real paths in their roots.
+    /// Copies of displaced writes that an earlier version kept: real paths in their roots.
     pub kept: Vec<String>,
     dirs: Vec<PastDir>,
     /// The state of the root that keeps it.
@@ -374,7 +374,7 @@ fn read_in(state: &StateDir) -> Result<Known, HistoryError> {
     Ok(known)
 }
 
-/// What was kept of late writes to the files of an entry. A list that cannot be read tells of nothing.
+/// The copies of displaced writes that an earlier version kept for an entry. A list that cannot be read names none.
 fn kept_late(state: &StateDir, dir: &OwnedFd, id: &str) -> Result<Vec<String>, Errno> {
     let name = format!("{id}{LATE}");
     let list = match own_file::read(dir.as_fd(), late_owner(state, &name))? {
@@ -390,22 +390,6 @@ fn kept_late(state: &StateDir, dir: &OwnedFd, id: &str) -> Result<Vec<String>, E
 
 const fn late_owner<'a>(state: &'a StateDir, name: &'a str) -> Owner<'a> {
     Owner { part: "history", name, state }
-}
-
-/// Notes in an entry that what somebody wrote into one of its old files is kept under a name.
-pub(super) fn note_kept(workspace: &Workspace, id: &str, kept: String) -> Result<(), HistoryError> {
-    let _locks = workspace.lock()?;
-    let state = workspace.primary().state();
-    let dir = state.open_history()?;
-    let read = kept_late(state, &dir, id);
-    let mut list =
-        read.map_err(|errno| HistoryError::System { doing: "read", path: state.path().join("history"), errno })?;
-    list.push(kept);
-    // A list of strings: there is nothing in it that JSON could refuse.
-    let bytes = serde_json::to_vec(&list).unwrap_or_default();
-    let name = format!("{id}{LATE}");
-    own_file::clear_damaged(workspace.disk(), dir.as_fd(), late_owner(state, &name))?;
-    Ok(own_file::put(workspace.disk(), dir.as_fd(), late_owner(state, &name), &bytes)?)
 }
 
 /// Reads what an entry is about, and not the bytes it keeps.

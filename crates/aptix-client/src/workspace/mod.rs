@@ -11,7 +11,7 @@ pub(crate) mod git_dir;
 pub mod history;
 pub(crate) mod ignored;
 pub mod journal;
-mod late;
+pub mod keep;
 pub mod listing;
 pub mod notes;
 pub mod outbox;
@@ -44,7 +44,7 @@ use aptix_model::reason::Reason;
 use disk::Disk;
 use history::Retention;
 use journal::JournalError;
-use late::{Nameless, Wait};
+use keep::displaced_writes::{self, DisplacedWrite, Sweeping};
 use recovery::RecoveryError;
 use root::{Root, RootError, RootSpec};
 use state::{Lock, StateError};
@@ -54,8 +54,6 @@ pub struct Workspace {
     roots: Vec<Root>,
     disk: Box<dyn Disk>,
     past: Mutex<Past>,
-    /// Old files that have no name any more, and may still be written.
-    nameless: Mutex<Vec<Nameless>>,
 }
 
 /// What a workspace has to do when there is nothing else to be done.
@@ -64,6 +62,9 @@ struct Past {
     /// How many bytes the history takes, and when it was looked at; unknown until then.
     history: Option<(u64, SystemTime)>,
     newest: Option<history::Newest>,
+    sweeping: Sweeping,
+    /// Whether there was time for what can wait.
+    has_rested: bool,
 }
 
 /// How often the age of the history is looked at.
@@ -142,7 +143,7 @@ impl Workspace {
         if roots.is_empty() {
             return Err(OpenError::NoRoot);
         }
-        Ok(Self { roots, disk, past: Mutex::default(), nameless: Mutex::default() })
+        Ok(Self { roots, disk, past: Mutex::default() })
     }
 
     fn recover(&self) -> Result<(), OpenError> {
@@ -153,8 +154,16 @@ impl Workspace {
                 swept.map_err(|errno| StateError::of(root.state().path().join("tmp"), errno))?;
             }
         }
-        recovery::recover(self)?;
-        Ok(recovery::recover_moved(self)?)
+        match recovery::recover(self) {
+            // Who only looks can look; the next commit finds it again.
+            Err(error) if error.is_for_lack_of_room() => {
+                tracing::warn!(%error, "an applied batch is not cleared away yet")
+            }
+            recovered => drop(recovered?),
+        }
+        recovery::recover_moved(self)?;
+        self.sweep();
+        Ok(())
     }
 
     /// Forgets the oldest of what was kept for undoing, once it is too much with so many bytes more.
@@ -176,21 +185,77 @@ impl Workspace {
         self.disk().now().duration_since(looked).is_ok_and(|ago| ago < HISTORY_LOOK)
     }
 
-    fn nameless(&self) -> MutexGuard<'_, Vec<Nameless>> {
-        self.nameless.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Looks at the files that batches have displaced. The caller holds the lock.
+    fn sweep(&self) {
+        let sweeping = displaced_writes::sweep(self);
+        self.past().sweeping = sweeping;
+    }
+
+    /// Logs the displaced writes that no result has named, when there are new ones.
+    fn log_displaced(&self) {
+        let is_first = !std::mem::replace(&mut self.past().has_rested, true);
+        if (is_first || self.past().sweeping.found > 0)
+            && let Ok(writes) = self.displaced_writes()
+        {
+            for write in writes.into_iter().filter(|write| !write.is_named) {
+                tracing::warn!(Code = DisplacedWrite::CODE, "{}", write.warning(self).message);
+            }
+        }
+    }
+
+    /// Removes the oldest displaced files, once they are too much with so many bytes more. The caller holds the lock.
+    fn bound_displaced(&self, added: u64) {
+        let is_over = {
+            let mut past = self.past();
+            past.sweeping.bytes += added;
+            past.sweeping.is_over() && past.sweeping.is_due()
+        };
+        if is_over {
+            self.sweep();
+        }
+    }
+
+    /// The displaced writes of the roots that are kept, oldest first: what other processes wrote to files after batches had
+    /// replaced or removed them.
+    ///
+    /// # Errors
+    /// When the state directory cannot be read.
+    pub fn displaced_writes(&self) -> Result<Vec<DisplacedWrite>, StateError> {
+        displaced_writes::list(self).map_err(|errno| self.displaced_failed(errno))
+    }
+
+    /// The displaced writes that no result has named yet. From now on they count as named.
+    ///
+    /// # Errors
+    /// When another process holds the workspace for long, or the state directory cannot be read or written.
+    pub fn unnamed_displaced_writes(&self) -> Result<Vec<DisplacedWrite>, StateError> {
+        if self.displaced_writes()?.iter().all(|write| write.is_named) {
+            return Ok(Vec::new());
+        }
+        let _locks = self.lock()?;
+        displaced_writes::take_unnamed(self).map_err(|errno| self.displaced_failed(errno))
+    }
+
+    fn displaced_failed(&self, errno: rustix::io::Errno) -> StateError {
+        StateError::System { path: self.primary().state().displaced(), source: errno.into() }
     }
 
     fn past(&self) -> MutexGuard<'_, Past> {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what can wait: looks whether somebody has written into files that were replaced a while ago, and forgets what
-    /// has become too old. To be called again and again, with a pause.
+    /// Does what can wait: looks whether another process has written to files that were replaced, and forgets what has become
+    /// too old. To be called again and again, with a pause.
     ///
     /// # Errors
     /// When another process holds the workspace for long, or the disk fails.
     pub fn rest(&self, retention: impl FnOnce() -> Option<Retention>) -> Result<(), OpenError> {
-        late::look(self, Wait::Writers);
+        if self.past().sweeping.is_due() && self.roots.iter().any(|root| root.state().displaced().exists()) {
+            let locks = self.lock()?;
+            self.sweep();
+            drop(locks);
+            self.log_displaced();
+        }
         let is_old = self.past().history.is_none_or(|(_, looked)| !self.is_recent(looked));
         if is_old && let Some(retention) = retention() {
             let _locks = self.lock()?;
@@ -198,11 +263,6 @@ impl Workspace {
             self.past().history = looked;
         }
         Ok(())
-    }
-
-    /// Lets go of the files that were replaced, and keeps what somebody has written into them since.
-    pub fn let_go(&self) {
-        late::look(self, Wait::Nobody);
     }
 
     /// The roots, in the order given.

@@ -13,8 +13,10 @@ use rustix::io::Errno;
 use super::beneath;
 use super::disk::{self, Disk};
 use super::journal::{FileStep, Hex, Record};
+use super::keep::displaced_writes::Displacer;
 use super::snapshot::{self, Stamp};
 use super::standing::{Holds, Standing, holds, is_gone, standing};
+use super::state::StateDir;
 
 /// How often a file that somebody keeps saving is swapped until nothing of theirs is displaced.
 const SWAPS: usize = 256;
@@ -28,6 +30,8 @@ const NAME_BYTES: usize = 255;
 /// A disk, and the roots of a record on it.
 pub(super) struct Ground<'a> {
     pub(super) disk: &'a dyn Disk,
+    /// Takes what is displaced out of the roots.
+    pub(super) displacer: Displacer<'a>,
     roots: Vec<Arc<OwnedFd>>,
     /// The directory that was opened last.
     held: RefCell<Option<Held>>,
@@ -42,8 +46,16 @@ struct Held {
 }
 
 impl<'a> Ground<'a> {
-    pub(super) const fn new(disk: &'a dyn Disk, roots: Vec<Arc<OwnedFd>>) -> Self {
-        Self { disk, roots, held: RefCell::new(None), marked: RefCell::new(BTreeMap::new()) }
+    /// Roots, each with its state.
+    pub(super) fn new(disk: &'a dyn Disk, roots: Vec<(Arc<OwnedFd>, StateDir)>) -> Self {
+        let (roots, states) = roots.into_iter().unzip();
+        Self {
+            disk,
+            displacer: Displacer::new(disk, states),
+            roots,
+            held: RefCell::new(None),
+            marked: RefCell::new(BTreeMap::new()),
+        }
     }
 
     /// Lets go of the directory that is held, so that none is taken for one that has its path by now.
@@ -126,22 +138,14 @@ pub enum PublishError {
     System(#[from] Errno),
 }
 
-/// An old file that has the staged name now.
-pub(super) struct Displaced {
-    /// Shows whether it stays as it is.
-    pub(super) stamp: Stamp,
-    /// Open to be read, if it could be opened.
-    pub(super) file: Option<OwnedFd>,
-}
-
-/// Makes a file what it is to be. Afterwards its old bytes have the staged name.
+/// Makes a file what it is to be. Afterwards its old bytes have the staged name; gives the stamp of the file that holds them.
 ///
 /// The old bytes, where they are at hand, need not be hashed to be known again.
 pub(super) fn publish(
     ground: &Ground<'_>,
     file: &FileStep,
     original: Option<&[u8]>,
-) -> Result<Option<Displaced>, PublishError> {
+) -> Result<Option<Stamp>, PublishError> {
     let dir = ground.open_dir(file.root, &file.dir).map_err(|errno| match errno {
         Errno::NOENT => PublishError::ParentGone,
         errno => errno.into(),
@@ -168,21 +172,23 @@ pub(super) fn publish(
         return Ok(Some(displaced));
     }
     match file.after {
-        Some(_) => give_back(ground.disk, &dir, file)?,
+        Some(_) => give_back(ground, &dir, file)?,
         None => put_back(ground.disk, &dir, file)?,
     }
     Err(PublishError::Changed)
 }
 
-/// The old file under the staged name; `None` when something else was displaced.
-fn displaced(dir: &OwnedFd, file: &FileStep, original: Option<&[u8]>) -> Result<Option<Displaced>, Errno> {
+/// The stamp of the old file under the staged name; `None` when something else was displaced.
+fn displaced(dir: &OwnedFd, file: &FileStep, original: Option<&[u8]>) -> Result<Option<Stamp>, Errno> {
     if let (Some(bytes), None) = (original, file.executable)
-        && let Some((file, stamp)) = snapshot::compare(dir.as_fd(), &file.staged, bytes)?
+        && let Some(stamp) = snapshot::compare(dir.as_fd(), &file.staged, bytes)?
     {
-        return Ok(Some(Displaced { stamp, file: Some(file) }));
+        return Ok(Some(stamp));
     }
-    let (Holds::Before, Some(stamp)) = holds(dir, &file.staged, file)? else { return Ok(None) };
-    Ok(Some(Displaced { stamp, file: beneath::open_file(dir.as_fd(), &file.staged).ok() }))
+    Ok(match holds(dir, &file.staged, file)? {
+        (Holds::Before, stamp) => stamp,
+        _ => None,
+    })
 }
 
 /// Whether a file that was published is something else than planned by now, read back to see.
@@ -254,13 +260,13 @@ fn settle(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Errno> 
 
 /// Takes published bytes out again, swapping until what comes out is what was last put in: then the last save of
 /// anybody is in place. A save that a later one has overtaken is kept beside it.
-fn give_back(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
+fn give_back(ground: &Ground<'_>, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
     let digest = || Ok::<_, Errno>(snapshot::digest(dir.as_fd(), &file.staged)?.map(|(digest, _)| digest));
     let after = file.after.map(|hex| hex.0);
     let mut put_in = after;
     for _ in 0..SWAPS {
         let restored = digest()?;
-        match exchange(disk, dir, file) {
+        match exchange(ground.disk, dir, file) {
             // Somebody removed the file, which overtakes every save before.
             Err(Errno::NOENT) if is_gone(dir, &file.name) => {}
             outcome => {
@@ -278,7 +284,7 @@ fn give_back(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Publ
         break;
     }
     // Should somebody be faster than all our swaps, theirs are in place and beside it.
-    Ok(set_aside(disk, dir, file, None).map(drop)?)
+    Ok(set_aside(ground, dir, file, None).map(drop)?)
 }
 
 /// Takes one file back to its old bytes, if it has the new ones. Where there is no directory any more, there is
@@ -287,8 +293,8 @@ pub(super) fn withdraw(ground: &Ground<'_>, file: &FileStep) -> Result<(), Publi
     let Some(dir) = ground.find_marked(file.root, &file.dir)? else { return Ok(()) };
     settle(ground.disk, &dir, file)?;
     match (standing(Some(&dir), file)?, file.before, file.after) {
-        (Standing::Published, None, _) => take_out(ground.disk, &dir, file),
-        (Standing::Published | Standing::Displaced, Some(_), Some(_)) => give_back(ground.disk, &dir, file),
+        (Standing::Published, None, _) => take_out(ground, &dir, file),
+        (Standing::Published | Standing::Displaced, Some(_), Some(_)) => give_back(ground, &dir, file),
         (Standing::Published | Standing::Displaced, Some(_), None) => put_back(ground.disk, &dir, file),
         // What somebody has written since is theirs; what they wrote and we moved is kept when all is cleared away.
         (
@@ -314,9 +320,9 @@ fn put_back(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Publi
     }
 }
 
-/// Takes a new file out again, and looks at what came out: only the bytes that were put in are removed.
-fn take_out(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
-    let held = dir.as_fd();
+/// Takes a new file out again, and looks at what came out: only the bytes that were put in are taken away.
+fn take_out(ground: &Ground<'_>, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
+    let (disk, held) = (ground.disk, dir.as_fd());
     // Where a new file is published by a second link, it may still have its first; the name is nobody else's.
     disk::unlink_if_there(disk, held, &file.staged)?;
     match disk.rename(held, &file.name, held, &file.staged) {
@@ -324,8 +330,8 @@ fn take_out(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Publi
         Err(Errno::NOENT) => return Ok(()),
         outcome => outcome?,
     }
-    match holds(dir, &file.staged, file)? {
-        (Holds::After, _) => Ok(disk::unlink_if_there(disk, held, &file.staged)?),
+    match (holds(dir, &file.staged, file)?, file.after) {
+        ((Holds::After, Some(stamp)), Some(Hex(after))) => Ok(ground.displacer.take(dir, file, after, stamp)?),
         _ => put_back(disk, dir, file),
     }
 }
@@ -336,26 +342,33 @@ pub(super) fn settle_in(ground: &Ground<'_>, file: &FileStep) -> Result<Option<R
     dir.map(|dir| settle(ground.disk, &dir, file).map(|()| dir)).transpose()
 }
 
-/// Removes what has the staged name, unless it is something that nobody planned: then it is kept, and its name told.
+/// Displaces what has the staged name, unless it is something that nobody planned: then it is kept beside the file, and its
+/// name is given.
 pub(super) fn clear(ground: &Ground<'_>, file: &FileStep, seen: Option<Stamp>) -> Result<Option<String>, Errno> {
     match ground.find_marked(file.root, &file.dir)? {
-        Some(dir) => set_aside(ground.disk, &dir, file, seen),
+        Some(dir) => set_aside(ground, &dir, file, seen),
         None => Ok(None),
     }
 }
 
-fn set_aside(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep, seen: Option<Stamp>) -> Result<Option<String>, Errno> {
+fn set_aside(
+    ground: &Ground<'_>,
+    dir: &OwnedFd,
+    file: &FileStep,
+    seen: Option<Stamp>,
+) -> Result<Option<String>, Errno> {
     let Some(stat) = beneath::look_up(dir.as_fd(), &file.staged)? else { return Ok(None) };
-    let planned = seen == Some(Stamp::of(&stat)) || {
-        let digest = snapshot::digest(dir.as_fd(), &file.staged)?.map(|(digest, _)| digest);
-        digest.is_some_and(|digest| [file.after, file.before].contains(&Some(Hex(digest))))
+    let held = match (seen.filter(|seen| *seen == Stamp::of(&stat)), file.before) {
+        (Some(seen), Some(Hex(before))) => Some((before, seen)),
+        _ => snapshot::digest(dir.as_fd(), &file.staged)?,
     };
-    if planned {
-        disk::unlink_if_there(disk, dir.as_fd(), &file.staged)?;
+    let is_planned = |digest| [file.after, file.before].contains(&Some(Hex(digest)));
+    if let Some((digest, stamp)) = held.filter(|(digest, _)| is_planned(*digest)) {
+        ground.displacer.take(dir, file, digest, stamp)?;
         return Ok(None);
     }
     for kept in kept_names(file) {
-        match rename_new(disk, dir, &file.staged, &kept) {
+        match rename_new(ground.disk, dir, &file.staged, &kept) {
             Err(Errno::EXIST) => {}
             outcome => return outcome.map(|()| Some(kept)),
         }
@@ -384,12 +397,31 @@ pub(super) fn kept_names(file: &FileStep) -> impl Iterator<Item = String> {
     })
 }
 
-/// Clears away what every file has staged or kept.
-pub(super) fn clear_all(ground: &Ground<'_>, record: &Record) -> Result<(), Errno> {
+/// Clears away what every file has staged or kept. `entry` is what the history tells of the batch by, if it is carried out.
+pub(super) fn clear_all(ground: &Ground<'_>, record: &Record, entry: Option<&str>) -> Result<(), Errno> {
     ground.let_go();
     for file in &record.files {
         if let Some(kept) = clear(ground, file, None)? {
             tracing::warn!(file = file.real(), kept, "what somebody else wrote meanwhile was kept under another name");
+        }
+    }
+    for file in &record.files {
+        let dir = ground.find_marked(file.root, &file.dir)?;
+        ground.displacer.adopt(dir.as_deref(), file)?;
+    }
+    ground.displacer.note(entry).map(drop)
+}
+
+/// Removes staged files that were never published, so that no other process can have one open as a file of its own. What is
+/// not as it was staged stays, to be kept.
+pub(super) fn drop_unpublished<'f>(
+    ground: &Ground<'_>,
+    files: impl IntoIterator<Item = &'f FileStep>,
+) -> Result<(), Errno> {
+    for file in files.into_iter().filter(|file| file.after.is_some()) {
+        let Some(dir) = ground.find_marked(file.root, &file.dir)? else { continue };
+        if holds(&dir, &file.staged, file)?.0 == Holds::After {
+            disk::unlink_if_there(ground.disk, dir.as_fd(), &file.staged)?;
         }
     }
     Ok(())

@@ -16,6 +16,9 @@ use super::standing::{self, Direction, Standing};
 use super::state::StateDir;
 use super::{Workspace, debris, emptied, errno, written_ahead};
 
+/// What is done with a batch that is at its end.
+const CLEAR_AWAY: &str = "clear away";
+
 /// Why a root is not ready for a batch.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoveryError {
@@ -78,11 +81,17 @@ pub enum RecoveryError {
 }
 
 impl RecoveryError {
+    /// Whether a batch that is carried out cannot be cleared away because the disk is full. Its files can be read as they are.
+    pub(super) fn is_for_lack_of_room(&self) -> bool {
+        matches!(self, Self::System { doing: CLEAR_AWAY, errno: Errno::NOSPC | Errno::DQUOT, .. })
+    }
+
     /// Tells it to the author of the edit.
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
             Self::Journal(error) => error.failure(),
+            Self::System { errno, .. } if self.is_for_lack_of_room() => errno::write_failure(*errno, self.to_string()),
             Self::WrittenAhead { path } => {
                 Failure::new(Reason::NeedsOperator, self.to_string()).hint(written_ahead::hint(path))
             }
@@ -194,7 +203,7 @@ fn bring_to_an_end(
         return Ok(journal.end_at(&[stage])?);
     }
     if stage == Stage::Finishing {
-        publish::clear_all(&ground, record).map_err(system("clear away"))?;
+        publish::clear_all(&ground, record, record.history.as_deref()).map_err(system(CLEAR_AWAY))?;
         emptied::remove(&ground, record);
         return Ok(journal.end_applied(record, stage)?);
     }
@@ -211,7 +220,7 @@ fn bring_to_an_end(
     if stage == Stage::Committed && stuck(Direction::Forward).is_empty() {
         carry_on(&ground, record, &standings).map_err(system("carry on"))?;
         journal.mark(stage, Stage::Finishing)?;
-        publish::clear_all(&ground, record).map_err(system("clear away"))?;
+        publish::clear_all(&ground, record, record.history.as_deref()).map_err(system(CLEAR_AWAY))?;
         emptied::remove(&ground, record);
         return Ok(journal.end_applied(record, Stage::Finishing)?);
     }
@@ -222,7 +231,9 @@ fn bring_to_an_end(
     if stage == Stage::Committed {
         journal.advance(stage, Stage::Undoing)?;
     }
-    take_back(&ground, record).map_err(system("take back"))?;
+    // Until it was being taken back, nothing had left its place again.
+    let staged = standings.iter().filter(|(_, standing)| stage == Stage::Committed && *standing == Standing::Staged);
+    take_back(&ground, record, staged.map(|(file, _)| *file)).map_err(system("take back"))?;
     journal.discard(record)?;
     Ok(journal.end_at(&[stage, Stage::Undoing])?)
 }
@@ -258,9 +269,14 @@ fn carry_on(ground: &Ground<'_>, record: &Record, standings: &[(&FileStep, Stand
     publish::sync_dirs(ground, record)
 }
 
-/// Takes every file back, last one first, and clears everything away. One that cannot be taken back keeps no other
+/// Takes every file back, last one first, and clears everything away; `unpublished` are files that were never put in place. One
+/// that cannot be taken back keeps no other
 /// from it; then nothing is cleared away.
-pub(super) fn take_back(ground: &Ground<'_>, record: &Record) -> Result<(), Errno> {
+pub(super) fn take_back<'f>(
+    ground: &Ground<'_>,
+    record: &Record,
+    unpublished: impl IntoIterator<Item = &'f FileStep>,
+) -> Result<(), Errno> {
     ground.let_go();
     let mut taken = Ok(());
     for file in record.files.iter().rev() {
@@ -268,7 +284,8 @@ pub(super) fn take_back(ground: &Ground<'_>, record: &Record) -> Result<(), Errn
     }
     publish::sync_dirs(ground, record)?;
     taken?;
-    publish::clear_all(ground, record)?;
+    publish::drop_unpublished(ground, unpublished)?;
+    publish::clear_all(ground, record, None)?;
     publish::remove_dirs(ground, record)
 }
 
@@ -285,7 +302,7 @@ fn open_ground<'w>(workspace: &'w Workspace, record: &Record, path: &Path) -> Re
     let mut roots = Vec::new();
     for mark in &record.roots {
         if let Some(root) = workspace.roots().iter().find(|root| root.is_marked(mark)) {
-            roots.push(root.held());
+            roots.push((root.held(), root.state().clone()));
             continue;
         }
         let root = PathBuf::from(&mark.path);
@@ -295,7 +312,9 @@ fn open_ground<'w>(workspace: &'w Workspace, record: &Record, path: &Path) -> Re
         if root::mark(&held, &root).map_err(failed)?.inode != mark.inode {
             return Err(RecoveryError::Replaced { root, record: path.to_owned() });
         }
-        roots.push(Arc::new(held));
+        let state = workspace.primary().state().of_other_root(&root);
+        let state = state.ok_or_else(|| failed(Errno::NOENT))?;
+        roots.push((Arc::new(held), state));
     }
     Ok(Ground::new(workspace.disk(), roots))
 }

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
@@ -18,6 +19,9 @@ use super::{Workspace, beneath, errno};
 
 /// Attributes that speak of the bytes themselves, and would be wrong or dangerous beside other bytes.
 const OF_THE_BYTES: [&[u8]; 3] = [b"security.capability", b"security.ima", b"security.evm"];
+
+/// Longer than any step in which a file system tells the time.
+const CLOCK_STEP: Duration = Duration::from_secs(2);
 
 /// A file as it was read.
 #[derive(Clone, Debug)]
@@ -53,7 +57,8 @@ impl Original {
 }
 
 /// Which file it is, and when it was last touched: while this stays the same, so do the bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Stamp {
     device: u64,
     inode: u64,
@@ -78,6 +83,24 @@ impl Stamp {
     /// Whether both are of one file, whenever it was touched.
     pub(super) const fn is_same_file(self, other: Self) -> bool {
         self.device == other.device && self.inode == other.inode
+    }
+
+    /// Whether nobody wrote to the file in between, as far as stamps show: another name leaves it as it is.
+    pub(super) fn has_content_of(self, other: Self) -> bool {
+        self.is_same_file(other) && (self.size, self.modified) == (other.size, other.modified)
+    }
+
+    /// Whether the bytes are older than the steps in which file systems tell the time: a later write then shows.
+    pub(super) fn is_settled(self, now: SystemTime) -> bool {
+        self.is_older(CLOCK_STEP, now)
+    }
+
+    /// Whether the last write was at least so long ago. A time to come shows nothing.
+    pub(super) fn is_older(self, than: Duration, now: SystemTime) -> bool {
+        let (Ok(seconds), Ok(nanos)) = (u64::try_from(self.modified.0), u32::try_from(self.modified.1)) else {
+            return false;
+        };
+        now.duration_since(UNIX_EPOCH + Duration::new(seconds, nanos)).is_ok_and(|age| age >= than)
     }
 
     /// Whether its owner may run it.
@@ -277,11 +300,11 @@ pub(super) fn digest_of(file: BorrowedFd<'_>) -> Result<Sha256Digest, Errno> {
     }
 }
 
-/// What a name of a directory holds now, and its stamp, if that is a regular file of just these bytes.
+/// The stamp of the file of a name of a directory, if that is a regular file of just these bytes.
 ///
 /// # Errors
 /// When the system refuses to read.
-pub(super) fn compare(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<Option<(OwnedFd, Stamp)>, Errno> {
+pub(super) fn compare(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<Option<Stamp>, Errno> {
     let Some((file, stat)) = open_regular(dir, name)? else { return Ok(None) };
     let size = told_size(&stat);
     let mut buffer = Vec::with_capacity(usize::try_from(size).unwrap_or_default().saturating_add(1).min(1 << 16));
@@ -297,7 +320,7 @@ pub(super) fn compare(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<O
         let Some(left) = rest.strip_prefix(buffer.as_slice()) else { return Ok(None) };
         rest = left;
         if is_all(count, room, (bytes.len() - rest.len()) as u64, size) {
-            return Ok(rest.is_empty().then(|| (file, Stamp::of(&stat))));
+            return Ok(rest.is_empty().then(|| Stamp::of(&stat)));
         }
     }
 }

@@ -90,9 +90,7 @@ impl StateError {
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
-            Self::System { source, .. } => {
-                errno::write_failure(Errno::from_io_error(source).unwrap_or(Errno::IO), self.to_string())
-            }
+            Self::System { .. } => errno::write_failure(self.errno(), self.to_string()),
             Self::Open { .. } => Failure::new(Reason::PolicyDenied, self.to_string())
                 .detail(Detail::Permission)
                 .hint("make the directory yours, with mode 0700"),
@@ -145,9 +143,14 @@ impl StateDir {
         Self::at(state.join("roots").join(name.to_string()))
     }
 
+    /// The state of another root, at a canonical path.
+    pub(super) fn of_other_root(&self, root: &Path) -> Option<Self> {
+        self.path.parent().and_then(Path::parent).map(|state| Self::of_root(state, root))
+    }
+
     /// Whether it is the state of the root at a canonical path.
     pub(super) fn is_of(&self, root: &Path) -> bool {
-        self.path.parent().and_then(Path::parent).is_some_and(|state| Self::of_root(state, root).path == self.path)
+        self.of_other_root(root).is_some_and(|other| other.path == self.path)
     }
 
     /// The states that there are of other roots; none where nothing was ever kept.
@@ -262,6 +265,21 @@ impl StateDir {
     /// As [`Self::open_history`], where there is one; makes nothing.
     pub(super) fn find_history(&self) -> Result<Option<OwnedFd>, StateError> {
         self.find("history")
+    }
+
+    /// As [`Self::open_journal`], for the files that batches have displaced.
+    pub(super) fn open_displaced(&self) -> Result<OwnedFd, StateError> {
+        self.open("displaced")
+    }
+
+    /// As [`Self::open_displaced`], where there are any; makes nothing.
+    pub(super) fn find_displaced(&self) -> Result<Option<OwnedFd>, StateError> {
+        self.find("displaced")
+    }
+
+    /// Where the files are that batches have displaced.
+    pub(super) fn displaced(&self) -> PathBuf {
+        self.path.join("displaced")
     }
 
     /// As [`Self::open_journal`], for what the agent remembers.

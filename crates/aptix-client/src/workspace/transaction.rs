@@ -9,11 +9,11 @@ use super::clipboards::Taken;
 use super::history::{self, Retention, Reversal};
 use super::journal::{Journal, JournalError, Record, Stage};
 use super::outbox::contents;
-use super::publish::{self, Displaced, Ground, PublishError};
+use super::publish::{self, Ground, PublishError};
 use super::recovery;
-use super::root::Root;
+use super::snapshot::Stamp;
 use super::staging::Made;
-use super::{Workspace, disk, emptied, late, staging};
+use super::{Workspace, disk, emptied, staging};
 pub use refused::{CommitError, FileFault};
 pub use staging::Loss;
 
@@ -130,7 +130,8 @@ pub fn check(workspace: &Workspace, changes: &[Change<'_>]) -> Result<(), Commit
 }
 
 fn ground(workspace: &Workspace) -> Ground<'_> {
-    Ground::new(workspace.disk(), workspace.roots().iter().map(Root::held).collect())
+    let roots = workspace.roots().iter().map(|root| (root.held(), root.state().clone()));
+    Ground::new(workspace.disk(), roots.collect())
 }
 
 /// Whose a file is that has to be durable before the commit point.
@@ -259,28 +260,25 @@ fn drop_pointers(workspace: &Workspace) -> Result<(), JournalError> {
     others.into_iter().try_for_each(|root| Journal::open(workspace.disk(), root.state())?.drop_pointer())
 }
 
-/// Publishes every file, or takes back those that were; gives what each has displaced.
+/// Publishes every file, or takes back those that were; gives the stamp of the file that each has displaced.
 fn publish_all(
     workspace: &Workspace,
     ground: &Ground<'_>,
     journal: &Journal<'_>,
     record: &Record,
     steps: &[Step<'_>],
-) -> Result<Vec<Option<Displaced>>, CommitError> {
+) -> Result<Vec<Option<Stamp>>, CommitError> {
     let mut published = Vec::with_capacity(record.files.len());
-    let room = late::room(workspace);
     for (step, file) in steps.iter().zip(&record.files) {
         // A directory that was taken out of the root since is not written in.
         ground.let_go();
         match publish::publish(ground, file, step.original.map(|original| original.bytes.as_slice())) {
-            Ok(displaced) if published.len() < room => published.push(displaced),
-            // So many files are not held open.
-            Ok(displaced) => published.push(displaced.map(|displaced| Displaced { file: None, ..displaced })),
+            Ok(displaced) => published.push(displaced),
             Err(error) => {
                 let is_first = published.is_empty();
-                // Taking back needs descriptors.
-                drop(published);
-                let error = take_back(workspace, ground, journal, record, step.change, fault(error));
+                // This one may have been in place for a moment.
+                let error =
+                    take_back(workspace, ground, journal, record, (step.change, fault(error)), published.len() + 1);
                 let error = match error {
                     CommitError::RolledBack { change, fault } if is_first => CommitError::File { change, fault },
                     error => error,
@@ -295,7 +293,7 @@ fn publish_all(
     }
     if let Err(errno) = publish::sync_dirs(ground, record) {
         let fault = FileFault::System { doing: "make the directory durable", errno };
-        return Err(take_back(workspace, ground, journal, record, 0, fault));
+        return Err(take_back(workspace, ground, journal, record, (0, fault), record.files.len()));
     }
     Ok(published)
 }
@@ -309,17 +307,18 @@ const fn fault(error: PublishError) -> FileFault {
     }
 }
 
+/// Takes the first so many files back, and clears all of them away.
 fn take_back(
     workspace: &Workspace,
     ground: &Ground<'_>,
     journal: &Journal<'_>,
     record: &Record,
-    change: usize,
-    fault: FileFault,
+    (change, fault): (usize, FileFault),
+    published: usize,
 ) -> CommitError {
     // Should the mark fail, recovery finds every file back in its old state and draws the same conclusion.
     let marked = journal.advance(Stage::Committed, Stage::Undoing);
-    if let Err(cause) = recovery::take_back(ground, record) {
+    if let Err(cause) = recovery::take_back(ground, record, record.files.iter().skip(published)) {
         let stage = if marked.is_ok() { Stage::Undoing } else { Stage::Committed };
         return CommitError::NeedsOperator { change, fault, cause, record: workspace.record_path(stage.name()) };
     }
@@ -337,7 +336,7 @@ fn finish(
     journal: &Journal<'_>,
     record: &Record,
     steps: &[Step<'_>],
-    displaced: Vec<Option<Displaced>>,
+    displaced: Vec<Option<Stamp>>,
 ) -> Vec<Notice> {
     let mut notices = Vec::new();
     ground.let_go();
@@ -352,17 +351,13 @@ fn finish(
         journal.mark(Stage::Committed, Stage::Finishing).map_err(|error| error.to_string())?;
         for ((step, file), displaced) in steps.iter().zip(&record.files).zip(displaced) {
             let change = step.change;
-            let stamp = displaced.as_ref().map(|displaced| displaced.stamp);
-            match publish::clear(ground, file, stamp).map_err(|errno| errno.to_string())? {
-                Some(name) => notices.push(Notice::Kept { change, name }),
-                None => {
-                    if let Some(old) = displaced.and_then(|displaced| displaced.file) {
-                        late::hold(workspace, record, file, old);
-                    }
-                }
+            if let Some(name) = publish::clear(ground, file, displaced).map_err(|errno| errno.to_string())? {
+                notices.push(Notice::Kept { change, name });
             }
         }
         emptied::remove(ground, record);
+        let moved = ground.displacer.note(record.history.as_deref()).map_err(|errno| errno.to_string())?;
+        workspace.bound_displaced(moved);
         let ended = journal.end_applied(record, Stage::Finishing).and_then(|()| drop_pointers(workspace));
         ended.map_err(|error| error.to_string())
     };

@@ -340,19 +340,32 @@ async fn a_batch_waits_out_what_will_pass() {
 }
 
 #[tokio::test]
-async fn what_a_program_writes_into_the_old_file_is_kept_some_seconds_later() {
+async fn a_displaced_write_is_found_by_the_agent_and_named_in_the_next_report_about_its_file() {
     use std::io::Write;
     let scene = Scene::set(Approve::Auto);
     let mut old = std::fs::File::options().append(true).open(scene.place.path().join("ws/a.txt")).unwrap();
     scene.server.tell(insert(1));
-    scene.report(1, 1).await;
+    assert!(scene.report(1, 1).await.files[0].warnings.is_empty());
     old.write_all(b"mine\n").unwrap();
-    let kept = || {
-        let names = std::fs::read_dir(scene.place.path().join("ws")).unwrap().map(|entry| entry.unwrap().file_name());
-        names.map(|name| name.into_string().unwrap()).find(|name| name.starts_with("a.txt.kept-"))
-    };
-    eventually("it is kept", || kept().is_some_and(|kept| scene.file(&kept) == "1\nmine\n")).await;
+    let roots = scene.place.path().join("aptix/roots");
+    let index = std::fs::read_dir(roots).unwrap().next().unwrap().unwrap().path().join("displaced/index-1");
+    eventually("it is found", || std::fs::read_to_string(&index).unwrap().contains("\"changed\"")).await;
     assert_eq!(scene.file("a.txt"), "1\n2\n");
+    scene.server.tell(batch(2, "b.txt", create("b")));
+    assert!(scene.report(2, 2).await.files[0].warnings.is_empty(), "the server is told nothing of other files");
+
+    let mut old = std::fs::File::options().append(true).open(scene.place.path().join("ws/b.txt")).unwrap();
+    scene.server.tell(batch(3, "b.txt", write("new", true)));
+    scene.report(3, 3).await;
+    old.write_all(b"mine\n").unwrap();
+    let is_found = || std::fs::read_to_string(&index).unwrap().matches("\"changed\"").count() == 1;
+    eventually("it is found as well", is_found).await;
+    scene.server.tell(batch(4, "b.txt", write("newer", true)));
+    let report = scene.report(4, 4).await;
+    let [warning] = report.files[0].warnings.as_slice() else { panic!("{report:?}") };
+    assert_eq!(warning.code, "DISPLACED_WRITE");
+    let place = scene.place.path().to_str().unwrap();
+    assert!(warning.message.contains("b.txt") && !warning.message.contains(place), "{warning:?}");
 }
 
 #[tokio::test]

@@ -218,7 +218,7 @@ fn what_was_applied_is_listed_and_taken_back() {
     };
     let refused = json(&["undo", "--json"], "", 1);
     assert_eq!((&refused["errors"][0]["code"], &refused["success"]), (&"NOT_FOUND".into(), &false.into()));
-    assert_eq!(json(&["log", "--json"], "", 0), serde_json::json!({ "batches": [] }));
+    assert_eq!(json(&["log", "--json"], "", 0), serde_json::json!({ "batches": [], "displacedWrites": [] }));
     json(&["apply", "--json"], r#"{"path":"a.txt","content":"x\n"}"#, 0);
     let log = json(&["log", "--json"], "", 0);
     let batch = &log["batches"][0];

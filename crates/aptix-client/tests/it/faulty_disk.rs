@@ -1,8 +1,8 @@
 //! The real disk, with a fault, and with somebody who watches it.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use aptix_client::workspace::disk::{Disk, SystemDisk};
@@ -42,6 +42,8 @@ pub(crate) struct FaultyDisk {
     boot: &'static str,
     pub(crate) days: Arc<AtomicU64>,
     pub(crate) seconds: Arc<AtomicU64>,
+    /// Hours by which the clock is wrong.
+    pub(crate) skew: Arc<AtomicI64>,
     pub(crate) syncs: Arc<AtomicUsize>,
     /// Whether there is no room for new files.
     pub(crate) full: Arc<AtomicBool>,
@@ -61,6 +63,7 @@ impl FaultyDisk {
             boot: "first",
             days: Arc::default(),
             seconds: Arc::default(),
+            skew: Arc::default(),
             syncs,
             full: Arc::default(),
             watcher,
@@ -176,7 +179,12 @@ impl Disk for FaultyDisk {
     }
 
     fn rename(&self, dir: BorrowedFd<'_>, from: &str, to_dir: BorrowedFd<'_>, to: &str) -> Result<(), Errno> {
-        self.gate("rename")?;
+        // A file that leaves the workspace may find no room, or another mount.
+        let path =
+            |dir: BorrowedFd<'_>| std::fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd())).unwrap_or_default();
+        let is_displaced =
+            path(to_dir).ends_with("displaced") && !["displaced", "tmp"].iter().any(|end| path(dir).ends_with(end));
+        self.gate(if is_displaced { "displace" } else { "rename" })?;
         (self.watcher)("rename", from, to);
         SystemDisk.rename(dir, self.name(from), to_dir, to)
     }
@@ -205,7 +213,15 @@ impl Disk for FaultyDisk {
 
     fn now(&self) -> SystemTime {
         let seconds = Duration::from_secs(self.seconds.load(Ordering::SeqCst));
-        SystemDisk.now() + Duration::from_hours(24 * self.days.load(Ordering::SeqCst)) + seconds
+        let now = SystemDisk.now() + Duration::from_hours(24 * self.days.load(Ordering::SeqCst)) + seconds;
+        let skew = self.skew.load(Ordering::SeqCst);
+        let hours = Duration::from_hours(skew.unsigned_abs());
+        if skew < 0 { now - hours } else { now + hours }
+    }
+
+    fn uptime(&self) -> Duration {
+        let seconds = Duration::from_secs(self.seconds.load(Ordering::SeqCst));
+        SystemDisk.uptime() + Duration::from_hours(24 * self.days.load(Ordering::SeqCst)) + seconds
     }
 
     fn open_own(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {

@@ -12,6 +12,10 @@ mod command_line;
 #[cfg(test)]
 mod convert;
 #[cfg(test)]
+mod displaced;
+#[cfg(test)]
+mod displaced_faults;
+#[cfg(test)]
 mod earlier_mode;
 #[cfg(test)]
 mod fake_server;

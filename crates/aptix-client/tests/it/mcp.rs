@@ -433,10 +433,8 @@ fn it_is_a_good_guest() {
     client.done("overwrite_entire_file", &json!({ "path": "open", "content": "new" }));
     std::io::Write::write_all(&mut program, b"late\n").unwrap();
     let (place, _) = client.end();
-    let names = std::fs::read_dir(place.path().join("ws")).unwrap().map(|entry| entry.unwrap().path());
-    let kept: Vec<_> = names.filter(|path| path.to_str().unwrap().contains(".kept-")).collect();
-    assert_eq!(kept.len(), 1, "{kept:?}");
-    assert_eq!(std::fs::read_to_string(&kept[0]).unwrap(), "old\nlate\n");
+    let [(path, kept)] = <[_; 1]>::try_from(crate::displaced::logged(place.path())).unwrap();
+    assert_eq!((path.as_str(), std::fs::read_to_string(&kept).unwrap().as_str()), ("open", "old\nlate\n"));
 
     let mut client = Client::deaf_in(place);
     for id in 1..=10 {

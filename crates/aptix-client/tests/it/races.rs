@@ -10,7 +10,6 @@ use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::proposal::Decision;
 use aptix_client::workspace::Workspace;
-use aptix_client::workspace::history;
 use aptix_client::workspace::transaction::Terms;
 use aptix_model::batch::{Batch, FileEdit, Origin};
 use aptix_model::reason::{Detail, Reason};
@@ -451,101 +450,4 @@ fn every_reader_at_every_moment_finds_a_whole_file() {
         }
         stop.store(true, Ordering::SeqCst);
     });
-}
-
-#[test]
-fn what_is_written_into_an_old_file_after_it_was_replaced_is_kept_and_told() {
-    for is_last in [false, true] {
-        let place = tempfile::tempdir().unwrap();
-        let ws = lay_out(place.path());
-        let disk = FaultyDisk::new(Fault::None);
-        let days = Arc::clone(&disk.days);
-        let (workspace, _) = faults::open_on(place.path(), disk).unwrap();
-        let policy = Policy::unstated(Caller::Shell);
-        let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
-        // Three programs have old files open: one writes, one writes to a file that has another name, one does not.
-        std::fs::copy(ws.join("a.txt"), ws.join("c.txt")).unwrap();
-        std::fs::hard_link(ws.join("c.txt"), place.path().join("outside/c.txt")).unwrap();
-        let open = |name| std::fs::File::options().append(true).open(ws.join(name)).unwrap();
-        let [mut writer, mut other, _reader] = ["a.txt", "c.txt", "dir/b.txt"].map(open);
-        let mut batch = faults::batch(2, 1);
-        batch.files.push(batch.files[0].clone());
-        batch.files[3].target = aptix_model::batch::Target::DocPath("ws/c.txt".to_owned());
-        apply(&workspace, &batch, order, &mut |_| Decision::Apply).unwrap();
-        let after = tree::read(&ws);
-        let kept = || tree::read(&ws).into_keys().filter(|name| name.contains(".kept-")).collect::<Vec<_>>();
-        let rest = || workspace.rest(|| None).unwrap();
-        for program in [&mut writer, &mut other] {
-            std::io::Write::write_all(program, b"mine\n").unwrap();
-        }
-        rest();
-        assert_eq!(kept(), [""; 0], "it is early");
-        if is_last {
-            workspace.let_go();
-        } else {
-            days.store(1, Ordering::SeqCst);
-            rest();
-        }
-        let [kept] = <[String; 1]>::try_from(kept()).unwrap();
-        assert_eq!(std::fs::read(ws.join(&kept)).unwrap(), b"one\ntwo\nthree\nmine\n");
-        let entries = history::list(&workspace).unwrap();
-        assert_eq!(entries[0].kept, [kept.as_str()]);
-        let mut now = tree::read(&ws);
-        now.remove(&kept);
-        tree::assert_same(&now, &after, "nothing else");
-        crate::scenarios::assert_no_debris(place.path(), "kept");
-    }
-}
-
-#[test]
-fn whoever_writes_on_into_an_old_file_is_waited_for() {
-    let place = tempfile::tempdir().unwrap();
-    let ws = lay_out(place.path());
-    let disk = FaultyDisk::new(Fault::None);
-    let seconds = Arc::clone(&disk.seconds);
-    let (workspace, _) = faults::open_on(place.path(), disk).unwrap();
-    let mut writer = std::fs::File::options().append(true).open(ws.join("a.txt")).unwrap();
-    apply_while(&workspace, &faults::batch(1, 0), &|| {}).unwrap();
-    for (second, writes, expected) in [(6, true, 0), (9, true, 0), (12, false, 1), (15, true, 1)] {
-        seconds.store(second, Ordering::SeqCst);
-        if writes {
-            std::io::Write::write_all(&mut writer, b"mine\n").unwrap();
-        }
-        workspace.rest(|| None).unwrap();
-        let kept: Vec<_> = tree::read(&ws).into_keys().filter(|name| name.contains(".kept-")).collect();
-        assert_eq!(kept.len(), expected, "after {second} seconds");
-        for kept in kept {
-            assert_eq!(std::fs::read(ws.join(kept)).unwrap(), b"one\ntwo\nthree\nmine\nmine\n");
-        }
-    }
-}
-
-#[test]
-fn however_many_files_are_replaced_only_so_many_old_ones_are_held() {
-    let place = tempfile::tempdir().unwrap();
-    let ws = lay_out(place.path());
-    let disk = FaultyDisk::new(Fault::None);
-    let days = Arc::clone(&disk.days);
-    let (workspace, _) = faults::open_on(place.path(), disk).unwrap();
-    let mut writer = std::fs::File::options().append(true).open(ws.join("a.txt")).unwrap();
-    let write = |round: usize| {
-        let mut batch = faults::batch(0, 1);
-        batch.files[0].target = aptix_model::batch::Target::Path("a.txt".to_owned());
-        batch.files[0].edit = FileEdit::CreateFile(aptix_model::batch::CreateFile {
-            content: aptix_model::batch::Content::Text(format!("{round}\n")),
-            overwrite: true,
-        });
-        apply_while(&workspace, &batch, &|| {}).unwrap();
-    };
-    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
-    let before = open();
-    (0..400).for_each(write);
-    // Other tests may run in this process.
-    let held = open().saturating_sub(before);
-    assert!(held < 350, "{held}");
-    std::io::Write::write_all(&mut writer, b"mine\n").unwrap();
-    days.store(1, Ordering::SeqCst);
-    workspace.rest(|| None).unwrap();
-    let kept: Vec<_> = tree::read(&ws).into_keys().filter(|name| name.contains(".kept-")).collect();
-    assert_eq!(kept.len(), 1, "{kept:?}");
 }

@@ -405,7 +405,11 @@ pub(crate) fn assert_no_debris(place: &Path, name: &str) {
             // So is what it would take to undo it.
             let is_past = file.parent().is_some_and(|dir| dir.ends_with("history"))
                 && file.extension().is_none_or(|ending| ending == "late");
-            !is_lock && !is_done && !is_past && !is_clipboard && !matches!(entry, Entry::Dir { .. })
+            // So is what a batch has displaced, for a day.
+            let is_displaced = file.parent().is_some_and(|dir| dir.ends_with("displaced"))
+                && !path.ends_with("/next")
+                && !path.ends_with(".part");
+            !is_displaced && !is_lock && !is_done && !is_past && !is_clipboard && !matches!(entry, Entry::Dir { .. })
         })
         .collect();
     assert!(left.is_empty(), "{name}: left in the state directory: {left:?}");

@@ -1,0 +1,3 @@
+//! What is kept of files that batches have changed.
+
+pub mod displaced_writes;
