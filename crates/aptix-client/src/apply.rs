@@ -249,7 +249,8 @@ pub(crate) fn carry_out(
         let is_compared = hidden.iter().any(|hidden| hidden.file == index);
         need(policy, plan, found, is_compared)
     });
-    let needs = needs.collect();
+    let mut needs: Vec<_> = needs.collect();
+    need::ask_about_hard_links(policy, &plan.files, found, &mut needs);
     let places = found.iter().map(|file| (&file.place, file.other.as_ref().map(|other| &other.place))).collect();
     let proposal = Proposal { batch, plan, needs, reports: &full, places, workspace, changes: &changes };
     confirm(&proposal).hold(|| proposal.digest())?;

@@ -315,6 +315,13 @@ impl Policy {
         Ok(())
     }
 
+    /// Whether a list denies files of a root.
+    #[must_use]
+    pub fn denies_anything(&self, root: usize) -> bool {
+        let mut rules = self.rules.iter().filter(|rules| rules.root.is_none_or(|of| of == root));
+        rules.any(|rules| !rules.lists.deny.is_empty())
+    }
+
     /// What the lists say about changing a file: to ask beats to allow.
     #[must_use]
     pub fn access(&self, file: Named<'_>) -> Access {

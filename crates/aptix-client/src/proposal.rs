@@ -59,6 +59,11 @@ pub enum Ask {
     /// A policy file says so.
     #[error("{0}")]
     Listed(Listed),
+    /// It has other names, and policy denies some.
+    #[error(
+        "the file has other names, which policy may deny; only this one gets the new content, and the link is broken"
+    )]
+    HardLinked,
     /// It would be gone.
     #[error("the file is deleted")]
     Deletion,
@@ -118,6 +123,7 @@ impl Ask {
         let detail = match self {
             Self::Sensitive | Self::NewDotName => Detail::Sensitive,
             Self::Listed(_) => Detail::Listed,
+            Self::HardLinked => Detail::HardLinked,
             Self::Deletion => Detail::Deletion,
             Self::Secret => Detail::Secret,
             Self::Withheld(_) => Detail::Withheld,

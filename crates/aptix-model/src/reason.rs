@@ -215,6 +215,8 @@ catalogue! {
         Denied = "DENIED",
         /// A list in a policy file has the file as one to ask about.
         Listed = "LISTED",
+        /// The file has other names, which a policy may deny.
+        HardLinked = "HARD_LINKED",
         /// What was agreed to is not what would be written now.
         Changed = "CHANGED",
         /// The file would be deleted.

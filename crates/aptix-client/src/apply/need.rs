@@ -50,6 +50,20 @@ pub(super) fn need(policy: &Policy, plan: &FilePlan<'_>, found: &Found, is_compa
     if is_asked_about { Need::Ask { ask: Ask::Deletion, other: None } } else { Need::Usual }
 }
 
+/// Asks about the first file that loses other names by getting new content, where policy denies files: one of those may be
+/// among the names, which are not looked for. One question is enough for a batch.
+pub(super) fn ask_about_hard_links(policy: &Policy, plans: &[FilePlan<'_>], found: &[Found], needs: &mut [Need]) {
+    let is_broken = |plan: &FilePlan<'_>, found: &Found| {
+        matches!(plan.status, FileStatus::Modified | FileStatus::Renamed)
+            && found.original.as_ref().is_some_and(|original| original.links > 1)
+            && policy.denies_anything(found.place.root())
+    };
+    let mut usual = plans.iter().zip(found).zip(needs).filter(|(_, need)| **need == Need::Usual);
+    if let Some((_, need)) = usual.find(|((plan, found), _)| is_broken(plan, found)) {
+        *need = Need::Ask { ask: Ask::HardLinked, other: None };
+    }
+}
+
 /// Whether a change may open to a server what ignore rules keep from it.
 fn loosens(plan: &FilePlan<'_>, found: &Found) -> bool {
     let is_rules = |place: &Place| ignore_rules::is_one(place.path.as_str()) || ignore_rules::is_one(&place.real());

@@ -163,6 +163,12 @@ impl Patterns {
         Ok(Self { expressions: sets.collect::<Result<_, _>>()?, written })
     }
 
+    /// Whether there are no patterns.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.written.is_empty()
+    }
+
     /// The first pattern that a path matches.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<&str> {

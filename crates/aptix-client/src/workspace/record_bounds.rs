@@ -12,7 +12,8 @@ use super::journal::Record;
 /// Whether a record of a commit names nothing but what a commit leaves.
 pub(super) fn holds(record: &Record) -> bool {
     let in_roots = |root: usize| root < record.roots.len();
-    let dirs = || record.dirs.iter().all(|dir| in_roots(dir.root) && is_entry(&dir.parent, &dir.name));
+    let dirs =
+        || record.dirs.iter().chain(&record.emptied).all(|dir| in_roots(dir.root) && is_entry(&dir.parent, &dir.name));
     let files = || {
         let fits = |file: &super::journal::FileStep| is_entry(&file.dir, &file.name) && debris::is_staged(&file.staged);
         record.files.iter().all(|file| in_roots(file.root) && fits(file))

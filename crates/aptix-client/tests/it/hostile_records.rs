@@ -73,6 +73,7 @@ fn file(root: usize, dir: &str, name: &str, staged: &str) -> Value {
 #[test]
 fn a_record_with_hostile_fields_changes_nothing_outside() {
     let dirs = |parent: &str, name: &str| json!({ "dirs": [{ "root": 0, "parent": parent, "name": name }] });
+    let emptied = |parent: &str, name: &str| json!({ "emptied": [{ "root": 0, "parent": parent, "name": name }] });
     let changes = [
         file(0, "", "a.txt", "../victim"),
         file(0, "", "a.txt", "../outside/victim"),
@@ -96,6 +97,9 @@ fn a_record_with_hostile_fields_changes_nothing_outside() {
         dirs("..", "outside"),
         dirs("", ".."),
         dirs(".git", "hooks"),
+        emptied("..", "outside"),
+        emptied("", "../outside"),
+        emptied(".git", "hooks"),
         json!({ "history": "../../../../../victim" }),
         json!({ "history": "../agent/lock" }),
         json!({ "batch": "../../../../../outside/receipt" }),

@@ -24,6 +24,8 @@ mod faults;
 #[cfg(test)]
 mod faulty_disk;
 #[cfg(test)]
+mod guarded;
+#[cfg(test)]
 mod history;
 #[cfg(test)]
 mod hostile_records;

@@ -166,3 +166,21 @@ fn is_for_tests(path: &str) -> bool {
     let directories = names.split_last().map_or(&[][..], |(_file, directories)| directories);
     directories.iter().any(|name| name.starts_with("test") || name == "fixtures")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::format;
+
+    use super::*;
+
+    #[test]
+    fn the_documentation_lists_every_name() {
+        let page = include_str!("../../../../docs/policy.md").to_lowercase();
+        let directories = ASKED.directories.iter().map(|name| format!("`{name}/`"));
+        let tables = [CLOSED.files, ASKED.files, ASKED.paths, &FREE];
+        let others = tables.into_iter().flatten().map(|name| format!("`{name}`"));
+        for name in directories.chain(others) {
+            assert!(page.contains(&name), "{name}");
+        }
+    }
+}
