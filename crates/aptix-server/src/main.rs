@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -13,6 +14,7 @@ use aptix_server::descriptors;
 use aptix_server::serve::serve;
 use aptix_server::store::embedded::verify::{self, Findings};
 use aptix_server::store::embedded::{EmbeddedStore, OnLoss, Opening};
+use aptix_server::store::healing::HealingStore;
 use clap::{Parser, ValueEnum};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -124,9 +126,13 @@ async fn serve_until_told(args: Args) -> anyhow::Result<()> {
     config.options.connections.shrink(descriptors.connections);
     let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
-    let on_loss = if args.accept_loss { OnLoss::Accept } else { OnLoss::Refuse };
-    let opening = Opening { open_files: descriptors.store_files, on_loss };
-    let store = EmbeddedStore::open_with(&config.data_dir, opening)?;
+    let (dir, open_files) = (config.data_dir.clone(), descriptors.store_files);
+    // Consent is for what is missing at the start, and not for what may be missing after a failed write.
+    let accept_loss = AtomicBool::new(args.accept_loss);
+    let store = HealingStore::open(config.data_dir.clone(), move || {
+        let on_loss = if accept_loss.swap(false, Ordering::Relaxed) { OnLoss::Accept } else { OnLoss::Refuse };
+        Ok(Arc::new(EmbeddedStore::open_with(&dir, Opening { open_files, on_loss })?))
+    })?;
     let listener = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("failed to listen on {}; give another address with --listen", config.listen))?;

@@ -1,6 +1,5 @@
 //! Puts the server together: services, health, reflection, every limit, and an orderly end.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -174,10 +173,14 @@ where
         told.cancel();
     };
     let ill = async {
-        store.failed().await;
-        tracing::error!("the store takes no more writes; from now on the server is not healthy");
-        set_all(&health, ServingStatus::NotServing).await;
-        std::future::pending::<Infallible>().await
+        loop {
+            store.failed().await;
+            tracing::error!("the store takes no writes: the server is not healthy until it does");
+            set_all(&health, ServingStatus::NotServing).await;
+            store.healed().await;
+            tracing::info!("the server is healthy again");
+            set_all(&health, ServingStatus::Serving).await;
+        }
     };
     let overdue = async {
         told.cancelled().await;

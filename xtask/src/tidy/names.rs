@@ -4,7 +4,11 @@ use super::{Finding, code, names_word};
 use crate::repo::Text;
 
 /// Where the crates that reach the file system directly may be named.
-const SYSTEM_ROOMS: [&str; 2] = ["crates/aptix-client/src/workspace/", "crates/aptix-server/src/descriptors.rs"];
+const SYSTEM_ROOMS: [&str; 3] = [
+    "crates/aptix-client/src/workspace/",
+    "crates/aptix-server/src/descriptors.rs",
+    "crates/aptix-server/src/store/disk.rs",
+];
 
 /// Where protobuf types may be named.
 const WIRE_ROOMS: [&str; 3] =

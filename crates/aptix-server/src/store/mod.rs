@@ -16,7 +16,9 @@ use aptix_model::state::BatchState;
 use tokio_util::bytes::Bytes;
 
 mod chain;
+mod disk;
 pub mod embedded;
+pub mod healing;
 pub mod memory;
 
 /// What a store will answer.
@@ -26,7 +28,9 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Se
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StoreError {
     /// A write failed earlier, so nothing is written any more: what is on disk is no longer certain.
-    #[error("the store takes no more writes since one failed: {cause}; mend the disk and start the server again")]
+    #[error(
+        "the store takes no writes since one failed: {cause}; hint: free space on its disk, it is tried again every second"
+    )]
     ReadOnly {
         /// What failed then.
         cause: String,
@@ -287,6 +291,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Waits until the store takes no more writes because one failed; for ever while all is well.
     fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+
+    /// Waits until the store takes writes; for ever once a write failed, where that takes another start to mend.
+    fn healed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
 
     /// Waits until everything taken is written, and takes nothing more.
     fn close(&self) -> Answer<'_, ()>;

@@ -7,13 +7,14 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use aptix_model::wire::v1;
+use aptix_model::wire::v1::agent_service_client::AgentServiceClient;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use tonic::Code;
 use tonic::transport::Channel;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
 
-use crate::server::{create_text, next, refusal, submit};
+use crate::server::{create_text, next, next_event, refusal, submit};
 
 pub(crate) struct Program {
     child: Option<Child>,
@@ -210,7 +211,7 @@ async fn a_failed_write_stops_all_writes_and_loses_nothing() {
     ]);
     command.args(["--log", "off", "--data-dir"]).arg(dir.path()).stdout(Stdio::piped());
     let limited = Program::spawn(command);
-    let limit = Command::new("prlimit").args(["--fsize=3000000", "--pid", &limited.pid.to_string()]).status();
+    let limit = Command::new("prlimit").args(["--fsize=3000000:unlimited", "--pid", &limited.pid.to_string()]).status();
     assert!(limit.unwrap().success());
     let mut client = connect(&limited).await;
     let mut kept = Vec::new();
@@ -234,6 +235,30 @@ async fn a_failed_write_stops_all_writes_and_loses_nothing() {
         let mut states = health.watch(HealthCheckRequest { service: service.to_owned() }).await.unwrap().into_inner();
         while next(&mut states).await.unwrap().status() != ServingStatus::NotServing {}
     }
+    read_back(&mut client, &kept).await;
+
+    // Whoever comes now is told what there is, and cannot report.
+    let endpoint = tonic::transport::Endpoint::new(format!("http://{}", limited.address)).unwrap();
+    let mut agent = AgentServiceClient::new(endpoint.connect().await.unwrap());
+    let request =
+        v1::WatchBatchesRequest { workspace_id: "w".to_owned(), agent_id: "a".to_owned(), ..Default::default() };
+    let mut feed = agent.watch_batches(request).await.unwrap().into_inner();
+    next(&mut feed).await.unwrap();
+    for batch in &kept {
+        assert_eq!(next_event(&mut feed).await.unwrap().batch.unwrap().batch_id, batch.batch_id);
+    }
+
+    // It heals by itself when the cause has gone, without losing or inventing anything.
+    let limit =
+        Command::new("prlimit").args(["--fsize=unlimited:unlimited", "--pid", &limited.pid.to_string()]).status();
+    assert!(limit.unwrap().success());
+    let mut states = health.watch(HealthCheckRequest { service: String::new() }).await.unwrap().into_inner();
+    while next(&mut states).await.unwrap().status() != ServingStatus::Serving {}
+    read_back(&mut client, &kept).await;
+    let after = client.submit_batch(submit("w", "after", vec![create_text("a", "")])).await.unwrap().into_inner();
+    kept.push(after.batch.unwrap());
+    // What was refused may have been stored all the same, and comes first.
+    while next_event(&mut feed).await.unwrap().batch.unwrap().batch_id != kept[kept.len() - 1].batch_id {}
     read_back(&mut client, &kept).await;
     limited.signal("-KILL");
     limited.end();

@@ -11,6 +11,7 @@ use aptix_model::report::{Outcome, Report};
 use aptix_model::state::BatchState;
 use aptix_server::ids;
 use aptix_server::store::embedded::EmbeddedStore;
+use aptix_server::store::healing::HealingStore;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{
     Appended, BatchSelector, FileUpdate, Known, Lease, LeaseProof, Listed, Store, StoreError, Transition, Transitioned,
@@ -31,7 +32,18 @@ macro_rules! promised {
                 super::$name(std::sync::Arc::new(super::EmbeddedStore::open(dir.path()).unwrap())).await;
             })+
         }
+        mod healing {
+            $($(#[$doc])* #[tokio::test] async fn $name() {
+                let dir = tempfile::tempdir().unwrap();
+                super::$name(std::sync::Arc::new(super::healing(dir.path()))).await;
+            })+
+        }
     };
+}
+
+fn healing(dir: &std::path::Path) -> HealingStore {
+    let inner = dir.to_owned();
+    HealingStore::open(dir.to_owned(), move || Ok(Arc::new(EmbeddedStore::open(&inner)?))).unwrap()
 }
 
 promised! {

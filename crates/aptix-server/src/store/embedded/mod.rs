@@ -230,6 +230,11 @@ impl Store for EmbeddedStore {
             if view.get(&key)?.is_some() {
                 return Ok((Kept::Former, Vec::new()));
             }
+            // A store that was opened again meanwhile has dropped what it had of the upload.
+            if blob.size_bytes > 0 && view.get(&keys::upload(upload))?.is_none() {
+                let cause = "its first bytes are gone, upload it again".to_owned();
+                return Err(StoreError::Failed { action: "keep an upload", cause });
+            }
             let marker = record::encode_marker(Marker { upload, size_bytes: blob.size_bytes });
             Ok((Kept::This, vec![Put::Record(key, marker), Put::RemoveRecord(keys::upload(upload))]))
         });

@@ -1,0 +1,269 @@
+//! A store on disk that heals. After a failed write it takes no more of them; when the disk takes writes again, the store is
+//! closed, what its files hold is read anew from the disk, and the store is opened again. What was acknowledged is there;
+//! what failed is there or not, and nothing is ever acknowledged on the word of a flush that had failed.
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use aptix_model::batch::BlobRef;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::{HistoryId, Revision, WorkspaceId};
+use aptix_model::path::{DocPath, RootedPath};
+use aptix_model::record::BatchRecord;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tokio_util::bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::{
+    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, Store, StoreError, Transition, Transitioned, UploadId,
+    disk,
+};
+
+/// How often the disk is tried while it takes no writes.
+const TRY_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a call waits while the store is opened again.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Opens the store in its directory.
+type Open = Box<dyn Fn() -> Result<Arc<dyn Store>, StoreError> + Send + Sync>;
+
+/// A store that is opened again after a failed write.
+pub struct HealingStore {
+    shared: Arc<Shared>,
+    history: HistoryId,
+    closing: CancellationToken,
+    tasks: TaskTracker,
+}
+
+struct Shared {
+    dir: PathBuf,
+    open: Open,
+    /// Absent while it is opened again.
+    inner: Mutex<Option<Arc<dyn Store>>>,
+    health: watch::Sender<Health>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Health {
+    Well,
+    ReadOnly,
+    Closed,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<dyn Store>>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The store, as soon as it is open.
+    async fn current(&self) -> Result<Arc<dyn Store>, StoreError> {
+        let mut health = self.health.subscribe();
+        let open = async {
+            loop {
+                if let Some(store) = self.lock().clone() {
+                    return Ok(store);
+                }
+                if *health.borrow_and_update() == Health::Closed || health.changed().await.is_err() {
+                    return Err(StoreError::Closed);
+                }
+            }
+        };
+        let closed = || StoreError::ReadOnly { cause: "the store is being opened again".to_owned() };
+        timeout(PATIENCE, open).await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Opens the store again each time that a write failed.
+    async fn tend(&self) {
+        loop {
+            let Ok(store) = self.current().await else { return };
+            store.failed().await;
+            drop(store);
+            self.health.send_replace(Health::ReadOnly);
+            let mut said = String::new();
+            loop {
+                sleep(TRY_EVERY).await;
+                match self.heal().await {
+                    Ok(()) => break,
+                    Err(error) => {
+                        let error = error.to_string();
+                        if said != error {
+                            tracing::warn!(error, "the store takes no writes yet");
+                            said = error;
+                        }
+                    }
+                }
+            }
+            tracing::info!("the store takes writes again");
+        }
+    }
+
+    async fn heal(&self) -> Result<(), StoreError> {
+        let dir = self.dir.clone();
+        blocking(move || disk::takes_writes(&dir)).await?;
+        // Reads go on until now. Those in flight keep the former store open, and the next try finds it closed.
+        let former = self.lock().take();
+        if let Some(former) = former {
+            // It failed before, and says so again.
+            let _ = former.close().await;
+            blocking(move || {
+                drop(former);
+                Ok(())
+            })
+            .await?;
+        }
+        let dir = self.dir.clone();
+        blocking(move || disk::read_anew(&dir)).await?;
+        let store = (self.open)()?;
+        *self.lock() = Some(store);
+        self.health.send_replace(Health::Well);
+        Ok(())
+    }
+
+    async fn until(&self, wanted: Health) {
+        let mut health = self.health.subscribe();
+        if health.wait_for(|health| *health == wanted).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(StoreError::Failed { action: "be opened again", cause: error.to_string() }))
+}
+
+impl HealingStore {
+    /// Opens a store in a directory, now and after each failed write.
+    ///
+    /// # Errors
+    /// When it cannot be opened now.
+    pub fn open(
+        dir: PathBuf,
+        open: impl Fn() -> Result<Arc<dyn Store>, StoreError> + Send + Sync + 'static,
+    ) -> Result<Self, StoreError> {
+        let store = open()?;
+        let history = store.history();
+        let (health, _) = watch::channel(Health::Well);
+        let shared = Arc::new(Shared { dir, open: Box::new(open), inner: Mutex::new(Some(store)), health });
+        let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let (tended, ending) = (Arc::clone(&shared), closing.clone());
+        tasks.spawn(async move { ending.run_until_cancelled(tended.tend()).await });
+        Ok(Self { shared, history, closing, tasks })
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        question: impl for<'s> FnOnce(&'s dyn Store) -> Answer<'s, T> + Send + 'static,
+    ) -> Answer<'_, T> {
+        Box::pin(async move {
+            let store = self.shared.current().await?;
+            question(&*store).await
+        })
+    }
+}
+
+impl Store for HealingStore {
+    fn append(&self, batch: BatchRecord) -> Answer<'_, Appended> {
+        self.ask(move |store| store.append(batch))
+    }
+
+    fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
+        self.ask(move |store| store.transition(step))
+    }
+
+    fn history(&self) -> HistoryId {
+        self.history
+    }
+
+    fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest) -> Answer<'_, u64> {
+        self.ask(move |store| store.grant_lease(workspace, secret))
+    }
+
+    fn lease(&self, workspace: WorkspaceId) -> Answer<'_, Lease> {
+        self.ask(move |store| store.lease(workspace))
+    }
+
+    fn digest(&self, workspace: WorkspaceId, revision: Revision) -> Answer<'_, Option<Sha256Digest>> {
+        self.ask(move |store| store.digest(workspace, revision))
+    }
+
+    fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>> {
+        self.ask(move |store| store.newest(workspace))
+    }
+
+    fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {
+        self.ask(move |store| store.batch(workspace, which))
+    }
+
+    fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Listed>> {
+        self.ask(move |store| store.batches(workspace, before, limit))
+    }
+
+    fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Listed>> {
+        self.ask(move |store| store.events(workspace, after, limit))
+    }
+
+    fn file(&self, workspace: WorkspaceId, path: RootedPath) -> Answer<'_, Option<CloudFile>> {
+        self.ask(move |store| store.file(workspace, path))
+    }
+
+    fn files_with_key(&self, workspace: WorkspaceId, doc_path: DocPath) -> Answer<'_, Vec<CloudFile>> {
+        self.ask(move |store| store.files_with_key(workspace, doc_path))
+    }
+
+    fn files(&self, workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Answer<'_, Vec<CloudFile>> {
+        self.ask(move |store| store.files(workspace, after, limit))
+    }
+
+    fn blob_sizes(&self, workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>> {
+        self.ask(move |store| store.blob_sizes(workspace, digests))
+    }
+
+    fn blob_chunk(&self, workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Answer<'_, Option<Bytes>> {
+        self.ask(move |store| store.blob_chunk(workspace, digest, index))
+    }
+
+    fn put_chunk(&self, upload: UploadId, index: u32, bytes: Bytes) -> Answer<'_, ()> {
+        self.ask(move |store| store.put_chunk(upload, index, bytes))
+    }
+
+    fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
+        self.ask(move |store| store.commit_upload(upload, workspace, blob))
+    }
+
+    fn discard_upload(&self, upload: UploadId) {
+        // What is unfinished when the store is opened again goes then.
+        if let Some(store) = self.shared.lock().as_ref() {
+            store.discard_upload(upload);
+        }
+    }
+
+    fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.shared.until(Health::ReadOnly))
+    }
+
+    fn healed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.shared.until(Health::Well))
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        Box::pin(async {
+            self.closing.cancel();
+            self.tasks.close();
+            self.tasks.wait().await;
+            let store = self.shared.lock().take();
+            self.shared.health.send_replace(Health::Closed);
+            match store {
+                Some(store) => store.close().await,
+                None => Err(StoreError::Closed),
+            }
+        })
+    }
+}
