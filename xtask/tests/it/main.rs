@@ -30,3 +30,5 @@ mod restore;
 mod screen;
 #[cfg(test)]
 mod serve;
+#[cfg(test)]
+mod withheld;

@@ -18,7 +18,7 @@ use super::blobs::{self, Unfetched};
 use super::delivery::{self, Line};
 use super::inbox::Work;
 use super::quota::Begun;
-use super::{Agent, AgentError, blocking, told};
+use super::{Agent, AgentError, blocking, log, told};
 use crate::apply::{self, Hidden, Mode, Order};
 use crate::backoff::Backoff;
 use crate::connection::receipt::{self, Receipt};
@@ -26,9 +26,6 @@ use crate::policy::REFUSED_PER_MINUTE;
 use crate::proposal::Decision;
 use crate::workspace::Workspace;
 use crate::workspace::outbox::{self, Owed, Pending};
-
-/// Failures of one batch that are logged.
-const LOGGED: usize = 20;
 
 /// The first and the longest wait for what keeps a batch from being decided and will pass.
 const PASSING: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
@@ -55,7 +52,7 @@ pub(super) async fn deal_with(agent: &Agent, line: &Line, work: Work) -> Result<
         delivery::deliver(line, pending).await?;
         return Ok(Dealt::Done);
     }
-    let begun = match take_up(agent, line, &work.withdrawn).await? {
+    let begun = match take_up(agent, line, work.batch, &work.withdrawn).await? {
         Ok(begun) => begun,
         Err(dealt) => return Ok(dealt),
     };
@@ -63,11 +60,11 @@ pub(super) async fn deal_with(agent: &Agent, line: &Line, work: Work) -> Result<
         Ok(record) => *record,
         Err(failures) => return refuse(agent, line, work.batch, &Origin::default(), failures, begun).await,
     };
-    log_received(&record);
+    log::received(&record);
     match decide(agent, line, &record, &work.withdrawn).await? {
         Outcome::Applied { receipt } => {
             drop(begun);
-            log_applied(&record);
+            log::applied(&record);
             delivery::deliver(line, Pending { batch: record.id, owed: Owed::Receipt(receipt) }).await?;
             Ok(Dealt::Done)
         }
@@ -78,7 +75,7 @@ pub(super) async fn deal_with(agent: &Agent, line: &Line, work: Work) -> Result<
             refuse(agent, line, record.id, &record.origin, failures, begun).await
         }
         Outcome::Withdrawn => {
-            tracing::info!(name: "Batch.Withdrawn", Event = "Batch.Withdrawn", BatchId = %record.id);
+            log::withdrawn(record.id);
             Ok(Dealt::Done)
         }
         Outcome::Undecided => Ok(Dealt::Undone),
@@ -89,6 +86,7 @@ pub(super) async fn deal_with(agent: &Agent, line: &Line, work: Work) -> Result<
 async fn take_up(
     agent: &Agent,
     line: &Line,
+    id: BatchId,
     withdrawn: &CancellationToken,
 ) -> Result<Result<Begun, Dealt>, AgentError> {
     let (local, policies) = (Arc::clone(&line.workspace), Arc::clone(&agent.service.policy));
@@ -98,7 +96,13 @@ async fn take_up(
     tokio::select! {
         biased;
         begun = agent.quota.begin(most) => Ok(Ok(begun)),
-        () = withdrawn.cancelled() => Ok(Err(if line.alive.is_cancelled() { Dealt::Undone } else { Dealt::Done })),
+        () = withdrawn.cancelled() => Ok(Err(match not_done(line) {
+            Outcome::Withdrawn => {
+                log::withdrawn(id);
+                Dealt::Done
+            }
+            _ => Dealt::Undone,
+        })),
         () = agent.stop.cancelled() => Ok(Err(Dealt::Undone)),
     }
 }
@@ -233,7 +237,7 @@ async fn carry_out(
         match applied {
             Ok(report) => {
                 let kept = told.get().and_then(|told| told.as_ref().ok()).cloned().unwrap_or_default();
-                log_warnings(id, &report);
+                log::warnings(id, &report);
                 Some(Outcome::Applied { receipt: amended(&local, id, kept, encoded(&report)) })
             }
             Err(_) if void.get() => None,
@@ -291,7 +295,7 @@ async fn refuse(
     if !keep(agent, batch, &receipt).await? {
         return Ok(Dealt::Undone);
     }
-    log_refused(batch, origin, &failures);
+    log::refused(batch, origin, &failures);
     delivery::deliver(line, Pending { batch, owed: Owed::Receipt(receipt) }).await?;
     Ok(Dealt::Done)
 }
@@ -317,56 +321,4 @@ async fn keep(agent: &Agent, batch: BatchId, receipt: &[u8]) -> Result<bool, Age
             () = agent.stop.cancelled() => return Ok(false),
         }
     }
-}
-
-/// Logs what the author and whoever runs the agent should know although the batch was applied.
-fn log_warnings(batch: BatchId, report: &Report) {
-    for file in &report.files {
-        for warning in &file.warnings {
-            tracing::warn!(BatchId = %batch, DocPath = %file.doc_path, Code = %warning.code, "{}", warning.message);
-        }
-    }
-}
-
-fn log_received(record: &BatchRecord) {
-    let origin = &record.origin;
-    tracing::info!(
-        name: "Batch.Received",
-        Event = "Batch.Received",
-        SessionId = origin.session_id,
-        ConversationId = origin.conversation_id,
-        TurnId = origin.turn_id,
-        BatchId = %record.id,
-        Files = record.batch.files.len(),
-    );
-}
-
-fn log_applied(record: &BatchRecord) {
-    let origin = &record.origin;
-    tracing::info!(
-        name: "Batch.Applied",
-        Event = "Batch.Applied",
-        SessionId = origin.session_id,
-        ConversationId = origin.conversation_id,
-        TurnId = origin.turn_id,
-        BatchId = %record.id,
-        Files = record.batch.files.len(),
-    );
-}
-
-/// Logs a refused batch: the reason, the file if one is to blame, and all that was found (TUL-002 9).
-fn log_refused(batch: BatchId, origin: &Origin, failures: &[Failure]) {
-    let first = failures.first();
-    let found: Vec<_> = failures.iter().take(LOGGED).map(ToString::to_string).collect();
-    tracing::warn!(
-        name: "Batch.Refused",
-        Event = "Batch.Refused",
-        SessionId = origin.session_id,
-        ConversationId = origin.conversation_id,
-        TurnId = origin.turn_id,
-        BatchId = %batch,
-        Reason = first.map(|failure| failure.reason.code()),
-        DocPath = first.and_then(|failure| failure.path.as_deref()),
-        Failures = ?found,
-    );
 }

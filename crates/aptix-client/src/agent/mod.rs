@@ -7,6 +7,7 @@ mod blobs;
 mod delivery;
 mod executor;
 mod inbox;
+mod log;
 mod passed;
 mod queue;
 mod quota;

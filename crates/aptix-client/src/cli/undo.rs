@@ -34,7 +34,7 @@ pub(super) struct Args {
     /// Say what would happen, or what it would be refused for, and change nothing
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Answer yes to what a person would be asked: whether a sensitive file may change. What is denied stays denied
+    /// Answer yes to what a person would be asked: whether a sensitive or secret file may change. What is denied stays denied
     #[arg(long)]
     yes: bool,
     /// Print one JSON object instead of text

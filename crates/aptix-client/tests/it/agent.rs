@@ -3,6 +3,7 @@
 mod damaged;
 mod egress;
 mod hostile;
+mod quota;
 mod room;
 
 use std::path::Path;
