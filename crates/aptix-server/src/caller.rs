@@ -141,9 +141,14 @@ struct Connection {
     id: ConnectionId,
     calls: Arc<Semaphore>,
     calls_of_caller: Arc<Semaphore>,
+    weight: Arc<Semaphore>,
     activity: Arc<Activity>,
     cut: CancellationToken,
 }
+
+/// Bytes of large messages of one connection that are decoded and worked on at one time. It is half of what all
+/// connections have, so that no connection makes the messages of another wait behind a queue of its own.
+pub(crate) const WEIGHT: usize = 8 << 20;
 
 impl Peer {
     pub(crate) fn caller(&self) -> Caller {
@@ -163,6 +168,11 @@ impl Peer {
     /// Places for calls of all connections of its caller.
     pub(crate) fn calls_of_caller(&self) -> Arc<Semaphore> {
         Arc::clone(&self.0.calls_of_caller)
+    }
+
+    /// What large messages of this connection may weigh together, in bytes.
+    pub(crate) fn weight(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.0.weight)
     }
 
     pub(crate) fn activity(&self) -> &Arc<Activity> {
@@ -209,7 +219,8 @@ impl Peers {
             }
         };
         let calls = Arc::new(Semaphore::new(self.calls.connection));
-        Peer(Arc::new(Connection { caller, id, calls, calls_of_caller, activity: Arc::default(), cut }))
+        let weight = Arc::new(Semaphore::new(WEIGHT));
+        Peer(Arc::new(Connection { caller, id, calls, calls_of_caller, weight, activity: Arc::default(), cut }))
     }
 }
 

@@ -20,7 +20,7 @@ use super::body::{Ending, Gathered, LIGHT_BYTES, Received, Ticket, TicketBox};
 use super::entries;
 use super::outflow::{Answer, Outflow};
 use super::status::{status, too_late};
-use crate::caller::{Caller, Peer, Peers, Share};
+use crate::caller::{self, Caller, Peer, Peers, Share};
 use crate::cpu_pool::CpuPool;
 use crate::dispatcher::refusal::{Refusal, broken_off, exhausted, full};
 use crate::room::{Place, Room};
@@ -29,7 +29,7 @@ use crate::room::{Place, Room};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Bytes of large messages that are decoded and worked on at one time: in memory a message takes many times its size.
-const LARGE_BYTES: usize = 16 << 20;
+const LARGE_BYTES: usize = 2 * caller::WEIGHT;
 
 /// Bytes of large messages that have not come whole yet.
 const PARTIAL_BYTES: Share = Share { total: 128 << 20, caller: 96 << 20, connection: 64 << 20 };
@@ -145,7 +145,9 @@ impl Admission {
         let mut ticket = Ticket { permits: Vec::new(), in_use: Some(peer.activity().enter()) };
         if counted {
             if length > LIGHT_BYTES {
-                ticket.permits.push(Arc::clone(&self.weight).try_acquire_many_owned(weight_of(length)).ok()?);
+                for weight in self.weights_of(peer) {
+                    ticket.permits.push(weight.try_acquire_many_owned(weight_of(length)).ok()?);
+                }
             }
             for slots in self.slots_of(peer) {
                 ticket.permits.push(slots.try_acquire_owned().ok()?);
@@ -160,8 +162,9 @@ impl Admission {
         let refused = |_| status(Refusal::denied(exhausted("calls", self.limits.calls.total)));
         let mut permits = Vec::new();
         if length > LIGHT_BYTES {
-            let weight = Arc::clone(&self.weight).acquire_many_owned(weight_of(length)).await;
-            permits.push(weight.map_err(refused)?);
+            for weight in self.weights_of(peer) {
+                permits.push(weight.acquire_many_owned(weight_of(length)).await.map_err(refused)?);
+            }
         }
         let slots = async {
             let mut slots: Vec<OwnedSemaphorePermit> = Vec::new();
@@ -182,6 +185,11 @@ impl Admission {
         [peer.calls(), peer.calls_of_caller(), Arc::clone(&self.slots)]
     }
 
+    /// A connection's own first, so that nobody else waits behind its queue.
+    fn weights_of(&self, peer: &Peer) -> [Arc<Semaphore>; 2] {
+        [peer.weight(), Arc::clone(&self.weight)]
+    }
+
     /// Does a call's work in its connection's turns.
     async fn work<E: Send + 'static>(
         &self,
@@ -200,7 +208,7 @@ impl Admission {
 }
 
 fn weight_of(length: usize) -> u32 {
-    u32::try_from(length.min(LARGE_BYTES)).unwrap_or(u32::MAX)
+    u32::try_from(length.min(caller::WEIGHT)).unwrap_or(u32::MAX)
 }
 
 impl<S> Layer<S> for Admission {

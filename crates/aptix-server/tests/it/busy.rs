@@ -203,8 +203,10 @@ async fn a_caller_of_costly_calls_delays_nobody_else() {
     let asking = JoinSet::from_iter([async move {
         let (mut longest, mut asked) = (Duration::ZERO, 0);
         while !over.load(Ordering::Relaxed) {
+            // A message that weighs something has its turn as soon as a small one.
+            let text = "x".repeat(if asked % 4 == 0 { 1 << 20 } else { 1 });
             let request =
-                v1::SubmitBatchRequest { validate_only: true, ..submit("w", "r1", vec![create_text("a", "")]) };
+                v1::SubmitBatchRequest { validate_only: true, ..submit("w", "r1", vec![create_text("a", &text)]) };
             let begun = Instant::now();
             quiet.submit_batch(request).await.unwrap();
             longest = longest.max(begun.elapsed());
