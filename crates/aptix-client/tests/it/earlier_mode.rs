@@ -1,5 +1,5 @@
-//! State directories left by durability mode `journal`, which earlier versions had. The files beside this one are from such
-//! a version: `ahead` with one batch and after it was settled, and the record of that batch.
+//! State directories left by earlier versions, which had durability mode `journal` and another form of records. The files
+//! beside this one are from such a version: `ahead` with one batch and after it was settled, and the record of that batch.
 
 use std::path::{Path, PathBuf};
 
@@ -89,4 +89,23 @@ fn record_of(root: &Path, record: &[u8]) -> Vec<u8> {
     let body = format!("{json}\n{}", lines.next().unwrap());
     let magic = head.split_once(' ').unwrap().0;
     format!("{magic} {}\n{body}", aptix_engine::digest::sha256(body.as_bytes())).into_bytes()
+}
+
+/// A record in the form of earlier versions is acted on as one of this version.
+#[test]
+fn a_commit_that_an_earlier_version_left_half_way_is_carried_on() {
+    let place = tempfile::tempdir().unwrap();
+    let record = faults::die_while_publishing(place.path());
+    let bytes = std::fs::read(&record).unwrap();
+    let text = std::str::from_utf8(&bytes).unwrap();
+    let body = text.splitn(3, '\n').nth(2).unwrap().replacen("\"history\":", "\"ahead\":null,\"history\":", 1);
+    assert!(body.contains("\"ahead\":null"), "{body}");
+    let digest = aptix_engine::digest::sha256(body.as_bytes());
+    std::fs::write(&record, format!("aptix-journal-6 {digest}\n{body}")).unwrap();
+    let before = tree::read(&place.path().join("ws"));
+    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+    assert_ne!(tree::read(&place.path().join("ws")), before, "it was between old and new");
+    assert_eq!(history::list(&workspace).unwrap().len(), 1);
+    assert!(!record.exists());
+    crate::scenarios::assert_no_debris(place.path(), "carried on");
 }
