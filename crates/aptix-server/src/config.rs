@@ -73,6 +73,8 @@ pub struct ConfigFile {
     pub upload_idle_seconds: Option<u64>,
     /// Seconds that an upload may take, 1 to 86,400.
     pub upload_seconds: Option<u64>,
+    /// Seconds that a blob is kept which no batch and no file names, 60 to 31,536,000.
+    pub blob_retention_seconds: Option<u64>,
     /// Seconds that a receiver may take nothing of an answer, 1 to 3,600.
     pub slow_seconds: Option<u64>,
     /// Seconds without progress after which a connection, an upload or an incomplete message gives way to another when
@@ -165,6 +167,9 @@ impl Config {
         seconds("request_idle_seconds", file.request_idle_seconds, 3600, &mut options.request_idle)?;
         seconds("upload_idle_seconds", file.upload_idle_seconds, 3600, &mut options.upload_idle)?;
         seconds("upload_seconds", file.upload_seconds, 86_400, &mut options.upload_total)?;
+        if let Some(seconds) = within("blob_retention_seconds", file.blob_retention_seconds, 60, 31_536_000)? {
+            options.blob_retention = Duration::from_secs(seconds);
+        }
         seconds("slow_seconds", file.slow_seconds, 3600, &mut options.slow_after)?;
         options.dispatch.slow_after = options.slow_after;
         seconds("patience_seconds", file.patience_seconds, 3600, &mut options.patience)?;

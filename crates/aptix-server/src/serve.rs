@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aptix_model::limits::MESSAGE_BYTES;
+use aptix_model::record::UnixMillis;
 use aptix_model::wire::FILE_DESCRIPTOR_SET;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{sleep, timeout};
@@ -17,12 +18,16 @@ use tonic_health::server::HealthReporter;
 use crate::accept::Incoming;
 use crate::caller::{Peers, Share};
 use crate::dispatcher::{Dispatcher, Settings};
+use crate::mint;
 use crate::room::Room;
 use crate::service::admission::{Admission, Limits};
 use crate::service::agent::{AgentServer, AgentService};
 use crate::service::batch::{BatchServer, BatchService};
 use crate::service::file::{FileServer, FileService};
 use crate::store::{Store, StoreError};
+
+/// How often blobs are swept at most.
+const SWEEP_AT_MOST_EVERY: Duration = Duration::from_millis(20);
 
 /// How long calls in flight may take once the server was told to stop.
 const GRACE: Duration = Duration::from_secs(7);
@@ -51,6 +56,8 @@ pub struct Options {
     pub upload_idle: Duration,
     /// For a whole upload.
     pub upload_total: Duration,
+    /// How long a blob is kept that no batch and no file names.
+    pub blob_retention: Duration,
     /// Connections at one time.
     pub connections: Share,
     /// HTTP/2 streams of one connection.
@@ -79,6 +86,7 @@ impl Default for Options {
             patience: Duration::from_secs(1),
             upload_idle: Duration::from_secs(30),
             upload_total: Duration::from_secs(300),
+            blob_retention: Duration::from_secs(24 * 3600),
             connections: Share { connection: 1, ..Share::of(20_000) },
             connection_streams: 512,
             header_bytes: 16 << 10,
@@ -182,6 +190,17 @@ where
             set_all(&health, ServingStatus::Serving).await;
         }
     };
+    let sweeping = async {
+        loop {
+            sleep(options.blob_retention.max(SWEEP_AT_MOST_EVERY)).await;
+            let retention = u64::try_from(options.blob_retention.as_millis()).unwrap_or(u64::MAX);
+            match store.sweep_blobs(UnixMillis(mint::now().0.saturating_sub(retention))).await {
+                Ok(0) => {}
+                Ok(swept) => tracing::info!(swept, "blobs that nobody names were removed"),
+                Err(error) => tracing::warn!(%error, "blobs that nobody names could not be removed"),
+            }
+        }
+    };
     let overdue = async {
         told.cancelled().await;
         sleep(GRACE).await;
@@ -196,6 +215,7 @@ where
         }
         never = ill => match never {},
         never = admission.watch_answers() => match never {},
+        never = sweeping => match never {},
     };
     dispatcher.stop();
     match timeout(LAST_GRACE, dispatcher.finish()).await {

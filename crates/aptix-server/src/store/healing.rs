@@ -11,7 +11,7 @@ use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{HistoryId, Revision, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
-use aptix_model::record::BatchRecord;
+use aptix_model::record::{BatchRecord, UnixMillis};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_util::bytes::Bytes;
@@ -236,6 +236,10 @@ impl Store for HealingStore {
 
     fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
         self.ask(move |store| store.commit_upload(upload, workspace, blob))
+    }
+
+    fn sweep_blobs(&self, before: UnixMillis) -> Answer<'_, usize> {
+        self.ask(move |store| store.sweep_blobs(before))
     }
 
     fn discard_upload(&self, upload: UploadId) {

@@ -286,6 +286,13 @@ pub trait Store: Send + Sync + 'static {
     /// upload is dropped.
     fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()>;
 
+    /// Removes blobs that came before a time, that no batch and no file names, and that nobody was told of since; answers
+    /// how many. A store that keeps them for ever answers 0.
+    fn sweep_blobs(&self, before: UnixMillis) -> Answer<'_, usize> {
+        let _ = before;
+        Box::pin(std::future::ready(Ok(0)))
+    }
+
     /// Drops what came of an upload. Does its best at once; what is left goes when the store is opened again.
     fn discard_upload(&self, upload: UploadId);
 

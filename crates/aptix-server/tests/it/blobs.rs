@@ -1,12 +1,16 @@
 //! Blobs on their way in and out, and batches that name them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use aptix_model::record::UnixMillis;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::create_file::Content;
 use aptix_model::wire::v1::read_file_request::File;
 use aptix_server::dispatcher::Settings;
 use aptix_server::serve::Options;
+use aptix_server::store::Store;
+use aptix_server::store::embedded::EmbeddedStore;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Code;
@@ -94,6 +98,58 @@ async fn an_upload_that_stands_still_is_ended() {
     let status = client.files.upload_blob(ReceiverStream::new(stream)).await.unwrap_err();
     assert_eq!(refusal(&status).0, Code::DeadlineExceeded);
     client.upload("w", b"content").await.unwrap();
+}
+
+/// A blob that no batch and no file names goes; those that are named stay, and one that comes again is there again.
+#[tokio::test]
+async fn blobs_that_nobody_names_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+    let server = Server::over(Arc::clone(&store) as Arc<dyn Store>, Options::default());
+    let mut client = server.connect().await;
+    let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    for content in [&b"in a batch"[..], b"in a file", b"nobody's"] {
+        client.upload("w", content).await.unwrap();
+    }
+    let named = Content::Blob(blob(b"in a batch"));
+    client.submit(submit("w", "r1", vec![create_file("a", named)])).await.unwrap();
+    let text = Content::Text("in a file".to_owned());
+    let batch = client.submit(submit("w", "r2", vec![create_file("b", text)])).await.unwrap();
+    client.report("w", &batch.batch_id, epoch, applied(&[("app", "b", b"in a file")])).await.unwrap();
+    let sizes = || async {
+        let digests = [&b"in a batch"[..], b"in a file", b"nobody's"].map(|content| sha256(content).parse().unwrap());
+        let sizes = store.blob_sizes("w".parse().unwrap(), digests.to_vec()).await.unwrap();
+        sizes.into_iter().map(|size| size.is_some()).collect::<Vec<_>>()
+    };
+    assert_eq!(store.sweep_blobs(UnixMillis(0)).await, Ok(0), "none is that old");
+    assert_eq!(sizes().await, [true, true, true]);
+    assert_eq!(store.sweep_blobs(UnixMillis(u64::MAX)).await, Ok(1));
+    assert_eq!(sizes().await, [true, true, false]);
+    client.upload("w", b"nobody's").await.unwrap();
+    let named = Content::Blob(blob(b"nobody's"));
+    client.submit(submit("w", "r3", vec![create_file("c", named)])).await.unwrap();
+    assert_eq!(store.sweep_blobs(UnixMillis(u64::MAX)).await, Ok(0));
+    assert_eq!(sizes().await, [true, true, true]);
+}
+
+/// The server sweeps now and then.
+#[tokio::test]
+async fn the_server_sweeps_blobs() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+    let options = Options { blob_retention: Duration::ZERO, ..Options::default() };
+    let server = Server::over(store, options);
+    let mut client = server.connect().await;
+    let blob = client.upload("w", b"nobody's").await.unwrap();
+    let deadline = tokio::time::Instant::now() + SOON;
+    loop {
+        let request = v1::FindMissingBlobsRequest { workspace_id: "w".to_owned(), sha256: vec![blob.sha256.clone()] };
+        if !client.files.find_missing_blobs(request).await.unwrap().into_inner().missing_sha256.is_empty() {
+            break;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "the blob goes");
+        tokio::task::yield_now().await;
+    }
 }
 
 /// No more blobs are on their way at one time than the server allows.

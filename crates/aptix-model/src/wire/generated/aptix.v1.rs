@@ -2979,7 +2979,8 @@ pub mod file_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Uploads one blob. The first message names it, the others carry its bytes in order. The answer is sent once the
-        /// blob is durable. Uploading a blob that is there already is a no-op.
+        /// blob is durable. Uploading a blob that is there already is a no-op. A blob that no batch and no file names is removed
+        /// after a day or later, counted from when a call last said that it is there.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT (HASH_FAILED): the bytes do not have the announced digest or size; nothing is kept.
@@ -3097,7 +3098,8 @@ pub mod file_service_server {
             tonic::Status,
         >;
         /// Uploads one blob. The first message names it, the others carry its bytes in order. The answer is sent once the
-        /// blob is durable. Uploading a blob that is there already is a no-op.
+        /// blob is durable. Uploading a blob that is there already is a no-op. A blob that no batch and no file names is removed
+        /// after a day or later, counted from when a call last said that it is there.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT (HASH_FAILED): the bytes do not have the announced digest or size; nothing is kept.

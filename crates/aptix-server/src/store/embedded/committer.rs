@@ -2,6 +2,7 @@
 //! mark, and only then answers. After a failed write it refuses every other: what reached the disk is no longer certain.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use aptix_model::id::WorkspaceId;
 use fjall::{PersistMode, Slice};
@@ -120,6 +121,7 @@ pub(super) fn run(
     mut head: Head,
     rounds: &Rounds,
     mut jobs: mpsc::Receiver<Job>,
+    overflow: &Mutex<Vec<UploadId>>,
     failed: &CancellationToken,
 ) {
     let mut failure: Option<StoreError> = None;
@@ -153,6 +155,11 @@ pub(super) fn run(
                 return;
             }
             _ => {}
+        }
+        // Once nothing waits, nothing of these uploads does.
+        if failure.is_none() && jobs.is_empty() {
+            let uploads = std::mem::take(&mut *overflow.lock().unwrap_or_else(PoisonError::into_inner));
+            uploads.into_iter().for_each(|upload| drop(tables.remove_upload(upload)));
         }
     }
 }

@@ -28,12 +28,12 @@ fn missing(what: String) -> StoreError {
 
 /// The tables at one instant.
 pub(super) struct Instant<'a> {
-    tables: &'a Tables,
-    snapshot: Snapshot,
+    pub(super) tables: &'a Tables,
+    pub(super) snapshot: Snapshot,
 }
 
 impl Instant<'_> {
-    fn get(&self, key: &Key) -> Result<Option<Slice>, StoreError> {
+    pub(super) fn get(&self, key: &Key) -> Result<Option<Slice>, StoreError> {
         self.snapshot.get(&self.tables.records, key).map_err(failed("read a record"))
     }
 

@@ -92,6 +92,28 @@ pub(super) fn file_keys(workspace: &WorkspaceId, doc_path: &DocPath) -> Key {
     of_workspace(b'd', workspace, &[doc_path.as_str().as_bytes(), &[0]])
 }
 
+/// Where the batches begin.
+pub(super) const BATCHES: &[u8] = b"b";
+
+/// Where the cloud files of all workspaces begin.
+pub(super) const FILES: &[u8] = b"f";
+
+/// Where the blobs of all workspaces begin.
+pub(super) const BLOBS: &[u8] = b"m";
+
+/// The workspace of a cloud file's key.
+pub(super) fn workspace_of_file(key: &[u8]) -> Option<WorkspaceId> {
+    let (workspace, _) = str::from_utf8(key.strip_prefix(FILES)?).ok()?.split_once('\0')?;
+    workspace.parse().ok()
+}
+
+/// The workspace and the digest of a blob's key.
+pub(super) fn blob_of(key: &[u8]) -> Option<(WorkspaceId, Sha256Digest)> {
+    let (rest, digest) = key.strip_prefix(BLOBS)?.split_last_chunk()?;
+    let workspace = str::from_utf8(rest.strip_suffix(&[0])?).ok()?.parse().ok()?;
+    Some((workspace, Sha256Digest::from_bytes(*digest)))
+}
+
 /// The upload that a blob's bytes came by.
 pub(super) fn blob(workspace: &WorkspaceId, digest: &Sha256Digest) -> Key {
     of_workspace(b'm', workspace, &[digest.as_bytes()])

@@ -14,6 +14,7 @@ mod record;
 mod rounds;
 mod scan;
 mod tables;
+mod unnamed;
 pub mod verify;
 
 use std::path::Path;
@@ -25,7 +26,7 @@ use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, HistoryId, Revision, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
-use aptix_model::record::BatchRecord;
+use aptix_model::record::{BatchRecord, UnixMillis};
 use fjall::Slice;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::bytes::Bytes;
@@ -38,10 +39,12 @@ use self::instant::Instant;
 use self::record::{Counters, Happened, Marker};
 use self::rounds::Rounds;
 use self::tables::Tables;
+use self::unnamed::{Attention, unname};
 use super::{
     Answer, Appended, BatchSelector, CloudFile, Known, Lease, Listed, Store, StoreError, Transition, Transitioned,
     Twins, UploadId, chain,
 };
+use crate::mint;
 
 /// How many writes may wait for the committer; further ones wait to wait.
 const QUEUE: usize = 256;
@@ -54,6 +57,9 @@ pub struct EmbeddedStore {
     tables: Tables,
     history: HistoryId,
     jobs: mpsc::Sender<Job>,
+    /// Uploads to be discarded for which the queue had no room.
+    overflow: Arc<Mutex<Vec<UploadId>>>,
+    attention: Arc<Attention>,
     committer: Mutex<Option<JoinHandle<()>>>,
     /// Held by the committer as well: the directory is this process's until nothing is written any more.
     _locked: Arc<Locked>,
@@ -101,18 +107,31 @@ impl EmbeddedStore {
         let theirs = tables.clone();
         let (failed, closing) = (CancellationToken::new(), CancellationToken::new());
         let (failing, ending) = (failed.clone(), closing.clone());
+        let overflow = Arc::<Mutex<Vec<UploadId>>>::default();
+        let overflowing = Arc::clone(&overflow);
         let committer = std::thread::Builder::new()
             .name("committer".to_owned())
             .spawn(move || {
                 let unasked = failing.clone().drop_guard();
-                committer::run(&theirs, head, &rounds, waiting, &failing);
+                committer::run(&theirs, head, &rounds, waiting, &overflowing, &failing);
                 if ending.is_cancelled() {
                     unasked.disarm();
                 }
                 drop((rounds, theirs, theirs_locked));
             })
             .map_err(|error| StoreError::Failed { action: "start its writer", cause: error.to_string() })?;
-        Ok(Self { tables, history, jobs, committer: Mutex::new(Some(committer)), _locked: locked, failed, closing })
+        let attention = Arc::default();
+        Ok(Self {
+            tables,
+            history,
+            jobs,
+            overflow,
+            attention,
+            committer: Mutex::new(Some(committer)),
+            _locked: locked,
+            failed,
+            closing,
+        })
     }
 
     fn write<T: Send + 'static>(
@@ -150,11 +169,19 @@ impl EmbeddedStore {
 
 impl Store for EmbeddedStore {
     fn append(&self, batch: BatchRecord) -> Answer<'_, Appended> {
-        self.write(Flush::Now, move |view| append(view, batch))
+        let attention = Arc::clone(&self.attention);
+        self.write(Flush::Now, move |view| {
+            attention.check_batch(&batch)?;
+            append(view, batch)
+        })
     }
 
     fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
-        self.write(Flush::Now, move |view| transition(view, step))
+        let attention = Arc::clone(&self.attention);
+        self.write(Flush::Now, move |view| {
+            attention.check_step(&step)?;
+            transition(view, step)
+        })
     }
 
     fn history(&self) -> HistoryId {
@@ -207,7 +234,14 @@ impl Store for EmbeddedStore {
     }
 
     fn blob_sizes(&self, workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>> {
-        self.read(move |now| digests.iter().map(|digest| now.blob_size(&workspace, digest)).collect())
+        let attention = Arc::clone(&self.attention);
+        self.read(move |now| {
+            let sizes: Vec<_> =
+                digests.iter().map(|digest| now.blob_size(&workspace, digest)).collect::<Result<_, _>>()?;
+            let there = digests.iter().zip(&sizes).filter(|(_, size)| size.is_some());
+            attention.told(&workspace, there.map(|(digest, _)| *digest), mint::now());
+            Ok(sizes)
+        })
     }
 
     fn blob_chunk(&self, workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Answer<'_, Option<Bytes>> {
@@ -225,8 +259,10 @@ impl Store for EmbeddedStore {
     }
 
     fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
+        let attention = Arc::clone(&self.attention);
         let marker = self.write(Flush::Now, move |view| {
             let key = keys::blob(&workspace, &blob.sha256);
+            attention.told(&workspace, std::iter::once(blob.sha256), mint::now());
             if view.get(&key)?.is_some() {
                 return Ok((Kept::Former, Vec::new()));
             }
@@ -235,6 +271,7 @@ impl Store for EmbeddedStore {
                 let cause = "its first bytes are gone, upload it again".to_owned();
                 return Err(StoreError::Failed { action: "keep an upload", cause });
             }
+            attention.came(&(workspace.clone(), blob.sha256));
             let marker = record::encode_marker(Marker { upload, size_bytes: blob.size_bytes });
             Ok((Kept::This, vec![Put::Record(key, marker), Put::RemoveRecord(keys::upload(upload))]))
         });
@@ -247,8 +284,27 @@ impl Store for EmbeddedStore {
     }
 
     fn discard_upload(&self, upload: UploadId) {
-        // A full queue leaves it to the next start.
-        let _ = self.jobs.try_send(Job::Discard(upload));
+        if self.jobs.try_send(Job::Discard(upload)).is_err() {
+            // The committer takes it up as soon as nothing else waits.
+            self.overflow.lock().unwrap_or_else(PoisonError::into_inner).push(upload);
+        }
+    }
+
+    fn sweep_blobs(&self, before: UnixMillis) -> Answer<'_, usize> {
+        let attention = Arc::clone(&self.attention);
+        attention.begin(before);
+        let unnamed = self.read(move |now| now.unnamed(before));
+        Box::pin(async move {
+            let mut swept = 0;
+            for blob in unnamed.await? {
+                let (attention, upload) = (Arc::clone(&attention), blob.1.upload);
+                if self.write(Flush::Now, move |view| unname(view, &attention, &blob, before)).await? {
+                    self.discard_upload(upload);
+                    swept += 1;
+                }
+            }
+            Ok(swept)
+        })
     }
 
     fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
@@ -365,4 +421,29 @@ fn transition(view: &View<'_>, step: Transition) -> Result<(Transitioned, Vec<Pu
         puts.push(Put::Record(keys::file(&step.workspace, &file.path), record::encode_file(&file)));
     }
     Ok((Transitioned::Done(batch), puts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aptix_model::id::Uuid;
+
+    /// Uploads that are given up all at once leave nothing behind, although the queue has no room for all of them.
+    #[tokio::test]
+    async fn uploads_that_are_given_up_go_although_the_queue_is_full() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        let uploads: Vec<_> = (1..=2 * QUEUE as u128).map(|number| UploadId(Uuid::from_u128(number))).collect();
+        for upload in &uploads {
+            store.put_chunk(*upload, 0, Bytes::from_static(b"x")).await.unwrap();
+        }
+        uploads.iter().for_each(|upload| store.discard_upload(*upload));
+        let left = || store.tables.records.prefix(keys::UPLOADS).count();
+        let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
+        while left() > 0 {
+            store.grant_lease("w".parse().unwrap(), Sha256Digest::EMPTY).await.unwrap();
+            assert!(tokio::time::Instant::now() < deadline, "{} uploads are left", left());
+        }
+        assert_eq!(store.tables.chunks.iter().count(), 0);
+    }
 }

@@ -1,0 +1,151 @@
+//! Blobs that nobody names: found at one instant, and removed by the committer unless somebody asked about them lately.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use aptix_model::batch::Content;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::{BatchId, Uuid, WorkspaceId};
+use aptix_model::record::{BatchRecord, UnixMillis};
+use fjall::Readable;
+
+use super::committer::{Put, View};
+use super::instant::Instant;
+use super::keys;
+use super::record::{self, Marker};
+use super::tables::failed;
+use crate::store::{StoreError, Transition, UploadId};
+
+/// A blob of a workspace.
+pub(super) type Named = (WorkspaceId, Sha256Digest);
+
+/// What is known of blobs beside what is stored.
+#[derive(Debug, Default)]
+pub(super) struct Attention(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// When somebody last learnt that a blob is there: a batch that names it may be on its way.
+    asked: HashMap<Named, UnixMillis>,
+    /// What was removed by the last sweep: whoever saw it before that names it in vain.
+    removed: HashSet<Named>,
+}
+
+impl Attention {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Somebody was told that these are there.
+    pub(super) fn told(&self, workspace: &WorkspaceId, digests: impl Iterator<Item = Sha256Digest>, now: UnixMillis) {
+        let mut known = self.lock();
+        for digest in digests {
+            known.asked.insert((workspace.clone(), digest), now);
+        }
+    }
+
+    /// It is there again.
+    pub(super) fn came(&self, blob: &Named) {
+        self.lock().removed.remove(blob);
+    }
+
+    /// A new sweep begins: what was asked before it counts no more.
+    pub(super) fn begin(&self, before: UnixMillis) {
+        let mut known = self.lock();
+        known.asked.retain(|_, asked| *asked >= before);
+        known.removed.clear();
+    }
+
+    /// Whether a blob may go; from now on nobody can name it.
+    fn remove(&self, blob: &Named, before: UnixMillis) -> bool {
+        let mut known = self.lock();
+        if known.asked.get(blob).is_some_and(|asked| *asked >= before) {
+            return false;
+        }
+        known.removed.insert(blob.clone());
+        true
+    }
+
+    fn refuse(&self, workspace: &WorkspaceId, named: impl Iterator<Item = Sha256Digest>) -> Result<(), StoreError> {
+        let known = self.lock();
+        let gone = named.map(|digest| (workspace.clone(), digest)).find(|blob| known.removed.contains(blob));
+        match gone {
+            Some((_, digest)) => Err(StoreError::Failed {
+                action: "keep what names a blob",
+                cause: format!("{digest} was removed meanwhile, upload it again"),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a batch that names a blob which was removed after it was looked for.
+    pub(super) fn check_batch(&self, batch: &BatchRecord) -> Result<(), StoreError> {
+        self.refuse(&batch.workspace, named_by(batch))
+    }
+
+    /// The same of the files of a step.
+    pub(super) fn check_step(&self, step: &Transition) -> Result<(), StoreError> {
+        self.refuse(&step.workspace, step.files.iter().filter_map(|file| Some(file.content?.sha256)))
+    }
+}
+
+fn named_by(batch: &BatchRecord) -> impl Iterator<Item = Sha256Digest> + '_ {
+    batch.batch.files.iter().filter_map(|patch| match patch.edit.content()? {
+        Content::Blob(blob) => Some(blob.sha256),
+        Content::Text(_) => None,
+    })
+}
+
+/// When an upload began.
+fn begun(upload: UploadId) -> UnixMillis {
+    UnixMillis(u64::try_from(upload.0.as_u128() >> 80).unwrap_or(u64::MAX))
+}
+
+impl Instant<'_> {
+    /// Every blob that came before a time and that no batch and no file of its workspace names.
+    pub(super) fn unnamed(&self, before: UnixMillis) -> Result<Vec<(Named, Marker)>, StoreError> {
+        let mut found = HashMap::new();
+        for entry in self.snapshot.prefix(&self.tables.records, keys::BLOBS) {
+            let (key, value) = entry.into_inner().map_err(failed("list blobs"))?;
+            let marker = record::decode_marker(&value)?;
+            if let Some(blob) = keys::blob_of(&key).filter(|_| begun(marker.upload) < before) {
+                found.insert(blob, marker);
+            }
+        }
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        for entry in self.snapshot.prefix(&self.tables.records, keys::FILES) {
+            let (key, value) = entry.into_inner().map_err(failed("list files"))?;
+            if let Some(workspace) = keys::workspace_of_file(&key) {
+                found.remove(&(workspace, record::decode_file(&value)?.content.sha256));
+            }
+        }
+        for entry in self.snapshot.prefix(&self.tables.records, keys::BATCHES) {
+            let (key, value) = entry.into_inner().map_err(failed("list batches"))?;
+            let Some(id) = key.get(1..).and_then(|id| Uuid::from_slice(id).ok()).map(BatchId) else { continue };
+            let Some(standing) = self.get(&keys::standing(id))? else { continue };
+            let batch = record::decode_batch(id, &value, &standing)?;
+            for digest in named_by(&batch) {
+                found.remove(&(batch.workspace.clone(), digest));
+            }
+        }
+        Ok(found.into_iter().collect())
+    }
+}
+
+/// Turns a blob back into an upload that is to be discarded; answers whether it did.
+pub(super) fn unname(
+    view: &View<'_>,
+    attention: &Attention,
+    (blob, marker): &(Named, Marker),
+    before: UnixMillis,
+) -> Result<(bool, Vec<Put>), StoreError> {
+    let key = keys::blob(&blob.0, &blob.1);
+    let same = view.get(&key)?.map(|record| record::decode_marker(&record)).transpose()? == Some(*marker);
+    if !same || !attention.remove(blob, before) {
+        return Ok((false, Vec::new()));
+    }
+    let note = Put::Record(keys::upload(marker.upload), record::encode_id(marker.upload.0));
+    Ok((true, vec![Put::RemoveRecord(key), note]))
+}
