@@ -14,7 +14,7 @@ use tonic::Streaming;
 use tonic::codegen::Bytes;
 
 use super::batches::absent;
-use super::{ANSWER, CallError, Connection, ServerUrl, timed};
+use super::{ANSWER, CallError, Connection, ServerUrl, off_the_workers, timed};
 
 /// An interval between heartbeats is held to these bounds, whatever the server says.
 const HEARTBEAT: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
@@ -204,7 +204,8 @@ impl Feed {
             Some(Message::Event(event)) => {
                 self.last = next_after(self.last, Revision(event.revision))?;
                 let omitted = event.batch.as_ref().is_some_and(|batch| batch.content_omitted);
-                match feed_event(event) {
+                let server = self.server.to_string();
+                match off_the_workers(server, move || feed_event(event)).await? {
                     FeedMessage::Event(event) if omitted && event.state.is_open() => self.completed(*event).await,
                     message => Ok(message),
                 }

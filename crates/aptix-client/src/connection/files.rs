@@ -13,7 +13,7 @@ use aptix_model::wire::{digest, v1};
 use tonic::codegen::Bytes;
 
 use super::batches::absent;
-use super::{ANSWER, CallError, Connection, Lease, timed};
+use super::{ANSWER, CallError, Connection, Lease, off_the_workers, timed};
 
 /// How long a whole blob may take, either way.
 const TRANSFER: Duration = Duration::from_secs(300);
@@ -114,7 +114,7 @@ impl Connection {
     pub async fn download(&self, blob: BlobRef) -> Result<Vec<u8>, CallError> {
         let transfer = tokio::time::timeout(TRANSFER, self.download_chunks(blob));
         let content = transfer.await.map_err(|_| CallError::silent(&self.server, TRANSFER))??;
-        verified(blob, content)
+        off_the_workers(self.server.to_string(), move || verified(blob, content)).await?
     }
 
     async fn download_chunks(&self, blob: BlobRef) -> Result<Vec<u8>, CallError> {

@@ -143,3 +143,12 @@ fn timed<T>(message: T, deadline: Duration) -> tonic::Request<T> {
     request.set_timeout(deadline);
     request
 }
+
+/// Runs work whose cost grows with what a server sends off the async workers, which serve heartbeats and signals.
+async fn off_the_workers<T: Send + 'static>(
+    server: String,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, CallError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| CallError::Unreachable { server, why: format!("processing its message failed: {error}") })
+}

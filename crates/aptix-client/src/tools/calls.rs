@@ -34,6 +34,8 @@ use crate::policy::places::Places;
 use crate::proposal::{Decision, Proposal};
 use crate::workspace::Workspace;
 
+/// Bytes of a call that are looked into before its turn.
+const TURN_BYTES: usize = 4 << 10;
 /// Bytes of diff that an answer may carry.
 const DIFF_BYTES: usize = 256 << 10;
 
@@ -115,7 +117,9 @@ impl Author {
 
     /// By what a call takes its turn: when it came, or when what it applies was prepared.
     pub(super) fn turn(&self, tool: &str, arguments: &str) -> (UnixMillis, Uuid) {
-        let applies = (tool == "apply_file_modification").then(|| prepare::parse(tool, arguments));
+        // What names a prepared edit is short; anything longer is refused when its turn has come.
+        let is_short = arguments.len() <= TURN_BYTES;
+        let applies = (tool == "apply_file_modification" && is_short).then(|| prepare::parse(tool, arguments));
         let prepared = match applies {
             Some(Ok(Call::Apply { hunk })) => self.hunks().turn(hunk),
             _ => None,
