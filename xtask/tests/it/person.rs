@@ -419,3 +419,40 @@ fn move_and_link(file: &std::path::Path, real: &std::path::Path) {
     std::fs::rename(file, real).unwrap();
     std::os::unix::fs::symlink(real, file).unwrap();
 }
+
+/// Whoever sends an edit of a file that is withheld is answered in one way, whether the user lets nothing be compared,
+/// refuses what fits, or agrees to what does not fit; an agent that approves everything asks, too.
+#[test]
+fn who_edits_a_withheld_file_cannot_tell_a_refusal_from_a_misfit() {
+    const COMPARE: &str = "Compare the batch with these files? [y/n] ";
+    for approve in ["auto", "ask"] {
+        let machine = Machine::new();
+        machine.put(".gitignore", "notes.txt\n");
+        machine.put("notes.txt", "one\n");
+        let server = machine.server();
+        let mut terminal = Terminal::of_agent(&machine, &server, approve);
+        terminal.until("serving");
+        let mut submitted = |base: &str, answers: &[(&str, &str)]| {
+            std::thread::scope(|scope| {
+                let answer = scope.spawn(|| machine.submit(&server, &insert(&[("notes.txt", base)], 1, "two")));
+                for (question, answer) in answers {
+                    terminal.until(question);
+                    terminal.answer(answer);
+                }
+                answer.join().unwrap()
+            })
+        };
+        let refusals = [
+            submitted("one\n", &[(COMPARE, "n")]),
+            submitted("other\n", &[(COMPARE, "y")]),
+            submitted("one\n", &[(COMPARE, "y"), (WHOLE, "n"), ("(one line for the author, or nothing) ", "no")]),
+        ];
+        let told = |(answer, code): &(serde_json::Value, Option<i32>)| format!("{code:?} {}", answer["errors"]);
+        assert_eq!([0, 1, 2].map(|index| told(&refusals[index])), [0; 3].map(|index| told(&refusals[index])));
+        assert_eq!(refusals[0].0["errors"][0]["detail"], "WITHHELD", "{}", refusals[0].0);
+        assert!(refusals.iter().all(|(answer, _)| answer["state"] == "FAILED"), "{refusals:?}");
+        let (applied, code) = submitted("one\n", &[(COMPARE, "y"), (WHOLE, "y")]);
+        assert_eq!((code, &applied["files"][0]["sha256"]), (Some(0), &serde_json::Value::Null), "{applied}");
+        assert_eq!(machine.files()[1].1, "one\ntwo\n");
+    }
+}

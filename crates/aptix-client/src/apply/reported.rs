@@ -7,6 +7,9 @@ use aptix_model::report::{FileReport, FileStatus, Report, Warning};
 use super::find::Found;
 use crate::workspace::transaction::{Loss, Notice};
 
+/// The warning about a batch that is not kept for undoing.
+const NOT_UNDOABLE: &str = "NOT_UNDOABLE";
+
 pub(super) fn full(plan: &FilePlan<'_>, found: &Found) -> FileReport {
     let mut report = plan.report(&plan.content());
     let is_replaced = matches!(plan.status, FileStatus::Modified | FileStatus::Renamed);
@@ -54,7 +57,7 @@ pub(super) fn add_notice(report: &mut Report, changed: &[usize], notice: Notice)
         Notice::NotUndoable => {
             let message = "what was in the files of the batch is more than `bytes` of `[history]` in the policy file lets \
                            be kept, so that `aptix undo` cannot take it back";
-            (0, Warning { code: "NOT_UNDOABLE".to_owned(), message: message.to_owned() })
+            (0, Warning { code: NOT_UNDOABLE.to_owned(), message: message.to_owned() })
         }
         Notice::Lost { change, loss: Loss::Owner } => {
             let message = "the system does not let the new file have the owner and group of the old one".to_owned();
@@ -65,9 +68,11 @@ pub(super) fn add_notice(report: &mut Report, changed: &[usize], notice: Notice)
             (change, Warning { code: "ATTRIBUTE_LOST".to_owned(), message })
         }
     };
+    // How much is kept for undoing depends on the size of every file.
+    let is_about_all = warning.code == NOT_UNDOABLE && report.files.iter().any(|file| file.withheld.is_some());
     match changed.get(change).and_then(|index| report.files.get_mut(*index)) {
         // That there was anything to notice tells that the file became another one.
-        Some(file) if file.withheld.is_some() => {
+        Some(file) if is_about_all || file.withheld.is_some() => {
             tracing::warn!(path = file.path, code = warning.code, "{}", warning.message);
         }
         Some(file) => file.warnings.push(warning),
