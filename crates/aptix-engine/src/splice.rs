@@ -139,8 +139,12 @@ pub(crate) fn narrow(number: usize) -> u32 {
 fn refuse_overlaps(text: &Text<'_>, splices: &[Splice]) -> Result<(), Findings> {
     let mut findings = Findings::default();
     let mut widest: Option<&Splice> = None;
+    // What a change takes can begin before the text that was found: a last line goes with the terminator above it.
+    let meet = |other: &Splice, splice: &Splice| {
+        other.matched.end > splice.matched.start || other.fitted.range.end > splice.fitted.range.start
+    };
     for splice in splices {
-        if let Some(other) = widest.filter(|other| other.matched.end > splice.matched.start) {
+        if let Some(other) = widest.filter(|other| meet(other, splice)) {
             let (first, second) = (other.index.min(splice.index), other.index.max(splice.index));
             let line = text.lines_above(splice.matched.start) + 1;
             findings.add(|| {

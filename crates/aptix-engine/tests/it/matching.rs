@@ -55,6 +55,16 @@ fn text(lines: &[Line], indent: &str, deeper: usize, terminator: &str, keeps_end
 
 const WORDS: &[&str] = &["a", "b", "ab", "a b", "x = 1;", "}", "", "\u{e9}"];
 
+/// A last line without terminator that goes takes the terminator above with it: what another change takes is taken twice.
+#[test]
+fn changes_that_meet_in_what_they_take_beside_their_text_are_refused() {
+    for (before, old, other) in [("\nab", "ab\n", "\n"), ("b\nab", "ab\n", "b\n"), ("x\nab", "ab\n", "x\n")] {
+        let patch = batch(vec![search(vec![(old, ""), (other, "z")])]);
+        let failures = apply_all(&patch, &[Some(before.as_bytes())], &Limits::DEFAULT).unwrap_err();
+        assert_eq!(code(&failures[0]), "MATCH_OVERLAP", "{before:?}: {}", failures[0]);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, max_global_rejects: 65_536, failure_persistence: None, ..ProptestConfig::default() })]
 
