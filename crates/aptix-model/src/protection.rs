@@ -62,14 +62,12 @@ impl Protection {
     }
 }
 
-/// Whether a path, valid or not, is closed; both `/` and `\` separate its names.
+/// Whether a path, valid or not, is closed to every batch, whoever sends it; both `/` and `\` separate its names. Whether
+/// a file that holds [secrets](secret) may be edited depends on who asks.
 #[must_use]
 pub fn of(path: &str) -> Option<Protection> {
-    let names = canonical_names(path);
-    if names.iter().any(|name| is_protected(name)) || is_of_cvs(path) {
-        return Some(Protection::Protected);
-    }
-    (secrets::secret_by_names(&names) == Some(Secret::Closed)).then_some(Protection::Secret)
+    let is_closed = canonical_names(path).iter().any(|name| is_protected(name)) || is_of_cvs(path);
+    is_closed.then_some(Protection::Protected)
 }
 
 /// What closes a path because a link has this name.
@@ -148,11 +146,10 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_closed_and_their_examples_are_not() {
-        for path in [".env", "d/.env.local", "certs/key.pem", ".env:x", ".env/", ".ssh/id_rsa", ".NPMRC", ".netrc"] {
-            assert_eq!(of(path), Some(Protection::Secret), "{path:?}");
-        }
+    fn what_is_not_version_controls_is_not_closed() {
         for path in [
+            ".env",
+            "certs/key.pem",
             ".env.example",
             "src/git.rs",
             "src/cvs/parser.rs",
@@ -169,6 +166,7 @@ mod tests {
             assert_eq!(of(path), None, "{path:?}");
         }
     }
+
     #[test]
     fn what_steers_a_machine_is_sensitive_in_every_spelling() {
         let sensitive = [

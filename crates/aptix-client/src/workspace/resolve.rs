@@ -259,15 +259,10 @@ fn resolve_spelled(
     let place = walk(workspace, listings, root, names)?;
     let real = place.real();
     let own = || workspace.root(root).is_some_and(|root| root.is_own_state(&real));
-    match closed(&real).or_else(|| own().then_some(Protection::Protected)) {
+    match protection::of(&real).or_else(|| own().then_some(Protection::Protected)) {
         Some(protection) => Err(ResolveError::Closed { real, protection }),
         None => Ok(place),
     }
-}
-
-/// Why a path is closed to everybody. Who may touch secrets depends on who asks, and on policy.
-fn closed(path: &str) -> Option<Protection> {
-    protection::of(path).filter(|protection| *protection != Protection::Secret)
 }
 
 fn find_root(workspace: &Workspace, name: &str) -> Result<usize, ResolveError> {
@@ -352,7 +347,7 @@ fn walk(
         };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => {
-                if let Some(protection) = protection::of_link(&name).or_else(|| closed(&at)) {
+                if let Some(protection) = protection::of_link(&name).or_else(|| protection::of(&at)) {
                     return Err(ResolveError::Closed { real: at, protection });
                 }
                 walk.sensitive |= protection::is_sensitive(&at);

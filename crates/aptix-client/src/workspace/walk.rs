@@ -234,7 +234,7 @@ impl Walk<'_> {
     /// Whether a path may be looked at.
     fn check(&self, at: &str) -> Result<(), WalkError> {
         let closed = |detail, why: String| WalkError::Closed { at: at.to_owned(), detail, why };
-        let protection = protection::of(at).filter(|protection| *protection != Protection::Secret);
+        let protection = protection::of(at);
         let sight = Sight::of(Named { root: 0, path: at, real: at });
         let secret = egress::secret(self.policy, sight).map(|_| Protection::Secret);
         if let Some(protection) = protection.or(secret) {

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use aptix_model::batch::{Batch, FilePatch, Target};
 use aptix_model::failure::Failure;
 use aptix_model::path::{DocPath, PathError, WorkspacePath, compose, fold, lowercase};
-use aptix_model::protection::{self, Protection};
+use aptix_model::protection;
 
 use super::violation::Violation;
 use super::{Site, ValidTarget};
@@ -50,10 +50,10 @@ fn check_as(field: &str, is: &str, target: &Target, site: &mut Site<'_, '_>) -> 
     let violation = match checked {
         // An invisible character in `.git` is first of all an attempt at `.git`.
         Err(error @ (PathError::Bidi(_) | PathError::Control(_))) => {
-            closed(text).map_or(Violation::Path(error), Violation::Protected)
+            protection::of(text).map_or(Violation::Path(error), Violation::Protected)
         }
         Err(error) => Violation::Path(error),
-        Ok(target) => match closed(text) {
+        Ok(target) => match protection::of(text) {
             None => return Some(target),
             Some(protection) => Violation::Protected(protection),
         },
@@ -66,11 +66,6 @@ fn check_as(field: &str, is: &str, target: &Target, site: &mut Site<'_, '_>) -> 
         Failure { message: format!("{is}, {}: {}", quoted_path(text), failure.message), ..failure }
     });
     None
-}
-
-/// Why a path is closed to everybody. Whether secrets are is decided where the batch is applied, by who asks.
-fn closed(path: &str) -> Option<Protection> {
-    protection::of(path).filter(|protection| *protection != Protection::Secret)
 }
 
 /// Checks that no two paths of one kind are, or could be taken for, one file, nor one the directory of another.
