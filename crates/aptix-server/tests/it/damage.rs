@@ -199,10 +199,10 @@ fn count(outcomes: &[(Damage, Outcome)], of: impl Fn(&Outcome) -> bool) -> usize
     outcomes.iter().filter(|(_, outcome)| of(outcome)).count()
 }
 
-/// So many of each in the tests; `APTIX_DAMAGE_LONG` asks for a thousand bits and two hundred pages.
+/// How many bits flip and how many pages become zeros; a thousand and two hundred where `APTIX_LONG` is set.
+#[expect(clippy::disallowed_methods, reason = "a test is asked for its long form")]
 fn sizes() -> (usize, usize) {
-    let long = std::env::vars().any(|(name, _)| name == "APTIX_DAMAGE_LONG");
-    if long { (1000, 200) } else { (60, 25) }
+    if std::env::var("APTIX_LONG").is_ok() { (1000, 200) } else { (60, 25) }
 }
 
 #[tokio::test]
@@ -357,25 +357,53 @@ async fn a_high_water_mark_that_is_gone_is_missed() {
     EmbeddedStore::open(directory.path()).unwrap().close().await.unwrap();
 }
 
-/// One bit in any file at all: what was acknowledged is there, or the store says what is not.
+/// One bit, or a page, in any file at all, of a store with a journal alone and of one whose records are in tables: what was
+/// acknowledged is there, or the store says what is not.
 #[tokio::test]
-async fn no_flipped_bit_of_any_file_is_silent() {
-    let directory = place();
-    let acknowledged = fill(directory.path(), 12).await;
-    let mut random = Random(0xf11e_2026);
-    let journal = used(directory.path());
-    for (file, _) in digests(directory.path()) {
-        let name = file.strip_prefix(directory.path()).unwrap().to_owned();
-        let length = std::fs::metadata(&file).unwrap().len().min(journal);
-        for _ in 0..6 {
-            if length == 0 {
-                continue;
-            }
-            let bit = random.below(length * 8);
-            let copy = damaged(directory.path(), &name, |file| flip(file, bit));
-            let outcome = look(copy.path(), &acknowledged).await;
-            assert!(!matches!(outcome, Outcome::Silent(_)), "{} bit {bit}: {outcome:?}", name.display());
+async fn no_damage_of_any_file_is_silent() {
+    let (seed, rounds) = (0xf11e_2026, sizes().0 / 10);
+    for in_tables in [false, true] {
+        let directory = place();
+        let acknowledged = fill(directory.path(), 12).await;
+        if in_tables {
+            flush(directory.path());
         }
+        let (mut random, journal, mut counts) = (Random(seed), used(directory.path()), [0; 3]);
+        for (file, _) in digests(directory.path()) {
+            let name = file.strip_prefix(directory.path()).unwrap().to_owned();
+            let length = std::fs::metadata(&file).unwrap().len().min(journal.max(PAGE));
+            for round in 0..rounds.min(usize::try_from(length).unwrap()) {
+                let bit = random.below(length * 8);
+                let copy = damaged(directory.path(), &name, |file| match round % 6 {
+                    5 => zero(file, bit / 8 / PAGE, length),
+                    _ => flip(file, bit),
+                });
+                let outcome = look(copy.path(), &acknowledged).await;
+                if outcome != Outcome::Intact && round < 2 {
+                    let found = verify(copy.path());
+                    assert!(found.is_err() || !found.unwrap().damages.is_empty(), "{} bit {bit}", name.display());
+                }
+                let named = format!("tables {in_tables}, {} round {round} bit {bit}", name.display());
+                counts[match outcome {
+                    Outcome::Intact => 0,
+                    Outcome::Refused(_) => 1,
+                    Outcome::Told => 2,
+                    Outcome::Silent(what) => panic!("{named}: {what}"),
+                }] += 1;
+            }
+        }
+        println!(
+            "seed {seed:#x}, tables {in_tables}: {} intact, {} refused, {} told, 0 silent",
+            counts[0], counts[1], counts[2]
+        );
+    }
+}
+
+/// Writes everything there is into tables.
+fn flush(directory: &Path) {
+    let database = fjall::Database::builder(directory).open().unwrap();
+    for name in ["records", "chunks"] {
+        database.keyspace(name, fjall::KeyspaceCreateOptions::default).unwrap().rotate_memtable_and_wait().unwrap();
     }
 }
 

@@ -2,6 +2,7 @@
 //! mark, and only then answers. After a failed write it refuses every other: what reached the disk is no longer certain.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
 use aptix_model::id::WorkspaceId;
@@ -101,7 +102,12 @@ impl Job {
     ) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
         let (reply, answer) = oneshot::channel();
         let work: Work = Box::new(move |view| {
-            let (answer, puts) = match work(view) {
+            // The database panics on some damaged tables; that ends this write, and not the thread.
+            let worked = catch_unwind(AssertUnwindSafe(|| work(view))).unwrap_or_else(|_| {
+                let why = "the database failed to read it".to_owned();
+                Err(StoreError::Corrupt { what: "a record".to_owned(), why })
+            });
+            let (answer, puts) = match worked {
                 Ok((answer, puts)) => (Ok(answer), puts),
                 Err(error) => (Err(error), Vec::new()),
             };
