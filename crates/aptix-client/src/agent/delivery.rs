@@ -177,16 +177,27 @@ fn new_contents(report: &Report) -> Vec<Sha256Digest> {
 pub(super) async fn deliver_again(line: &Line, batch: BatchId) -> Result<(), AgentError> {
     let workspace = Arc::clone(&line.workspace);
     let kept = blocking(move || reported::find(&workspace, batch)).await??;
-    let receipt = match kept.map(|bytes| receipt::decode(&bytes)) {
-        Some(Ok(receipt)) if receipt.workspace == *line.connection.workspace() && receipt.batch == batch => receipt,
-        _ => Receipt { workspace: line.connection.workspace().clone(), batch, report: told::forgotten() },
+    let own = |receipt: &Receipt| receipt.workspace == *line.connection.workspace() && receipt.batch == batch;
+    let kept = kept.and_then(|bytes| receipt::decode(&bytes).ok()).filter(own);
+    let forgotten = || Receipt { workspace: line.connection.workspace().clone(), batch, report: told::forgotten() };
+    let receipt = match kept {
+        Some(receipt) if has_contents(line, &receipt).await? => receipt,
+        _ => forgotten(),
     };
     tracing::warn!(BatchId = %batch, outcome = ?receipt.report.outcome,
         "the server was set back: the batch ended here before, its report is sent again");
     deliver(line, Pending { batch, owed: Owed::Receipt(receipt::encode(receipt)) }).await
 }
 
-/// Forgets what the server has, but keeps the report for a server that is set back. Where there is no room to note that, the report is sent again, which does no harm.
+/// Whether every new content that the server lacks is still kept. One that cannot be asked now is asked again.
+async fn has_contents(line: &Line, receipt: &Receipt) -> Result<bool, AgentError> {
+    let missing = line.connection.find_missing(&new_contents(&receipt.report)).await.unwrap_or_default();
+    let (workspace, batch) = (Arc::clone(&line.workspace), receipt.batch);
+    blocking(move || missing.into_iter().all(|digest| reported::content(&workspace, batch, digest).is_some())).await
+}
+
+/// Forgets what the server has, but keeps the report for a server that is set back. Where there is no room to note that, the
+/// report is sent again, which does no harm.
 async fn acknowledge(line: &Line, receipt: &Receipt) -> Result<(), AgentError> {
     let (workspace, batch) = (Arc::clone(&line.workspace), receipt.batch);
     let report = Report { diff: String::new(), diff_omitted: true, ..receipt.report.clone() };

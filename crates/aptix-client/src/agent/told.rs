@@ -116,8 +116,7 @@ fn size(failure: &Failure) -> usize {
 
 /// The report of a batch that ended here, for a server that was set back, when what was reported then is not kept any more.
 pub(super) fn forgotten() -> Report {
-    let message =
-        "the batch ended on this workstation before the server was set back, and its report is not kept any more";
+    let message = "the batch ended on this workstation before the server was set back, and its report or its new content is not kept any more";
     refusal(vec![Failure::new(Reason::ResultFinal, message).hint("look at the files that it names")])
 }
 

@@ -330,6 +330,25 @@ async fn a_batch_that_comes_again_is_not_applied_again_over_what_the_user_wrote(
     assert!(reports.contains(&Some(again)), "a server that has forgotten the report is sent it again: {reports:?}");
 }
 
+/// A server that has forgotten a batch is told that it ended, though what was reported then is gone.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "somebody removes what the agent kept")]
+async fn a_batch_that_comes_again_ends_though_its_report_is_not_kept() {
+    let scene = Scene::set(Approve::Auto);
+    let theirs = || batch(1, "a.txt", write("theirs\n", true));
+    scene.server.tell(theirs());
+    scene.report(1, 1).await;
+    eventually("the receipt is forgotten", || scene.outbox() == 0).await;
+    for root in std::fs::read_dir(scene.place.path().join("aptix/roots")).unwrap() {
+        std::fs::remove_dir_all(root.unwrap().path().join("reported")).unwrap();
+    }
+    scene.put("a.txt", "mine\n");
+    scene.server.tell(theirs());
+    let report = scene.report(2, 1).await;
+    assert_eq!((report.outcome(), report.failures[0].reason.as_str()), (v1::Outcome::Failed, "RESULT_FINAL"));
+    assert_eq!(scene.file("a.txt"), "mine\n");
+}
+
 /// What is wrong with this machine for a while is not told as the end of the batch.
 #[tokio::test]
 async fn a_batch_waits_out_what_will_pass() {

@@ -11,6 +11,7 @@ use aptix_model::id::{Revision, WorkspaceId};
 use super::Opening;
 use super::marks::{self, Head, Marks};
 use super::own_files::{self, View};
+use super::parts;
 use super::record::Counters;
 use super::scan::{self, Journals};
 use super::tables::Tables;
@@ -74,7 +75,7 @@ pub(super) fn open(dir: &Path, opening: Opening) -> Result<Opened, StoreError> {
     let journals = scan::journals(dir)?;
     if let Some(marks) = &marks {
         marks.damaged.iter().for_each(|damage| tracing::warn!(damage, "high-water mark is damaged"));
-        let mut lost = missing_parts(dir, marks);
+        let mut lost = if marks.acknowledged() == Some(0) { Vec::new() } else { parts::damaged(dir) };
         if lost.is_empty() && !journals.is_whole() {
             lost = look(dir, opening, marks, &journals)?;
         }
@@ -88,25 +89,6 @@ pub(super) fn open(dir: &Path, opening: Opening) -> Result<Opened, StoreError> {
     let marks = marks::Writer::create(dir, head, now.clone())?;
     tables.know(now);
     Ok(Opened { tables, head, marks, locked })
-}
-
-/// What the database would take for never having been made, and remove.
-fn missing_parts(dir: &Path, marks: &Marks) -> Vec<String> {
-    if marks.acknowledged() == Some(0) {
-        return Vec::new();
-    }
-    let keyspaces = dir.join("keyspaces");
-    let mut missing = Vec::new();
-    for table in ["0", "1", "2"] {
-        let current = keyspaces.join(table).join("current");
-        if !current.exists() {
-            missing.push(format!("{} is missing", current.display()));
-        }
-    }
-    if !dir.join("version").exists() {
-        missing.push(format!("{} is missing", dir.join("version").display()));
-    }
-    missing
 }
 
 /// What would be missing if the journals were cut off where they cannot be read.

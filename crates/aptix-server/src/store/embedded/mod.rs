@@ -10,6 +10,7 @@ mod instant;
 mod keys;
 mod marks;
 mod own_files;
+mod parts;
 mod record;
 mod rounds;
 mod scan;

@@ -10,11 +10,11 @@ use fjall::Readable;
 use sha2::{Digest, Sha256};
 
 use super::keys::{self, Key};
-use super::marks;
 use super::record;
 use super::scan;
 use super::tables::Tables;
 use super::{Opening, guard};
+use super::{marks, parts};
 use crate::store::{BatchSelector, StoreError};
 
 /// What was found.
@@ -50,6 +50,12 @@ pub fn verify(dir: &Path) -> Result<Findings, StoreError> {
             Some(format!("{} from byte {}: {}", journal.path.display(), journal.end, journal.broken?))
         })
         .collect();
+    let parts = parts::damaged(dir);
+    if !parts.is_empty() {
+        // The database would remove, or stumble over, what is damaged.
+        found.damages.extend(broken.into_iter().chain(parts));
+        return Ok(found);
+    }
     match Tables::open(view.path(), Opening::default().open_files) {
         Err(error) => found.damages.extend(broken.into_iter().chain([error.to_string()])),
         Ok(tables) => {
