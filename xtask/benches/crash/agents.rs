@@ -113,6 +113,11 @@ impl<'a> Scene<'a> {
         std::fs::read_to_string(self.place.join("agent.log")).unwrap_or_default()
     }
 
+    /// Bytes of the log.
+    fn logged(&self) -> u64 {
+        std::fs::metadata(self.place.join("agent.log")).map_or(0, |metadata| metadata.len())
+    }
+
     fn agent(&self) -> Result<Running> {
         let log = std::fs::File::options().create(true).append(true).open(self.place.join("agent.log"))?;
         let mut command = (self.start)(&self.place, &self.url)?;
@@ -179,9 +184,10 @@ impl<'a> Scene<'a> {
         for _ in 0..random.below(3) {
             applies.push(self.apply()?);
         }
-        let (before, enough) = (self.log().lines().count(), random.below(40));
+        // About as many bytes as some lines have.
+        let enough = self.logged() + 150 * random.below(40) as u64;
         let deadline = Instant::now() + LIFE;
-        while Instant::now() < deadline && self.log().lines().count() < before + enough {
+        while Instant::now() < deadline && self.logged() < enough {
             std::thread::sleep(Duration::from_micros(500));
         }
         let ended = self.ended(&mut agents)?;
