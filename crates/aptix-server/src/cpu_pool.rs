@@ -3,6 +3,7 @@
 //! A call is a future whose every poll (decode a message, validate it, encode an answer) is one turn. What waits for the
 //! store or the network holds no thread, and a call that nobody waits for any more gets no further turn.
 
+use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -10,6 +11,7 @@ use std::thread::available_parallelism;
 
 use tokio::sync::Notify;
 use tokio::task::{JoinError, spawn_blocking};
+use tracing::instrument::WithSubscriber;
 
 use crate::caller::ConnectionId;
 use crate::turns::Turns;
@@ -55,8 +57,11 @@ impl CpuPool {
         loop {
             let turn = self.turns.take(caller).await;
             let waker = waker.clone();
+            let here = Turnkeeper(Some((self.clone(), caller)));
             let polled = spawn_blocking(move || {
+                let here = Inside::of(here);
                 let polled = poll(future.as_mut(), &waker);
+                drop(here);
                 drop(turn);
                 (future, polled)
             });
@@ -66,6 +71,55 @@ impl CpuPool {
                 Poll::Pending => future = unfinished,
             }
             ring.0.notified().await;
+        }
+    }
+}
+
+thread_local! {
+    /// In whose turn this thread works.
+    static HERE: Cell<Turnkeeper> = const { Cell::new(Turnkeeper(None)) };
+}
+
+/// For as long as a thread works in somebody's turn, also when the work panics.
+struct Inside;
+
+impl Inside {
+    fn of(turns: Turnkeeper) -> Self {
+        HERE.set(turns);
+        Self
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        HERE.take();
+    }
+}
+
+/// Whose turns work belongs to that a call leaves to a task of its own.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turnkeeper(Option<(CpuPool, ConnectionId)>);
+
+impl Turnkeeper {
+    /// Of the call that is worked on here; of nobody outside of calls.
+    pub(crate) fn here() -> Self {
+        let here = HERE.take();
+        HERE.set(here.clone());
+        here
+    }
+
+    /// Runs a future in turns of that call; where it stands if there is none.
+    ///
+    /// # Errors
+    /// When the work panicked.
+    pub(crate) async fn run<F>(&self, future: F) -> Result<F::Output, JoinError>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        match &self.0 {
+            Some((pool, caller)) => pool.run(*caller, future.with_current_subscriber()).await,
+            None => Ok(future.await),
         }
     }
 }
@@ -146,5 +200,21 @@ mod tests {
             assert!(broken.unwrap_err().is_panic());
         }
         assert_eq!(pool.run(ConnectionId(1), async { 7 }).await.unwrap(), 7);
+    }
+
+    /// What a call leaves to a task is done in the call's turns as well, and not by the workers of the runtime.
+    #[tokio::test]
+    async fn what_a_call_leaves_to_a_task_is_done_in_its_turns() {
+        let pool = CpuPool::new();
+        let worker = std::thread::current().id();
+        assert_eq!(Turnkeeper::here().run(async { std::thread::current().id() }).await.unwrap(), worker);
+        let call = pool.run(ConnectionId(1), async {
+            let turns = Turnkeeper::here();
+            let mut tasks = JoinSet::new();
+            tasks.spawn(async move { turns.run(async { std::thread::current().id() }).await.unwrap() });
+            tasks.join_next().await.unwrap().unwrap()
+        });
+        assert_ne!(call.await.unwrap(), worker);
+        assert!(Turnkeeper::here().0.is_none());
     }
 }

@@ -23,6 +23,7 @@ use super::lease::{Claim, LeaseSecret, secret_digest};
 use super::read::ReadError;
 use super::refusal::{Refusal, exhausted, shown, shown_if_given, shutting_down};
 use super::wake::{Topic, Waker};
+use crate::cpu_pool::Turnkeeper;
 use crate::store::{BatchSelector, Listed, StoreError};
 
 /// Events read at once.
@@ -218,8 +219,10 @@ impl Dispatcher {
         tracing::info!(workspaceId = %workspace, agentId = %agent, epoch, after = after.0, "lease granted");
         let (outlet, stream) = Outlet::open(claim.superseded.clone(), self.closing.clone()).await?;
         let (this, agent) = (Arc::clone(self), agent.clone());
+        let (turns, encode) = (Turnkeeper::here(), Arc::new(encode));
         self.tasks.spawn(async move {
-            let Err(stop) = this.tell(&workspace, after, Delivery::Lease(epoch, secret), &outlet, &encode).await;
+            let lease = Delivery::Lease(epoch, secret);
+            let Err(stop) = this.tell(&workspace, after, lease, &outlet, (&turns, &encode)).await;
             tracing::info!(workspaceId = %workspace, agentId = %agent, epoch, end = ?stop, "lease ended");
             outlet.finish(stop);
             // The lease goes before the place among the streams, and both only now.
@@ -272,13 +275,13 @@ impl Dispatcher {
         digest.map(|digest| Cursor { history: self.store.history(), revision, digest })
     }
 
-    async fn tell<T>(
+    async fn tell<T: Send + 'static>(
         &self,
         workspace: &WorkspaceId,
         after: Revision,
         lease: Delivery,
         outlet: &Outlet<T>,
-        encode: &(impl Fn(Delivery) -> T + Sync),
+        (turns, encode): (&Turnkeeper, &Arc<impl Fn(Delivery) -> T + Send + Sync + 'static>),
     ) -> Result<std::convert::Infallible, Stop> {
         let mut waker = self.wakes.subscribe(Topic::Workspace(workspace.clone()));
         let mut told = after;
@@ -289,18 +292,28 @@ impl Dispatcher {
             for event in events {
                 let room = self.room(outlet).await?;
                 let delivery = self.delivery(workspace, event).await.map_err(stop)?;
-                let (revision, created) = match &delivery {
-                    Delivery::Event(revision, _, batch) => (*revision, forwarded(batch)),
+                let revision = match &delivery {
+                    Delivery::Event(revision, ..) => *revision,
                     Delivery::Damaged(revision, _, batch, why) => {
                         log_damaged(workspace, *revision, *batch, why);
-                        (*revision, None)
+                        *revision
                     }
                     Delivery::Lease(..) | Delivery::Heartbeat(_) => continue,
                 };
                 // What waits for its receiver is as small as what is sent.
-                room.send(Ok(encode(delivery)));
-                if let Some(created) = &created {
-                    log_forwarded(created);
+                let encode = Arc::clone(encode);
+                let work = async move {
+                    let created = match &delivery {
+                        Delivery::Event(_, _, batch) => forwarded(batch),
+                        _ => None,
+                    };
+                    (encode(delivery), created)
+                };
+                let (message, created) = turns.run(work).await.map_err(|error| stop(broken_off(&error)))?;
+                room.send(Ok(message));
+                if let Some(created) = created {
+                    let log = async move { log_forwarded(&created) };
+                    turns.run(log).await.map_err(|error| stop(broken_off(&error)))?;
                 }
                 told = revision;
             }
@@ -346,21 +359,22 @@ impl Dispatcher {
         };
         let (outlet, stream) = Outlet::open(CancellationToken::new(), self.closing.clone()).await?;
         let this = Arc::clone(self);
+        let (turns, encode) = (Turnkeeper::here(), Arc::new(encode));
         self.tasks.spawn(async move {
-            let end = this.tell_states(first, told, waker, &outlet, &encode).await.err().flatten();
+            let end = this.tell_states(first, told, waker, &outlet, (&turns, &encode)).await.err().flatten();
             outlet.finish(end);
             drop(slot);
         });
         Ok(stream)
     }
 
-    async fn tell_states<T>(
+    async fn tell_states<T: Send + 'static>(
         &self,
         mut batch: BatchRecord,
         mut told: Revision,
         mut waker: Waker,
         outlet: &Outlet<T>,
-        encode: &(impl Fn(Told) -> T + Sync),
+        (turns, encode): (&Turnkeeper, &Arc<impl Fn(Told) -> T + Send + Sync + 'static>),
     ) -> Result<(), Stop> {
         let mut first = told == Revision(0);
         loop {
@@ -370,7 +384,10 @@ impl Dispatcher {
                 let digest = self.store.digest(workspace.clone(), told).await.map_err(stop)?;
                 let cursor = self.cursor(told, digest);
                 let batch = Box::new(batch);
-                self.hand_over(outlet, encode(Told::State { batch, cursor, first })).await?;
+                let encode = Arc::clone(encode);
+                let work = async move { encode(Told::State { batch, cursor, first }) };
+                let message = turns.run(work).await.map_err(|error| stop(broken_off(&error)))?;
+                self.hand_over(outlet, message).await?;
                 first = false;
             }
             if !state.is_open() {
@@ -436,6 +453,10 @@ impl Dispatcher {
 enum Rest {
     Woken,
     Quiet,
+}
+
+fn broken_off(error: &tokio::task::JoinError) -> StoreError {
+    StoreError::Failed { action: "tell an event", cause: error.to_string() }
 }
 
 fn stop(error: StoreError) -> Stop {

@@ -23,6 +23,7 @@ use tokio_util::task::TaskTracker;
 use self::lease::Leases;
 use self::wake::Wakes;
 use crate::caller::Share;
+use crate::cpu_pool::Turnkeeper;
 use crate::room::Room;
 use crate::store::{Store, StoreError};
 
@@ -110,7 +111,9 @@ impl Dispatcher {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let done = self.tasks.spawn(work).await;
+        let turns = Turnkeeper::here();
+        let done = self.tasks.spawn(async move { turns.run(work).await }).await;
+        let done = done.and_then(|done| done);
         done.map_err(|error| StoreError::Failed { action: "finish a write", cause: error.to_string() })?
     }
 
