@@ -95,11 +95,16 @@ impl<I, C: Connected> Incoming<I, C> {
             Ok(admitted) => return Some(admitted),
             Err(waiting) => {
                 let caller = waiting.peer.caller();
-                if self.waiting.iter().filter(|other| other.peer.caller() == caller).count() < WAITING_OF_CALLER {
-                    self.waiting.push_back(waiting);
-                } else {
+                let mut of_caller = self.waiting.iter().enumerate().filter(|(_, other)| other.peer.caller() == caller);
+                let oldest = of_caller.next().map(|(index, _)| index);
+                // Who came in a burst before gives way to who comes after it.
+                if of_caller.count() + 1 >= WAITING_OF_CALLER
+                    && let Some(oldest) = oldest
+                {
                     tracing::debug!(?caller, "a connection is closed: its caller has others that wait");
+                    self.waiting.remove(oldest);
                 }
+                self.waiting.push_back(waiting);
             }
         }
         None

@@ -69,8 +69,11 @@ impl Quiet {
     }
 
     async fn upload(&mut self) -> Result<(), Status> {
-        let content = format!("content {}", self.calls).into_bytes();
-        let parts = upload_of(&content);
+        self.upload_all(format!("content {}", self.calls).as_bytes()).await
+    }
+
+    async fn upload_all(&mut self, content: &[u8]) -> Result<(), Status> {
+        let parts = upload_of(content);
         let mut files = FileServiceClient::new(self.channel.clone());
         self.within("upload", files.upload_blob(tokio_stream::iter(parts))).await.map(drop)
     }
@@ -167,6 +170,34 @@ async fn deaf_watchers(server: &Server, batch: &v1::Batch, count: usize, window:
         all.push(raw);
     }
     all
+}
+
+/// Downloads of which nothing is read, more than there is room for.
+async fn deaf_downloads(server: &Server, quiet: &mut Quiet) -> Raw {
+    let content = vec![7; 1 << 20];
+    quiet.upload_all(&content).await.unwrap();
+    let sha256 = aptix_engine::digest::sha256(&content).to_string();
+    let request = framed(&v1::DownloadBlobRequest { workspace_id: "w".to_owned(), sha256 });
+    let mut raw = Raw::connect(&server.address, WINDOW).await.unwrap();
+    for _ in 0..40 {
+        raw.begin("FileService/DownloadBlob", Some(&request)).await.unwrap();
+        if let Some((_, sender)) = raw.open.last_mut() {
+            sender.send_data(tokio_util::bytes::Bytes::new(), true).unwrap();
+        }
+    }
+    raw
+}
+
+/// Messages of 4 MiB of which the beginning comes, and no more.
+async fn incomplete_messages(server: &Server) -> Raw {
+    let mut message = vec![0];
+    message.extend((4_u32 << 20).to_be_bytes());
+    message.resize(100_000, 0);
+    let mut raw = Raw::connect(&server.address, WINDOW).await.unwrap();
+    for _ in 0..16 {
+        raw.begin("BatchService/SubmitBatch", Some(&message)).await.unwrap();
+    }
+    raw
 }
 
 /// Waits until the server has cut a stream off; what came before makes no room for more.
@@ -302,9 +333,14 @@ async fn a_quiet_client_is_served_while_everything_is_tried_at_once() {
     for _ in 0..4 {
         let mut raw = Raw::connect(&server.address, WINDOW).await.unwrap();
         for _ in 0..50 {
-            raw.call_and_leave("BatchService/GetBatch", &request).await.unwrap();
+            // Those that are too many are cut off at once.
+            let _ = raw.call_and_leave("BatchService/GetBatch", &request).await;
         }
         held.push(raw);
+    }
+    held.push(deaf_downloads(&server, &mut quiet).await);
+    for _ in 0..4 {
+        held.push(incomplete_messages(&server).await);
     }
     let _sockets = silent_connections(&server, 1200).await;
     quiet.rounds(20).await;

@@ -66,7 +66,7 @@ impl From<StoreError> for Refusal {
                 tracing::error!(%error, "call refused by the store");
                 Failure::new(Reason::Unavailable, "the server's store takes no writes at present")
                     .detail(Detail::ReadOnly)
-                    .hint("call again later: the server tries its disk every second, and its log says what fails")
+                    .hint("call again later: the server tries its disk again and again, and its log says what fails")
             }
             StoreError::Corrupt { ref what, .. } => {
                 tracing::error!(%error, "call failed on a damaged record");

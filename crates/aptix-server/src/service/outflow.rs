@@ -16,7 +16,7 @@ use tonic::body::Body;
 
 use super::body::LIGHT_BYTES;
 use super::status::status;
-use crate::caller::{Activity, InUse, Peer};
+use crate::caller::{Activity, ConnectionId, InUse, Peer};
 use crate::dispatcher::feed::FeedEnd;
 use crate::dispatcher::refusal::{Refusal, crowded};
 use crate::room::Place;
@@ -27,6 +27,9 @@ const PIECE_BYTES: usize = 65_521;
 
 /// Bytes of large answers that wait to be taken, over all callers.
 const WAITING_BYTES: usize = 64 << 20;
+
+/// Bytes of large answers that wait for room among these.
+const CROWDED_BYTES: usize = 32 << 20;
 
 /// How often a large answer asks for room, and how long.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
@@ -48,6 +51,19 @@ struct Answers {
     next: u64,
     known: HashMap<u64, (Arc<Sending>, usize)>,
     waiting_bytes: usize,
+    /// Answers that wait for room, with their bytes.
+    crowded: HashMap<u64, (Arc<Sending>, usize)>,
+}
+
+impl Answers {
+    /// Whose answers wait for room with the most bytes, and how many.
+    fn most_crowded(&self) -> Option<(usize, ConnectionId)> {
+        let mut bytes = HashMap::<ConnectionId, usize>::new();
+        for (sending, waiting) in self.crowded.values() {
+            *bytes.entry(sending.peer.connection()).or_default() += waiting;
+        }
+        bytes.into_iter().map(|(connection, bytes)| (bytes, connection)).max()
+    }
 }
 
 impl Outflow {
@@ -85,10 +101,25 @@ impl Outflow {
         }
     }
 
+    /// Lets an answer wait for room. When too many do, those of the connection that has the most give up.
+    fn wait(&self, id: u64, sending: &Arc<Sending>, bytes: usize) {
+        let mut answers = self.lock();
+        answers.crowded.insert(id, (Arc::clone(sending), bytes));
+        while answers.crowded.values().map(|(_, bytes)| bytes).sum::<usize>() > CROWDED_BYTES {
+            let Some((_, most)) = answers.most_crowded() else { return };
+            let last = answers.crowded.iter().filter(|(_, (sending, _))| sending.peer.connection() == most);
+            let Some(last) = last.map(|(id, _)| *id).max() else { return };
+            if let Some((sending, _)) = answers.crowded.remove(&last) {
+                sending.cut();
+            }
+        }
+    }
+
     /// Makes an answer's share of what waits this large, if need be at the cost of those that make no progress.
     fn resize(&self, id: u64, bytes: usize) -> bool {
         let mut answers = self.lock();
         let answers = &mut *answers;
+        answers.crowded.remove(&id);
         let Some((_, before)) = answers.known.get(&id) else { return true };
         let others = answers.waiting_bytes.saturating_sub(*before);
         let mut excess = (others + bytes).saturating_sub(WAITING_BYTES);
@@ -243,6 +274,7 @@ impl Answer {
 impl Drop for Answer {
     fn drop(&mut self) {
         let mut answers = self.outflow.lock();
+        answers.crowded.remove(&self.id);
         if let Some((_, weight)) = answers.known.remove(&self.id) {
             answers.waiting_bytes = answers.waiting_bytes.saturating_sub(weight);
         }
@@ -270,6 +302,7 @@ impl HttpBody for Answer {
                         self.end();
                         return Poll::Ready(Some(Err(status(Refusal::denied(crowded("answers"))))));
                     }
+                    self.outflow.wait(self.id, &self.sending, bytes.len());
                     again.as_mut().reset(Instant::now() + ASK_AGAIN);
                     self.crowded = Some((bytes, until, again));
                 }
@@ -279,6 +312,7 @@ impl HttpBody for Answer {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(bytes) => {
                         if let Some(bytes) = self.take_up(bytes) {
+                            self.outflow.wait(self.id, &self.sending, bytes.len());
                             let again = Box::pin(sleep(ASK_AGAIN));
                             self.crowded = Some((bytes, Instant::now() + ASK_FOR, again));
                         }
@@ -389,5 +423,28 @@ mod tests {
         assert!(frame(&mut late).await.unwrap().unwrap().is_ok());
         let waiting = outflow.lock().waiting_bytes;
         assert!(waiting <= WAITING_BYTES, "{waiting}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_crowd_the_most_give_up() {
+        let outflow = Outflow::new(Duration::from_secs(3600), SLOW);
+        let peers = Peers::new(Share::of(1));
+        let greedy = peers.meet(Caller::Local, CancellationToken::new());
+        let modest = peers.meet(Caller::Local, CancellationToken::new());
+        let ask = |peer: &Peer| {
+            let body = Body::new(Message(Some(Bytes::from(vec![7; 4 << 20]))));
+            Answer::new(body, &outflow, peer.clone(), (peer.activity().enter(), None))
+        };
+        let (mut held, mut pieces) = (Vec::new(), Vec::new());
+        for _ in 0..16 + 8 {
+            let mut answer = ask(&greedy);
+            pieces.push(frame(&mut answer).await);
+            held.push(answer);
+        }
+        assert!(pieces[..16].iter().all(Option::is_some) && pieces[16..].iter().all(Option::is_none));
+        let mut other = ask(&modest);
+        assert!(frame(&mut other).await.is_none(), "it waits");
+        assert!(frame(&mut held[23]).await.unwrap().unwrap().is_err(), "the newest of the greedy one has given up");
+        assert!(frame(&mut other).await.is_none(), "it still waits");
     }
 }

@@ -23,8 +23,9 @@ use super::{
     disk,
 };
 
-/// How often the disk is tried while it takes no writes.
-const TRY_EVERY: Duration = Duration::from_secs(1);
+/// How long after a failure the disk is tried, and how long at most after another one.
+const TRY_AFTER: Duration = Duration::from_secs(1);
+const TRY_EVERY: Duration = Duration::from_secs(15);
 
 /// How long a call waits while the store is opened again.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -84,9 +85,10 @@ impl Shared {
             store.failed().await;
             drop(store);
             self.health.send_replace(Health::ReadOnly);
-            let mut said = String::new();
+            let (mut said, mut wait) = (String::new(), TRY_AFTER);
             loop {
-                sleep(TRY_EVERY).await;
+                sleep(wait).await;
+                wait = (wait * 2).min(TRY_EVERY);
                 match self.heal().await {
                     Ok(()) => break,
                     Err(error) => {

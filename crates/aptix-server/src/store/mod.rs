@@ -29,7 +29,7 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Se
 pub enum StoreError {
     /// A write failed earlier, so nothing is written any more: what is on disk is no longer certain.
     #[error(
-        "the store takes no writes since one failed: {cause}; hint: free space on its disk, it is tried again every second"
+        "the store takes no writes since one failed: {cause}; hint: free space on its disk, it is tried again and again"
     )]
     ReadOnly {
         /// What failed then.
