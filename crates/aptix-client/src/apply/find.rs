@@ -182,8 +182,14 @@ impl<'w> Search<'w> {
         // Never less because of what was read before: that would tell the size of the last file.
         let limit = if role == Role::Whole { limits.batch_bytes } else { limits.file_bytes.min(limits.batch_bytes) };
         let together = || ReadError::BatchTooLarge { limit: limits.batch_bytes }.failure();
+        let sight = Sight { ignored: self.is_ignored(&place, &real), ..sight };
+        let by_path = egress::withheld(self.policy, sight);
         let original = match snapshot::read(self.workspace, &mut self.listings, &place, limit) {
             Ok(original) => original,
+            // That it is too large would tell its size.
+            Err(ReadError::TooLarge { .. }) if by_path.is_some() => {
+                return Err(by_path.map_or_else(together, |why| egress::not_compared(why, self.policy.caller)));
+            }
             Err(ReadError::TooLarge { limit }) if role == Role::Whole || limit < limits.file_bytes => {
                 return Err(together());
             }
@@ -191,7 +197,6 @@ impl<'w> Search<'w> {
         };
         let bytes = original.as_ref().map_or(&[][..], |original| &original.bytes);
         let sight = Sight {
-            ignored: self.is_ignored(&place, &real),
             names: original.as_ref().map_or(0, |original| original.links),
             head: bytes.get(..KEY_HEAD_BYTES).unwrap_or(bytes),
             ..sight

@@ -225,6 +225,19 @@ async fn a_whole_content_is_written_over_a_withheld_file_and_told_as_the_author_
     }
 }
 
+/// That a withheld file is larger than any that is edited is not told either.
+#[tokio::test]
+async fn a_withheld_file_that_is_too_large_gets_the_same_answer() {
+    let scene = Scene::set(Approve::Auto);
+    lay_out(&scene);
+    let text = line_patch("ignored.txt", "other\n", "zebra", "x");
+    scene.server.tell(of_document(1, Dialect::LinePatch, &text));
+    let report = scene.report(1, 1).await;
+    scene.put_policy("limits = { file_bytes = 10 }");
+    scene.server.tell(of_document(2, Dialect::LinePatch, &text));
+    assert_eq!((scene.report(2, 2).await, failure(&report)), (report.clone(), ("APPROVAL_REQUIRED", "WITHHELD")));
+}
+
 /// A file that is made where the server does not read is the author's own.
 #[tokio::test]
 async fn a_new_file_is_told_with_what_the_author_sent() {
