@@ -106,6 +106,43 @@ fn without_a_terminal_a_question_is_an_answer() {
     assert_eq!(machine.files(), []);
 }
 
+/// What a tool, a shell or a service would execute, what holds secrets, and what only looks like one of them.
+#[test]
+fn an_agent_that_approves_everything_writes_nothing_that_is_guarded() {
+    let (machine, server, _agent) = served("auto");
+    let guarded = [
+        (".devcontainer.json", "APPROVAL_REQUIRED", "SENSITIVE"),
+        ("sub/.cargo/config.toml", "APPROVAL_REQUIRED", "SENSITIVE"),
+        ("mise.toml", "APPROVAL_REQUIRED", "SENSITIVE"),
+        ("start.desktop", "APPROVAL_REQUIRED", "SENSITIVE"),
+        ("sitecustomize.py", "APPROVAL_REQUIRED", "SENSITIVE"),
+        (".woodpecker.yml", "APPROVAL_REQUIRED", "SENSITIVE"),
+        ("sub/QWEN.md", "APPROVAL_REQUIRED", "SENSITIVE"),
+        (".newtool", "APPROVAL_REQUIRED", "SENSITIVE"),
+        (".newtool/hooks/start", "APPROVAL_REQUIRED", "SENSITIVE"),
+        ("prod.tfvars", "APPROVAL_REQUIRED", "SECRET"),
+        ("sub/id_ed25519_sk", "APPROVAL_REQUIRED", "SECRET"),
+        (".env.local", "POLICY_DENIED", "SECRET"),
+        ("certs/server.pem", "POLICY_DENIED", "SECRET"),
+        (".sl/config", "POLICY_DENIED", "PROTECTED"),
+        ("CVS/Root", "POLICY_DENIED", "PROTECTED"),
+    ];
+    for (path, expected, detail) in guarded {
+        let (done, code) = machine.submit(&server, &create(path, "x\n"));
+        let error = &done["errors"][0];
+        assert_eq!(
+            (code, &error["code"], &error["detail"]),
+            (Some(1), &expected.into(), &detail.into()),
+            "{path}: {done}"
+        );
+    }
+    assert_eq!(machine.files(), []);
+    for path in [".gitignore", ".env.example", "sub/.newtool", "docs/CODEOWNERS.md", "environment.py", "src/keys.rs"] {
+        let (done, code) = machine.submit(&server, &create(path, "x\n"));
+        assert_eq!((code, &done["state"]), (Some(0), &"APPLIED".into()), "{path}: {done}");
+    }
+}
+
 #[test]
 fn an_agent_that_never_approves_rejects_everything() {
     let (machine, server, _agent) = served("never");
