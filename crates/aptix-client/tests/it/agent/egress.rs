@@ -12,7 +12,7 @@ use aptix_model::state::BatchState;
 use aptix_model::wire::v1;
 use serde_json::json;
 
-use super::{Approve, Scene, batch, create, id, write};
+use super::{Approve, Scene, batch, create, eventually, id, write};
 
 /// What a server sends for a document.
 fn of_document(number: u32, dialect: Dialect, text: &str) -> v1::Batch {
@@ -52,6 +52,16 @@ fn line_patch(path: &str, text: &str, first: &str, new: &str) -> String {
 }
 
 impl Scene {
+    /// The report about a batch, once it is there; a report may come more than once.
+    async fn told(&self, number: u32) -> v1::Report {
+        let find = || {
+            let script = self.server.script.lock().unwrap();
+            script.reports.iter().find(|report| report.batch_id == id(number)).and_then(|report| report.report.clone())
+        };
+        eventually(&format!("a report about {number}"), || find().is_some()).await;
+        find().unwrap()
+    }
+
     /// Every byte that the server was told, and every content that it was given.
     fn heard(&self) -> Vec<u8> {
         let script = self.server.script.lock().unwrap();
@@ -120,7 +130,7 @@ async fn a_refusal_tells_nothing_of_files_that_a_server_does_not_read() {
         for (number, (path, why)) in (1..).zip(WITHHELD) {
             let text = line_patch(path, "other\n", "zebra", "x");
             scene.server.tell(of_document(number, Dialect::LinePatch, &text));
-            let report = scene.report(number as usize, number).await;
+            let report = scene.told(number).await;
             assert_eq!(failure(&report), ("APPROVAL_REQUIRED", "WITHHELD"), "{path}: {report:?}");
             assert!(report.failures[0].message.contains(why), "{path}: {report:?}");
             assert!(report.failures[0].hint.contains("a person at the workstation"), "{report:?}");
@@ -129,7 +139,7 @@ async fn a_refusal_tells_nothing_of_files_that_a_server_does_not_read() {
         // What a server reads is told as ever.
         let text = line_patch("a.txt", "other\n", "2", "x");
         scene.server.tell(of_document(99, Dialect::LinePatch, &text));
-        let report = scene.report(WITHHELD.len() + 1, 99).await;
+        let report = scene.told(99).await;
         assert_eq!(report.failures[0].current_sha256(), sha256(b"1\n").to_string(), "{report:?}");
     }
 }
@@ -151,11 +161,11 @@ async fn rules_that_are_too_many_to_be_compiled_open_nothing() {
     let edit = FileEdit::SearchPatch(SearchPatch { changes: vec![append] });
     let patch = FilePatch { target: Target::Path(".gitignore".to_owned()), key: None, label: None, edit };
     scene.server.tell(of_batch(1, Batch { files: vec![patch], ..Batch::default() }));
-    let report = scene.report(1, 1).await;
+    let report = scene.told(1).await;
     assert_eq!(failure(&report), ("", ""), "{report:?}");
     let text = line_patch("ignored.txt", "other\n", "zebra", "x");
     scene.server.tell(of_document(2, Dialect::LinePatch, &text));
-    let report = scene.report(2, 2).await;
+    let report = scene.told(2).await;
     assert_ne!(failure(&report), ("", ""), "{report:?}");
     scene.told_nothing_of(TEXT);
 }
@@ -180,7 +190,7 @@ async fn a_file_that_a_server_does_not_read_is_no_source() {
         for (dialect, text) in texts {
             number += 1;
             scene.server.tell(of_document(number, dialect, &text));
-            let report = scene.report(number as usize, number).await;
+            let report = scene.told(number).await;
             assert_eq!(failure(&report), ("POLICY_DENIED", "WITHHELD"), "{text}: {report:?}");
         }
         assert!(scene.place(path).exists() && !scene.place("taken.txt").exists());
@@ -200,7 +210,7 @@ async fn a_whole_content_is_written_over_a_withheld_file_and_told_as_the_author_
         }
         let told = async |number: u32, text: &str| {
             scene.server.tell(batch(number, "ignored.txt", write(text, true)));
-            let mut report = scene.report(number as usize, number).await;
+            let mut report = scene.told(number).await;
             for file in &mut report.files {
                 assert_eq!(file.sha256(), sha256(text.as_bytes()).to_string());
                 (file.sha256, file.size_bytes) = (None, None);
@@ -209,14 +219,14 @@ async fn a_whole_content_is_written_over_a_withheld_file_and_told_as_the_author_
         };
         // The very content, and another one.
         assert_eq!(told(1, TEXT).await, told(2, "other\n").await, "{approve:?}");
-        let report = scene.report(2, 2).await;
+        let report = scene.told(2).await;
         if approve == Approve::Auto {
             let file = &report.files[0];
             assert_eq!((file.status(), file.withheld.as_str()), (v1::FileStatus::Modified, "ignored"));
             assert_eq!((file.sha256_before.clone(), report.diff.as_str()), (None, ""));
             scene.server.tell(batch(3, "excluded.txt", create(TEXT)));
             scene.server.tell(batch(4, "excluded.txt", create("other")));
-            let [one, other] = [scene.report(4, 3).await, scene.report(4, 4).await];
+            let [one, other] = [scene.told(3).await, scene.told(4).await];
             assert_eq!((failure(&one), one.clone()), (("FILE_EXISTS", ""), other));
         } else {
             assert_eq!(failure(&report).0, "APPROVAL_REQUIRED");
@@ -232,10 +242,10 @@ async fn a_withheld_file_that_is_too_large_gets_the_same_answer() {
     lay_out(&scene);
     let text = line_patch("ignored.txt", "other\n", "zebra", "x");
     scene.server.tell(of_document(1, Dialect::LinePatch, &text));
-    let report = scene.report(1, 1).await;
+    let report = scene.told(1).await;
     scene.put_policy("limits = { file_bytes = 10 }");
     scene.server.tell(of_document(2, Dialect::LinePatch, &text));
-    assert_eq!((scene.report(2, 2).await, failure(&report)), (report.clone(), ("APPROVAL_REQUIRED", "WITHHELD")));
+    assert_eq!((scene.told(2).await, failure(&report)), (report.clone(), ("APPROVAL_REQUIRED", "WITHHELD")));
 }
 
 /// A file that is made where the server does not read is the author's own.
@@ -244,7 +254,7 @@ async fn a_new_file_is_told_with_what_the_author_sent() {
     let scene = Scene::set(Approve::Auto);
     lay_out(&scene);
     scene.server.tell(batch(1, "build/new.txt", create("mine\n")));
-    let report = scene.report(1, 1).await;
+    let report = scene.told(1).await;
     let file = &report.files[0];
     assert_eq!((file.status(), file.withheld.as_str()), (v1::FileStatus::Created, "ignored"));
     assert_eq!(file.sha256(), sha256(b"mine\n").to_string());
@@ -267,17 +277,17 @@ async fn loosening_ignore_rules_is_asked_about() {
     ];
     for (number, (path, text, is_free)) in (1..).zip(cases) {
         scene.server.tell(batch(number, path, write(text, true)));
-        let report = scene.report(number as usize, number).await;
+        let report = scene.told(number).await;
         let expected = if is_free { ("", "") } else { ("APPROVAL_REQUIRED", "SENSITIVE") };
         assert_eq!(failure(&report), expected, "{path} {text:?}: {report:?}");
     }
     scene.put_policy("deletions = 'allow'\n");
     let delete = json!({ "files": [{ "path": "sub/.gitignore", "operation": "delete" }] }).to_string();
     scene.server.tell(of_document(50, Dialect::FileBundle, &delete));
-    assert_eq!(failure(&scene.report(8, 50).await).0, "APPROVAL_REQUIRED");
+    assert_eq!(failure(&scene.told(50).await).0, "APPROVAL_REQUIRED");
     let moved = "diff --git a/sub/.gitignore b/sub/x\nrename from sub/.gitignore\nrename to sub/x\n";
     scene.server.tell(of_document(51, Dialect::GitPatch, moved));
-    assert_eq!(failure(&scene.report(9, 51).await).0, "APPROVAL_REQUIRED");
+    assert_eq!(failure(&scene.told(51).await).0, "APPROVAL_REQUIRED");
 }
 
 /// What the person's policy says about reading.
@@ -304,7 +314,7 @@ async fn policy_says_what_a_server_reads() {
         scene.put_policy(policy);
         let text = line_patch(path, "other\n", "zebra", "x");
         scene.server.tell(of_document(number, Dialect::LinePatch, &text));
-        let report = scene.report(number as usize, number).await;
+        let report = scene.told(number).await;
         assert_eq!(failure(&report), expected, "{policy}: {path}: {report:?}");
     }
     // A repository's policy is only stricter, and has no word about secrets.
@@ -324,7 +334,7 @@ async fn policy_says_what_a_server_reads() {
         put_in_root(policy);
         let text = line_patch(path, "other\n", "zebra", "x");
         scene.server.tell(of_document(number, Dialect::LinePatch, &text));
-        let report = scene.report(cases.len() + number as usize - 49, number).await;
+        let report = scene.told(number).await;
         assert_eq!(failure(&report), expected, "{policy}: {path}: {report:?}");
     }
 }
@@ -341,7 +351,7 @@ async fn rules_above_the_root_and_of_worktrees_count() {
     let refused = async |number: u32, path: &str| {
         let text = line_patch(path, "other\n", "zebra", "x");
         scene.server.tell(of_document(number, Dialect::LinePatch, &text));
-        let report = scene.report(number as usize, number).await;
+        let report = scene.told(number).await;
         failure(&report) == ("APPROVAL_REQUIRED", "WITHHELD")
     };
     assert!(refused(1, "up.txt").await && refused(2, "x.log").await && !refused(3, "a.txt").await);
@@ -369,7 +379,7 @@ async fn a_link_opens_nothing() {
     for (number, path) in (1..).zip(["open.txt", "open/deep/out.txt", "linked.tfvars"]) {
         let text = line_patch(path, "other\n", "zebra", "x");
         scene.server.tell(of_document(number, Dialect::LinePatch, &text));
-        let report = scene.report(number as usize, number).await;
+        let report = scene.told(number).await;
         assert_eq!(failure(&report), ("APPROVAL_REQUIRED", "WITHHELD"), "{path}: {report:?}");
     }
     scene.told_nothing_of(TEXT);

@@ -251,7 +251,7 @@ async fn attack(scene: &Scene, files: &[Marked], batches: u32) {
         let file = &files[(index * 17 + index / files.len()) % files.len()];
         let batch = edits(number).swap_remove((index * 5 + index / kinds) % kinds);
         scene.server.tell(of_batch(number, about(batch, &file.path, number)));
-        scene.report(index, number).await;
+        scene.told(number).await;
         file.lay(scene);
         for taken in ["taken.txt", "moved.txt"] {
             let _ = std::fs::remove_file(scene.place(taken));
