@@ -46,6 +46,11 @@ struct Held {
 }
 
 impl<'a> Ground<'a> {
+    /// As it is in a commit whose own result names the copies that are kept beside files.
+    pub(super) fn of_a_result(self) -> Self {
+        Self { displacer: self.displacer.of_a_result(), ..self }
+    }
+
     /// Roots, each with its state.
     pub(super) fn new(disk: &'a dyn Disk, roots: Vec<(Arc<OwnedFd>, StateDir)>) -> Self {
         let (roots, states) = roots.into_iter().unzip();
@@ -370,7 +375,11 @@ fn set_aside(
     for kept in kept_names(file) {
         match rename_new(ground.disk, dir, &file.staged, &kept) {
             Err(Errno::EXIST) => {}
-            outcome => return outcome.map(|()| Some(kept)),
+            outcome => {
+                outcome?;
+                ground.displacer.note_copy(file, &kept, &stat);
+                return Ok(Some(kept));
+            }
         }
     }
     Err(Errno::EXIST)
@@ -408,6 +417,12 @@ pub(super) fn clear_all(ground: &Ground<'_>, record: &Record, entry: Option<&str
     for file in &record.files {
         let dir = ground.find_marked(file.root, &file.dir)?;
         ground.displacer.adopt(dir.as_deref(), file)?;
+        let Some(dir) = dir else { continue };
+        // One that died may have kept copies before it could note them.
+        for kept in kept_names(file) {
+            let Some(stat) = beneath::look_up(dir.as_fd(), &kept)? else { break };
+            ground.displacer.note_copy(file, &kept, &stat);
+        }
     }
     ground.displacer.note(entry).map(drop)
 }

@@ -131,7 +131,7 @@ pub fn check(workspace: &Workspace, changes: &[Change<'_>]) -> Result<(), Commit
 
 fn ground(workspace: &Workspace) -> Ground<'_> {
     let roots = workspace.roots().iter().map(|root| (root.held(), root.state().clone()));
-    Ground::new(workspace.disk(), roots.collect())
+    Ground::new(workspace.disk(), roots.collect()).of_a_result()
 }
 
 /// Whose a file is that has to be durable before the commit point.

@@ -364,8 +364,14 @@ fn whoever_dies_while_giving_saves_back_leaves_nothing_that_needs_a_person() {
         let (workspace, _) = faults::open_on(place.path(), disk).unwrap();
         apply_while(&workspace, &faults::batch(2, 2), &|| {}).unwrap_err();
         drop(workspace);
-        faults::open(place.path(), Fault::None).unwrap_or_else(|error| panic!("stopped after {last}: {error}"));
+        let (workspace, _) =
+            faults::open(place.path(), Fault::None).unwrap_or_else(|error| panic!("stopped after {last}: {error}"));
         let now = tree::read(&ws);
+        let writes = workspace.displaced_writes().unwrap();
+        for kept in now.keys().filter(|name| name.contains(".kept-")) {
+            let is_named = writes.iter().any(|write| write.kept_as == workspace.roots()[0].path().join(kept));
+            assert!(is_named, "stopped after {last}: the log does not name {kept}: {writes:?}");
+        }
         let holds = |text: &str| {
             now.values().any(|entry| matches!(entry, tree::Entry::File { bytes, .. } if bytes == text.as_bytes()))
         };

@@ -13,7 +13,9 @@ use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 use aptix_model::digest::Sha256Digest;
+use aptix_model::failure::Visible;
 use aptix_model::report::Warning;
+use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::super::disk::{self, Disk};
@@ -81,6 +83,7 @@ impl DisplacedWrite {
 
     fn warn(&self, workspace: &Workspace, kept: &str) -> Warning {
         let path = self.path_in(workspace);
+        let path = Visible(&path);
         let message = format!("another process wrote to the old version of {path} after a batch replaced it; {kept}");
         Warning { code: Self::CODE.to_owned(), message }
     }
@@ -95,13 +98,33 @@ pub(in super::super) struct Displacer<'a> {
     dirs: Vec<OnceCell<OwnedFd>>,
     /// What was moved and is not in the index yet, by root.
     moved: RefCell<Vec<(usize, DisplacedFile)>>,
+    /// What is said of a copy that is kept beside its file.
+    kept_is: Standing,
 }
 
 impl<'a> Displacer<'a> {
     /// `states` belong to the roots of the record, in its order.
     pub(in super::super) fn new(disk: &'a dyn Disk, states: Vec<StateDir>) -> Self {
         let dirs = states.iter().map(|_| OnceCell::new()).collect();
-        Self { disk, states, dirs, moved: RefCell::default() }
+        Self { disk, states, dirs, moved: RefCell::default(), kept_is: Standing::Changed }
+    }
+
+    /// As it is in a commit whose own result names the copies that are kept beside files.
+    pub(in super::super) fn of_a_result(self) -> Self {
+        Self { kept_is: Standing::Named, ..self }
+    }
+
+    /// Notes a copy of another process's version that is kept beside a file, under a name in the same directory.
+    pub(in super::super) fn note_copy(&self, file: &FileStep, kept: &str, stat: &Stat) {
+        let Some(Hex(digest)) = file.before.or(file.after) else { return };
+        let size = u64::try_from(stat.st_size).unwrap_or_default();
+        let copy = FileStep { name: kept.to_owned(), ..file.clone() }.real();
+        if self.moved.borrow().iter().any(|(root, moved)| *root == file.root && moved.name == copy) {
+            return;
+        }
+        let found = DisplacedFile::found(copy.clone(), file.real(), digest, size, Since::now(self.disk));
+        let (copy, standing) = (Some(copy), self.kept_is);
+        self.moved.borrow_mut().push((file.root, DisplacedFile { copy, standing, ..found }));
     }
 
     fn dir(&self, root: usize) -> Result<&OwnedFd, Errno> {
@@ -154,6 +177,7 @@ impl<'a> Displacer<'a> {
             stamp: now.filter(|now| now.has_content_of(stamp) && stamp.is_settled(self.disk.now())),
             since: Since::now(self.disk),
             entry: None,
+            copy: None,
             size: stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or_default()),
             standing: Standing::Held,
         };
@@ -247,9 +271,10 @@ pub(in super::super) fn list(workspace: &Workspace) -> Result<Vec<DisplacedWrite
         let Some(dir) = held.state().find_displaced().map_err(|error| error.errno())? else { continue };
         let changed = index::read(held.state(), &dir)?.into_iter().filter(|file| file.standing != Standing::Held);
         for file in changed {
-            let (place, kept) = match &file.beside {
-                None => (held.state().displaced(), file.name.clone()),
-                Some(dir) => (held.path().join(dir), beside(&file.name)),
+            let (place, kept) = match (&file.copy, &file.beside) {
+                (Some(copy), _) => (held.path().to_owned(), copy.clone()),
+                (None, None) => (held.state().displaced(), file.name.clone()),
+                (None, Some(dir)) => (held.path().join(dir), beside(&file.name)),
             };
             // A user may remove a copy that is no longer needed.
             if !matches!(rustix::fs::lstat(place.join(&kept)), Err(Errno::NOENT)) {

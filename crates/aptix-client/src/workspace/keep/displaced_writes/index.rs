@@ -28,6 +28,9 @@ pub(super) struct DisplacedFile {
     pub(super) path: String,
     /// The directory in the root in which it still is, where it could not be moved.
     pub(super) beside: Option<String>,
+    /// Real path in the root of a copy beside the file that the commit has kept itself; there is no other file then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) copy: Option<String>,
     /// The digest of what it held when it was displaced.
     pub(super) digest: Hex,
     /// What shows that it is unchanged; absent when only its bytes can.
@@ -66,8 +69,8 @@ pub(super) enum Standing {
 impl DisplacedFile {
     /// A file that is known by its name alone.
     pub(super) const fn found(name: String, path: String, digest: Sha256Digest, size: u64, since: Since) -> Self {
-        let (beside, stamp, entry, standing) = (None, None, None, Standing::Held);
-        Self { name, path, beside, digest: Hex(digest), stamp, since, entry, size, standing }
+        let (beside, copy, stamp, entry, standing) = (None, None, None, None, Standing::Held);
+        Self { name, path, beside, copy, digest: Hex(digest), stamp, since, entry, size, standing }
     }
 
     /// The bytes that it counts for.

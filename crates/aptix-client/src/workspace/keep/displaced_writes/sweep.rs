@@ -118,6 +118,15 @@ fn look(
     file: &mut DisplacedFile,
     is_over: bool,
 ) -> Result<bool, Errno> {
+    if let Some(copy) = &file.copy {
+        // It is the user's, who may move it or remove it.
+        let (dir, name) = copy.rsplit_once('/').unwrap_or(("", copy));
+        return match beneath::open_dir(root.dir(), dir) {
+            Ok(dir) => Ok(beneath::look_up(dir.as_fd(), name)?.is_some()),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
+            Err(errno) => Err(errno),
+        };
+    }
     if file.beside.is_some() {
         move_at_last(disk, root, displaced, file)?;
     }
