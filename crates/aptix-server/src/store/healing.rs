@@ -31,7 +31,7 @@ const TRY_EVERY: Duration = Duration::from_secs(15);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Opens the store in its directory.
-type Open = Box<dyn Fn() -> Result<Arc<dyn Store>, StoreError> + Send + Sync>;
+type Open = Arc<dyn Fn() -> Result<Arc<dyn Store>, StoreError> + Send + Sync>;
 
 /// A store that is opened again after a failed write.
 pub struct HealingStore {
@@ -120,7 +120,8 @@ impl Shared {
         }
         let dir = self.dir.clone();
         blocking(move || disk::read_anew(&dir)).await?;
-        let store = (self.open)()?;
+        let open = Arc::clone(&self.open);
+        let store = blocking(move || open()).await?;
         *self.lock() = Some(store);
         self.health.send_replace(Health::Well);
         Ok(())
@@ -153,7 +154,7 @@ impl HealingStore {
         let store = open()?;
         let history = store.history();
         let (health, _) = watch::channel(Health::Well);
-        let shared = Arc::new(Shared { dir, open: Box::new(open), inner: Mutex::new(Some(store)), health });
+        let shared = Arc::new(Shared { dir, open: Arc::new(open), inner: Mutex::new(Some(store)), health });
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         let (tended, ending) = (Arc::clone(&shared), closing.clone());
         tasks.spawn(async move { ending.run_until_cancelled(tended.tend()).await });

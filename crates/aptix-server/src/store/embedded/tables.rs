@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use aptix_model::id::{HistoryId, WorkspaceId};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
 
+use super::guard::{LOOK_AGAIN, RELEASE};
 use super::record::Counters;
 use super::{keys, record};
 use crate::mint;
@@ -32,13 +34,21 @@ impl Tables {
     /// Opens the tables in a directory, or makes them; so many of their files are open at one time.
     pub(super) fn open(dir: &Path, open_files: usize) -> Result<Self, StoreError> {
         // Its reader panics on some damaged journals; to whoever starts the server that is damage like any other.
-        let opened =
+        let open = || {
             catch_unwind(|| Database::builder(dir).max_cached_files(Some(open_files)).open()).map_err(|_| {
                 StoreError::Corrupt {
                     what: format!("the data directory {}", dir.display()),
                     why: "its journal does not read".to_owned(),
                 }
-            })?;
+            })
+        };
+        let until = Instant::now() + RELEASE;
+        let opened = loop {
+            match open()? {
+                Err(fjall::Error::Locked) if Instant::now() < until => std::thread::sleep(LOOK_AGAIN),
+                opened => break opened,
+            }
+        };
         let db = opened.map_err(|error| match error {
             fjall::Error::Locked => StoreError::Failed {
                 action: "open the data directory",
