@@ -11,7 +11,7 @@ use super::Dispatcher;
 use super::read::{Page, ReadError};
 use super::refusal::{Refusal, not_found};
 use super::transfer::verified;
-use crate::store::{CloudFile, StoreError};
+use crate::store::{CloudFile, ListedFile, StoreError};
 
 /// Selects one cloud file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -107,7 +107,7 @@ impl Dispatcher {
         workspace: &WorkspaceId,
         page: Page<RootedPath>,
         limit: usize,
-    ) -> Result<Vec<CloudFile>, FileError> {
+    ) -> Result<Vec<ListedFile>, FileError> {
         self.check_page(workspace, page.cursor).await?;
         let files = self.store.files(workspace.clone(), page.after, limit).await?;
         if files.is_empty() {

@@ -24,7 +24,7 @@ use crate::dispatcher::files::FileSelector;
 use crate::dispatcher::lease::secret_digest;
 use crate::dispatcher::refusal::{Refusal, shutting_down};
 use crate::dispatcher::transfer::{TransferError, UploadPlace};
-use crate::store::CloudFile;
+use crate::store::{CloudFile, DamagedFile};
 
 /// Digests that one question may name.
 const ASKED: usize = 10_000;
@@ -79,16 +79,24 @@ impl v1::file_service_server::FileService for FileService {
         let mut room = size::ROOM;
         let mut last = None;
         for file in listed {
-            let path = file.path.clone();
-            let file = file_message(file);
-            let bytes = file.encoded_len() + 8;
-            if answer.files.len() == wanted || bytes > room {
+            let (path, file) = match file {
+                Ok(file) => (file.path.clone(), Ok(file_message(file))),
+                Err(DamagedFile { path, why }) => {
+                    let damaged = v1::DamagedFile { path: path.to_string(), message: why };
+                    (path, Err(damaged))
+                }
+            };
+            let bytes = file.as_ref().map_or_else(Message::encoded_len, Message::encoded_len) + 8;
+            if answer.files.len() + answer.damaged.len() == wanted || bytes > room {
                 answer.next_page_token = last.as_ref().map(|path| page::after_file(path, cursor)).unwrap_or_default();
                 break;
             }
             room -= bytes;
             last = Some(path);
-            answer.files.push(file);
+            match file {
+                Ok(file) => answer.files.push(file),
+                Err(damaged) => answer.damaged.push(damaged),
+            }
         }
         Ok(Response::new(answer))
     }

@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, Store, StoreError, Transition, Transitioned, UploadId,
-    disk,
+    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, Store, StoreError, Transition, Transitioned,
+    UploadId, disk,
 };
 
 /// How long after a failure the disk is tried, and how long at most after another one.
@@ -221,7 +221,7 @@ impl Store for HealingStore {
         self.ask(move |store| store.files_with_key(workspace, doc_path))
     }
 
-    fn files(&self, workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Answer<'_, Vec<CloudFile>> {
+    fn files(&self, workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Answer<'_, Vec<ListedFile>> {
         self.ask(move |store| store.files(workspace, after, limit))
     }
 

@@ -13,7 +13,7 @@ use aptix_model::state::BatchState;
 use tokio_util::bytes::Bytes;
 
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Event, Known, Lease, Listed, Store, StoreError, Transition,
+    Answer, Appended, BatchSelector, CloudFile, Event, Known, Lease, Listed, ListedFile, Store, StoreError, Transition,
     Transitioned, Twins, UploadId, chain,
 };
 use crate::mint;
@@ -199,10 +199,10 @@ impl Store for MemoryStore {
         })
     }
 
-    fn files(&self, workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Answer<'_, Vec<CloudFile>> {
+    fn files(&self, workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Answer<'_, Vec<ListedFile>> {
         self.read(&workspace, |workspace| {
             let later = workspace.files.values().filter(|file| after.as_ref().is_none_or(|after| file.path > *after));
-            later.take(limit).cloned().collect()
+            later.take(limit).cloned().map(Ok).collect()
         })
     }
 

@@ -223,6 +223,18 @@ pub struct CloudFile {
     pub revision: Revision,
 }
 
+/// A cloud file whose record cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DamagedFile {
+    /// Its path, by which it is listed.
+    pub path: RootedPath,
+    /// What is wrong.
+    pub why: String,
+}
+
+/// An entry of a list of files: a record that cannot be read hides no other.
+pub type ListedFile = Result<CloudFile, DamagedFile>;
+
 /// Names an upload while its bytes are not yet a blob.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct UploadId(pub Uuid);
@@ -270,7 +282,7 @@ pub trait Store: Send + Sync + 'static {
     fn files_with_key(&self, workspace: WorkspaceId, doc_path: DocPath) -> Answer<'_, Vec<CloudFile>>;
 
     /// The workspace's files by path; only those after a path, if one is given.
-    fn files(&self, workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Answer<'_, Vec<CloudFile>>;
+    fn files(&self, workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Answer<'_, Vec<ListedFile>>;
 
     /// For each digest, how many bytes its blob has; `None` if the workspace has no such blob.
     fn blob_sizes(&self, workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>>;

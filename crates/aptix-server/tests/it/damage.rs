@@ -20,7 +20,7 @@ use aptix_server::store::embedded::{EmbeddedStore, OnLoss, Opening};
 use aptix_server::store::{BatchSelector, Store, StoreError, Transitioned, UploadId};
 use sha2::{Digest, Sha256};
 
-use crate::server::{Server, create_text, next_event, submit};
+use crate::server::{Server, applied, create_text, next_event, submit};
 use crate::store_contract::{append, batch, step, workspace};
 
 const PAGE: u64 = 4096;
@@ -418,10 +418,11 @@ async fn one_damaged_record_stops_nothing() {
     records.insert([b"b", broken[0].id.0.as_bytes().as_slice()].concat(), "damaged").unwrap();
     records.insert([b"e", b"w\0".as_slice(), &4_u64.to_be_bytes()].concat(), "damaged").unwrap();
     records.insert([b"w", b"w\0".as_slice()].concat(), "damaged").unwrap();
+    records.insert([b"f", b"w\0".as_slice(), b"app/b"].concat(), "damaged").unwrap();
     database.persist(fjall::PersistMode::SyncAll).unwrap();
     drop((records, database));
     let found = verify(directory.path()).unwrap().damages;
-    for named in ["revision 4", &broken[0].id.to_string(), "counters"] {
+    for named in ["revision 4", &broken[0].id.to_string(), "counters", "app/b"] {
         assert!(found.iter().any(|damage| damage.contains(named)), "{named} in {found:?}");
     }
 
@@ -444,6 +445,12 @@ async fn one_damaged_record_stops_nothing() {
     let page = client.batches.list_batches(list).await.unwrap().into_inner();
     assert_eq!((page.batches.len(), page.damaged.len()), (8, 1), "{:?}", page.damaged);
     assert_eq!(page.damaged[0].batch_id, broken[0].id.to_string());
+    let (epoch, _feed) = client.lease("w", "agent", newest + 1).await.unwrap();
+    client.upload("w", b"").await.unwrap();
+    client.report("w", &next.batch_id, epoch, applied(&[("app", "a", b"")])).await.unwrap();
+    let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 0, page_token: String::new() };
+    let page = client.files.list_files(list).await.unwrap().into_inner();
+    assert_eq!((page.files[0].path.as_str(), page.damaged[0].path.as_str()), ("app/a", "app/b"));
     let status = client.get("w", &broken[0].id.to_string()).await.unwrap_err();
     assert!(status.message().contains("damaged"), "{status:?}");
 }

@@ -12,7 +12,8 @@ use aptix_model::record::BatchRecord;
 use aptix_server::serve::Options;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{
-    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, Store, StoreError, Transition, Transitioned, UploadId,
+    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, Store, StoreError, Transition, Transitioned,
+    UploadId,
 };
 use tokio_util::bytes::Bytes;
 use tonic::Code;
@@ -178,7 +179,7 @@ impl Store for FailedStore {
     fn files_with_key(&self, _: WorkspaceId, _: DocPath) -> Answer<'_, Vec<CloudFile>> {
         failure()
     }
-    fn files(&self, _: WorkspaceId, _: Option<RootedPath>, _: usize) -> Answer<'_, Vec<CloudFile>> {
+    fn files(&self, _: WorkspaceId, _: Option<RootedPath>, _: usize) -> Answer<'_, Vec<ListedFile>> {
         failure()
     }
     fn blob_sizes(&self, _: WorkspaceId, _: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>> {

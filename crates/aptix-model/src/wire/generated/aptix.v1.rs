@@ -2702,6 +2702,19 @@ pub struct ListFilesResponse {
     /// Asks for the page after this one. Empty on the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
+    /// Files of this page whose records the server cannot read.
+    #[prost(message, repeated, tag = "3")]
+    pub damaged: ::prost::alloc::vec::Vec<DamagedFile>,
+}
+/// A cloud file whose record the server cannot read. Every other file is served.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DamagedFile {
+    /// Its path in real case, with its root's name in front.
+    #[prost(string, tag = "1")]
+    pub path: ::prost::alloc::string::String,
+    /// What is damaged.
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
 }
 /// Asks which blobs are missing.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -13,7 +13,7 @@ use super::keys::{self, Key};
 use super::marks::{Head, Marks};
 use super::record::{self, Counters, Happened, Marker};
 use super::tables::{Tables, failed};
-use crate::store::{BatchSelector, CloudFile, Damaged, Event, Lease, Listed, StoreError};
+use crate::store::{BatchSelector, CloudFile, Damaged, DamagedFile, Event, Lease, Listed, ListedFile, StoreError};
 
 impl Tables {
     /// Everything as it is at this instant.
@@ -211,7 +211,7 @@ impl Instant<'_> {
         workspace: &WorkspaceId,
         after: Option<&RootedPath>,
         limit: usize,
-    ) -> Result<Vec<CloudFile>, StoreError> {
+    ) -> Result<Vec<ListedFile>, StoreError> {
         let all = keys::files(workspace);
         let mut first = after.map_or_else(|| all.clone(), |after| keys::file(workspace, after));
         if after.is_some() {
@@ -225,7 +225,14 @@ impl Instant<'_> {
             if !key.starts_with(&all) {
                 break;
             }
-            files.push(record::decode_file(&value)?);
+            let path = key.get(all.len()..).and_then(|path| RootedPath::new(str::from_utf8(path).ok()?).ok());
+            files.push(match (record::decode_file(&value), path) {
+                (Ok(file), Some(path)) if file.path == path => Ok(file),
+                (Ok(_), Some(path)) => Err(DamagedFile { path, why: "it is the record of another file".to_owned() }),
+                (Err(error), Some(path)) => Err(DamagedFile { path, why: error.to_string() }),
+                // A key that is no path has no place in the list.
+                (_, None) => continue,
+            });
         }
         Ok(files)
     }

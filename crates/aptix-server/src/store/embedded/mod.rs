@@ -42,8 +42,8 @@ use self::rounds::Rounds;
 use self::tables::Tables;
 use self::unnamed::{Attention, unname};
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Known, Lease, Listed, Store, StoreError, Transition, Transitioned,
-    Twins, UploadId, chain,
+    Answer, Appended, BatchSelector, CloudFile, Known, Lease, Listed, ListedFile, Store, StoreError, Transition,
+    Transitioned, Twins, UploadId, chain,
 };
 use crate::mint;
 
@@ -230,7 +230,7 @@ impl Store for EmbeddedStore {
         self.read(move |now| now.files_with_key(&workspace, &doc_path))
     }
 
-    fn files(&self, workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Answer<'_, Vec<CloudFile>> {
+    fn files(&self, workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Answer<'_, Vec<ListedFile>> {
         self.read(move |now| now.files(&workspace, after.as_ref(), limit))
     }
 
