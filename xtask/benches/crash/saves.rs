@@ -299,7 +299,8 @@ impl Scene {
             let tree::Entry::File { bytes, .. } = entry else { continue };
             let text = String::from_utf8_lossy(&bytes);
             if name.contains(".kept-") {
-                ensure!(self.named.contains(&name), "no result names the kept copy {name}");
+                let is_listed = displaced.iter().any(|path| path.ends_with(&name));
+                ensure!(is_listed || self.named.contains(&name), "nothing names the kept copy {name}");
                 kept.push_str(&text);
             } else if !name.ends_with(".aptix-tmp") {
                 in_place.push_str(&text);
