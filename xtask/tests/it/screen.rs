@@ -391,7 +391,7 @@ fn a_name_cannot_pose_in_the_question_before_a_comparison() {
         let [.., totals, _] = shown.as_slice() else { panic!("{shown:?}") };
         assert_eq!(totals, "1 file", "{}", shown.join("\n"));
         assert!(shown.iter().all(|row| !row.starts_with("9 files")), "{}", shown.join("\n"));
-        assert!(lines(&shown).iter().any(|line| line.starts_with("attention: \"private/x")), "{shown:#?}");
+        assert!(lines(&shown).iter().any(|line| line.starts_with("attention: \"project/private/x")), "{shown:#?}");
         screen.types("y");
         let shown = screen.read_on();
         assert_ours(&shown, "1 file, +1 -0, 1 needs attention");

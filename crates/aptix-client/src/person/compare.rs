@@ -13,9 +13,8 @@ pub(super) async fn may_compare(name: &str, hidden: &[Hidden<'_>], talk: &mut im
     let head = [
         Line::ours(""),
         Line::head(format!("{name} edits withheld files")),
-        Line::ours(
-            "Whether it fits them is not reported. If it does, the whole change is shown before anything is written.",
-        ),
+        Line::ours("Its author is not shown these files, nor told whether the batch fits them."),
+        Line::ours("If it fits, you see the whole change before anything is written."),
     ];
     let files = hidden.iter().map(|file| Line::ours(format!("attention: {}: {}", Name(file.path), file.why.because())));
     let body: Vec<_> = head.into_iter().chain(files).collect();
