@@ -63,7 +63,8 @@ impl Connection {
         Ok(CloudText { path: file.path, doc_path: file.doc_path, sha256, revision, source, content })
     }
 
-    /// Which of these blobs the workspace does not have yet.
+    /// Which of these blobs the workspace does not have yet. Other digests in the answer are passed over: a server that
+    /// guesses at contents is given none of them.
     ///
     /// # Errors
     /// When the server is lost.
@@ -74,7 +75,10 @@ impl Connection {
             let message = v1::FindMissingBlobsRequest { workspace_id: self.workspace.to_string(), sha256 };
             let response = self.answer(self.files().find_missing_blobs(timed(message, ANSWER))).await?;
             for text in response.missing_sha256 {
-                missing.push(digest("missingSha256", &text).map_err(|failure| CallError::answer([failure]))?);
+                let digest = digest("missingSha256", &text).map_err(|failure| CallError::answer([failure]))?;
+                if part.contains(&digest) && !missing.contains(&digest) {
+                    missing.push(digest);
+                }
             }
         }
         Ok(missing)

@@ -25,6 +25,8 @@ pub(crate) struct Script {
     pub(crate) watched_after: Vec<u64>,
     /// Every report that came, refused or not.
     pub(crate) reports: Vec<v1::ReportBatchRequest>,
+    /// Digests that it says are missing although nobody asked about them.
+    pub(crate) guesses: Vec<String>,
     /// Digests whose contents never come to an end.
     pub(crate) endless: HashSet<String>,
     /// The revisions that the next events are given, instead of the next ones.
@@ -209,7 +211,8 @@ impl v1::file_service_server::FileService for FakeServer {
         let mut script = self.script.lock().unwrap();
         script.heard.push(request.get_ref().encode_to_vec());
         let asked = request.into_inner().sha256.into_iter();
-        let missing_sha256 = asked.filter(|digest| !script.blobs.contains_key(digest)).collect();
+        let missing_sha256 =
+            asked.filter(|digest| !script.blobs.contains_key(digest)).chain(script.guesses.clone()).collect();
         Ok(Response::new(v1::FindMissingBlobsResponse { missing_sha256 }))
     }
 

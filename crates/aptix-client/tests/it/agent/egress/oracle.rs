@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use aptix_client::apply::{Mode, Order, Refusal, apply};
+use aptix_client::connection::receipt::{self, Receipt};
 use aptix_client::policy::caller::Caller;
 use aptix_client::policy::files::PolicyFiles;
 use aptix_client::proposal::Decision;
@@ -105,12 +106,15 @@ fn applied(scene: &Scene, batch: &Batch, person: Person) -> Result<Report, Refus
     let spec = format!("ws={}", scene.place.path().join("ws").display()).parse().unwrap();
     let local = Workspace::open(&[spec], scene.place.path(), Box::new(SystemDisk)).unwrap();
     let policy = PolicyFiles::new(&scene.place.path().join("config"), Caller::Server).read(&local).unwrap();
-    let (encode, was_asked) = (|_: &Report| b"receipt".to_vec(), Cell::new(0));
+    let batch_id = id(1).parse().unwrap();
+    let receipt =
+        |report: &Report| Receipt { workspace: "w".parse().unwrap(), batch: batch_id, report: report.clone() };
+    let (encode, was_asked) = (|report: &Report| receipt::encode(receipt(report)), Cell::new(0));
     let compare = |hidden: &[aptix_client::apply::Hidden<'_>]| {
         was_asked.set(was_asked.get() + hidden.len());
         person != Person::LetsNothingBeCompared
     };
-    let mode = Mode::CommitWithReceipt { batch: id(1).parse().unwrap(), encode: &encode, compare: &compare };
+    let mode = Mode::CommitWithReceipt { batch: batch_id, encode: &encode, compare: &compare };
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode };
     let outcome = apply(&local, batch, order, &mut |proposal| match person {
         Person::Agrees => {
@@ -152,6 +156,31 @@ async fn refused_and_not_fitting_get_the_same_answer() {
         assert_eq!(file.warnings.iter().map(|warning| warning.code.as_str()).collect::<Vec<_>>(), ["WITHHELD"]);
         assert_eq!(scene.file("ignored.txt"), TEXT.replace("zebra-second", "x"));
     }
+}
+
+/// A server that guesses what a withheld file holds now, and says that it lacks just that, is not given it: so many guesses
+/// as it likes would come with one answer.
+#[tokio::test]
+async fn a_server_that_guesses_at_new_contents_learns_nothing() {
+    let mut scene = Scene::set(Approve::Never);
+    scene.stop().await;
+    lay_out(&scene);
+    let new = TEXT.replace("zebra-second", "x");
+    let [fits, _] = pairs("ignored.txt").swap_remove(1);
+    let open = documents::parse(
+        br#"{"files":[{"path":"new.txt","operation":"create","content":"mine\n"}]}"#,
+        Some(Dialect::FileBundle),
+    );
+    let batch = Batch { files: [fits.files, open.unwrap().batch.files].concat(), ..Batch::default() };
+    applied(&scene, &batch, Person::Agrees).unwrap();
+    assert_eq!(scene.file("ignored.txt"), new);
+    let guess = sha256(new.as_bytes()).to_string();
+    scene.server.script.lock().unwrap().guesses = vec![sha256(b"other").to_string(), guess.clone()];
+    scene.start(Approve::Never);
+    scene.told(1).await;
+    let script = scene.server.script.lock().unwrap();
+    let given: Vec<_> = script.blobs.keys().cloned().collect();
+    assert_eq!(given, [sha256(b"mine\n").to_string()], "a guess was answered");
 }
 
 /// Files that may be read are told of before anybody is asked, and whatever the others hold.
