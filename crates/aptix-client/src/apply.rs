@@ -151,6 +151,8 @@ fn attempt(
     let mut found = find(workspace, &valid, policy)?;
     withheld::refuse_sources(batch, &found, caller)?;
     let session = order.origin.session_id.as_deref().filter(|_| uses_clipboards(batch));
+    let session = session.map(|id| caller.session(id));
+    let session = session.as_deref();
     let clipboards = session.map(|session| clipboards::read(workspace, session)).transpose();
     let clipboards = clipboards.map_err(|error| error.failure())?.unwrap_or_default();
     let settings = settings(policy, &clipboards);

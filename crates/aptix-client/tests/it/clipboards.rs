@@ -87,6 +87,30 @@ fn what_is_taken_up_is_there_for_later_calls_of_the_session_alone() {
     assert_no_debris(place.path(), "clipboards");
 }
 
+/// What a user or a model may take up is withheld from a server: a server that knows the id of their session gets none of it.
+#[test]
+fn callers_share_no_clipboards() {
+    let place = tempfile::tempdir().unwrap();
+    faults::lay_out(place.path());
+    let workspace = open(place.path());
+    let call = |caller, file| {
+        let policy = Policy::unstated(caller);
+        let origin = Origin { session_id: Some("s".to_owned()), ..Origin::default() };
+        let order = Order { policy: &policy, origin: &origin, diff_bytes: 0, mode: Mode::Commit };
+        apply(&workspace, &Batch { files: vec![file], ..Batch::default() }, order, &mut |_| Decision::Apply)
+    };
+    let callers = [Caller::Shell, Caller::Model, Caller::Server];
+    for (index, caller) in callers.into_iter().enumerate() {
+        let name = format!("c{index}");
+        std::fs::write(place.path().join("ws/dir/b.txt"), "two\n").unwrap();
+        call(caller, cut("dir/b.txt", &name)).unwrap();
+        for other in callers.into_iter().filter(|other| *other != caller) {
+            assert_missing(call(other, paste("a.txt", &name)));
+        }
+        call(caller, paste("a.txt", &name)).unwrap();
+    }
+}
+
 /// REQ-PATCH-003.6: what is only copied leaves the file as it is, and is on the clipboard all the same.
 #[test]
 fn a_copy_changes_no_file() {
