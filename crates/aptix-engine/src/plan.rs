@@ -109,7 +109,7 @@ pub fn plan<'a>(
         return Err(vec![Failure::new(Reason::Internal, message).hint(hint)]);
     }
     let mut findings = Findings::default();
-    let mut work = Work::new(settings, snapshot);
+    let mut work = Work::new(settings, batch, snapshot);
     let mut files = Vec::with_capacity(snapshot.len());
     let mut seen = BTreeMap::new();
     for (index, (file, observed)) in batch.files().iter().zip(snapshot).enumerate() {
@@ -188,8 +188,13 @@ pub(crate) struct Work<'s> {
 }
 
 impl<'s> Work<'s> {
-    fn new(settings: &'s Settings<'s>, snapshot: &[Observed<'_>]) -> Self {
-        let bytes = snapshot.iter().map(|observed| observed.content.map_or(0, <[u8]>::len));
+    fn new(settings: &'s Settings<'s>, batch: &ValidBatch<'_>, snapshot: &[Observed<'_>]) -> Self {
+        // A file that is written or deleted whole is not searched, and its size must not show in what becomes of others.
+        let is_searched = |file: &ValidFile<'_>| {
+            !matches!(file.edit, ValidEdit::Content(_) | ValidEdit::Verbatim(_) | ValidEdit::Delete)
+        };
+        let searched = batch.files().iter().zip(snapshot).filter(|(file, _)| is_searched(file));
+        let bytes = searched.map(|(_, observed)| observed.content.map_or(0, <[u8]>::len));
         Self {
             settings,
             searches: Searches::new(),
@@ -400,4 +405,46 @@ fn misfits(
         });
     }
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::borrow::ToOwned as _;
+
+    use aptix_model::batch::{Batch, CreateFile, FileEdit, FilePatch, Replacement, Replacements, Scope, Target};
+
+    use super::*;
+    use crate::validate::validate;
+
+    /// The size of a file that is written or deleted whole does not show in whether another file can be searched.
+    #[test]
+    fn only_files_that_are_searched_add_to_the_work_of_searches() {
+        let patch =
+            |path: &str, edit| FilePatch { target: Target::Path(path.to_owned()), key: None, label: None, edit };
+        let step = Replacement { find: "a".to_owned(), replace: "b".to_owned(), scope: Scope::First };
+        let whole = CreateFile { content: Content::Text("x".to_owned()), overwrite: true };
+        let files = vec![
+            patch("searched", FileEdit::Replacements(Replacements { steps: vec![step] })),
+            patch("written", FileEdit::CreateFile(whole)),
+            patch("deleted", FileEdit::DeleteFile),
+        ];
+        let batch = Batch { files, ..Batch::default() };
+        let valid = validate(&batch, &Limits::DEFAULT).unwrap();
+        let large = "x".repeat(1000);
+        let budget = |contents: [&str; 3]| {
+            let observed = batch.files.iter().zip(contents).map(|(file, content)| Observed {
+                path: WorkspacePath::new(file.target.as_str()).unwrap(),
+                doc_path: file.target.as_str().to_owned(),
+                content: Some(content.as_bytes()),
+                digest: None,
+                is_executable: false,
+                other: None,
+            });
+            let observed: Vec<_> = observed.collect();
+            format!("{:?}", Work::new(&Settings::DEFAULT, &valid, &observed).budget)
+        };
+        let small = budget(["a", "x", "x"]);
+        assert_eq!(budget(["a", &large, &large]), small);
+        assert_ne!(budget([&large, "x", "x"]), small);
+    }
 }
