@@ -293,10 +293,7 @@ async fn a_loss_is_refused_until_it_is_accepted() {
     assert_eq!(append(&store, batch(900, "w", "next")).await.revision, left.next());
     store.close().await.unwrap();
     drop(store);
-    let aside = std::fs::read_dir(copy.path()).unwrap().map(|entry| entry.unwrap().path());
-    let aside =
-        aside.into_iter().find(|path| path.file_name().unwrap().to_string_lossy().starts_with("aside-")).unwrap();
-    let kept = std::fs::read(aside.join("0.jnl")).unwrap();
+    let kept = std::fs::read(aside(copy.path()).join("0.jnl")).unwrap();
     assert!(
         std::fs::read(directory.path().join("0.jnl"))
             .unwrap()
@@ -355,6 +352,47 @@ async fn a_high_water_mark_that_is_gone_is_missed() {
     assert!(error.to_string().contains(MARKS), "{error}");
     EmbeddedStore::open_with(directory.path(), ACCEPT).unwrap().close().await.unwrap();
     EmbeddedStore::open(directory.path()).unwrap().close().await.unwrap();
+}
+
+/// Where the high-water mark is gone as well, a journal that cannot be read to its end is left as it is until its loss is
+/// accepted, and is copied aside then.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a test's own file")]
+async fn a_damaged_journal_without_a_high_water_mark_is_not_cut_off_before_its_loss_is_accepted() {
+    let directory = place();
+    fill(directory.path(), 20).await;
+    let page = used(directory.path()) / PAGE / 2;
+    let copy = damaged(directory.path(), Path::new("0.jnl"), |file| zero(file, page, used(directory.path())));
+    std::fs::remove_file(copy.path().join(MARKS)).unwrap();
+    let (before, length) = (digests(copy.path()), used(copy.path()));
+    let Err(StoreError::Lost { lost }) = EmbeddedStore::open(copy.path()) else { panic!("the start is refused") };
+    assert!(lost.iter().any(|lost| lost.contains(MARKS)), "{lost:?}");
+    assert_eq!((digests(copy.path()), used(copy.path())), (before, length), "nothing is changed");
+    EmbeddedStore::open_with(copy.path(), ACCEPT).unwrap().close().await.unwrap();
+    assert_eq!(used(&aside(copy.path())), length, "what is behind the damage is kept");
+}
+
+/// A journal whose end is gone as if it had never been written can be read to its end. It is copied aside all the same.
+#[tokio::test]
+async fn an_accepted_loss_copies_whole_journals_aside_too() {
+    let directory = place();
+    fill(directory.path(), 8).await;
+    let length = used(directory.path());
+    let store = Arc::new(EmbeddedStore::open(directory.path()).unwrap());
+    append(&store, batch(100, "w", "last")).await;
+    store.close().await.unwrap();
+    drop(store);
+    let copy = damaged(directory.path(), Path::new("0.jnl"), |file| file.set_len(length).unwrap());
+    let Err(StoreError::Lost { .. }) = EmbeddedStore::open(copy.path()) else { panic!("the start is refused") };
+    EmbeddedStore::open_with(copy.path(), ACCEPT).unwrap().close().await.unwrap();
+    assert_eq!(used(&aside(copy.path())), length);
+}
+
+/// The directory that the journals were copied to.
+fn aside(directory: &Path) -> PathBuf {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let is_aside = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("aside-");
+    entries.into_iter().find(is_aside).unwrap()
 }
 
 /// One bit, or a page, in any file at all, of a store with a journal alone and of one whose records are in tables: what was

@@ -89,15 +89,12 @@ pub(super) fn open(dir: &Path, opening: Opening) -> Result<Opened, StoreError> {
     let journals = scan::journals(dir)?;
     if let Some(marks) = &marks {
         marks.damaged.iter().for_each(|damage| tracing::warn!(damage, "high-water mark is damaged"));
-        let mut lost = if marks.acknowledged() == Some(0) { Vec::new() } else { parts::damaged(dir) };
-        if lost.is_empty() && !journals.is_whole() {
-            lost = look(dir, opening, marks, &journals)?;
-        }
-        settle(dir, &journals, lost, on_loss)?;
     }
+    let lost_if_opened = foresee(dir, opening, marks.as_ref(), &journals)?;
+    settle(dir, &journals, lost_if_opened, marks.is_some(), on_loss)?;
     let tables = Tables::open(dir, opening.open_files)?;
     let lost = lost(&tables, marks.as_ref(), &journals)?;
-    settle(dir, &Journals { files: Vec::new(), ..journals }, lost, on_loss)?;
+    settle(dir, &Journals { files: Vec::new(), ..journals }, lost, marks.is_some(), on_loss)?;
     let head = tables.now().head()?;
     let now = tables.now().every_workspace(marks.as_ref());
     let marks = marks::Writer::create(dir, head, now.clone())?;
@@ -105,11 +102,28 @@ pub(super) fn open(dir: &Path, opening: Opening) -> Result<Opened, StoreError> {
     Ok(Opened { tables, head, marks, locked })
 }
 
+/// What would be missing if the directory were opened. That is looked at before only where opening may change what is read:
+/// where the journals cannot be read to their end, and where they are to be copied aside.
+fn foresee(
+    dir: &Path,
+    opening: Opening,
+    marks: Option<&Marks>,
+    journals: &Journals,
+) -> Result<Vec<String>, StoreError> {
+    let is_written = marks.is_some_and(|marks| marks.acknowledged() != Some(0));
+    let damaged = if is_written { parts::damaged(dir) } else { Vec::new() };
+    let may_copy = opening.on_loss == OnLoss::Accept && !journals.files.is_empty();
+    if !damaged.is_empty() || (journals.is_whole() && !may_copy) {
+        return Ok(damaged);
+    }
+    look(dir, opening, marks, journals)
+}
+
 /// What would be missing if the journals were cut off where they cannot be read.
-fn look(dir: &Path, opening: Opening, marks: &Marks, journals: &Journals) -> Result<Vec<String>, StoreError> {
+fn look(dir: &Path, opening: Opening, marks: Option<&Marks>, journals: &Journals) -> Result<Vec<String>, StoreError> {
     let view = view(dir, journals)?;
     match Tables::open(view.path(), opening.open_files) {
-        Ok(tables) => lost(&tables, Some(marks), journals),
+        Ok(tables) => lost(&tables, marks, journals),
         Err(error) => Ok(vec![error.to_string()]),
     }
 }
@@ -120,8 +134,15 @@ pub(super) fn view(dir: &Path, journals: &Journals) -> Result<View, StoreError> 
     View::of(dir, &readable).map_err(|error| own_files::failed("look at the data directory", dir, &error))
 }
 
-/// Goes on, refuses, or puts aside and goes on.
-fn settle(dir: &Path, journals: &Journals, lost: Vec<String>, on_loss: OnLoss) -> Result<(), StoreError> {
+/// Goes on, refuses, or puts aside and goes on. Journals are put aside as well where nothing says what was acknowledged: those
+/// of an earlier version, if they have to be cut off.
+fn settle(
+    dir: &Path,
+    journals: &Journals,
+    lost: Vec<String>,
+    has_marks: bool,
+    on_loss: OnLoss,
+) -> Result<(), StoreError> {
     if !lost.is_empty() {
         if on_loss == OnLoss::Refuse {
             return Err(StoreError::Lost { lost });
@@ -129,7 +150,7 @@ fn settle(dir: &Path, journals: &Journals, lost: Vec<String>, on_loss: OnLoss) -
         lost.iter().for_each(|lost| tracing::error!(lost, "loss accepted"));
     }
     let broken: Vec<_> = journals.files.iter().filter(|journal| journal.broken.is_some()).collect();
-    if !lost.is_empty() && !journals.files.is_empty() {
+    if !journals.files.is_empty() && (!lost.is_empty() || (!has_marks && !broken.is_empty())) {
         let aside = put_aside(dir, journals);
         let aside = aside.map_err(|error| own_files::failed("copy the journals aside", dir, &error))?;
         tracing::warn!(aside = %aside.display(), "journals copied aside");
@@ -150,7 +171,9 @@ fn put_aside(dir: &Path, journals: &Journals) -> std::io::Result<PathBuf> {
             own_files::copy(&journal.path, &aside.join(name), own_files::used(&journal.path)?)?;
         }
     }
-    own_files::copy(&dir.join(marks::FILE), &aside.join(marks::FILE), u64::MAX)?;
+    if dir.join(marks::FILE).exists() {
+        own_files::copy(&dir.join(marks::FILE), &aside.join(marks::FILE), u64::MAX)?;
+    }
     own_files::sync_dir(&aside)?;
     own_files::sync_dir(dir)?;
     Ok(aside)

@@ -119,7 +119,9 @@ impl View {
                 copy(journal, &self.0.join(name), *length)?;
             }
         }
-        link_tree(&dir.join("keyspaces"), &self.0.join("keyspaces"))?;
+        if dir.join("keyspaces").exists() {
+            link_tree(&dir.join("keyspaces"), &self.0.join("keyspaces"))?;
+        }
         Ok(self)
     }
 
