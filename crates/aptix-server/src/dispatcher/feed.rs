@@ -334,7 +334,8 @@ impl Dispatcher {
         Ok(match self.store.batch(workspace.clone(), BatchSelector::Id(event.batch)).await {
             Ok(Some(batch)) => Delivery::Event(event.revision, cursor, Box::new(batch)),
             Ok(None) => damaged(lost(event.batch).to_string()),
-            Err(StoreError::Closed) => return Err(StoreError::Closed),
+            // Who is told that a batch is damaged passes it over for ever.
+            Err(error) if error.will_pass() => return Err(error),
             Err(error) => damaged(error.to_string()),
         })
     }

@@ -21,7 +21,7 @@ use crate::dispatcher::feed::Told;
 use crate::dispatcher::read::{Part, ReadError};
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::submit::{Submission, log_received, log_refused};
-use crate::store::{BatchSelector, Damaged, Listed, StoreError};
+use crate::store::{BatchSelector, Damaged, Listed};
 
 /// `BatchService` as a gRPC server.
 pub type BatchServer = v1::batch_service_server::BatchServiceServer<BatchService>;
@@ -155,7 +155,7 @@ impl BatchService {
         };
         match self.0.batch(workspace, BatchSelector::Id(entry.batch)).await {
             Ok(batch) => Ok((entry.revision, Ok(size::fitted(listed_message(batch))))),
-            Err(ReadError::Store(StoreError::Closed)) => Err(status(StoreError::Closed)),
+            Err(ReadError::Store(error)) if error.will_pass() => Err(status(error)),
             Err(error) => Ok((entry.revision, Err(damage(entry.revision, Some(entry.batch), error.to_string())))),
         }
     }

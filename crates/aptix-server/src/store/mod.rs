@@ -66,6 +66,14 @@ pub enum StoreError {
     Closed,
 }
 
+impl StoreError {
+    /// Whether the same may be read later, or after another start: it says nothing about a record.
+    #[must_use]
+    pub const fn will_pass(&self) -> bool {
+        matches!(self, Self::ReadOnly { .. } | Self::Closed)
+    }
+}
+
 /// As many as people read.
 fn listed(lost: &[String]) -> String {
     const SHOWN: usize = 20;

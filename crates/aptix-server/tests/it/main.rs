@@ -20,6 +20,7 @@ mod limits;
 mod logs;
 #[cfg(test)]
 mod process;
+mod reopening;
 #[cfg(test)]
 mod server;
 #[cfg(test)]

@@ -1,0 +1,115 @@
+//! A store that is being opened again while somebody reads: what cannot be read now is not taken for damaged.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use aptix_model::batch::BlobRef;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::{HistoryId, Revision, WorkspaceId};
+use aptix_model::path::{DocPath, RootedPath};
+use aptix_model::record::BatchRecord;
+use aptix_model::wire::v1;
+use aptix_server::serve::Options;
+use aptix_server::store::memory::MemoryStore;
+use aptix_server::store::{
+    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, Store, StoreError, Transition, Transitioned,
+    UploadId,
+};
+use tokio_util::bytes::Bytes;
+use tonic::Code;
+
+use crate::server::{Server, create_text, next_event, submit};
+
+/// A store whose batches cannot be read for a while.
+#[derive(Default)]
+struct Reopening {
+    inner: MemoryStore,
+    is_open: AtomicBool,
+}
+
+impl Store for Reopening {
+    fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {
+        if self.is_open.load(Ordering::SeqCst) {
+            return self.inner.batch(workspace, which);
+        }
+        let cause = "the store is being opened again".to_owned();
+        Box::pin(std::future::ready(Err(StoreError::ReadOnly { cause })))
+    }
+    fn append(&self, batch: BatchRecord) -> Answer<'_, Appended> {
+        self.inner.append(batch)
+    }
+    fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
+        self.inner.transition(step)
+    }
+    fn history(&self) -> HistoryId {
+        self.inner.history()
+    }
+    fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest) -> Answer<'_, u64> {
+        self.inner.grant_lease(workspace, secret)
+    }
+    fn lease(&self, workspace: WorkspaceId) -> Answer<'_, Lease> {
+        self.inner.lease(workspace)
+    }
+    fn digest(&self, workspace: WorkspaceId, revision: Revision) -> Answer<'_, Option<Sha256Digest>> {
+        self.inner.digest(workspace, revision)
+    }
+    fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>> {
+        self.inner.newest(workspace)
+    }
+    fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Listed>> {
+        self.inner.batches(workspace, before, limit)
+    }
+    fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Listed>> {
+        self.inner.events(workspace, after, limit)
+    }
+    fn file(&self, workspace: WorkspaceId, path: RootedPath) -> Answer<'_, Option<CloudFile>> {
+        self.inner.file(workspace, path)
+    }
+    fn files_with_key(&self, workspace: WorkspaceId, key: DocPath) -> Answer<'_, Vec<CloudFile>> {
+        self.inner.files_with_key(workspace, key)
+    }
+    fn files(&self, workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Answer<'_, Vec<ListedFile>> {
+        self.inner.files(workspace, after, limit)
+    }
+    fn blob_sizes(&self, workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>> {
+        self.inner.blob_sizes(workspace, digests)
+    }
+    fn blob_chunk(&self, workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Answer<'_, Option<Bytes>> {
+        self.inner.blob_chunk(workspace, digest, index)
+    }
+    fn put_chunk(&self, upload: UploadId, index: u32, bytes: Bytes) -> Answer<'_, ()> {
+        self.inner.put_chunk(upload, index, bytes)
+    }
+    fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
+        self.inner.commit_upload(upload, workspace, blob)
+    }
+    fn discard_upload(&self, upload: UploadId) {
+        self.inner.discard_upload(upload);
+    }
+    fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.inner.failed()
+    }
+    fn close(&self) -> Answer<'_, ()> {
+        self.inner.close()
+    }
+}
+
+/// An agent that was told that a batch is damaged would pass it over, and the batch would wait for ever.
+#[tokio::test]
+async fn a_batch_that_cannot_be_read_now_is_not_passed_over() {
+    let store = Arc::new(Reopening::default());
+    let server = Server::over(Arc::clone(&store) as Arc<dyn Store>, Options::default());
+    let mut client = server.connect().await;
+    let stored = client.submit(submit("w", "r", vec![create_text("a.txt", "")])).await.unwrap();
+    let (_, mut feed) = client.lease("w", "agent", 0).await.unwrap();
+    let ended = next_event(&mut feed).await;
+    assert_eq!(ended.unwrap_err().code(), Code::Unavailable);
+    let list = v1::ListBatchesRequest { workspace_id: "w".to_owned(), ..v1::ListBatchesRequest::default() };
+    assert_eq!(client.batches.list_batches(list.clone()).await.unwrap_err().code(), Code::Unavailable);
+
+    store.is_open.store(true, Ordering::SeqCst);
+    let (_, mut feed) = client.lease("w", "agent", 0).await.unwrap();
+    assert_eq!(next_event(&mut feed).await.unwrap().batch.unwrap().batch_id, stored.batch_id);
+    assert_eq!(client.batches.list_batches(list).await.unwrap().into_inner().damaged, []);
+}
