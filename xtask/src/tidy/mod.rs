@@ -3,6 +3,7 @@
 mod arrows;
 mod ids;
 mod names;
+mod pages;
 mod rules;
 
 use std::fmt;
@@ -37,6 +38,7 @@ pub(crate) fn check() -> Result<()> {
     let texts = repo::texts()?;
     let mut findings = arrows::check()?;
     findings.extend(ids::check(&texts)?);
+    findings.extend(pages::check(&texts));
     for text in &texts {
         findings.extend(names::check(text));
         findings.extend(rules::check(text));
