@@ -71,8 +71,8 @@ impl Dispatcher {
             };
             match self.store.transition(step).await? {
                 Transitioned::Done(batch) => {
-                    self.wakes.wake(workspace, id);
                     tracing::info!(workspaceId = %workspace, batchId = %id, "batch cancelled");
+                    self.wakes.wake(workspace, id);
                     return Ok(batch);
                 }
                 Transitioned::OtherState(now) => batch = now,

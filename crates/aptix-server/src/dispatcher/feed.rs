@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use aptix_model::batch::{FileEdit, Origin};
+use aptix_model::batch::FileEdit;
 use aptix_model::cursor::Cursor;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
@@ -303,18 +303,13 @@ impl Dispatcher {
                 // What waits for its receiver is as small as what is sent.
                 let encode = Arc::clone(encode);
                 let work = async move {
-                    let created = match &delivery {
-                        Delivery::Event(_, _, batch) => forwarded(batch),
-                        _ => None,
-                    };
-                    (encode(delivery), created)
+                    // Before the message is there to be read: who has it finds what was logged of it.
+                    if let Delivery::Event(_, _, batch) = &delivery {
+                        log_forwarded(batch);
+                    }
+                    encode(delivery)
                 };
-                let (message, created) = turns.run(work).await.map_err(|error| stop(broken_off(&error)))?;
-                room.send(Ok(message));
-                if let Some(created) = created {
-                    let log = async move { log_forwarded(&created) };
-                    turns.run(log).await.map_err(|error| stop(broken_off(&error)))?;
-                }
+                room.send(Ok(turns.run(work).await.map_err(|error| stop(broken_off(&error)))?));
                 told = revision;
             }
             if !more && self.rest(outlet, &mut waker).await? == Rest::Quiet {
@@ -489,43 +484,21 @@ fn lost(id: BatchId) -> StoreError {
     StoreError::Corrupt { what: format!("batch {id}"), why: "it is missing although an event names it".to_owned() }
 }
 
-/// Files to be created that are about to be sent to the agent.
-struct Forwarded {
-    batch: BatchId,
-    origin: Origin,
-    files: Vec<ForwardedFile>,
-}
-
-struct ForwardedFile {
-    path: String,
-    overwrite: bool,
-}
-
-fn forwarded(record: &BatchRecord) -> Option<Forwarded> {
-    let files = record.batch.files.iter().filter_map(|patch| match &patch.edit {
-        FileEdit::CreateFile(create) => {
-            Some(ForwardedFile { path: shown(patch.target.as_str()), overwrite: create.overwrite })
-        }
-        _ => None,
-    });
-    record.state.is_open().then(|| Forwarded {
-        batch: record.id,
-        origin: record.origin.clone(),
-        files: files.collect(),
-    })
-}
-
-/// Says that files to be created were sent to the agent (TUL-004 6.1).
-fn log_forwarded(forwarded: &Forwarded) {
-    for file in &forwarded.files {
+/// Logs which files the agent is about to be sent for creation (TUL-004 6.1).
+fn log_forwarded(record: &BatchRecord) {
+    if !record.state.is_open() {
+        return;
+    }
+    for patch in &record.batch.files {
+        let FileEdit::CreateFile(create) = &patch.edit else { continue };
         tracing::info!(
-            SessionId = shown_if_given(&forwarded.origin.session_id),
-            ConversationId = shown_if_given(&forwarded.origin.conversation_id),
-            TurnId = shown_if_given(&forwarded.origin.turn_id),
-            batchId = %forwarded.batch,
+            SessionId = shown_if_given(&record.origin.session_id),
+            ConversationId = shown_if_given(&record.origin.conversation_id),
+            TurnId = shown_if_given(&record.origin.turn_id),
+            batchId = %record.id,
             ToolName = "workspace_create_file",
-            Path = file.path,
-            Overwrite = file.overwrite,
+            Path = shown(patch.target.as_str()),
+            Overwrite = create.overwrite,
             "Tool.CreateFile.Forwarded"
         );
     }

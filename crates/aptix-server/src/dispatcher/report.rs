@@ -110,8 +110,8 @@ impl Dispatcher {
             };
             match self.store.transition(step).await? {
                 Transitioned::Done(batch) => {
-                    self.wakes.wake(workspace, id);
                     log_reported(&batch, &report);
+                    self.wakes.wake(workspace, id);
                     return Ok(batch);
                 }
                 Transitioned::OtherState(now) => batch = now,

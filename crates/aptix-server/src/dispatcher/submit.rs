@@ -129,8 +129,8 @@ impl Dispatcher {
     async fn append(&self, record: BatchRecord) -> Result<BatchRecord, SubmitError> {
         match self.store.append(record).await? {
             Appended::New(stored) => {
-                self.wakes.wake(&stored.workspace, stored.id);
                 log_stored(&stored);
+                self.wakes.wake(&stored.workspace, stored.id);
                 Ok(*stored)
             }
             Appended::Known(known) => same(known.stored, &known.offered),
