@@ -133,7 +133,7 @@ fn attempt(
     let document = documents::parse(&bytes, args.dialect.0).map_err(Refusal::from)?;
     drop(bytes);
     for warning in &document.warnings {
-        output::say(&format!("warning: {}: {}", warning.code, warning.message));
+        output::say(&format!("warning: {}: {}", warning.code, Visible(&warning.message)));
     }
     *batch = document.batch;
     progress::begin(Doing::Planning(batch.files.len()));

@@ -7,7 +7,7 @@ use aptix_engine::express::{self, Form};
 use aptix_engine::plan::BatchPlan;
 use aptix_model::batch::Batch;
 use aptix_model::documents::{self, Dialect};
-use aptix_model::failure::Failure;
+use aptix_model::failure::{Failure, Visible};
 use aptix_model::reason::Reason;
 
 use crate::answer::Shown;
@@ -81,7 +81,7 @@ fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles) -> Result<Vec
     let document = documents::parse(&bytes, args.dialect.0).map_err(Refusal::from)?;
     drop(bytes);
     for warning in &document.warnings {
-        output::say(&format!("warning: {}: {}", warning.code, warning.message));
+        output::say(&format!("warning: {}: {}", warning.code, Visible(&warning.message)));
     }
     let said = look(&workspace, &document.batch, &policy, |plan| say(plan, args.to))?;
     Ok(said.map_err(Refusal::from)?)

@@ -104,7 +104,7 @@ pub(super) fn show_diff_under<S: AsRef<str>>(text: &mut String, diff: &[u8], nam
 /// Adds what there is to know about a file's change besides the diff.
 pub(crate) fn add_notes(text: &mut String, file: &FileReport) {
     for warning in &file.warnings {
-        let _ = writeln!(text, "  warning: {}: {}", warning.code, Visible(&warning.message));
+        let _ = writeln!(text, "  warning: {}: {}", Visible(&warning.code), Visible(&warning.message));
     }
     for (index, change) in file.changes.iter().enumerate() {
         let differs = match change.tier {
@@ -297,6 +297,27 @@ mod tests {
         let lines: [&[u8]; 5] = [b"-\tx = 1", b"-\ty", b"+        x = 1", b"+\tz", b" \tw"];
         assert_eq!(shown(&lines), ["-\\u{9}x = 1", "-\ty", "+        x = 1", "+\tz", " \tw"]);
         assert_eq!(shown(&[b"-end\r", b"+end"]), ["-end\\u{d}", "+end"]);
+    }
+
+    #[test]
+    fn a_note_is_one_line_whatever_a_server_sends() {
+        use aptix_model::report::{FileStatus, Warning};
+        let warning = Warning { code: "A\n\u{1b}[2J".to_owned(), message: "b\nc".to_owned() };
+        let file = FileReport {
+            path: "x".to_owned(),
+            doc_path: "ws/x".to_owned(),
+            status: FileStatus::Modified,
+            sha256_before: None,
+            renamed_to: None,
+            written: None,
+            normalized: Vec::new(),
+            warnings: vec![warning],
+            changes: Vec::new(),
+            withheld: None,
+        };
+        let mut text = String::new();
+        add_notes(&mut text, &file);
+        assert_eq!(text, "  warning: A\\u{a}\\u{1b}[2J: b\\u{a}c\n");
     }
 
     #[test]

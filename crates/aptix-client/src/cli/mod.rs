@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use aptix_model::failure::Failure;
+use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
 use clap::{Parser, Subcommand};
@@ -230,7 +230,9 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let told = told(&error);
             output::show_broken_off(form, Failure::new(Reason::Internal, told.as_str()));
-            output::say(&format!("error: {told}"));
+            // It may hold words of a server.
+            let lines: Vec<_> = told.lines().map(|line| Visible(line).to_string()).collect();
+            output::say(&format!("error: {}", lines.join("\n")));
             Exit::Environment.into()
         }
     }

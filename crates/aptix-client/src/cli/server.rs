@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use aptix_model::failure::Failure;
+use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::reason::Reason;
 use aptix_model::record::BatchRecord;
@@ -185,7 +185,7 @@ impl Waiting {
         if !matches!(error, CallError::Unreachable { .. }) || Instant::now() + wait > self.until {
             return Err(error);
         }
-        output::say(&format!("waiting for the server: {error}"));
+        output::say(&format!("waiting for the server: {}", Visible(&error.to_string())));
         tokio::time::sleep(wait).await;
         Ok(())
     }

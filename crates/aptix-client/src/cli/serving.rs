@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
 
+use aptix_model::failure::Visible;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +18,7 @@ use super::{Exit, output};
 pub(super) async fn open(roots: Vec<RootSpec>, state_home: PathBuf) -> anyhow::Result<Result<Workspace, Exit>> {
     let opened = tokio::task::spawn_blocking(move || Workspace::open(&roots, &state_home, Box::new(SystemDisk)));
     Ok(opened.await?.map_err(|error| {
-        output::say(&format!("error: {}", error.failure()));
+        output::say(&format!("error: {}", Visible(&error.failure().to_string())));
         Exit::from(&error)
     }))
 }

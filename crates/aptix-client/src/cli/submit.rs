@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use aptix_model::batch::{Batch, Content, Origin};
 use aptix_model::documents;
+use aptix_model::failure::Visible;
 use aptix_model::id::{IdError, RequestId};
 use aptix_model::limits::INLINE_BYTES;
 use aptix_model::record::BatchRecord;
@@ -57,7 +58,7 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
         }
     };
     for warning in &document.warnings {
-        output::say(&format!("warning: {}: {}", warning.code, warning.message));
+        output::say(&format!("warning: {}: {}", warning.code, Visible(&warning.message)));
     }
     let sent = OnceCell::new();
     server::run_sending(form, &sent, async {

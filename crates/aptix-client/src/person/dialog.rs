@@ -17,7 +17,7 @@ const WHOLE_HELP: &str = "  y  apply it\n  n  refuse it; its author is told why\
 const FILE_HELP: &str = "  y  this change is right\n  n  it is not: the batch is refused, and its author is told why\n  \
                          a  it is right, and never ask about this file again\n  q  back to the whole batch\n";
 const WHY: &str = "Why not? (one line for the author, or nothing) ";
-const NARROWER: &str = "The terminal is narrower than it was when the batch was shown: here it is again.\n";
+const NARROWER: &str = "The terminal is narrower than it was when the change was shown: here it is again.\n";
 const NOT_ALLOWED: &str = "Policy has it on a list to ask about, so it is asked about again.\n";
 
 /// A change as a person is shown it.
@@ -148,9 +148,20 @@ async fn file_by_file(shown: &Shown, talk: &mut impl Talk) -> Result<Option<Answ
         let question = format!("Is the change of {} right? [y/n/a/q/?] ", file.name);
         let attention: Vec<_> = file.attention.iter().cloned().collect();
         let pages = Pages { body: &file.lines, attention: &attention, end: &[], question: 1 };
-        let is_read = matches!(pager::show(pages, talk).await?, Read::ToTheEnd(_));
+        let mut read = pager::show(pages, talk).await?;
         loop {
-            let answer = if is_read { ask(&question, talk).await? } else { "n".to_owned() };
+            let answer = match read {
+                Read::ToTheEnd(_) => ask(&question, talk).await?,
+                Read::Refused => "n".to_owned(),
+            };
+            if let Read::ToTheEnd(size) = read
+                && matches!(answer.as_str(), "y" | "yes" | "a")
+                && talk.size().columns < size.columns
+            {
+                talk.say(NARROWER);
+                read = pager::show(pages, talk).await?;
+                continue;
+            }
             match answer.as_str() {
                 "y" | "yes" => break,
                 "n" | "no" => {
@@ -226,7 +237,8 @@ mod tests {
 
     impl Talk for Typist<'_> {
         fn size(&self) -> Size {
-            self.sizes.get(self.seen.matches("Apply this").count()).copied().unwrap_or(Size::USUAL)
+            let questions = ["Apply this", "Is the change"].map(|question| self.seen.matches(question).count());
+            self.sizes.get(questions.into_iter().sum::<usize>()).copied().unwrap_or(Size::USUAL)
         }
 
         fn say(&mut self, text: &str) {
@@ -343,5 +355,13 @@ mod tests {
         let narrow = Size { columns: 40, ..Size::USUAL };
         let (answer, seen) = answered_on(&["y", "y"], &[Size::USUAL, narrow, narrow], 1).await;
         assert_eq!((answer, seen.matches("| diff 3").count()), (yes(&[]), 2), "{seen}");
+        // One file of it as well, before each kind of yes.
+        let sizes = [Size::USUAL, Size::USUAL, narrow, narrow, narrow, narrow, narrow];
+        for agrees in ["y", "a"] {
+            let (answer, seen) = answered_on(&["f", agrees, agrees, "y", "y"], &sizes, 1).await;
+            assert!(answer.verdict.is_ok(), "{answer:?}");
+            let shown = [0, 2, 3].map(|file| seen.matches(&format!("| diff {file}")).count());
+            assert_eq!(shown, [3, 2, 2], "{seen}");
+        }
     }
 }

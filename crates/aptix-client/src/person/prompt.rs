@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use aptix_model::failure::Visible;
+
 use super::rows::{Line, rows};
 use super::say;
 use crate::cli::untrusted::Untrusted;
@@ -76,7 +78,7 @@ impl Write for Aside {
 
 /// Writes a log line. It holds words of others: in a dialog its rows are marked as what they are.
 fn beside(dialog: Option<&Dialog>, bytes: &[u8], terminal: &mut impl Write) -> io::Result<()> {
-    let Some(Dialog { columns, question }) = dialog else { return terminal.write_all(bytes) };
+    let Some(Dialog { columns, question }) = dialog else { return terminal.write_all(one_line(bytes).as_bytes()) };
     let plain = anstream::adapter::strip_bytes(bytes).into_vec();
     let shown = Untrusted(plain.strip_suffix(b"\n").unwrap_or(&plain)).to_string();
     let mut line: String = shown.chars().take(LOGGED_CHARS).collect();
@@ -86,6 +88,25 @@ fn beside(dialog: Option<&Dialog>, bytes: &[u8], terminal: &mut impl Write) -> i
     let begin = if question.is_empty() { "" } else { "\n" };
     let rows = rows(&[Line::ours(line)], *columns).concat();
     terminal.write_all(format!("{begin}{rows}{question}").as_bytes())
+}
+
+/// A log line with nothing in it but its own colours that steers a terminal, hides, or begins another line.
+fn one_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let (line, end) = text.strip_suffix('\n').map_or((&*text, ""), |line| (line, "\n"));
+    let mut parts = line.split('\x1b');
+    let mut shown = parts.next().map(|part| Visible(part).to_string()).unwrap_or_default();
+    for part in parts {
+        let rest =
+            part.strip_prefix('[').map(|rest| rest.trim_start_matches(|one: char| one.is_ascii_digit() || one == ';'));
+        let (style, rest) = match rest.and_then(|rest| rest.strip_prefix('m')) {
+            Some(rest) => ('\x1b'.to_string() + part.strip_suffix(rest).unwrap_or_default(), rest),
+            None => (Visible("\x1b").to_string(), part),
+        };
+        shown.push_str(&style);
+        shown.push_str(&Visible(rest).to_string());
+    }
+    shown + end
 }
 
 #[cfg(test)]
@@ -101,6 +122,11 @@ mod tests {
             String::from_utf8(terminal).unwrap()
         };
         assert_eq!(shown(None, b"\x1b[32mINFO\x1b[0m x\n"), "\x1b[32mINFO\x1b[0m x\n");
+        let forged = "\x1b[32mINFO\x1b[0m x\n| +y\rz\u{202e}\x1b[2J \x1b]0;t\n";
+        assert_eq!(
+            shown(None, forged.as_bytes()),
+            "\x1b[32mINFO\x1b[0m x\\u{a}| +y\\u{d}z\\u{202e}\\u{1b}[2J \\u{1b}]0;t\n"
+        );
         assert_eq!(shown(Some("Apply? "), b"\x1b[32mINFO\x1b[0m x\n"), "\nINFO x\nApply? ");
         assert_eq!(shown(Some(""), b"INFO x\n"), "INFO x\n");
         let long = shown(Some("Apply? "), "INFO 12345678901234567890\nApply? y\u{202e}\n".as_bytes());

@@ -97,8 +97,13 @@ fn pieces(text: &str, first: usize, next: usize) -> Vec<String> {
     pieces
 }
 
-/// The cells that a character takes on a terminal, at most: some take one or two, as the terminal likes.
+/// The cells that a character takes on a terminal, at most: some take one or two, as the terminal likes, among them all
+/// that it may draw as an emoji.
 fn cells(character: char) -> usize {
+    if matches!(character, '\u{2300}'..='\u{23ff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
+    {
+        return 2;
+    }
     character.width().unwrap_or(0).max(character.width_cjk().unwrap_or(0))
 }
 
@@ -119,6 +124,9 @@ mod tests {
         assert_eq!(shown(diff("+語語語"), 8), ["| +語語\n", ": 語\n"]);
         assert_eq!(shown(diff("+e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}"), 8).len(), 2);
         assert_eq!(shown(diff(""), 8), ["| \n"]);
+        // Terminals do not agree on flags and symbols: half of a flag may take as much as a whole one.
+        assert_eq!(shown(diff("+\u{1f1e9}\u{1f1ea}\u{1f1e9}"), 8), ["| +\u{1f1e9}\u{1f1ea}\n", ": \u{1f1e9}\n"]);
+        assert_eq!(shown(diff("+\u{2764}\u{2764}\u{2764}"), 8), ["| +\u{2764}\u{2764}\n", ": \u{2764}\n"]);
         assert_eq!(shown(diff("+a\tb"), 20), ["| +a       b\n"]);
         assert_eq!(shown(diff("+\tb"), 8), ["| +    \n", ":     b\n"]);
     }
