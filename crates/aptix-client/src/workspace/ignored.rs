@@ -1,5 +1,5 @@
-//! Whether git ignores a path: by the files `.gitignore` and `.ignore` above it, `.git/info/exclude`, and the person's own
-//! excludes. Rules that are there and cannot be read are an error, never no rules.
+//! Whether git ignores a path: by the files `.gitignore` and `.ignore` above it, `.git/info/exclude`, and the excludes that
+//! the configuration of the repository or of the person names. Rules that are there and cannot be read are an error, never no rules.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,22 +9,24 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use ignore::Match;
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::gitignore::{Gitignore, gitconfig_excludes_path};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::beneath;
 use super::root::Root;
+use super::{beneath, ignore_files};
 
 /// Bytes of a file of ignore rules.
 const RULE_BYTES: u64 = 256 << 10;
+/// Bytes of a file of git's configuration.
+const CONFIG_BYTES: u64 = 256 << 10;
 /// Bytes of a file `.git` or `commondir`, which hold a path.
 const POINTER_BYTES: u64 = 16 << 10;
 
 /// The rules above the paths that were asked about so far.
 #[derive(Debug, Default)]
 pub(crate) struct Ignored {
-    global: Option<Gitignore>,
+    global: Option<Rc<Gitignore>>,
     /// By root and real path of a directory; nothing where there is no such directory.
     levels: HashMap<(usize, String), Option<Rc<Level>>>,
     above: HashMap<usize, Rc<Vec<Above>>>,
@@ -36,6 +38,8 @@ struct Level {
     git: Gitignore,
     other: Gitignore,
     excludes: Gitignore,
+    /// What the files say that the repository's own configuration names.
+    configured: Gitignore,
     /// Whether the directory is the top of a repository.
     is_top: bool,
 }
@@ -60,7 +64,10 @@ impl Ignored {
     /// Rules above it cannot be read.
     pub(crate) fn is_ignored(&mut self, index: usize, root: &Root, path: &str) -> Result<bool, Errno> {
         let above = self.above(index, root)?;
-        let global = self.global.get_or_insert_with(|| Gitignore::global().0).clone();
+        let global = match &self.global {
+            Some(global) => Rc::clone(global),
+            None => Rc::clone(self.global.insert(Rc::new(of_person()?))),
+        };
         let mut levels: Vec<(String, Rc<Level>)> =
             self.level(index, root, "")?.into_iter().map(|top| (String::new(), top)).collect();
         // The root itself may be ignored by what is above it.
@@ -152,9 +159,10 @@ impl Ignored {
 fn is_ignored_by(rules: &[Ruled<'_>], global: &Gitignore, is_dir: bool) -> bool {
     let git = rules.iter().find_map(|ruled| said(&ruled.level.git, &ruled.path, is_dir));
     let excluded = || rules.iter().find_map(|ruled| said(&ruled.level.excludes, &ruled.path, is_dir));
+    let configured = || rules.iter().find_map(|ruled| said(&ruled.level.configured, &ruled.path, is_dir));
     let by_person = || said(global, &rules.last()?.path, is_dir);
     let other = rules.iter().find_map(|ruled| said(&ruled.level.other, &ruled.path, is_dir));
-    git.or_else(excluded).or_else(by_person) == Some(true) || other == Some(true)
+    git.or_else(excluded).or_else(configured).or_else(by_person) == Some(true) || other == Some(true)
 }
 
 fn within(dir: &str, path: &str) -> String {
@@ -175,48 +183,70 @@ impl Level {
         read: impl Fn(&str) -> Result<Option<Vec<u8>>, Errno>,
         kind: impl Fn(&str) -> Result<Option<FileType>, Errno>,
     ) -> Result<Self, Errno> {
-        let compiled = |text: Option<Vec<u8>>| text.map_or_else(|| Ok(Gitignore::empty()), |bytes| self::rules(&bytes));
-        let rules = |name: &str| compiled(read(name)?);
+        let none = || Ok(Gitignore::empty());
         let git = kind(".git")?;
-        let excludes = match git {
-            Some(FileType::RegularFile) => excludes_of_link(at)?,
-            Some(_) => read_at(&at.join(".git/info/exclude"), RULE_BYTES)?,
+        let own = match git {
+            Some(FileType::RegularFile) => OwnDir::of_link(at)?,
+            Some(_) => Some(OwnDir { common: at.join(".git"), git: at.join(".git") }),
             None => None,
         };
         Ok(Self {
-            git: rules(".gitignore")?,
-            other: rules(".ignore")?,
-            excludes: compiled(excludes)?,
+            git: read(".gitignore")?.map_or_else(none, |bytes| ignore_files::of_git(&bytes))?,
+            other: read(".ignore")?.map_or_else(none, |bytes| ignore_files::of_searches(&bytes))?,
+            excludes: own.as_ref().map_or_else(none, OwnDir::excludes)?,
+            configured: own.as_ref().map_or_else(none, |own| own.configured(at))?,
             is_top: git.is_some(),
         })
     }
 }
 
-/// The excludes of a repository whose `.git` is a file that says where it really is: a worktree's, or a submodule's.
-fn excludes_of_link(at: &Path) -> Result<Option<Vec<u8>>, Errno> {
-    let path_in = |file: &Path| -> Result<Option<PathBuf>, Errno> {
-        let text = read_at(file, POINTER_BYTES)?;
-        let text = text.and_then(|bytes| String::from_utf8(bytes).ok());
-        Ok(text
-            .map(|text| PathBuf::from(text.trim_end().strip_prefix("gitdir:").unwrap_or(text.trim_end()).trim_start())))
-    };
-    let Some(git) = path_in(&at.join(".git"))? else { return Ok(None) };
-    let git = at.join(git);
-    let common = path_in(&git.join("commondir"))?.map_or_else(|| git.clone(), |common| git.join(common));
-    read_at(&common.join("info/exclude"), RULE_BYTES)
+/// Where git keeps what belongs to a repository.
+struct OwnDir {
+    /// For all its worktrees.
+    common: PathBuf,
+    /// For this one.
+    git: PathBuf,
 }
 
-/// What the text of a file of ignore rules says; a line that is no rule says nothing, as to git.
-///
-/// # Errors
-/// `E2BIG` when there are too many rules to be compiled: that is never taken for no rules.
-pub(super) fn rules(bytes: &[u8]) -> Result<Gitignore, Errno> {
-    let mut builder = GitignoreBuilder::new(".");
-    let text = String::from_utf8_lossy(bytes);
-    for line in text.strip_prefix('\u{feff}').unwrap_or(&text).lines() {
-        let _ = builder.add_line(None, line);
+impl OwnDir {
+    /// That of a repository whose `.git` is a file that says where it really is: a worktree's, or a submodule's.
+    fn of_link(at: &Path) -> Result<Option<Self>, Errno> {
+        let path_in = |file: &Path| -> Result<Option<PathBuf>, Errno> {
+            let text = read_at(file, POINTER_BYTES)?.and_then(|bytes| String::from_utf8(bytes).ok());
+            let path = |text: &str| PathBuf::from(text.strip_prefix("gitdir:").unwrap_or(text).trim_start());
+            Ok(text.map(|text| path(text.trim_end())))
+        };
+        let Some(git) = path_in(&at.join(".git"))? else { return Ok(None) };
+        let git = at.join(git);
+        let common = path_in(&git.join("commondir"))?.map_or_else(|| git.clone(), |common| git.join(common));
+        Ok(Some(Self { common, git }))
     }
-    builder.build().map_err(|_| Errno::TOOBIG)
+
+    fn excludes(&self) -> Result<Gitignore, Errno> {
+        rules_at(&self.common.join("info/exclude"))
+    }
+
+    /// What the files say that its configuration names; those of a worktree count although they may be switched off.
+    fn configured(&self, top: &Path) -> Result<Gitignore, Errno> {
+        let read = |path: &Path| read_at(path, CONFIG_BYTES);
+        let mut rules = Vec::new();
+        for config in [self.common.join("config"), self.git.join("config.worktree")] {
+            for file in ignore_files::named_in(&config, top, &read)? {
+                rules.extend(read_at(&file, RULE_BYTES)?.unwrap_or_default());
+                rules.push(b'\n');
+            }
+        }
+        ignore_files::of_git(&rules)
+    }
+}
+
+/// What the person's own excludes say.
+fn of_person() -> Result<Gitignore, Errno> {
+    gitconfig_excludes_path().map_or_else(|| Ok(Gitignore::empty()), |path| rules_at(&path))
+}
+
+fn rules_at(path: &Path) -> Result<Gitignore, Errno> {
+    read_at(path, RULE_BYTES)?.map_or_else(|| Ok(Gitignore::empty()), |bytes| ignore_files::of_git(&bytes))
 }
 
 /// The bytes of a file of rules in a directory; nothing where there is none. Git follows no link in the place of its own.

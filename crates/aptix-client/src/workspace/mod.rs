@@ -9,6 +9,7 @@ mod emptied;
 pub mod errno;
 pub(crate) mod git_dir;
 pub mod history;
+mod ignore_files;
 pub(crate) mod ignored;
 pub mod journal;
 pub mod keep;

@@ -17,7 +17,7 @@ use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
 use super::root::Root;
-use super::{Workspace, beneath, disk, errno, git_dir, ignored};
+use super::{Workspace, beneath, disk, errno, git_dir, ignore_files, ignored};
 use crate::policy::egress::{self, Sight};
 use crate::policy::{Named, Policy};
 
@@ -294,7 +294,7 @@ fn list(dir: BorrowedFd<'_>) -> Result<Vec<(String, FileType)>, Errno> {
 fn rules(dir: BorrowedFd<'_>, name: &str) -> Gitignore {
     let Ok(Some(bytes)) = read(dir, name, RULE_BYTES) else { return Gitignore::empty() };
     // A search at the workstation shows ignored files when it is asked for them; what a server reads is decided elsewhere.
-    ignored::rules(&bytes).unwrap_or_else(|_| Gitignore::empty())
+    ignore_files::of_git(&bytes).unwrap_or_else(|_| Gitignore::empty())
 }
 
 fn read(dir: BorrowedFd<'_>, name: &str, limit: u64) -> Result<Option<Vec<u8>>, Errno> {

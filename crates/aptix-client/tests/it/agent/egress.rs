@@ -367,6 +367,46 @@ async fn rules_above_the_root_and_of_worktrees_count() {
     assert!(refused(6, "a.txt").await);
 }
 
+/// Rules mean what they mean to git, and those that a repository's own configuration names count.
+#[tokio::test]
+async fn rules_are_read_as_git_reads_them() {
+    let scene = Scene::set(Approve::Auto);
+    let outside = scene.place.path().join("outside.rules");
+    let rules = "{braces}.txt\nopen{.txt\n\\{escaped\\}.txt\n/{{name}}/\nclass[[:digit:]].txt\nin[{x]side.txt\n";
+    scene.lay(".gitignore", rules);
+    scene.lay(
+        ".git/config",
+        &format!("[core]\n\tbare = false\n\tExcludesFile = \"{}\" ; own\n[include] path=more\n", outside.display()),
+    );
+    scene.lay(".git/more", "[ CORE ]\nexcludesfile = more.rules # here\n");
+    std::fs::write(outside, "/own.txt\n").unwrap();
+    scene.lay("more.rules", "included.*\n");
+    let withheld = [
+        "{braces}.txt",
+        "open{.txt",
+        "{escaped}.txt",
+        "{{name}}/x.txt",
+        "class7.txt",
+        "in{side.txt",
+        "own.txt",
+        "included.txt",
+    ];
+    let open = ["braces.txt", "name/x.txt", "classd.txt", "inyside.txt", "sub/own.txt"];
+    for (number, (path, is_withheld)) in
+        (1..).zip(withheld.map(|path| (path, true)).into_iter().chain(open.map(|path| (path, false))))
+    {
+        scene.lay(path, TEXT);
+        scene.server.tell(of_document(number, Dialect::LinePatch, &line_patch(path, "other\n", "zebra", "x")));
+        let report = scene.told(number).await;
+        let expected = if is_withheld { ("APPROVAL_REQUIRED", "WITHHELD") } else { ("SHA_MISMATCH", "") };
+        assert_eq!(failure(&report), expected, "{path}: {report:?}");
+    }
+    // A configuration that cannot be read opens nothing.
+    scene.lay(".git/config", &"# long\n".repeat(100_000));
+    scene.server.tell(of_document(50, Dialect::LinePatch, &line_patch("a.txt", "other\n", "zebra", "x")));
+    assert_eq!(failure(&scene.told(50).await), ("APPROVAL_REQUIRED", "WITHHELD"));
+}
+
 /// However a link leads there, it is the file that counts; and the link.
 #[tokio::test]
 async fn a_link_opens_nothing() {
