@@ -1,5 +1,6 @@
 //! Cloud files and the blobs they are made of.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aptix_engine::digest::sha256;
@@ -74,10 +75,12 @@ impl Connection {
             let sha256 = part.iter().map(ToString::to_string).collect();
             let message = v1::FindMissingBlobsRequest { workspace_id: self.workspace.to_string(), sha256 };
             let response = self.answer(self.files().find_missing_blobs(timed(message, ANSWER))).await?;
+            let mut asked: BTreeSet<_> = part.iter().collect();
             for text in response.missing_sha256 {
-                let digest = digest("missingSha256", &text).map_err(|failure| CallError::answer([failure]))?;
-                if part.contains(&digest) && !missing.contains(&digest) {
-                    missing.push(digest);
+                let named = digest("missingSha256", &text).map_err(|failure| CallError::answer([failure]))?;
+                // Content that was not offered is not the server's to ask for.
+                if asked.remove(&named) {
+                    missing.push(named);
                 }
             }
         }
