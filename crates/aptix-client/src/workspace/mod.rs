@@ -45,7 +45,7 @@ use aptix_model::reason::Reason;
 use disk::Disk;
 use history::Retention;
 use journal::JournalError;
-use keep::displaced_writes::{self, DisplacedWrite, Sweeping};
+use keep::displaced_writes::{self, DisplacedWrite, Indexes, Sweeping};
 use recovery::RecoveryError;
 use root::{Root, RootError, RootSpec};
 use state::{Lock, StateError};
@@ -64,6 +64,8 @@ struct Past {
     history: Option<(u64, SystemTime)>,
     newest: Option<history::Newest>,
     sweeping: Sweeping,
+    /// Indexes in which every displaced write is named.
+    named: Option<Indexes>,
     /// Whether there was time for what can wait.
     has_rested: bool,
 }
@@ -230,11 +232,23 @@ impl Workspace {
     /// # Errors
     /// When another process holds the workspace for long, or the state directory cannot be read or written.
     pub fn unnamed_displaced_writes(&self) -> Result<Vec<DisplacedWrite>, StateError> {
-        if self.displaced_writes()?.iter().all(|write| write.is_named) {
+        let failed = |errno| self.displaced_failed(errno);
+        let known = self.past().named.take();
+        // Reading the indexes takes as long as there are displaced files.
+        let known = known.filter(|indexes| indexes.are_current(self).is_ok_and(|are_current| are_current));
+        let indexes = known.map_or_else(|| self.hold_if_named(), |indexes| Ok(Some(indexes))).map_err(failed)?;
+        if let Some(indexes) = indexes {
+            self.past().named = Some(indexes);
             return Ok(Vec::new());
         }
         let _locks = self.lock()?;
         displaced_writes::take_unnamed(self).map_err(|errno| self.displaced_failed(errno))
+    }
+
+    /// The indexes, if results have named every displaced write in them.
+    fn hold_if_named(&self) -> Result<Option<Indexes>, rustix::io::Errno> {
+        let indexes = Indexes::hold(self)?;
+        Ok(displaced_writes::list(self)?.iter().all(|write| write.is_named).then_some(indexes))
     }
 
     fn displaced_failed(&self, errno: rustix::io::Errno) -> StateError {

@@ -4,9 +4,11 @@
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 
+use aptix_model::batch::{Batch, Content, CreateFile, FileEdit, FilePatch, Target};
 use serde_json::Value;
 
 use crate::command_line::{aptix, text};
+use crate::faults::{self, Fault, Receipt};
 
 /// How another process opens the file and writes to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -159,4 +161,40 @@ fn a_file_that_has_another_name_is_written_there_and_nothing_is_kept() {
     assert_eq!(std::fs::read_to_string(&other).unwrap(), "old\nmine\n");
     // The other name is the only one again: nothing of ours holds the file.
     assert_eq!(std::os::unix::fs::MetadataExt::nlink(&other.metadata().unwrap()), 1);
+}
+
+/// What this thread has read so far.
+fn bytes_read() -> u64 {
+    let io = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+    io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
+}
+
+#[test]
+fn what_a_batch_reads_does_not_grow_with_the_displaced_files() {
+    let place = tempfile::tempdir().unwrap();
+    faults::lay_out(place.path());
+    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+    let write = |count: usize, text: &str| {
+        let file = |number: usize| FilePatch {
+            target: Target::Path(format!("many/{number}.txt")),
+            key: None,
+            label: None,
+            edit: FileEdit::CreateFile(CreateFile { content: Content::Text(text.to_owned()), overwrite: true }),
+        };
+        let batch = Batch { files: (0..count).map(file).collect(), ..Batch::default() };
+        faults::commit(&workspace, &batch, Receipt::Kept).unwrap();
+    };
+    ["1", "2", "3"].iter().for_each(|text| write(300, text));
+    write(1, "4");
+    let before = bytes_read();
+    write(1, "5");
+    let index = index(&place.path().join("state"));
+    let (read, length) = (bytes_read() - before, index.metadata().unwrap().len());
+    assert!(length > 150_000 && read < length / 4, "{read} bytes of an index of {length}");
+}
+
+fn index(state: &Path) -> PathBuf {
+    let roots = std::fs::read_dir(state.join("aptix/roots")).unwrap();
+    let mut indexes = roots.map(|root| root.unwrap().path().join("displaced/index-1"));
+    indexes.find(|index| index.exists()).unwrap()
 }

@@ -287,6 +287,34 @@ pub(in super::super) fn list(workspace: &Workspace) -> Result<Vec<DisplacedWrite
     Ok(writes)
 }
 
+/// The indexes of the roots of a workspace, held open; nothing for a root without one.
+pub(in super::super) struct Indexes(Vec<Option<OwnedFd>>);
+
+impl Indexes {
+    /// Holds the indexes that there are.
+    pub(in super::super) fn hold(workspace: &Workspace) -> Result<Self, Errno> {
+        let hold = |state: &StateDir| match state.find_displaced().map_err(|error| error.errno())? {
+            Some(dir) => index::hold(&dir),
+            None => Ok(None),
+        };
+        workspace.roots().iter().map(|root| hold(root.state())).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether nothing has become known of a displaced file since, in this process or another one.
+    pub(in super::super) fn are_current(&self, workspace: &Workspace) -> Result<bool, Errno> {
+        for (root, held) in workspace.roots().iter().zip(&self.0) {
+            let is_current = match root.state().find_displaced().map_err(|error| error.errno())? {
+                Some(dir) => index::is_current(&dir, held.as_ref())?,
+                None => held.is_none(),
+            };
+            if !is_current {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
 /// The displaced writes that no result has named yet; from now on they count as named. The caller holds the lock.
 pub(in super::super) fn take_unnamed(workspace: &Workspace) -> Result<Vec<DisplacedWrite>, Errno> {
     let mut writes = list(workspace)?;

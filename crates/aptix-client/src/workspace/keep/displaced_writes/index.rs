@@ -4,9 +4,11 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use aptix_model::digest::Sha256Digest;
+use rustix::fs::Stat;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::super::super::beneath;
 use super::super::super::disk::{self, Disk};
 use super::super::super::journal::Hex;
 use super::super::super::roots::own_file::{self, Temporary};
@@ -105,6 +107,23 @@ pub(super) fn write(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, files: &[D
         true => new.put_durably(dir.as_fd(), NAME),
         false => new.put(dir.as_fd(), NAME).map(drop),
     }
+}
+
+/// Holds the index open, so that no other gets its inode. What is known of a file changes by a new index alone: lines that are
+/// appended are of files that nobody has written to yet.
+pub(super) fn hold(dir: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
+    match beneath::open_file(dir.as_fd(), NAME) {
+        Ok(index) => Ok(Some(index)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Whether an index that is held is the one that there is.
+pub(super) fn is_current(dir: &OwnedFd, held: Option<&OwnedFd>) -> Result<bool, Errno> {
+    let identity = |stat: Stat| (stat.st_dev, stat.st_ino);
+    let now = beneath::look_up(dir.as_fd(), NAME)?.map(identity);
+    Ok(now == held.map(rustix::fs::fstat).transpose()?.map(identity))
 }
 
 /// The files of the index, oldest first.
