@@ -158,7 +158,7 @@ async fn report(line: &Line, receipt: &Receipt) -> Result<Result<(), CallError>,
         });
         let Some(content) = content.await?? else {
             tracing::error!(BatchId = %receipt.batch, %digest, "the content of a changed file is not kept any more");
-            continue;
+            return Ok(line.connection.report(&line.lease, receipt.batch, told::content_lost()).await);
         };
         if let Err(error) = line.connection.upload(Some(&line.lease), digest, content).await {
             return Ok(Err(error));

@@ -120,6 +120,12 @@ pub(super) fn forgotten() -> Report {
     refusal(vec![Failure::new(Reason::ResultFinal, message).hint("look at the files that it names")])
 }
 
+/// The report of a batch whose new content was damaged before it was uploaded.
+pub(super) fn content_lost() -> Report {
+    let message = "the batch was applied on the agent's machine, and new content of a file was damaged there before it was uploaded";
+    refusal(vec![Failure::new(Reason::NeedsOperator, message).hint("read the files before sending the batch again")])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

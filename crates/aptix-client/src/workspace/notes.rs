@@ -14,7 +14,7 @@ use super::state::{StateDir, StateError};
 /// The file with the agent's name.
 const AGENT: &str = "agent-id";
 /// The file that says how far which server's events have been dealt with.
-const CURSOR: &str = "cursor";
+pub(super) const CURSOR: &str = "cursor";
 
 /// Why something cannot be remembered.
 #[derive(Debug, thiserror::Error)]

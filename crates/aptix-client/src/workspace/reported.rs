@@ -53,10 +53,9 @@ pub(crate) fn find(workspace: &Workspace, batch: BatchId) -> Result<Option<Vec<u
     })
 }
 
-/// The new content of a file that a batch changed whose report was acknowledged, and so its content uploaded: from what is
-/// kept for undoing it.
+/// The new content of a file that a batch changed, from what is kept for undoing it. `digest` is one that the report of the
+/// batch states.
 pub(crate) fn content(workspace: &Workspace, batch: BatchId, digest: Sha256Digest) -> Option<Vec<u8>> {
-    find(workspace, batch).ok().flatten()?;
     let entry = history::find::find(workspace, Wanted::Named(&batch.to_string())).ok()?.entry;
     let images = history::images(&entry).ok()?;
     images.into_iter().filter_map(|images| images.after).find(|content| sha256(content) == digest)

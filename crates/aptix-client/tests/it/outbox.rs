@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use aptix_client::workspace::Workspace;
 use aptix_client::workspace::outbox::{self, Owed};
 use aptix_model::id::{BatchId, HistoryId};
+use rustix::io::Errno;
 
 use crate::faults::{self, BATCH, Fault, FaultyDisk, Receipt};
 
@@ -71,6 +72,29 @@ fn a_receipt_and_the_new_contents_outlive_the_process_until_they_are_acknowledge
     outbox::put(&workspace, batch, b"late").unwrap();
     assert!(outbox::waiting(&open(place.path())).unwrap().is_empty());
     crate::scenarios::assert_no_debris(place.path(), "acknowledged");
+}
+
+#[test]
+fn contents_are_kept_for_a_batch_that_cannot_be_cleared_away_for_lack_of_room() {
+    for last in 1..300 {
+        let place = place();
+        let Ok((workspace, _)) = faults::open(place.path(), Fault::StopAfter(last)) else { continue };
+        let committed = faults::commit(&workspace, &faults::batch(1, 0), Receipt::Kept);
+        if !state(&workspace).join("journal/finishing").exists() {
+            continue;
+        }
+        drop(workspace);
+        let fault = Fault::WithoutAny(&["displace", "rename"], Errno::NOSPC);
+        let Ok((full, _)) = faults::open(place.path(), fault) else { continue };
+        outbox::adopt(&full).unwrap();
+        drop(full);
+        let (workspace, batch) = (open(place.path()), BATCH.parse().unwrap());
+        assert_eq!(owed(&workspace, batch), receipt("1 files"));
+        let digest = committed.unwrap().files[0].written.unwrap().sha256;
+        assert!(outbox::content(&workspace, batch, digest).unwrap().is_some());
+        return;
+    }
+    panic!("no stop leaves a batch to be cleared away");
 }
 
 #[test]
@@ -169,6 +193,25 @@ fn a_flipped_bit_costs_one_report_at_most_and_is_told() {
         std::fs::remove_dir_all(state(&workspace).join("damaged")).unwrap_or_default();
     }
     assert!(lost_last < 160, "{lost_last}");
+}
+
+/// The newest entry as well: its batch would come again and be applied a second time.
+#[test]
+fn an_applied_batch_is_never_forgotten_for_a_flipped_bit_in_its_report() {
+    let place = place();
+    let workspace = open(place.path());
+    let batch: BatchId = BATCH.parse().unwrap();
+    faults::commit(&workspace, &faults::batch(1, 0), Receipt::Kept).unwrap();
+    let log = log(&workspace);
+    let whole = std::fs::read(&log).unwrap();
+    for at in 0..whole.len() {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 16;
+        std::fs::write(&log, &flipped).unwrap();
+        let found = owed(&open(place.path()), batch);
+        assert!(found == Some(Owed::Lost) || found == receipt("1 files"), "byte {at}: {found:?}");
+        assert_eq!(outbox::waiting(&open(place.path())).unwrap(), [batch], "byte {at}");
+    }
 }
 
 #[test]

@@ -9,11 +9,13 @@ use aptix_model::id::BatchId;
 use rustix::fs::Dir;
 use rustix::io::Errno;
 
+use super::super::disk::Disk;
+use super::super::journal::Journal;
 use super::super::roots::own_file::{self, Damage, Owner};
 use super::super::state::StateDir;
-use super::super::{Workspace, disk, journal, root};
+use super::super::{Workspace, disk, journal, notes, root};
 use super::frame::Kind;
-use super::log::Known;
+use super::log::{ASKED, Known, Log, NO_BATCH};
 use super::{OutboxError, drop_unclaimed, ended, made, with_log};
 
 /// The part in which earlier versions kept the names of ended batches.
@@ -58,7 +60,31 @@ pub fn adopt(workspace: &Workspace) -> Result<(), OutboxError> {
     })?;
     adopt_done(workspace, state)?;
     ended::check(disk, state)?;
-    drop_unclaimed(disk, state)
+    ask_again(workspace, state)?;
+    // A batch that cannot be cleared away for lack of room still needs its contents.
+    if has_record(disk, state) { Ok(()) } else { drop_unclaimed(disk, state) }
+}
+
+/// Whether there is a record of a commit, or what cannot be read and may be one.
+fn has_record(disk: &dyn Disk, state: &StateDir) -> bool {
+    let journal = Journal::find(disk, state);
+    let record = journal.and_then(|journal| journal.map_or(Ok(None), |journal| journal.read()));
+    record.map_or(true, |record| record.is_some())
+}
+
+/// After entries of unknown batches were lost, forgets how far the server's events were read: open batches come again, and
+/// those that the history knows are reported as lost.
+fn ask_again(workspace: &Workspace, state: &StateDir) -> Result<(), OutboxError> {
+    let disk = workspace.disk();
+    if with_log(disk, state, |log, _| Ok(!log.as_ref().is_some_and(Log::has_open_gap)))? {
+        return Ok(());
+    }
+    tracing::warn!("entries of the outbox log were lost: the server's events are read from the beginning");
+    let agent = state.open_agent()?;
+    disk::unlink_if_there(disk, agent.as_fd(), notes::CURSOR)
+        .and_then(|()| disk::sync_dir(disk, agent.as_fd()))
+        .map_err(OutboxError::system_in(state, "agent", "clear"))?;
+    with_log(disk, state, |log, dir| made(disk, state, dir, log)?.append(disk, state, Kind::Gap, NO_BATCH, ASKED))
 }
 
 fn adopt_done(workspace: &Workspace, state: &StateDir) -> Result<(), OutboxError> {

@@ -127,8 +127,7 @@ pub(super) struct Damaged {
 pub(super) struct Scan {
     pub(super) frames: Vec<Frame>,
     pub(super) damaged: Vec<Damaged>,
-    /// Where the last whole entry ends. What comes after it, and is not listed as damaged, was cut short when it was
-    /// written.
+    /// Where the last whole entry ends. What follows it and is not listed as damaged was cut short when it was written.
     pub(super) end: u64,
 }
 
@@ -158,9 +157,34 @@ pub(super) fn scan(file: &OwnedFd, owner: Sha256Digest, from: u64) -> Result<Sca
             }
         }
     }
-    // An entry that has its whole length was not cut short.
-    scan.damaged.extend(bad.into_iter().filter(|bad| bad.frame.is_some_and(|frame| frame.end() <= size)));
+    for bad in bad {
+        if !is_torn(file, &bad, size)? {
+            scan.damaged.push(bad);
+        }
+    }
     Ok(scan)
+}
+
+/// Whether bytes at the end of a log are what a write that was cut short leaves: fewer bytes than the head of an entry, fewer
+/// than its head states, or zeros, which a power cut leaves.
+fn is_torn(file: BorrowedFd<'_>, bad: &Damaged, size: u64) -> Result<bool, Errno> {
+    match bad.frame {
+        Some(frame) => Ok(frame.end() > size),
+        None if bad.to < size => Ok(false),
+        None => Ok(bad.to - bad.from < HEAD as u64 || is_zero(file, bad.from)?),
+    }
+}
+
+/// Whether nothing but zeros follows.
+fn is_zero(file: BorrowedFd<'_>, mut from: u64) -> Result<bool, Errno> {
+    let mut piece = vec![0; PIECE];
+    loop {
+        let read = read_at(file, &mut piece, from)?;
+        if read == 0 || piece.iter().take(read).any(|byte| *byte != 0) {
+            return Ok(read == 0);
+        }
+        from += read as u64;
+    }
 }
 
 /// Where the next head stands, or the end.

@@ -32,6 +32,8 @@ const START: usize = 16 + 32 + 32;
 const ENDED: usize = 4096;
 /// Bytes of entries that nobody needs any more, from which on the log is written anew.
 const DEAD: u64 = 4 << 20;
+/// The batch of the entry of a gap.
+pub(super) const NO_BATCH: BatchId = BatchId(Uuid::nil());
 /// Bytes of a damaged place that are kept aside.
 const ASIDE: u64 = 64 << 20;
 
@@ -55,10 +57,22 @@ pub(in super::super) struct Log {
     order: BTreeMap<u64, BatchId>,
     /// Batches that the server knows the end of, with its history.
     ended: HashMap<BatchId, String>,
-    /// Whether entries of unknown batches were lost.
-    has_gap: bool,
+    gap: Gap,
     /// Bytes of entries that nobody needs.
     dead: u64,
+}
+
+/// The body of the entry of a gap after which the server's events are read from the beginning.
+pub(super) const ASKED: &[u8] = b"asked";
+
+/// Whether entries of unknown batches were lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Gap {
+    No,
+    /// They were lost, and the server has not been asked again for its open batches.
+    Open,
+    /// They were lost, and the server's events are read from the beginning.
+    Asked,
 }
 
 /// Where a batch stands, as far as the log knows.
@@ -120,7 +134,7 @@ impl Log {
             slots: HashMap::new(),
             order: BTreeMap::new(),
             ended: HashMap::new(),
-            has_gap: false,
+            gap: Gap::No,
             dead: 0,
         };
         if count == START && found == wanted {
@@ -147,7 +161,7 @@ impl Log {
     fn replaced(disk: &dyn Disk, state: &StateDir, dir: BorrowedFd<'_>, damage: Damage) -> Result<Self, OutboxError> {
         let kept = own_file::set_aside(disk, dir, Owner { part: "outbox", name: NAME, state }, damage)?;
         let mut log = Self::make(disk, state, dir)?;
-        log.append(disk, state, Kind::Gap, BatchId(Uuid::nil()), kept.as_os_str().as_encoded_bytes())?;
+        log.append(disk, state, Kind::Gap, NO_BATCH, kept.as_os_str().as_encoded_bytes())?;
         Ok(log)
     }
 
@@ -158,7 +172,7 @@ impl Log {
         own_file::replace(disk, tmp.as_fd(), dir, NAME, &start(state)).map_err(failed("write"))?;
         let file = disk.open_own(dir, NAME).map_err(failed("write"))?;
         let (slots, order, ended) = (HashMap::new(), BTreeMap::new(), HashMap::new());
-        Ok(Self { file, end: START as u64, slots, order, ended, has_gap: false, dead: 0 })
+        Ok(Self { file, end: START as u64, slots, order, ended, gap: Gap::No, dead: 0 })
     }
 
     /// Reads what others have appended, cuts off what was never whole, and sets aside what is damaged.
@@ -224,7 +238,7 @@ impl Log {
                 // An earlier report of the same batch still holds.
                 Some(frame) if self.known(frame.batch) != Known::No => {}
                 Some(frame) if frame.kind != Kind::Gap => self.wait(Frame { kind: Kind::Lost, ..frame }),
-                _ => self.has_gap = true,
+                _ => self.gap = Gap::Open,
             }
         }
         self.end = scan.end;
@@ -239,7 +253,10 @@ impl Log {
                 let body = frame.body(self.file.as_fd()).map_err(OutboxError::system(state, "read"))?;
                 self.end_at(frame, String::from_utf8_lossy(&body.unwrap_or_default()).into_owned());
             }
-            Kind::Gap => self.has_gap = true,
+            Kind::Gap => {
+                let body = frame.body(self.file.as_fd()).map_err(OutboxError::system(state, "read"))?;
+                self.gap = if body.is_some_and(|body| body == ASKED) { Gap::Asked } else { Gap::Open };
+            }
         }
         Ok(())
     }
@@ -277,8 +294,13 @@ impl Log {
     }
 
     /// Whether entries of unknown batches were lost.
-    pub(super) const fn has_gap(&self) -> bool {
-        self.has_gap
+    pub(super) fn has_gap(&self) -> bool {
+        self.gap != Gap::No
+    }
+
+    /// Whether entries were lost, and the server has not been asked again for its open batches.
+    pub(super) fn has_open_gap(&self) -> bool {
+        self.gap == Gap::Open
     }
 
     /// The batches that wait, in the order in which they ended here.
@@ -323,11 +345,9 @@ impl Log {
 
     /// Writes the log anew if much in it is not needed any more.
     pub(super) fn tidy(self, disk: &dyn Disk, state: &StateDir, dir: BorrowedFd<'_>) -> Result<Self, OutboxError> {
-        let live: u64 = self.slots.values().map(|slot| size(&slot.frame)).sum();
-        if self.ended.len() < ENDED && (self.dead < DEAD || self.dead < live) {
-            return Ok(self);
-        }
-        self.compact(disk, state, dir)
+        let live = || self.slots.values().map(|slot| size(&slot.frame)).sum();
+        let is_due = self.ended.len() >= ENDED || (self.dead >= DEAD && self.dead >= live());
+        if is_due { self.compact(disk, state, dir) } else { Ok(self) }
     }
 
     /// Moves the ids of ended batches to the part `ended`, then writes the log anew without what is not needed.
@@ -350,9 +370,12 @@ impl Log {
             at += (frame::HEAD + body.len()) as u64;
             Ok::<_, Errno>(())
         };
-        if self.has_gap {
-            put(Kind::Gap, BatchId(Uuid::nil()), b"").map_err(failed("write"))?;
+        match self.gap {
+            Gap::No => Ok(()),
+            Gap::Open => put(Kind::Gap, NO_BATCH, b""),
+            Gap::Asked => put(Kind::Gap, NO_BATCH, ASKED),
         }
+        .map_err(failed("write"))?;
         for batch in self.waiting() {
             if let Some((kind, body)) = self.find(state, batch)? {
                 put(kind, batch, &body).map_err(failed("write"))?;

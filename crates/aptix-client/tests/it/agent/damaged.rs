@@ -7,7 +7,7 @@ use aptix_client::workspace::disk::SystemDisk;
 use aptix_client::workspace::{Workspace, outbox};
 use aptix_model::report::{Outcome, Report};
 
-use super::{Approve, Scene, batch, create, eventually, id, insert, v1};
+use super::{Approve, Code, Scene, batch, create, eventually, id, insert, refusal, v1};
 
 /// Every file in a directory and those below it.
 fn files(dir: &Path) -> Vec<PathBuf> {
@@ -106,4 +106,60 @@ async fn a_receipt_that_does_not_name_its_batch_is_set_aside_and_never_sent() {
     scene.server.tell(insert(8));
     eventually("what comes later is applied", || scene.file("a.txt") == "1\n2\n").await;
     assert!(!scene.place.path().join("ws/new.txt").exists());
+}
+
+/// A scene in which batch 1 is applied, its report waits, and no agent runs.
+async fn waiting() -> Scene {
+    let mut scene = Scene::set(Approve::Auto);
+    scene.server.script.lock().unwrap().refuse_report.push_back(refusal(Code::PermissionDenied, "POLICY_DENIED", &[]));
+    scene.server.tell(insert(1));
+    scene.report(1, 1).await;
+    eventually("the file is edited", || scene.file("a.txt") == "1\n2\n").await;
+    scene.stop().await;
+    assert_eq!(scene.outbox(), 1);
+    scene.server.script.lock().unwrap().blobs.clear();
+    scene
+}
+
+fn find(scene: &Scene, part: &str) -> PathBuf {
+    let files = files(&scene.place.path().join("aptix/roots"));
+    files.into_iter().find(|file| file.to_str().unwrap().contains(part)).unwrap()
+}
+
+#[tokio::test]
+async fn a_damaged_content_does_not_keep_the_report_of_its_batch_back() {
+    for has_history in [true, false] {
+        let mut scene = waiting().await;
+        std::fs::write(find(&scene, ".d/"), "damaged").unwrap();
+        if !has_history {
+            std::fs::remove_file(find(&scene, "/history/")).unwrap();
+        }
+        scene.start(Approve::Auto);
+        let report = scene.report(2, 1).await;
+        eventually("nothing is owed", || scene.outbox() == 0).await;
+        if has_history {
+            assert_eq!(report.outcome(), v1::Outcome::Applied);
+            assert_eq!(scene.server.script.lock().unwrap().blobs.len(), 1, "from what is kept for undoing it");
+        } else {
+            assert_eq!((report.outcome(), report.failures[0].reason.as_str()), (v1::Outcome::Failed, "NEEDS_OPERATOR"));
+        }
+        scene.stop().await;
+    }
+}
+
+/// A report that was lost with the log is not missed by a server that waits for it.
+#[tokio::test]
+async fn after_the_log_was_lost_open_batches_are_asked_for_again() {
+    let mut scene = waiting().await;
+    std::fs::write(find(&scene, "outbox/log"), "junk").unwrap();
+    scene.start(Approve::Auto);
+    let report = scene.report(2, 1).await;
+    assert_eq!((report.outcome(), report.failures[0].reason.as_str()), (v1::Outcome::Failed, "NEEDS_OPERATOR"));
+    eventually("nothing is owed", || scene.outbox() == 0).await;
+    scene.stop().await;
+    assert_eq!(scene.file("a.txt"), "1\n2\n", "it is not applied twice");
+    scene.start(Approve::Auto);
+    let watched = || scene.server.script.lock().unwrap().watched_after.clone();
+    eventually("three watches", || watched().len() == 3).await;
+    assert_eq!(watched(), [0, 0, 1], "once");
 }
