@@ -54,7 +54,13 @@ pub(super) fn need(policy: &Policy, plan: &FilePlan<'_>, found: &Found, is_compa
 /// among the names, which are not looked for. One question is enough for a batch.
 pub(super) fn ask_about_hard_links(policy: &Policy, plans: &[FilePlan<'_>], found: &[Found], needs: &mut [Need]) {
     let is_broken = |plan: &FilePlan<'_>, found: &Found| {
-        matches!(plan.status, FileStatus::Modified | FileStatus::Renamed)
+        // A withheld file is written although it is as described already: that it is must not be seen.
+        let is_written = match plan.status {
+            FileStatus::Modified | FileStatus::Renamed => true,
+            FileStatus::Unchanged => found.withheld.is_some(),
+            FileStatus::Created | FileStatus::Deleted => false,
+        };
+        is_written
             && found.original.as_ref().is_some_and(|original| original.links > 1)
             && policy.denies_anything(found.place.root())
     };

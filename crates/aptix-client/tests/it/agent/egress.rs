@@ -235,6 +235,19 @@ async fn a_whole_content_is_written_over_a_withheld_file_and_told_as_the_author_
     }
 }
 
+/// Where breaking a hard link is asked about, it is whatever the file holds: no question tells that it holds just this.
+#[tokio::test]
+async fn a_hard_link_is_asked_about_whatever_the_file_holds() {
+    let scene = Scene::set(Approve::Auto);
+    lay_out(&scene);
+    scene.put_policy("deny = ['vault/']");
+    scene.server.tell(batch(1, "twin.txt", write("other\n", true)));
+    let other = scene.told(1).await;
+    assert_eq!(failure(&other), ("APPROVAL_REQUIRED", "HARD_LINKED"), "{other:?}");
+    scene.server.tell(batch(2, "twin.txt", write(TEXT, true)));
+    assert_eq!(scene.told(2).await, other);
+}
+
 /// That a withheld file is larger than any that is edited is not told either.
 #[tokio::test]
 async fn a_withheld_file_that_is_too_large_gets_the_same_answer() {
