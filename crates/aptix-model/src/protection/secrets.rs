@@ -48,6 +48,9 @@ const ASKED: Table = Table {
         ".terraformrc",
         ".vault-token",
         ".yarnrc.yml",
+        // Aptix's own copies: of whatever files batches replaced.
+        "*.aptix-displaced",
+        "*.aptix-tmp",
         "*.env",
         "*.env.local",
         "*.jks",
@@ -111,13 +114,21 @@ pub(super) fn secret_by_names(names: &[String]) -> Option<Secret> {
         return Some(Secret::Closed);
     }
     let is_in_directory = names.iter().any(|name| ASKED.directories.iter().any(|directory| is_named(name, directory)));
-    let is_asked = is_in_directory || is_key(last) || (ASKED.has(names) && !is_placeholder(last));
+    let is_asked = is_in_directory || is_key(last) || is_kept_copy(last) || (ASKED.has(names) && !is_placeholder(last));
     is_asked.then_some(Secret::Asked)
 }
 
 /// Whether a name is that of a file that shows the form of one with secrets: `example.env`, `.env-sample`.
 fn is_placeholder(name: &str) -> bool {
     name.split(['.', '-', '_']).any(|part| PLACEHOLDERS.contains(&part))
+}
+
+/// Whether Aptix gives a name to what another process wrote over a file, `NAME.kept-DIGITS`. The file itself may have been
+/// ignored or denied, which the copy's name no longer shows.
+fn is_kept_copy(name: &str) -> bool {
+    let Some((_, mark)) = name.rsplit_once(".kept-") else { return false };
+    let digits = mark.split_once('-').map_or(mark, |(digits, _number)| digits);
+    digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
 /// Whether a name is that of a private key of OpenSSH or of a copy of one: `id_ed25519_sk`, `id_rsa.bak`.

@@ -9,12 +9,15 @@ use super::sha256;
 #[test]
 fn no_tool_gives_away_secrets_or_paths_of_the_machine() {
     const TEXT: &str = "zebra one\nzebra two\n";
+    // What Aptix has kept of it.
+    const COPY: &str = "prod.tfvars.kept-0123456789abcdef0123456789abcdef";
     let key = format!("-----BEGIN PRIVATE KEY-----\n{TEXT}");
     let mut client = Client::start(|ws| {
         std::fs::write(ws.join(".gitignore"), "ignored.txt\n").unwrap();
         std::fs::write(ws.join("ignored.txt"), "shown\n").unwrap();
         std::fs::write(ws.join("prod.tfvars"), TEXT).unwrap();
         std::fs::write(ws.join("notes.txt"), &key).unwrap();
+        std::fs::write(ws.join(COPY), TEXT).unwrap();
     });
     let digests = [sha256(TEXT), sha256(&key)];
     let patch = |path: &str, old: &str| json!({ "path": path, "patches": [{ "operation": "replace", "oldText": old, "newText": "x" }] });
@@ -23,7 +26,7 @@ fn no_tool_gives_away_secrets_or_paths_of_the_machine() {
         let change = json!({ "operation": "insert", "afterLine": 1, "newLines": ["x"] });
         json!({ "files": [{ "docPath": format!("ws/{path}"), "originalSha256": sha256("other"), "changes": [change] }] })
     };
-    for path in ["prod.tfvars", "notes.txt"] {
+    for path in ["prod.tfvars", "notes.txt", COPY] {
         let calls = [
             ("read_file", json!({ "path": path }), "POLICY_DENIED.SECRET"),
             ("patch", patch(path, "zebra two"), "APPROVAL_REQUIRED.WITHHELD"),
