@@ -38,6 +38,21 @@ pub(super) struct Line {
 
 /// Delivers whatever waits, in the order in which it ended; what cannot be delivered now keeps waiting.
 pub(super) async fn deliver_all(line: &Line) -> Result<(), AgentError> {
+    later(deliver_waiting(line).await)
+}
+
+/// Leaves for later what cannot be delivered because the disk is full or nothing more can be opened.
+fn later(delivered: Result<(), AgentError>) -> Result<(), AgentError> {
+    match delivered {
+        Err(AgentError::Outbox(error)) if error.will_pass() => {
+            tracing::warn!(%error, "reports wait");
+            Ok(())
+        }
+        delivered => delivered,
+    }
+}
+
+async fn deliver_waiting(line: &Line) -> Result<(), AgentError> {
     let workspace = Arc::clone(&line.workspace);
     for batch in blocking(move || outbox::waiting(&workspace)).await?? {
         if line.alive.is_cancelled() {
@@ -54,6 +69,10 @@ pub(super) async fn deliver_all(line: &Line) -> Result<(), AgentError> {
 
 /// Delivers one receipt if that is possible now.
 pub(super) async fn deliver(line: &Line, pending: Pending) -> Result<(), AgentError> {
+    later(deliver_now(line, pending).await)
+}
+
+async fn deliver_now(line: &Line, pending: Pending) -> Result<(), AgentError> {
     let batch = pending.batch;
     let (receipt, is_lost) = match read(line, pending).await? {
         Some(receipt) if receipt.workspace != *line.connection.workspace() => {
@@ -209,7 +228,7 @@ async fn acknowledge(line: &Line, receipt: &Receipt) -> Result<(), AgentError> {
     });
     match acknowledged.await? {
         Err(error) if error.will_pass() => {
-            tracing::warn!(BatchId = %batch, %error, "a report that was delivered is kept: free some space");
+            tracing::warn!(BatchId = %batch, %error, "a report that was delivered is kept");
             Ok(())
         }
         outcome => Ok(outcome?),

@@ -25,7 +25,7 @@ use crate::connection::receipt::{self, Receipt};
 use crate::policy::REFUSED_PER_MINUTE;
 use crate::proposal::Decision;
 use crate::workspace::Workspace;
-use crate::workspace::outbox::{self, Owed, Pending};
+use crate::workspace::outbox::{self, OutboxError, Owed, Pending};
 
 /// The first and the longest wait for what keeps a batch from being decided and will pass.
 const PASSING: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
@@ -42,13 +42,13 @@ pub(super) enum Dealt {
 /// Applies or refuses a batch, and reports. A batch that already has a receipt is reported and not applied again; so is one
 /// whose report the server has had, which only a server that was set back asks for once more.
 pub(super) async fn deal_with(agent: &Agent, line: &Line, work: Work) -> Result<Dealt, AgentError> {
-    let (local, id) = (Arc::clone(&line.workspace), work.batch);
-    if blocking(move || outbox::is_done(&local, id)).await?? {
-        delivery::deliver_again(line, id).await?;
+    let Some(is_done) = look(agent, work.batch, outbox::is_done).await? else { return Ok(Dealt::Undone) };
+    if is_done {
+        delivery::deliver_again(line, work.batch).await?;
         return Ok(Dealt::Done);
     }
-    let local = Arc::clone(&line.workspace);
-    if let Some(pending) = blocking(move || outbox::find(&local, id)).await?? {
+    let Some(pending) = look(agent, work.batch, outbox::find).await? else { return Ok(Dealt::Undone) };
+    if let Some(pending) = pending {
         delivery::deliver(line, pending).await?;
         return Ok(Dealt::Done);
     }
@@ -300,6 +300,27 @@ async fn refuse(
     Ok(Dealt::Done)
 }
 
+/// Looks into the outbox for a batch, as soon as that is possible; nothing if the agent stops before that.
+async fn look<T: Send + 'static>(
+    agent: &Agent,
+    batch: BatchId,
+    find: fn(&Workspace, BatchId) -> Result<T, OutboxError>,
+) -> Result<Option<T>, AgentError> {
+    let mut backoff = Backoff::new(PASSING.0, PASSING.1);
+    loop {
+        let local = Arc::clone(&agent.local);
+        match blocking(move || find(&local, batch)).await? {
+            Ok(found) => return Ok(Some(found)),
+            Err(error) if error.will_pass() => tracing::warn!(BatchId = %batch, %error, "the batch is tried again"),
+            Err(error) => return Err(error.into()),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(backoff.wait()) => {}
+            () = agent.stop.cancelled() => return Ok(None),
+        }
+    }
+}
+
 /// Keeps a receipt, as soon as there is room for it; false if the agent stops before that.
 async fn keep(agent: &Agent, batch: BatchId, receipt: &[u8]) -> Result<bool, AgentError> {
     let mut backoff = Backoff::new(PASSING.0, PASSING.1);
@@ -313,7 +334,8 @@ async fn keep(agent: &Agent, batch: BatchId, receipt: &[u8]) -> Result<bool, Age
         };
         if !told {
             tracing::warn!(BatchId = %batch, %error,
-                "the report of a batch waits until it can be kept: free some space on the disk of the state directory");
+                "the report of a batch waits until it can be kept: free some space on the disk of the state directory, or let the \
+                 agent open more files");
             told = true;
         }
         tokio::select! {

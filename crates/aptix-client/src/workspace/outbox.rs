@@ -10,7 +10,6 @@ mod ended;
 mod frame;
 mod log;
 
-use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::PoisonError;
@@ -84,17 +83,12 @@ impl OutboxError {
         }
     }
 
-    /// Whether it passes by itself or once a person has made space on the disk.
+    /// Whether it passes by itself, or once a person has made space on the disk.
     #[must_use]
     pub(crate) fn will_pass(&self) -> bool {
-        match self {
-            Self::System { errno, .. } => matches!(*errno, Errno::NOSPC | Errno::DQUOT),
-            Self::State(StateError::System { source, .. }) => {
-                matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
-            }
-            Self::State(StateError::Busy { .. }) => true,
-            Self::State(StateError::Open { .. }) | Self::Version { .. } => false,
-        }
+        // `AGAIN`: another process holds the lock.
+        let passing = [Errno::NOSPC, Errno::DQUOT, Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN];
+        passing.contains(&self.errno())
     }
 }
 

@@ -47,6 +47,8 @@ pub(crate) struct FaultyDisk {
     pub(crate) syncs: Arc<AtomicUsize>,
     /// Whether there is no room for new files.
     pub(crate) full: Arc<AtomicBool>,
+    /// Whether no more files can be opened.
+    pub(crate) crowded: Arc<AtomicBool>,
     exchanges: Arc<AtomicUsize>,
     has_one_name: bool,
 }
@@ -66,6 +68,7 @@ impl FaultyDisk {
             skew: Arc::default(),
             syncs,
             full: Arc::default(),
+            crowded: Arc::default(),
             watcher,
             has_one_name: false,
         }
@@ -103,6 +106,9 @@ impl FaultyDisk {
         let number = self.count.fetch_add(1, Ordering::SeqCst) + 1;
         if ["create", "write_at"].contains(&what) && self.full.load(Ordering::SeqCst) {
             return Err(Errno::NOSPC);
+        }
+        if ["create", "open_own"].contains(&what) && self.crowded.load(Ordering::SeqCst) {
+            return Err(Errno::MFILE);
         }
         let met = |fault| match fault {
             Fault::StopAfter(last) if number > last => Err(Errno::IO),

@@ -22,6 +22,29 @@ async fn a_report_waits_until_there_is_room_for_it() {
     scene.stop().await;
 }
 
+/// A batch of many files takes all descriptors for a moment, while the agent looks for the reports of other batches.
+#[tokio::test]
+async fn a_batch_waits_until_a_file_can_be_opened() {
+    let mut scene = Scene::set(Approve::Auto);
+    scene.server.tell(insert(1));
+    scene.report(1, 1).await;
+    eventually("the report is not owed any more", || scene.outbox() == 0).await;
+    // Another process has written the log anew: it has to be opened again.
+    let roots = std::fs::read_dir(scene.place.path().join("aptix/roots")).unwrap();
+    let outbox = roots.map(|root| root.unwrap().path().join("outbox")).find(|outbox| outbox.exists()).unwrap();
+    std::fs::copy(outbox.join("log"), outbox.join("copy")).unwrap();
+    std::fs::rename(outbox.join("copy"), outbox.join("log")).unwrap();
+    scene.disk.crowded.store(true, Ordering::SeqCst);
+    let operations = || scene.disk.count.load(Ordering::SeqCst);
+    let before = operations();
+    scene.server.tell(batch(2, "../x.txt", create("x")));
+    eventually("it was tried more than once", || operations() > before + 1).await;
+    assert_eq!(scene.server.script.lock().unwrap().reports.len(), 1);
+    scene.disk.crowded.store(false, Ordering::SeqCst);
+    assert_eq!(scene.report(2, 2).await.failures[0].reason, "INVALID_PATH");
+    scene.stop().await;
+}
+
 /// What is written in a directory that is no more would never be found.
 #[tokio::test]
 async fn an_agent_whose_root_was_removed_ends_and_says_what_to_do() {
