@@ -5,6 +5,9 @@ use aptix_model::path::fold;
 /// Names of files that say what is kept from servers.
 const NAMES: [&str; 2] = [".gitignore", ".ignore"];
 
+/// The byte order mark.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Whether a path is that of a file of ignore rules.
 #[must_use]
 pub fn is_one(path: &str) -> bool {
@@ -17,8 +20,14 @@ pub fn is_one(path: &str) -> bool {
 #[must_use]
 pub fn loosens(before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
     let Some(after) = after else { return before.is_some() };
+    // A byte order mark is skipped in the first line alone: behind another one it would make its rule another one.
+    if let Some(before) = before.filter(|before| before.starts_with(MARK))
+        && lines(before).next() != lines(after).next()
+    {
+        return true;
+    }
     let mut old = lines(before.unwrap_or_default()).peekable();
-    let takes_back = |line: &[u8]| line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).starts_with(b"!");
+    let takes_back = |line: &[u8]| line.strip_prefix(MARK).unwrap_or(line).starts_with(b"!");
     for line in lines(after) {
         if old.next_if(|expected| *expected == line).is_none() && takes_back(line) {
             return true;
@@ -39,7 +48,7 @@ mod tests {
 
     #[test]
     fn rules_may_come_and_must_not_go() {
-        let cases: [(Option<&str>, Option<&str>, bool); 14] = [
+        let cases: [(Option<&str>, Option<&str>, bool); 18] = [
             (None, Some("a\nb\n"), false),
             (None, Some("*\n!keep\n"), true),
             (Some("a\n"), Some("a\nb\n"), false),
@@ -53,6 +62,11 @@ mod tests {
             (Some("a\n"), Some("ax\n"), true),
             (Some("a\n"), None, true),
             (Some(""), Some("\u{feff}!b"), true),
+            // A byte order mark is none, and then a part of its rule, once another line precedes it.
+            (Some("\u{feff}a\n"), Some("x\n\u{feff}a\n"), true),
+            (Some("\u{feff}a\n"), Some("\u{feff}x\n\u{feff}a\n"), true),
+            (Some("\u{feff}a\n"), Some("\u{feff}a\nx\n"), false),
+            (Some("\u{feff}"), Some("\u{feff}\nx\n"), false),
             (None, None, false),
         ];
         for (before, after, expected) in cases {
