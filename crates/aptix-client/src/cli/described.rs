@@ -8,9 +8,11 @@ use aptix_model::batch::{
     Occurrence, Operation, Presence, Replacement, Scope, SearchChange, SearchOperation,
 };
 
+use super::untrusted::Name;
+
 /// Shows a file patch: the lines it expects and the lines it brings, under the line numbers it states.
 pub(crate) fn described(patch: &FilePatch) -> Vec<u8> {
-    let path = patch.target.as_str();
+    let path = Name(patch.target.as_str());
     let mut text = format!("--- {path}\n+++ {path}\n");
     match &patch.edit {
         FileEdit::CreateFile(create) => describe_content(&mut text, &create.content, "the whole file"),
@@ -30,7 +32,7 @@ pub(crate) fn described(patch: &FilePatch) -> Vec<u8> {
         FileEdit::AnchorEdit(edit) => describe_anchored(&mut text, edit),
         FileEdit::ContextPatch(patch) => {
             if let Some(to) = &patch.move_to {
-                let _ = writeln!(text, "the file is renamed to {to}");
+                let _ = writeln!(text, "the file is renamed to {}", Name(to));
             }
             patch.chunks.iter().for_each(|chunk| describe_chunk(&mut text, chunk));
         }
@@ -155,8 +157,8 @@ fn git_described(patch: &GitPatch) -> Vec<u8> {
         GitKind::Modify => Ok(()),
         GitKind::Create => writeln!(head, "a new file"),
         GitKind::Delete => writeln!(head, "the file is deleted"),
-        GitKind::Rename { to } => writeln!(head, "the file is renamed to {to}"),
-        GitKind::Copy { from } => writeln!(head, "a copy of {from}"),
+        GitKind::Rename { to } => writeln!(head, "the file is renamed to {}", Name(to)),
+        GitKind::Copy { from } => writeln!(head, "a copy of {}", Name(from)),
     };
     if let Some(executable) = patch.executable {
         head.push_str(if executable { "it can be executed\n" } else { "it cannot be executed\n" });
@@ -276,6 +278,28 @@ mod tests {
              @@ -3,1 +3,1 @@ replace the lines like these at or near line 3\n-old\n+new\n\
              @@ -0,1 +0,1 @@ replace the first text like this\n-old\n+new\n",
         );
+    }
+
+    /// A path may hold line feeds: none of them begins a line of a diff.
+    #[test]
+    fn a_path_is_one_line() {
+        let path = "a\n@@ -1 +1 @@\n-x\n+y".to_owned();
+        let kinds = [GitKind::Rename { to: path.clone() }, GitKind::Copy { from: path.clone() }];
+        let git = |kind| {
+            FileEdit::GitPatch(GitPatch {
+                kind,
+                executable: None,
+                base_id: None,
+                is_unprefixed: false,
+                hunks: Vec::new(),
+            })
+        };
+        let moved = FileEdit::ContextPatch(ContextPatch { move_to: Some(path.clone()), chunks: Vec::new() });
+        for edit in kinds.map(git).into_iter().chain([moved]) {
+            let patch = FilePatch { target: Target::Path(path.clone()), key: None, label: None, edit };
+            let described = String::from_utf8(described(&patch)).unwrap();
+            assert!(!described.contains("\n@@") && described.contains("a\\u{a}@@"), "{described}");
+        }
     }
 
     #[test]
