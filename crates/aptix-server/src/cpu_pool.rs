@@ -11,10 +11,12 @@ use std::thread::available_parallelism;
 
 use tokio::sync::Notify;
 use tokio::task::{JoinError, spawn_blocking};
+use tokio_util::sync::CancellationToken;
 use tracing::instrument::WithSubscriber;
 
 use crate::caller::ConnectionId;
 use crate::turns::Turns;
+use crate::waited::Waited;
 
 /// Runs the work of calls. Copies share the same threads.
 #[derive(Clone, Debug)]
@@ -42,11 +44,17 @@ impl CpuPool {
         Self { turns: Turns::new(processors.max(2)) }
     }
 
-    /// Runs a future to its end, each poll in a turn of `caller`. Dropped early, the future gets no further turn.
+    /// Runs a future to its end, each poll in a turn of `caller`, and notes what it waits for. Dropped early, the future gets no
+    /// further turn.
     ///
     /// # Errors
     /// When the work panicked.
-    pub(crate) async fn run<F>(&self, caller: ConnectionId, future: F) -> Result<F::Output, JoinError>
+    pub(crate) async fn run<F>(
+        &self,
+        caller: ConnectionId,
+        waited: Option<Arc<Waited>>,
+        future: F,
+    ) -> Result<F::Output, JoinError>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -56,13 +64,17 @@ impl CpuPool {
         let waker = Waker::from(Arc::clone(&ring));
         loop {
             let turn = self.turns.take(caller).await;
+            if let Some(waited) = &waited {
+                waited.for_turns(turn.waited());
+            }
             let waker = waker.clone();
-            let here = Turnkeeper(Some((self.clone(), caller)));
+            let here = Call { pool: self.clone(), caller, waited: waited.clone(), turn_ended: None };
+            let here = Turnkeeper(Some(here));
             let polled = spawn_blocking(move || {
                 let here = Inside::of(here);
                 let polled = poll(future.as_mut(), &waker);
-                drop(here);
                 drop(turn);
+                drop(here);
                 (future, polled)
             });
             let (unfinished, polled) = polled.await?;
@@ -92,20 +104,44 @@ impl Inside {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        HERE.take();
+        // What the call left to tasks may ask for turns now.
+        if let Some(ended) = HERE.take().0.and_then(|call| call.turn_ended) {
+            ended.cancel();
+        }
     }
 }
 
 /// Whose turns work belongs to that a call leaves to a task of its own.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Turnkeeper(Option<(CpuPool, ConnectionId)>);
+pub(crate) struct Turnkeeper(Option<Call>);
+
+#[derive(Clone, Debug)]
+struct Call {
+    pool: CpuPool,
+    caller: ConnectionId,
+    waited: Option<Arc<Waited>>,
+    /// Cancelled when the turn has ended in which this was made; a task that asked before would count as one that already has a
+    /// turn, and lose the place of a caller that rarely asks.
+    turn_ended: Option<CancellationToken>,
+}
 
 impl Turnkeeper {
     /// Of the call that is worked on here; of nobody outside of calls.
     pub(crate) fn here() -> Self {
-        let here = HERE.take();
+        let mut here = HERE.take();
+        if let Some(call) = &mut here.0 {
+            call.turn_ended.get_or_insert_with(CancellationToken::new);
+        }
         HERE.set(here.clone());
         here
+    }
+
+    /// Where the call that is worked on here counts what it waits for.
+    pub(crate) fn waited() -> Option<Arc<Waited>> {
+        let here = HERE.take();
+        let waited = here.0.as_ref().and_then(|call| call.waited.clone());
+        HERE.set(here);
+        waited
     }
 
     /// Runs a future in turns of that call; where it stands if there is none.
@@ -118,7 +154,12 @@ impl Turnkeeper {
         F::Output: Send + 'static,
     {
         match &self.0 {
-            Some((pool, caller)) => pool.run(*caller, future.with_current_subscriber()).await,
+            Some(Call { pool, caller, waited, turn_ended }) => {
+                if let Some(ended) = turn_ended {
+                    ended.cancelled().await;
+                }
+                pool.run(*caller, waited.clone(), future.with_current_subscriber()).await
+            }
             None => Ok(future.await),
         }
     }
@@ -147,7 +188,7 @@ mod tests {
         for caller in 0..200 {
             let (pool, all) = (pool.clone(), Arc::clone(&all));
             calls.spawn(async move {
-                pool.run(ConnectionId(caller % 7), async move {
+                pool.run(ConnectionId(caller % 7), None, async move {
                     yield_now().await;
                     all.wait().await;
                     caller
@@ -176,7 +217,7 @@ mod tests {
                     begun.fetch_add(1, Ordering::SeqCst);
                     released.recv()
                 };
-                pool.run(ConnectionId(caller), work).await.unwrap().is_err()
+                pool.run(ConnectionId(caller), None, work).await.unwrap().is_err()
             });
         }
         let width = available_parallelism().map_or(2, usize::from).max(2);
@@ -184,7 +225,7 @@ mod tests {
             yield_now().await;
         }
         let (told, mut never) = oneshot::channel::<()>();
-        let late = pool.run(ConnectionId(99), async move { told.send(()) });
+        let late = pool.run(ConnectionId(99), None, async move { told.send(()) });
         assert!(tokio::time::timeout(Duration::from_millis(1), late).await.is_err());
         drop(blocked);
         assert_eq!(calls.join_all().await.len(), 64);
@@ -196,10 +237,10 @@ mod tests {
     async fn work_that_panics_gives_its_turn_back() {
         let pool = CpuPool::new();
         for _ in 0..100 {
-            let broken = pool.run(ConnectionId(1), async { assert_eq!(1, 2, "on purpose") }).await;
+            let broken = pool.run(ConnectionId(1), None, async { assert_eq!(1, 2, "on purpose") }).await;
             assert!(broken.unwrap_err().is_panic());
         }
-        assert_eq!(pool.run(ConnectionId(1), async { 7 }).await.unwrap(), 7);
+        assert_eq!(pool.run(ConnectionId(1), None, async { 7 }).await.unwrap(), 7);
     }
 
     /// What a call leaves to a task is done in the call's turns as well, and not by the workers of the runtime.
@@ -208,7 +249,7 @@ mod tests {
         let pool = CpuPool::new();
         let worker = std::thread::current().id();
         assert_eq!(Turnkeeper::here().run(async { std::thread::current().id() }).await.unwrap(), worker);
-        let call = pool.run(ConnectionId(1), async {
+        let call = pool.run(ConnectionId(1), None, async {
             let turns = Turnkeeper::here();
             let mut tasks = JoinSet::new();
             tasks.spawn(async move { turns.run(async { std::thread::current().id() }).await.unwrap() });

@@ -16,3 +16,4 @@ pub mod serve;
 pub mod service;
 pub mod store;
 mod turns;
+mod waited;

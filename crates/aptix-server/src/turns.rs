@@ -3,6 +3,10 @@
 //!
 //! The caller whose last turn is longest ago is first, and who has none at present counts as never served. A caller that
 //! already has turns does not get the last free one.
+//!
+//! Bound: let a caller ask while it has no turn and no other request. Until it is served, at most one turn of each other caller
+//! begins, and only of those that were waiting for their first turn by then. Turns that are under way at that time come on
+//! top: at most as many as there are turns in all.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,14 +28,26 @@ struct Queue {
     order: BTreeSet<(u64, ConnectionId)>,
     /// Counts turns and arrivals.
     now: u64,
+    /// Turns that have begun.
+    begun: u64,
 }
 
 #[derive(Debug, Default)]
 struct Standing {
     running: usize,
-    waiting: VecDeque<oneshot::Sender<Turn>>,
+    waiting: VecDeque<Request>,
+    /// Turns of this caller that have begun since it is known.
+    begun: u64,
     /// When it came, or was last served: below [`SERVED`] for those who have not been served yet.
     place: u64,
+}
+
+/// Somebody who waits.
+#[derive(Debug)]
+struct Request {
+    called: oneshot::Sender<Turn>,
+    /// [`Queue::begun_by_others`] when it was made.
+    others: u64,
 }
 
 /// Places of callers that were served are behind those of callers that were not.
@@ -42,12 +58,20 @@ const SERVED: u64 = 1 << 63;
 pub(crate) struct Turn {
     caller: ConnectionId,
     turns: Turns,
+    waited: u64,
+}
+
+impl Turn {
+    /// How many turns of other callers began between asking for this one and being given it.
+    pub(crate) const fn waited(&self) -> u64 {
+        self.waited
+    }
 }
 
 impl Turns {
     /// So many turns at one time, at least one.
     pub(crate) fn new(width: usize) -> Self {
-        let queue = Queue { free: width.max(1), callers: HashMap::new(), order: BTreeSet::new(), now: 0 };
+        let queue = Queue { free: width.max(1), callers: HashMap::new(), order: BTreeSet::new(), now: 0, begun: 0 };
         Self(Arc::new(Mutex::new(queue)))
     }
 
@@ -70,9 +94,9 @@ impl Turns {
     /// Gives free turns to those who wait.
     fn share_out(&self) {
         loop {
-            let Some((caller, called)) = self.queue().next() else { return };
+            let Some((caller, called, waited)) = self.queue().next() else { return };
             // Should it just have stopped waiting, the turn comes back here as it is dropped.
-            drop(called.send(Turn { caller, turns: self.clone() }));
+            drop(called.send(Turn { caller, turns: self.clone(), waited }));
         }
     }
 
@@ -85,12 +109,13 @@ impl Queue {
     fn add(&mut self, caller: ConnectionId, called: oneshot::Sender<Turn>) {
         self.now += 1;
         let known = self.callers.entry(caller).or_insert(Standing { place: self.now, ..Standing::default() });
-        known.waiting.push_back(called);
+        let others = self.begun.saturating_sub(known.begun);
+        known.waiting.push_back(Request { called, others });
         self.order.insert((known.place, caller));
     }
 
-    /// Who is next, if there is a free turn for anybody who waits.
-    fn next(&mut self) -> Option<(ConnectionId, oneshot::Sender<Turn>)> {
+    /// Who is next, if there is a free turn for anybody who waits; and how many turns of others have begun meanwhile.
+    fn next(&mut self) -> Option<(ConnectionId, oneshot::Sender<Turn>, u64)> {
         loop {
             let free = self.free;
             let may =
@@ -99,8 +124,8 @@ impl Queue {
             self.order.remove(&place);
             let caller = place.1;
             let known = self.callers.get_mut(&caller)?;
-            known.waiting.retain(|called| !called.is_closed());
-            let Some(called) = known.waiting.pop_front() else {
+            known.waiting.retain(|request| !request.called.is_closed());
+            let Some(Request { called, others }) = known.waiting.pop_front() else {
                 if known.running == 0 {
                     self.callers.remove(&caller);
                 }
@@ -109,11 +134,14 @@ impl Queue {
             self.now += 1;
             known.place = SERVED + self.now;
             known.running += 1;
+            let waited = self.begun.saturating_sub(known.begun).saturating_sub(others);
+            self.begun += 1;
+            known.begun += 1;
             if !known.waiting.is_empty() {
                 self.order.insert((known.place, caller));
             }
             self.free -= 1;
-            return Some((caller, called));
+            return Some((caller, called, waited));
         }
     }
 
@@ -184,6 +212,62 @@ mod tests {
             under_way = is_served(crowd.front_mut().unwrap()).await.expect("then the next one of the crowd");
             crowd.pop_front();
         }
+    }
+
+    /// The bound, by counting; the control is a queue that serves in the order of arrival.
+    #[tokio::test]
+    async fn at_most_one_turn_of_each_other_caller_begins_meanwhile() {
+        const BUSY_CALLERS: u64 = 5;
+        let (turns, fifo) = (Turns::new(1), Arc::new(tokio::sync::Semaphore::new(1)));
+        let begun = Arc::new(std::sync::atomic::AtomicU64::new(0));
+        let (under_way, first) = (turns.take(QUIET).await, fifo.clone().acquire_owned().await.unwrap());
+        let (mut crowd, mut line) = (Vec::new(), Vec::new());
+        for number in 0..100 {
+            crowd.push(Box::pin(ask(&turns, ConnectionId(10 + number % BUSY_CALLERS)).await));
+            let (fifo, begun) = (fifo.clone(), Arc::clone(&begun));
+            let mut waiting = Box::pin(async move {
+                drop(fifo.acquire_owned().await.unwrap());
+                begun.fetch_add(1, std::sync::atomic::Ordering::SeqCst)
+            });
+            assert!(poll_fn(|context| Poll::Ready(waiting.as_mut().poll(context))).await.is_pending());
+            line.push(waiting);
+        }
+        drop(under_way);
+        let mut quiet = Box::pin(ask(&turns, QUIET).await);
+        let mut served = 0;
+        let waited = loop {
+            if let Some(turn) = is_served(&mut quiet).await {
+                break turn.waited();
+            }
+            let mut ended = None;
+            for (index, waits) in crowd.iter_mut().enumerate() {
+                if let Some(turn) = is_served(waits).await {
+                    ended = Some((index, turn));
+                    break;
+                }
+            }
+            let (index, turn) = ended.expect("there is always one turn");
+            drop(crowd.swap_remove(index));
+            served += 1;
+            drop(turn);
+        };
+        // The first of them had been given the turn before it was asked for.
+        assert_eq!(waited + 1, served);
+        assert!(keeps_the_bound(waited, BUSY_CALLERS), "{waited}");
+
+        let mut last = Box::pin(fifo.acquire_owned());
+        assert!(poll_fn(|context| Poll::Ready(last.as_mut().poll(context))).await.is_pending());
+        drop(first);
+        for waiting in line {
+            waiting.await;
+        }
+        drop(last.await.unwrap());
+        let waited = begun.load(std::sync::atomic::Ordering::SeqCst);
+        assert!(!keeps_the_bound(waited, BUSY_CALLERS), "the control is not caught: {waited}");
+    }
+
+    fn keeps_the_bound(waited: u64, others: u64) -> bool {
+        waited <= others
     }
 
     /// With several turns, one caller alone never has all of them.

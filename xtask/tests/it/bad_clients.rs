@@ -1,5 +1,8 @@
 //! Clients that hold what others need and do nothing with it, beside a quiet one: each of its calls succeeds.
 //!
+//! What the quiet client waited for is counted by the server, in turns of others and groups of writes, and held to the bounds of
+//! `turns.rs` and `committer.rs`.
+//!
 //! Every abuse comes from the address that the quiet client has as well, so that no limit by address helps it.
 
 mod raw;
@@ -13,6 +16,7 @@ use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::file_service_client::FileServiceClient;
 use h2::RecvStream;
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
@@ -95,6 +99,39 @@ impl Quiet {
             let done = self.round().await;
             done.unwrap_or_else(|status| panic!("call {} in round {round}: {status:?}", self.calls));
         }
+    }
+}
+
+/// What a call waited for: its connection, turns of others, and groups of writes.
+struct Wait {
+    connection: u64,
+    turns: u64,
+    groups: u64,
+}
+
+/// What the server counted for calls that waited.
+fn waits(machine: &Machine) -> Vec<Wait> {
+    let log = machine.logged("server.log");
+    let number = |line: &str, key: &str| {
+        let value = line.split_once(key).unwrap_or_else(|| panic!("{key} in {line}")).1;
+        value.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default().parse().unwrap()
+    };
+    let lines = log.lines().filter(|line| line.contains("call waited"));
+    let wait = |line| Wait {
+        connection: number(line, "connection="),
+        turns: number(line, "waitedTurns="),
+        groups: number(line, "waitedGroups="),
+    };
+    lines.map(wait).collect()
+}
+
+/// Holds the first client to what a quiet one may wait for, beside so many other connections. The server numbers connections
+/// in the order in which they come.
+#[track_caller]
+fn assert_waited_little(machine: &Machine, others: u64) {
+    for Wait { turns, groups, .. } in waits(machine).into_iter().filter(|wait| wait.connection == 1) {
+        assert!(turns <= others, "{turns} turns of {others} other connections began meanwhile");
+        assert!(groups <= 1, "it waited for {groups} groups of writes");
     }
 }
 
@@ -212,7 +249,7 @@ async fn cut_off(stream: &mut RecvStream) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn half_open_calls_hold_up_nobody_and_are_ended() {
-    let (_machine, server) = machine("request_idle_seconds = 3", 4096);
+    let (machine, server) = machine("request_idle_seconds = 3", 4096);
     let mut quiet = Quiet::connect(&server).await;
     let mut raw = half_open(&server, 128).await;
     quiet.rounds(3).await;
@@ -220,11 +257,12 @@ async fn half_open_calls_hold_up_nobody_and_are_ended() {
         let answer = timeout(SOON, answer.take().unwrap()).await.expect("the call is ended");
         assert_eq!(answer.unwrap().headers()["grpc-status"], (Code::DeadlineExceeded as i32).to_string().as_str());
     }
+    assert_waited_little(&machine, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silent_uploads_hold_up_nobody_and_are_ended() {
-    let (_machine, server) = machine("upload_idle_seconds = 3", 4096);
+    let (machine, server) = machine("upload_idle_seconds = 3", 4096);
     let mut quiet = Quiet::connect(&server).await;
     let mut all = Vec::new();
     for _ in 0..4 {
@@ -235,6 +273,7 @@ async fn silent_uploads_hold_up_nobody_and_are_ended() {
         let answer = timeout(SOON, answer.take().unwrap()).await.expect("the upload is ended").unwrap();
         assert_ne!(answer.headers()["grpc-status"], "0");
     }
+    assert_waited_little(&machine, 4);
 }
 
 /// The control: where silence is not limited, silent uploads keep the quiet client out.
@@ -269,11 +308,12 @@ async fn idle_sockets_leave_the_store_its_files_and_give_way() {
     }
     late.rounds(1).await;
     assert!(machine.logged("server.log").contains("allows fewer connections"), "{}", machine.logged("server.log"));
+    assert_waited_little(&machine, 52);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watches_on_one_channel_leave_streams_for_other_calls() {
-    let (_machine, server) = machine("", 4096);
+    let (machine, server) = machine("", 4096);
     let mut quiet = Quiet::connect(&server).await;
     let batch = quiet.submit("text").await.unwrap();
     let request = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id, after: None };
@@ -291,11 +331,12 @@ async fn watches_on_one_channel_leave_streams_for_other_calls() {
     }
     assert_eq!((kept.len(), refused), (64, 64));
     quiet.rounds(3).await;
+    assert_waited_little(&machine, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watchers_that_never_read_take_little_memory_and_are_cut_off() {
-    let (_machine, server) = machine("slow_seconds = 2\nheartbeat_seconds = 1", 4096);
+    let (machine, server) = machine("slow_seconds = 2\nheartbeat_seconds = 1", 4096);
     let mut quiet = Quiet::connect(&server).await;
     let large = quiet.submit(&"x".repeat(1_000_000)).await.unwrap();
     let mut watchers = deaf_watchers(&server, &large, 600, 10).await;
@@ -315,11 +356,12 @@ async fn watchers_that_never_read_take_little_memory_and_are_cut_off() {
     }
     assert!(server.peak_memory() < 256 << 20, "{} bytes", server.peak_memory());
     quiet.rounds(1).await;
+    assert_waited_little(&machine, 11);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quiet_client_is_served_while_everything_is_tried_at_once() {
-    let (_machine, server) = machine("", 1024);
+    let (machine, server) = machine("", 1024);
     let mut quiet = Quiet::connect(&server).await;
     let large = quiet.submit(&"x".repeat(1_000_000)).await.unwrap();
     let mut held = Vec::new();
@@ -343,7 +385,20 @@ async fn a_quiet_client_is_served_while_everything_is_tried_at_once() {
         held.push(incomplete_messages(&server).await);
     }
     let _sockets = silent_connections(&server, 1200).await;
+    // One that writes as fast as it can, from one connection: it waits for its own groups, and for turns of others.
+    let writer = Quiet::connect(&server).await;
+    let mut writing = JoinSet::from_iter((0..32).map(|number| {
+        let mut batches = writer.batches();
+        async move {
+            for round in 0..10 {
+                batches.submit_batch(submit(&format!("writer-{number}-{round}"), "text")).await.unwrap();
+            }
+        }
+    }));
     quiet.rounds(20).await;
+    while let Some(written) = writing.join_next().await {
+        written.unwrap();
+    }
     let mut newcomer = Quiet::connect(&server).await;
     newcomer.rounds(5).await;
     let request =
@@ -354,5 +409,9 @@ async fn a_quiet_client_is_served_while_everything_is_tried_at_once() {
         timeout(DEADLINE, feed.message()).await.expect("an event comes in time").unwrap().unwrap();
     }
     assert!(server.peak_memory() < 256 << 20, "{} bytes", server.peak_memory());
+    let others = u64::try_from(held.len()).unwrap() + 2;
+    assert_waited_little(&machine, others);
+    // The control: calls of others did wait, and the server counted it.
+    assert!(waits(&machine).iter().any(|wait| wait.connection != 1 && wait.groups > 0), "nothing was counted");
     drop(held);
 }

@@ -91,7 +91,7 @@ impl Machine {
         write(&self.path("server.toml"), config);
         let mut command = Command::new("prlimit");
         command.args([format!("--nofile={open_files}:{open_files}"), "--".to_owned()]).arg(binary("aptix-server"));
-        command.arg("--config").arg(self.path("server.toml"));
+        command.arg("--config").arg(self.path("server.toml")).env("APTIX_LOG", "info,aptix_server::waited=debug");
         self.start_server(command, "127.0.0.1:0", |_| ())
     }
 
@@ -158,6 +158,11 @@ impl Server {
     /// What clients of ours are given.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.0.id()
     }
 
     /// The most memory that it ever had, in bytes.

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tonic::body::Body;
-use tonic::codegen::http::{Request, Response};
+use tonic::codegen::http::{Request, Response, Uri};
 use tower::{Layer, Service};
 use tracing::instrument::WithSubscriber;
 
@@ -24,6 +24,7 @@ use crate::caller::{self, Caller, Peer, Peers, Share};
 use crate::cpu_pool::CpuPool;
 use crate::dispatcher::refusal::{Refusal, broken_off, exhausted, full};
 use crate::room::{Place, Room};
+use crate::waited::Waited;
 
 /// How long a call waits for its turn before it is turned away.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -194,9 +195,12 @@ impl Admission {
     async fn work<E: Send + 'static>(
         &self,
         peer: &Peer,
+        method: &Uri,
         work: impl Future<Output = Result<Response<Body>, E>> + Send + 'static,
     ) -> Result<Response<Body>, E> {
-        self.pool.run(peer.connection(), work.with_current_subscriber()).await.unwrap_or_else(|error| {
+        let (connection, work) = (peer.connection(), work.with_current_subscriber());
+        let waited = Waited::begin(connection, method);
+        self.pool.run(connection, waited, work).await.unwrap_or_else(|error| {
             tracing::error!(%error, "a call broke off");
             Ok(status(Refusal::denied(broken_off())).into_http())
         })
@@ -264,8 +268,9 @@ where
             peer
         }
     };
+    let method = request.uri().clone();
     if kind == Kind::Upload {
-        return admission.work(&peer, async move { inner.call(request).await }).await;
+        return admission.work(&peer, &method, async move { inner.call(request).await }).await;
     }
     let long_lived = match kind.is_long_lived().then(|| admission.long_lived.take(&peer, 1)).transpose() {
         Ok(place) => place,
@@ -287,18 +292,19 @@ where
                     let (head, body) = inner.call(Request::from_parts(head, Body::new(message))).await?.into_parts();
                     Ok(Response::from_parts(head, Body::new(Gathered::answer(body).await)))
                 };
-                admission.work(&peer, work).await
+                admission.work(&peer, &method, work).await
             }
             Kind::Stream | Kind::Download => {
                 let (head, body) = request.into_parts();
                 let request = Request::from_parts(head, Body::new(Gathered::message(body).await));
-                admission.work(&peer, async move { inner.call(request).await }).await
+                admission.work(&peer, &method, async move { inner.call(request).await }).await
             }
             // Their messages are small, and none of them is worked on.
             Kind::Health | Kind::HealthStream | Kind::Foreign | Kind::Upload => inner.call(request).await,
         }
     };
     let Ok(answer) = timeout(admission.limits.deadline, answer).await else {
+        tracing::debug!(connection = peer.connection().0, method = method.path(), "call exceeded its deadline");
         return Ok(admission.too_late());
     };
     // The answer is made: others may be worked on.

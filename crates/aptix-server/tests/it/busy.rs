@@ -1,7 +1,10 @@
 //! A caller that asks for as much work as it can delays nobody else: other calls, heartbeats and the end of the program
 //! go on while every costly input is sent, and no call outlives its deadline.
+//!
+//! What a quiet caller waits behind is counted by the server, in turns and groups of writes, and not measured in seconds.
 
 use std::fmt::Write as _;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -21,7 +24,7 @@ use crate::server::{create_text, line_patch, next, submit};
 
 /// The deadline of each costly call.
 const DEADLINE: Duration = Duration::from_secs(20);
-/// What a quiet caller may wait for an answer: one piece of work of another, in a debug build on a loaded machine.
+/// How late a heartbeat or the end of a call may be, in a debug build on a loaded machine.
 const SOON: Duration = Duration::from_secs(2);
 /// Costly calls that are sent at once: more than there are processors.
 const AT_ONCE: usize = 6;
@@ -174,12 +177,34 @@ async fn send(channel: Channel, method: &'static str, message: Vec<u8>) -> (Code
     (code, message, begun.elapsed())
 }
 
+/// What the server counted for calls that waited, by connection: turns of others, and groups of writes.
+fn counted(log: &str) -> Vec<(u64, u64, u64)> {
+    let number = |line: &str, key: &str| {
+        let value = line.split_once(key)?.1;
+        value.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
+    };
+    let lines = log.lines().filter(|line| line.contains("call waited"));
+    lines
+        .map(|line| {
+            let counts = ["connection=", "waitedTurns=", "waitedGroups="].map(|key| number(line, key));
+            let [Some(connection), Some(turns), Some(groups)] = counts else { panic!("{line}") };
+            (connection, turns, groups)
+        })
+        .collect()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_caller_of_costly_calls_delays_nobody_else() {
     let dir = tempfile::tempdir().unwrap();
     let config = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
     std::io::Write::write_all(&mut config.as_file(), b"heartbeat_seconds = 1").unwrap();
-    let program = Program::start(dir.path(), &["--config", config.path().to_str().unwrap()]);
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aptix-server"));
+    command.args(["--listen", "127.0.0.1:0", "--log", "warn,aptix_server::waited=debug", "--config"]);
+    command.arg(config.path()).arg("--data-dir").arg(dir.path()).stdout(Stdio::piped()).stderr(log.reopen().unwrap());
+    let program = Program::spawn(command);
+    // The server numbers connections in the order in which they come.
+    let (quiet, hostile) = (channel(&program.address).await, channel(&program.address).await);
 
     let watch = v1::WatchBatchesRequest {
         workspace_id: "w".to_owned(),
@@ -199,14 +224,14 @@ async fn a_caller_of_costly_calls_delays_nobody_else() {
         }
     });
     let done = Arc::new(AtomicBool::new(false));
-    let (over, mut quiet) = (Arc::clone(&done), BatchServiceClient::new(channel(&program.address).await));
+    let (over, mut quiet) = (Arc::clone(&done), BatchServiceClient::new(quiet));
     let asking = JoinSet::from_iter([async move {
         let (mut longest, mut asked) = (Duration::ZERO, 0);
         while !over.load(Ordering::Relaxed) {
             // A message that weighs something has its turn as soon as a small one.
             let text = "x".repeat(if asked % 4 == 0 { 1 << 20 } else { 1 });
-            let request =
-                v1::SubmitBatchRequest { validate_only: true, ..submit("w", "r1", vec![create_text("a", &text)]) };
+            let request = submit("quiet", &format!("r{asked}"), vec![create_text("a", &text)]);
+            let request = v1::SubmitBatchRequest { validate_only: asked % 2 == 0, ..request };
             let begun = Instant::now();
             quiet.submit_batch(request).await.unwrap();
             longest = longest.max(begun.elapsed());
@@ -215,7 +240,17 @@ async fn a_caller_of_costly_calls_delays_nobody_else() {
         (longest, asked)
     }]);
 
-    let hostile = channel(&program.address).await;
+    let writing = JoinSet::from_iter((0..AT_ONCE).map(|writer| {
+        let (over, mut client) = (Arc::clone(&done), BatchServiceClient::new(hostile.clone()));
+        async move {
+            let mut written = 0;
+            while !over.load(Ordering::Relaxed) {
+                let files = vec![create_text("a", &"x".repeat(20_000))];
+                client.submit_batch(submit("hostile", &format!("{writer}-{written}"), files)).await.unwrap();
+                written += 1;
+            }
+        }
+    }));
     let inputs = costly();
     let mut late = Vec::new();
     for (name, method, message) in &inputs {
@@ -233,10 +268,25 @@ async fn a_caller_of_costly_calls_delays_nobody_else() {
     }
     done.store(true, Ordering::Relaxed);
     let (longest, asked) = asking.join_all().await.remove(0);
+    writing.join_all().await;
     let silence = Duration::from_millis(longest_silence.load(Ordering::Relaxed).into());
     println!("{asked} quiet calls, the longest {longest:?}; longest silence {silence:?}");
     assert!(late.is_empty(), "{late:?}");
-    assert!(longest < SOON, "a quiet caller waited {longest:?}, of {asked} calls");
+    let (of_quiet, of_others): (Vec<_>, Vec<_>) = counted(&std::fs::read_to_string(log.path()).unwrap())
+        .into_iter()
+        .partition(|(connection, ..)| *connection == 1);
+    let most = |waits: &[(u64, u64, u64)]| {
+        let most = |of: fn(&(u64, u64, u64)) -> u64| waits.iter().map(of).max().unwrap_or_default();
+        (waits.len(), most(|wait| wait.1), most(|wait| wait.2))
+    };
+    let (quiet_waits, other_waits) = (most(&of_quiet), most(&of_others));
+    println!("calls that waited, most turns, most groups: quiet {quiet_waits:?}, others {other_waits:?}");
+    let (_, turns, groups) = quiet_waits;
+    assert!(turns <= 1, "{turns} turns of the one other caller began before a quiet call had its own");
+    assert!(groups <= 1, "a quiet call waited for {groups} groups");
+    // What is not counted cannot be too much: a caller with many calls at once waits for the quiet one.
+    let (_, turns, groups) = other_waits;
+    assert!(turns > 0 && groups > 0, "{other_waits:?}");
     assert!(silence < Duration::from_secs(1) + SOON, "no heartbeat for {silence:?}");
 
     // While there is as much to do as there can be, the program ends in time.

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aptix_model::id::WorkspaceId;
 use fjall::{PersistMode, Slice};
@@ -16,9 +17,11 @@ use super::record::{self, Counters};
 use super::rounds::Rounds;
 use super::tables::{self, Tables, failed};
 use crate::store::{StoreError, UploadId, chain};
+use crate::waited::Waited;
 
-/// How many writes one flush may serve.
-const GROUP: usize = 256;
+/// How many jobs one group takes; as many as may wait. So a write waits for the group that is under way when it is asked for,
+/// and for no other, unless more wait than that.
+pub(super) const GROUP: usize = 256;
 
 /// One thing to be changed.
 pub(super) enum Put {
@@ -84,10 +87,35 @@ impl View<'_> {
 type Completion = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 type Work = Box<dyn FnOnce(&View<'_>) -> (Vec<Put>, Completion) + Send>;
 
+/// How many groups have ended.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Groups(Arc<AtomicU64>);
+
+impl Groups {
+    /// Begins to count the groups that a call waits for, if it counts.
+    pub(super) fn ask(&self, waited: Option<Arc<Waited>>) -> Option<Asked> {
+        waited.map(|waited| Asked { waited, ended: self.ended() })
+    }
+
+    fn ended(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn end(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A call that waits for its group, and how many had ended when it asked.
+pub(super) struct Asked {
+    waited: Arc<Waited>,
+    ended: u64,
+}
+
 /// What the committer is asked to do.
 pub(super) enum Job {
-    /// A write, and when it must be durable.
-    Write(Work, Flush),
+    /// A write, when it must be durable, and who counts what it waits for.
+    Write(Work, Flush, Option<Asked>),
     /// What came of an upload goes.
     Discard(UploadId),
     /// Everything taken is flushed, and nothing more is taken.
@@ -98,6 +126,7 @@ impl Job {
     /// A write that reads, decides, and says what is to change; its answer comes when the change is durable.
     pub(super) fn write<T: Send + 'static>(
         flush: Flush,
+        asked: Option<Asked>,
         work: impl FnOnce(&View<'_>) -> Result<(T, Vec<Put>), StoreError> + Send + 'static,
     ) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
         let (reply, answer) = oneshot::channel();
@@ -117,7 +146,7 @@ impl Job {
             });
             (puts, complete)
         });
-        (Self::Write(work, flush), answer)
+        (Self::Write(work, flush, asked), answer)
     }
 }
 
@@ -126,7 +155,7 @@ pub(super) fn run(
     tables: &Tables,
     mut head: Head,
     rounds: &Rounds,
-    mut jobs: mpsc::Receiver<Job>,
+    (mut jobs, groups): (mpsc::Receiver<Job>, &Groups),
     overflow: &Mutex<Vec<UploadId>>,
     failed: &CancellationToken,
 ) {
@@ -134,33 +163,41 @@ pub(super) fn run(
     while let Some(first) = jobs.blocking_recv() {
         let mut group = Group::default();
         let mut next = Some(first);
-        let mut last = None;
+        let (mut discards, mut close, mut taken) = (Vec::new(), None, 0);
         while let Some(job) = next {
+            taken += 1;
             match job {
-                Job::Write(work, flush) => group.add(tables, work, flush),
-                other => {
-                    last = Some(other);
+                Job::Write(work, flush, asked) => {
+                    if let Some(Asked { waited, ended }) = asked {
+                        waited.for_groups(groups.ended() - ended);
+                    }
+                    group.add(tables, work, flush);
+                }
+                // It does not end the group: then every upload that breaks off would cost the writes behind it a flush.
+                Job::Discard(upload) => discards.push(upload),
+                Job::Close(reply) => {
+                    close = Some(reply);
                     break;
                 }
             }
-            next = if group.completions.len() < GROUP { jobs.try_recv().ok() } else { None };
+            next = if taken < GROUP { jobs.try_recv().ok() } else { None };
         }
         group.commit(tables, &mut head, rounds, &mut failure);
         if failure.is_some() {
             failed.cancel();
         }
-        match last {
+        if failure.is_none() {
             // Best effort: what stays behind goes when the store is opened again.
-            Some(Job::Discard(upload)) if failure.is_none() => drop(tables.remove_upload(upload)),
-            Some(Job::Close(reply)) => {
-                let closed = match failure {
-                    Some(error) => Err(error),
-                    None => tables.db.persist(PersistMode::SyncAll).map_err(tables::failed("flush")),
-                };
-                let _ = reply.send(closed);
-                return;
-            }
-            _ => {}
+            discards.into_iter().for_each(|upload| drop(tables.remove_upload(upload)));
+        }
+        groups.end();
+        if let Some(reply) = close {
+            let closed = match failure {
+                Some(error) => Err(error),
+                None => tables.db.persist(PersistMode::SyncAll).map_err(tables::failed("flush")),
+            };
+            let _ = reply.send(closed);
+            return;
         }
         // Once nothing waits, nothing of these uploads does.
         if failure.is_none() && jobs.is_empty() {

@@ -33,7 +33,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use self::committer::{Flush, Job, Put, View};
+use self::committer::{Flush, GROUP, Groups, Job, Put, View};
 pub use self::guard::OnLoss;
 use self::guard::{Locked, Opened};
 use self::instant::Instant;
@@ -45,10 +45,11 @@ use super::{
     Answer, Appended, BatchSelector, CloudFile, Known, Lease, Listed, ListedFile, Store, StoreError, Transition,
     Transitioned, Twins, UploadId, chain,
 };
+use crate::cpu_pool::Turnkeeper;
 use crate::mint;
 
 /// How many writes may wait for the committer; further ones wait to wait.
-const QUEUE: usize = 256;
+const QUEUE: usize = GROUP;
 
 /// Files of its tables that the store keeps open unless told otherwise.
 const OPEN_FILES: usize = 500;
@@ -58,6 +59,7 @@ pub struct EmbeddedStore {
     tables: Tables,
     history: HistoryId,
     jobs: mpsc::Sender<Job>,
+    groups: Groups,
     /// Uploads to be discarded for which the queue had no room.
     overflow: Arc<Mutex<Vec<UploadId>>>,
     attention: Arc<Attention>,
@@ -105,7 +107,8 @@ impl EmbeddedStore {
         let locked = Arc::new(locked);
         let theirs_locked = Arc::clone(&locked);
         let (jobs, waiting) = mpsc::channel(QUEUE);
-        let theirs = tables.clone();
+        let groups = Groups::default();
+        let (theirs, their_groups) = (tables.clone(), groups.clone());
         let (failed, closing) = (CancellationToken::new(), CancellationToken::new());
         let (failing, ending) = (failed.clone(), closing.clone());
         let overflow = Arc::<Mutex<Vec<UploadId>>>::default();
@@ -114,7 +117,7 @@ impl EmbeddedStore {
             .name("committer".to_owned())
             .spawn(move || {
                 let unasked = failing.clone().drop_guard();
-                committer::run(&theirs, head, &rounds, waiting, &overflowing, &failing);
+                committer::run(&theirs, head, &rounds, (waiting, &their_groups), &overflowing, &failing);
                 if ending.is_cancelled() {
                     unasked.disarm();
                 }
@@ -126,6 +129,7 @@ impl EmbeddedStore {
             tables,
             history,
             jobs,
+            groups,
             overflow,
             attention,
             committer: Mutex::new(Some(committer)),
@@ -140,8 +144,9 @@ impl EmbeddedStore {
         flush: Flush,
         work: impl FnOnce(&View<'_>) -> Result<(T, Vec<Put>), StoreError> + Send + 'static,
     ) -> Answer<'_, T> {
-        let (job, answer) = Job::write(flush, work);
+        let waited = Turnkeeper::waited();
         Box::pin(async move {
+            let (job, answer) = Job::write(flush, self.groups.ask(waited), work);
             self.jobs.send(job).await.map_err(|_| self.gone())?;
             answer.await.map_err(|_| self.gone())?
         })
