@@ -15,6 +15,8 @@ mod dialects;
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
+mod failed_flush;
+#[cfg(test)]
 mod fuzz;
 #[cfg(test)]
 mod person;
