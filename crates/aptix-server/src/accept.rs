@@ -180,15 +180,23 @@ impl Silence {
     }
 }
 
+impl<C> Admitted<C> {
+    /// Fails once the connection is to be closed, whether it waits to read or to write.
+    fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        match self.cut.as_mut().poll(context) {
+            Poll::Ready(()) => Err(io::ErrorKind::ConnectionAborted.into()),
+            Poll::Pending => Ok(()),
+        }
+    }
+}
+
 impl<C: AsyncRead + Unpin> AsyncRead for Admitted<C> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.cut.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
-        }
+        self.check(context)?;
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.connection).poll_read(context, buffer);
         let came = buffer.filled().len() - before;
@@ -209,6 +217,7 @@ impl<C: AsyncRead + Unpin> AsyncRead for Admitted<C> {
 
 impl<C: AsyncWrite + Unpin> AsyncWrite for Admitted<C> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.check(context)?;
         Pin::new(&mut self.connection).poll_write(context, bytes)
     }
 
@@ -217,6 +226,7 @@ impl<C: AsyncWrite + Unpin> AsyncWrite for Admitted<C> {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.check(context)?;
         Pin::new(&mut self.connection).poll_write_vectored(context, parts)
     }
 
@@ -225,6 +235,7 @@ impl<C: AsyncWrite + Unpin> AsyncWrite for Admitted<C> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
         Pin::new(&mut self.connection).poll_flush(context)
     }
 

@@ -359,6 +359,35 @@ async fn watchers_that_never_read_take_little_memory_and_are_cut_off() {
     assert_waited_little(&machine, 11);
 }
 
+/// Answers of which the transport has all, and the receiver takes nothing: each is small, and they are many.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn small_answers_that_are_never_read_take_little_memory() {
+    let (_machine, server) = machine("", 4096);
+    let mut quiet = Quiet::connect(&server).await;
+    let small = quiet.submit(&"x".repeat(60_000)).await.unwrap();
+    let which = Some(v1::get_batch_request::Batch::BatchId(small.batch_id.clone()));
+    let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which };
+    let mut clients = JoinSet::new();
+    for _ in 0..12 {
+        let (address, request) = (server.address.clone(), request.clone());
+        clients.spawn(async move {
+            let mut raw = Raw::connect(&address, 10).await.unwrap();
+            for _ in 0..450 {
+                // Those that are too many are cut off.
+                if raw.call_and_leave("BatchService/GetBatch", &request).await.is_err() {
+                    break;
+                }
+            }
+            raw
+        });
+    }
+    let held = clients.join_all().await;
+    quiet.rounds(3).await;
+    drop(held);
+    assert!(server.peak_memory() < 256 << 20, "{} bytes", server.peak_memory());
+    assert!(server.terminate());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quiet_client_is_served_while_everything_is_tried_at_once() {
     let (machine, server) = machine("", 1024);

@@ -14,7 +14,6 @@ use tokio_util::bytes::Bytes;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::body::LIGHT_BYTES;
 use super::status::status;
 use crate::caller::{Activity, ConnectionId, InUse, Peer};
 use crate::dispatcher::feed::FeedEnd;
@@ -25,13 +24,19 @@ use crate::room::Place;
 /// window has begun to go out, so that its stream can still be cut off.
 const PIECE_BYTES: usize = 65_521;
 
-/// Bytes of large answers that wait to be taken, over all callers.
+/// Bytes of an answer that is not counted: no more than its call takes besides.
+const UNCOUNTED_BYTES: usize = 4 << 10;
+
+/// Bytes of answers that wait to be taken, over all callers.
 const WAITING_BYTES: usize = 64 << 20;
 
-/// Bytes of large answers that wait for room among these.
+/// Bytes that the transport has of the slow answers of one connection, above which it is closed for the sake of others.
+const CLOGGED_BYTES: usize = 1 << 20;
+
+/// Bytes of answers that wait for room among these.
 const CROWDED_BYTES: usize = 32 << 20;
 
-/// How often a large answer asks for room, and how long.
+/// How often an answer asks for room, and how long.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 const ASK_FOR: Duration = Duration::from_secs(5);
 
@@ -40,7 +45,7 @@ type Item = Option<Result<Frame<Bytes>, Status>>;
 /// All answers on their way.
 #[derive(Debug)]
 pub(super) struct Outflow {
-    /// A large answer that makes no progress for this long gives way to others.
+    /// An answer that makes no progress for this long gives way to others.
     patience: Duration,
     slow_after: Duration,
     answers: Mutex<Answers>,
@@ -56,6 +61,25 @@ struct Answers {
 }
 
 impl Answers {
+    fn of<'a>(&'a self, peer: &'a Peer) -> impl Iterator<Item = &'a Arc<Sending>> {
+        let known = self.known.values().map(|(sending, _)| sending);
+        known.filter(|sending| sending.peer.connection() == peer.connection())
+    }
+
+    /// Whether the transport has much of answers of which this connection takes nothing.
+    fn is_clogged(&self, peer: &Peer, patience: Duration) -> bool {
+        let slow = self.of(peer).filter(|sending| sending.activity.idle() >= patience);
+        slow.map(|sending| sending.lock().unsent).sum::<usize>() > CLOGGED_BYTES
+    }
+
+    /// Counts the answers of a connection that is closed no more; answers their bytes.
+    fn let_go(&mut self, peer: &Peer) -> usize {
+        let known = self.known.values_mut().filter(|(sending, _)| sending.peer.connection() == peer.connection());
+        let freed = known.map(|(_, weight)| std::mem::take(weight)).sum();
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(freed);
+        freed
+    }
+
     /// Whose answers wait for room with the most bytes, and how many.
     fn most_crowded(&self) -> Option<(usize, ConnectionId)> {
         let mut bytes = HashMap::<ConnectionId, usize>::new();
@@ -132,6 +156,14 @@ impl Outflow {
                 let freed = std::mem::take(weight);
                 excess = excess.saturating_sub(freed);
                 answers.waiting_bytes = answers.waiting_bytes.saturating_sub(freed);
+                // What the transport has of it is let go of with its connection alone.
+                let peer = sending.peer.clone();
+                if answers.is_clogged(&peer, self.patience) && !peer.cut().is_cancelled() {
+                    tracing::debug!(caller = ?peer.caller(), "a connection is closed: it takes too little of its answers");
+                    peer.cut().cancel();
+                    let freed = answers.let_go(&peer);
+                    excess = excess.saturating_sub(freed);
+                }
             }
         }
         if let Some((_, weight)) = answers.known.get_mut(&id) {
@@ -185,6 +217,7 @@ impl Sending {
 struct Piece {
     bytes: Bytes,
     sending: Arc<Sending>,
+    known: Arc<Known>,
 }
 
 impl AsRef<[u8]> for Piece {
@@ -198,8 +231,29 @@ impl Drop for Piece {
         self.sending.activity.moved();
         let mut left = self.sending.lock();
         left.unsent = left.unsent.saturating_sub(self.bytes.len());
-        if let Some(waker) = left.waker.take() {
+        let is_sent = left.unsent == 0 && left.rest.is_empty();
+        let waker = left.waker.take();
+        drop(left);
+        if is_sent {
+            self.known.outflow.resize(self.known.id, 0);
+        }
+        if let Some(waker) = waker {
             waker.wake();
+        }
+    }
+}
+
+/// An answer among those on their way: until it has ended and all of it was sent.
+struct Known {
+    outflow: Arc<Outflow>,
+    id: u64,
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        let mut answers = self.outflow.lock();
+        if let Some((_, weight)) = answers.known.remove(&self.id) {
+            answers.waiting_bytes = answers.waiting_bytes.saturating_sub(weight);
         }
     }
 }
@@ -207,8 +261,7 @@ impl Drop for Piece {
 /// An answer that goes out in pieces, as its receiver takes them.
 pub(super) struct Answer {
     inner: Body,
-    outflow: Arc<Outflow>,
-    id: u64,
+    known: Arc<Known>,
     sending: Arc<Sending>,
     /// A message that waits for room, until when, and when it asks next.
     crowded: Option<(Bytes, Instant, Pin<Box<Sleep>>)>,
@@ -224,7 +277,8 @@ impl Answer {
         let id = answers.next;
         answers.known.insert(id, (Arc::clone(&sending), 0));
         drop(answers);
-        Self { inner, outflow: Arc::clone(outflow), id, sending, crowded: None, ended: false, _held: held }
+        let known = Arc::new(Known { outflow: Arc::clone(outflow), id });
+        Self { inner, known, sending, crowded: None, ended: false, _held: held }
     }
 
     /// The next piece of the message at hand: `None` when there is none.
@@ -244,14 +298,10 @@ impl Answer {
         }
         let most = left.rest.len().min(PIECE_BYTES);
         let bytes = left.rest.split_to(most);
-        let done = left.rest.is_empty();
         left.unsent += bytes.len();
         drop(left);
         self.sending.activity.moved();
-        if done {
-            self.outflow.resize(self.id, 0);
-        }
-        let piece = Piece { bytes, sending: Arc::clone(&self.sending) };
+        let piece = Piece { bytes, sending: Arc::clone(&self.sending), known: Arc::clone(&self.known) };
         Some(Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece))))))
     }
 
@@ -263,7 +313,7 @@ impl Answer {
 
     /// Takes up a message as soon as there is room for it.
     fn take_up(&mut self, bytes: Bytes) -> Option<Bytes> {
-        if bytes.len() > LIGHT_BYTES && !self.outflow.resize(self.id, bytes.len()) {
+        if bytes.len() > UNCOUNTED_BYTES && !self.known.outflow.resize(self.known.id, bytes.len()) {
             return Some(bytes);
         }
         self.sending.lock().rest = bytes;
@@ -273,11 +323,7 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        let mut answers = self.outflow.lock();
-        answers.crowded.remove(&self.id);
-        if let Some((_, weight)) = answers.known.remove(&self.id) {
-            answers.waiting_bytes = answers.waiting_bytes.saturating_sub(weight);
-        }
+        self.known.outflow.lock().crowded.remove(&self.known.id);
     }
 }
 
@@ -302,7 +348,7 @@ impl HttpBody for Answer {
                         self.end();
                         return Poll::Ready(Some(Err(status(Refusal::denied(crowded("answers"))))));
                     }
-                    self.outflow.wait(self.id, &self.sending, bytes.len());
+                    self.known.outflow.wait(self.known.id, &self.sending, bytes.len());
                     again.as_mut().reset(Instant::now() + ASK_AGAIN);
                     self.crowded = Some((bytes, until, again));
                 }
@@ -312,7 +358,7 @@ impl HttpBody for Answer {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(bytes) => {
                         if let Some(bytes) = self.take_up(bytes) {
-                            self.outflow.wait(self.id, &self.sending, bytes.len());
+                            self.known.outflow.wait(self.known.id, &self.sending, bytes.len());
                             let again = Box::pin(sleep(ASK_AGAIN));
                             self.crowded = Some((bytes, Instant::now() + ASK_FOR, again));
                         }
