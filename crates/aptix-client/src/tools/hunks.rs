@@ -55,8 +55,8 @@ struct Kept {
     plan: Option<Plan>,
     /// The call that prepared the plan.
     prepared_by: CallNumber,
-    /// Whether a call is applying the plan.
-    in_use: bool,
+    /// How many calls are applying the plan.
+    users: usize,
 }
 
 /// Where a planned edit is to be kept.
@@ -98,7 +98,7 @@ impl<'h> InUse<'h> {
         let plan = locked.plan(id, member, now)?;
         match locked.kept.get_mut(&id) {
             Some(kept) if kept.prepared_by > call => return Err(replaced(id)),
-            Some(kept) => kept.in_use = true,
+            Some(kept) => kept.users += 1,
             None => {}
         }
         Ok(Self { hunks, id, plan, was_applied: false })
@@ -114,7 +114,7 @@ impl Drop for InUse<'_> {
     fn drop(&mut self) {
         let mut hunks = self.hunks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = hunks.kept.get_mut(&self.id) {
-            kept.in_use = false;
+            kept.users = kept.users.saturating_sub(1);
             if self.was_applied {
                 kept.plan = None;
             }
@@ -159,7 +159,7 @@ impl Hunks {
         }
         // Expired ones are told as such for another hour.
         self.kept.retain(|_, kept| kept.hunk.expires.0.saturating_add(hunk::TTL_MILLIS) > now.0);
-        self.kept.insert(hunk.id, Kept { hunk, plan: Some(plan), prepared_by: call, in_use: false });
+        self.kept.insert(hunk.id, Kept { hunk, plan: Some(plan), prepared_by: call, users: 0 });
         while self.kept.len() > MOST || self.bytes() > MOST_BYTES {
             let oldest = self.kept.values().map(|kept| hunk::turn(&kept.hunk)).min();
             let Some((_, id)) = oldest.filter(|_| self.kept.len() > 1) else { break };
@@ -193,7 +193,7 @@ impl Kept {
     fn replaceable(&self, id: FilePatchId) -> Result<CallNumber, Failure> {
         match &self.plan {
             None => Err(applied(id)),
-            Some(_) if self.in_use => Err(being_applied(id)),
+            Some(_) if self.users > 0 => Err(being_applied(id)),
             Some(_) => Ok(self.prepared_by),
         }
     }
@@ -291,8 +291,12 @@ mod tests {
         assert_eq!(in_use.plan.bytes, 2);
         assert_eq!(told(place()), "INVALID_STATE");
         assert_eq!(told(locked().keep(slot, plan(4), 6, now)), "INVALID_STATE");
-        // It could not be applied, and may be replaced again.
+        // Two calls at once apply it: it is in use until both have ended.
+        let other = InUse::take(&hunks, id(1), ANN, 5, now).unwrap();
         drop(in_use);
+        assert_eq!(told(place()), "INVALID_STATE");
+        // It could not be applied, and may be replaced again.
+        drop(other);
         let slot = place().unwrap();
         InUse::take(&hunks, id(1), ANN, 7, now).unwrap().applied();
         assert_eq!(told(locked().keep(slot, plan(5), 8, now)), "ALREADY_APPLIED");
