@@ -96,6 +96,38 @@ fn the_last_batch_is_undone_first_whatever_the_clock_said() {
     }
 }
 
+/// A clock that is set forward by ten years and back costs no history, and nothing that was cut.
+#[test]
+fn everything_can_be_undone_though_the_clock_was_ten_years_ahead() {
+    let machine = Machine::new();
+    let clock = Clock::of(&machine);
+    let run = |arguments: &[&str]| {
+        let mut command = machine.aptix(&[arguments, &["--root", "project", "--json"]].concat());
+        clock.show(&mut command);
+        json(&command.output().unwrap())
+    };
+    let apply = |document: &str| {
+        write(&machine.path("a.json"), document);
+        run(&["apply", "a.json", "--session", "s"])
+    };
+    machine.put("a.txt", "one\ntwo\n");
+    let steps = [
+        r#"{"path":"a.txt","patches":[{"operation":"replace","oldText":"two\n","newText":"","toClipboard":"c"}]}"#,
+        r#"{"path":"a.txt","patches":[{"operation":"prepend_bof","fromClipboard":"c"}]}"#,
+        r#"{"path":"a.txt","patches":[{"operation":"append_eof","fromClipboard":"c"}]}"#,
+    ];
+    for (document, offset) in steps.iter().zip(["+0", "+315360000", "+0"]) {
+        clock.set(offset);
+        let (done, code) = apply(document);
+        assert_eq!(code, Some(0), "{offset}: {done}");
+    }
+    for left in ["two\none\n", "one\n", "one\ntwo\n"] {
+        let (undone, code) = run(&["undo"]);
+        assert_eq!(code, Some(0), "{undone}");
+        assert_eq!(machine.files(), [("a.txt".to_owned(), left.to_owned())]);
+    }
+}
+
 /// A prepared edit lives for an hour, which no clock that is set can shorten.
 #[test]
 fn a_prepared_edit_does_not_expire_because_the_clock_was_set() {

@@ -1,11 +1,12 @@
 //! The clipboards of sessions: texts that one batch takes up and a later one puts down (REQ-PATCH-003).
 //!
 //! A session has one file, named by the digest of its id. It changes where the record of a batch ends, and nowhere else:
-//! what is refused or only tried changes no clipboard. Left alone for a week it counts for nothing, and goes.
+//! what is refused or only tried changes no clipboard. Left alone for a week by the age clock it counts for nothing,
+//! and goes.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use aptix_engine::digest::sha256;
 use aptix_engine::plan::Clipboards;
@@ -17,8 +18,9 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::disk::{self, Disk};
+use super::keep::age;
 use super::roots::own_file::{self, Owner};
-use super::state::{StateDir, StateError};
+use super::state::{OwnError, StateDir, StateError};
 use super::{Workspace, beneath, errno, journal};
 
 /// How long a session that nobody comes back to keeps its clipboards.
@@ -29,6 +31,10 @@ const FRESH: Duration = Duration::from_hours(24);
 const SESSIONS: usize = 100;
 /// Bytes of the clipboards of one session, names and texts.
 const SESSION_BYTES: usize = 16 << 20;
+/// What the first line of a file begins with; what the age clock showed follows.
+const AGE: &[u8] = b"age ";
+/// Bytes in which the first lines of a file end.
+const HEAD_BYTES: usize = 512;
 
 /// What a batch leaves on the clipboards of its session, once it is carried out.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -36,8 +42,11 @@ const SESSION_BYTES: usize = 16 << 20;
 pub struct Taken {
     /// The name of the session's file.
     session: String,
-    /// Seconds since 1970: by then, what was left alone for too long was gone.
+    /// Seconds since 1970, by which earlier versions went.
     at: u64,
+    /// What the age clock showed: by then, what was left alone for too long was gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    age: Option<u64>,
     /// The clipboards that have another text from then on.
     texts: Clipboards,
 }
@@ -92,10 +101,28 @@ impl ClipboardError {
 pub fn read(workspace: &Workspace, session: &str) -> Result<Clipboards, ClipboardError> {
     let state = workspace.primary().state();
     let Some(dir) = state.find_clipboards()? else { return Ok(Clipboards::new()) };
-    let (name, now) = (file_name(session), workspace.disk().now());
-    let found = load(state, &dir, &name, now);
+    let name = file_name(session);
+    let now = now(workspace)?;
     let path = state.path().join("clipboards").join(&name);
-    found.map(|found| found.texts).map_err(|errno| ClipboardError::Read { path, errno })
+    let found = load(state, &dir, &name, now).map_err(|errno| ClipboardError::Read { path, errno })?;
+    if found.is_over {
+        // What is told to be gone stays so: the time by which it went is noted.
+        age::look(workspace.disk(), state).map_err(failed(state))?;
+    }
+    Ok(found.texts)
+}
+
+/// What the age clock shows.
+fn now(workspace: &Workspace) -> Result<u64, ClipboardError> {
+    let state = workspace.primary().state();
+    age::now(workspace.disk(), state).map_err(failed(state))
+}
+
+fn failed(state: &StateDir) -> impl FnOnce(OwnError) -> ClipboardError {
+    |error| match error {
+        OwnError::State(error) => error.into(),
+        OwnError::System(errno) => ClipboardError::Read { path: state.path().join("clipboards"), errno },
+    }
 }
 
 /// What a batch that saw the clipboards `before` is to leave on them; nothing if it has nothing to do with any.
@@ -117,7 +144,7 @@ pub fn taken(
         return Err(ClipboardError::TooMuch { found });
     }
     let at = workspace.disk().now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    Ok(Some(Taken { session: file_name(session), at, texts }))
+    Ok(Some(Taken { session: file_name(session), at, age: Some(now(workspace)?), texts }))
 }
 
 /// Puts on the clipboards what a batch that is carried out leaves there. Doing it again does nothing. The caller holds
@@ -132,19 +159,22 @@ pub(super) fn put(disk: &dyn Disk, state: &StateDir, taken: &Taken) -> Result<()
 }
 
 fn put_in(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, taken: &Taken) -> Result<(), journal::JournalError> {
-    let now = UNIX_EPOCH + Duration::from_secs(taken.at);
-    let found = load(state, dir, &taken.session, now).map_err(|errno| journal::JournalError::System {
+    let failed = |error: OwnError| journal::JournalError::System {
         doing: "keep clipboards beside",
         path: state.path().join("clipboards"),
-        errno,
-    })?;
+        errno: error.errno(),
+    };
+    // An earlier version did not say the age.
+    let now = taken.age.map_or_else(|| age::now(disk, state), Ok).map_err(failed)?;
+    let found = load(state, dir, &taken.session, now).map_err(|errno| failed(errno.into()))?;
     let mut texts = found.texts.clone();
     texts.extend(taken.texts.clone());
     if texts == found.texts && found.age.is_none_or(|age| age < FRESH) {
         return Ok(());
     }
     // Clipboards are names and texts: there is nothing in them that JSON could refuse.
-    let bytes = serde_json::to_vec(&texts).unwrap_or_default();
+    let json = serde_json::to_vec(&texts).unwrap_or_default();
+    let bytes = [AGE, format!("{now}\n").as_bytes(), &json].concat();
     own_file::clear_damaged(disk, dir.as_fd(), owner(state, &taken.session))?;
     own_file::put(disk, dir.as_fd(), owner(state, &taken.session), &bytes)?;
     if let Err(errno) = clear(disk, dir, &taken.session, now) {
@@ -154,7 +184,7 @@ fn put_in(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, taken: &Taken) -> Re
 }
 
 /// Takes away what other sessions left alone for too long, and the oldest of what is too much.
-fn clear(disk: &dyn Disk, dir: &OwnedFd, session: &str, now: SystemTime) -> Result<(), Errno> {
+fn clear(disk: &dyn Disk, dir: &OwnedFd, session: &str, now: u64) -> Result<(), Errno> {
     let mut sessions = Vec::new();
     for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
         let entry = entry?;
@@ -171,19 +201,24 @@ fn clear(disk: &dyn Disk, dir: &OwnedFd, session: &str, now: SystemTime) -> Resu
     old.try_for_each(|(_, (_, name))| disk::unlink_if_there(disk, dir.as_fd(), name))
 }
 
-/// The clipboards in a file, and for how long they were left alone; no age where there is no file.
+/// The clipboards in a file, and for how long they were left alone; no age where there is none that counts.
 #[derive(Default)]
 struct Found {
     texts: Clipboards,
     age: Option<Duration>,
+    /// Whether there is a file that was left alone for too long.
+    is_over: bool,
 }
 
 const fn owner<'a>(state: &'a StateDir, name: &'a str) -> Owner<'a> {
     Owner { part: "clipboards", name, state }
 }
 
-fn load(state: &StateDir, dir: &OwnedFd, name: &str, now: SystemTime) -> Result<Found, Errno> {
-    let Some(age) = age(dir, name, now)?.filter(|age| *age < LIFE) else { return Ok(Found::default()) };
+fn load(state: &StateDir, dir: &OwnedFd, name: &str, now: u64) -> Result<Found, Errno> {
+    let Some(age) = age(dir, name, now)? else { return Ok(Found::default()) };
+    if age >= LIFE {
+        return Ok(Found { is_over: true, ..Found::default() });
+    }
     let damaged = |error: &dyn std::fmt::Display| {
         // They can be filled again; a session that can never be used again would help nobody.
         tracing::warn!(%error, name, "the clipboards of a session cannot be read and count for nothing");
@@ -192,17 +227,36 @@ fn load(state: &StateDir, dir: &OwnedFd, name: &str, now: SystemTime) -> Result<
     let texts = match own_file::read(dir.as_fd(), owner(state, name))? {
         None => return Ok(Found::default()),
         Some(own_file::Found::Sealed(bytes) | own_file::Found::Old(bytes)) => {
-            serde_json::from_slice(&bytes).unwrap_or_else(|error| damaged(&error))
+            let json = match journal::split_line(&bytes) {
+                Some((first, json)) if first.starts_with(AGE) => json,
+                _ => &bytes,
+            };
+            serde_json::from_slice(json).unwrap_or_else(|error| damaged(&error))
         }
         Some(own_file::Found::Damaged(damage)) => damaged(&damage),
     };
-    Ok(Found { texts, age: Some(age) })
+    Ok(Found { texts, age: Some(age), is_over: false })
 }
 
-fn age(dir: &OwnedFd, name: &str, now: SystemTime) -> Result<Option<Duration>, Errno> {
-    let Some(stat) = beneath::look_up(dir.as_fd(), name)? else { return Ok(None) };
-    let written = UNIX_EPOCH + Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or_default());
-    Ok(Some(now.duration_since(written).unwrap_or_default()))
+/// For how long a file was left alone; nothing where there is none. One that does not say when it was written was there
+/// before the age clock was.
+fn age(dir: &OwnedFd, name: &str, now: u64) -> Result<Option<Duration>, Errno> {
+    let file = match beneath::open_file(dir.as_fd(), name) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    let mut head = vec![0; HEAD_BYTES];
+    let length = loop {
+        match rustix::io::pread(&file, head.as_mut_slice(), 0) {
+            Err(Errno::INTR) => {}
+            read => break read?,
+        }
+    };
+    head.truncate(length);
+    let said = head.split(|byte| *byte == b'\n').nth(2).and_then(|line| line.strip_prefix(AGE));
+    let said = said.and_then(|said| std::str::from_utf8(said).ok()?.parse().ok());
+    Ok(Some(age::between(said.unwrap_or_default(), now)))
 }
 
 fn file_name(session: &str) -> String {

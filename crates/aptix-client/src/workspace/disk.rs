@@ -41,7 +41,7 @@ pub trait Disk: Send + Sync {
     fn make_dir(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<(), Errno>;
     /// Takes away an empty directory.
     fn remove_dir(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno>;
-    /// The time. What is kept for a while expires by it, and nothing else happens by it.
+    /// The time, which anybody may set. Nothing expires by it alone; across a restart of the system it counts for a little.
     #[expect(clippy::disallowed_methods, reason = "the seam at which tests set another time")]
     fn now(&self) -> SystemTime {
         SystemTime::now()

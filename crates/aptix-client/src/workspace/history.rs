@@ -8,6 +8,7 @@ pub(crate) mod effect;
 mod entry;
 pub mod find;
 pub(crate) mod pending;
+pub(super) mod prune;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -24,6 +25,7 @@ use uuid::Uuid;
 use super::change::Change;
 use super::disk::{self, Disk};
 use super::journal::Record;
+use super::keep::age;
 use super::roots::own_file::{self, Owner};
 use super::state::{OwnError, StateDir, StateError};
 use super::{Workspace, beneath};
@@ -185,7 +187,8 @@ pub(super) fn draft(
     let id = next_id(workspace, now)?.to_string();
     let is_redo = undoes.is_some_and(|undoes| undoes.is_redo);
     let undoes = undoes.map(|undoes| undoes.of.to_string());
-    let words = Words { id: id.clone(), batch, undoes, is_redo, time };
+    let age = age::now(workspace.disk(), workspace.primary().state())?;
+    let words = Words { id: id.clone(), batch, undoes, is_redo, time, age };
     let encoded = entry::encode(workspace, changes, words, retention.bytes);
     // What is said of a batch is texts and numbers: there is nothing in it that JSON could refuse.
     let Encoded { bytes, is_whole } = encoded.map_err(|_| Errno::INVAL)?;
@@ -280,38 +283,6 @@ pub(super) fn discard_drafts(disk: &dyn Disk, state: &StateDir) -> Result<(), Ow
     Ok(())
 }
 
-/// Forgets the oldest entries: what is too old, and what is too much together with all that came later. What came last and
-/// was too much by itself stays known. Tells how many bytes the others take.
-pub(super) fn prune(workspace: &Workspace, retention: Retention) -> Result<u64, HistoryError> {
-    let state = workspace.primary().state();
-    let (path, dir) = (state.path().join("history"), state.open_history()?);
-    let system = |errno| HistoryError::System { doing: "clear", path: path.clone(), errno };
-    let mut entries = ids(&dir).map_err(system)?;
-    let now = workspace.disk().now();
-    entries.sort_by_key(|id| Reverse(*id));
-    let (mut kept, mut is_over) = (0, false);
-    for (index, id) in entries.into_iter().enumerate() {
-        let name = id.to_string();
-        let Some(stat) = beneath::look_up(dir.as_fd(), &name).map_err(system)? else { continue };
-        let size = u64::try_from(stat.st_size).unwrap_or_default();
-        let made = UNIX_EPOCH + Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or_default());
-        // A name that is ahead of the clock tells nothing.
-        let named = Some(UNIX_EPOCH + Duration::from_millis(id.time().0)).filter(|named| *named <= now);
-        let made = named.map_or(made, |named| named.max(made));
-        let is_old = now.duration_since(made).is_ok_and(|ago| ago > retention.age);
-        let is_word = || Ok(index == 0 && read_head(state, &dir, id)?.is_some_and(|entry| !entry.is_whole()));
-        is_over |= is_old || (kept + size > retention.bytes && !is_word().map_err(system)?);
-        if is_over {
-            for name in [format!("{name}{LATE}"), name] {
-                disk::unlink_if_there(workspace.disk(), dir.as_fd(), &name).map_err(system)?;
-            }
-        } else {
-            kept += size;
-        }
-    }
-    Ok(kept)
-}
-
 fn ids(dir: &OwnedFd) -> Result<Vec<EntryId>, Errno> {
     let mut found = Vec::new();
     for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
@@ -394,6 +365,15 @@ const fn late_owner<'a>(state: &'a StateDir, name: &'a str) -> Owner<'a> {
 
 /// Reads what an entry is about, and not the bytes it keeps.
 fn read_head(state: &StateDir, dir: &OwnedFd, id: EntryId) -> Result<Option<Entry>, Errno> {
+    let Some(head) = read_words(dir, id)? else { return Ok(None) };
+    let Head { batch, undoes, is_redo, time, files, dirs, .. } = head;
+    let time = time.map_or_else(|| id.time(), UnixMillis);
+    let (kept, state) = (kept_late(state, dir, &id.to_string())?, state.clone());
+    Ok(Some(Entry { id, time, batch, undoes, is_redo, files, kept, dirs, state }))
+}
+
+/// Reads the first two lines of an entry; nothing if they are damaged.
+fn read_words(dir: &OwnedFd, id: EntryId) -> Result<Option<Head>, Errno> {
     let file = match beneath::open_file(dir.as_fd(), &id.to_string()) {
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok(None),
@@ -402,14 +382,21 @@ fn read_head(state: &StateDir, dir: &OwnedFd, id: EntryId) -> Result<Option<Entr
     let lines = std::io::BufReader::new(std::io::Read::take(std::fs::File::from(file), HEAD_BYTES)).split(b'\n');
     let lines = lines.take(2).collect::<Result<Vec<_>, _>>();
     let lines = lines.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    let Some(head) = entry::decode_head(&lines) else { return Ok(None) };
-    let Head { id: named, batch, undoes, is_redo, time, files, dirs } = head;
-    if named.is_some_and(|named| named != id.to_string()) {
-        return Ok(None);
+    let is_its_own = |head: &Head| head.id.as_ref().is_none_or(|named| *named == id.to_string());
+    Ok(entry::decode_head(&lines).filter(is_its_own))
+}
+
+/// What the age clock showed when the newest entry was made that says it.
+pub(super) fn newest_age(state: &StateDir) -> Result<Option<u64>, OwnError> {
+    let Some(dir) = state.find_history()? else { return Ok(None) };
+    let mut entries = ids(&dir)?;
+    entries.sort_by_key(|id| Reverse(*id));
+    for id in entries {
+        if let Some(age) = read_words(&dir, id)?.and_then(|head| head.age) {
+            return Ok(Some(age));
+        }
     }
-    let time = time.map_or_else(|| id.time(), UnixMillis);
-    let (kept, state) = (kept_late(state, dir, &id.to_string())?, state.clone());
-    Ok(Some(Entry { id, time, batch, undoes, is_redo, files, kept, dirs, state }))
+    Ok(None)
 }
 
 /// Reads the bytes that an entry keeps, in the order of its files.

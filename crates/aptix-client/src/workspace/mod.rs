@@ -38,7 +38,7 @@ use std::fmt;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
@@ -60,8 +60,8 @@ pub struct Workspace {
 /// What a workspace has to do when there is nothing else to be done.
 #[derive(Default)]
 struct Past {
-    /// How many bytes the history takes, and when it was looked at; unknown until then.
-    history: Option<(u64, SystemTime)>,
+    /// How many bytes the history takes, and the uptime when it was looked at; unknown until then.
+    history: Option<(u64, Duration)>,
     newest: Option<history::Newest>,
     sweeping: Sweeping,
     /// Indexes in which every displaced write is named.
@@ -178,14 +178,14 @@ impl Workspace {
         past.newest = past.newest.take().and_then(|newest| newest.confirmed(self));
     }
 
-    fn look_at_history(&self, retention: Retention) -> Option<(u64, SystemTime)> {
-        let pruned = history::prune(self, retention);
+    fn look_at_history(&self, retention: Retention) -> Option<(u64, Duration)> {
+        let pruned = history::prune::prune(self, retention);
         let pruned = pruned.inspect_err(|error| tracing::warn!(%error, "what was kept for undoing is not bounded"));
-        Some((pruned.ok()?, self.disk().now()))
+        Some((pruned.ok()?, self.disk().uptime()))
     }
 
-    fn is_recent(&self, looked: SystemTime) -> bool {
-        self.disk().now().duration_since(looked).is_ok_and(|ago| ago < HISTORY_LOOK)
+    fn is_recent(&self, looked: Duration) -> bool {
+        self.disk().uptime().checked_sub(looked).is_some_and(|ago| ago < HISTORY_LOOK)
     }
 
     /// Looks at the files that batches have displaced. The caller holds the lock.

@@ -267,6 +267,16 @@ impl StateDir {
         self.find("history")
     }
 
+    /// As [`Self::open_journal`], for the age clock.
+    pub(super) fn open_age(&self) -> Result<OwnedFd, StateError> {
+        self.open("age")
+    }
+
+    /// As [`Self::open_age`], where there is one; makes nothing.
+    pub(super) fn find_age(&self) -> Result<Option<OwnedFd>, StateError> {
+        self.find("age")
+    }
+
     /// As [`Self::open_journal`], for the files that batches have displaced.
     pub(super) fn open_displaced(&self) -> Result<OwnedFd, StateError> {
         self.open("displaced")

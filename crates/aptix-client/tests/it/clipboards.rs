@@ -23,6 +23,11 @@ fn cut(path: &str, clipboard: &str) -> FilePatch {
     patch(path, SearchChange { to_clipboard: Some(clipboard.to_owned()), ..change(operation) })
 }
 
+/// Takes the line `two` of a file up in a session.
+pub(crate) fn take_up(workspace: &Workspace, session: &str, path: &str) {
+    run(workspace, Some(session), vec![cut(path, "c")]).unwrap();
+}
+
 /// Puts a clipboard down at the end of a file.
 fn paste(path: &str, clipboard: &str) -> FilePatch {
     patch(path, SearchChange { from_clipboard: Some(clipboard.to_owned()), ..change(SearchOperation::AppendEof) })
@@ -201,7 +206,8 @@ fn clipboards_expire_with_their_session() {
     run(&open(place.path()), Some("s"), vec![cut("a.txt", "c")]).unwrap();
     let after = |days| faults::open_on(place.path(), FaultyDisk::new(Fault::None).later(days)).unwrap().0;
     run(&after(6), Some("s"), vec![paste("a.txt", "c")]).unwrap();
-    let late = after(8);
+    // That was a use of them, too.
+    let late = after(14);
     assert_missing(run(&late, Some("s"), vec![paste("a.txt", "c")]));
     // Another session clears away what is left of it, and what it takes up anew has nothing of the old.
     run(&late, Some("t"), vec![cut("dir/b.txt", "c")]).unwrap();

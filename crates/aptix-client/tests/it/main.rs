@@ -2,6 +2,8 @@
 #![expect(clippy::disallowed_methods, reason = "tests lay out the directories they work in")]
 
 #[cfg(test)]
+mod age;
+#[cfg(test)]
 mod agent;
 #[cfg(test)]
 mod agreement;

@@ -109,6 +109,9 @@ pub(super) struct Head {
     /// When the batch was carried out, in milliseconds since 1970; where it is not said, by the name of the entry.
     #[serde(default)]
     pub(super) time: Option<u64>,
+    /// What the age clock showed then, in milliseconds; earlier versions did not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) age: Option<u64>,
     pub(super) files: Vec<PastFile>,
     /// Parents first.
     #[serde(default)]
@@ -159,6 +162,7 @@ pub(super) struct Words {
     pub(super) undoes: Option<String>,
     pub(super) is_redo: bool,
     pub(super) time: UnixMillis,
+    pub(super) age: u64,
 }
 
 /// Compressed bytes, one after the other, as long as they are not too many.
@@ -196,8 +200,9 @@ pub(super) fn encode(
     let files = changes.iter().map(|change| past_file(change, root(change.place.root), &mut packed)).collect();
     let dirs = staging::missing_dirs(changes.iter().flat_map(Change::places)).into_iter();
     let dirs = dirs.map(|dir| PastDir { root: root(dir.root), parent: dir.parent, name: dir.name });
-    let Words { id, batch, undoes, is_redo, time } = words;
-    let mut head = Head { id: Some(id), batch, undoes, is_redo, time: Some(time.0), files, dirs: dirs.collect() };
+    let Words { id, batch, undoes, is_redo, time, age } = words;
+    let (id, time, age, dirs) = (Some(id), Some(time.0), Some(age), dirs.collect());
+    let mut head = Head { id, batch, undoes, is_redo, time, age, files, dirs };
     let bytes = sealed(&head, packed.blob)?;
     if !packed.is_over && bytes.len() as u64 <= limit {
         return Ok(Encoded { bytes, is_whole: true });

@@ -10,7 +10,7 @@ mod sweep;
 use std::cell::{OnceCell, RefCell};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Visible;
@@ -23,7 +23,8 @@ use super::super::journal::{FileStep, Hex};
 use super::super::snapshot::{self, Stamp};
 use super::super::state::StateDir;
 use super::super::{Workspace, beneath};
-use index::{DisplacedFile, Since, Standing};
+use super::age::Since;
+use index::{DisplacedFile, Standing};
 pub(in super::super) use sweep::{Sweeping, sweep};
 
 /// How long a displaced file is held at most while it is unchanged.
@@ -330,23 +331,4 @@ pub(in super::super) fn take_unnamed(workspace: &Workspace) -> Result<Vec<Displa
         }
     }
     Ok(writes)
-}
-
-impl Since {
-    fn now(disk: &dyn Disk) -> Self {
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let unix = disk.now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { boot: disk.boot(), up: millis(disk.uptime()), unix: millis(unix) }
-    }
-
-    /// How long ago it was. Within one time since a start of the system no clock that can be set is asked.
-    fn age(&self, disk: &dyn Disk) -> Duration {
-        let now = Self::now(disk);
-        let millis = match now.up.checked_sub(self.up) {
-            Some(up) if now.boot == self.boot => up,
-            // A clock that was set back shows nothing; no process of that time lives.
-            _ => now.unix.checked_sub(self.unix).unwrap_or(u64::MAX),
-        };
-        Duration::from_millis(millis)
-    }
 }

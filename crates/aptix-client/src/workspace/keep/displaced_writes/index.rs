@@ -14,6 +14,7 @@ use super::super::super::journal::Hex;
 use super::super::super::roots::own_file::{self, Temporary};
 use super::super::super::snapshot::Stamp;
 use super::super::super::state::StateDir;
+use super::super::age::Since;
 
 /// The name of the index, with the version of its form.
 pub(super) const NAME: &str = "index-1";
@@ -37,23 +38,12 @@ pub(super) struct DisplacedFile {
     pub(super) digest: Hex,
     /// What shows that it is unchanged; absent when only its bytes can.
     pub(super) stamp: Option<Stamp>,
+    /// When it was displaced.
     pub(super) since: Since,
     /// The entry of the history that tells of the batch.
     pub(super) entry: Option<String>,
     pub(super) size: u64,
     pub(super) standing: Standing,
-}
-
-/// When a file was displaced.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Since {
-    /// Names the time since a start of the system.
-    pub(super) boot: String,
-    /// Milliseconds since that start.
-    pub(super) up: u64,
-    /// Milliseconds since 1970.
-    pub(super) unix: u64,
 }
 
 /// What is known of a displaced file.

@@ -13,7 +13,8 @@ use super::super::super::journal::Hex;
 use super::super::super::root::Root;
 use super::super::super::snapshot::{self, Stamp};
 use super::super::super::{Workspace, beneath};
-use super::index::{self, DisplacedFile, Since, Standing};
+use super::super::age::Since;
+use super::index::{self, DisplacedFile, Standing};
 use super::{HELD_AT_LEAST, HELD_BYTES, HELD_FOR, beside, parse_name};
 
 /// How much longer than the last sweep took it is waited until the next one of a process that runs on.

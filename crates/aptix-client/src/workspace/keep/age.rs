@@ -1,0 +1,138 @@
+//! The age clock of a root: what is kept for a while expires by it, and by no clock that can be set.
+//!
+//! Within one time since a start of the system it runs with the uptime. From one such time to the next the wall clock counts,
+//! for at most a day. A clock that was lost goes on where the newest entry of the history was made: nothing expires early.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::super::disk::Disk;
+use super::super::history;
+use super::super::roots::own_file::{self, Found, Owner, Temporary};
+use super::super::state::{OwnError, StateDir};
+
+/// What counts at most of the time during which the system was not up, from one look to the next.
+const MOST_BETWEEN_BOOTS: u64 = 24 * 60 * 60 * 1000;
+/// A look that is nearer than this to the one before, in the same time since a start, need not be noted.
+const NEAR: u64 = 60 * 60 * 1000;
+
+/// When something happened.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Since {
+    /// Names the time since a start of the system.
+    boot: String,
+    /// Milliseconds since that start.
+    up: u64,
+    /// Milliseconds since 1970.
+    unix: u64,
+}
+
+impl Since {
+    /// Now.
+    pub(super) fn now(disk: &dyn Disk) -> Self {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let unix = disk.now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { boot: disk.boot(), up: millis(disk.uptime()), unix: millis(unix) }
+    }
+
+    /// Milliseconds until a later time by the uptime; nothing where the system was started in between.
+    fn up_until(&self, later: &Self) -> Option<u64> {
+        later.up.checked_sub(self.up).filter(|_| later.boot == self.boot)
+    }
+
+    /// How long ago it was. Within one time since a start of the system no clock that can be set is asked.
+    pub(super) fn age(&self, disk: &dyn Disk) -> Duration {
+        let now = Self::now(disk);
+        // A clock that was set back shows nothing; no process of that time lives.
+        let by_wall = || now.unix.checked_sub(self.unix).unwrap_or(u64::MAX);
+        Duration::from_millis(self.up_until(&now).unwrap_or_else(by_wall))
+    }
+}
+
+/// What a look showed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Look {
+    /// Milliseconds.
+    age: u64,
+    at: Since,
+}
+
+impl Look {
+    /// The next look.
+    fn next(&self, at: Since) -> Self {
+        let by_wall = || at.unix.saturating_sub(self.at.unix).min(MOST_BETWEEN_BOOTS);
+        let passed = self.at.up_until(&at).unwrap_or_else(by_wall);
+        Self { age: self.age.saturating_add(passed), at }
+    }
+
+    /// Whether the time since can be counted without this look.
+    fn is_near(&self, earlier: &Self) -> bool {
+        earlier.at.up_until(&self.at).is_some_and(|passed| passed < NEAR)
+    }
+}
+
+/// What the clock shows, in milliseconds. Writes nothing.
+pub(in super::super) fn now(disk: &dyn Disk, state: &StateDir) -> Result<u64, OwnError> {
+    Ok(looks(disk, state)?.1.age)
+}
+
+/// What the clock shows, in milliseconds. Where the time up to now could not be counted later, the look is noted, for
+/// everybody but a power cut: that loses time, and so lets things live longer.
+pub(in super::super) fn look(disk: &dyn Disk, state: &StateDir) -> Result<u64, OwnError> {
+    let (earlier, now) = looks(disk, state)?;
+    if !earlier.is_some_and(|earlier| now.is_near(&earlier))
+        && let Err(error) = note(disk, state, &now)
+    {
+        tracing::warn!(%error, "the age clock is not written; what is kept for a while is kept longer");
+    }
+    Ok(now.age)
+}
+
+/// How long it was from one time of the clock to another.
+pub(in super::super) const fn between(made: u64, now: u64) -> Duration {
+    Duration::from_millis(now.saturating_sub(made))
+}
+
+/// The look that was noted last, and the one of now.
+fn looks(disk: &dyn Disk, state: &StateDir) -> Result<(Option<Look>, Look), OwnError> {
+    let at = Since::now(disk);
+    Ok(match read(state)? {
+        Some(earlier) => {
+            let now = earlier.next(at);
+            (Some(earlier), now)
+        }
+        None => (None, Look { age: history::newest_age(state)?.unwrap_or_default(), at }),
+    })
+}
+
+const fn owner(state: &StateDir) -> Owner<'_> {
+    Owner { part: "age", name: "clock", state }
+}
+
+fn read(state: &StateDir) -> Result<Option<Look>, OwnError> {
+    let Some(dir) = state.find_age()? else { return Ok(None) };
+    let look = match own_file::read(dir.as_fd(), owner(state))? {
+        Some(Found::Sealed(look)) => serde_json::from_slice(&look).ok(),
+        Some(Found::Old(_) | Found::Damaged(_)) => None,
+        None => return Ok(None),
+    };
+    if look.is_none() {
+        // A power cut can do that: it is not flushed.
+        tracing::warn!("the age clock is damaged and begins anew; what is kept for a while is kept longer");
+    }
+    Ok(look)
+}
+
+fn note(disk: &dyn Disk, state: &StateDir, look: &Look) -> Result<(), OwnError> {
+    let (dir, tmp): (OwnedFd, OwnedFd) = (state.open_age()?, state.open_tmp()?);
+    // Numbers and the name of a boot: there is nothing in it that JSON could refuse.
+    let body = serde_json::to_vec(look).unwrap_or_default();
+    let mut new = Temporary::make(disk, tmp.as_fd())?;
+    new.write(&own_file::seal(owner(state), &body))?;
+    new.put(dir.as_fd(), owner(state).name)?;
+    Ok(())
+}
