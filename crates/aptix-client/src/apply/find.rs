@@ -15,6 +15,7 @@ use super::Refusal;
 use crate::policy::Policy;
 use crate::policy::caller::Caller;
 use crate::policy::egress::{self, Sight};
+use crate::policy::ignore_rules;
 use crate::workspace::Workspace;
 use crate::workspace::git_dir;
 use crate::workspace::ignored::Ignored;
@@ -34,6 +35,8 @@ pub(crate) struct Found {
     pub(crate) withheld: Option<Withheld>,
     /// How it is guarded, if it holds secrets.
     pub(crate) secret: Option<Secret>,
+    /// Whether what it says decides which files are ignored.
+    pub(crate) is_rules: bool,
 }
 
 impl Found {
@@ -205,7 +208,17 @@ impl<'w> Search<'w> {
         let secret = egress::secret(self.policy, sight);
         let left = if withheld.is_some() { &mut self.withheld_left } else { &mut self.left };
         *left = left.checked_sub(bytes.len() as u64).ok_or_else(together)?;
-        Ok(Found { place, original, other: None, attributes: None, withheld, secret })
+        let is_rules = self.has_rules(&place, &real);
+        Ok(Found { place, original, other: None, attributes: None, withheld, secret, is_rules })
+    }
+
+    /// Whether a file is one of ignore rules under any of its names, for whoever that matters to.
+    fn has_rules(&self, place: &Place, real: &str) -> bool {
+        let Some(root) = self.workspace.roots().get(place.root()).filter(|_| self.policy.caller == Caller::Server)
+        else {
+            return false;
+        };
+        ignore_rules::is_one(place.path.as_str()) || ignore_rules::is_one(real) || self.ignored.has_rules(root, real)
     }
 
     /// Whether a file is ignored under any of its names, for whoever that matters to.

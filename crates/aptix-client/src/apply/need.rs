@@ -72,14 +72,13 @@ pub(super) fn ask_about_hard_links(policy: &Policy, plans: &[FilePlan<'_>], foun
 
 /// Whether a change may open to a server what ignore rules keep from it.
 fn loosens(plan: &FilePlan<'_>, found: &Found) -> bool {
-    let is_rules = |place: &Place| ignore_rules::is_one(place.path.as_str()) || ignore_rules::is_one(&place.real());
     let after = (plan.action != FileAction::Delete).then(|| plan.content());
     let moved_to = found.other.as_deref().filter(|_| plan.moved_to.is_some());
-    let comes = |to: &Found| is_rules(&to.place) && ignore_rules::loosens(None, after.as_deref());
+    let comes = |to: &Found| to.is_rules && ignore_rules::loosens(None, after.as_deref());
     let stays = || match &after {
         _ if found.withheld.is_some() && plan.base().is_some() => true,
         Some(after) if plan.moved_to.is_none() => ignore_rules::loosens(plan.base(), Some(after)),
         _ => ignore_rules::loosens(plan.base(), None),
     };
-    moved_to.is_some_and(comes) || (is_rules(&found.place) && stays())
+    moved_to.is_some_and(comes) || (found.is_rules && stays())
 }

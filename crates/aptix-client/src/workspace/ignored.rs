@@ -1,7 +1,7 @@
 //! Whether git ignores a path: by the files `.gitignore` and `.ignore` above it, `.git/info/exclude`, and the excludes that
 //! the configuration of the repository or of the person names. Rules that are there and cannot be read are an error, never no rules.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -26,7 +26,10 @@ const POINTER_BYTES: u64 = 16 << 10;
 /// The rules above the paths that were asked about so far.
 #[derive(Debug, Default)]
 pub(crate) struct Ignored {
+    /// The person's own excludes.
     global: Option<Rc<Gitignore>>,
+    /// Where files of rules are that a configuration names.
+    named: HashSet<PathBuf>,
     /// By root and real path of a directory; nothing where there is no such directory.
     levels: HashMap<(usize, String), Option<Rc<Level>>>,
     above: HashMap<usize, Rc<Vec<Above>>>,
@@ -40,6 +43,8 @@ struct Level {
     excludes: Gitignore,
     /// What the files say that the repository's own configuration names.
     configured: Gitignore,
+    /// Where they are.
+    named: Vec<PathBuf>,
     /// Whether the directory is the top of a repository.
     is_top: bool,
 }
@@ -66,7 +71,12 @@ impl Ignored {
         let above = self.above(index, root)?;
         let global = match &self.global {
             Some(global) => Rc::clone(global),
-            None => Rc::clone(self.global.insert(Rc::new(of_person()?))),
+            None => {
+                let own = gitconfig_excludes_path();
+                let rules = own.as_deref().map_or_else(|| Ok(Gitignore::empty()), rules_at)?;
+                self.named.extend(own.map(real));
+                Rc::clone(self.global.insert(Rc::new(rules)))
+            }
         };
         let mut levels: Vec<(String, Rc<Level>)> =
             self.level(index, root, "")?.into_iter().map(|top| (String::new(), top)).collect();
@@ -107,6 +117,11 @@ impl Ignored {
         Ok(false)
     }
 
+    /// Whether a file that was asked about is one that a configuration names for its rules, whatever it is called.
+    pub(crate) fn has_rules(&self, root: &Root, real: &str) -> bool {
+        self.named.contains(&root.path().join(real))
+    }
+
     fn level(&mut self, index: usize, root: &Root, dir: &str) -> Result<Option<Rc<Level>>, Errno> {
         let key = (index, dir.to_owned());
         if let Some(known) = self.levels.get(&key) {
@@ -121,6 +136,7 @@ impl Ignored {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
             Err(errno) => return Err(errno),
         };
+        self.named.extend(level.iter().flat_map(|level| level.named.clone()));
         self.levels.insert(key, level.clone());
         Ok(level)
     }
@@ -149,6 +165,7 @@ impl Ignored {
             }
         }
         let found = Rc::new(found);
+        self.named.extend(found.iter().flat_map(|above| above.level.named.clone()));
         self.above.insert(index, Rc::clone(&found));
         Ok(found)
     }
@@ -190,11 +207,16 @@ impl Level {
             Some(_) => Some(OwnDir { common: at.join(".git"), git: at.join(".git") }),
             None => None,
         };
+        let (named, configured) = match &own {
+            Some(own) => own.configured(at)?,
+            None => (Vec::new(), none()?),
+        };
         Ok(Self {
             git: read(".gitignore")?.map_or_else(none, |bytes| ignore_files::of_git(&bytes))?,
             other: read(".ignore")?.map_or_else(none, |bytes| ignore_files::of_searches(&bytes))?,
             excludes: own.as_ref().map_or_else(none, OwnDir::excludes)?,
-            configured: own.as_ref().map_or_else(none, |own| own.configured(at))?,
+            configured,
+            named,
             is_top: git.is_some(),
         })
     }
@@ -226,23 +248,25 @@ impl OwnDir {
         rules_at(&self.common.join("info/exclude"))
     }
 
-    /// What the files say that its configuration names; those of a worktree count although they may be switched off.
-    fn configured(&self, top: &Path) -> Result<Gitignore, Errno> {
+    /// The files that its configuration names, and what they say; those of a worktree count although they may be switched
+    /// off.
+    fn configured(&self, top: &Path) -> Result<(Vec<PathBuf>, Gitignore), Errno> {
         let read = |path: &Path| read_at(path, CONFIG_BYTES);
-        let mut rules = Vec::new();
+        let (mut named, mut rules) = (Vec::new(), Vec::new());
         for config in [self.common.join("config"), self.git.join("config.worktree")] {
             for file in ignore_files::named_in(&config, top, &read)? {
                 rules.extend(read_at(&file, RULE_BYTES)?.unwrap_or_default());
                 rules.push(b'\n');
+                named.push(real(file));
             }
         }
-        ignore_files::of_git(&rules)
+        Ok((named, ignore_files::of_git(&rules)?))
     }
 }
 
-/// What the person's own excludes say.
-fn of_person() -> Result<Gitignore, Errno> {
-    gitconfig_excludes_path().map_or_else(|| Ok(Gitignore::empty()), |path| rules_at(&path))
+/// The path of a file with links expanded, if there is such a file.
+fn real(path: PathBuf) -> PathBuf {
+    path.canonicalize().unwrap_or(path)
 }
 
 fn rules_at(path: &Path) -> Result<Gitignore, Errno> {

@@ -417,6 +417,13 @@ async fn rules_are_read_as_git_reads_them() {
         let expected = if is_withheld { ("APPROVAL_REQUIRED", "WITHHELD") } else { ("SHA_MISMATCH", "") };
         assert_eq!(failure(&report), expected, "{path}: {report:?}");
     }
+    // A file of rules that a configuration names is one, whatever it is called.
+    for (number, rules, is_free) in [(60, "included.*\nmore\n", true), (61, "more\n", false)] {
+        scene.server.tell(batch(number, "more.rules", write(rules, true)));
+        let report = scene.told(number).await;
+        let expected = if is_free { ("", "") } else { ("APPROVAL_REQUIRED", "SENSITIVE") };
+        assert_eq!(failure(&report), expected, "{rules}: {report:?}");
+    }
     // A configuration that cannot be read opens nothing.
     scene.lay(".git/config", &"# long\n".repeat(100_000));
     scene.server.tell(of_document(50, Dialect::LinePatch, &line_patch("a.txt", "other\n", "zebra", "x")));
