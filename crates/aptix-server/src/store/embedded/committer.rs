@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aptix_model::id::WorkspaceId;
 use fjall::{PersistMode, Slice};
@@ -89,20 +88,35 @@ type Work = Box<dyn FnOnce(&View<'_>) -> (Vec<Put>, Completion) + Send>;
 
 /// How many groups have ended.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Groups(Arc<AtomicU64>);
+pub(super) struct Groups(Arc<Mutex<u64>>);
 
 impl Groups {
-    /// Begins to count the groups that a call waits for, if it counts.
-    pub(super) fn ask(&self, waited: Option<Arc<Waited>>) -> Option<Asked> {
-        waited.map(|waited| Asked { waited, ended: self.ended() })
+    /// Sends a write to the committer; a call that counts learns how many groups end before that of its write begins.
+    pub(super) async fn send(
+        &self,
+        jobs: &mpsc::Sender<Job>,
+        mut job: Job,
+        waited: Option<Arc<Waited>>,
+    ) -> Result<(), mpsc::error::SendError<()>> {
+        let mut early = None;
+        let place = if let Ok(place) = jobs.try_reserve() {
+            place
+        } else {
+            early = Some(*self.ended());
+            jobs.reserve().await?
+        };
+        // No group ends between counting and sending: a write that is slow to be sent has not waited for one.
+        let ended = waited.is_some().then(|| self.ended());
+        if let (Some(waited), Some(ended), Job::Write(_, _, asked)) = (waited, &ended, &mut job) {
+            *asked = Some(Asked { waited, ended: early.unwrap_or(**ended) });
+        }
+        place.send(job);
+        drop(ended);
+        Ok(())
     }
 
-    fn ended(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    fn end(&self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
+    fn ended(&self) -> MutexGuard<'_, u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -126,7 +140,6 @@ impl Job {
     /// A write that reads, decides, and says what is to change; its answer comes when the change is durable.
     pub(super) fn write<T: Send + 'static>(
         flush: Flush,
-        asked: Option<Asked>,
         work: impl FnOnce(&View<'_>) -> Result<(T, Vec<Put>), StoreError> + Send + 'static,
     ) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
         let (reply, answer) = oneshot::channel();
@@ -146,7 +159,7 @@ impl Job {
             });
             (puts, complete)
         });
-        (Self::Write(work, flush, asked), answer)
+        (Self::Write(work, flush, None), answer)
     }
 }
 
@@ -169,7 +182,7 @@ pub(super) fn run(
             match job {
                 Job::Write(work, flush, asked) => {
                     if let Some(Asked { waited, ended }) = asked {
-                        waited.for_groups(groups.ended() - ended);
+                        waited.for_groups(*groups.ended() - ended);
                     }
                     group.add(tables, work, flush);
                 }
@@ -190,7 +203,7 @@ pub(super) fn run(
             // Best effort: what stays behind goes when the store is opened again.
             discards.into_iter().for_each(|upload| drop(tables.remove_upload(upload)));
         }
-        groups.end();
+        *groups.ended() += 1;
         if let Some(reply) = close {
             let closed = match failure {
                 Some(error) => Err(error),

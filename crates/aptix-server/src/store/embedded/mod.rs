@@ -146,8 +146,8 @@ impl EmbeddedStore {
     ) -> Answer<'_, T> {
         let waited = Turnkeeper::waited();
         Box::pin(async move {
-            let (job, answer) = Job::write(flush, self.groups.ask(waited), work);
-            self.jobs.send(job).await.map_err(|_| self.gone())?;
+            let (job, answer) = Job::write(flush, work);
+            self.groups.send(&self.jobs, job, waited).await.map_err(|_| self.gone())?;
             answer.await.map_err(|_| self.gone())?
         })
     }
