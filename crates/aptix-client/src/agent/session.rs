@@ -87,7 +87,9 @@ async fn work(
     let root = agent.local.roots().first().map(Root::name).filter(|_| agent.local.roots().len() == 1);
     let (mut queue, mut begun) = (Queue::default(), JoinSet::new());
     let mut passed = Passed::after(*position);
-    let mut ends = false;
+    // A revision of no named history may be that of another one.
+    let is_unbound = matches!(*position, Position::Revision(revision) if revision.0 > 0);
+    let (mut ends, mut starts_over) = (false, false);
     loop {
         while !ends && let Some((ticket, work)) = queue.begin() {
             let (agent, line) = (Arc::clone(agent), line.clone());
@@ -95,6 +97,9 @@ async fn work(
         }
         *position = passed.up_to(queue.dealt_with(passed.last()));
         if ends && begun.is_empty() {
+            if starts_over {
+                *position = Position::START;
+            }
             return Ok(());
         }
         tokio::select! {
@@ -111,6 +116,11 @@ async fn work(
             }
             arrival = arrivals.recv(), if !ends && !queue.is_full() => match arrival {
                 Some(arrival) => {
+                    if is_unbound && arrival.cursor.is_some() {
+                        tracing::warn!("the server names its history now: its events are read from the first one");
+                        (ends, starts_over) = (true, true);
+                        continue;
+                    }
                     passed.add(&arrival);
                     if let Some(cursor) = arrival.cursor {
                         line.history.get_or_init(|| cursor.history);

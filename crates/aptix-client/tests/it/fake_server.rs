@@ -33,6 +33,8 @@ pub(crate) struct Script {
     pub(crate) revisions: VecDeque<u64>,
     /// The revisions that the next heartbeats are given, instead of that of the last event.
     pub(crate) heartbeats: VecDeque<u64>,
+    /// Events after this revision have cursors.
+    pub(crate) bound_after: Option<u64>,
     /// Every message that came, as bytes, but for the parts of blobs, which are in `blobs`.
     pub(crate) heard: Vec<Vec<u8>>,
     /// Contents by digest.
@@ -153,8 +155,15 @@ impl v1::agent_service_server::AgentService for FakeServer {
                 message = match next {
                     Some(batch) => {
                         told += 1;
-                        let revision = script.lock().unwrap().revisions.pop_front().unwrap_or(told);
-                        Message::Event(v1::BatchEvent { revision, batch: Some(batch), cursor: None, damage: None })
+                        let mut script = script.lock().unwrap();
+                        let revision = script.revisions.pop_front().unwrap_or(told);
+                        let is_bound = script.bound_after.is_some_and(|bound| revision > bound);
+                        let cursor = is_bound.then(|| v1::Cursor {
+                            history_id: "018f6d2e-7c1a-7b3e-9d55-0123456789ab".to_owned(),
+                            revision,
+                            digest: "0".repeat(64),
+                        });
+                        Message::Event(v1::BatchEvent { revision, batch: Some(batch), cursor, damage: None })
                     }
                     None => {
                         let _ = tokio::time::timeout(interval, events.changed()).await;

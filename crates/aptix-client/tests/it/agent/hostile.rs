@@ -1,6 +1,6 @@
 //! A server that sends what no server should.
 
-use super::{Approve, Scene, batch, blob, create, eventually, id, sha256, v1, write};
+use super::{Approve, Scene, batch, blob, create, eventually, find, id, sha256, v1, write};
 
 /// Guarantee 8: what a hostile server sends costs a line in the log and nothing else.
 #[tokio::test]
@@ -58,4 +58,28 @@ async fn a_message_that_is_too_large_is_not_read() {
     eventually("it connects again", || scene.server.script.lock().unwrap().watched_after.len() >= 3).await;
     assert!(!scene.place.path().join("ws/x.txt").exists());
     assert!(scene.server.script.lock().unwrap().reports.is_empty());
+}
+
+/// A position that an earlier server gave is in no named history. Once the server names one, what was skipped in it, if it
+/// was put back meanwhile, is found by starting over.
+#[tokio::test]
+async fn a_position_without_a_history_is_given_up_once_the_server_names_one() {
+    let mut scene = Scene::set(Approve::Auto);
+    scene.server.tell(batch(1, "b.txt", create("")));
+    scene.server.tell(batch(2, "c.txt", create("")));
+    scene.report(2, 2).await;
+    scene.stop().await;
+    scene.server.script.lock().unwrap().bound_after = Some(2);
+    scene.start(Approve::Auto);
+    scene.server.tell(batch(3, "d.txt", create("")));
+    eventually("the third is applied", || scene.place.path().join("ws/d.txt").exists()).await;
+    let watched = || scene.server.script.lock().unwrap().watched_after.clone();
+    eventually("it starts over", || watched() == [0, 2, 0]).await;
+    let reported = || scene.server.script.lock().unwrap().reports.iter().any(|report| report.batch_id == id(3));
+    eventually("the third is reported", reported).await;
+    scene.stop().await;
+    assert!(find(scene.place.path(), "cursor").contains("018f6d2e-7c1a-7b3e-9d55-0123456789ab"));
+    let reports = scene.server.script.lock().unwrap().reports.clone();
+    let applied = |report: &v1::ReportBatchRequest| report.report.as_ref().unwrap().outcome() == v1::Outcome::Applied;
+    assert!(reports.iter().all(applied), "nothing is carried out twice: {reports:?}");
 }
