@@ -94,9 +94,17 @@ pub(in super::super) fn unseal<'b>(owner: Owner<'_>, bytes: &'b [u8]) -> Found<&
     }
 }
 
-/// Reads a file of a part of the state directory; nothing where there is none.
+/// Reads a file of a part of the state directory; nothing where there is none. A directory, a link or a bad sector in its
+/// place is damage.
 pub(in super::super) fn read(dir: BorrowedFd<'_>, owner: Owner<'_>) -> Result<Option<Found<Vec<u8>>>, Errno> {
-    let Some(bytes) = read_whole(dir, owner.name)? else { return Ok(None) };
+    let bytes = match read_whole(dir, owner.name) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Ok(None),
+        Err(Errno::ISDIR | Errno::LOOP | Errno::NXIO | Errno::IO) => {
+            return Ok(Some(Found::Damaged(Damage::Content)));
+        }
+        Err(errno) => return Err(errno),
+    };
     Ok(Some(match unseal(owner, &bytes) {
         Found::Sealed(body) => Found::Sealed(body.to_vec()),
         Found::Old(bytes) => Found::Old(bytes.to_vec()),

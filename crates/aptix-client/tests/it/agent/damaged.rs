@@ -48,13 +48,23 @@ async fn no_single_bad_file_in_the_state_directory_ends_an_agent() {
         let other =
             whole.iter().find(|(other, _)| other != file && other.ends_with("agent-id")).map(|(_, bytes)| bytes);
         let other = other.cloned().unwrap_or_else(|| b"agent-9".to_vec());
-        for junk in [Vec::new(), b"junk".to_vec(), flipped, other, vec![0; 300], b"aptix-own-7 x\n".to_vec()] {
+        let junk = [Vec::new(), b"junk".to_vec(), flipped, other, vec![0; 300], b"aptix-own-7 x\n".to_vec()];
+        // A lock holds nothing that could be set aside.
+        let is_lock = file.extension().is_some_and(|extension| extension == "lock") || file.ends_with("lock");
+        for junk in junk.map(Some).into_iter().chain((!is_lock).then_some(None)) {
             number += 1;
-            std::fs::write(file, &junk).unwrap();
+            match &junk {
+                Some(junk) => std::fs::write(file, junk).unwrap(),
+                None => {
+                    std::fs::remove_file(file).unwrap();
+                    std::fs::create_dir(file).unwrap();
+                }
+            }
             scene.start(Approve::Auto);
             let path = format!("{number}.txt");
             scene.server.tell(batch(number, &path, create("x")));
-            let what = format!("{} with {:?}", file.display(), String::from_utf8_lossy(&junk));
+            let junk = junk.as_deref().map_or("a directory".into(), String::from_utf8_lossy);
+            let what = format!("{} with {junk:?}", file.display());
             let about = |scene: &Scene| {
                 let reports = scene.server.script.lock().unwrap().reports.clone();
                 reports.into_iter().find(|report| report.batch_id == id(number)).and_then(|report| report.report)
@@ -63,6 +73,9 @@ async fn no_single_bad_file_in_the_state_directory_ends_an_agent() {
             assert_eq!(about(&scene).unwrap().outcome(), v1::Outcome::Applied, "{what}");
             scene.stop().await;
             for (file, bytes) in &whole {
+                if file.is_dir() {
+                    std::fs::remove_dir(file).unwrap();
+                }
                 std::fs::write(file, bytes).unwrap();
             }
         }
