@@ -31,7 +31,7 @@ const KINDS: usize = 4;
 const SETTLED: usize = 25;
 /// How long an agent lives at most before it is killed.
 const LIFE: Duration = Duration::from_millis(250);
-/// How long it may take until everything has ended once nobody is killed any more.
+/// How long it may take until the next batch has ended once nobody is killed any more.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A batch that was stored.
@@ -221,8 +221,8 @@ impl<'a> Scene<'a> {
     /// Lets everything end, and looks at every batch, every file and every report.
     fn settle(&mut self) -> Result<()> {
         let mut agent = [self.agent()?];
-        let deadline = Instant::now() + PATIENCE;
         for sent in self.sent.iter().skip(self.settled) {
+            let deadline = Instant::now() + PATIENCE;
             let record = loop {
                 let record = self.runtime.block_on(self.connection.get(sent.id))?;
                 if !record.state.is_open() {

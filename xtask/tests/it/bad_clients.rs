@@ -22,7 +22,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
 use self::raw::{Raw, framed};
-use crate::processes::{Machine, Server};
+use crate::processes::{Machine, Server, create_request};
 
 /// The deadline of each call of the quiet client.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -66,7 +66,7 @@ impl Quiet {
     }
 
     async fn submit(&mut self, text: &str) -> Result<v1::Batch, Status> {
-        let request = submit(&format!("{}-{}", self.name, self.calls), text);
+        let request = create_request(&format!("{}-{}", self.name, self.calls), text);
         let mut batches = self.batches();
         let answer = self.within("submit", batches.submit_batch(request)).await?;
         Ok(answer.batch.expect("the answer has the batch"))
@@ -132,22 +132,6 @@ fn assert_waited_little(machine: &Machine, others: u64) {
     for Wait { turns, groups, .. } in waits(machine).into_iter().filter(|wait| wait.connection == 1) {
         assert!(turns <= others, "{turns} turns of {others} other connections began meanwhile");
         assert!(groups <= 1, "it waited for {groups} groups of writes");
-    }
-}
-
-fn submit(request: &str, text: &str) -> v1::SubmitBatchRequest {
-    let create =
-        v1::CreateFile { content: Some(v1::create_file::Content::Text(text.to_owned())), ..Default::default() };
-    let file = v1::FilePatch {
-        target: Some(v1::file_patch::Target::Path("a.txt".to_owned())),
-        action: Some(v1::file_patch::Action::CreateFile(create)),
-        ..Default::default()
-    };
-    v1::SubmitBatchRequest {
-        workspace_id: "w".to_owned(),
-        request_id: request.to_owned(),
-        edit: Some(v1::Edit { files: vec![file], ..Default::default() }),
-        ..Default::default()
     }
 }
 
@@ -420,7 +404,7 @@ async fn a_quiet_client_is_served_while_everything_is_tried_at_once() {
         let mut batches = writer.batches();
         async move {
             for round in 0..10 {
-                batches.submit_batch(submit(&format!("writer-{number}-{round}"), "text")).await.unwrap();
+                batches.submit_batch(create_request(&format!("writer-{number}-{round}"), "text")).await.unwrap();
             }
         }
     }));

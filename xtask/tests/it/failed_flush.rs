@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
-use crate::processes::{Machine, Running, Server, eventually};
+use crate::processes::{Machine, Running, Server, create_request, eventually};
 
 /// Nothing that is waited for takes longer, unless it is broken.
 const SOON: Duration = Duration::from_secs(30);
@@ -90,7 +90,9 @@ impl Author {
     }
 
     async fn send(&mut self, request: &str) -> Result<v1::Batch, Status> {
-        let answer = timeout(SOON, self.batches.submit_batch(submit(request))).await.expect("an answer comes in time");
+        let answer = timeout(SOON, self.batches.submit_batch(create_request(request, &request.repeat(100))))
+            .await
+            .expect("an answer comes in time");
         Ok(answer?.into_inner().batch.unwrap())
     }
 
@@ -135,22 +137,6 @@ impl Author {
         let mut others = self.shown().await;
         others.retain(|shown| !self.acknowledged.iter().any(|batch| batch.request_id == *shown));
         others
-    }
-}
-
-fn submit(request: &str) -> v1::SubmitBatchRequest {
-    let content = Some(v1::create_file::Content::Text(request.repeat(100)));
-    let create = v1::CreateFile { content, ..Default::default() };
-    let file = v1::FilePatch {
-        target: Some(v1::file_patch::Target::Path("a.txt".to_owned())),
-        action: Some(v1::file_patch::Action::CreateFile(create)),
-        ..Default::default()
-    };
-    v1::SubmitBatchRequest {
-        workspace_id: "w".to_owned(),
-        request_id: request.to_owned(),
-        edit: Some(v1::Edit { files: vec![file], ..Default::default() }),
-        ..Default::default()
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use aptix_model::wire::v1;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -205,6 +206,23 @@ impl Drop for Running {
         // It may have ended by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+/// A request to create `a.txt` in the workspace `w`.
+pub(crate) fn create_request(request: &str, text: &str) -> v1::SubmitBatchRequest {
+    let create =
+        v1::CreateFile { content: Some(v1::create_file::Content::Text(text.to_owned())), ..Default::default() };
+    let file = v1::FilePatch {
+        target: Some(v1::file_patch::Target::Path("a.txt".to_owned())),
+        action: Some(v1::file_patch::Action::CreateFile(create)),
+        ..Default::default()
+    };
+    v1::SubmitBatchRequest {
+        workspace_id: "w".to_owned(),
+        request_id: request.to_owned(),
+        edit: Some(v1::Edit { files: vec![file], ..Default::default() }),
+        ..Default::default()
     }
 }
 

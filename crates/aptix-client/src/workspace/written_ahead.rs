@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::journal::Journal;
 use super::recovery::RecoveryError;
+use super::roots::own_file::read_at;
 use super::{beneath, disk};
 
 /// The file that contents were written to.
@@ -101,18 +102,4 @@ fn is_pending(file: BorrowedFd<'_>) -> Result<bool, Errno> {
         body.extend_from_slice(piece.get(..count).unwrap_or_default());
     }
     Ok(said.get(9..) == Some(sha256(&body).as_bytes().as_slice()))
-}
-
-/// Reads as many bytes as there are at a place.
-fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> Result<usize, Errno> {
-    let mut count = 0;
-    while let Some(rest) = buffer.get_mut(count..).filter(|rest| !rest.is_empty()) {
-        match rustix::io::pread(file, rest, at + count as u64) {
-            Ok(0) => break,
-            Ok(more) => count += more,
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(count)
 }

@@ -12,10 +12,9 @@ use rustix::io::Errno;
 
 use super::super::beneath;
 use super::super::disk::{self, Disk};
-use super::super::roots::own_file::{self, Damage, Found, Owner};
+use super::super::roots::own_file::{self, Damage, Found, Owner, read_at};
 use super::super::state::StateDir;
 use super::OutboxError;
-use super::frame::read_at;
 
 /// The part of the state directory.
 const PART: &str = "ended";

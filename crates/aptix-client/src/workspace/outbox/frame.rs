@@ -10,6 +10,8 @@ use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, Uuid};
 use rustix::io::Errno;
 
+use super::super::roots::own_file::read_at;
+
 /// How each entry begins.
 const MARK: &[u8; 4] = b"ApxF";
 /// A mark, a kind, three zeros, a batch, a length, the digest of the body.
@@ -206,18 +208,4 @@ fn find(file: BorrowedFd<'_>, owner: Sha256Digest, mut from: u64, size: u64) -> 
         from += (PIECE - MARK.len() + 1) as u64;
     }
     Ok(size)
-}
-
-/// Reads as many bytes as there are at a place.
-pub(super) fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> Result<usize, Errno> {
-    let mut count = 0;
-    while let Some(rest) = buffer.get_mut(count..).filter(|rest| !rest.is_empty()) {
-        match rustix::io::pread(file, rest, at + count as u64) {
-            Ok(0) => break,
-            Ok(more) => count += more,
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(count)
 }

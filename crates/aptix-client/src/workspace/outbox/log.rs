@@ -126,7 +126,7 @@ impl Log {
         // Whoever gave it this name may have died before the name was durable.
         disk::sync_dir(disk, dir).map_err(failed("read"))?;
         let mut found = vec![0; START];
-        let count = frame::read_at(file.as_fd(), &mut found, 0).map_err(failed("read"))?;
+        let count = own_file::read_at(file.as_fd(), &mut found, 0).map_err(failed("read"))?;
         let wanted = start(state);
         let mut log = Self {
             file,
@@ -213,7 +213,7 @@ impl Log {
         for place in damaged {
             let mut bytes = vec![0; usize::try_from((place.to - place.from).min(ASIDE)).unwrap_or_default()];
             let read = || {
-                let count = frame::read_at(self.file.as_fd(), &mut bytes, place.from)?;
+                let count = own_file::read_at(self.file.as_fd(), &mut bytes, place.from)?;
                 let name = own_file::aside_name("outbox", NAME);
                 let bytes = bytes.get(..count).unwrap_or_default();
                 own_file::replace(disk, tmp.as_fd(), aside.as_fd(), &name, bytes).map(|()| name)

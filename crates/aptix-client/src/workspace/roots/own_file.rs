@@ -125,6 +125,20 @@ pub(in super::super) fn read_whole(dir: BorrowedFd<'_>, name: &str) -> Result<Op
     Ok(Some(bytes))
 }
 
+/// Reads from an offset until the buffer is full or the file ends; gives the number of bytes.
+pub(in super::super) fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> Result<usize, Errno> {
+    let mut count = 0;
+    while let Some(rest) = buffer.get_mut(count..).filter(|rest| !rest.is_empty()) {
+        match rustix::io::pread(file, rest, at + count as u64) {
+            Ok(0) => break,
+            Ok(more) => count += more,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(count)
+}
+
 /// Writes a sealed file, durably, in the place of whatever has its name.
 pub(in super::super) fn put(
     disk: &dyn Disk,
