@@ -290,10 +290,20 @@ mod tests {
         }
     }
 
+    /// The least processor time of three tries: other programs only ever add to it.
+    fn least(work: impl Fn()) -> Duration {
+        let tries = (0..3).map(|_| {
+            let begun = ThreadTime::now();
+            work();
+            begun.elapsed()
+        });
+        tries.min().unwrap()
+    }
+
     /// As many patterns as a file may have are compiled, and held against a path, in bounded time; more are refused.
     #[test]
     fn the_patterns_of_a_file_are_bounded() {
-        const MOST: Duration = Duration::from_secs(2);
+        const MOST: Duration = Duration::from_millis(400);
         let many = |count: usize, pattern: &dyn Fn(usize) -> String| (0..count).map(pattern).collect::<Vec<_>>();
         let names = many(1000, &|number| format!("src/module{number}/*.generated.rs"));
         let fitting = [
@@ -306,12 +316,12 @@ mod tests {
         ];
         let paths = [vec!["a".repeat(250); 16].join("/"), "a/".repeat(63) + "b", "\u{e9}a/".repeat(63) + "b"];
         for patterns in fitting {
-            let begun = ThreadTime::now();
-            let built = Patterns::new(&patterns, &mut Room::default()).unwrap();
-            for path in &paths {
-                let _ = built.find(path);
-            }
-            let took = begun.elapsed();
+            let took = least(|| {
+                let built = Patterns::new(&patterns, &mut Room::default()).unwrap();
+                for path in &paths {
+                    let _ = built.find(path);
+                }
+            });
             assert!(took < MOST, "{} and its like take {took:?}", patterns[0]);
         }
         let refused = [
@@ -322,11 +332,11 @@ mod tests {
             ([names, vec!["x".to_owned()]].concat(), 1000, "1000 patterns"),
         ];
         for (patterns, expected, why) in refused {
-            let begun = ThreadTime::now();
             let (index, error) = Patterns::new(&patterns, &mut Room::default()).unwrap_err();
             assert!(error.to_string().contains(why), "{}: {error}", patterns[0]);
             assert_eq!(index, expected, "{}", patterns[0]);
-            assert!(begun.elapsed() < MOST, "{} and its like take {:?}", patterns[0], begun.elapsed());
+            let took = least(|| drop(Patterns::new(&patterns, &mut Room::default())));
+            assert!(took < MOST, "{} and its like take {took:?}", patterns[0]);
         }
     }
 }

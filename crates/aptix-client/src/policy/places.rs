@@ -64,14 +64,14 @@ mod tests {
     #[test]
     fn paths_of_the_machine_get_names_and_others_stay() {
         let places = Places::new([
-            (PathBuf::from("/u/work"), "ws".to_owned()),
+            (PathBuf::from("/u/code"), "ws".to_owned()),
             (PathBuf::from("/u/state/aptix"), "(state)".to_owned()),
             (PathBuf::from("/u/state/aptix/roots/ab"), "(state)".to_owned()),
             (PathBuf::from("/odd\"name"), "odd".to_owned()),
             (PathBuf::from("/"), "top".to_owned()),
         ]);
         let message = "cannot write /u/state/aptix/roots/ab/outbox beside \"/odd\\\"name/x\" and src//u";
-        let hint = "look into /u/work/src";
+        let hint = "look into /u/code/src";
         let mut failures = [Failure::new(Reason::WriteFailed, message).hint(hint)];
         places.name_in(&mut failures);
         assert_eq!(failures[0].message, "cannot write (state)/outbox beside \"odd/x\" and src//u");
