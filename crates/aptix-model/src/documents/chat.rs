@@ -253,8 +253,12 @@ fn has_edits(text: &str) -> bool {
 
 /// Reads the edit in a block; what it is refused for has the lines of the answer.
 fn read_block(kind: Kind, block: &Block) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
-    read(block.text.as_bytes(), kind.dialect()).map_err(|failures| {
-        let again = read(at_its_lines(block).as_bytes(), kind.dialect());
+    let read = |text: &str| match kind {
+        Kind::SearchReplace => search_replace::parse_in_answer(text),
+        _ => read(text.as_bytes(), kind.dialect()),
+    };
+    read(&block.text).map_err(|failures| {
+        let again = read(&at_its_lines(block));
         again.err().unwrap_or(failures).into_iter().map(|failure| within(block, failure)).collect()
     })
 }

@@ -10,7 +10,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::recognise::Shape;
-use super::text_lines::{Line, lines, malformed, quoted, too_many};
+use super::text_lines::{Line, cut_short, lines, malformed, quoted, too_many};
 use crate::batch::{
     Batch, Chunk, ChunkLine, Content, ContextPatch, FileEdit, FilePatch, LineKind, Presence, Target, WriteFile,
 };
@@ -46,11 +46,39 @@ fn begins(text: &str) -> bool {
 
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     let mut lines = lines(text).peekable();
-    let mut reading = Reading { lines: &mut lines, warnings: Vec::new(), update_lines: 0 };
+    let mut reading =
+        Reading { lines: &mut lines, warnings: Vec::new(), update_lines: 0, indented_end: indented_end(text) };
     match reading.patch() {
         Ok(files) => Ok((Batch { label: None, key: None, files }, reading.warnings)),
-        Err(failure) => Err(vec![failure]),
+        Err(failure) => Err(vec![cut_in_marker(text, &failure).unwrap_or(failure)]),
     }
+}
+
+/// The line of an end marker with blanks before it that is the end of the patch and no line of a file: nothing but the
+/// word of a shell command stands below it, and no line of a file that the patch shows is such a marker.
+fn indented_end(text: &str) -> Option<usize> {
+    let mut filled = lines(text).filter(|line| !is_blank(line));
+    let closing_word = filled.clone().next().and_then(|first| heredoc(first.text));
+    let first = filled.nth(usize::from(closing_word.is_some()))?;
+    let ends: Vec<_> = filled.filter(|line| closing_word != Some(line.text.trim())).collect();
+    let (last, above) = ends.split_last()?;
+    let is_end = last.text.starts_with([' ', '\t']) && last.text.trim() == END && first.text.trim() == BEGIN;
+    let is_shown = |line: &Line<'_>| {
+        let text = line.text.trim_start_matches(['+', '-']).trim();
+        text == END || text == BEGIN
+    };
+    (is_end && !above.iter().any(is_shown)).then_some(last.number)
+}
+
+/// What a patch is refused for that ends in the middle of a marker, if that is where it failed.
+fn cut_in_marker(text: &str, failure: &Failure) -> Option<Failure> {
+    let line = lines(text).filter(|line| !is_blank(line)).last()?;
+    let is_at_line = failure.field.as_deref() == Some(&format!("line {}", line.number));
+    let start = line.text.trim_end();
+    let is_cut = |marker: &&str| marker.len() > start.len() && marker.starts_with(start);
+    let marker = [END, ADD, DELETE, UPDATE, MOVE, END_OF_FILE].into_iter().find(is_cut).filter(|_| is_at_line)?;
+    let message = format!("the patch ends in the middle of a marker, such as '{marker}': {}", quoted(line.text));
+    Some(cut_short(line.number, message))
 }
 
 /// The word that ends the text of a shell command such as `apply_patch <<'EOF'`.
@@ -91,6 +119,8 @@ struct Reading<'r, 'a, I: Iterator<Item = Line<'a>>> {
     lines: &'r mut core::iter::Peekable<I>,
     warnings: Vec<Warning>,
     update_lines: usize,
+    /// The line of an end marker that has blanks before it.
+    indented_end: Option<usize>,
 }
 
 impl<'a, I: Iterator<Item = Line<'a>>> Reading<'_, 'a, I> {
@@ -182,7 +212,9 @@ impl<'a, I: Iterator<Item = Line<'a>>> Reading<'_, 'a, I> {
         let move_to = line.and_then(|line| line.text.strip_prefix(MOVE)).map(|path| document_spelling(path.trim()));
         let mut chunks = Vec::new();
         let mut open: Option<Open> = None;
-        while let Some(line) = self.lines.next_if(|line| !ends_section(line.text.trim_end())) {
+        let end = self.indented_end;
+        let goes_on = |line: &Line<'_>| !ends_section(line.text.trim_end()) && Some(line.number) != end;
+        while let Some(line) = self.lines.next_if(goes_on) {
             let text = line.text.trim_end();
             if text == CHUNK || line.text.starts_with("@@ ") {
                 let anchor = line.text.get(CHUNK.len() + 1..).unwrap_or_default();

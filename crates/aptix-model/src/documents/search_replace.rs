@@ -6,6 +6,7 @@
 mod block;
 mod file_name;
 pub(super) mod names;
+mod tail;
 
 use std::collections::BTreeMap;
 use std::format;
@@ -14,7 +15,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::recognise::Shape;
-use super::text_lines::{Line, lines, malformed, quoted, too_many};
+use super::text_lines::{Line, cut_short, lines, malformed, quoted, too_many};
 use crate::batch::{Batch, FileEdit, FilePatch, Replacement, Replacements, Target};
 use crate::failure::Failure;
 use crate::limits::Limits;
@@ -23,6 +24,7 @@ use crate::reason::{Detail, Reason};
 use crate::report::Warning;
 use block::{Block, Marker};
 use file_name::{Above, Found, Name};
+use tail::Tail;
 
 /// How search-replace blocks are recognised: nothing but a name may stand above the first one.
 pub(super) const SHAPE: Shape = Shape::Text(begins);
@@ -37,14 +39,23 @@ fn begins(text: &str) -> bool {
 }
 
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
-    read(text).map_err(|failure| vec![failure])
+    let (batch, warnings, tail) = read(text).map_err(|failure| vec![failure])?;
+    tail.check().map_err(|failure| vec![failure])?;
+    Ok((batch, warnings))
 }
 
-fn read(text: &str) -> Result<(Batch, Vec<Warning>), Failure> {
+/// Reads the blocks of an answer, which may go on below them with anything but a part of a marker.
+pub(super) fn parse_in_answer(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+    let (batch, warnings, tail) = read(text).map_err(|failure| vec![failure])?;
+    tail.check_marker().map_err(|failure| vec![failure])?;
+    Ok((batch, warnings))
+}
+
+fn read(text: &str) -> Result<(Batch, Vec<Warning>, Tail<'_>), Failure> {
     let mut files: Vec<(String, Vec<Replacement>)> = Vec::new();
     let mut positions = BTreeMap::new();
     let (mut above, mut current, mut warnings) = (Above::default(), None, Vec::new());
-    let mut indented = None;
+    let (mut indented, mut tail) = (None, Tail::default());
     let mut lines = lines(text);
     while let Some(line) = lines.next() {
         match Marker::of(line.text) {
@@ -62,6 +73,7 @@ fn read(text: &str) -> Result<(Batch, Vec<Warning>), Failure> {
                     block.add_to(steps)?;
                 }
                 (above, current) = (Above::default(), Some(name));
+                tail.pass_block(line.text);
             }
             Some(marker) if marker.is_close() => {
                 let message = format!("{} ends no block", quoted(line.text));
@@ -71,6 +83,7 @@ fn read(text: &str) -> Result<(Batch, Vec<Warning>), Failure> {
                 if Marker::of(line.text.trim_start()).is_some_and(Marker::is_open) {
                     indented = indented.or(Some(line.number));
                 }
+                tail.add(line, !files.is_empty());
                 refuse_near_marker(line)?;
                 above.add(line.text);
             }
@@ -93,7 +106,7 @@ fn read(text: &str) -> Result<(Batch, Vec<Warning>), Failure> {
         label: None,
         edit: FileEdit::Replacements(Replacements { steps }),
     });
-    Ok((Batch { label: None, key: None, files: files.collect() }, warnings))
+    Ok((Batch { label: None, key: None, files: files.collect() }, warnings, tail))
 }
 
 /// The first and the last line of each block.
@@ -114,6 +127,10 @@ pub(super) fn places(text: &str) -> Result<Vec<(usize, usize)>, Failure> {
 
 /// Refuses a line that begins no block, though it can hardly be meant to do anything else.
 fn refuse_near_marker(line: Line<'_>) -> Result<(), Failure> {
+    if block::is_cut_opening(line.text) {
+        let message = format!("{} is the beginning of a marker '<<<<<<< SEARCH'", quoted(line.text));
+        return Err(cut_short(line.number, message));
+    }
     if !block::is_near_opening(line.text) {
         return Ok(());
     }

@@ -38,6 +38,11 @@ pub(super) fn malformed(line: Option<usize>, detail: Detail, message: impl Into<
     }
 }
 
+/// Refuses a document whose last line shows that its rest is missing.
+pub(super) fn cut_short(line: usize, message: impl Into<String>) -> Failure {
+    malformed(None, Detail::Marker, message).field(format!("line {line}"))
+}
+
 /// Refuses a document that has more of something than any batch may have, at the first one too many.
 pub(super) fn too_many(line: usize, what: Detail, most: usize) -> Failure {
     let noun = what.code().to_ascii_lowercase();

@@ -172,3 +172,23 @@ fn a_patch_of_more_files_than_any_batch_is_refused() {
     assert_eq!((failure.reason.code(), failure.detail.unwrap().code()), ("TOO_LARGE", "FILES"));
     assert_eq!(failure.field.as_deref(), Some("line 10002"));
 }
+
+/// A blank before the last marker is no part of a line of the file, unless the patch shows such markers as lines of files.
+#[test]
+fn the_last_marker_may_have_blanks_before_it() {
+    let plain = parse(b"*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** End Patch\n", None).unwrap();
+    for text in [
+        "*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n *** End Patch\n",
+        " *** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n\t*** End Patch\n\n",
+        "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n *** End Patch\nEOF\n",
+    ] {
+        assert_eq!(parse(text.as_bytes(), None).unwrap().batch, plain.batch, "{text}");
+    }
+    for text in [
+        "*** Begin Patch\n*** Update File: a\n@@\n *** Begin Patch\n-x\n+y\n *** End Patch\n",
+        "*** Begin Patch\n*** Update File: a\n@@\n+*** End Patch\n *** End Patch\n",
+        "*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n *** End Patch\n-z\n",
+    ] {
+        parse(text.as_bytes(), None).expect_err(text);
+    }
+}

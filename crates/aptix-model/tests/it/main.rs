@@ -5,6 +5,8 @@ mod chat;
 #[cfg(test)]
 mod codex_patch;
 #[cfg(test)]
+mod cut;
+#[cfg(test)]
 mod documents;
 #[cfg(test)]
 mod file_bundle;

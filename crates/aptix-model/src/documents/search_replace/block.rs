@@ -62,6 +62,18 @@ pub(super) fn is_near_opening(line: &str) -> bool {
         && !Marker::of(line).is_some_and(Marker::is_open)
 }
 
+/// Whether a line is the beginning of an opening marker that was cut off: a run of marks, and perhaps letters of its word.
+pub(super) fn is_cut_opening(line: &str) -> bool {
+    let line = line.trim_end();
+    ['<', '-'].into_iter().any(|mark| {
+        let word = line.trim_start_matches(mark);
+        // A run of dashes alone is a rule.
+        let is_run = word.is_empty() && mark == '<';
+        let is_word = word.len() > 1 && " SEARCH".starts_with(word) && word != " SEARCH";
+        (5..=9).contains(&(line.len() - word.len())) && (is_run || is_word)
+    })
+}
+
 /// A block as it was written.
 pub(super) struct Block<'a> {
     /// The line of its first marker.
