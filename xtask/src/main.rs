@@ -4,6 +4,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
+mod answers;
 mod bench;
 mod ci;
 mod codegen;
@@ -52,6 +53,12 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         told: Vec<String>,
     },
+    /// Apply whole answers of models and compare the files with what a reader expects; `-- --help` lists the options.
+    Answers {
+        /// Words of a case's title or file, `--show`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// Say real changes in every dialect, apply them, and compare with what really became of the files.
     Replay(replay::Args),
     /// Run every test, with the binaries and the Python environment they need.
@@ -78,6 +85,7 @@ fn run() -> anyhow::Result<()> {
         Command::Demo => demo::demo(),
         Command::Bench { subject } => bench::bench(subject),
         Command::Crash { told } => crash::crash(&told),
+        Command::Answers { args } => answers::answers(&args),
         Command::Replay(args) => replay::replay(&args),
         Command::Test => test::test(),
         Command::Ci => ci::ci(),

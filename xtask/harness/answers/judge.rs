@@ -1,0 +1,142 @@
+//! Holds what an attempt did against what a reader of the whole answer expects.
+
+use std::fmt;
+
+use crate::boundary::Said;
+use crate::case::{Case, Expected};
+
+/// How an attempt is judged; the worst comes last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Class {
+    /// The tree is the expected one.
+    Applied,
+    /// A refusal was expected, and says what the case demands.
+    Refused,
+    /// The change is right, and a warning or the label is missing.
+    Mute,
+    /// An answer that is to be applied was refused, with a hint.
+    NotApplied,
+    /// A refusal without a hint, without the expected reason, or without the words.
+    Unhelpful,
+    /// The tree changed in another way than expected, or stayed and the answer is said to be applied.
+    Wrong,
+}
+
+impl Class {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Applied, Self::Refused, Self::Mute, Self::NotApplied, Self::Unhelpful, Self::Wrong];
+
+    /// Whether nothing is to be mended.
+    pub(crate) const fn is_fine(self) -> bool {
+        matches!(self, Self::Applied | Self::Refused)
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Applied => "applied as expected",
+            Self::Refused => "refused as expected, helpfully",
+            Self::Mute => "applied as expected, warning or label missing",
+            Self::NotApplied => "refused helpfully, expected to be applied",
+            Self::Unhelpful => "refused unhelpfully",
+            Self::Wrong => "APPLIED WRONGLY",
+        })
+    }
+}
+
+/// A class and why.
+#[derive(Clone, Debug)]
+pub(crate) struct Verdict {
+    pub(crate) class: Class,
+    /// What differs; empty where everything is as expected.
+    pub(crate) why: String,
+}
+
+impl Verdict {
+    pub(crate) const fn fine(class: Class) -> Self {
+        Self { class, why: String::new() }
+    }
+
+    pub(crate) fn new(class: Class, why: impl Into<String>) -> Self {
+        Self { class, why: why.into() }
+    }
+}
+
+/// Judges the outcome of a case. `knows_label`: whether the way in tells the label at all.
+pub(crate) fn judge(case: &Case, said: &Said, knows_label: bool) -> Verdict {
+    let verdict = match &case.expected {
+        _ if !said.success => refused(case, said),
+        Expected::Refused(_) => {
+            let change = said.after.difference(&case.before, &case.before);
+            let change = change.unwrap_or_else(|| "no file changed\n".to_owned());
+            Verdict::new(Class::Wrong, format!("expected a refusal, and it was applied:\n{change}"))
+        }
+        Expected::Applied(tree) => match said.after.difference(tree, &case.before) {
+            Some(difference) => Verdict::new(Class::Wrong, difference),
+            None => Verdict::fine(Class::Applied),
+        },
+    };
+    if verdict.class != Class::Applied {
+        return verdict;
+    }
+    let code = case.warnings.iter().find(|code| said.warnings.iter().all(|(found, _)| found != *code));
+    if let Some(code) = code {
+        return Verdict::new(Class::Mute, format!("no warning {code} in {:?}", said.warnings));
+    }
+    if let Some(word) = missing_word(case, said) {
+        return Verdict::new(Class::Mute, format!("no warning holds {word:?}: {:?}", said.warnings));
+    }
+    match knows_label && case.label.is_some() && case.label != said.label {
+        true => Verdict::new(Class::Mute, format!("the label is {:?}, expected {:?}", said.label, case.label)),
+        false => verdict,
+    }
+}
+
+fn refused(case: &Case, said: &Said) -> Verdict {
+    if let Some(difference) = said.after.difference(&case.before, &case.before) {
+        return Verdict::new(Class::Wrong, format!("it was refused, and files changed:\n{difference}"));
+    }
+    let shown = shown_errors(said);
+    if let Some(why) = unhelpful(said) {
+        return Verdict::new(Class::Unhelpful, format!("{why}\n{shown}"));
+    }
+    let Expected::Refused(code) = &case.expected else { return Verdict::new(Class::NotApplied, shown) };
+    if let Some(code) = code
+        && said.errors.iter().all(|error| error.code != *code)
+    {
+        return Verdict::new(Class::Unhelpful, format!("expected {code}\n{shown}"));
+    }
+    match missing_word(case, said) {
+        Some(word) => Verdict::new(Class::Unhelpful, format!("expected the words {word:?}\n{shown}")),
+        None => Verdict::new(Class::Refused, shown),
+    }
+}
+
+/// What a refusal lacks whatever it is about.
+pub(crate) fn unhelpful(said: &Said) -> Option<&'static str> {
+    if said.errors.is_empty() {
+        return Some("a refusal without an error");
+    }
+    let has_hint = |hint: &Option<String>| hint.as_ref().is_some_and(|hint| !hint.trim().is_empty());
+    (!said.errors.iter().all(|error| has_hint(&error.hint))).then_some("a refusal without a hint")
+}
+
+fn missing_word<'a>(case: &'a Case, said: &Said) -> Option<&'a str> {
+    let errors = said.errors.iter().flat_map(|error| {
+        [&error.message, &error.path].into_iter().chain(&error.hint).chain(&error.nearest).map(String::as_str)
+    });
+    let texts: Vec<_> = errors.chain(said.warnings.iter().map(|(_, message)| message.as_str())).collect();
+    case.words.iter().map(String::as_str).find(|word| !texts.iter().any(|text| text.contains(word)))
+}
+
+/// The errors of a refusal, one paragraph each.
+pub(crate) fn shown_errors(said: &Said) -> String {
+    let show = |error: &crate::boundary::SaidError| {
+        let hint = error.hint.as_deref().unwrap_or("(none)");
+        let nearest: String =
+            error.nearest.iter().map(|text| format!("    | {}\n", text.replace('\n', "\n    | "))).collect();
+        format!("{}: {}: {}\n    hint: {hint}\n{nearest}", error.code, error.path, error.message)
+    };
+    said.errors.iter().map(show).collect()
+}
