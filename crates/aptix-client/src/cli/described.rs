@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use aptix_model::batch::{
-    Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Chunk, Content, FileEdit, FilePatch, GitKind, GitPatch, LineKind,
-    Occurrence, Operation, Presence, Replacement, Scope, SearchChange, SearchOperation,
+    Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Chunk, Content, FileEdit, FilePatch, GitKind, GitPatch, HunkLine,
+    LineKind, Occurrence, Operation, Presence, Replacement, Scope, SearchChange, SearchOperation, count_sides,
 };
 
 use super::untrusted::Name;
@@ -165,20 +165,29 @@ fn git_described(patch: &GitPatch) -> Vec<u8> {
     }
     let mut text = head.into_bytes();
     for hunk in &patch.hunks {
-        let count = |other| hunk.lines.iter().filter(|line| line.kind != other).count();
-        let (old, new) = (count(LineKind::Added), count(LineKind::Removed));
-        text.extend(format!("@@ -{},{old} +{},{new} @@\n", hunk.old_start, hunk.new_start).into_bytes());
-        for line in &hunk.lines {
-            let (bytes, end) = match line.bytes.strip_suffix(b"\n") {
-                Some(bytes) => (bytes, "\n"),
-                None => (line.bytes.as_slice(), "\n\\ No newline at end of file\n"),
-            };
-            text.extend_from_slice(sign(line.kind).as_bytes());
-            text.extend_from_slice(bytes);
-            text.extend_from_slice(end.as_bytes());
+        let (old, new) = hunk.line_counts();
+        let place = if hunk.is_unnumbered { " where these lines are" } else { "" };
+        text.extend(format!("@@ -{},{old} +{},{new} @@{place}\n", hunk.old_start, hunk.new_start).into_bytes());
+        describe_lines(&mut text, &hunk.lines);
+        if !hunk.surplus.is_empty() {
+            let (old, new) = count_sides(&hunk.surplus);
+            text.extend(format!("@@ -0,{old} +0,{new} @@ below them, if the file confirms it\n").into_bytes());
+            describe_lines(&mut text, &hunk.surplus);
         }
     }
     text
+}
+
+fn describe_lines(text: &mut Vec<u8>, lines: &[HunkLine]) {
+    for line in lines {
+        let (bytes, end) = match line.bytes.strip_suffix(b"\n") {
+            Some(bytes) => (bytes, "\n"),
+            None => (line.bytes.as_slice(), "\n\\ No newline at end of file\n"),
+        };
+        text.extend_from_slice(sign(line.kind).as_bytes());
+        text.extend_from_slice(bytes);
+        text.extend_from_slice(end.as_bytes());
+    }
 }
 
 fn describe_chunk(text: &mut String, chunk: &Chunk) {
@@ -211,9 +220,7 @@ fn add<'a>(text: &mut String, sign: char, lines: impl Iterator<Item = &'a str>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aptix_model::batch::{
-        ChunkLine, ContextPatch, Hunk, HunkLine, Reindent, Replacements, SearchPatch, Target, WriteFile,
-    };
+    use aptix_model::batch::{ChunkLine, ContextPatch, Hunk, Reindent, Replacements, SearchPatch, Target, WriteFile};
 
     fn check(edit: FileEdit, expected: impl AsRef<[u8]>) {
         let patch = FilePatch { target: Target::Path("a".into()), key: None, label: None, edit };
@@ -310,7 +317,9 @@ mod tests {
             line(LineKind::Removed, b"old\xff\n"),
             line(LineKind::Added, b"new"),
         ];
-        let hunk = Hunk { old_start: 4, old_count: 90, new_start: 5, new_count: 0, lines };
+        let surplus = vec![line(LineKind::Removed, b"item\n")];
+        let hunk =
+            Hunk { old_start: 4, old_count: 90, new_start: 5, new_count: 0, is_unnumbered: false, lines, surplus };
         let git = GitPatch {
             kind: GitKind::Rename { to: "b".into() },
             executable: Some(true),
@@ -321,7 +330,7 @@ mod tests {
         check(
             FileEdit::GitPatch(git),
             b"the file is renamed to b\nit can be executed\n@@ -4,2 +5,2 @@\n same\n-old\xff\n+new\n\
-             \\ No newline at end of file\n",
+             \\ No newline at end of file\n@@ -0,1 +0,0 @@ below them, if the file confirms it\n-item\n",
         );
         let line = |kind, text: &str| ChunkLine { kind, text: text.into() };
         let chunk = Chunk {

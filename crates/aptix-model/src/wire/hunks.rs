@@ -48,15 +48,29 @@ fn git_kind(
 }
 
 fn hunk(field: &str, hunk: v1::Hunk) -> Result<Hunk, Failure> {
-    let lines = hunk.lines.into_iter().enumerate().map(|(index, line)| {
-        Ok(HunkLine { kind: line_kind(field, index, (line.kind, line.kind()))?, bytes: line.content.into() })
-    });
+    let (mut lines, mut surplus) = (Vec::new(), Vec::new());
+    for (index, line) in hunk.lines.into_iter().enumerate() {
+        let number = (line.kind, line.kind());
+        match surplus_kind(number.1) {
+            Some(kind) => surplus.push(HunkLine { kind, bytes: line.content.into() }),
+            None if surplus.is_empty() => {
+                lines.push(HunkLine { kind: line_kind(field, index, number)?, bytes: line.content.into() });
+            }
+            None => return Err(unexpected(&format!("{field}.lines[{index}]"), "above the surplus lines")),
+        }
+    }
+    let numbers = [hunk.old_start, hunk.old_count, hunk.new_start, hunk.new_count];
+    if hunk.is_unnumbered && (!surplus.is_empty() || numbers != [0; 4]) {
+        return Err(unexpected(&format!("{field}.isUnnumbered"), "without numbers and surplus lines"));
+    }
     Ok(Hunk {
         old_start: hunk.old_start,
         old_count: hunk.old_count,
         new_start: hunk.new_start,
         new_count: hunk.new_count,
-        lines: lines.collect::<Result<_, Failure>>()?,
+        is_unnumbered: hunk.is_unnumbered,
+        lines,
+        surplus,
     })
 }
 
@@ -87,14 +101,16 @@ pub(super) fn git_patch_message(patch: GitPatch, ids: &[ChangeId]) -> v1::GitPat
 }
 
 fn hunk_message(hunk: Hunk, change_id: String) -> v1::Hunk {
-    let lines = hunk.lines.into_iter();
+    let lines = hunk.lines.into_iter().map(|line| (line_number(line.kind), line.bytes));
+    let surplus = hunk.surplus.into_iter().map(|line| (surplus_number(line.kind), line.bytes));
     v1::Hunk {
         change_id,
         old_start: hunk.old_start,
         old_count: hunk.old_count,
         new_start: hunk.new_start,
         new_count: hunk.new_count,
-        lines: lines.map(|line| v1::HunkLine { kind: line_number(line.kind), content: line.bytes.into() }).collect(),
+        is_unnumbered: hunk.is_unnumbered,
+        lines: lines.chain(surplus).map(|(kind, bytes)| v1::HunkLine { kind, content: bytes.into() }).collect(),
     }
 }
 
@@ -124,7 +140,11 @@ fn line_kind(field: &str, index: usize, (number, kind): (i32, v1::LineKind)) -> 
         v1::LineKind::Context => Ok(LineKind::Context),
         v1::LineKind::Removed => Ok(LineKind::Removed),
         v1::LineKind::Added => Ok(LineKind::Added),
-        v1::LineKind::Unspecified => Err(unknown_enum(&format!("{field}.lines[{index}].kind"), number)),
+        // Chunks have no counts, so that they have no surplus.
+        v1::LineKind::SurplusContext
+        | v1::LineKind::SurplusRemoved
+        | v1::LineKind::SurplusAdded
+        | v1::LineKind::Unspecified => Err(unknown_enum(&format!("{field}.lines[{index}].kind"), number)),
     }
 }
 
@@ -133,6 +153,25 @@ fn line_number(kind: LineKind) -> i32 {
         LineKind::Context => v1::LineKind::Context,
         LineKind::Removed => v1::LineKind::Removed,
         LineKind::Added => v1::LineKind::Added,
+    };
+    kind.into()
+}
+
+/// The kind of a surplus line; `None` for a line of another kind.
+const fn surplus_kind(kind: v1::LineKind) -> Option<LineKind> {
+    match kind {
+        v1::LineKind::SurplusContext => Some(LineKind::Context),
+        v1::LineKind::SurplusRemoved => Some(LineKind::Removed),
+        v1::LineKind::SurplusAdded => Some(LineKind::Added),
+        v1::LineKind::Unspecified | v1::LineKind::Context | v1::LineKind::Removed | v1::LineKind::Added => None,
+    }
+}
+
+fn surplus_number(kind: LineKind) -> i32 {
+    let kind = match kind {
+        LineKind::Context => v1::LineKind::SurplusContext,
+        LineKind::Removed => v1::LineKind::SurplusRemoved,
+        LineKind::Added => v1::LineKind::SurplusAdded,
     };
     kind.into()
 }

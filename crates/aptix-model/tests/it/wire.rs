@@ -70,10 +70,14 @@ fn every_edit() -> Vec<FileEdit> {
         old_count: -2,
         new_start: i64::MAX,
         new_count: 0,
+        is_unnumbered: false,
         lines: kinds.map(|kind| HunkLine { kind, bytes: b"\xff\r\n".to_vec() }).into(),
+        surplus: kinds.map(|kind| HunkLine { kind, bytes: b"s".to_vec() }).into(),
     };
+    let numbers = Hunk { old_start: 0, old_count: 0, new_start: 0, new_count: 0, ..hunk.clone() };
+    let unnumbered = Hunk { is_unnumbered: true, surplus: Vec::new(), ..numbers };
     let git = |kind, executable, base_id: Option<&str>| {
-        let hunks = vec![hunk.clone(), Hunk { lines: Vec::new(), ..hunk.clone() }];
+        let hunks = vec![hunk.clone(), Hunk { lines: Vec::new(), ..hunk.clone() }, unnumbered.clone()];
         FileEdit::GitPatch(GitPatch { kind, executable, base_id: base_id.map(Into::into), is_unprefixed: true, hunks })
     };
     let lines = kinds.map(|kind| ChunkLine { kind, text: "l".into() }).to_vec();
@@ -252,6 +256,19 @@ fn what_an_edit_lacks_or_has_too_much_is_named() {
     let hunks = vec![v1::Hunk { lines, ..v1::Hunk::default() }];
     let patch = v1::GitPatch { kind: 1, hunks, ..v1::GitPatch::default() };
     refused(Action::GitPatch(patch), &[("files[0].changes[0].lines[1].kind", Detail::UnknownEnum)]);
+    let line = |kind| v1::HunkLine { kind, ..v1::HunkLine::default() };
+    let of = |hunk| Action::GitPatch(v1::GitPatch { kind: 1, hunks: vec![hunk], ..v1::GitPatch::default() });
+    let hunk = v1::Hunk { lines: vec![line(1), line(6), line(3)], ..v1::Hunk::default() };
+    refused(of(hunk), &[("files[0].changes[0].lines[2]", Detail::UnexpectedField)]);
+    let hunk = v1::Hunk { lines: vec![line(7)], ..v1::Hunk::default() };
+    refused(of(hunk), &[("files[0].changes[0].lines[0].kind", Detail::UnknownEnum)]);
+    for hunk in [
+        v1::Hunk { lines: vec![line(1), line(4)], ..v1::Hunk::default() },
+        v1::Hunk { old_start: 1, lines: vec![line(1)], ..v1::Hunk::default() },
+    ] {
+        let hunk = v1::Hunk { is_unnumbered: true, ..hunk };
+        refused(of(hunk), &[("files[0].changes[0].isUnnumbered", Detail::UnexpectedField)]);
+    }
     let chunks =
         vec![v1::Chunk { lines: vec![v1::ChunkLine { kind: 4, text: String::new() }], ..v1::Chunk::default() }];
     let patch = v1::ContextPatch { move_to: None, chunks };

@@ -134,6 +134,7 @@ const fn code(reason: Reason, detail: Option<Detail>) -> Code {
     match reason {
         Reason::InvalidRequest
         | Reason::PatchMalformed
+        | Reason::PatchTruncated
         | Reason::PatchUnsupported
         | Reason::InvalidPath
         | Reason::TooLarge

@@ -59,7 +59,7 @@ fn read_header(line: &[u8]) -> Result<Hunk, GitPatchError> {
     let (old, new) = sides.split_once(" +").ok_or_else(wrong)?;
     let (old_start, old_count) = side(old).ok_or_else(wrong)?;
     let (new_start, new_count) = side(new).ok_or_else(wrong)?;
-    Ok(Hunk { old_start, old_count, new_start, new_count, lines: Vec::new() })
+    Ok(Hunk { old_start, old_count, new_start, new_count, ..Hunk::default() })
 }
 
 fn side(text: &str) -> Option<(i64, i64)> {

@@ -639,26 +639,36 @@ pub struct GitPatch {
     pub hunks: ::prost::alloc::vec::Vec<Hunk>,
 }
 /// Lines that come and go at one place of a file.
+///
+/// The counts delimit a hunk. With FEWER lines of a side than its count a hunk is refused with PATCH_TRUNCATED; unless
+/// another hunk of the file follows, its last line is context, and its old side occurs at exactly one place of the file.
+/// With MORE lines, the lines below the one that uses up both counts are surplus, whatever their kind; if no line uses
+/// up both, every line belongs to the hunk. A hunk that is applied although its counts are wrong has the warning
+/// HUNK_COUNTS; where recovery is off it is refused with PATCH_MALFORMED.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Hunk {
     /// Names this change for ever. Minted by the server. In a request it is ignored.
     #[prost(string, tag = "1")]
     pub change_id: ::prost::alloc::string::String,
-    /// First line in the old file, as the header says.
+    /// First line in the old file, from the header.
     #[prost(int64, tag = "2")]
     pub old_start: i64,
-    /// Lines in the old file, as the header says.
+    /// Lines in the old file, from the header.
     #[prost(int64, tag = "3")]
     pub old_count: i64,
-    /// First line in the new file, as the header says.
+    /// First line in the new file, from the header.
     #[prost(int64, tag = "4")]
     pub new_start: i64,
-    /// Lines in the new file, as the header says.
+    /// Lines in the new file, from the header.
     #[prost(int64, tag = "5")]
     pub new_count: i64,
-    /// Its lines.
+    /// Its lines, then those of the kinds LINE_KIND_SURPLUS_*, if there are any.
     #[prost(message, repeated, tag = "6")]
     pub lines: ::prost::alloc::vec::Vec<HunkLine>,
+    /// Whether the header has no numbers, as "@@ ... @@". The four numbers MUST then be 0, there is no surplus, and the old
+    /// side MUST occur at exactly one place of the file.
+    #[prost(bool, tag = "7")]
+    pub is_unnumbered: bool,
 }
 /// One line of a hunk.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -991,6 +1001,15 @@ pub enum LineKind {
     Removed = 2,
     /// It is there after.
     Added = 3,
+    /// As LINE_KIND_CONTEXT, in a line that may belong to the hunk; this and the two kinds below only in hunks. The file
+    /// decides. Where the lines above use up both counts: context alone is dropped, added lines alone are applied, and
+    /// others are applied if the file has them all, and skipped with a warning if it has only the hunk above them. Where
+    /// the counts are used up by these lines only: they are applied if the file has them, else PATCH_TRUNCATED.
+    SurplusContext = 4,
+    /// As LINE_KIND_REMOVED, in a line that may belong to the hunk.
+    SurplusRemoved = 5,
+    /// As LINE_KIND_ADDED, in a line that may belong to the hunk.
+    SurplusAdded = 6,
 }
 impl LineKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1003,6 +1022,9 @@ impl LineKind {
             Self::Context => "LINE_KIND_CONTEXT",
             Self::Removed => "LINE_KIND_REMOVED",
             Self::Added => "LINE_KIND_ADDED",
+            Self::SurplusContext => "LINE_KIND_SURPLUS_CONTEXT",
+            Self::SurplusRemoved => "LINE_KIND_SURPLUS_REMOVED",
+            Self::SurplusAdded => "LINE_KIND_SURPLUS_ADDED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1012,6 +1034,9 @@ impl LineKind {
             "LINE_KIND_CONTEXT" => Some(Self::Context),
             "LINE_KIND_REMOVED" => Some(Self::Removed),
             "LINE_KIND_ADDED" => Some(Self::Added),
+            "LINE_KIND_SURPLUS_CONTEXT" => Some(Self::SurplusContext),
+            "LINE_KIND_SURPLUS_REMOVED" => Some(Self::SurplusRemoved),
+            "LINE_KIND_SURPLUS_ADDED" => Some(Self::SurplusAdded),
             _ => None,
         }
     }
