@@ -206,7 +206,7 @@ fn every_kind_of_edit_comes_back_as_it_went_with_an_id_for_each_change() {
         Uuid::from_u128(next)
     });
     let counts: Vec<_> = ids.iter().map(|ids| ids.changes.len()).collect();
-    assert_eq!(counts, [0, 0, 0, 0, 6, 4, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1]);
+    assert_eq!(counts, [0, 0, 0, 0, 6, 4, 3, 3, 3, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1]);
     let record = BatchRecord { batch, ids, report: None, ..record() };
     assert_eq!(BatchRecord::try_from(v1::Batch::from(record.clone())), Ok(record));
 }
