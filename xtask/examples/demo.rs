@@ -248,11 +248,15 @@ fn word_splitting() -> Batch {
         label: None,
         edit: FileEdit::CreateFile(CreateFile { content: Content::Text(test.into()), overwrite: false }),
     };
-    Batch { label: Some("Split words at any white space".into()), key: None, files: vec![count, readme, tests] }
+    Batch {
+        label: Some("Split words at any white space".into()),
+        files: vec![count, readme, tests],
+        ..Batch::default()
+    }
 }
 
 /// Changes a file by the SHA-256 it had before the first batch.
 fn stale() -> Batch {
     let change = Operation::Delete { start_line: 1, end_line: 1, expected_original_lines: lines("//! Counting.") };
-    Batch { label: None, key: None, files: vec![line_patch("src/count.rs", PROJECT[1].1, vec![change])] }
+    Batch { files: vec![line_patch("src/count.rs", PROJECT[1].1, vec![change])], ..Batch::default() }
 }

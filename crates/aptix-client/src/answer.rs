@@ -24,7 +24,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) stored: Option<Stored<'a>>,
     /// What became of it; nothing while nothing has.
     pub(crate) outcome: Result<Option<&'a Report>, &'a Refusal>,
-    /// About the workspace as a whole.
+    /// About the workspace, or the document, as a whole.
     pub(crate) warnings: &'a [Warning],
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct FileAnswer<'a> {
     changes: Vec<ChangeAnswer<'a>>,
 }
 
-/// A warning that is about no file of the batch.
+/// A warning about the document, the batch or the workspace as a whole.
 #[derive(Serialize)]
 pub(crate) struct TopWarning<'a> {
     code: &'a str,
@@ -156,6 +156,7 @@ pub(crate) fn answer<'a>(shown: &Shown<'a>, taker: fn(&str) -> Option<String>) -
         }
         Err(refusal) => (Vec::new(), Cow::Borrowed(""), errors(&refusal.failures, taker)),
     };
+    let of_report = shown.outcome.ok().flatten().map_or(&[][..], |report| &report.warnings);
     let state = match (shown.stored, shown.outcome.is_ok(), shown.dry_run) {
         (Some(stored), _, _) => stored.state.word(),
         (None, false, _) => "FAILED",
@@ -170,13 +171,13 @@ pub(crate) fn answer<'a>(shown: &Shown<'a>, taker: fn(&str) -> Option<String>) -
         dry_run: shown.dry_run,
         files,
         errors,
-        warnings: shown.warnings.iter().map(top_warning).collect(),
+        warnings: shown.warnings.iter().chain(of_report).map(top_warning).collect(),
         diff,
     }
 }
 
 fn top_warning(warning: &Warning) -> TopWarning<'_> {
-    TopWarning { code: &warning.code, message: &warning.message, line: None }
+    TopWarning { code: &warning.code, message: &warning.message, line: warning.line }
 }
 
 /// Why nothing changed; `taker` as for [`answer`].

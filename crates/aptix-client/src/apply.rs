@@ -233,6 +233,7 @@ pub(crate) fn carry_out(
         outcome: Outcome::Applied,
         files: told_files.collect(),
         failures: Vec::new(),
+        warnings: Vec::new(),
         diff: String::new(),
         diff_omitted: false,
     };

@@ -75,6 +75,7 @@ pub(crate) fn warning(path: &str, bytes: &[u8]) -> Option<Warning> {
     Some(Warning {
         code: "GENERATED_FILE".to_string(),
         message: format!("{sign}; what is edited by hand is lost when it is made again"),
+        line: None,
     })
 }
 

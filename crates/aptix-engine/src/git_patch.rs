@@ -72,7 +72,7 @@ fn check_form(patch: &GitPatch, recovers: bool, warnings: &mut Vec<Warning>) -> 
                 .detail(Detail::Prefix)
                 .hint("write '--- a/path' and '+++ b/path'"));
         }
-        warnings.push(Warning { code: "NO_PREFIX".to_string(), message: message.to_string() });
+        warnings.push(Warning { code: "NO_PREFIX".to_string(), message: message.to_string(), line: None });
     }
     if let Some((index, hunk)) = miscounted.clone().next() {
         let (old, new) = lines_of(hunk);
@@ -89,7 +89,7 @@ fn check_form(patch: &GitPatch, recovers: bool, warnings: &mut Vec<Warning>) -> 
                 .hint("count context and removed lines for '-', context and added lines for '+'")
                 .change(index));
         }
-        warnings.push(Warning { code: "HUNK_COUNTS".to_string(), message });
+        warnings.push(Warning { code: "HUNK_COUNTS".to_string(), message, line: None });
     }
     Ok(())
 }

@@ -108,6 +108,11 @@ pub fn plan<'a>(
         let hint = "this is a defect of the program that applies the batch; nothing was changed";
         return Err(vec![Failure::new(Reason::Internal, message).hint(hint)]);
     }
+    if !batch.batch.quotes.is_empty() {
+        let message = "the files that the answer's blocks are named for were not read";
+        let hint = "this is a defect of the program that applies the batch; nothing was changed";
+        return Err(vec![Failure::new(Reason::Internal, message).hint(hint)]);
+    }
     let mut findings = Findings::default();
     let mut work = Work::new(settings, batch, snapshot);
     let mut files = Vec::with_capacity(snapshot.len());
@@ -362,6 +367,7 @@ pub(crate) fn final_blank_line() -> Warning {
         code: "FINAL_BLANK_LINE".to_string(),
         message: "the last line is blank and the file has no final newline, so the blank line is not visible as a line"
             .to_string(),
+        line: None,
     }
 }
 

@@ -243,6 +243,7 @@ fn several(step: usize, others: &[usize]) -> Warning {
     Warning {
         code: "SEVERAL_OCCURRENCES".to_string(),
         message: format!("replacements[{step}] took the first place of its text; {what} too"),
+        line: None,
     }
 }
 

@@ -150,6 +150,7 @@ fn replace(
             notes.warnings.push(Warning {
                 code: "CLIPBOARD_MODIFIED".to_string(),
                 message: format!("clipboard {name:?} holds the file's text, which differs from oldText in white space"),
+                line: None,
             });
         }
     }

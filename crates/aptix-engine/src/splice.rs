@@ -199,5 +199,6 @@ fn terminated() -> Warning {
     Warning {
         code: "FINAL_NEWLINE_ADDED".to_string(),
         message: "the text above had no final newline, and got one so that the appended text begins a line".to_string(),
+        line: None,
     }
 }

@@ -7,6 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::digest::Sha256Digest;
+use crate::quote::Quote;
 
 /// One described change of a workspace: all of it happens, or nothing (TUL-002 4.1).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -17,6 +18,8 @@ pub struct Batch {
     pub key: Option<String>,
     /// One entry for each file, in the author's order.
     pub files: Vec<FilePatch>,
+    /// Blocks of the author's answer that may be named for a file and are no edits.
+    pub quotes: Vec<Quote>,
 }
 
 /// What happens to one file (TUL-002 4.2).

@@ -21,6 +21,7 @@ pub mod lines;
 pub mod path;
 pub mod preview;
 pub mod protection;
+pub mod quote;
 pub mod reason;
 pub mod record;
 pub mod report;

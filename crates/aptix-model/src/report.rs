@@ -15,6 +15,8 @@ pub struct Report {
     pub files: Vec<FileReport>,
     /// Why nothing changed; empty when applied.
     pub failures: Vec<Failure>,
+    /// What the author should know about the batch as a whole although it was applied.
+    pub warnings: Vec<Warning>,
     /// Unified diff of everything that changed; empty when it would pass `REPORT_DIFF_BYTES`.
     pub diff: String,
     /// Whether the diff was left out for its size.
@@ -186,13 +188,15 @@ impl Normalization {
     }
 }
 
-/// Something worth knowing about a file that was edited all the same.
+/// Something worth knowing about a batch, or a file of it, that was applied all the same.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Warning {
     /// `UPPER_SNAKE` word: `HARD_LINK_BROKEN`, ...
     pub code: String,
     /// What it means here.
     pub message: String,
+    /// The line of the author's document that it is about, from 1.
+    pub line: Option<usize>,
 }
 
 /// How a change found its place: the match certificate.

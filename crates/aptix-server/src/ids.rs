@@ -46,7 +46,7 @@ mod tests {
             Change { key: None, description: None, operation: Operation::Insert { after_line: 0, new_lines: vec![] } };
         let edit = FileEdit::LinePatch(LinePatch { original_sha256: String::new(), changes: vec![change; 3] });
         let file = FilePatch { target: Target::Path("a".to_owned()), key: None, label: None, edit };
-        let batch = Batch { label: None, key: None, files: vec![file; 2] };
+        let batch = Batch { files: vec![file; 2], ..Batch::default() };
         let id = batch_id(Uuid::from_u128(u128::MAX));
         let ids = of(id, &batch);
         let mut all: Vec<_> = ids

@@ -100,5 +100,5 @@ pub(crate) fn batch(old: &str, changes: Vec<Change>) -> Batch {
     let original_sha256 = sha256(old.as_bytes()).to_string();
     let edit = FileEdit::LinePatch(LinePatch { original_sha256, changes });
     let file = FilePatch { target: Target::DocPath("r/file".into()), key: None, label: None, edit };
-    Batch { label: None, key: None, files: vec![file] }
+    Batch { files: vec![file], ..Batch::default() }
 }

@@ -26,7 +26,14 @@ const CUT: &str = "...";
 pub(super) fn refusal(failures: Vec<Failure>) -> Report {
     let rejected = failures.first().is_some_and(|failure| failure.reason == Reason::Rejected);
     let outcome = if rejected { Outcome::Rejected } else { Outcome::Failed };
-    Report { outcome, files: Vec::new(), failures: bounded(failures), diff: String::new(), diff_omitted: false }
+    Report {
+        outcome,
+        files: Vec::new(),
+        failures: bounded(failures),
+        warnings: Vec::new(),
+        diff: String::new(),
+        diff_omitted: false,
+    }
 }
 
 /// Puts a receipt into bytes that fit into a message: without the diff if need be, then without warnings, then without
@@ -35,7 +42,9 @@ pub(super) fn refusal(failures: Vec<Failure>) -> Report {
 /// # Errors
 /// The names and digests of the files are already too much.
 pub(super) fn encode(mut receipt: Receipt) -> Result<Vec<u8>, Box<Failure>> {
-    for warning in receipt.report.files.iter_mut().flat_map(|file| &mut file.warnings) {
+    let report = &mut receipt.report;
+    let of_files = report.files.iter_mut().flat_map(|file| &mut file.warnings);
+    for warning in of_files.chain(&mut report.warnings) {
         cut(&mut warning.message);
     }
     let cuts: [fn(&mut Report); 3] = [
@@ -43,7 +52,10 @@ pub(super) fn encode(mut receipt: Receipt) -> Result<Vec<u8>, Box<Failure>> {
             report.diff_omitted |= !report.diff.is_empty();
             report.diff.clear();
         },
-        |report| report.files.iter_mut().for_each(|file| file.warnings.clear()),
+        |report| {
+            report.warnings.clear();
+            report.files.iter_mut().for_each(|file| file.warnings.clear());
+        },
         |report| report.files.iter_mut().for_each(|file| file.changes.clear()),
     ];
     let mut cuts = cuts.into_iter();
@@ -164,7 +176,7 @@ mod tests {
 
     #[test]
     fn however_much_was_done_the_report_can_be_sent_or_nothing_is_done() {
-        let warning = Warning { code: "LATE_WRITE".to_owned(), message: "w".repeat(100_000) };
+        let warning = Warning { code: "LATE_WRITE".to_owned(), message: "w".repeat(100_000), line: None };
         let change = ChangeReport { tier: Tier::Exact, candidates: 1, start_line: 1000, end_line: 1000 };
         let file = |warnings: usize, changes: usize, path: usize| FileReport {
             path: "p".repeat(path),
@@ -182,6 +194,7 @@ mod tests {
             outcome: Outcome::Applied,
             files,
             failures: Vec::new(),
+            warnings: Vec::new(),
             diff: "d".repeat(1 << 20),
             diff_omitted: false,
         };

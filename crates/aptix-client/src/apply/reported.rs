@@ -17,11 +17,11 @@ pub(super) fn full(plan: &FilePlan<'_>, found: &Found) -> FileReport {
     let links = original.links;
     if links > 1 {
         let message = format!("the file had {links} names; only this one has the new content");
-        report.warnings.push(Warning { code: "HARD_LINK_BROKEN".to_owned(), message });
+        report.warnings.push(Warning { code: "HARD_LINK_BROKEN".to_owned(), message, line: None });
     }
     if original.is_setuid() {
         let message = "the file ran with the rights of its owner or group; with new content it does not".to_owned();
-        report.warnings.push(Warning { code: "SETUID_CLEARED".to_owned(), message });
+        report.warnings.push(Warning { code: "SETUID_CLEARED".to_owned(), message, line: None });
     }
     report
 }
@@ -48,24 +48,24 @@ pub(super) fn add_notice(report: &mut Report, changed: &[usize], notice: Notice)
         Notice::Kept { change, name } => {
             let message =
                 format!("somebody wrote the old file while it was being replaced; their version is in {name}");
-            (change, Warning { code: "LATE_WRITE".to_owned(), message })
+            (change, Warning { code: "LATE_WRITE".to_owned(), message, line: None })
         }
         Notice::Overwritten { change } => {
             let message = "somebody wrote the file right after it was published; their version stands".to_owned();
-            (change, Warning { code: "WRITTEN_AFTERWARDS".to_owned(), message })
+            (change, Warning { code: "WRITTEN_AFTERWARDS".to_owned(), message, line: None })
         }
         Notice::NotUndoable => {
             let message = "what was in the files of the batch is more than `bytes` of `[history]` in the policy file lets \
                            be kept, so that `aptix undo` cannot take it back";
-            (0, Warning { code: NOT_UNDOABLE.to_owned(), message: message.to_owned() })
+            (0, Warning { code: NOT_UNDOABLE.to_owned(), message: message.to_owned(), line: None })
         }
         Notice::Lost { change, loss: Loss::Owner } => {
             let message = "the system does not let the new file have the owner and group of the old one".to_owned();
-            (change, Warning { code: "OWNER_CHANGED".to_owned(), message })
+            (change, Warning { code: "OWNER_CHANGED".to_owned(), message, line: None })
         }
         Notice::Lost { change, loss: Loss::Attribute(name) } => {
             let message = format!("the system does not let the new file have the attribute {name:?} of the old one");
-            (change, Warning { code: "ATTRIBUTE_LOST".to_owned(), message })
+            (change, Warning { code: "ATTRIBUTE_LOST".to_owned(), message, line: None })
         }
     };
     // How much is kept for undoing depends on the size of every file.

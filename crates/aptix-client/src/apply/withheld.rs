@@ -147,7 +147,7 @@ pub(super) fn told(full: &FileReport, patch: &FilePatch, found: &Found) -> FileR
         renamed_to: full.renamed_to.clone(),
         written: full.written.filter(|_| is_authors),
         normalized: if is_authors { full.normalized.clone() } else { Vec::new() },
-        warnings: vec![Warning { code: "WITHHELD".to_owned(), message }],
+        warnings: vec![Warning { code: "WITHHELD".to_owned(), message, line: None }],
         changes: if is_new { full.changes.clone() } else { Vec::new() },
         withheld: Some(why),
     }

@@ -132,9 +132,7 @@ fn attempt(
     let bytes = read_document(args.file.as_deref()).map_err(Refusal::from)?;
     let document = documents::parse(&bytes, args.dialect.0).map_err(Refusal::from)?;
     drop(bytes);
-    for warning in &document.warnings {
-        output::say(&format!("warning: {}: {}", warning.code, Visible(&warning.message)));
-    }
+    warnings.extend(document.warnings);
     *batch = document.batch;
     progress::begin(Doing::Planning(batch.files.len()));
     let session_id = args.session.as_ref().map(|session| session.as_str().to_owned());

@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn a_note_is_one_line_whatever_a_server_sends() {
         use aptix_model::report::{FileStatus, Warning};
-        let warning = Warning { code: "A\n\u{1b}[2J".to_owned(), message: "b\nc".to_owned() };
+        let warning = Warning { code: "A\n\u{1b}[2J".to_owned(), message: "b\nc".to_owned(), line: None };
         let file = FileReport {
             path: "x".to_owned(),
             doc_path: "ws/x".to_owned(),

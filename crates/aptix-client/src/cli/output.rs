@@ -103,7 +103,8 @@ fn print_text(shown: &Shown<'_>) -> Exit {
             None => writeln!(head),
         };
     }
-    for warning in shown.warnings {
+    let of_report = shown.outcome.ok().flatten().map_or(&[][..], |report| &report.warnings);
+    for warning in shown.warnings.iter().chain(of_report) {
         say(&format!("warning: {}: {}", warning.code, Visible(&warning.message)));
     }
     match shown.outcome {

@@ -8,7 +8,7 @@ use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::reason::Reason;
 use aptix_model::record::BatchRecord;
-use aptix_model::report::Outcome;
+use aptix_model::report::{Outcome, Warning};
 use aptix_model::state::BatchState;
 use tokio::time::Instant;
 
@@ -82,9 +82,14 @@ fn refused(form: Form, error: CallError) -> Exit {
 
 /// Prints a stored batch and what became of it.
 pub(super) fn show_record(form: Form, record: &BatchRecord) -> Exit {
+    show_sent(form, record, &[])
+}
+
+/// Prints a stored batch and what became of it, with the warnings about the document it was sent as.
+pub(super) fn show_sent(form: Form, record: &BatchRecord, warnings: &[Warning]) -> Exit {
     let stored = Some(Stored { id: record.id, state: record.state, ids: &record.ids });
     let paths = paths_of(record);
-    let shown = |outcome| Shown { batch: &record.batch, dry_run: false, paths, stored, outcome, warnings: &[] };
+    let shown = |outcome| Shown { batch: &record.batch, dry_run: false, paths, stored, outcome, warnings };
     match &record.report {
         Some(report) if report.outcome == Outcome::Applied => show(form, &shown(Ok(Some(report)))),
         Some(report) => show(form, &shown(Err(&Refusal { failures: report.failures.clone() }))),

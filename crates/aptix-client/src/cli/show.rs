@@ -51,7 +51,14 @@ fn show_change(form: Form, view: ChangeView) -> Exit {
         if let Some(index) = view.change_index {
             file.changes = file.changes.into_iter().skip(index).take(1).collect();
         }
-        Report { outcome: Outcome::Applied, files: vec![file], failures: Vec::new(), diff, diff_omitted: false }
+        Report {
+            outcome: Outcome::Applied,
+            files: vec![file],
+            failures: Vec::new(),
+            warnings: Vec::new(),
+            diff,
+            diff_omitted: false,
+        }
     });
     let batch = Batch { files: vec![view.patch], ..Batch::default() };
     let stored = Some(Stored { id: view.batch, state: view.state, ids: std::slice::from_ref(&view.ids) });

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use aptix_model::batch::{Batch, Content, Origin};
 use aptix_model::documents;
-use aptix_model::failure::Visible;
 use aptix_model::id::{IdError, RequestId};
 use aptix_model::limits::INLINE_BYTES;
 use aptix_model::record::BatchRecord;
@@ -57,9 +56,7 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
             return Ok(exit);
         }
     };
-    for warning in &document.warnings {
-        output::say(&format!("warning: {}: {}", warning.code, Visible(&warning.message)));
-    }
+    let warnings = document.warnings;
     let sent = OnceCell::new();
     server::run_sending(form, &sent, async {
         let stored = submit(&args.server, &request, document.batch).await?;
@@ -72,7 +69,7 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
         } else {
             stored.clone()
         };
-        match server::show_record(form, &record) {
+        match server::show_sent(form, &record, &warnings) {
             Exit::Environment => Ok(Exit::Environment),
             _ => Ok(server::exit_of(record.state)),
         }

@@ -59,6 +59,7 @@ mod tests {
             outcome: Outcome::Failed,
             files: Vec::new(),
             failures: vec![Failure::new(Reason::ShaMismatch, "another version").file(0, "a.txt")],
+            warnings: Vec::new(),
             diff: String::new(),
             diff_omitted: false,
         };

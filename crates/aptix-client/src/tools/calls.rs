@@ -88,7 +88,7 @@ impl Author {
             Ok(writes) => writes,
             Err(error) => return tracing::warn!(%error, "displaced writes cannot be listed"),
         };
-        for Warning { code, message } in writes.iter().map(|write| write.warning_elsewhere(&self.workspace)) {
+        for Warning { code, message, .. } in writes.iter().map(|write| write.warning_elsewhere(&self.workspace)) {
             answer.text.push(format!("warning: {code}: {message}"));
             if let Some(warnings) = answer.structured.get_mut("warnings").and_then(Value::as_array_mut) {
                 warnings.push(json!({ "code": code, "message": message }));
@@ -295,6 +295,7 @@ impl Author {
                 outcome: Outcome::Applied,
                 files: vec![file.report(&file.content())],
                 failures: Vec::new(),
+                warnings: Vec::new(),
                 diff: preview.diff.clone().unwrap_or_default(),
                 diff_omitted: preview.diff.is_none(),
             };

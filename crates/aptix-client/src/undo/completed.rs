@@ -24,15 +24,21 @@ pub(super) fn completed(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Opt
             "an earlier run undid batch {} and was interrupted before it could say so; this run changed nothing",
             undone.name()
         );
-        first.warnings.push(Warning { code: "UNDO_COMPLETED".to_owned(), message });
+        first.warnings.push(Warning { code: "UNDO_COMPLETED".to_owned(), message, line: None });
     }
     let batch = Batch {
         label: Some(label(&undone)),
         files: entry.files.iter().map(|file| patch(file.path.clone(), file.status() == FileStatus::Deleted)).collect(),
         ..Batch::default()
     };
-    let report =
-        Report { outcome: Outcome::Applied, files, failures: Vec::new(), diff: String::new(), diff_omitted: true };
+    let report = Report {
+        outcome: Outcome::Applied,
+        files,
+        failures: Vec::new(),
+        warnings: Vec::new(),
+        diff: String::new(),
+        diff_omitted: true,
+    };
     Ok(Some(Undone { batch, report, name: name(&entry) }))
 }
 

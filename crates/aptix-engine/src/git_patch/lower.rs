@@ -152,7 +152,7 @@ impl Moved {
         let message = format!(
             "the lines of changes[{index}] stand at line {line} and nowhere else, and its header says line {stated}{others}"
         );
-        Some(Warning { code: "HUNK_OFFSET".to_string(), message })
+        Some(Warning { code: "HUNK_OFFSET".to_string(), message, line: None })
     }
 }
 
@@ -160,6 +160,7 @@ pub(super) fn ends_kept() -> Warning {
     Warning {
         code: "LINE_ENDINGS_KEPT".to_string(),
         message: "lines of the diff end differently than those of the file, which keeps its line endings".to_string(),
+        line: None,
     }
 }
 

@@ -129,7 +129,7 @@ pub(crate) fn shown(bytes: &[u8]) -> String {
 }
 
 pub(crate) fn batch(files: Vec<FilePatch>) -> Batch {
-    Batch { label: None, key: None, files }
+    Batch { files, ..Batch::default() }
 }
 
 /// A patch of `repo/a.txt` that states the digest of `before`.

@@ -314,7 +314,7 @@ fn lines_that_are_none_are_refused() {
     let codes = |chunks: Vec<Chunk>| {
         let edit = FileEdit::ContextPatch(ContextPatch { move_to: None, chunks });
         let file = FilePatch { target: Target::Path("a".into()), key: None, label: None, edit };
-        let batch = Batch { label: None, key: None, files: vec![file] };
+        let batch = Batch { files: vec![file], ..Batch::default() };
         let failures = validate(&batch, &Settings::DEFAULT.limits).unwrap_err();
         failures
             .iter()

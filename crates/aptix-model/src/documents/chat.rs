@@ -92,7 +92,7 @@ fn parse_answer(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
                 add_text(&mut passed_over, &block.text);
                 let warn = |why| {
                     let message = format!("the {} is no edit: {why}", place(block));
-                    Warning { code: "BLOCK_IGNORED".into(), message }
+                    Warning { code: "BLOCK_IGNORED".into(), message, line: None }
                 };
                 warnings.extend(why.map(warn));
             }

@@ -49,7 +49,7 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     let mut reading =
         Reading { lines: &mut lines, warnings: Vec::new(), update_lines: 0, indented_end: indented_end(text) };
     match reading.patch() {
-        Ok(files) => Ok((Batch { label: None, key: None, files }, reading.warnings)),
+        Ok(files) => Ok((Batch { files, ..Batch::default() }, reading.warnings)),
         Err(failure) => Err(vec![cut_in_marker(text, &failure).unwrap_or(failure)]),
     }
 }
@@ -138,7 +138,7 @@ impl<'a, I: Iterator<Item = Line<'a>>> Reading<'_, 'a, I> {
                 "line {}: the environment id has no effect; whoever applies a patch chooses where",
                 line.number
             );
-            self.warnings.push(Warning { code: "ENVIRONMENT_ID_IGNORED".into(), message });
+            self.warnings.push(Warning { code: "ENVIRONMENT_ID_IGNORED".into(), message, line: None });
         }
         let mut files = Vec::new();
         loop {

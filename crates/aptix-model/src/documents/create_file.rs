@@ -47,5 +47,5 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
             overwrite: document.overwrite.unwrap_or_default(),
         }),
     };
-    Ok((Batch { label: None, key: None, files: vec![file] }, Vec::new()))
+    Ok((Batch { files: vec![file], ..Batch::default() }, Vec::new()))
 }

@@ -55,7 +55,7 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     };
     let files = files.0.into_iter().enumerate();
     let files = files.filter_map(|(index, file)| Entry { index, failures: &mut failures }.read(file)).collect();
-    if failures.is_empty() { Ok((Batch { label: None, key: None, files }, Vec::new())) } else { Err(listed(failures)) }
+    if failures.is_empty() { Ok((Batch { files, ..Batch::default() }, Vec::new())) } else { Err(listed(failures)) }
 }
 
 /// One entry of a bundle, and where what is wrong with it goes.

@@ -38,7 +38,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(Batch, Vec<Warning>), Vec<Failure>>
         return Err(vec![GitPatchError::Lines { limit: LINES }.failure(&place)]);
     }
     match read_files(&mut Lines { rest: bytes, number: 1 }) {
-        Ok(files) => Ok((Batch { label: None, key: None, files }, Vec::new())),
+        Ok(files) => Ok((Batch { files, ..Batch::default() }, Vec::new())),
         Err((place, error)) => Err(vec![error.failure(&place)]),
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     if !reading.failures.is_empty() {
         return Err(listed(reading.failures));
     }
-    Ok((Batch { label: document.batch_label, key: document.batch_key, files }, reading.warnings))
+    Ok((Batch { label: document.batch_label, key: document.batch_key, files, ..Batch::default() }, reading.warnings))
 }
 
 /// What is found on the way from the shape to the batch.

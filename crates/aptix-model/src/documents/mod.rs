@@ -199,5 +199,6 @@ fn id_ignored(field: &str) -> Warning {
     Warning {
         code: "ID_IGNORED".into(),
         message: format!("{field} is given by the server; the one in the document has no effect"),
+        line: None,
     }
 }

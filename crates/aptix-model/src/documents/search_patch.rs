@@ -77,7 +77,7 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     let (Some(path), true) = (document.path, failures.is_empty()) else { return Err(listed(failures)) };
     let edit = FileEdit::SearchPatch(SearchPatch { changes });
     let file = FilePatch { target: Target::Path(document_spelling(&path)), key: None, label: None, edit };
-    Ok((Batch { label: None, key: None, files: vec![file] }, Vec::new()))
+    Ok((Batch { files: vec![file], ..Batch::default() }, Vec::new()))
 }
 
 /// Refuses a patch that has more tokens than one call may have (REQ-PATCH-008).

@@ -106,7 +106,7 @@ fn read(text: &str) -> Result<(Batch, Vec<Warning>, Tail<'_>), Failure> {
         label: None,
         edit: FileEdit::Replacements(Replacements { steps }),
     });
-    Ok((Batch { label: None, key: None, files: files.collect() }, warnings, tail))
+    Ok((Batch { files: files.collect(), ..Batch::default() }, warnings, tail))
 }
 
 /// The first and the last line of each block.

@@ -79,7 +79,7 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
         label: None,
         edit: lower(steps),
     });
-    Ok((Batch { label: None, key: None, files: files.collect() }, Vec::new()))
+    Ok((Batch { files: files.collect(), ..Batch::default() }, Vec::new()))
 }
 
 /// The commands of each file, in the order in which the files are named.

@@ -61,7 +61,7 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     };
     let files = patches.0.into_iter().enumerate();
     let files = files.filter_map(|(index, file)| read_file(index, file, &mut failures)).collect();
-    if failures.is_empty() { Ok((Batch { label: None, key: None, files }, Vec::new())) } else { Err(listed(failures)) }
+    if failures.is_empty() { Ok((Batch { files, ..Batch::default() }, Vec::new())) } else { Err(listed(failures)) }
 }
 
 fn read_file(index: usize, file: FileDocument, failures: &mut Vec<Failure>) -> Option<FilePatch> {

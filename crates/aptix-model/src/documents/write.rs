@@ -114,9 +114,13 @@ struct Step<'a> {
     limit: Option<&'a str>,
 }
 
-/// Writes a batch down. `None` if its edits are not the dialect's, or if the dialect is only read.
+/// Writes a batch down. `None` if its edits are not the dialect's, if the dialect is only read, or if the batch quotes
+/// files.
 #[must_use]
 pub fn write(batch: &Batch, dialect: Dialect) -> Option<String> {
+    if !batch.quotes.is_empty() {
+        return None;
+    }
     let mut text = match dialect {
         Dialect::LinePatch => {
             let files = batch.files.iter().map(line_file).collect::<Option<_>>()?;

@@ -4,7 +4,7 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-use super::{anchor, digest, given, hunks, missing, search, unknown_enum, v1};
+use super::{anchor, digest, given, hunks, missing, quote, search, unknown_enum, v1};
 use crate::batch::{
     Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, Presence, Target,
     WriteFile,
@@ -23,10 +23,12 @@ impl TryFrom<v1::Edit> for Batch {
 
     fn try_from(edit: v1::Edit) -> Result<Self, Vec<Failure>> {
         let mut failures = Vec::new();
-        let files = edit.files.into_iter().enumerate();
+        let mut files = edit.files;
+        let quotes = quote::split_off(&mut files, &mut failures);
+        let files = files.into_iter().enumerate();
         let files = files.filter_map(|(index, file)| file_patch(index, file, &mut failures)).collect();
         if failures.is_empty() {
-            Ok(Self { label: given(edit.label), key: given(edit.key), files })
+            Ok(Self { label: given(edit.label), key: given(edit.key), files, quotes })
         } else {
             Err(failures)
         }
@@ -70,12 +72,13 @@ fn file_edit(index: usize, action: v1::file_patch::Action, failures: &mut Vec<Fa
         Wire::GitPatch(patch) => hunks::git_patch(index, patch, failures).map(FileEdit::GitPatch),
         Wire::AnchorEdit(edit) => anchor::anchor_edit(index, edit).map(FileEdit::AnchorEdit),
         Wire::ContextPatch(patch) => Ok(FileEdit::ContextPatch(hunks::context_patch(index, patch, failures))),
+        Wire::Quote(_) => Err(quote::misplaced(index)),
     };
     read.map_err(|failure| note(failures, failure)).ok()
 }
 
 /// Takes down what is wrong. A message may have millions of wrong parts; nobody reads so many failures.
-fn note(failures: &mut Vec<Failure>, failure: Failure) {
+pub(super) fn note(failures: &mut Vec<Failure>, failure: Failure) {
     if failures.len() < FAILURES {
         failures.push(failure);
     }
@@ -186,7 +189,8 @@ impl From<Batch> for v1::Edit {
 /// The edit with the ids it was given; without ids where there are none.
 pub(super) fn with_ids(batch: Batch, ids: &[FileIds]) -> v1::Edit {
     let mut ids = ids.iter();
-    let files = batch.files.into_iter().map(|patch| file_message(patch, ids.next())).collect();
+    let files = batch.files.into_iter().map(|patch| file_message(patch, ids.next()));
+    let files = files.chain(batch.quotes.into_iter().map(quote::message)).collect();
     v1::Edit { label: batch.label.unwrap_or_default(), key: batch.key.unwrap_or_default(), files }
 }
 

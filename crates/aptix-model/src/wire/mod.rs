@@ -8,6 +8,7 @@ pub mod bytes;
 mod cursor;
 mod edit;
 mod hunks;
+mod quote;
 mod record;
 mod report;
 mod search;

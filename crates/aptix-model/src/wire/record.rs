@@ -8,6 +8,7 @@ use std::vec::Vec;
 use prost_types::Timestamp;
 
 use super::edit::{target_message, with_ids};
+use super::quote::is_quote;
 use super::{given, id, missing, unknown_enum, v1};
 use crate::batch::{Batch, Target};
 use crate::failure::Failure;
@@ -118,7 +119,8 @@ impl TryFrom<v1::Batch> for BatchRecord {
     fn try_from(message: v1::Batch) -> Result<Self, Vec<Failure>> {
         let one = |failure: Failure| vec![failure];
         let edit = message.edit.ok_or_else(|| one(missing("edit", "the batch's content")))?;
-        let ids = edit.files.iter().enumerate().map(|(index, file)| file_ids(&format!("files[{index}]."), file));
+        let patches = edit.files.iter().enumerate().filter(|(_, file)| !is_quote(file));
+        let ids = patches.map(|(index, file)| file_ids(&format!("files[{index}]."), file));
         let ids = ids.collect::<Result<_, _>>().map_err(one)?;
         let created = message.create_time.as_ref().ok_or_else(|| one(missing("createTime", "a time")))?;
         let updated = message.update_time.as_ref().ok_or_else(|| one(missing("updateTime", "a time")))?;
@@ -151,7 +153,9 @@ pub fn file_ids(at: &str, file: &v1::FilePatch) -> Result<FileIds, Failure> {
         Some(Action::GitPatch(patch)) => patch.hunks.iter().map(|hunk| hunk.change_id.as_str()).collect(),
         Some(Action::AnchorEdit(edit)) => Vec::from([edit.change_id.as_str()]),
         Some(Action::ContextPatch(patch)) => patch.chunks.iter().map(|chunk| chunk.change_id.as_str()).collect(),
-        Some(Action::CreateFile(_) | Action::WriteFile(_) | Action::DeleteFile(_)) | None => Vec::new(),
+        Some(Action::CreateFile(_) | Action::WriteFile(_) | Action::DeleteFile(_) | Action::Quote(_)) | None => {
+            Vec::new()
+        }
     };
     let changes = changes.into_iter().enumerate();
     let changes = changes.map(|(position, change)| id(&format!("{at}changes[{position}].changeId"), change));
@@ -165,7 +169,8 @@ impl TryFrom<v1::Batch> for BatchOutline {
     type Error = Failure;
 
     fn try_from(message: v1::Batch) -> Result<Self, Failure> {
-        let edit = message.edit.unwrap_or_default();
+        let mut edit = message.edit.unwrap_or_default();
+        edit.files.retain(|file| !is_quote(file));
         let target = |(index, file): (usize, v1::FilePatch)| match file.target {
             Some(v1::file_patch::Target::DocPath(path)) => Ok(Target::DocPath(path)),
             Some(v1::file_patch::Target::Path(path)) => Ok(Target::Path(path)),

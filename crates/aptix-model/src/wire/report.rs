@@ -39,6 +39,7 @@ impl TryFrom<v1::Report> for Report {
             outcome,
             files,
             failures: report.failures.into_iter().map(Failure::from).collect(),
+            warnings: report.warnings.into_iter().map(Warning::from).collect(),
             diff: report.diff,
             diff_omitted: report.diff_omitted,
         })
@@ -115,11 +116,7 @@ fn file_report(at: &str, file: v1::FileReport) -> Result<FileReport, Failure> {
             .iter()
             .filter_map(|word| Normalization::ALL.into_iter().find(|known| known.word() == word))
             .collect(),
-        warnings: file
-            .warnings
-            .into_iter()
-            .map(|warning| Warning { code: warning.code, message: warning.message })
-            .collect(),
+        warnings: file.warnings.into_iter().map(Warning::from).collect(),
         changes: changes.collect::<Result<_, Failure>>()?,
         // A word that this version does not know withholds all the same.
         withheld: given(file.withheld)
@@ -127,6 +124,18 @@ fn file_report(at: &str, file: v1::FileReport) -> Result<FileReport, Failure> {
         path: file.path,
         doc_path: file.doc_path,
     })
+}
+
+impl From<v1::Warning> for Warning {
+    fn from(warning: v1::Warning) -> Self {
+        Self { code: warning.code, message: warning.message, line: warning.line.map(|line| line as usize) }
+    }
+}
+
+impl From<Warning> for v1::Warning {
+    fn from(warning: Warning) -> Self {
+        Self { code: warning.code, message: warning.message, line: warning.line.map(count) }
+    }
 }
 
 fn unknown_word(field: &str, found: &str) -> Failure {
@@ -181,6 +190,7 @@ impl From<Report> for v1::Report {
             outcome: outcome.into(),
             files: report.files.into_iter().map(Into::into).collect(),
             failures: report.failures.into_iter().map(Into::into).collect(),
+            warnings: report.warnings.into_iter().map(Into::into).collect(),
             diff: report.diff,
             diff_omitted: report.diff_omitted,
         }
@@ -211,11 +221,7 @@ impl From<FileReport> for v1::FileReport {
             size_bytes: file.written.map(|written| written.size_bytes),
             renamed_to: file.renamed_to,
             normalized: file.normalized.into_iter().map(|normalization| normalization.word().into()).collect(),
-            warnings: file
-                .warnings
-                .into_iter()
-                .map(|warning| v1::Warning { code: warning.code, message: warning.message })
-                .collect(),
+            warnings: file.warnings.into_iter().map(Into::into).collect(),
             changes: changes.collect(),
             withheld: file.withheld.map(|withheld| withheld.word().into()).unwrap_or_default(),
         }

@@ -9,6 +9,7 @@ use aptix_model::batch::{
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::{Excerpt, Failure, NextAction};
 use aptix_model::id::{BatchId, Revision, Uuid};
+use aptix_model::quote::{Quote, QuoteName};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::{BatchOutline, BatchRecord, FileIds, UnixMillis};
 use aptix_model::report::{
@@ -39,7 +40,7 @@ fn batch() -> Batch {
     };
     let blob = BlobRef { sha256: Sha256Digest::EMPTY, size_bytes: 7 };
     let files = vec![lines, created(Content::Text(String::new()), "b"), created(Content::Blob(blob), "c")];
-    Batch { label: Some("L".into()), key: None, files }
+    Batch { label: Some("L".into()), files, ..Batch::default() }
 }
 
 /// Every kind of edit, with every value of each of its choices.
@@ -139,11 +140,18 @@ fn applied() -> Report {
         renamed_to: Some("b".into()),
         written: Some(Written { sha256: Sha256Digest::from_bytes([7; 32]), size_bytes: 3 }),
         normalized: Normalization::ALL.to_vec(),
-        warnings: vec![Warning { code: "W".into(), message: "m".into() }],
+        warnings: vec![Warning { code: "W".into(), message: "m".into(), line: Some(7) }],
         changes: vec![ChangeReport { tier: Tier::Exact, candidates: 1, start_line: 4, end_line: 3 }],
         withheld: None,
     };
-    Report { outcome: Outcome::Applied, files: vec![file], failures: Vec::new(), diff: "d".into(), diff_omitted: false }
+    Report {
+        outcome: Outcome::Applied,
+        files: vec![file],
+        failures: Vec::new(),
+        warnings: vec![Warning { code: "W".into(), message: "m".into(), line: None }],
+        diff: "d".into(),
+        diff_omitted: false,
+    }
 }
 
 fn failed() -> Report {
@@ -160,6 +168,7 @@ fn failed() -> Report {
         outcome: Outcome::Failed,
         files: Vec::new(),
         failures: vec![failure],
+        warnings: Vec::new(),
         diff: String::new(),
         diff_omitted: false,
     }
@@ -199,7 +208,7 @@ fn a_record_comes_back_as_it_went() {
 fn every_kind_of_edit_comes_back_as_it_went_with_an_id_for_each_change() {
     let patch = |(index, edit)| FilePatch { target: Target::Path(format!("f{index}")), key: None, label: None, edit };
     let files = every_edit().into_iter().enumerate().map(patch).collect();
-    let batch = Batch { label: None, key: None, files };
+    let batch = Batch { files, ..Batch::default() };
     let mut next = 0_u128;
     let ids = FileIds::mint(&batch, || {
         next += 1;
@@ -209,6 +218,45 @@ fn every_kind_of_edit_comes_back_as_it_went_with_an_id_for_each_change() {
     assert_eq!(counts, [0, 0, 0, 0, 6, 4, 3, 3, 3, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1]);
     let record = BatchRecord { batch, ids, report: None, ..record() };
     assert_eq!(BatchRecord::try_from(v1::Batch::from(record.clone())), Ok(record));
+}
+
+/// Quotes are the last entries of an edit, without ids; an agent that does not know them finds no action there.
+#[test]
+fn quotes_come_back_as_they_went_behind_the_file_patches() {
+    let name = |path: &str, is_path| QuoteName { path: path.into(), is_path };
+    let quote = |is_announced| Quote {
+        first_line: 3,
+        last_line: 5,
+        names: vec![name("src/a.rs", true), name("Usage", false)],
+        is_announced,
+        text: "fn a() {}\n".into(),
+    };
+    let quoting = Batch { quotes: vec![quote(false), quote(true)], ..batch() };
+    let edit = v1::Edit::from(quoting.clone());
+    assert_eq!(edit.files.len(), quoting.files.len() + 2);
+    assert_eq!(Batch::try_from(edit.clone()), Ok(quoting.clone()));
+    let mut next = 0_u128;
+    let ids = FileIds::mint(&quoting, || {
+        next += 1;
+        Uuid::from_u128(next)
+    });
+    assert_eq!(ids.len(), quoting.files.len());
+    let record = BatchRecord { batch: quoting, ids, report: None, ..record() };
+    let listed = listed_message(record.clone());
+    assert_eq!(listed.edit.unwrap().files.len(), record.batch.files.len());
+    assert_eq!(BatchRecord::try_from(v1::Batch::from(record.clone())), Ok(record));
+
+    let last = edit.files.len() - 1;
+    let mut swapped = edit.clone();
+    swapped.files.swap(0, last);
+    let failure = Batch::try_from(swapped).unwrap_err().remove(0);
+    assert_eq!(failure.field.as_deref(), Some("files[0].quote"));
+    let mut long = edit;
+    if let Some(v1::file_patch::Action::Quote(quote)) = &mut long.files[last].action {
+        quote.text = "x".repeat((1 << 20) + 1);
+    }
+    let failure = Batch::try_from(long).unwrap_err().remove(0);
+    assert_eq!((failure.reason, failure.detail), (Reason::TooLarge, Some(Detail::Text)));
 }
 
 #[test]

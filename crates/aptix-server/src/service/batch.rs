@@ -228,6 +228,7 @@ fn part_message(part: Part) -> v1::GetChangeResponse {
     let file_report = record.report.as_mut().filter(|report| file < report.files.len());
     let file_report = file_report.map(|report| report.files.swap_remove(file).into());
     record.report = None;
+    record.batch.quotes.clear();
     if let Some(patch) = record.batch.files.get(file).cloned() {
         record.batch.files = vec![patch];
         record.ids = record.ids.get(file).cloned().into_iter().collect();

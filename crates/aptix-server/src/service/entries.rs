@@ -26,6 +26,7 @@ const SUBMIT: &[List] = &[
     List { path: &[3, 3, 11, 1], name: "edit.files.replacements.steps", detail: Detail::Changes },
     List { path: &[3, 3, 12, 7], name: "edit.files.gitPatch.hunks", detail: Detail::Changes },
     List { path: &[3, 3, 13, 2], name: "edit.files.contextPatch.chunks", detail: Detail::Changes },
+    List { path: &[3, 3, 16, 3], name: "edit.files.quote.names", detail: Detail::Text },
 ];
 
 const REPORT: &[List] = &[
@@ -33,6 +34,7 @@ const REPORT: &[List] = &[
     List { path: &[4, 2, 8], name: "report.files.warnings", detail: Detail::Text },
     List { path: &[4, 2, 9], name: "report.files.changes", detail: Detail::Changes },
     List { path: &[4, 3], name: "report.failures", detail: Detail::Text },
+    List { path: &[4, 6], name: "report.warnings", detail: Detail::Text },
     List { path: &[4, 3, 10], name: "report.failures.nearest", detail: Detail::Text },
 ];
 

@@ -14,7 +14,7 @@ const FAILURES: usize = 1000;
 /// Excerpts of a failure, and lines of an excerpt.
 const EXCERPTS: usize = 3;
 const EXCERPT_LINES: usize = 20;
-/// Warnings, and normalizations, of a file.
+/// Warnings of a report; warnings and normalizations of a file.
 const REMARKS: usize = 100;
 /// Bytes of failures; of a report as it is kept, unless its files alone are more.
 const KEPT_BYTES: usize = 2 << 20;
@@ -35,6 +35,8 @@ pub(super) fn bounded(mut report: v1::Report) -> Result<v1::Report, Vec<Failure>
     for (index, file) in report.files.iter().enumerate() {
         check_file(&format!("report.files[{index}]"), file, &mut found);
     }
+    check_count("report.warnings", report.warnings.len(), &mut found);
+    check_warnings("report", &report.warnings, &mut found);
     let failures: usize = report.failures.iter().map(Message::encoded_len).sum();
     if failures > KEPT_BYTES {
         let message = format!("the failures have {failures} bytes, at most {KEPT_BYTES} are kept");
@@ -86,12 +88,19 @@ fn check_failure(at: &str, failure: &v1::Failure, found: &mut Vec<Failure>) {
 
 fn check_file(at: &str, file: &v1::FileReport, found: &mut Vec<Failure>) {
     for (name, count) in [("warnings", file.warnings.len()), ("normalized", file.normalized.len())] {
-        if count > REMARKS {
-            let message = format!("{count} entries are given, at most {REMARKS} are kept");
-            found.push(too_large(&format!("{at}.{name}"), message));
-        }
+        check_count(&format!("{at}.{name}"), count, found);
     }
-    for (index, warning) in file.warnings.iter().take(REMARKS).enumerate() {
+    check_warnings(at, &file.warnings, found);
+}
+
+fn check_count(field: &str, count: usize, found: &mut Vec<Failure>) {
+    if count > REMARKS {
+        found.push(too_large(field, format!("{count} entries are given, at most {REMARKS} are kept")));
+    }
+}
+
+fn check_warnings(at: &str, warnings: &[v1::Warning], found: &mut Vec<Failure>) {
+    for (index, warning) in warnings.iter().take(REMARKS).enumerate() {
         check_text(&format!("{at}.warnings[{index}].code"), &warning.code, found);
         check_text(&format!("{at}.warnings[{index}].message"), &warning.message, found);
     }

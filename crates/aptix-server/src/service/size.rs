@@ -89,6 +89,10 @@ fn without_diff(batch: &mut v1::Batch) {
 }
 
 fn without_content(batch: &mut v1::Batch) {
+    if let Some(edit) = &mut batch.edit {
+        // Without its action nothing would tell a quote from an edit of its file.
+        edit.files.retain(|file| !matches!(file.action, Some(v1::file_patch::Action::Quote(_))));
+    }
     for file in batch.edit.iter_mut().flat_map(|edit| &mut edit.files) {
         file.action = None;
     }
@@ -97,6 +101,7 @@ fn without_content(batch: &mut v1::Batch) {
 fn without_finer_points(batch: &mut v1::Batch) {
     if let Some(report) = &mut batch.report {
         report.files.clear();
+        report.warnings.clear();
         report.failures.truncate(1);
         for failure in &mut report.failures {
             failure.nearest.clear();

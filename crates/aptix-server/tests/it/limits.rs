@@ -117,7 +117,7 @@ async fn no_report_makes_its_batch_unreadable() {
     let quoting = |nearest: Vec<v1::Excerpt>| failed(vec![v1::Failure { nearest, ..failure(1) }]);
     let names: Vec<_> = (0..31).map(|number| format!("f{number}")).collect();
     let mut whole = applied(&names.iter().map(|name| ("app", name.as_str(), b"".as_slice())).collect::<Vec<_>>());
-    let warning = v1::Warning { code: "LONG".to_owned(), message: "x".repeat(64 << 10) };
+    let warning = v1::Warning { code: "LONG".to_owned(), message: "x".repeat(64 << 10), line: None };
     whole.files.iter_mut().for_each(|file| file.warnings = vec![warning.clone()]);
     whole.diff = "x".repeat(1 << 20);
     let mut loud = whole.clone();

@@ -75,7 +75,7 @@ pub(crate) fn batch(number: u128, in_workspace: &str, request: &str) -> BatchRec
         label: None,
         edit: FileEdit::CreateFile(create),
     };
-    let batch = Batch { label: Some("label".to_owned()), key: None, files: vec![file] };
+    let batch = Batch { label: Some("label".to_owned()), files: vec![file], ..Batch::default() };
     BatchRecord {
         id,
         workspace: workspace(in_workspace),
@@ -92,7 +92,14 @@ pub(crate) fn batch(number: u128, in_workspace: &str, request: &str) -> BatchRec
 }
 
 fn report() -> Report {
-    Report { outcome: Outcome::Applied, files: vec![], failures: vec![], diff: "diff".to_owned(), diff_omitted: false }
+    Report {
+        outcome: Outcome::Applied,
+        files: vec![],
+        failures: vec![],
+        warnings: Vec::new(),
+        diff: "diff".to_owned(),
+        diff_omitted: false,
+    }
 }
 
 pub(crate) fn step(batch: &BatchRecord, to: BatchState) -> Transition {

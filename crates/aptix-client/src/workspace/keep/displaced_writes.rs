@@ -86,7 +86,7 @@ impl DisplacedWrite {
         let path = self.path_in(workspace);
         let path = Visible(&path);
         let message = format!("another process wrote to the old version of {path} after a batch replaced it; {kept}");
-        Warning { code: Self::CODE.to_owned(), message }
+        Warning { code: Self::CODE.to_owned(), message, line: None }
     }
 }
 

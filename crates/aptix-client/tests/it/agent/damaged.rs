@@ -95,6 +95,7 @@ async fn a_receipt_that_does_not_name_its_batch_is_set_aside_and_never_sent() {
             outcome: Outcome::Applied,
             files: Vec::new(),
             failures: Vec::new(),
+            warnings: Vec::new(),
             diff: String::new(),
             diff_omitted: false,
         };

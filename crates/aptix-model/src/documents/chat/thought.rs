@@ -37,7 +37,7 @@ pub(super) fn take_out(text: &str) -> Result<Option<Thoughtful>, Failure> {
         let last = thought.lines().count();
         let message =
             format!("what is drafted between {open} and {close}, up to line {last} of the answer, is no edit");
-        Warning { code: "BLOCK_IGNORED".into(), message }
+        Warning { code: "BLOCK_IGNORED".into(), message, line: None }
     });
     let mut rest: String = thought.matches('\n').collect();
     rest.push_str(answer);

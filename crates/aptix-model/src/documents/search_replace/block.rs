@@ -230,7 +230,7 @@ fn unescaped<'a>(line: Line<'a>, warnings: &mut Vec<Warning>) -> &'a str {
             line.number,
             quoted(rest)
         );
-        warnings.push(Warning { code: "MARKER_UNESCAPED".into(), message });
+        warnings.push(Warning { code: "MARKER_UNESCAPED".into(), message, line: None });
     }
     rest
 }
