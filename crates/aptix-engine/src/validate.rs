@@ -10,6 +10,7 @@ mod targets;
 pub(crate) mod violation;
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -158,9 +159,11 @@ pub fn validate<'a>(batch: &'a Batch, limits: &Limits) -> Result<ValidBatch<'a>,
     site.check_text("batchLabel", batch.label.as_deref());
     site.check_text("batchKey", batch.key.as_deref());
     let mut files = Vec::with_capacity(batch.files.len());
+    let mut keys = Keys::default();
     for (index, patch) in batch.files.iter().enumerate() {
         site.file = Some((index, patch));
         site.check_text("fileKey", patch.key.as_deref());
+        keys.check("fileKey", index, patch.key.as_deref(), &mut site);
         site.check_text("fileLabel", patch.label.as_deref());
         let target = targets::check(&patch.target, &mut site);
         let other = targets::check_other(patch, &mut site);
@@ -220,6 +223,22 @@ fn check_edit<'a>(edit: &'a FileEdit, site: &mut Site<'_, 'a>) -> Option<(Base, 
         }
         FileEdit::ContextPatch(patch) => Some((Base::MustExist, ValidEdit::Context(context::check(patch, site)?))),
         FileEdit::GitPatch(patch) => hunks::check(patch, site),
+    }
+}
+
+/// The keys seen so far, each of which stands for one entry (TUL-002 4.2.1, 5.1.1).
+#[derive(Default)]
+struct Keys<'a>(BTreeMap<&'a str, usize>);
+
+impl<'a> Keys<'a> {
+    /// Reports a key that an earlier entry has. An empty one is none.
+    fn check(&mut self, field: &str, index: usize, key: Option<&'a str>, site: &mut Site<'_, 'a>) {
+        let Some(key) = key.filter(|key| !key.is_empty()) else { return };
+        if let Some(other) = self.0.get(key).copied() {
+            site.report(field, || Violation::DuplicateKey { key: shown::path(key).into_owned(), other });
+        } else {
+            self.0.insert(key, index);
+        }
     }
 }
 

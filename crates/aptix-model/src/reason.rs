@@ -260,7 +260,7 @@ catalogue! {
         Fence = "FENCE",
         /// More than one document where one is read.
         MultipleBlocks = "MULTIPLE_BLOCKS",
-        /// The same key stands twice in one object.
+        /// The same key stands twice in one object, or names two entries of one list.
         DuplicateKey = "DUPLICATE_KEY",
         /// A key that the format does not have.
         UnknownField = "UNKNOWN_FIELD",

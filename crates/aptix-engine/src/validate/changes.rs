@@ -9,7 +9,7 @@ use aptix_model::lines::{LineAnchor, LineError, LineNumber, LineRange};
 use memchr::memchr3_iter;
 
 use super::violation::Violation;
-use super::{LineChange, Site};
+use super::{Keys, LineChange, Site};
 
 /// Checks changes one by one and against each other; `None` when anything is wrong.
 pub(super) fn check<'a>(changes: &'a [Change], site: &mut Site<'_, 'a>) -> Option<Vec<LineChange<'a>>> {
@@ -19,9 +19,11 @@ pub(super) fn check<'a>(changes: &'a [Change], site: &mut Site<'_, 'a>) -> Optio
     }
     let mut valid = Vec::with_capacity(changes.len());
     let mut before = Before::default();
+    let mut keys = Keys::default();
     for (index, change) in changes.iter().enumerate() {
         site.change = Some(index);
         site.check_text("changeKey", change.key.as_deref());
+        keys.check("changeKey", index, change.key.as_deref(), site);
         site.check_text("description", change.description.as_deref());
         if let Some((change, removed)) = check_one(index, &change.operation, site) {
             before.check(&change, removed, site);

@@ -23,6 +23,8 @@ pub(crate) enum Violation {
     Changes { found: usize, limit: usize },
     #[error("a label, key or description has at most {limit} bytes, this has {found}")]
     Text { found: usize, limit: usize },
+    #[error("the key {key:?} was given before, to entry {} of the same list", other + 1)]
+    DuplicateKey { key: String, other: usize },
     #[error(transparent)]
     Digest(DigestError),
     #[error(transparent)]
@@ -109,6 +111,7 @@ impl Violation {
             Self::Files { .. } => (Reason::TooLarge, Detail::Files),
             Self::Changes { .. } => (Reason::TooLarge, Detail::Changes),
             Self::Text { .. } => (Reason::TooLarge, Detail::Text),
+            Self::DuplicateKey { .. } => (Reason::InvalidRequest, Detail::DuplicateKey),
             Self::Digest(_) => (Reason::InvalidRequest, Detail::ShaFormat),
             Self::Path(error) => (Reason::InvalidPath, error.detail()),
             Self::Protected(protection) => (Reason::PolicyDenied, protection.detail()),
@@ -147,6 +150,7 @@ impl Violation {
         match self {
             Self::Empty { .. } => "give at least one, or leave out what has none",
             Self::Files { .. } | Self::Changes { .. } => "split the batch",
+            Self::DuplicateKey { .. } => "give each entry a key of its own, or none",
             Self::Digest(_) => "state the SHA-256 that reading the file gave, or compute it from the whole text",
             Self::Path(PathError::NotLowercase) => "write the docPath in lower case; it finds the file in any case",
             Self::Path(PathError::NoRoot) => "begin the docPath with the name of the file's root and a slash",

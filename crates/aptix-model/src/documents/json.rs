@@ -252,6 +252,37 @@ impl<'de> Deserialize<'de> for Whole {
     }
 }
 
+/// A field where it matters whether it is absent or null.
+#[derive(Default)]
+pub(super) enum Given<T> {
+    /// The document does not have it.
+    #[default]
+    Absent,
+    /// The document has it, null or a value.
+    Present(Option<T>),
+}
+
+impl<T> Given<T> {
+    /// Whether the document has the field, even if it is null.
+    pub(super) const fn is_given(&self) -> bool {
+        matches!(self, Self::Present(_))
+    }
+
+    /// The value, if there is one.
+    pub(super) fn value(self) -> Option<T> {
+        match self {
+            Self::Absent => None,
+            Self::Present(value) => value,
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Given<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::deserialize(deserializer).map(Self::Present)
+    }
+}
+
 /// A list that stops reading once it is longer than any batch may be.
 pub(super) struct Bounded<T, const MAX: usize>(pub(super) Vec<T>);
 

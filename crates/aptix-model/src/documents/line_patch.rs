@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::fields::{listed, required};
 use super::id_ignored;
-use super::json::{self, Bounded, Named, Place, Whole};
+use super::json::{self, Bounded, Given, Named, Place, Whole};
 use super::recognise::Shape;
 use crate::batch::{Batch, Change, FileEdit, FilePatch, LinePatch, Operation, Target};
 use crate::failure::Failure;
@@ -60,7 +60,8 @@ struct ChangeDocument {
     start_line: Option<Whole>,
     end_line: Option<Whole>,
     expected_original_lines: Option<Vec<String>>,
-    new_lines: Option<Vec<String>>,
+    #[serde(default)]
+    new_lines: Given<Vec<String>>,
 }
 
 impl Named for ChangeDocument {
@@ -130,7 +131,7 @@ impl Reading {
                 fields.forbid("insert", "endLine", change.end_line.is_some());
                 fields.forbid("insert", "expectedOriginalLines", change.expected_original_lines.is_some());
                 let after_line = fields.require("afterLine", change.after_line);
-                let new_lines = fields.require("newLines", change.new_lines);
+                let new_lines = fields.require("newLines", change.new_lines.value());
                 Operation::Insert { after_line: after_line?.0, new_lines: new_lines? }
             }
             Some("replace") => {
@@ -138,7 +139,7 @@ impl Reading {
                 let start_line = fields.require("startLine", change.start_line);
                 let end_line = fields.require("endLine", change.end_line);
                 let expected = fields.require("expectedOriginalLines", change.expected_original_lines);
-                let new_lines = fields.require("newLines", change.new_lines);
+                let new_lines = fields.require("newLines", change.new_lines.value());
                 Operation::Replace {
                     start_line: start_line?.0,
                     end_line: end_line?.0,
@@ -148,7 +149,7 @@ impl Reading {
             }
             Some("delete") => {
                 fields.forbid("delete", "afterLine", change.after_line.is_some());
-                fields.forbid("delete", "newLines", change.new_lines.is_some());
+                fields.forbid("delete", "newLines", change.new_lines.is_given());
                 let start_line = fields.require("startLine", change.start_line);
                 let end_line = fields.require("endLine", change.end_line);
                 let expected = fields.require("expectedOriginalLines", change.expected_original_lines);

@@ -34,7 +34,7 @@ fn a_line_patch_keeps_every_label_and_key() {
               "changes": [
                 {{"changeKey": "ck", "changeId": "c", "operation": "insert", "description": "d", "afterLine": 0, "newLines": ["a"]}},
                 {{"operation": "replace", "startLine": 2, "endLine": 3, "expectedOriginalLines": ["x", "y"], "newLines": [""]}},
-                {{"operation": "delete", "startLine": 9, "endLine": 9, "expectedOriginalLines": ["z"], "newLines": null}}]}}]}}"#
+                {{"operation": "delete", "startLine": 9, "endLine": 9, "expectedOriginalLines": ["z"]}}]}}]}}"#
     );
     let document = read(&text).unwrap();
     assert_eq!(document.dialect, Dialect::LinePatch);
