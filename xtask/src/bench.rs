@@ -58,6 +58,13 @@ pub(crate) fn bench_of(name: &str) -> Command {
     bench
 }
 
+/// A harness that measures no time: built as tests are.
+pub(crate) fn harness_of(name: &str) -> Command {
+    let mut harness = cargo();
+    harness.args(["bench", "--locked", "--quiet", "--profile", "dev", "--package", "xtask", "--bench", name, "--"]);
+    harness
+}
+
 fn bench_engine() -> Result<()> {
     let list = corpus(VERSIONS)?;
     step("bench engine", || run(bench_of("engine").arg(list)))

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::bench::{bench_of, corpus};
+use crate::bench::{bench_of, corpus, harness_of};
 use crate::steps::{run, step};
 
 /// What to replay.
@@ -22,6 +22,18 @@ pub(crate) struct Args {
     /// A dialect to say the changes in; may be repeated; all of them if left out
     #[arg(long = "dialect", value_name = "D")]
     dialects: Vec<String>,
+    /// Instead of replaying: cut the documents off somewhere, which must be refused or do what the whole does
+    #[arg(long)]
+    cut: bool,
+    /// Instead of replaying: send each change twice, which must take effect once
+    #[arg(long)]
+    twice: bool,
+    /// About so many cuts or changes in each dialect; all of them if left out
+    #[arg(long, value_name = "N")]
+    most: Option<usize>,
+    /// The seed of a run that is to be made again
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
 }
 
 /// Replays.
@@ -30,7 +42,9 @@ pub(crate) struct Args {
 ///
 /// When a change came out wrong, or was refused although the dialect can say it.
 pub(crate) fn replay(args: &Args) -> Result<()> {
-    let mut bench = bench_of("replay");
+    // Nothing but replaying is timed: the rest is built as tests are.
+    let is_timed = !args.cut && !args.twice;
+    let mut bench = if is_timed { bench_of("replay") } else { harness_of("replay") };
     if let Some(repo) = &args.repo {
         bench.arg("--repo").arg(std::path::absolute(repo)?);
     }
@@ -42,6 +56,15 @@ pub(crate) fn replay(args: &Args) -> Result<()> {
     }
     for dialect in &args.dialects {
         bench.args(["--dialect", dialect]);
+    }
+    for (flag, is_given) in [("--cut", args.cut), ("--twice", args.twice)] {
+        bench.args(is_given.then_some(flag));
+    }
+    if let Some(most) = args.most {
+        bench.args(["--most", &most.to_string()]);
+    }
+    if let Some(seed) = args.seed {
+        bench.args(["--seed", &seed.to_string()]);
     }
     step("replay", || run(&mut bench))
 }

@@ -48,7 +48,8 @@ pub(crate) fn judge(document: &[u8], dialect: Dialect, files: &[&FileChange]) ->
 
 type Refusal = Box<Failure>;
 
-fn apply(
+/// Applies a document to some files; what they are then.
+pub(crate) fn apply(
     document: &[u8],
     dialect: Dialect,
     before: &BTreeMap<&str, &File>,

@@ -1,15 +1,22 @@
 //! Replays real histories in every dialect: each file's change is said in the dialect, applied by the engine, and
 //! compared with what the commit made of the file. Fails if anything is wrong, or refused that could be said.
+//! `--cut` cuts the documents off somewhere instead, and `--twice` sends them twice.
 
 #![expect(clippy::print_stdout, reason = "a measurement is printed")]
 #![expect(clippy::indexing_slicing, reason = "ranges come from the diff of the same lines")]
 
+mod cut;
 mod express;
 mod history;
 mod judge;
 mod lines;
+mod parts;
+#[path = "../crash/random.rs"]
+#[expect(dead_code, reason = "the crash harness uses all of it")]
+mod random;
 mod rival;
 mod tally;
+mod twice;
 mod variant;
 
 use std::path::PathBuf;
@@ -17,6 +24,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 use aptix_model::documents::Dialect;
 
+use express::Reach;
 use history::{FileChange, Objects, Step};
 use judge::{Verdict, judge};
 use tally::Tally;
@@ -28,10 +36,26 @@ struct Args {
     pairs: Option<PathBuf>,
     commits: Option<usize>,
     dialects: Vec<Dialect>,
+    /// Instead of replaying: sends each change twice.
+    is_twice: bool,
+    /// Instead of replaying: cuts documents off.
+    is_cut: bool,
+    /// At most so many changes.
+    most: Option<usize>,
+    seed: u64,
 }
 
 fn args() -> Result<Args> {
-    let mut args = Args { repo: None, pairs: None, commits: None, dialects: Vec::new() };
+    let mut args = Args {
+        repo: None,
+        pairs: None,
+        commits: None,
+        dialects: Vec::new(),
+        is_twice: false,
+        is_cut: false,
+        most: None,
+        seed: random::seed(),
+    };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("{word} has a value"));
@@ -40,6 +64,10 @@ fn args() -> Result<Args> {
             "--pairs" => args.pairs = Some(value()?.into()),
             "--commits" => args.commits = Some(value()?.parse()?),
             "--dialect" => args.dialects.push(value()?.parse()?),
+            "--twice" => args.is_twice = true,
+            "--cut" => args.is_cut = true,
+            "--most" => args.most = Some(value()?.parse()?),
+            "--seed" => args.seed = value()?.parse()?,
             // What `cargo bench` adds.
             "--bench" => {}
             _ => bail!("unknown argument {word}"),
@@ -53,25 +81,44 @@ fn args() -> Result<Args> {
 
 fn main() -> Result<()> {
     let args = args()?;
+    if args.is_twice || args.is_cut {
+        let mut steps = Vec::new();
+        each_step(&args, |step| {
+            steps.push(step);
+            Ok(())
+        })?;
+        if args.is_cut {
+            cut::run(&steps, &args.dialects, args.most, args.seed)?;
+        }
+        if args.is_twice {
+            twice::run(&steps, &args.dialects, args.most, args.seed)?;
+        }
+        return Ok(());
+    }
     let mut tally = Tally::default();
+    each_step(&args, |step| replay(&step, &args.dialects, &mut tally))?;
+    tally.print();
+    tally.verdict()
+}
+
+/// Reads the history that is asked for, step by step.
+fn each_step(args: &Args, mut work: impl FnMut(Step) -> Result<()>) -> Result<()> {
     if let Some(repo) = &args.repo {
         let mut objects = Objects::of(repo)?;
         let commits = history::commits(repo, args.commits)?;
         ensure!(!commits.is_empty(), "{} has no commit with a parent", repo.display());
         for commit in &commits {
-            replay(&history::step(repo, &mut objects, commit)?, &args.dialects, &mut tally)?;
+            work(history::step(repo, &mut objects, commit)?)?;
         }
     }
     if let Some(pairs) = &args.pairs {
         let listed = std::fs::read_to_string(pairs).with_context(|| format!("{} cannot be read", pairs.display()))?;
         let folders: Vec<&str> = listed.lines().collect();
         for pair in folders.chunks_exact(2) {
-            let step = history::between(pair[0].as_ref(), pair[1].as_ref())?;
-            replay(&step, &args.dialects, &mut tally)?;
+            work(history::between(pair[0].as_ref(), pair[1].as_ref())?)?;
         }
     }
-    tally.print();
-    tally.verdict()
+    Ok(())
 }
 
 fn replay(step: &Step, dialects: &[Dialect], tally: &mut Tally) -> Result<()> {
@@ -96,7 +143,7 @@ fn say(dialect: Dialect, variant: Variant, step: &Step, files: &[FileChange], ta
     let mut said = Vec::new();
     let mut parts = Vec::new();
     for file in files {
-        match express::part(dialect, file) {
+        match express::part(dialect, file, Reach::Unique) {
             Ok(part) => {
                 said.push(file);
                 parts.push(part);
@@ -114,7 +161,7 @@ fn say(dialect: Dialect, variant: Variant, step: &Step, files: &[FileChange], ta
         if let (Verdict::Refused(_) | Verdict::Wrong(_), [_, _, ..]) = (&verdict, group) {
             // One file can spoil a document: each is tried alone, to count the others.
             for file in group {
-                let part = express::part(dialect, file).map_err(anyhow::Error::msg)?;
+                let part = express::part(dialect, file, Reach::Unique).map_err(anyhow::Error::msg)?;
                 for document in express::documents(dialect, vec![part])? {
                     let (verdict, time) = judge(&document, dialect, &[file])?;
                     tally.add(dialect, variant, &step.name, &[file], &verdict, time);

@@ -23,8 +23,17 @@ pub(crate) enum Part {
 /// Why a dialect cannot say a change.
 pub(crate) type Unsaid = &'static str;
 
+/// How much of a file around a change says where it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reach {
+    /// As much as it takes to be unique; three lines in a diff.
+    Unique,
+    /// So many lines on either side, unique or not expressible.
+    Lines(usize),
+}
+
 /// Says one file's change in a dialect.
-pub(crate) fn part(dialect: Dialect, file: &FileChange) -> Result<Part, Unsaid> {
+pub(crate) fn part(dialect: Dialect, file: &FileChange, reach: Reach) -> Result<Part, Unsaid> {
     if WorkspacePath::new(&file.path).is_err() {
         return Err("the path is none that is accepted");
     }
@@ -32,9 +41,9 @@ pub(crate) fn part(dialect: Dialect, file: &FileChange) -> Result<Part, Unsaid> 
         return Err("the path is protected");
     }
     match dialect {
-        Dialect::GitPatch => git_patch(file),
+        Dialect::GitPatch => git_patch(file, reach),
         // An answer is text, and says it as a diff.
-        Dialect::Chat => match git_patch(file)? {
+        Dialect::Chat => match git_patch(file, reach)? {
             Part::Text(patch) if utf8(&patch).is_err() => Err("not UTF-8 where it changes"),
             part => Ok(part),
         },
@@ -44,7 +53,7 @@ pub(crate) fn part(dialect: Dialect, file: &FileChange) -> Result<Part, Unsaid> 
             keeps_mode(file)?;
             let (before, after) = (file.before.as_ref(), file.after.as_ref());
             match (before, after) {
-                (Some(before), Some(after)) => edited(dialect, &file.path, &before.bytes, &after.bytes),
+                (Some(before), Some(after)) => edited(dialect, &file.path, (&before.bytes, &after.bytes), reach),
                 (None, Some(after)) => created(dialect, &file.path, after),
                 (_, None) => deleted(dialect, &file.path),
             }
@@ -86,14 +95,14 @@ fn create_file(file: &FileChange) -> Result<Part, Unsaid> {
     Ok(Part::Json(json!({ "path": file.path, "content": content, "overwrite": file.before.is_some() })))
 }
 
-fn git_patch(file: &FileChange) -> Result<Part, Unsaid> {
+fn git_patch(file: &FileChange, reach: Reach) -> Result<Part, Unsaid> {
     let empty = File::default();
     let (before, after) = (file.before.as_ref(), file.after.as_ref());
     let (old, new) = (&before.unwrap_or(&empty).bytes, &after.unwrap_or(&empty).bytes);
     if [old, new].iter().any(|bytes| memchr::memchr(0, bytes).is_some()) {
         return Err("NUL bytes");
     }
-    text::unified(&file.path, before, after).map(Part::Text)
+    text::unified(&file.path, before, after, reach).map(Part::Text)
 }
 
 fn created(dialect: Dialect, path: &str, after: &File) -> Result<Part, Unsaid> {
@@ -115,7 +124,7 @@ fn deleted(dialect: Dialect, path: &str) -> Result<Part, Unsaid> {
     }
 }
 
-fn edited(dialect: Dialect, path: &str, old: &[u8], new: &[u8]) -> Result<Part, Unsaid> {
+fn edited(dialect: Dialect, path: &str, (old, new): (&[u8], &[u8]), reach: Reach) -> Result<Part, Unsaid> {
     if memchr::memchr(0, old).is_some() || memchr::memchr(0, new).is_some() {
         return Err("NUL bytes");
     }
@@ -135,7 +144,7 @@ fn edited(dialect: Dialect, path: &str, old: &[u8], new: &[u8]) -> Result<Part, 
                     json!({ "path": path, "patches": [{ "operation": "overwrite", "newText": utf8(new)? }] }),
                 ));
             }
-            let blocks = text::in_original(old, &before, &after, &changes)?;
+            let blocks = text::in_original(old, &before, &after, &changes, reach)?;
             let patches = blocks.iter().map(|block| {
                 Ok(json!({ "operation": "replace", "oldText": utf8(&block.old)?, "newText": utf8(&block.new)? }))
             });
@@ -145,7 +154,7 @@ fn edited(dialect: Dialect, path: &str, old: &[u8], new: &[u8]) -> Result<Part, 
             if before.is_empty() {
                 return Err("the file is empty");
             }
-            let steps = text::one_by_one(old, &before, &after, &changes)?
+            let steps = text::one_by_one(old, &before, &after, &changes, reach)?
                 .into_iter()
                 .map(|Block { old, new }| Ok(json!({ "find": utf8(&old)?, "replace": utf8(&new)? })));
             Ok(Part::Json(json!({ "path": path, "replacements": steps.collect::<Result<Vec<_>, Unsaid>>()? })))
@@ -157,14 +166,14 @@ fn edited(dialect: Dialect, path: &str, old: &[u8], new: &[u8]) -> Result<Part, 
                 ));
             }
             let all = text::as_one(&changes);
-            let blocks = text::in_original(old, &before, &after, &[all])?;
+            let blocks = text::in_original(old, &before, &after, &[all], reach)?;
             let [block] = blocks.as_slice() else { return Err("no single place") };
             Ok(Part::Json(json!({
                 "command": "str_replace", "path": path, "old_str": utf8(&block.old)?, "new_str": utf8(&block.new)?,
             })))
         }
-        Dialect::SearchReplace => text::search_replace(path, &before, &after, &changes).map(Part::Text),
-        Dialect::CodexPatch => text::codex(path, &before, &after, &changes).map(Part::Text),
+        Dialect::SearchReplace => text::search_replace(path, &before, &after, &changes, reach).map(Part::Text),
+        Dialect::CodexPatch => text::codex(path, &before, &after, &changes, reach).map(Part::Text),
         _ => Err("no dialect of files"),
     }
 }

@@ -1,13 +1,16 @@
-//! Changes as texts: unique pieces of a file and what takes their place, hunks, blocks, chunks.
+//! Changes as texts: pieces of a file and what takes their place, hunks, blocks, chunks.
 
 use std::ops::Range;
 
 use aptix_model::documents::Dialect;
 use memchr::memmem;
 
-use super::{Unsaid, utf8};
+use super::{Reach, Unsaid, utf8};
 use crate::history::File;
 use crate::lines::{BOM, Change, Line, beyond_lines, changes, lines};
+
+/// Lines around a change in a diff.
+const CONTEXT: usize = 3;
 
 /// A text that stands in a file once, and the text that takes its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,6 +56,36 @@ fn grow(mut change: Change, before: usize, is_enough: impl Fn(&Range<usize>) -> 
     change
 }
 
+/// Takes so many lines along on both sides, as far as there are any.
+fn widened(change: &Change, context: usize, before: usize) -> Change {
+    let (above, below) = (change.old.start.min(context), (before - change.old.end).min(context));
+    Change {
+        old: change.old.start - above..change.old.end + below,
+        new: change.new.start - above..change.new.end + below,
+    }
+}
+
+/// Changes with the lines around them by which they are found.
+fn reached(
+    changes: &[Change],
+    before: usize,
+    reach: Reach,
+    is_unique: impl Fn(&Range<usize>) -> bool,
+) -> Result<Vec<Change>, Unsaid> {
+    let Reach::Lines(context) = reach else { return Ok(grown(changes, before, is_unique)) };
+    let wide = changes.iter().map(|change| {
+        let wide = widened(change, context, before);
+        match () {
+            () if wide.old.is_empty() => Err("an insertion without a line beside it"),
+            () if !is_unique(&wide.old) => Err("more than one place without more context"),
+            () => Ok(wide),
+        }
+    });
+    let wide = wide.collect::<Result<Vec<_>, _>>()?;
+    let touch = wide.windows(2).any(|pair| pair[0].old.end > pair[1].old.start);
+    if touch { Err("the context of two changes overlaps") } else { Ok(wide) }
+}
+
 /// Changes grown until each is unique, those that then touch made one.
 fn grown(changes: &[Change], before: usize, is_unique: impl Fn(&Range<usize>) -> bool) -> Vec<Change> {
     let mut done: Vec<Change> = Vec::new();
@@ -96,9 +129,10 @@ pub(super) fn in_original(
     before: &[Line<'_>],
     after: &[Line<'_>],
     changes: &[Change],
+    reach: Reach,
 ) -> Result<Vec<Block>, Unsaid> {
     let unique = |range: &Range<usize>| is_unique(old, &join(&before[range.clone()]));
-    let grown = grown(changes, before.len(), unique);
+    let grown = reached(changes, before.len(), reach, unique)?;
     keeps_ends(before, after, &grown)?;
     let block = |change: &Change| Block {
         old: as_text(&before[change.old.clone()], change.old.start),
@@ -113,12 +147,14 @@ pub(super) fn one_by_one(
     before: &[Line<'_>],
     after: &[Line<'_>],
     changes: &[Change],
+    reach: Reach,
 ) -> Result<Vec<Block>, Unsaid> {
-    let blocks = in_original(old, before, after, changes)?;
+    let blocks = in_original(old, before, after, changes, reach)?;
     let mut text = old.to_vec();
     for block in &blocks {
         if !is_unique(&text, &block.old) {
-            return in_original(old, before, after, &[Change { old: 0..before.len(), new: 0..after.len() }]);
+            let whole = Change { old: 0..before.len(), new: 0..after.len() };
+            return in_original(old, before, after, &[whole], Reach::Unique);
         }
         let at = memmem::find(&text, &block.old).unwrap_or_default();
         text.splice(at..at + block.old.len(), block.new.iter().copied());
@@ -145,11 +181,12 @@ pub(super) fn search_replace(
     before: &[Line<'_>],
     after: &[Line<'_>],
     changes: &[Change],
+    reach: Reach,
 ) -> Result<Vec<u8>, Unsaid> {
     let grown = if before.is_empty() {
         changes.to_vec()
     } else {
-        grown(changes, before.len(), |range| is_unique_run(before, range))
+        reached(changes, before.len(), reach, |range| is_unique_run(before, range))?
     };
     // Each block is looked for in what the ones above it made of the file.
     let mut now: Vec<Line<'_>> = before.to_vec();
@@ -235,23 +272,21 @@ pub(super) fn created(dialect: Dialect, path: &str, content: &str) -> Result<Vec
     }
 }
 
-/// An update section: three lines around each change, and as many more as tell the place from every other.
+/// An update section: so many lines around each change, or three and as many more as tell the place from every other.
 pub(super) fn codex(
     path: &str,
     before: &[Line<'_>],
     after: &[Line<'_>],
     changes_: &[Change],
+    reach: Reach,
 ) -> Result<Vec<u8>, Unsaid> {
     let count = before.len();
-    let with_context = |change: &Change| {
-        let (above, below) = (change.old.start.min(3), (count - change.old.end).min(3));
-        Change {
-            old: change.old.start - above..change.old.end + below,
-            new: change.new.start - above..change.new.end + below,
-        }
+    let wide: Vec<Change> = match reach {
+        Reach::Unique => changes_.iter().map(|change| widened(change, CONTEXT, count)).collect(),
+        Reach::Lines(_) => changes_.to_vec(),
     };
-    let wide: Vec<Change> = changes_.iter().map(with_context).collect();
-    let grown = if before.is_empty() { wide } else { grown(&wide, count, |range| is_unique_run(before, range)) };
+    let grown =
+        if before.is_empty() { wide } else { reached(&wide, count, reach, |range| is_unique_run(before, range))? };
     let mut text = format!("*** Update File: {path}\n");
     for chunk in grown {
         text += "@@\n";
@@ -275,8 +310,17 @@ fn chunk_lines(sign: char, lines: &[Line<'_>], range: Range<usize>, is_top: bool
     lines.map(|(index, line)| Ok(format!("{sign}{}\n", text_of(*line, is_top && first + index == 0)?))).collect()
 }
 
-/// A unified diff with three lines of context.
-pub(super) fn unified(path: &str, before: Option<&File>, after: Option<&File>) -> Result<Vec<u8>, Unsaid> {
+/// A unified diff with so many lines of context, or with three.
+pub(super) fn unified(
+    path: &str,
+    before: Option<&File>,
+    after: Option<&File>,
+    reach: Reach,
+) -> Result<Vec<u8>, Unsaid> {
+    let context = match reach {
+        Reach::Unique => CONTEXT,
+        Reach::Lines(context) => context,
+    };
     let plain = |byte: u8| (b' '..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
     if !path.bytes().all(plain) {
         return Err("the path needs quoting");
@@ -307,15 +351,15 @@ pub(super) fn unified(path: &str, before: Option<&File>, after: Option<&File>) -
     let mut hunks: Vec<Vec<Change>> = Vec::new();
     for change in all {
         match hunks.last_mut() {
-            Some(hunk) if hunk.last().is_some_and(|last| change.old.start - last.old.end <= 6) => hunk.push(change),
+            Some(hunk) if hunk.last().is_some_and(|last| change.old.start - last.old.end <= 2 * context) => {
+                hunk.push(change)
+            }
             _ => hunks.push(vec![change]),
         }
     }
     for hunk in hunks {
-        let whole = as_one(&hunk);
-        let (above, below) = (whole.old.start.min(3), (old.len() - whole.old.end).min(3));
-        let (from, to) = (whole.old.start - above, whole.old.end + below);
-        let (new_from, new_to) = (whole.new.start - above, whole.new.end + below);
+        let Change { old: Range { start: from, end: to }, new: Range { start: new_from, end: new_to } } =
+            widened(&as_one(&hunk), context, old.len());
         let span = |from: usize, to: usize| {
             if to == from { format!("{from},0") } else { format!("{},{}", from + 1, to - from) }
         };

@@ -1,0 +1,111 @@
+//! Edits sent twice. Each change of a real history is sent by itself, and once more to what came of it: the second time
+//! it must change nothing, and the first time it must not be taken for the second.
+
+mod form;
+mod report;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::Result;
+use aptix_model::documents::Dialect;
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+
+use crate::history::{File, FileChange, Step};
+use crate::judge::apply;
+use crate::random::Random;
+use form::{Form, Single, singles};
+use report::Report;
+
+/// What came of an edit, sent twice.
+enum Outcome {
+    /// The dialect does not say it in this form.
+    Unsaid(&'static str),
+    /// The first time it did not do what it says.
+    Wrong,
+    /// The first time it was taken for a second time.
+    TakenForSecond(Box<Failure>),
+    /// The first time it was refused for another reason.
+    Refused(Box<Failure>),
+    /// The second time it was refused.
+    Once(Box<Failure>),
+    /// The second time it changed nothing.
+    Same,
+    /// The second time it changed the file again.
+    Doubled,
+}
+
+/// Sends at most so many changes, or all of them, in each form of each dialect.
+pub(crate) fn run(steps: &[Step], dialects: &[Dialect], most: Option<usize>, seed: u64) -> Result<()> {
+    let files: Vec<(&str, &FileChange)> =
+        steps.iter().flat_map(|step| step.files.iter().map(|file| (step.name.as_str(), file))).collect();
+    let (next, workers) = (AtomicUsize::new(0), thread::available_parallelism()?.get());
+    let total: usize = files.iter().map(|(_, file)| singles(file).len()).sum();
+    let work = || {
+        let mut report = Report::default();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some((step, file)) = files.get(number) else { return Ok(report) };
+            let mut random = Random::new(seed.wrapping_add(number as u64));
+            for single in singles(file) {
+                if most.is_none_or(|most| random.below(total) < most) {
+                    send_all(step, &single, dialects, &mut report)?;
+                }
+            }
+        }
+    };
+    let reports = thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let reports: Result<Vec<Report>> = reports;
+    let report = reports?.into_iter().reduce(Report::merge).unwrap_or_default();
+    report.print(total, seed);
+    report.verdict()
+}
+
+fn send_all(step: &str, single: &Single, dialects: &[Dialect], report: &mut Report) -> Result<()> {
+    for dialect in dialects {
+        for form in Form::of(*dialect) {
+            let said = match single.say(*dialect, form)? {
+                Ok(said) => said,
+                Err(reason) => {
+                    report.add(*dialect, form, single, step, &[], Outcome::Unsaid(reason));
+                    continue;
+                }
+            };
+            let outcome = send_twice(*dialect, form, single, &said)?;
+            report.add(*dialect, form, single, step, &said.document, outcome);
+        }
+    }
+    Ok(())
+}
+
+fn send_twice(dialect: Dialect, form: Form, single: &Single, said: &form::Said) -> Result<Outcome> {
+    let path = single.file.path.as_str();
+    let Some(before) = &single.file.before else { return Ok(Outcome::Unsaid("a file comes")) };
+    let send = |file: &File| apply(&said.document, dialect, &[(path, file)].into());
+    let first = match send(before)? {
+        Ok(first) => first,
+        // The edit's place is unique, or stated exactly: nothing but its being an addition can make it ambiguous.
+        Err(failure) if matches!(failure.reason, Reason::AlreadyApplied | Reason::TextNotUnique) => {
+            return Ok(Outcome::TakenForSecond(failure));
+        }
+        Err(failure) => return Ok(Outcome::Refused(failure)),
+    };
+    let Some(once) = first.get(path).filter(|file| first.len() == 1 && file.bytes == said.after) else {
+        return Ok(Outcome::Wrong);
+    };
+    if once == before && form == Form::Everywhere {
+        return Ok(Outcome::Unsaid("no word for another"));
+    }
+    Ok(match send(once)? {
+        Err(failure) => Outcome::Once(failure),
+        Ok(second) if second == first => Outcome::Same,
+        Ok(_) => Outcome::Doubled,
+    })
+}
