@@ -19,8 +19,8 @@ pub(crate) struct Case {
     /// The text that is sent.
     pub(crate) answer: String,
     pub(crate) expected: Expected,
-    /// Whether the answer is sent a second time, which must change nothing.
-    pub(crate) is_sent_twice: bool,
+    /// Whether the answer may change files again when it is sent a second time.
+    pub(crate) is_repeatable: bool,
     /// Whether a reader knows which change is wanted, although the rules refuse it.
     pub(crate) is_clear: bool,
     /// Texts that errors and warnings must contain, all of them.
@@ -149,7 +149,7 @@ impl Draft {
             before: Tree::default(),
             answer: String::new(),
             expected: Expected::Refused(None),
-            is_sent_twice: false,
+            is_repeatable: false,
             is_clear: false,
             words: Vec::new(),
             warnings: Vec::new(),
@@ -172,7 +172,7 @@ impl Draft {
                 self.case.answer = if is_open { text.strip_suffix('\n').unwrap_or(text) } else { text }.to_owned();
             }
             "crlf" => self.is_crlf = true,
-            "twice" => self.case.is_sent_twice = true,
+            "repeatable" => self.case.is_repeatable = true,
             "clear" => self.case.is_clear = true,
             "words" => self.case.words.push(argument),
             "warning" => self.case.warnings.push(argument),

@@ -1,14 +1,22 @@
-//! Applies whole answers of models and compares the files with what a reader of the whole answer expects.
+//! Applies whole answers of models, and answers made from them, and compares the files with what a reader of the whole
+//! answer expects.
 //!
-//! `cargo xtask answers` starts it; README.md states the format of the cases in `cases/`.
+//! `cargo xtask answers` starts it; README.md states the format of the cases in `cases/` and the rules for variants.
 
 #![expect(clippy::print_stdout, reason = "a harness prints what it found")]
 #![expect(clippy::disallowed_methods, reason = "a harness lays out the projects it works in")]
 
 mod boundary;
 mod case;
+mod control;
 mod judge;
+#[path = "../../benches/crash/random.rs"]
+mod random;
+mod report;
+mod rules;
+mod scan;
 mod tree;
+mod variants;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,11 +26,18 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use aptix_model::documents::Dialect;
 use clap::Parser;
 
 use crate::boundary::Place;
-use crate::case::{Case, Expected};
-use crate::judge::{Class, Verdict, judge};
+use crate::case::Case;
+use crate::judge::{Class, Verdict};
+use crate::random::Random;
+use crate::report::Judged;
+use crate::variants::{Kind, Variant};
+
+/// Cuts inside a line that are tried of each case, unless all are.
+const BYTE_CUTS: usize = 8;
 
 #[derive(Parser)]
 struct Args {
@@ -31,6 +46,18 @@ struct Args {
     /// Print every case with its answer and what was said, not only those that fail
     #[arg(long)]
     show: bool,
+    /// No variants, only the cases
+    #[arg(long)]
+    cases: bool,
+    /// Cut inside every line at each byte, not at some of them
+    #[arg(long)]
+    long: bool,
+    /// Fail for what was applied wrongly or refused unhelpfully alone
+    #[arg(long)]
+    gate: bool,
+    /// What decides where answers are cut inside a line
+    #[arg(long)]
+    seed: Option<u64>,
     /// The built `aptix`
     #[arg(long, value_name = "FILE")]
     aptix: PathBuf,
@@ -57,27 +84,31 @@ fn run(args: &Args) -> Result<bool> {
         args.words.iter().all(|word| case.title.contains(word.as_str()) || case.place.contains(word.as_str()))
     });
     ensure!(!cases.is_empty(), "no case contains these words");
-    let verdicts = in_parallel(&cases, |case| judge_case(case, &args.aptix))?;
-    for (case, verdict) in cases.iter().zip(&verdicts) {
-        if args.show || !verdict.class.is_fine() {
-            println!("{}: {}\n  {}", case.place, verdict.class, case.title);
-            if args.show {
-                println!("{}", indented(&case.answer, "  > "));
-            }
-            println!("{}", indented(&verdict.why, "    "));
-        }
-    }
-    print_counts(&cases, &verdicts);
-    println!("{} cases in {:.1} s", cases.len(), begin.elapsed().as_secs_f64());
-    Ok(verdicts.iter().all(|verdict| verdict.class.is_fine()))
+    let seed = args.seed.unwrap_or_else(random::seed);
+    let judged = in_parallel(&cases, |index, case| {
+        let verdict = judge_case(case, &args.aptix)?;
+        let cuts = if args.long { usize::MAX } else { BYTE_CUTS };
+        let seed = seed.wrapping_add(u64::try_from(index)?);
+        let (variants, unjudged) = match args.cases {
+            true => (Vec::new(), 0),
+            false => judge_variants(case, cuts, &mut Random::new(seed))?,
+        };
+        Ok(Judged { verdict, variants, unjudged })
+    })?;
+    report::print_failing(&cases, &judged, args.show);
+    report::print_counts(&cases, &judged);
+    let control = control::check(&cases, args.words.is_empty())?;
+    println!("control: {control}");
+    println!("{} cases in {:.1} s, --seed {seed}", cases.len(), begin.elapsed().as_secs_f64());
+    Ok(report::is_fine(&judged, args.gate))
 }
 
 /// Judges a case by the built program, and by the library, which must come to the same.
 fn judge_case(case: &Case, program: &Path) -> Result<Verdict> {
     let place = Place::new(&case.before)?;
     let said = place.run_program(program, &case.answer)?;
-    let mut verdict = judge(case, &said, false);
-    if case.is_sent_twice && verdict.class == Class::Applied {
+    let mut verdict = judge::judge(case, &said, false);
+    if verdict.class == Class::Applied && !case.is_repeatable {
         let again = place.run_program(program, &case.answer)?;
         if let Some(difference) = again.after.difference(&said.after, &said.after) {
             verdict = Verdict::new(Class::Wrong, format!("the second sending changed files:\n{difference}"));
@@ -88,12 +119,38 @@ fn judge_case(case: &Case, program: &Path) -> Result<Verdict> {
     if (library.success, &library.after) != (said.success, &said.after) {
         return Ok(Verdict::new(Class::Wrong, "the command and the library come to different trees"));
     }
-    let by_library = judge(case, &library, true);
+    let by_library = judge::judge(case, &library, true);
     Ok(if by_library.class > verdict.class { by_library } else { verdict })
 }
 
+/// Judges all variants of a case, with so many cuts inside lines; counts those of which no rule says what is right.
+fn judge_variants(case: &Case, cuts: usize, random: &mut Random) -> Result<(Vec<(Variant, Verdict)>, usize)> {
+    let mut variants = variants::of(case);
+    let places = random.sample(cuts, case.answer.len());
+    variants.extend(places.into_iter().filter_map(|at| variants::cut_at_byte(case, at)));
+    let place = Place::new(&case.before)?;
+    let mut library = place.open()?;
+    let mut judged = Vec::new();
+    let mut unjudged = 0;
+    for variant in variants {
+        let dialect = (variant.kind == Kind::AsChat).then_some(Dialect::Chat);
+        let said = library.apply(variant.answer.as_bytes(), dialect)?;
+        let is_changed = said.after != case.before;
+        match rules::judge(case, &variant, &said) {
+            Some(verdict) => judged.push((variant, verdict)),
+            None => unjudged += 1,
+        }
+        if is_changed {
+            drop(library);
+            place.restore()?;
+            library = place.open()?;
+        }
+    }
+    Ok((judged, unjudged))
+}
+
 /// Works on all cases with every processor; the results are in the order of the cases.
-fn in_parallel<R: Send>(cases: &[Case], work: impl Fn(&Case) -> Result<R> + Sync) -> Result<Vec<R>> {
+fn in_parallel<R: Send>(cases: &[Case], work: impl Fn(usize, &Case) -> Result<R> + Sync) -> Result<Vec<R>> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(BTreeMap::new());
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(cases.len());
@@ -101,7 +158,7 @@ fn in_parallel<R: Send>(cases: &[Case], work: impl Fn(&Case) -> Result<R> + Sync
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some((index, case)) = take(&next, cases) {
-                    let result = work(case).with_context(|| format!("{}: {}", case.place, case.title));
+                    let result = work(index, case).with_context(|| format!("{}: {}", case.place, case.title));
                     done.lock().unwrap_or_else(PoisonError::into_inner).insert(index, result);
                 }
             });
@@ -115,34 +172,4 @@ fn in_parallel<R: Send>(cases: &[Case], work: impl Fn(&Case) -> Result<R> + Sync
 fn take<'a>(next: &AtomicUsize, cases: &'a [Case]) -> Option<(usize, &'a Case)> {
     let index = next.fetch_add(1, Ordering::Relaxed);
     cases.get(index).map(|case| (index, case))
-}
-
-fn print_counts(cases: &[Case], verdicts: &[Verdict]) {
-    for class in Class::ALL {
-        println!("{:>5} {class}", verdicts.iter().filter(|verdict| verdict.class == class).count());
-    }
-    let clear = cases.iter().zip(verdicts).filter(|(case, _)| is_unambiguous(case));
-    let (mut applied, mut expected, mut all) = (0, 0, 0);
-    for (case, verdict) in clear {
-        all += 1;
-        expected += usize::from(matches!(case.expected, Expected::Applied(_)));
-        applied += usize::from(matches!(verdict.class, Class::Applied | Class::Mute));
-    }
-    println!(
-        "{all:>5} unambiguous answers: {applied} applied ({} %), {expected} expected to be applied ({} %)",
-        percent(applied, all),
-        percent(expected, all)
-    );
-}
-
-const fn is_unambiguous(case: &Case) -> bool {
-    case.is_clear || matches!(case.expected, Expected::Applied(_))
-}
-
-fn percent(part: usize, whole: usize) -> usize {
-    (part * 100).checked_div(whole).unwrap_or_default()
-}
-
-fn indented(text: &str, by: &str) -> String {
-    text.lines().map(|line| format!("{by}{line}")).collect::<Vec<_>>().join("\n")
 }

@@ -1,0 +1,104 @@
+//! Prints what failed and how many came to what.
+
+use crate::case::{Case, Expected};
+use crate::judge::{Class, Verdict};
+use crate::variants::{Kind, Variant};
+
+/// Variants of a case that are printed.
+const SHOWN: usize = 2;
+
+/// What was found of a case.
+pub(crate) struct Judged {
+    pub(crate) verdict: Verdict,
+    pub(crate) variants: Vec<(Variant, Verdict)>,
+    /// Variants of which no rule says what is right.
+    pub(crate) unjudged: usize,
+}
+
+/// Whether nothing is wrong; with `gate`, whether nothing is applied wrongly or refused unhelpfully.
+pub(crate) fn is_fine(judged: &[Judged], gate: bool) -> bool {
+    let is_fine = |verdict: &Verdict| match gate {
+        true => !matches!(verdict.class, Class::Wrong | Class::Unhelpful),
+        false => verdict.class.is_fine(),
+    };
+    judged.iter().all(|judged| is_fine(&judged.verdict) && judged.variants.iter().all(|(_, verdict)| is_fine(verdict)))
+}
+
+/// Prints every case and variant that is not as it must be, or all cases.
+pub(crate) fn print_failing(cases: &[Case], judged: &[Judged], all: bool) {
+    for (case, judged) in cases.iter().zip(judged) {
+        if all || !judged.verdict.class.is_fine() {
+            println!("{}: {}\n  {}", case.place, judged.verdict.class, case.title);
+            if all {
+                println!("{}", indented(&case.answer, "  > "));
+            }
+            println!("{}", indented(&judged.verdict.why, "    "));
+        }
+        let mut failing: Vec<_> = judged.variants.iter().filter(|(_, verdict)| !verdict.class.is_fine()).collect();
+        failing.sort_by_key(|(_, verdict)| std::cmp::Reverse(verdict.class));
+        let shown = if all { failing.len() } else { SHOWN };
+        for (variant, verdict) in failing.iter().take(shown) {
+            let (kind, which) = (variant.kind, &variant.which);
+            println!("{}: {}\n  {} [{kind:?} {which}]", case.place, verdict.class, case.title);
+            if all {
+                println!("{}", indented(&variant.answer, "  > "));
+            }
+            println!("{}", indented(&verdict.why, "    "));
+        }
+        if failing.len() > shown {
+            println!("  and {} variants more of {:?}", failing.len() - shown, case.title);
+        }
+    }
+}
+
+/// Prints how many cases and variants came to what.
+pub(crate) fn print_counts(cases: &[Case], judged: &[Judged]) {
+    for class in Class::ALL {
+        println!("{:>6} {class}", judged.iter().filter(|judged| judged.verdict.class == class).count());
+    }
+    let (mut applied, mut expected, mut all) = (0, 0, 0);
+    for (case, judged) in cases.iter().zip(judged).filter(|(case, _)| is_unambiguous(case)) {
+        all += 1;
+        expected += usize::from(matches!(case.expected, Expected::Applied(_)));
+        applied += usize::from(matches!(judged.verdict.class, Class::Applied | Class::Mute));
+    }
+    println!(
+        "{all:>6} unambiguous answers: {applied} applied ({} %), {expected} expected to be applied ({} %)",
+        percent(applied, all),
+        percent(expected, all)
+    );
+    let variants = judged.iter().flat_map(|judged| &judged.variants);
+    if variants.clone().next().is_none() {
+        return;
+    }
+    println!("variants   applied  refused  refused, to be applied  unhelpful  WRONG");
+    for kind in Kind::ALL {
+        let count = |class: Class| {
+            let of_kind = variants.clone().filter(|(variant, verdict)| variant.kind == kind && verdict.class == class);
+            of_kind.count()
+        };
+        println!(
+            "{:<10} {:>7} {:>8} {:>23} {:>10} {:>6}",
+            format!("{kind:?}"),
+            count(Class::Applied),
+            count(Class::Refused),
+            count(Class::NotApplied),
+            count(Class::Unhelpful),
+            count(Class::Wrong)
+        );
+    }
+    let unjudged: usize = judged.iter().map(|judged| judged.unjudged).sum();
+    println!("{unjudged} cut answers that read like whole ones are not judged: the whole answer is to be refused");
+}
+
+const fn is_unambiguous(case: &Case) -> bool {
+    case.is_clear || matches!(case.expected, Expected::Applied(_))
+}
+
+fn percent(part: usize, whole: usize) -> usize {
+    (part * 100).checked_div(whole).unwrap_or_default()
+}
+
+fn indented(text: &str, by: &str) -> String {
+    text.lines().map(|line| format!("{by}{line}")).collect::<Vec<_>>().join("\n")
+}
