@@ -4,16 +4,18 @@
 //! or, with a warning, but for terminators that the file then keeps.
 
 mod blob;
+pub(crate) mod counts;
 mod lower;
 mod place;
 mod refusal;
+mod settle;
 
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use aptix_model::batch::{GitKind, GitPatch, Hunk, LineKind};
+use aptix_model::batch::{GitKind, GitPatch, LineKind};
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
 use aptix_model::reason::{Detail, Reason};
@@ -23,10 +25,11 @@ use crate::digest::Original;
 use crate::file_plan::{FileAction, FilePlan};
 use crate::findings::Findings;
 use crate::plan::{Draft, Observed, Work, check_presence, finish, plan_whole, read_text, rename as move_file};
-use crate::shown::{counted, quoted_path};
+use crate::shown::quoted_path;
 use crate::splice::narrow;
 use crate::text_edit::TextEdit;
 use crate::validate::Base;
+use counts::{Counts, Reading};
 use lower::Lowered;
 
 /// Plans one file of a diff.
@@ -50,21 +53,8 @@ pub(crate) fn plan<'a>(
     Ok(plan)
 }
 
-/// How many lines a hunk has of the old file, and how many of the new one.
-pub(crate) fn lines_of(hunk: &Hunk) -> (usize, usize) {
-    let count = |other: LineKind| hunk.lines.iter().filter(|line| line.kind != other).count();
-    (count(LineKind::Added), count(LineKind::Removed))
-}
-
-/// Whether the counts of a hunk's header are those of its lines.
-pub(crate) fn is_counted(hunk: &Hunk) -> bool {
-    let (old, new) = lines_of(hunk);
-    i64::try_from(old) == Ok(hunk.old_count) && i64::try_from(new) == Ok(hunk.new_count)
-}
-
 /// Names and counts that can be understood, and are not as they should be.
 fn check_form(patch: &GitPatch, recovers: bool, warnings: &mut Vec<Warning>) -> Result<(), Failure> {
-    let miscounted = patch.hunks.iter().enumerate().filter(|(_, hunk)| !is_counted(hunk));
     if patch.is_unprefixed {
         let message = "the names in the diff have no prefixes a/ and b/, and were taken as they are";
         if !recovers {
@@ -74,36 +64,40 @@ fn check_form(patch: &GitPatch, recovers: bool, warnings: &mut Vec<Warning>) -> 
         }
         warnings.push(Warning { code: "NO_PREFIX".to_string(), message: message.to_string(), line: None });
     }
-    if let Some((index, hunk)) = miscounted.clone().next() {
-        let (old, new) = lines_of(hunk);
-        let others = miscounted.count() - 1;
-        let more =
-            if others > 0 { format!(", and so are those of {}", counted(others, "other hunk")) } else { "".into() };
-        let message = format!(
-            "the counts in the header of changes[{index}] are wrong: it says {} and {}, and there are {old} and {new}{more}",
-            hunk.old_count, hunk.new_count
-        );
-        if !recovers {
-            return Err(Failure::new(Reason::PatchMalformed, message)
-                .detail(Detail::Counts)
-                .hint("count context and removed lines for '-', context and added lines for '+'")
-                .change(index));
-        }
-        warnings.push(Warning { code: "HUNK_COUNTS".to_string(), message, line: None });
+    let mut hunks = patch.hunks.iter().enumerate().filter(|_| !recovers);
+    match hunks.find(|(_, hunk)| Counts::of(hunk) != Counts::Right) {
+        Some((index, hunk)) => Err(refusal::miscounted(hunk, index)),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// The bytes of the lines of hunks.
+fn bytes_of(hunks: &[Reading<'_>]) -> Vec<u8> {
+    let lines = hunks.iter().flat_map(|reading| &reading.hunk.lines).map(|line| line.bytes.as_slice());
+    lines.collect::<Vec<_>>().concat()
+}
+
+/// The warnings about the readings of all hunks.
+fn warnings_of(patch: &GitPatch, hunks: &[Reading<'_>]) -> Vec<Warning> {
+    let notes = hunks.iter().enumerate().filter_map(|(index, reading)| Some((index, reading.note?)));
+    counts::warnings(&patch.hunks, &notes.collect::<Vec<_>>())
 }
 
 fn create<'a>(base: Base, patch: &GitPatch, observed: &'a Observed<'a>) -> Result<FilePlan<'a>, Findings> {
-    let content = patch.hunks.iter().flat_map(|hunk| &hunk.lines).map(|line| line.bytes.as_slice());
-    let content = content.collect::<Vec<_>>().concat();
-    let mut plan = plan_whole(base, (Cow::Owned(content), Vec::new()), observed)?;
+    let is_new = |reading: &Reading<'_>| reading.hunk.lines.iter().all(|line| line.kind == LineKind::Added);
+    let mut hunks = Vec::with_capacity(patch.hunks.len());
+    for (index, hunk) in patch.hunks.iter().enumerate() {
+        let reading = counts::readings(hunk).into_iter().find(is_new);
+        hunks.push(reading.ok_or_else(|| hunk.truncated().change(index))?);
+    }
+    let mut plan = plan_whole(base, (Cow::Owned(bytes_of(&hunks)), Vec::new()), observed)?;
     let mut above = 0;
-    plan.changes.extend(patch.hunks.iter().map(|hunk| {
+    plan.changes.extend(hunks.iter().map(|reading| {
         let start = above + 1;
-        above += hunk.lines.len();
+        above += reading.hunk.lines.len();
         ChangeReport { tier: Tier::Exact, candidates: 1, start_line: narrow(start), end_line: narrow(above) }
     }));
+    plan.warnings.extend(warnings_of(patch, &hunks));
     plan.executable = patch.executable.filter(|is_executable| *is_executable);
     Ok(plan)
 }
@@ -116,17 +110,24 @@ fn delete<'a>(
 ) -> Result<FilePlan<'a>, Findings> {
     let original = there(base, observed)?;
     check_id(patch, &original)?;
-    let stated = patch.hunks.iter().flat_map(|hunk| &hunk.lines).map(|line| line.bytes.as_slice());
-    let stated = stated.collect::<Vec<_>>().concat();
-    let mut warnings = Vec::new();
-    let tier = if stated == original.bytes {
-        Tier::Exact
-    } else if work.settings.recovers && place::is_same_but_for_ends(&stated, original.bytes) {
-        warnings.push(lower::ends_kept());
-        Tier::Eol
-    } else {
-        return Err(refusal::other_content(&stated, &original).into());
+    let readings: Vec<_> = patch.hunks.iter().map(counts::readings).collect();
+    let tier_of = |stated: &[u8]| {
+        if stated == original.bytes {
+            return Some(Tier::Exact);
+        }
+        let is_same = work.settings.recovers && place::is_same_but_for_ends(stated, original.bytes);
+        is_same.then_some(Tier::Eol)
     };
+    // With the lines below the counted ones, or without them.
+    let [all, counted] = [<[Reading<'_>]>::first, <[Reading<'_>]>::last]
+        .map(|one| readings.iter().filter_map(|readings| one(readings)).cloned().collect::<Vec<_>>());
+    let found = [all, counted].into_iter().map(|hunks| (tier_of(&bytes_of(&hunks)), hunks));
+    let Some((tier, hunks)) = found.filter_map(|(tier, hunks)| Some((tier?, hunks))).next() else {
+        let stated = readings.iter().filter_map(|readings| readings.last()).cloned().collect::<Vec<_>>();
+        return Err(refusal::other_content(&bytes_of(&stated), &original).into());
+    };
+    let mut warnings = warnings_of(patch, &hunks);
+    warnings.extend((tier == Tier::Eol).then(lower::ends_kept));
     let gone = ChangeReport { tier, candidates: 1, start_line: 1, end_line: 0 };
     let changes = patch.hunks.iter().map(|_| gone).collect();
     let draft = Draft { action: FileAction::Delete, normalized: Vec::new(), warnings, changes };

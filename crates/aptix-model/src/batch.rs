@@ -2,7 +2,6 @@
 //!
 //! The engine's `validate` turns it into a checked batch and reports everything wrong with it at once.
 
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -386,32 +385,6 @@ pub struct Hunk {
     pub lines: Vec<HunkLine>,
     /// The lines below them that may belong to it; the file decides.
     pub surplus: Vec<HunkLine>,
-}
-
-impl Hunk {
-    /// The number of lines of the old and of the new side, without the surplus.
-    #[must_use]
-    pub fn line_counts(&self) -> (usize, usize) {
-        count_sides(&self.lines)
-    }
-
-    /// The header that fits the lines above the surplus.
-    #[must_use]
-    pub fn fitting_header(&self) -> String {
-        let (old, new) = self.line_counts();
-        let side = |start: i64, count: usize| match count {
-            1 => format!("{start}"),
-            _ => format!("{start},{count}"),
-        };
-        format!("@@ -{} +{} @@", side(self.old_start, old), side(self.new_start, new))
-    }
-}
-
-/// The number of lines of the old and of the new side.
-#[must_use]
-pub fn count_sides(lines: &[HunkLine]) -> (usize, usize) {
-    let count = |other: LineKind| lines.iter().filter(|line| line.kind != other).count();
-    (count(LineKind::Added), count(LineKind::Removed))
 }
 
 /// One line of a hunk.

@@ -15,6 +15,7 @@ pub mod digest;
 #[cfg(feature = "documents")]
 pub mod documents;
 pub mod failure;
+pub mod hunk_counts;
 pub mod id;
 pub mod limits;
 pub mod lines;

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 
 use aptix_model::batch::{
     Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Chunk, Content, FileEdit, FilePatch, GitKind, GitPatch, HunkLine,
-    LineKind, Occurrence, Operation, Presence, Replacement, Scope, SearchChange, SearchOperation, count_sides,
+    LineKind, Occurrence, Operation, Presence, Replacement, Scope, SearchChange, SearchOperation,
 };
+use aptix_model::hunk_counts::count_sides;
 
 use super::untrusted::Name;
 

@@ -6,13 +6,12 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use aptix_model::batch::{Hunk, LineKind};
-use aptix_model::failure::Failure;
 use aptix_model::report::{ChangeReport, Tier, Warning};
 
+use super::counts;
 use super::place::{self, Place, Sides, changed, without_end};
-use super::{is_counted, lines_of, refusal};
+use super::settle::{Above, Settled, settle};
 use crate::digest::Original;
-use crate::find::FindError;
 use crate::findings::Findings;
 use crate::plan::Work;
 use crate::shown::counted;
@@ -39,33 +38,24 @@ pub(super) fn lower(
     original: &Original<'_>,
     work: &mut Work<'_>,
 ) -> Result<Lowered, Findings> {
-    let new_bytes: usize = hunks.iter().flat_map(|hunk| &hunk.lines).map(|line| line.bytes.len() + 1).sum();
+    let lines = hunks.iter().flat_map(|hunk| hunk.lines.iter().chain(&hunk.surplus));
+    let new_bytes: usize = lines.map(|line| line.bytes.len() + 1).sum();
     work.take_room(new_bytes)?;
-    let is_counted = hunks.iter().all(is_counted);
     let mut findings = Findings::default();
     let mut edit = TextEdit::with_capacity(hunks.len(), new_bytes);
     let mut changes = Vec::with_capacity(hunks.len());
     let mut moved = Moved::default();
     let mut keeps_ends = false;
-    let mut cursor = text.cursor();
-    // Lines that the hunks so far add and remove, and where the last one ends.
-    let (mut added, mut removed, mut end) = (0, 0, 0);
+    let mut notes = Vec::new();
+    let mut above = Above::new(text, hunks);
     for (index, hunk) in hunks.iter().enumerate() {
-        let sides = Sides::of(hunk);
-        let (old, new) = lines_of(hunk);
-        let stated = sides.above().filter(|above| cursor.seek(*above).is_ok() && cursor.above() == *above);
-        let stated_at = stated.map(|_| cursor.at());
-        // With wrong counts, the new numbers of what comes below them mean little.
-        let is_sure = !is_counted || sides.above_after() == stated.map(|above| (above + added).saturating_sub(removed));
-        let found = place::find(text, &sides, stated_at, is_sure, work);
-        let found = found.map_err(|error| refusal::explain(&error, text, &sides, work));
-        let found = found.and_then(|place| check_place(text, &sides, &edit, place, end, work));
-        match found {
-            Ok(place) => {
-                let above = text.lines_above(place.range.start);
-                let (lines, context) = changed(hunk);
+        match settle(text, hunk, &mut above, &edit, work) {
+            Ok(Settled { reading, place }) => {
+                let sides = Sides::of(&reading.hunk);
+                let line = text.lines_above(place.range.start);
+                let (lines, context) = changed(sides.hunk);
                 let comes = lines.iter().filter(|line| line.kind != LineKind::Removed).count();
-                let above_after = (above + added).saturating_sub(removed) + context;
+                let above_after = above.after(line) + context;
                 changes.push(ChangeReport {
                     tier: place.tier,
                     candidates: 1,
@@ -73,18 +63,22 @@ pub(super) fn lower(
                     end_line: narrow(above_after + comes),
                 });
                 if place.is_elsewhere {
-                    moved.add(index, sides.hunk.old_start, above + 1);
+                    moved.add(index, sides.hunk.old_start, line + 1);
                 }
                 keeps_ends |= place.tier == Tier::Eol;
                 splice(text, &sides, &place, &mut edit);
-                end = place.range.end;
+                above.add(sides.hunk, place.range.end);
+                notes.extend(reading.note.map(|note| (index, note)));
             }
-            Err(failure) => findings.add(|| failure.change(index).current(original.digest(0))),
+            Err(failure) => {
+                findings.add(|| failure.change(index).current(original.digest(0)));
+                above.pass(hunk);
+            }
         }
-        (added, removed) = (added + new, removed + old);
     }
     findings.check()?;
-    let mut warnings = Vec::from_iter(moved.warning());
+    let mut warnings = counts::warnings(hunks, &notes);
+    warnings.extend(moved.warning());
     warnings.extend(keeps_ends.then(ends_kept));
     Ok(Lowered { edit: edit.finished(), changes, warnings })
 }
@@ -93,38 +87,13 @@ pub(super) fn lower(
 pub(super) fn is_applied(text: &Text<'_>, hunks: &[Hunk]) -> bool {
     let mut cursor = text.cursor();
     hunks.iter().all(|hunk| {
-        let sides = Sides::of(hunk);
+        let Some(reading) = counts::readings(hunk).into_iter().next() else { return false };
+        let sides = Sides::of(&reading.hunk);
         let Some(above) = sides.above_after() else { return false };
         let is_there = cursor.seek(above).is_ok() && cursor.above() == above;
         let start = if above == 0 { 0 } else { cursor.at() };
         is_there && place::is_applied(text, &sides, start)
     })
-}
-
-/// Refuses a place that is not below the hunk above, and one elsewhere that is one of two once the hunks above are made.
-fn check_place(
-    text: &Text<'_>,
-    sides: &Sides<'_>,
-    edit: &TextEdit,
-    place: Place,
-    end: usize,
-    work: &mut Work<'_>,
-) -> Result<Place, Failure> {
-    if place.range.start < end {
-        return Err(refusal::order(text.lines_above(place.range.start) + 1));
-    }
-    if place.is_elsewhere && edit.start().is_some() {
-        let several = work.budget.charge(2 * text.bytes().len()).and_then(|()| {
-            let image = edit.clone().finished().apply(text.bytes());
-            if place.tier == Tier::Eol || place::count(&image, &sides.old) == 1 {
-                return Ok(());
-            }
-            let lines = [text.lines_above(place.range.start) + 1].to_vec();
-            Err(FindError::Ambiguous { tier: Tier::Exact, lines, has_more: true })
-        });
-        several.map_err(|error| refusal::explain(&place::Misplaced::Several(error), text, sides, work))?;
-    }
-    Ok(place)
 }
 
 /// Hunks that do not stand where their headers say.

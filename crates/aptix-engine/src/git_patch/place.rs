@@ -7,7 +7,6 @@ use aptix_model::batch::{Hunk, HunkLine, LineKind};
 use aptix_model::report::Tier;
 use memchr::memmem;
 
-use super::lines_of;
 use crate::find::{self, FindError, Needle};
 use crate::plan::Work;
 use crate::text::{BOM, Text};
@@ -37,12 +36,12 @@ impl<'h> Sides<'h> {
 
     /// How many lines the header puts above it; `None` if it puts lines at line 0.
     pub(super) fn above(&self) -> Option<usize> {
-        above(self.hunk.old_start, lines_of(self.hunk).0)
+        above(self.hunk.old_start, self.hunk.line_counts().0)
     }
 
     /// How many lines of the new file the header puts above it.
     pub(super) fn above_after(&self) -> Option<usize> {
-        above(self.hunk.new_start, lines_of(self.hunk).1)
+        above(self.hunk.new_start, self.hunk.line_counts().1)
     }
 
     fn has_context(&self) -> bool {
@@ -144,12 +143,38 @@ pub(super) fn find(
         [] => find_by_ends(text, sides, stated, work),
         [start] if stated_exactly == Some(*start) || work.settings.recovers => Ok(exact(*start)),
         [start] => Err(Misplaced::Elsewhere { range: exact(*start).range }),
-        several => {
-            let lines = several.iter().take(LISTED).map(|start| text.lines_above(*start) + 1).collect();
-            let has_more = several.len() > LISTED;
-            Err(Misplaced::Several(FindError::Ambiguous { tier: Tier::Exact, lines, has_more }))
-        }
+        several => Err(ambiguous(text, several)),
     }
+}
+
+/// Finds the only place of a hunk. `stated` is where its header puts it, which does not make another place wrong.
+pub(super) fn find_only(
+    text: &Text<'_>,
+    sides: &Sides<'_>,
+    stated: Option<usize>,
+    work: &mut Work<'_>,
+) -> Result<Place, Misplaced> {
+    if sides.old.is_empty() {
+        return Err(Misplaced::NotFound);
+    }
+    let is_elsewhere = |start: usize| !sides.hunk.is_unnumbered && stated != Some(start);
+    match everywhere(text, sides, work).map_err(Misplaced::Several)?.as_slice() {
+        [] => {
+            let place = find_by_ends(text, sides, None, work)?;
+            Ok(Place { is_elsewhere: is_elsewhere(place.range.start), ..place })
+        }
+        [start] => {
+            let range = *start..*start + sides.old.len();
+            Ok(Place { is_elsewhere: is_elsewhere(range.start), range, tier: Tier::Exact })
+        }
+        several => Err(ambiguous(text, several)),
+    }
+}
+
+fn ambiguous(text: &Text<'_>, starts: &[usize]) -> Misplaced {
+    let lines = starts.iter().take(LISTED).map(|start| text.lines_above(*start) + 1).collect();
+    let has_more = starts.len() > LISTED;
+    Misplaced::Several(FindError::Ambiguous { tier: Tier::Exact, lines, has_more })
 }
 
 /// Finds the place where the lines stand but for their ends.

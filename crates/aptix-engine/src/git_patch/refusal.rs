@@ -1,12 +1,14 @@
 //! What the author of a diff is told when it does not fit the file.
 
 use alloc::format;
+use alloc::string::ToString;
 
+use aptix_model::batch::Hunk;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 
-use super::blob;
 use super::place::{Misplaced, Sides};
+use super::{blob, counts};
 use crate::digest::Original;
 use crate::find::FindError;
 use crate::nearest::excerpt;
@@ -25,10 +27,12 @@ pub(super) fn explain(error: &Misplaced, text: &Text<'_>, sides: &Sides<'_>, wor
     };
     match error {
         Misplaced::NotFound if sides.old.is_empty() => {
-            let message = format!(
-                "the hunk has no lines around its change, and nothing can be added below line {}",
-                sides.hunk.old_start
-            );
+            let message = if sides.hunk.is_unnumbered {
+                "the hunk has neither line numbers nor lines around its change".to_string()
+            } else {
+                let line = sides.hunk.old_start;
+                format!("the hunk has no lines around its change, and nothing can be added below line {line}")
+            };
             Failure::new(Reason::ExpectedMismatch, message)
                 .detail(Detail::NoContext)
                 .hint("give the hunk three lines of context above and below the change")
@@ -94,6 +98,22 @@ pub(super) fn order(line: usize) -> Failure {
         .detail(Detail::HunkOrder)
         .line(line)
         .hint("list the hunks of a file top to bottom, none into another")
+}
+
+/// A hunk whose counts are wrong or absent, where recovery is turned off.
+pub(super) fn miscounted(hunk: &Hunk, index: usize) -> Failure {
+    let failure = Failure::new(Reason::PatchMalformed, counts::miscounted(hunk, index)).change(index);
+    if hunk.is_unnumbered {
+        return failure.detail(Detail::HunkHeader).hint("give the hunk its numbers: '@@ -start,count +start,count @@'");
+    }
+    failure.detail(Detail::Counts).hint("count context and removed lines for '-', context and added lines for '+'")
+}
+
+/// A hunk that has fewer lines than its header counts, and what keeps the file from proving that it is whole.
+pub(super) fn truncated(hunk: &Hunk, without_proof: Failure) -> Failure {
+    let truncated = hunk.truncated();
+    let message = format!("{}; {}", truncated.message, without_proof.message);
+    Failure { reason: truncated.reason, detail: None, message, hint: truncated.hint, ..without_proof }
 }
 
 pub(super) fn already_applied(original: &Original<'_>) -> Failure {

@@ -9,7 +9,7 @@ use memchr::memchr;
 
 use super::violation::Violation;
 use super::{Base, Site, ValidEdit};
-use crate::git_patch::lines_of;
+use crate::git_patch::counts::{Counts, is_cut_off, unterminated, whole};
 
 /// What is wrong with one file of a diff.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -83,6 +83,11 @@ pub(super) fn check<'a>(patch: &'a GitPatch, site: &mut Site<'_, 'a>) -> Option<
     let mut last = 0;
     for (index, hunk) in patch.hunks.iter().enumerate() {
         site.change = Some(index);
+        if is_cut_off(hunk, index + 1 == patch.hunks.len()) {
+            is_valid = false;
+            site.refuse("lines", || hunk.truncated());
+            continue;
+        }
         let mut refuse = |field: &str, malformed: Malformed| {
             is_valid = false;
             site.refuse(field, || malformed.failure());
@@ -98,16 +103,21 @@ pub(super) fn check<'a>(patch: &'a GitPatch, site: &mut Site<'_, 'a>) -> Option<
         if let Some(malformed) = malformed_lines(hunk).or(other_kind) {
             refuse("lines", malformed);
         }
-        let (old, _) = lines_of(hunk);
+        is_valid &= check_bytes(hunk, site);
+        if hunk.is_unnumbered {
+            continue;
+        }
+        let (old, _) = hunk.line_counts();
         let above = if old == 0 { hunk.old_start } else { hunk.old_start - 1 };
         if above < last && above >= 0 && index > 0 && only.is_none() {
-            refuse("oldStart", Malformed::Order { line: hunk.old_start, other: index - 1, last });
+            let order = Malformed::Order { line: hunk.old_start, other: index - 1, last };
+            is_valid = false;
+            site.refuse("oldStart", || order.failure());
         }
         last = above.max(0).saturating_add(i64::try_from(old).unwrap_or(i64::MAX));
-        is_valid &= check_bytes(&hunk.lines, site);
     }
     site.change = None;
-    let created = patch.hunks.iter().flat_map(|hunk| &hunk.lines).map(|line| line.bytes.len() as u64);
+    let created = patch.hunks.iter().flat_map(every_line).map(|line| line.bytes.len() as u64);
     let (found, limit) = (created.sum::<u64>(), site.limits.created_bytes);
     if patch.kind == GitKind::Create && found > limit {
         is_valid = false;
@@ -125,9 +135,7 @@ fn malformed_lines(hunk: &Hunk) -> Option<Malformed> {
     if hunk.lines.is_empty() {
         return Some(Malformed::EmptyHunk);
     }
-    // The last line of the old side that has no terminator, and that of the new side.
-    let (mut old, mut new) = (None, None);
-    for (line, HunkLine { kind, bytes }) in hunk.lines.iter().enumerate() {
+    for (line, HunkLine { bytes, .. }) in every_line(hunk).enumerate() {
         if bytes.is_empty() {
             return Some(Malformed::EmptyLine { line });
         }
@@ -135,23 +143,24 @@ fn malformed_lines(hunk: &Hunk) -> Option<Malformed> {
         if feed.is_some_and(|feed| feed + 1 < bytes.len()) {
             return Some(Malformed::EmbeddedNewline { line });
         }
-        for (side, is_on_side) in [(&mut old, *kind != LineKind::Added), (&mut new, *kind != LineKind::Removed)] {
-            if let Some(line) = side.filter(|_| is_on_side) {
-                return Some(Malformed::Unterminated { line });
-            }
-            if is_on_side && feed.is_none() {
-                *side = Some(line);
-            }
-        }
     }
-    None
+    let line = match Counts::of(hunk) {
+        Counts::Surplus(_) => unterminated(&hunk.lines),
+        _ => unterminated(&whole(hunk).lines),
+    };
+    line.map(|line| Malformed::Unterminated { line })
+}
+
+/// The lines of a hunk, and those below that may belong to it.
+fn every_line(hunk: &Hunk) -> impl Iterator<Item = &HunkLine> {
+    hunk.lines.iter().chain(&hunk.surplus)
 }
 
 /// Whether the lines that come can be lines of a text.
-fn check_bytes(lines: &[HunkLine], site: &mut Site<'_, '_>) -> bool {
+fn check_bytes(hunk: &Hunk, site: &mut Site<'_, '_>) -> bool {
     let limit = site.limits.line_bytes;
     let mut is_valid = true;
-    for line in lines.iter().filter(|line| line.kind == LineKind::Added) {
+    for line in every_line(hunk).filter(|line| line.kind == LineKind::Added) {
         let found = line.bytes.len();
         let violation = if found > limit {
             Violation::LongLine { found, limit }

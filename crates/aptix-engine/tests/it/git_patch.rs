@@ -143,7 +143,7 @@ fn a_file_keeps_its_line_endings() {
 /// Counts and names that are wrong, and can be understood, come with a warning.
 #[test]
 fn wrong_counts_and_missing_prefixes_are_said() {
-    check("a\nb\nc\n", "@@ -1,9 +1,9 @@\n a\n-b\n+x\n c\n", "a\nx\nc\n", &["HUNK_COUNTS"]);
+    check_refused("a\nb\nc\n", "@@ -1,9 +1,9 @@\n a\n-b\n+x\n c\n", &["PATCH_TRUNCATED"]);
     check("a\nb\nc\n", "@@ -1 +1 @@\n a\n-b\n+x\n c\n", "a\nx\nc\n", &["HUNK_COUNTS"]);
     let two = "@@ -1,2 +1,2 @@\n a\n-b\n+x\n+y\n@@ -4,2 +4,2 @@\n d\n-e\n+z\n";
     check("a\nb\nc\nd\ne\n", two, "a\nx\ny\nc\nd\nz\n", &["HUNK_COUNTS"]);
@@ -151,7 +151,7 @@ fn wrong_counts_and_missing_prefixes_are_said() {
     assert_eq!(changed.unwrap().warnings(), ["NO_PREFIX"]);
     for (diff, expected) in [
         (&b"--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n"[..], "PATCH_MALFORMED.PREFIX"),
-        (b"--- a/f\n+++ b/f\n@@ -1 +1,2 @@\n-a\n+b\n", "PATCH_MALFORMED.COUNTS"),
+        (b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n+x\n", "PATCH_MALFORMED.COUNTS"),
         (b"--- a/f\n+++ b/f\n@@ -2,2 +2,2 @@\n-a\n+b\n c\n", "EXPECTED_MISMATCH.OFFSET"),
         (b"--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-a\r\n+b\r\n c\r\n", "EXPECTED_MISMATCH.LINE_ENDINGS"),
     ] {

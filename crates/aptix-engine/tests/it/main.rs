@@ -13,6 +13,7 @@ mod diff;
 mod express;
 mod git_apply;
 mod git_patch;
+mod hunk_counts;
 mod imported;
 mod line_patch;
 mod matching;

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use aptix_engine::plan::{Observed, Settings, plan, reads};
 use aptix_engine::validate::{ValidTarget, validate};
+use aptix_model::batch::Batch;
 use aptix_model::documents::{Dialect, parse};
 use aptix_model::failure::Failure;
 use aptix_model::path::WorkspacePath;
@@ -47,8 +48,12 @@ pub(crate) fn tree(files: &[(&str, &[u8])]) -> Tree {
 
 /// Reads a diff, plans it against a tree, and makes the changes.
 pub(crate) fn apply(tree: &Tree, diff: &[u8], settings: &Settings<'_>) -> Result<Changed, Vec<Failure>> {
-    let document = parse(diff, Some(Dialect::GitPatch))?;
-    let valid = validate(&document.batch, &settings.limits)?;
+    apply_batch(tree, &parse(diff, Some(Dialect::GitPatch))?.batch, settings)
+}
+
+/// Plans a batch against a tree, and makes the changes.
+pub(crate) fn apply_batch(tree: &Tree, batch: &Batch, settings: &Settings<'_>) -> Result<Changed, Vec<Failure>> {
+    let valid = validate(batch, &settings.limits)?;
     let observe = |target: &ValidTarget| {
         let ValidTarget::Path(path) = target else { panic!("a diff names paths") };
         let found = tree.get(path.as_str());
