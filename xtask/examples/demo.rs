@@ -246,7 +246,11 @@ fn word_splitting() -> Batch {
         target: Target::Path("src/count_tests.rs".into()),
         key: None,
         label: None,
-        edit: FileEdit::CreateFile(CreateFile { content: Content::Text(test.into()), overwrite: false }),
+        edit: FileEdit::CreateFile(CreateFile {
+            content: Content::Text(test.into()),
+            overwrite: false,
+            content_format: None,
+        }),
     };
     Batch {
         label: Some("Split words at any white space".into()),

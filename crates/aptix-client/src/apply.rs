@@ -171,6 +171,8 @@ fn attempt(
         Refusal::from(withheld::not_compared(&hidden, caller))
     };
     let observed: Vec<_> = found.iter().map(Found::observed).collect();
+    let mut valid = valid;
+    valid.blind(|index| found.get(index).is_some_and(|found| found.withheld.is_some()));
     let plan = plan::plan(&valid, &observed, &settings).map_err(|failures| match hidden.is_empty() {
         true => {
             Refusal::from(withheld::without_content(with_next_action(failures, batch, &observed, &settings), &found))
@@ -320,6 +322,8 @@ pub fn look<R>(
         return Err(withheld::not_compared(&hidden, policy.caller).into());
     }
     let observed: Vec<_> = found.iter().map(Found::observed).collect();
+    let mut valid = valid;
+    valid.blind(|index| found.get(index).is_some_and(|found| found.withheld.is_some()));
     let planned = plan::plan(&valid, &observed, &settings(policy, &Clipboards::new()));
     Ok(see(&planned.map_err(|failures| withheld::without_content(failures, &found))?))
 }
@@ -329,6 +333,7 @@ const fn settings<'c>(policy: &Policy, clipboards: &'c Clipboards) -> Settings<'
         limits: policy.limits,
         recovers: matches!(policy.recovery, Recovery::On),
         refuses_several: matches!(policy.once_with_several, Several::Refuse),
+        suspicion: policy.suspect_content,
         clipboards,
     }
 }

@@ -16,6 +16,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use aptix_engine::content::Suspicion;
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
 use aptix_model::path::fold;
@@ -47,6 +48,8 @@ pub struct Policy {
     pub recovery: Recovery,
     /// What becomes of an edit of one occurrence where there are several.
     pub once_with_several: Several,
+    /// What becomes of new text that does not look like the content of a file.
+    pub suspect_content: Suspicion,
     /// Whether a person is asked before a file is deleted.
     pub deletions: Deletions,
     /// How much of what batches change is kept for undoing.
@@ -192,6 +195,7 @@ impl Policy {
             links: Links::Follow,
             recovery: Recovery::On,
             once_with_several: Several::First,
+            suspect_content: Suspicion::Refuse,
             deletions: caller.deletions(),
             retention: Retention::DEFAULT,
             approval: Duration::from_secs(3600),
@@ -214,6 +218,7 @@ impl Policy {
         self.links = settings.links.unwrap_or(self.links);
         self.recovery = settings.recovery.unwrap_or(self.recovery);
         self.once_with_several = settings.once_with_several.unwrap_or(self.once_with_several);
+        self.suspect_content = settings.suspect_content.unwrap_or(self.suspect_content);
         self.deletions = settings.deletions.unwrap_or(self.deletions);
         self.retention.age = settings.history_age.unwrap_or(self.retention.age);
         self.retention.bytes = settings.history_bytes.unwrap_or(self.retention.bytes);
@@ -246,6 +251,8 @@ impl Policy {
         self.recovery = settings.recovery.map_or(self.recovery, |recovery| recovery.max(self.recovery));
         self.once_with_several =
             settings.once_with_several.map_or(self.once_with_several, |several| several.max(self.once_with_several));
+        self.suspect_content =
+            settings.suspect_content.map_or(self.suspect_content, |suspicion| suspicion.max(self.suspect_content));
         self.deletions = settings.deletions.map_or(self.deletions, |deletions| deletions.max(self.deletions));
         self.approval =
             settings.approval_seconds.map_or(self.approval, |wait| Duration::from_secs(wait).min(self.approval));
@@ -356,18 +363,23 @@ mod tests {
     fn the_stricter_of_both_holds() {
         let shown = |policy: &Policy| {
             let Policy { limits, links, recovery, once_with_several: several, deletions, approval, .. } = policy;
+            let suspicion = policy.suspect_content;
             let Limits { files, file_bytes, .. } = limits;
             let mode = if policy.may_write().is_ok() { "Writes" } else { "Restricted" };
-            format!("{mode} {links:?} {recovery:?} {several:?} {deletions:?} {approval:?} {files} {file_bytes}")
+            format!(
+                "{mode} {links:?} {recovery:?} {several:?} {suspicion:?} {deletions:?} {approval:?} {files} {file_bytes}"
+            )
         };
-        let loose = "mode = 'unrestricted'\nlinks = 'follow'\nrecovery = true\nonce_with_several = 'first'\ndeletions = 'allow'\n\
+        let loose = "mode = 'unrestricted'\nlinks = 'follow'\nrecovery = true\nonce_with_several = 'first'\n\
+                     suspect_content = 'warn'\ndeletions = 'allow'\n\
                      approval_seconds = 5000\n                     limits = { files = 20000, file_bytes = 1000 }";
-        let strict = "mode = 'restricted'\nlinks = 'refuse'\nrecovery = false\nonce_with_several = 'refuse'\ndeletions = 'ask'\n\
+        let strict = "mode = 'restricted'\nlinks = 'refuse'\nrecovery = false\nonce_with_several = 'refuse'\n\
+                      suspect_content = 'refuse'\ndeletions = 'ask'\n\
                       approval_seconds = 9\n                      limits = { files = 5, file_bytes = 10 }";
         let [default, of_loose, of_strict] = [
-            "Writes Follow On First Ask 3600s 10000 268435456",
-            "Writes Follow On First Allow 5000s 20000 1000",
-            "Restricted Refuse Off Refuse Ask 9s 5 10",
+            "Writes Follow On First Refuse Ask 3600s 10000 268435456",
+            "Writes Follow On First Warn Allow 5000s 20000 1000",
+            "Restricted Refuse Off Refuse Refuse Ask 9s 5 10",
         ];
         let cases: [(&str, &[&str], &str); 9] = [
             ("", &[], default),
@@ -379,7 +391,7 @@ mod tests {
             (loose, &["", loose], of_loose),
             (loose, &["", strict], of_strict),
             // What holds unless somebody says otherwise cannot be loosened by a root.
-            ("", &[loose], "Writes Follow On First Ask 3600s 10000 1000"),
+            ("", &[loose], "Writes Follow On First Refuse Ask 3600s 10000 1000"),
         ];
         for (own, of_roots, expected) in cases {
             assert_eq!(shown(&merged(own, of_roots)), expected, "{own} and {of_roots:?}");

@@ -90,12 +90,7 @@ pub(crate) fn check<'a>(edit: &'a AnchorEdit, site: &mut Site<'_, 'a>) -> Option
             let (start, end) = (finder("startAnchor", start, site), finder("endAnchor", end, site));
             Place::Between { start: start?, end: Box::new(end?), takes_anchors: *takes_anchors }
         }
-        AnchorPlace::Whole { content_format } => {
-            if content_format.is_none() && looks_like_diff(&edit.content) {
-                site.report("content", || Violation::LooksLikeDiff);
-            }
-            Place::Whole
-        }
+        AnchorPlace::Whole { .. } => Place::Whole,
     };
     if edit.content.is_empty() && !matches!(place, Place::Range { .. } | Place::Between { .. } | Place::Whole) {
         site.report("content", || Violation::EmptyNewLines);
@@ -157,16 +152,6 @@ fn regex_violation(text: String, error: &RegexError) -> Violation {
         }
         RegexError::Compile(_) | RegexError::Batch => Violation::RegexBudget { text, why },
     }
-}
-
-/// Whether content begins in the way only diffs and patches do.
-fn looks_like_diff(content: &str) -> bool {
-    let mut lines = content.trim_start().lines();
-    let first = lines.next().unwrap_or_default();
-    first.starts_with("diff --git ")
-        || first.starts_with("*** Begin Patch")
-        || first.starts_with("@@ -")
-        || (first.starts_with("--- ") && lines.next().is_some_and(|line| line.starts_with("+++ ")))
 }
 
 /// Plans an anchor edit against the file.

@@ -11,13 +11,14 @@ use alloc::vec::Vec;
 
 use aptix_model::batch::{
     Batch, Change, Content, FileEdit, FilePatch, LinePatch, Operation, Presence, Replacement, Replacements, Scope,
-    SearchChange, SearchOperation, SearchPatch, Target, WriteFile,
+    SearchChange, SearchOperation, SearchPatch, Target, VERBATIM, WriteFile,
 };
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
 use aptix_model::reason::Reason;
 use aptix_model::report::FileStatus;
 
+use crate::content;
 use crate::diff::{self, Block};
 use crate::file_plan::{FileAction, FilePlan};
 use crate::plan::{BatchPlan, Observed, Settings, plan};
@@ -214,7 +215,8 @@ fn whole(file: &FilePlan<'_>, is_there: bool) -> Result<FileEdit, ExpressError> 
     }
     let presence = if is_there { Presence::Present } else { Presence::Absent };
     let content = Content::Text(text(Form::WholeFiles, &file.content(), 0)?);
-    Ok(FileEdit::WriteFile(WriteFile { content, presence }))
+    let content_format = content::is_suspect(file).then(|| VERBATIM.to_string());
+    Ok(FileEdit::WriteFile(WriteFile { content, presence, content_format }))
 }
 
 fn lines(file: &FilePlan<'_>, base: &[u8]) -> Result<FileEdit, ExpressError> {

@@ -9,6 +9,7 @@ extern crate alloc;
 
 mod anchor_edit;
 mod clipboards;
+pub mod content;
 mod context_patch;
 pub mod correct;
 mod create_file;

@@ -17,6 +17,7 @@ use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{ChangeReport, FileStatus, Normalization, Warning};
 
 use crate::clipboards::Pasteboard;
+use crate::content::{self, Suspicion};
 use crate::digest::{Original, is_canonical};
 use crate::file_plan::{FileAction, FilePlan};
 use crate::find::Budget;
@@ -55,14 +56,21 @@ pub struct Settings<'a> {
     pub recovers: bool,
     /// Whether a first occurrence is refused where there are several.
     pub refuses_several: bool,
+    /// What becomes of new text that does not look like the content of a file.
+    pub suspicion: Suspicion,
     /// The clipboards of the author's session.
     pub clipboards: &'a Clipboards,
 }
 
 impl Settings<'_> {
     /// What holds unless somebody configures otherwise, in a session without clipboards.
-    pub const DEFAULT: Settings<'static> =
-        Settings { limits: Limits::DEFAULT, recovers: true, refuses_several: false, clipboards: &NO_CLIPBOARDS };
+    pub const DEFAULT: Settings<'static> = Settings {
+        limits: Limits::DEFAULT,
+        recovers: true,
+        refuses_several: false,
+        suspicion: Suspicion::Refuse,
+        clipboards: &NO_CLIPBOARDS,
+    };
 }
 
 static NO_CLIPBOARDS: Clipboards = Clipboards::new();
@@ -123,9 +131,10 @@ pub fn plan<'a>(
             findings.add(|| same_file(other).file(index, name));
             continue;
         }
-        let planned = plan_file(file, observed, &mut work).and_then(|file| {
-            check_size(&file, settings.limits.file_bytes)?;
-            Ok(file)
+        let planned = plan_file(file, observed, &mut work).and_then(|mut planned| {
+            check_size(&planned, settings.limits.file_bytes)?;
+            content::check(file, &mut planned, settings.suspicion)?;
+            Ok(planned)
         });
         match planned {
             Ok(file) => files.push(file),
@@ -428,7 +437,7 @@ mod tests {
         let patch =
             |path: &str, edit| FilePatch { target: Target::Path(path.to_owned()), key: None, label: None, edit };
         let step = Replacement { find: "a".to_owned(), replace: "b".to_owned(), scope: Scope::First };
-        let whole = CreateFile { content: Content::Text("x".to_owned()), overwrite: true };
+        let whole = CreateFile { content: Content::Text("x".to_owned()), overwrite: true, content_format: None };
         let files = vec![
             patch("searched", FileEdit::Replacements(Replacements { steps: vec![step] })),
             patch("written", FileEdit::CreateFile(whole)),

@@ -15,7 +15,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use aptix_model::batch::{Batch, Content, ContextPatch, FileEdit, FilePatch, GitPatch, Presence};
+use aptix_model::batch::{Batch, Content, ContextPatch, FileEdit, FilePatch, GitPatch, Presence, VERBATIM};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
@@ -43,11 +43,21 @@ impl<'a> ValidBatch<'a> {
     pub fn files(&self) -> &[ValidFile<'a>] {
         &self.files
     }
+
+    /// Has whole texts written without a look at the files in their places, of these file patches by position: what becomes
+    /// of them then tells nothing of those files.
+    pub fn blind(&mut self, is_blind: impl Fn(usize) -> bool) {
+        for (index, file) in self.files.iter_mut().enumerate() {
+            file.is_blind = is_blind(index);
+        }
+    }
 }
 
 /// A file patch in which nothing is wrong.
 #[derive(Clone, Debug)]
 pub struct ValidFile<'a> {
+    /// Whether a whole text is written without a look at the file in its place.
+    is_blind: bool,
     /// The file patch as its author wrote it.
     pub patch: &'a FilePatch,
     /// Which file.
@@ -58,6 +68,13 @@ pub struct ValidFile<'a> {
     pub base: Base,
     /// What happens to it.
     pub edit: ValidEdit<'a>,
+}
+
+impl ValidFile<'_> {
+    /// Whether a whole text is written without a look at the file in its place.
+    pub(crate) const fn is_blind(&self) -> bool {
+        self.is_blind
+    }
 }
 
 /// Which file, checked.
@@ -169,7 +186,7 @@ pub fn validate<'a>(batch: &'a Batch, limits: &Limits) -> Result<ValidBatch<'a>,
         let other = targets::check_other(patch, &mut site);
         let edit = check_edit(&patch.edit, &mut site);
         if let (Some(target), Ok(other), Some((base, edit))) = (target, other, edit) {
-            files.push(ValidFile { patch, target, other, base, edit });
+            files.push(ValidFile { is_blind: false, patch, target, other, base, edit });
         }
     }
     targets::check_twins(batch, &mut site);
@@ -199,11 +216,13 @@ fn check_edit<'a>(edit: &'a FileEdit, site: &mut Site<'_, 'a>) -> Option<(Base, 
         }
         FileEdit::CreateFile(create) => {
             check_content(&create.content, site);
+            check_format(create.content_format.as_deref(), site);
             let base = if create.overwrite { Base::Any } else { Base::MustNotExist };
             Some((base, ValidEdit::Content(&create.content)))
         }
         FileEdit::WriteFile(write) => {
             check_content(&write.content, site);
+            check_format(write.content_format.as_deref(), site);
             let base = match write.presence {
                 Presence::Absent => Base::MustNotExist,
                 Presence::Present => Base::MustExist,
@@ -252,6 +271,13 @@ fn check_content(content: &Content, site: &mut Site<'_, '_>) {
         site.report("content", || Violation::Content { found, limit });
     } else if has_nul {
         site.report("content", || Violation::Nul);
+    }
+}
+
+fn check_format(format: Option<&str>, site: &mut Site<'_, '_>) {
+    if let Some(found) = format.filter(|format| *format != VERBATIM) {
+        let found = shown::cut(found.as_bytes(), 40).into_owned();
+        site.report("contentFormat", || Violation::ContentFormat { found });
     }
 }
 

@@ -225,6 +225,8 @@ pub struct CreateFile {
     pub content: Content,
     /// Whether a file that is already there is replaced.
     pub overwrite: bool,
+    /// What the author declares the content to be: nothing, or [`VERBATIM`].
+    pub content_format: Option<String>,
 }
 
 /// A whole file's content, written as it is (FILE-SPEC 1.1).
@@ -234,7 +236,12 @@ pub struct WriteFile {
     pub content: Content,
     /// What must be there before.
     pub presence: Presence,
+    /// What the author declares the content to be: nothing, or [`VERBATIM`].
+    pub content_format: Option<String>,
 }
+
+/// The content format of text that is meant as it is, whatever it looks like.
+pub const VERBATIM: &str = "verbatim";
 
 /// Whether a file must be there before it is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -87,6 +87,8 @@ catalogue! {
         IndexMismatch = "INDEX_MISMATCH",
         /// An answer has no edit in it.
         NoEditFound = "NO_EDIT_FOUND",
+        /// New text looks like the wrapping, the notation or a summary of an edit instead of the content of a file.
+        SuspectContent = "SUSPECT_CONTENT",
         /// The author says that no safe edit can be made.
         AuthorDeclined = "AUTHOR_DECLINED",
         /// The wanted dialect has no words for the edit.
@@ -237,6 +239,14 @@ catalogue! {
         Regex = "REGEX",
         /// Content of undeclared format that looks like a diff.
         LooksLikeDiff = "LOOKS_LIKE_DIFF",
+        /// Content that is one fenced block, fences included.
+        Fenced = "FENCED",
+        /// New conflict markers at the start of lines.
+        ConflictMarkers = "CONFLICT_MARKERS",
+        /// A comment in the place of lines that were left out.
+        Elision = "ELISION",
+        /// A content format that is not known.
+        ContentFormat = "CONTENT_FORMAT",
         /// A prepared edit whose time is up.
         Expired = "EXPIRED",
         /// A prepared edit of another kind.

@@ -127,7 +127,11 @@ fn batch(names: &[String], contents: &[String]) -> Batch {
         target: Target::Path(name.clone()),
         key: None,
         label: None,
-        edit: FileEdit::WriteFile(WriteFile { content: Content::Text(content.clone()), presence: Presence::Present }),
+        edit: FileEdit::WriteFile(WriteFile {
+            content: Content::Text(content.clone()),
+            presence: Presence::Present,
+            content_format: None,
+        }),
     });
     Batch { files: files.collect(), ..Batch::default() }
 }

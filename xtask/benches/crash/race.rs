@@ -101,8 +101,13 @@ fn batch(ws: &Path, random: &mut Random, number: usize) -> Batch {
     let patches = files.into_iter().filter_map(|file| {
         let name = FILES.get(file)?;
         let found = std::fs::read(ws.join(name)).ok();
-        let write =
-            |presence| FileEdit::WriteFile(WriteFile { content: Content::Text(format!("ours {number}\n")), presence });
+        let write = |presence| {
+            FileEdit::WriteFile(WriteFile {
+                content: Content::Text(format!("ours {number}\n")),
+                presence,
+                content_format: None,
+            })
+        };
         let edit = match (found, random.below(10)) {
             (None, _) => write(Presence::Absent),
             (Some(_), 0) => FileEdit::DeleteFile,

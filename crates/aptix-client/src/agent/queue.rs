@@ -102,7 +102,7 @@ mod tests {
     fn work(number: u64, created: u64, session: Option<&str>, targets: &[Target]) -> Work {
         let batch: BatchId = format!("018f6d2e-7c1a-7b3e-9d55-{number:012}").parse().unwrap();
         let content = aptix_model::batch::Content::Text(String::new());
-        let edit = FileEdit::CreateFile(CreateFile { content, overwrite: true });
+        let edit = FileEdit::CreateFile(CreateFile { content, overwrite: true, content_format: None });
         let file = |target: &Target| FilePatch { target: target.clone(), key: None, label: None, edit: edit.clone() };
         let record = BatchRecord {
             id: batch,

@@ -112,7 +112,9 @@ pub(super) fn check_rest(
         });
         without_content(failures.collect(), found)
     };
-    let valid = validate::validate(&rest, &settings.limits).map_err(in_batch)?;
+    let mut valid = validate::validate(&rest, &settings.limits).map_err(in_batch)?;
+    let is_withheld = |index: usize| open.get(index).and_then(|index| found.get(*index)?.withheld).is_some();
+    valid.blind(is_withheld);
     plan::plan(&valid, &observed, settings).map(|_| ()).map_err(in_batch)
 }
 

@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use aptix_engine::content::Suspicion;
 use aptix_model::batch::{Batch, Origin};
 use aptix_model::documents::{self, Dialect};
 use aptix_model::failure::{Failure, Visible};
@@ -45,6 +47,9 @@ pub(super) struct Args {
     /// Answer yes to what a person would be asked: whether a sensitive or secret file may change. What is denied stays denied
     #[arg(long)]
     yes: bool,
+    /// Write new text as it is, even if it looks like an edit instead of the content of a file (SUSPECT_CONTENT)
+    #[arg(long)]
+    verbatim: bool,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(super) json: bool,
@@ -125,7 +130,10 @@ fn attempt(
     progress::begin(Doing::Opening);
     let workspace = open(&args.roots, state_home, Box::new(SystemDisk))?;
     *warnings = displaced_writes(&workspace);
-    let policy = policies.read(&workspace).map_err(|error| Refusal::from(error.failure()))?;
+    let mut policy = policies.read(&workspace).map_err(|error| Refusal::from(error.failure()))?;
+    if args.verbatim {
+        Arc::make_mut(&mut policy).suspect_content = Suspicion::Off;
+    }
     progress::end();
     // Said here as well, before anybody is told to mend a document that is refused anyhow.
     policy.may_write().map_err(Refusal::from)?;

@@ -231,7 +231,9 @@ mod tests {
 
     #[test]
     fn every_kind_of_edit_is_shown() {
-        let write = |presence| FileEdit::WriteFile(WriteFile { content: Content::Text("x\n".into()), presence });
+        let write = |presence| {
+            FileEdit::WriteFile(WriteFile { content: Content::Text("x\n".into()), presence, content_format: None })
+        };
         check(write(Presence::Absent), "@@ -0,0 +1,1 @@ a new file\n+x\n");
         check(write(Presence::Present), "@@ -0,0 +1,1 @@ the whole file, in the place of the one that is there\n+x\n");
         check(FileEdit::DeleteFile, "the file is deleted\n");

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use aptix_engine::content::Suspicion;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -44,6 +45,8 @@ pub struct Settings {
     pub recovery: Option<Recovery>,
     /// `once_with_several`
     pub once_with_several: Option<Several>,
+    /// `suspect_content`
+    pub suspect_content: Option<Suspicion>,
     /// `deletions`
     pub deletions: Option<Deletions>,
     /// `history.days`
@@ -95,6 +98,7 @@ struct Document {
     links: Option<Links>,
     recovery: Option<bool>,
     once_with_several: Option<Several>,
+    suspect_content: Option<DocumentSuspicion>,
     deletions: Option<Deletions>,
     durability: Option<Spanned<toml::Value>>,
     history: Option<Spanned<DocumentHistory>>,
@@ -107,6 +111,14 @@ struct Document {
     limits: DocumentLimits,
     #[serde(default)]
     roots: BTreeMap<Spanned<String>, DocumentLists>,
+}
+
+/// What becomes of new text that does not look like the content of a file.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum DocumentSuspicion {
+    Warn,
+    Refuse,
 }
 
 #[derive(Deserialize)]
@@ -218,6 +230,10 @@ pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
             links: document.links,
             recovery: document.recovery.map(|on| if on { Recovery::On } else { Recovery::Off }),
             once_with_several: document.once_with_several,
+            suspect_content: document.suspect_content.map(|word| match word {
+                DocumentSuspicion::Warn => Suspicion::Warn,
+                DocumentSuspicion::Refuse => Suspicion::Refuse,
+            }),
             deletions: document.deletions,
             history_age: history.days.map(|days| DAY * days),
             history_bytes: history.bytes,
@@ -296,6 +312,7 @@ mod tests {
             ("deny = []\ndeny = []", 2, "duplicate key"),
             ("\nrecovery = 1", 2, "invalid type"),
             ("recovery", 1, ""),
+            ("suspect_content = 'off'", 1, "unknown variant `off`"),
             ("\nreads = 'some'", 2, "is \"all\", \"none\" or a list of patterns"),
             ("\nreads = [1]", 2, "is \"all\", \"none\" or a list of patterns"),
             ("\nreads = ['src/', 'a[']", 2, "is no pattern"),
@@ -332,6 +349,7 @@ mod tests {
             links: Some(Links::Follow),
             recovery: Some(Recovery::On),
             once_with_several: Some(Several::First),
+            suspect_content: Some(Suspicion::Refuse),
             deletions: Some(Deletions::Ask),
             history_age: Some(Retention::DEFAULT.age),
             history_bytes: Some(Retention::DEFAULT.bytes),

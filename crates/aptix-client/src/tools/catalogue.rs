@@ -118,7 +118,8 @@ pub const TOOLS: &[Tool] = &[
             allowed.\n\n\
             Inputs: path (required, relative, inside the workspace), content (required, the full text; written as \
             UTF-8 without byte order mark, lines ended by \\n), overwrite (optional, default false; true if the file \
-            exists and is meant to be replaced).\n\n\
+            exists and is meant to be replaced), contentFormat (optional; verbatim: content that looks like a diff, a \
+            fenced block or a text with lines left out is written all the same).\n\n\
             Behavior: fails if the file exists and overwrite is false. Creates missing directories. Writes the \
             complete file at once or nothing. Not for edits of existing files: use patch or workspace_write_patch.\n\n\
             Output: success, message, the normalized path, sizeBytes, hash (SHA-256 of the bytes written), created, \
@@ -212,8 +213,9 @@ pub const TOOLS: &[Tool] = &[
         name: "overwrite_entire_file",
         description: concat!(
             "Replace the whole content of a file that exists, in one call, without a plan.\n\n\
-            Inputs: path, content (all of it), content_format (what the content is, for example text or diff; empty: \
-            undeclared, and content that looks like a diff is then refused).\n\n\
+            Inputs: path, content (all of it), content_format (what the content is, for example verbatim, text or diff; \
+            empty: undeclared, and content that looks like a diff, a fenced block or a text with lines left out is then \
+            refused).\n\n\
             Behavior: every line is written with a terminator, the last one too. A file that does not exist is \
             refused: use workspace_create_file.\n\n\
             Output: the file's status and SHA-256, normalized flags, the unified diff; or the errors.",

@@ -84,7 +84,8 @@ fn code(failure: &Failure) -> &'static str {
         | Reason::ResourceExhausted
         | Reason::ApprovalRequired
         | Reason::Rejected
-        | Reason::NotText => "WriteFailed",
+        | Reason::NotText
+        | Reason::SuspectContent => "WriteFailed",
         Reason::TooLarge => "TooLarge",
         Reason::HashFailed => "HashFailed",
         _ => "UnhandledException",

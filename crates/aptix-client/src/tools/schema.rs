@@ -118,6 +118,12 @@ pub(super) fn create_file() -> Map<String, Value> {
                 "default": false,
                 "description": "true if the file exists and is meant to be replaced"
             },
+            "contentFormat": {
+                "type": "string",
+                "enum": ["", "verbatim"],
+                "description": "verbatim: the content is meant as it is, even if it looks like a diff, a fenced block or a \
+                                text with lines left out; empty: such content is refused"
+            },
         }),
         &["path", "content"],
     )
@@ -199,7 +205,7 @@ pub(super) fn overwrite() -> Map<String, Value> {
         json!({
             "path": path(),
             "content": text("The whole new content"),
-            "content_format": text("What the content is, for example text or diff; empty: undeclared, and no diff"),
+            "content_format": text("What the content is, for example verbatim, text or diff; empty: undeclared, and content that looks like a diff, a fenced block or a text with lines left out is refused"),
         }),
         &["path", "content"],
     )

@@ -153,7 +153,11 @@ fn patch(name: String, is_deleted: bool) -> FilePatch {
     let edit = if is_deleted {
         FileEdit::DeleteFile
     } else {
-        FileEdit::WriteFile(WriteFile { content: Content::Text(String::new()), presence: Presence::Either })
+        FileEdit::WriteFile(WriteFile {
+            content: Content::Text(String::new()),
+            presence: Presence::Either,
+            content_format: None,
+        })
     };
     FilePatch { target: Target::Path(name), key: None, label: None, edit }
 }

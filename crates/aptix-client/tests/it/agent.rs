@@ -145,13 +145,13 @@ fn create(text: &str) -> Option<v1::file_patch::Action> {
 
 fn write(text: &str, overwrite: bool) -> Option<v1::file_patch::Action> {
     let content = Some(v1::create_file::Content::Text(text.to_owned()));
-    Some(v1::file_patch::Action::CreateFile(v1::CreateFile { content, overwrite }))
+    Some(v1::file_patch::Action::CreateFile(v1::CreateFile { content, overwrite, content_format: None }))
 }
 
 fn blob(sha256: &str, size_bytes: u64) -> Option<v1::file_patch::Action> {
     let blob = v1::BlobRef { sha256: sha256.to_owned(), size_bytes };
     let content = Some(v1::create_file::Content::Blob(blob));
-    Some(v1::file_patch::Action::CreateFile(v1::CreateFile { content, overwrite: false }))
+    Some(v1::file_patch::Action::CreateFile(v1::CreateFile { content, overwrite: false, content_format: None }))
 }
 
 /// Adds a line to `a.txt` as it is at first.
@@ -180,6 +180,7 @@ async fn whatever_the_server_sends_is_checked_again() {
         (batch(5, "x.txt", blob(&sha256(b"never").to_string(), 5)), "BLOB_MISSING"),
         (batch(6, "x.txt", blob(&other_bytes, 5)), "HASH_FAILED"),
         (batch(7, "x.txt", blob(&sha256(b"huge").to_string(), 1 << 40)), "TOO_LARGE"),
+        (batch(8, "x.rs", create("```rust\nx\n```\n")), "SUSPECT_CONTENT"),
     ];
     for (number, (batch, expected)) in (1..).zip(cases) {
         scene.server.tell(batch);

@@ -179,7 +179,11 @@ fn what_a_batch_reads_does_not_grow_with_the_displaced_files() {
             target: Target::Path(format!("many/{number}.txt")),
             key: None,
             label: None,
-            edit: FileEdit::CreateFile(CreateFile { content: Content::Text(text.to_owned()), overwrite: true }),
+            edit: FileEdit::CreateFile(CreateFile {
+                content: Content::Text(text.to_owned()),
+                overwrite: true,
+                content_format: None,
+            }),
         };
         let batch = Batch { files: (0..count).map(file).collect(), ..Batch::default() };
         faults::commit(&workspace, &batch, Receipt::Kept).unwrap();

@@ -32,7 +32,14 @@ fn batch(files: impl IntoIterator<Item = FilePatch>) -> Batch {
 }
 
 fn overwrite(path: &str, text: &str) -> FilePatch {
-    patch(path, FileEdit::CreateFile(CreateFile { content: Content::Text(text.to_owned()), overwrite: true }))
+    patch(
+        path,
+        FileEdit::CreateFile(CreateFile {
+            content: Content::Text(text.to_owned()),
+            overwrite: true,
+            content_format: None,
+        }),
+    )
 }
 
 fn renamed(path: &str, to: &str) -> FilePatch {

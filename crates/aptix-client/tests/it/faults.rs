@@ -52,7 +52,11 @@ pub(crate) fn batch(edited: usize, created: usize) -> Batch {
         target: Target::Path((*path).to_owned()),
         key: None,
         label: None,
-        edit: FileEdit::CreateFile(CreateFile { content: Content::Text("new\n".to_owned()), overwrite: false }),
+        edit: FileEdit::CreateFile(CreateFile {
+            content: Content::Text("new\n".to_owned()),
+            overwrite: false,
+            content_format: None,
+        }),
     });
     Batch { files: edits.chain(creates).collect(), ..Batch::default() }
 }

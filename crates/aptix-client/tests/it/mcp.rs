@@ -286,11 +286,24 @@ fn an_edit_is_prepared_looked_at_and_applied() {
     );
     client.done("overwrite_entire_file", &json!({ "path": "a.txt", "content": "all", "content_format": "" }));
     assert_eq!(client.read("a.txt"), "all\n");
+    let fenced = "```python\nx = 1\n```\n";
+    let mut call = json!({ "path": "a.py", "content": fenced, "contentFormat": "" });
+    let refused = client.call("workspace_create_file", &call);
+    assert_eq!(refused.structured["errorCode"], "WriteFailed");
+    assert!(refused.structured["message"].as_str().unwrap().starts_with("SUSPECT_CONTENT (FENCED)"));
+    call["contentFormat"] = "verbatim".into();
+    client.done("workspace_create_file", &call);
+    assert_eq!(client.read("a.py"), fenced);
     let diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n";
-    assert_eq!(
-        client.refused("overwrite_entire_file", &json!({ "path": "a.txt", "content": diff })),
-        "INVALID_REQUEST.LOOKS_LIKE_DIFF"
-    );
+    let mut call = json!({ "path": "a.py", "content": diff });
+    assert_eq!(client.refused("overwrite_entire_file", &call), "SUSPECT_CONTENT.LOOKS_LIKE_DIFF");
+    call["content_format"] = "verbatim".into();
+    client.done("overwrite_entire_file", &call);
+    assert_eq!(client.read("a.py"), diff);
+    let change = json!({ "operation": "replace", "oldText": "-a\n+b\n", "newText": "# ...\n" });
+    assert_eq!(client.refused("patch", &json!({ "path": "a.py", "patches": [change] })), "SUSPECT_CONTENT.ELISION");
+    let edit = json!({ "path": "a.py", "range": "1~3", "content": "# rest unchanged\n" });
+    assert_eq!(client.refused("prepare_file_range_edit", &edit), "SUSPECT_CONTENT.ELISION");
     assert_eq!(client.refused("append_file", &json!({})), "INVALID_REQUEST.UNKNOWN_OPERATION");
     client.end();
 }

@@ -451,6 +451,7 @@ fn every_reader_at_every_moment_finds_a_whole_file() {
             batch.files[0].edit = FileEdit::CreateFile(aptix_model::batch::CreateFile {
                 content: aptix_model::batch::Content::Text(content(letter)),
                 overwrite: true,
+                content_format: None,
             });
             apply_while(&workspace, &batch, &|| {}).unwrap();
         }

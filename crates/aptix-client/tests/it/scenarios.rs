@@ -36,6 +36,11 @@ fn git_patches_and_file_bundles() {
 }
 
 #[test]
+fn suspect_content() {
+    run_all(include_str!("scenarios/content.txt"));
+}
+
+#[test]
 fn paths() {
     run_all(include_str!("scenarios/paths.txt"));
 }

@@ -21,15 +21,22 @@ fn skip(why: &str) {
 
 /// A batch that puts content in the place of whatever file there is.
 fn overwrite(path: &str, content: &str) -> Batch {
-    let edit = FileEdit::CreateFile(CreateFile { content: Content::Text(content.to_owned()), overwrite: true });
+    let edit = FileEdit::CreateFile(CreateFile {
+        content: Content::Text(content.to_owned()),
+        overwrite: true,
+        content_format: None,
+    });
     let file = FilePatch { target: Target::Path(path.to_owned()), key: None, label: None, edit };
     Batch { files: vec![file], ..Batch::default() }
 }
 
 fn create(path: &str, content: &str) -> Batch {
     let mut batch = overwrite(path, content);
-    batch.files[0].edit =
-        FileEdit::CreateFile(CreateFile { content: Content::Text(content.to_owned()), overwrite: false });
+    batch.files[0].edit = FileEdit::CreateFile(CreateFile {
+        content: Content::Text(content.to_owned()),
+        overwrite: false,
+        content_format: None,
+    });
     batch
 }
 

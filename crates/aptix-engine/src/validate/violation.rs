@@ -71,8 +71,8 @@ pub(crate) enum Violation {
     AnchorLines,
     #[error("occurrences are counted from 1, found 0")]
     ZeroOccurrence,
-    #[error("the content begins like a diff, and no content_format says what it is")]
-    LooksLikeDiff,
+    #[error("unknown contentFormat '{found}', expected \"verbatim\" or nothing")]
+    ContentFormat { found: String },
     #[error("the text has a NUL character, which no text file has")]
     Nul,
     #[error("oldText is empty, and an empty text stands everywhere")]
@@ -133,7 +133,7 @@ impl Violation {
             Self::EmptyAnchor => (Reason::InvalidRequest, Detail::Empty),
             Self::AnchorLines => (Reason::InvalidRequest, Detail::EmbeddedNewline),
             Self::ZeroOccurrence => (Reason::InvalidRequest, Detail::Occurrence),
-            Self::LooksLikeDiff => (Reason::InvalidRequest, Detail::LooksLikeDiff),
+            Self::ContentFormat { .. } => (Reason::InvalidRequest, Detail::ContentFormat),
             Self::Nul => (Reason::NotText, Detail::Binary),
             Self::EmptyFind => (Reason::InvalidRequest, Detail::EmptyFind),
             Self::NoNewText => (Reason::InvalidRequest, Detail::Missing),
@@ -177,8 +177,8 @@ impl Violation {
             Self::EmptyAnchor => "name a line that stands in the file",
             Self::AnchorLines => "choose one line that tells the place",
             Self::ZeroOccurrence => "count from 1, say last, or leave the occurrence out",
-            Self::LooksLikeDiff => {
-                "to write a diff into the file declare its content_format; to apply it, send it as a git patch"
+            Self::ContentFormat { .. } => {
+                "leave it out, or write \"verbatim\" if the text is meant whatever it looks like"
             }
             Self::Nul => "leave the NUL out; only text can be written",
             Self::EmptyFind => "name the text to replace; to add text at an end, append or prepend it",

@@ -202,7 +202,8 @@ fn a_diff_is_not_written_over_a_file_by_mistake() {
     let diff = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n";
     let whole = |format: Option<&str>| AnchorPlace::Whole { content_format: format.map(str::to_owned) };
     for content in [diff, "\ndiff --git a/f b/f\n", "*** Begin Patch\n", "@@ -1 +1 @@\n"] {
-        assert_eq!(refused(apply(patch(whole(None), content), Some(b"a\n"))), "INVALID_REQUEST.LOOKS_LIKE_DIFF");
+        let patch = FilePatch { target: Target::Path("a.rs".to_owned()), ..patch(whole(None), content) };
+        assert_eq!(refused(apply(patch, Some(b"a\n"))), "SUSPECT_CONTENT.LOOKS_LIKE_DIFF");
     }
     assert_eq!(done("a\n", whole(Some("diff")), diff).content, diff.as_bytes());
     assert_eq!(done("a\n", whole(None), "--- a rule\ntext\n").content, b"--- a rule\ntext\n");

@@ -147,11 +147,19 @@ pub(crate) fn line_patch_of(doc_path: &str, sha256: &str, changes: &[Change]) ->
 }
 
 pub(crate) fn create(path: &str, content: &str) -> FilePatch {
-    content_of(path, content, CreateFile { content: Content::Text(String::new()), overwrite: false })
+    content_of(
+        path,
+        content,
+        CreateFile { content: Content::Text(String::new()), overwrite: false, content_format: None },
+    )
 }
 
 pub(crate) fn overwrite(path: &str, content: &str) -> FilePatch {
-    content_of(path, content, CreateFile { content: Content::Text(String::new()), overwrite: true })
+    content_of(
+        path,
+        content,
+        CreateFile { content: Content::Text(String::new()), overwrite: true, content_format: None },
+    )
 }
 
 fn content_of(path: &str, content: &str, create: CreateFile) -> FilePatch {

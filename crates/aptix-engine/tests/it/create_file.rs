@@ -72,6 +72,6 @@ fn overwrite_replaces_or_creates() {
 fn a_blob_is_fetched_before_planning() {
     let mut patch = create("a", "");
     let content = Content::Blob(BlobRef { sha256: Sha256Digest::EMPTY, size_bytes: 0 });
-    patch.edit = FileEdit::CreateFile(CreateFile { content, overwrite: true });
+    patch.edit = FileEdit::CreateFile(CreateFile { content, overwrite: true, content_format: None });
     assert_eq!(refused(apply(patch, None)), "INTERNAL");
 }

@@ -15,7 +15,11 @@ use crate::properties::{Naive, file, patch, steps};
 
 /// Writes these bytes to `a.txt`, or deletes it.
 fn becoming(content: Option<&str>) -> FilePatch {
-    let write = |text: &str| WriteFile { content: Content::Text(text.to_owned()), presence: Presence::Either };
+    let write = |text: &str| WriteFile {
+        content: Content::Text(text.to_owned()),
+        presence: Presence::Either,
+        content_format: None,
+    };
     let edit = content.map_or(FileEdit::DeleteFile, |text| FileEdit::WriteFile(write(text)));
     FilePatch { target: Target::Path("a.txt".to_owned()), key: None, label: None, edit }
 }

@@ -4,6 +4,7 @@
 
 mod anchor_edit;
 mod boundary;
+mod content;
 mod context_patch;
 mod correct;
 #[cfg(test)]

@@ -207,7 +207,7 @@ fn sizes_are_limited() {
     is(vec![create("a", "a\0b")], &["NOT_TEXT.BINARY at files[0].content"]);
     let mut blob = create("a", "");
     let content = Content::Blob(BlobRef { sha256: Sha256Digest::EMPTY, size_bytes: 11 });
-    blob.edit = FileEdit::CreateFile(CreateFile { content, overwrite: false });
+    blob.edit = FileEdit::CreateFile(CreateFile { content, overwrite: false, content_format: None });
     is(vec![blob], &["TOO_LARGE.FILE at files[0].content"]);
     is(vec![line_patch(b"", &[insert(0, &["1234", "12345"])])], &["TOO_LARGE.LINE at files[0].changes[0].newLines[1]"]);
     is((0..4).map(|index| create(&format!("{index}"), "")).collect(), &["TOO_LARGE.FILES at files"]);

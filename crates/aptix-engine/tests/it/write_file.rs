@@ -10,7 +10,7 @@ fn patch(edit: FileEdit) -> FilePatch {
 }
 
 fn write(content: &str, presence: Presence) -> FilePatch {
-    patch(FileEdit::WriteFile(WriteFile { content: Content::Text(content.into()), presence }))
+    patch(FileEdit::WriteFile(WriteFile { content: Content::Text(content.into()), presence, content_format: None }))
 }
 
 /// FILE-SPEC-1.2.1, FILE-SPEC-1.1.6, FILE-SPEC-1.1.7: content is written byte by byte, over what its operation lets it

@@ -204,7 +204,11 @@ impl<'a, I: Iterator<Item = Line<'a>>> Reading<'_, 'a, I> {
                 }
             }
         }
-        Ok(FileEdit::WriteFile(WriteFile { content: Content::Text(content), presence: Presence::Absent }))
+        Ok(FileEdit::WriteFile(WriteFile {
+            content: Content::Text(content),
+            presence: Presence::Absent,
+            content_format: None,
+        }))
     }
 
     fn update(&mut self, header: Line<'a>) -> Result<FileEdit, Failure> {

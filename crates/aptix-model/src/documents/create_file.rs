@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::fields::required;
 use super::json;
+use super::prepare::given;
 use super::recognise::Shape;
 use crate::batch::{Batch, Content, CreateFile, FileEdit, FilePatch, Target};
 use crate::failure::Failure;
@@ -15,7 +16,7 @@ use crate::path::document_spelling;
 use crate::report::Warning;
 
 /// How a create-file document is recognised.
-pub(super) const SHAPE: Shape = Shape::Json { tells: &["content", "overwrite"], knows: &["path"] };
+pub(super) const SHAPE: Shape = Shape::Json { tells: &["content", "overwrite"], knows: &["path", "contentFormat"] };
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -23,6 +24,7 @@ struct CreateFileDocument {
     path: Option<String>,
     content: Option<String>,
     overwrite: Option<bool>,
+    content_format: Option<String>,
 }
 
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
@@ -45,6 +47,7 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
         edit: FileEdit::CreateFile(CreateFile {
             content: Content::Text(content),
             overwrite: document.overwrite.unwrap_or_default(),
+            content_format: given(document.content_format),
         }),
     };
     Ok((Batch { files: vec![file], ..Batch::default() }, Vec::new()))

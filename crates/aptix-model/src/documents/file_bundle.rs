@@ -9,6 +9,7 @@ use serde::de::IgnoredAny;
 
 use super::fields::{check_root, listed, required};
 use super::json::{self, Bounded, Named, Place};
+use super::prepare::given;
 use super::recognise::Shape;
 use crate::batch::{Batch, Content, FileEdit, FilePatch, Presence, Target, WriteFile};
 use crate::failure::Failure;
@@ -20,7 +21,7 @@ use crate::report::Warning;
 /// How a file bundle is recognised.
 pub(super) const SHAPE: Shape = Shape::Json {
     tells: &["files.path", "files.content", "files.operation"],
-    knows: &["root", "files", "files.replacements"],
+    knows: &["root", "files", "files.replacements", "files.contentFormat"],
 };
 
 const OPERATIONS: [&str; 3] = ["create", "replace", "delete"];
@@ -38,6 +39,7 @@ struct FileDocument {
     path: Option<String>,
     content: Option<String>,
     operation: Option<String>,
+    content_format: Option<String>,
     /// What an entry of the operation `patch` would have; read so that it is refused for its operation.
     replacements: Option<IgnoredAny>,
 }
@@ -78,13 +80,17 @@ impl Entry<'_> {
         if file.replacements.is_some() && operation != Some("patch") {
             self.unexpected("replacements", operation);
         }
+        let format = given(file.content_format);
         let edit = match operation {
-            None => self.write(file.content, Presence::Either),
-            Some("create") => self.write(file.content, Presence::Absent),
-            Some("replace") => self.write(file.content, Presence::Present),
+            None => self.write(file.content, Presence::Either, format),
+            Some("create") => self.write(file.content, Presence::Absent, format),
+            Some("replace") => self.write(file.content, Presence::Present, format),
             Some("delete") => {
                 if file.content.is_some_and(|content| !content.is_empty()) {
                     self.unexpected("content", operation);
+                }
+                if format.is_some() {
+                    self.unexpected("contentFormat", operation);
                 }
                 Some(FileEdit::DeleteFile)
             }
@@ -96,11 +102,16 @@ impl Entry<'_> {
         Some(FilePatch { target: Target::Path(document_spelling(&file.path?)), key: None, label: None, edit: edit? })
     }
 
-    fn write(&mut self, content: Option<String>, presence: Presence) -> Option<FileEdit> {
+    fn write(
+        &mut self,
+        content: Option<String>,
+        presence: Presence,
+        content_format: Option<String>,
+    ) -> Option<FileEdit> {
         if content.is_none() {
             self.refuse("content", required("content"));
         }
-        Some(FileEdit::WriteFile(WriteFile { content: Content::Text(content?), presence }))
+        Some(FileEdit::WriteFile(WriteFile { content: Content::Text(content?), presence, content_format }))
     }
 
     fn unexpected(&mut self, field: &str, operation: Option<&str>) {

@@ -151,7 +151,11 @@ fn lower(steps: Vec<(usize, Step)>) -> FileEdit {
     for (_, step) in steps {
         let (operation, new_text) = match step {
             Step::Create(content) => {
-                return FileEdit::WriteFile(WriteFile { content: Content::Text(content), presence: Presence::Absent });
+                return FileEdit::WriteFile(WriteFile {
+                    content: Content::Text(content),
+                    presence: Presence::Absent,
+                    content_format: None,
+                });
             }
             Step::Replace { old, new } => (SearchOperation::Replace { old_text: old }, new),
             Step::Insert { line, text } => (SearchOperation::InsertAfter { line }, text),

@@ -59,10 +59,13 @@ struct FileBundleDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct BundleFile<'a> {
     path: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     operation: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_format: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<&'a str>,
 }
@@ -194,15 +197,17 @@ fn line_change(change: &Change) -> LineChange<'_> {
 fn bundle_file(file: &FilePatch) -> Option<BundleFile<'_>> {
     let path = file.target.as_str();
     match &file.edit {
-        FileEdit::WriteFile(WriteFile { content: Content::Text(content), presence }) => {
+        FileEdit::WriteFile(WriteFile { content: Content::Text(content), presence, content_format }) => {
             let operation = match presence {
                 Presence::Absent => Some("create"),
                 Presence::Present => Some("replace"),
                 Presence::Either => None,
             };
-            Some(BundleFile { path, operation, content: Some(content) })
+            Some(BundleFile { path, operation, content_format: content_format.as_deref(), content: Some(content) })
         }
-        FileEdit::DeleteFile => Some(BundleFile { path, operation: Some("delete"), content: None }),
+        FileEdit::DeleteFile => {
+            Some(BundleFile { path, operation: Some("delete"), content_format: None, content: None })
+        }
         _ => None,
     }
 }

@@ -127,7 +127,7 @@ fn create_file(index: usize, create: v1::CreateFile) -> Result<CreateFile, Failu
         Some(Wire::Blob(blob)) => Content::Blob(blob_ref(&format!("{field}.blob"), &blob)?),
         None => return Err(missing(&field, "text or blob")),
     };
-    Ok(CreateFile { content, overwrite: create.overwrite })
+    Ok(CreateFile { content, overwrite: create.overwrite, content_format: create.content_format })
 }
 
 fn write_file(index: usize, write: v1::WriteFile) -> Result<WriteFile, Failure> {
@@ -144,7 +144,7 @@ fn write_file(index: usize, write: v1::WriteFile) -> Result<WriteFile, Failure> 
         Some(Wire::Blob(blob)) => Content::Blob(blob_ref(&format!("{field}.blob"), &blob)?),
         None => return Err(missing(&field, "text or blob")),
     };
-    Ok(WriteFile { content, presence })
+    Ok(WriteFile { content, presence, content_format: write.content_format })
 }
 
 fn inline(field: &str, text: String) -> Result<Content, Failure> {
@@ -217,7 +217,11 @@ fn action_message(edit: FileEdit, ids: &[ChangeId]) -> v1::file_patch::Action {
                 Content::Text(text) => v1::create_file::Content::Text(text),
                 Content::Blob(blob) => v1::create_file::Content::Blob(blob.into()),
             };
-            Wire::CreateFile(v1::CreateFile { content: Some(content), overwrite: create.overwrite })
+            Wire::CreateFile(v1::CreateFile {
+                content: Some(content),
+                overwrite: create.overwrite,
+                content_format: create.content_format,
+            })
         }
         FileEdit::WriteFile(write) => {
             let content = match write.content {
@@ -229,7 +233,11 @@ fn action_message(edit: FileEdit, ids: &[ChangeId]) -> v1::file_patch::Action {
                 Presence::Present => v1::Presence::Present,
                 Presence::Either => v1::Presence::Either,
             };
-            Wire::WriteFile(v1::WriteFile { content: Some(content), presence: presence.into() })
+            Wire::WriteFile(v1::WriteFile {
+                content: Some(content),
+                presence: presence.into(),
+                content_format: write.content_format,
+            })
         }
         FileEdit::DeleteFile => Wire::DeleteFile(v1::DeleteFile {}),
         FileEdit::SearchPatch(patch) => {

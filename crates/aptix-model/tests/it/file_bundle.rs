@@ -27,7 +27,10 @@ fn read(text: &str) -> Result<Vec<(String, FileEdit)>, Vec<String>> {
 }
 
 fn write(path: &str, content: &str, presence: Presence) -> (String, FileEdit) {
-    (path.into(), FileEdit::WriteFile(WriteFile { content: Content::Text(content.into()), presence }))
+    (
+        path.into(),
+        FileEdit::WriteFile(WriteFile { content: Content::Text(content.into()), presence, content_format: None }),
+    )
 }
 
 /// FILE-SPEC-1.1.1, FILE-SPEC-1.1.2, FILE-SPEC-1.1.3, FILE-SPEC-1.1.4, FILE-SPEC-1.1.5, FILE-SPEC-1.1.6, FILE-SPEC-1.1.7,

@@ -36,7 +36,7 @@ fn batch() -> Batch {
         target: Target::Path(path.into()),
         key: None,
         label: Some("l".into()),
-        edit: FileEdit::CreateFile(CreateFile { content, overwrite: true }),
+        edit: FileEdit::CreateFile(CreateFile { content, overwrite: true, content_format: None }),
     };
     let blob = BlobRef { sha256: Sha256Digest::EMPTY, size_bytes: 7 };
     let files = vec![lines, created(Content::Text(String::new()), "b"), created(Content::Blob(blob), "c")];
@@ -46,7 +46,9 @@ fn batch() -> Batch {
 /// Every kind of edit, with every value of each of its choices.
 fn every_edit() -> Vec<FileEdit> {
     let blob = Content::Blob(BlobRef { sha256: Sha256Digest::EMPTY, size_bytes: 7 });
-    let write = |content, presence| FileEdit::WriteFile(WriteFile { content, presence });
+    let write = |content, presence| {
+        FileEdit::WriteFile(WriteFile { content, presence, content_format: Some("verbatim".into()) })
+    };
     let change = |operation, text: Option<&str>| SearchChange {
         operation,
         new_text: text.map(Into::into),
@@ -271,7 +273,7 @@ fn what_an_edit_lacks_or_has_too_much_is_named() {
         assert_eq!(found, expected);
         assert!(failures.iter().all(|failure| failure.file_index == Some(0)));
     };
-    let write = |content, presence| Action::WriteFile(v1::WriteFile { content, presence });
+    let write = |content, presence| Action::WriteFile(v1::WriteFile { content, presence, content_format: None });
     let text = |length| Some(v1::write_file::Content::Text("x".repeat(length)));
     refused(write(None, 1), &[("files[0].writeFile", Detail::Missing)]);
     refused(write(text(1), 0), &[("files[0].writeFile.presence", Detail::UnknownEnum)]);
@@ -394,7 +396,8 @@ fn unknown_enum_values_and_oversized_inline_text_are_refused() {
     let mut edit = v1::Edit::from(batch());
     let text = "x".repeat((1 << 20) + 1);
     let content = Some(v1::create_file::Content::Text(text));
-    edit.files[1].action = Some(v1::file_patch::Action::CreateFile(v1::CreateFile { content, overwrite: false }));
+    edit.files[1].action =
+        Some(v1::file_patch::Action::CreateFile(v1::CreateFile { content, overwrite: false, content_format: None }));
     assert_eq!(Batch::try_from(edit).unwrap_err()[0].reason, Reason::TooLarge);
 }
 

@@ -159,6 +159,7 @@ const fn code(reason: Reason, detail: Option<Detail>) -> Code {
         | Reason::ReindentPrecondition
         | Reason::IndexMismatch
         | Reason::NoEditFound
+        | Reason::SuspectContent
         | Reason::AuthorDeclined
         | Reason::NotExpressible
         | Reason::AlreadyApplied

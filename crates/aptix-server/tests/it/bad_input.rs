@@ -23,7 +23,7 @@ async fn a_submit_names_what_is_wrong_with_it() {
     let file =
         |edit: &dyn Fn(&mut v1::FilePatch)| edited(&|request| edit(&mut request.edit.as_mut().unwrap().files[0]));
     let created = |content: Option<Content>| {
-        let create = v1::CreateFile { content, overwrite: false };
+        let create = v1::CreateFile { content, overwrite: false, content_format: None };
         file(&|patch| patch.action = Some(v1::file_patch::Action::CreateFile(create.clone())))
     };
     let no_operation = |patch: &mut v1::FilePatch| {

@@ -169,7 +169,7 @@ async fn deleted_files_leave_the_cloud_files() {
     client.upload("w", b"text").await.unwrap();
     let write = |path: &str, presence: v1::Presence| {
         let content = Some(v1::write_file::Content::Text("text".to_owned()));
-        patch(path, Action::WriteFile(v1::WriteFile { content, presence: presence.into() }))
+        patch(path, Action::WriteFile(v1::WriteFile { content, presence: presence.into(), content_format: None }))
     };
     let delete = |path: &str| patch(path, Action::DeleteFile(v1::DeleteFile {}));
     let files = vec![write("a.txt", v1::Presence::Absent), write("b.txt", v1::Presence::Either)];

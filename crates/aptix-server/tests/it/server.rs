@@ -270,7 +270,7 @@ pub(crate) fn line_patch(doc_path: &str) -> v1::FilePatch {
 
 /// Creates a file.
 pub(crate) fn create_file(path: &str, content: v1::create_file::Content) -> v1::FilePatch {
-    let create = v1::CreateFile { overwrite: true, content: Some(content) };
+    let create = v1::CreateFile { overwrite: true, content: Some(content), content_format: None };
     v1::FilePatch {
         file_patch_id: String::new(),
         key: format!("key of {path}"),

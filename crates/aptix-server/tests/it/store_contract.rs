@@ -68,7 +68,8 @@ pub(crate) fn workspace(name: &str) -> WorkspaceId {
 
 pub(crate) fn batch(number: u128, in_workspace: &str, request: &str) -> BatchRecord {
     let id = ids::batch_id(Uuid::from_u128(number << 64));
-    let create = CreateFile { content: Content::Text(format!("text {number}")), overwrite: false };
+    let create =
+        CreateFile { content: Content::Text(format!("text {number}")), overwrite: false, content_format: None };
     let file = FilePatch {
         target: Target::Path("a.txt".to_owned()),
         key: Some("key".to_owned()),

@@ -496,6 +496,10 @@ pub struct CreateFile {
     /// Whether a file that is already there is replaced. If false and there is one, the batch fails with FILE_EXISTS.
     #[prost(bool, tag = "3")]
     pub overwrite: bool,
+    /// What the content is. Absent: content that looks like an edit instead of a file fails with SUSPECT_CONTENT.
+    /// "verbatim": the content is meant as it is, and that check is off. Any other value is refused.
+    #[prost(string, optional, tag = "4")]
+    pub content_format: ::core::option::Option<::prost::alloc::string::String>,
     /// The whole content: at most 10 MiB of UTF-8. A byte order mark is dropped and "\r\n" becomes "\n"; the report says
     /// so. Exactly one MUST be set; empty text makes an empty file.
     #[prost(oneof = "create_file::Content", tags = "1, 2")]
@@ -515,21 +519,25 @@ pub mod create_file {
         Blob(super::BlobRef),
     }
 }
-/// Writes a whole file as it is given.
+/// Writes a whole file as it is given. A file that is replaced keeps its form where the content does not state one: content
+/// whose lines end in "\n" alone is written with "\r\n" where every line of the file ends in "\r\n", and with the byte order
+/// mark that the file begins with. The report says so.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WriteFile {
     /// What must be there before.
     #[prost(enumeration = "Presence", tag = "3")]
     pub presence: i32,
-    /// The whole content: at most 10 MiB of UTF-8, written byte for byte. Exactly one MUST be set; empty text makes an
-    /// empty file.
+    /// What the content is. Absent: content that looks like an edit instead of a file fails with SUSPECT_CONTENT.
+    /// "verbatim": the content is meant as it is, and that check is off. Any other value is refused.
+    #[prost(string, optional, tag = "4")]
+    pub content_format: ::core::option::Option<::prost::alloc::string::String>,
+    /// The whole content: at most 10 MiB of UTF-8. Exactly one MUST be set; empty text makes an empty file.
     #[prost(oneof = "write_file::Content", tags = "1, 2")]
     pub content: ::core::option::Option<write_file::Content>,
 }
 /// Nested message and enum types in `WriteFile`.
 pub mod write_file {
-    /// The whole content: at most 10 MiB of UTF-8, written byte for byte. Exactly one MUST be set; empty text makes an
-    /// empty file.
+    /// The whole content: at most 10 MiB of UTF-8. Exactly one MUST be set; empty text makes an empty file.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Content {
         /// The text itself, at most 1 MiB.
@@ -816,8 +824,8 @@ pub struct AppendLines {}
 /// All of a file.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WholeFile {
-    /// What the author says the content is, in a word such as "text" or "diff". Absent: content that begins like a diff is
-    /// refused.
+    /// What the author says the content is, in a word such as "verbatim", "text" or "diff". Absent: content that looks like an
+    /// edit instead of a file fails with SUSPECT_CONTENT.
     #[prost(string, optional, tag = "1")]
     pub content_format: ::core::option::Option<::prost::alloc::string::String>,
 }
