@@ -10,6 +10,7 @@ mod ci;
 mod codegen;
 mod crash;
 mod demo;
+mod differ;
 mod python;
 mod register;
 mod replay;
@@ -61,6 +62,8 @@ enum Command {
     },
     /// Say real changes in every dialect, apply them, and compare with what really became of the files.
     Replay(replay::Args),
+    /// Let git and Aptix apply the same perturbed diffs, and compare the trees.
+    Differ(differ::Args),
     /// Run every test, with the binaries and the Python environment they need.
     Test,
     /// Run everything a change must pass before it lands.
@@ -87,6 +90,7 @@ fn run() -> anyhow::Result<()> {
         Command::Crash { told } => crash::crash(&told),
         Command::Answers { args } => answers::answers(&args),
         Command::Replay(args) => replay::replay(&args),
+        Command::Differ(args) => differ::differ(&args),
         Command::Test => test::test(),
         Command::Ci => ci::ci(),
     }

@@ -1,0 +1,135 @@
+//! One case: what both sides do with it, and what that means.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+
+use crate::classes::{self, Class};
+use crate::family::Case;
+use crate::git::{self, Theirs};
+use crate::ours::{self, Ours};
+use crate::tree::{File, Tree};
+
+/// What came of a case.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Outcome {
+    /// Both accept it, and made the same tree.
+    Same,
+    /// Both refuse it.
+    Refused,
+    /// One of the two accepts it, as a class says.
+    Class(&'static str),
+    /// Both accept it, and made different trees.
+    Unlike,
+    /// Git alone accepts it, and no class says so.
+    OnlyTheirs,
+    /// Aptix alone accepts it, and no class says so.
+    OnlyOurs,
+    /// An unperturbed diff led to another tree than the one that it was made of.
+    Untrue,
+}
+
+/// A case with what both sides did.
+pub(crate) struct Judged {
+    pub(crate) ours: Ours,
+    /// With the flags of git that were used.
+    pub(crate) theirs: Vec<(Vec<&'static str>, Theirs)>,
+    pub(crate) outcome: Outcome,
+}
+
+/// Lets both apply a case, and compares.
+pub(crate) fn judge(case: &Case, folder: &Path) -> Result<Judged> {
+    let ours = ours::apply(&case.tree, &case.diff)?;
+    let mut theirs = Vec::new();
+    for flags in counterparts(case, &ours) {
+        let found = git::apply(folder, &case.tree, &case.diff, &flags)?;
+        let is_enough = matches!(found, Theirs::Applied(_)) || matches!(ours, Ours::Refused(_));
+        theirs.push((flags, found));
+        if is_enough {
+            break;
+        }
+    }
+    let outcome = outcome(case, &ours, theirs.last().map(|(_, theirs)| theirs));
+    Ok(Judged { ours, theirs, outcome })
+}
+
+/// The commands of git that do what Aptix is asked to do. The first that applies it counts.
+fn counterparts(case: &Case, ours: &Ours) -> Vec<Vec<&'static str>> {
+    let mut flags = Vec::new();
+    if case.is_written("-U0") {
+        flags.push("--unidiff-zero");
+    }
+    if case.is_written("--no-prefix") {
+        flags.push("-p0");
+    }
+    let Ours::Applied { warnings, .. } = ours else { return vec![flags] };
+    let has = |code: &str| warnings.iter().any(|warning| warning == code);
+    // What the warnings say that Aptix did is asked of git as well.
+    let with = |flag: Option<&'static str>| flags.iter().copied().chain(flag).collect::<Vec<_>>();
+    let unprefixed = (has("NO_PREFIX") && !flags.contains(&"-p0")).then_some("-p0");
+    if has("HUNK_COUNTS") {
+        // A hunk's lines are counted anew, as Aptix did.
+        return vec![with(Some("--recount")), with(None)];
+    }
+    vec![with(unprefixed)]
+}
+
+fn outcome(case: &Case, ours: &Ours, theirs: Option<&Theirs>) -> Outcome {
+    let theirs = match theirs {
+        Some(Theirs::Applied(tree)) => Ok(tree),
+        Some(Theirs::Refused(message)) => Err(message.as_str()),
+        None => Err(""),
+    };
+    if let (Some(truth), Ours::Applied { tree, .. }) = (&case.truth, ours)
+        && tree != truth
+    {
+        return Outcome::Untrue;
+    }
+    let class = |class: Option<&'static Class>, other: Outcome| class.map_or(other, |class| Outcome::Class(class.name));
+    match (ours, theirs) {
+        (Ours::Applied { tree, .. }, Ok(theirs)) if tree == theirs => Outcome::Same,
+        (Ours::Applied { .. }, Ok(_)) => Outcome::Unlike,
+        (Ours::Refused(_), Err(_)) => Outcome::Refused,
+        (Ours::Refused(failure), Ok(_)) => class(classes::stricter(case, failure), Outcome::OnlyTheirs),
+        (Ours::Applied { warnings, .. }, Err(message)) => {
+            class(classes::lenient(case, warnings, message), Outcome::OnlyOurs)
+        }
+    }
+}
+
+/// Lets the program do what was done in memory, and says what is different.
+pub(crate) fn by_program(case: &Case, ours: &Ours, folder: &Path) -> Result<Option<String>> {
+    let (is_applied, tree) = ours::run(&ours::program()?, folder, &case.tree, &case.diff)?;
+    let expected = match ours {
+        Ours::Applied { tree, .. } => tree,
+        Ours::Refused(_) => &case.tree,
+    };
+    let should = matches!(ours, Ours::Applied { .. });
+    let is_same = is_applied == should && tree == *expected;
+    Ok((!is_same).then(|| format!("the program {}, the engine {}", word(is_applied), word(should))))
+}
+
+const fn word(is_applied: bool) -> &'static str {
+    if is_applied { "applies it" } else { "refuses it" }
+}
+
+/// Shows that a wrong result is seen: of a tree, of a missing refusal, of a mode.
+pub(crate) fn control() -> Result<()> {
+    let file = |text: &str, is_executable| File { bytes: text.as_bytes().to_vec(), is_executable };
+    let tree = |text: &str, mode| Tree::from([("f".to_owned(), file(text, mode))]);
+    let case =
+        Case { tree: tree("a\n", false), diff: Vec::new(), written: Vec::new(), perturbed: Vec::new(), truth: None };
+    let applied = |tree: Tree| Ours::Applied { tree, warnings: Vec::new() };
+    let found = |ours: &Ours, theirs: Tree| outcome(&case, ours, Some(&Theirs::Applied(theirs)));
+    let right = applied(tree("b\n", false));
+    ensure!(found(&right, tree("b\n", false)) == Outcome::Same, "equal trees are equal");
+    for wrong in [tree("b", false), tree("b\n", true), tree("c\n", false), Tree::new()] {
+        ensure!(found(&applied(wrong), tree("b\n", false)) == Outcome::Unlike, "a wrong tree is not seen");
+    }
+    let unknown = outcome(&case, &right, Some(&Theirs::Refused("some new message".to_owned())));
+    ensure!(unknown == Outcome::OnlyOurs, "a difference without a class is not seen");
+    let truth = Case { truth: Some(tree("c\n", false)), ..case.clone() };
+    let untrue = outcome(&truth, &right, Some(&Theirs::Applied(tree("b\n", false))));
+    ensure!(untrue == Outcome::Untrue, "a tree that the diff was not made of is not seen");
+    Ok(())
+}

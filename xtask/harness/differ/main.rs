@@ -1,0 +1,141 @@
+//! Diffs that git makes of random trees, perturbed, and applied by git and by Aptix. Where both accept a diff, both make
+//! the same tree. Every other difference belongs to a class of [`classes`], which is also in `docs/reference/git-patch.md`.
+
+#![expect(clippy::print_stdout, reason = "what was found is printed")]
+#![expect(clippy::indexing_slicing, reason = "numbers are below the lengths that they are drawn for")]
+
+mod classes;
+mod family;
+mod git;
+mod judge;
+mod ours;
+mod perturb;
+#[path = "../../benches/crash/random.rs"]
+#[expect(dead_code, reason = "the crash harness uses all of it")]
+mod random;
+mod tally;
+mod tree;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use family::{Case, History};
+use git::Repo;
+use tally::Tally;
+use tree::Tree;
+
+/// Histories whose trees are in one repository.
+const BATCH: u64 = 40;
+
+/// What is asked for.
+struct Args {
+    count: usize,
+    seed: u64,
+    /// One history, shown in full.
+    only: Option<u64>,
+    /// Each so manieth case is also done by the program.
+    program_every: usize,
+}
+
+fn args() -> Result<Args> {
+    let mut args = Args { count: 20_000, seed: random::seed(), only: None, program_every: 200 };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut value = || words.next().with_context(|| format!("{word} has a value"));
+        match word.as_str() {
+            "--count" => args.count = value()?.parse()?,
+            "--long" => args.count = 200_000,
+            "--seed" => args.seed = value()?.parse()?,
+            "--only" => args.only = Some(value()?.parse()?),
+            // What `cargo bench` adds.
+            "--bench" => {}
+            _ => bail!("unknown argument {word}"),
+        }
+    }
+    Ok(args)
+}
+
+fn main() -> Result<()> {
+    let args = args()?;
+    let start = Instant::now();
+    judge::control()?;
+    // In memory where there is room for it: git writes many small files.
+    let memory = Path::new("/dev/shm");
+    let folder = if memory.is_dir() { tempfile::tempdir_in(memory)? } else { tempfile::tempdir()? };
+    if let Some(only) = args.only {
+        return show(&args, folder.path(), only);
+    }
+    let histories = args.count.div_ceil(family::SIZE) as u64;
+    let (next, workers) = (AtomicU64::new(0), thread::available_parallelism()?.get());
+    // Some histories come without a diff.
+    let done = AtomicU64::new(0);
+    let work = |worker: usize| -> Result<Tally> {
+        let folder = folder.path().join(worker.to_string());
+        let mut tally = Tally::default();
+        loop {
+            let first = next.fetch_add(BATCH, Ordering::Relaxed);
+            if done.load(Ordering::Relaxed) >= histories {
+                return Ok(tally);
+            }
+            let found = batch(&args, &folder, first, &mut tally)?;
+            done.fetch_add(found, Ordering::Relaxed);
+        }
+    };
+    let tallies: Result<Vec<Tally>> = thread::scope(|scope| {
+        let work = &work;
+        let workers: Vec<_> = (0..workers).map(|worker| scope.spawn(move || work(worker))).collect();
+        let done =
+            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        done.collect()
+    });
+    let tally = tallies?.into_iter().reduce(Tally::merge).unwrap_or_default();
+    tally.print(args.seed, start.elapsed());
+    tally.verdict(args.count)
+}
+
+/// Makes some histories, and judges their cases; the number of histories that have a diff.
+fn batch(args: &Args, folder: &Path, first: u64, tally: &mut Tally) -> Result<u64> {
+    let histories: Vec<History> = (first..first + BATCH).map(|number| History::new(args.seed, number)).collect();
+    let repo = folder.join(first.to_string());
+    let found = made(&repo, histories)?;
+    let mut with_diff = 0;
+    for (number, cases) in found {
+        with_diff += u64::from(!cases.is_empty());
+        for (position, case) in cases.iter().enumerate() {
+            let judged = judge::judge(case, &folder.join("work"))?;
+            let is_sample = (number as usize * family::SIZE + position).is_multiple_of(args.program_every);
+            let sampled = is_sample.then(|| judge::by_program(case, &judged.ours, &folder.join("program")));
+            tally.add(number, position, case, judged, sampled.transpose()?);
+        }
+    }
+    remove(&repo)?;
+    Ok(with_diff)
+}
+
+fn made(repo: &Path, histories: Vec<History>) -> Result<Vec<(u64, Vec<Case>)>> {
+    let trees: Vec<(u64, [&Tree; 3])> =
+        histories.iter().map(|history| (history.number, history.trees.each_ref())).collect();
+    let trees: Vec<(u64, &[&Tree])> = trees.iter().map(|(number, trees)| (*number, trees.as_slice())).collect();
+    let repo = Repo::new(repo, &trees)?;
+    histories.into_iter().map(|history| Ok((history.number, history.cases(&repo)?))).collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a repository of the harness")]
+fn remove(folder: &Path) -> Result<()> {
+    Ok(std::fs::remove_dir_all(folder)?)
+}
+
+/// Shows the cases of one history in full.
+fn show(args: &Args, folder: &Path, only: u64) -> Result<()> {
+    let found = made(&folder.join("repo"), vec![History::new(args.seed, only)])?;
+    ensure!(!found.is_empty(), "no history");
+    for (position, case) in found.iter().flat_map(|(_, cases)| cases).enumerate() {
+        let judged = judge::judge(case, &folder.join("work"))?;
+        println!("case {only}.{position}\n{}", tally::shown(case, &judged));
+    }
+    Ok(())
+}

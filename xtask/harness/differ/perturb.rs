@@ -1,0 +1,247 @@
+//! What happens to a diff on its way: lines go, come twice, change places, or lose something; the end is missing.
+
+use crate::family::Case;
+use crate::random::Random;
+use crate::tree::{line, one_in, pick};
+
+/// What happened to a diff, or to the tree that it is for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Perturbation {
+    TreeEdited,
+    TreeMoved,
+    /// The tree has the change already.
+    Applied,
+    Counts,
+    LineDropped,
+    LineDoubled,
+    LineMoved,
+    HeaderDropped,
+    HeaderChanged,
+    BlankLost,
+    CrLfAdded,
+    CrLfRemoved,
+    OneEndChanged,
+    Truncated,
+    HunksReordered,
+    SectionsReordered,
+    SectionDoubled,
+    Prose,
+    SpacesTrimmed,
+    MarkerLost,
+    LineAdded,
+    SignChanged,
+}
+
+use Perturbation as P;
+
+/// Perturbs the diff of a case once.
+pub(crate) fn perturb(case: &mut Case, random: &mut Random) {
+    const ALL: [Perturbation; 19] = [
+        P::Counts,
+        P::LineDropped,
+        P::LineDoubled,
+        P::LineMoved,
+        P::HeaderDropped,
+        P::HeaderChanged,
+        P::BlankLost,
+        P::CrLfAdded,
+        P::CrLfRemoved,
+        P::OneEndChanged,
+        P::Truncated,
+        P::HunksReordered,
+        P::SectionsReordered,
+        P::SectionDoubled,
+        P::Prose,
+        P::SpacesTrimmed,
+        P::MarkerLost,
+        P::LineAdded,
+        P::SignChanged,
+    ];
+    let by = *pick(random, &ALL);
+    case.perturbed.push(by);
+    let diff = &case.diff;
+    let mut lines: Vec<Vec<u8>> = diff.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    if lines.is_empty() {
+        return;
+    }
+    let at = random.below(lines.len());
+    match by {
+        P::Counts => count(&mut lines, random),
+        P::LineDropped => drop(lines.remove(at)),
+        P::LineDoubled => lines.insert(at, lines[at].clone()),
+        P::LineMoved => {
+            let line = lines.remove(at);
+            let to = if one_in(random, 2) { at.saturating_sub(1) } else { random.below(lines.len() + 1) };
+            lines.insert(to, line);
+        }
+        P::HeaderDropped => {
+            let headers = where_lines(&lines, is_header);
+            if !headers.is_empty() {
+                lines.remove(*pick(random, &headers));
+            }
+        }
+        P::HeaderChanged => change_header(&mut lines, random),
+        P::BlankLost => {
+            let all = one_in(random, 2);
+            let blanks = where_lines(&lines, |line| line.starts_with(b" "));
+            for index in blanks {
+                if if all { lines[index].trim_ascii().is_empty() } else { one_in(random, 6) } {
+                    lines[index].remove(0);
+                }
+            }
+        }
+        P::CrLfAdded => lines.iter_mut().for_each(|line| set_end(line, b"\r\n")),
+        P::CrLfRemoved => lines.iter_mut().for_each(|line| set_end(line, b"\n")),
+        P::OneEndChanged => {
+            let end: &[u8] = if lines[at].ends_with(b"\r\n") { b"\n" } else { b"\r\n" };
+            set_end(&mut lines[at], end);
+        }
+        P::Truncated => {
+            let end = if one_in(random, 2) { random.below(diff.len()) } else { lines[..at].concat().len() };
+            case.diff.truncate(end);
+            return;
+        }
+        P::HunksReordered => reorder(&mut lines, random, |line| line.starts_with(b"@@ "), ends_hunk),
+        P::SectionsReordered => reorder(&mut lines, random, |line| line.starts_with(b"diff --git "), |_| false),
+        P::SectionDoubled => {
+            let starts = where_lines(&lines, |line| line.starts_with(b"diff --git "));
+            if !starts.is_empty() {
+                let index = random.below(starts.len());
+                let end = starts.get(index + 1).copied().unwrap_or(lines.len());
+                let section = lines[starts[index]..end].to_vec();
+                lines.splice(end..end, section);
+            }
+        }
+        P::Prose => {
+            let text: [&[u8]; 7] = [
+                b"Here is the change that you asked for:\n\n",
+                b"```diff\n",
+                b"```\n",
+                b"\n",
+                b"And then:\n",
+                b"-- \n2.47.3\n\n",
+                b"- one\n- two\n",
+            ];
+            let text = pick(random, &text).to_vec();
+            let sections = where_lines(&lines, |line| line.starts_with(b"diff --git "));
+            let at = if sections.is_empty() || one_in(random, 2) { at } else { *pick(random, &sections) };
+            let at = if one_in(random, 3) { lines.len() } else { at };
+            lines.insert(at, text);
+        }
+        P::SpacesTrimmed => {
+            for line in &mut lines {
+                let end = if line.ends_with(b"\r\n") { &b"\r\n"[..] } else { b"\n" };
+                *line = [line.trim_ascii_end(), end].concat();
+            }
+        }
+        P::MarkerLost => lines.retain(|line| !line.starts_with(b"\\")),
+        P::LineAdded => {
+            let sign = *pick(random, b" ++-\\@");
+            let new = [&[sign][..], line(random).as_bytes(), b"\n"].concat();
+            lines.insert(at, new);
+        }
+        P::SignChanged => {
+            let body = where_lines(&lines, |line| matches!(line.first(), Some(b' ' | b'+' | b'-')));
+            if !body.is_empty() {
+                let index = *pick(random, &body);
+                lines[index][0] = *pick(random, b" +-");
+            }
+        }
+        P::TreeEdited | P::TreeMoved | P::Applied => {}
+    }
+    case.diff = lines.concat();
+}
+
+fn where_lines(lines: &[Vec<u8>], is_it: impl Fn(&[u8]) -> bool) -> Vec<usize> {
+    (0..lines.len()).filter(|index| is_it(&lines[*index])).collect()
+}
+
+const HEADERS: [&[u8]; 15] = [
+    b"diff --git ",
+    b"index ",
+    b"--- ",
+    b"+++ ",
+    b"old mode ",
+    b"new mode ",
+    b"new file mode ",
+    b"deleted file mode ",
+    b"similarity index ",
+    b"dissimilarity index ",
+    b"rename from ",
+    b"rename to ",
+    b"copy from ",
+    b"copy to ",
+    b"@@ ",
+];
+
+fn is_header(line: &[u8]) -> bool {
+    HEADERS.iter().any(|header| line.starts_with(header))
+}
+
+/// Another number in the header of a hunk.
+fn count(lines: &mut [Vec<u8>], random: &mut Random) {
+    let hunks = where_lines(lines, |line| line.starts_with(b"@@ -"));
+    if hunks.is_empty() {
+        return;
+    }
+    let line = &mut lines[*pick(random, &hunks)];
+    let end = line.windows(3).skip(2).position(|three| three == b" @@").map_or(line.len(), |at| at + 2);
+    let digits: Vec<usize> = (0..end.min(line.len())).filter(|index| line[*index].is_ascii_digit()).collect();
+    if !digits.is_empty() {
+        let at = *pick(random, &digits);
+        line[at] = b'0' + (line[at] - b'0' + 1 + u8::try_from(random.below(9)).unwrap_or(0)) % 10;
+    }
+}
+
+fn change_header(lines: &mut [Vec<u8>], random: &mut Random) {
+    let headers = where_lines(lines, |line| is_header(line) && !line.starts_with(b"@@"));
+    if headers.is_empty() {
+        return;
+    }
+    let line = &mut lines[*pick(random, &headers)];
+    let text = String::from_utf8_lossy(line).into_owned();
+    let other = match random.below(6) {
+        0 => text.replacen("a/", "", 1).replacen(" b/", " ", 1),
+        1 => text.replace("b/", ""),
+        2 => {
+            text.trim_end().get(..text.trim_end().len().saturating_sub(1 + random.below(4))).unwrap_or(&text).to_owned()
+                + "\n"
+        }
+        3 => text.replace('/', "\\"),
+        4 => text.replacen("100644", "100755", 1).replacen("b/", "a/", 1),
+        _ => text.replacen(|char: char| char.is_ascii_hexdigit() && char.is_ascii_digit(), "0", 2),
+    };
+    *line = other.into_bytes();
+}
+
+fn set_end(line: &mut Vec<u8>, end: &[u8]) {
+    if line.ends_with(b"\n") {
+        line.pop();
+        if line.ends_with(b"\r") {
+            line.pop();
+        }
+        line.extend_from_slice(end);
+    }
+}
+
+fn ends_hunk(line: &[u8]) -> bool {
+    line.starts_with(b"diff --git ") || line == b"-- \n"
+}
+
+/// Two neighbouring parts change places.
+fn reorder(
+    lines: &mut [Vec<u8>],
+    random: &mut Random,
+    is_start: impl Fn(&[u8]) -> bool,
+    is_end: impl Fn(&[u8]) -> bool,
+) {
+    let starts = where_lines(lines, &is_start);
+    if starts.len() < 2 {
+        return;
+    }
+    let first = random.below(starts.len() - 1);
+    let (from, middle) = (starts[first], starts[first + 1]);
+    let below = lines[middle + 1..].iter().position(|line| is_start(line) || is_end(line));
+    let to = below.map_or(lines.len(), |below| middle + 1 + below);
+    lines[from..to].rotate_left(middle - from);
+}

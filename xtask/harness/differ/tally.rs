@@ -1,0 +1,175 @@
+//! What came of all cases, by class.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use crate::classes;
+use crate::family::Case;
+use crate::git::Theirs;
+use crate::judge::{Judged, Outcome};
+use crate::ours::Ours;
+use crate::tree::Tree;
+
+/// Cases that are shown of each kind that fails the run.
+const SHOWN: usize = 2;
+
+#[derive(Default)]
+pub(crate) struct Tally {
+    cases: usize,
+    outcomes: BTreeMap<Outcome, usize>,
+    /// Differences without a class, by what both sides say.
+    unknown: BTreeMap<(Outcome, String), (usize, Vec<String>)>,
+    /// Cases that the program did too, and what it did otherwise.
+    sampled: usize,
+    otherwise: Vec<String>,
+}
+
+impl Tally {
+    pub(crate) fn add(
+        &mut self,
+        number: u64,
+        position: usize,
+        case: &Case,
+        judged: Judged,
+        sampled: Option<Option<String>>,
+    ) {
+        self.cases += 1;
+        *self.outcomes.entry(judged.outcome).or_default() += 1;
+        self.sampled += usize::from(sampled.is_some());
+        if let Some(difference) = sampled.flatten() {
+            self.otherwise.push(format!("case {number}.{position}: {difference}\n{}", shown(case, &judged)));
+        }
+        if matches!(judged.outcome, Outcome::Same | Outcome::Refused | Outcome::Class(_)) {
+            return;
+        }
+        let key = (judged.outcome, sides(&judged));
+        let (count, examples) = self.unknown.entry(key).or_default();
+        *count += 1;
+        if examples.len() < SHOWN {
+            examples.push(format!("case {number}.{position}\n{}", shown(case, &judged)));
+        }
+    }
+
+    pub(crate) fn merge(mut self, other: Self) -> Self {
+        self.cases += other.cases;
+        self.sampled += other.sampled;
+        self.otherwise.extend(other.otherwise);
+        for (outcome, count) in other.outcomes {
+            *self.outcomes.entry(outcome).or_default() += count;
+        }
+        for (key, (count, examples)) in other.unknown {
+            let (sum, shown) = self.unknown.entry(key).or_default();
+            *sum += count;
+            shown.extend(examples);
+            shown.truncate(SHOWN);
+        }
+        self
+    }
+
+    pub(crate) fn print(&self, seed: u64, time: Duration) {
+        for ((outcome, sides), (count, examples)) in &self.unknown {
+            println!("== {count} {outcome:?}: {sides}");
+            examples.iter().for_each(|example| println!("{example}"));
+        }
+        self.otherwise.iter().take(SHOWN).for_each(|line| println!("== {line}"));
+        println!("{:<8} class", "cases");
+        for (outcome, count) in &self.outcomes {
+            let name = match outcome {
+                Outcome::Same => "both apply it, to the same tree",
+                Outcome::Refused => "both refuse it",
+                Outcome::Class(name) => name,
+                Outcome::Unlike => "UNLIKE TREES",
+                Outcome::OnlyTheirs => "UNCLASSIFIED: only git applies it",
+                Outcome::OnlyOurs => "UNCLASSIFIED: only Aptix applies it",
+                Outcome::Untrue => "NOT THE TREE THAT THE DIFF WAS MADE OF",
+            };
+            println!("{count:<8} {name}");
+        }
+        for ((outcome, sides), (count, _)) in &self.unknown {
+            println!("unclassified: {count:<6} {outcome:?}: {sides}");
+        }
+        println!(
+            "differ: {} diffs, {} of them by the program too, {} otherwise there; seed {seed}, {:.0} s",
+            self.cases,
+            self.sampled,
+            self.otherwise.len(),
+            time.as_secs_f64()
+        );
+    }
+
+    /// # Errors
+    /// When trees differ, a difference has no class, or the program does something else than the engine.
+    pub(crate) fn verdict(&self, wanted: usize) -> Result<()> {
+        let unknown: usize = self.unknown.values().map(|(count, _)| count).sum();
+        ensure!(unknown == 0, "{unknown} differences without a class");
+        ensure!(self.otherwise.is_empty(), "the program did something else {} times", self.otherwise.len());
+        ensure!(self.cases >= wanted, "only {} cases of {wanted}", self.cases);
+        let both = self.outcomes.get(&Outcome::Same).copied().unwrap_or_default();
+        ensure!(both * 4 >= self.cases, "only {both} of {} cases were applied by both", self.cases);
+        let unseen = classes::all().filter(|class| !self.outcomes.contains_key(&Outcome::Class(class.name)));
+        unseen.for_each(|class| println!("not seen in this run: {}", class.name));
+        Ok(())
+    }
+}
+
+/// What both sides say, in few words.
+fn sides(judged: &Judged) -> String {
+    let ours = match &judged.ours {
+        Ours::Applied { warnings, .. } => format!("applied {}", warnings.join(" ")),
+        Ours::Refused(failure) => Ours::code(failure),
+    };
+    let theirs = judged.theirs.iter().map(|(flags, theirs)| {
+        let said = match theirs {
+            Theirs::Applied(_) => "applied".to_owned(),
+            Theirs::Refused(message) => classes::kind(message),
+        };
+        format!("git {}: {said}", flags.join(" "))
+    });
+    format!("{ours} | {}", theirs.collect::<Vec<_>>().join(" | "))
+}
+
+/// A case with what both sides did, in full.
+pub(crate) fn shown(case: &Case, judged: &Judged) -> String {
+    let mut text = format!("written {:?}, perturbed {:?}, {:?}\n", case.written, case.perturbed, judged.outcome);
+    let put = |text: &mut String, tree: &Tree| {
+        for (path, file) in tree {
+            let star = if file.is_executable { "*" } else { "" };
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "    {star}{path}: {:?}", String::from_utf8_lossy(&file.bytes));
+        }
+    };
+    text += "  tree\n";
+    put(&mut text, &case.tree);
+    text += "  diff\n";
+    for line in String::from_utf8_lossy(&case.diff).split_inclusive('\n') {
+        let _ = writeln!(text, "    {line:?}");
+    }
+    match &judged.ours {
+        Ours::Refused(failure) => {
+            let _ = writeln!(text, "  aptix refuses: {failure}");
+        }
+        Ours::Applied { tree, warnings } => {
+            let _ = writeln!(text, "  aptix applies {warnings:?}");
+            put(&mut text, tree);
+        }
+    }
+    for (flags, theirs) in &judged.theirs {
+        match theirs {
+            Theirs::Refused(message) => {
+                let _ = writeln!(text, "  git {flags:?} refuses: {message}");
+            }
+            Theirs::Applied(tree) => {
+                let _ = writeln!(text, "  git {flags:?} applies");
+                put(&mut text, tree);
+            }
+        }
+    }
+    if let Some(truth) = &case.truth {
+        text += "  truth\n";
+        put(&mut text, truth);
+    }
+    text
+}
