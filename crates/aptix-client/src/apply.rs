@@ -4,6 +4,7 @@
 
 mod find;
 mod need;
+mod quoted;
 mod reported;
 mod withheld;
 
@@ -22,6 +23,7 @@ use aptix_model::report::{FileReport, FileStatus, Outcome, Report, Withheld};
 use self::find::find;
 pub(crate) use self::find::{Found, Search};
 use self::need::need;
+use self::quoted::find_quoted;
 pub use self::withheld::Hidden;
 use crate::policy::{Policy, Recovery, Several};
 use crate::proposal::{Decision, Proposal};
@@ -156,13 +158,16 @@ fn attempt(
     let clipboards = session.map(|session| clipboards::read(workspace, session)).transpose();
     let clipboards = clipboards.map_err(|error| error.failure())?.unwrap_or_default();
     let settings = settings(policy, &clipboards);
+    let mut quoted = find_quoted(workspace, &valid, &found, policy)?;
     let mut hidden = withheld::hidden(batch, &found);
+    hidden.extend(quoted::hidden(&valid, &quoted, &found));
     if !hidden.is_empty() {
         withheld::check_rest(batch, &found, &hidden, &settings)?;
         if !order.mode.may_compare(&hidden) {
             return Err(withheld::not_compared(&hidden, caller).into());
         }
         found.iter_mut().for_each(Found::open_if_approved);
+        quoted::open_if_approved(&mut quoted);
         hidden.retain(|hidden| hidden.why != Withheld::Unapproved);
     }
     let not_applied = |failures: Vec<Failure>| {
@@ -173,7 +178,9 @@ fn attempt(
     let observed: Vec<_> = found.iter().map(Found::observed).collect();
     let mut valid = valid;
     valid.blind(|index| found.get(index).is_some_and(|found| found.withheld.is_some()));
-    let plan = plan::plan(&valid, &observed, &settings).map_err(|failures| match hidden.is_empty() {
+    let quotable = quoted::observed(&quoted, &found);
+    let planned = plan::plan_quoting(&valid, &observed, &quotable, &settings);
+    let plan = planned.map_err(|failures| match hidden.is_empty() {
         true => {
             Refusal::from(withheld::without_content(with_next_action(failures, batch, &observed, &settings), &found))
         }
@@ -235,7 +242,7 @@ pub(crate) fn carry_out(
         outcome: Outcome::Applied,
         files: told_files.collect(),
         failures: Vec::new(),
-        warnings: Vec::new(),
+        warnings: plan.warnings.clone(),
         diff: String::new(),
         diff_omitted: false,
     };
@@ -317,14 +324,17 @@ pub fn look<R>(
     let valid = validate::validate(batch, &policy.limits)?;
     let found = find(workspace, &valid, policy)?;
     withheld::refuse_sources(batch, &found, policy.caller)?;
-    let hidden = withheld::hidden(batch, &found);
+    let quoted = find_quoted(workspace, &valid, &found, policy)?;
+    let mut hidden = withheld::hidden(batch, &found);
+    hidden.extend(quoted::hidden(&valid, &quoted, &found));
     if !hidden.is_empty() {
         return Err(withheld::not_compared(&hidden, policy.caller).into());
     }
     let observed: Vec<_> = found.iter().map(Found::observed).collect();
     let mut valid = valid;
     valid.blind(|index| found.get(index).is_some_and(|found| found.withheld.is_some()));
-    let planned = plan::plan(&valid, &observed, &settings(policy, &Clipboards::new()));
+    let quotable = quoted::observed(&quoted, &found);
+    let planned = plan::plan_quoting(&valid, &observed, &quotable, &settings(policy, &Clipboards::new()));
     Ok(see(&planned.map_err(|failures| withheld::without_content(failures, &found))?))
 }
 

@@ -30,6 +30,7 @@ mod new_text;
 mod other_version;
 pub mod plan;
 pub mod preview;
+pub mod quote;
 mod replacements;
 mod search_patch;
 mod shown;

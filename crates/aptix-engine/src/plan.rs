@@ -27,7 +27,7 @@ use crate::nearest::{self, Searches};
 use crate::shown::quoted_path;
 use crate::text::{NotText, Text, UTF_32_BE};
 use crate::validate::{Base, LineChange, ValidBatch, ValidEdit, ValidFile, ValidTarget};
-use crate::{anchor_edit, context_patch, create_file, git_patch, other_version, replacements, search_patch};
+use crate::{anchor_edit, context_patch, create_file, git_patch, other_version, quote, replacements, search_patch};
 
 /// What the caller found for one file patch.
 #[derive(Clone, Debug)]
@@ -83,6 +83,8 @@ pub type Clipboards = BTreeMap<String, String>;
 pub struct BatchPlan<'a> {
     /// One plan for each file patch, in the batch's order.
     pub files: Vec<FilePlan<'a>>,
+    /// What the author should know about the batch as a whole.
+    pub warnings: Vec<Warning>,
     /// The clipboards that have another text once the batch is applied.
     pub clipboards: Clipboards,
 }
@@ -101,7 +103,12 @@ pub fn reads<'b>(batch: &'b ValidBatch<'_>) -> impl Iterator<Item = Reads<'b>> {
     batch.files().iter().map(|file| Reads { target: &file.target, other: file.other.as_ref() })
 }
 
-/// Plans a batch against what was found for its file patches, one observation for each, in batch order.
+/// Which files the quotes of a batch may be named for: one for each name of each quote, in order.
+pub fn quoted_reads<'b>(batch: &'b ValidBatch<'_>) -> impl Iterator<Item = &'b ValidTarget> {
+    batch.quotes().iter().flat_map(|quote| quote.names.iter().map(|name| &name.target))
+}
+
+/// Plans a batch without quotes against what was found for its file patches, one observation for each, in batch order.
 ///
 /// # Errors
 /// Everything that keeps the batch from being applied, in all files at once: up to a hundred failures, then how
@@ -111,13 +118,27 @@ pub fn plan<'a>(
     snapshot: &'a [Observed<'a>],
     settings: &Settings<'_>,
 ) -> Result<BatchPlan<'a>, Vec<Failure>> {
+    plan_quoting(batch, snapshot, &[], settings)
+}
+
+/// Plans a batch against what was found for its file patches, as [`plan`] does, and for its quotes: an entry for each of
+/// [`quoted_reads`], empty where a name leads to no place. Quotes are held against the files once these are planned.
+///
+/// # Errors
+/// As [`plan`]; and a failure for each block that is named for a file, and neither edits nor quotes it.
+pub fn plan_quoting<'a>(
+    batch: &ValidBatch<'a>,
+    snapshot: &'a [Observed<'a>],
+    quoted: &[Option<Observed<'_>>],
+    settings: &Settings<'_>,
+) -> Result<BatchPlan<'a>, Vec<Failure>> {
     if snapshot.len() != batch.files().len() {
         let message = format!("{} files were read for {} file patches", snapshot.len(), batch.files().len());
         let hint = "this is a defect of the program that applies the batch; nothing was changed";
         return Err(vec![Failure::new(Reason::Internal, message).hint(hint)]);
     }
-    if !batch.batch.quotes.is_empty() {
-        let message = "the files that the answer's blocks are named for were not read";
+    if quoted.len() != quoted_reads(batch).count() {
+        let message = "the files that blocks of the answer may be named for were not read";
         let hint = "this is a defect of the program that applies the batch; nothing was changed";
         return Err(vec![Failure::new(Reason::Internal, message).hint(hint)]);
     }
@@ -141,7 +162,9 @@ pub fn plan<'a>(
             Err(found) => findings.absorb(found, |failure| failure.file(index, name)),
         }
     }
-    findings.or(BatchPlan { files, clipboards: work.clipboards.into_changed() })
+    let files = findings.or(files)?;
+    let warnings = quote::settle(batch.quotes(), quoted, &files, &mut work.budget)?;
+    Ok(BatchPlan { files, warnings, clipboards: work.clipboards.into_changed() })
 }
 
 fn same_file(other: usize) -> Failure {

@@ -23,6 +23,7 @@ use aptix_model::path::{DocPath, WorkspacePath};
 
 use crate::anchor_edit;
 use crate::findings::Findings;
+use crate::quote::{self, ValidQuote};
 use crate::shown;
 use regexes::Regexes;
 use replacements::ValidStep;
@@ -35,6 +36,7 @@ pub struct ValidBatch<'a> {
     /// The batch as its author wrote it.
     pub batch: &'a Batch,
     files: Vec<ValidFile<'a>>,
+    quotes: Vec<ValidQuote<'a>>,
 }
 
 impl<'a> ValidBatch<'a> {
@@ -50,6 +52,12 @@ impl<'a> ValidBatch<'a> {
         for (index, file) in self.files.iter_mut().enumerate() {
             file.is_blind = is_blind(index);
         }
+    }
+
+    /// The blocks of the answer that are no edits, in the batch's order.
+    #[must_use]
+    pub fn quotes(&self) -> &[ValidQuote<'a>] {
+        &self.quotes
     }
 }
 
@@ -190,7 +198,15 @@ pub fn validate<'a>(batch: &'a Batch, limits: &Limits) -> Result<ValidBatch<'a>,
         }
     }
     targets::check_twins(batch, &mut site);
-    findings.or(ValidBatch { batch, files })
+    site.file = None;
+    let mut quotes = Vec::with_capacity(batch.quotes.len());
+    for quote in &batch.quotes {
+        match quote::check(quote) {
+            Ok(quote) => quotes.push(quote),
+            Err(failure) => site.refuse(&format!("line {}", quote.first_line), || failure),
+        }
+    }
+    findings.or(ValidBatch { batch, files, quotes })
 }
 
 /// Sizes that are not even looked into when they are passed.
@@ -198,8 +214,9 @@ fn too_many(batch: &Batch, limits: &Limits) -> Option<(&'static str, Violation)>
     if batch.files.is_empty() {
         return Some(("files", Violation::Empty { what: "file patch" }));
     }
-    if batch.files.len() > limits.files {
-        return Some(("files", Violation::Files { found: batch.files.len(), limit: limits.files }));
+    let found = batch.files.len().saturating_add(batch.quotes.len());
+    if found > limits.files {
+        return Some(("files", Violation::Files { found, limit: limits.files }));
     }
     let changes = batch.files.iter().map(|patch| patch.edit.change_count());
     let found = changes.fold(0, usize::saturating_add);

@@ -50,6 +50,8 @@ impl Queue {
         // One that cannot be understood touches nothing, and waits for nothing.
         let record = work.content.as_ref().ok();
         let files = record.into_iter().flat_map(|record| &record.batch.files).flat_map(|file| names(file, root));
+        let quotes = record.into_iter().flat_map(|record| &record.batch.quotes).flat_map(|quote| &quote.names);
+        let files = files.chain(quotes.map(|name| key(&name.path, root)));
         let session = record.and_then(|record| record.origin.session_id.as_ref()).map(|id| format!("session {id}"));
         self.waiting.push(Entry { ticket, revision, names: files.chain(session).collect(), work: Some(work) });
     }
@@ -82,12 +84,17 @@ impl Queue {
 
 /// The files that a file patch names, by their folded docPaths.
 fn names(file: &FilePatch, root: Option<&str>) -> Vec<String> {
-    let key = |path: &str| match (&file.target, root) {
-        (Target::Path(_), Some(root)) => fold(&format!("{root}/{path}")),
-        _ => fold(path),
+    let key = |path: &str| match &file.target {
+        Target::DocPath(_) => fold(path),
+        Target::Path(_) => key(path, root),
     };
     let others = [file.edit.moved_to(), file.edit.copied_from()];
     std::iter::once(file.target.as_str()).chain(others.into_iter().flatten()).map(key).collect()
+}
+
+/// A path as a folded docPath.
+fn key(path: &str, root: Option<&str>) -> String {
+    root.map_or_else(|| fold(path), |root| fold(&format!("{root}/{path}")))
 }
 
 #[cfg(test)]

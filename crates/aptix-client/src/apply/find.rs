@@ -12,6 +12,7 @@ use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Withheld;
 
 use super::Refusal;
+use super::quoted::Quoted;
 use crate::policy::Policy;
 use crate::policy::caller::Caller;
 use crate::policy::egress::{self, Sight};
@@ -159,6 +160,16 @@ impl<'w> Search<'w> {
     fn find(&mut self, index: usize, target: &ValidTarget, role: Role) -> Result<Found, Failure> {
         let place = resolve::resolve(self.workspace, &mut self.listings, target).map_err(|error| error.failure())?;
         self.look(index, place, role)
+    }
+
+    /// Finds what a block may be named for.
+    pub(super) fn find_quoted(&mut self, target: &ValidTarget, files: &[Found]) -> Result<Quoted, Failure> {
+        let place = resolve::resolve(self.workspace, &mut self.listings, target).map_err(|error| error.failure())?;
+        let is_here = |file: &Found| file.place.root() == place.root() && file.place.real() == place.real();
+        match files.iter().position(is_here) {
+            Some(index) => Ok(Quoted::Patched(index)),
+            None => Ok(Quoted::Other(Box::new(self.look(0, place, Role::Read)?))),
+        }
     }
 
     /// As for a file patch that names it, for a path in a root whose position is known; the file may be as large as a

@@ -101,6 +101,9 @@ fn say(plan: &BatchPlan<'_>, to: Target) -> Result<Vec<u8>, Vec<Failure>> {
         }
         Target::Diff => (Dialect::GitPatch, express::diff(plan).map_err(|failure| vec![failure])?),
     };
+    for warning in &plan.warnings {
+        output::say(&format!("warning: {}: {}", warning.code, Visible(&warning.message)));
+    }
     if !plan.clipboards.is_empty() {
         output::say("warning: CLIPBOARDS_LEFT_OUT: no other dialect has clipboards; applying this changes none");
     }

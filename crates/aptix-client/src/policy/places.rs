@@ -35,7 +35,8 @@ impl Places {
 
     /// Names the places in what a report says about files.
     pub fn name_in_report(&self, report: &mut Report) {
-        report.files.iter_mut().flat_map(|file| &mut file.warnings).for_each(|warning| self.name(&mut warning.message));
+        let of_files = report.files.iter_mut().flat_map(|file| &mut file.warnings);
+        of_files.chain(&mut report.warnings).for_each(|warning| self.name(&mut warning.message));
         self.name_in(&mut report.failures);
     }
 

@@ -82,7 +82,7 @@ pub fn undo(
         deeds.into_iter().map(|(Deed { found, action, .. }, file)| (found, (action, file))).unzip();
     let observed: Vec<_> = found.iter().map(Found::observed).collect();
     let files = observed.iter().zip(rest).map(|(observed, (action, file))| planned(observed, action, file));
-    let plan = BatchPlan { files: files.collect(), clipboards: Clipboards::new() };
+    let plan = BatchPlan { files: files.collect(), warnings: Vec::new(), clipboards: Clipboards::new() };
     if plan.files.iter().all(|file| file.status == FileStatus::Unchanged) {
         let message = "nothing of the batch is left to undo: its files are as they were before it";
         return Err(Failure::new(Reason::AlreadyApplied, message).hint("look at `aptix log`").into());

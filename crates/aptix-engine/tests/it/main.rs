@@ -19,6 +19,7 @@ mod imported;
 mod line_patch;
 mod matching;
 mod properties;
+mod quote;
 mod refusals;
 mod replacements;
 mod search_patch;
