@@ -29,7 +29,7 @@ use crate::shown::quoted_path;
 use crate::splice::narrow;
 use crate::text_edit::TextEdit;
 use crate::validate::Base;
-use counts::{Counts, Reading};
+use counts::Reading;
 use lower::Lowered;
 
 /// Plans one file of a diff.
@@ -65,7 +65,7 @@ fn check_form(patch: &GitPatch, recovers: bool, warnings: &mut Vec<Warning>) -> 
         warnings.push(Warning { code: "NO_PREFIX".to_string(), message: message.to_string(), line: None });
     }
     let mut hunks = patch.hunks.iter().enumerate().filter(|_| !recovers);
-    match hunks.find(|(_, hunk)| Counts::of(hunk) != Counts::Right) {
+    match hunks.find(|(_, hunk)| !counts::are_right(hunk)) {
         Some((index, hunk)) => Err(refusal::miscounted(hunk, index)),
         None => Ok(()),
     }

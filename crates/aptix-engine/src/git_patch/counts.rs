@@ -49,6 +49,15 @@ impl Counts {
     }
 }
 
+/// Whether nothing about the counts of a hunk needs recovery. Blank lines at its end may have lost their prefix.
+pub(crate) fn are_right(hunk: &Hunk) -> bool {
+    match Counts::of(hunk) {
+        Counts::Right => true,
+        Counts::Completed => hunk.surplus.iter().all(|line| line.bytes.trim_ascii().is_empty()),
+        _ => false,
+    }
+}
+
 /// How many lines use up both counts of a header.
 fn used_up<'h>(hunk: &Hunk, lines: impl Iterator<Item = &'h HunkLine>) -> Option<usize> {
     let (mut old, mut new) = (hunk.old_count, hunk.new_count);
@@ -133,7 +142,10 @@ pub(super) fn readings(hunk: &Hunk) -> Vec<Reading<'_>> {
         Counts::Short => (whole, Proof::OnlyPlace, Some(Note::Miscounted)),
         Counts::Absent => (whole, Proof::OnlyPlace, Some(Note::Unnumbered)),
         Counts::Uneven => (whole, Proof::Place, Some(Note::Miscounted)),
-        Counts::Completed => (whole, Proof::Completion(counted_lines(hunk, hunk.lines.len())), Some(Note::Completed)),
+        Counts::Completed => {
+            let note = (!are_right(hunk)).then_some(Note::Completed);
+            (whole, Proof::Completion(counted_lines(hunk, hunk.lines.len())), note)
+        }
         Counts::Surplus(end) => return surplus_readings(whole, end).collect(),
     };
     [Reading { hunk, proof, note }].into()
@@ -189,6 +201,10 @@ pub(super) fn miscounted(hunk: &Hunk, index: usize) -> String {
     if hunk.is_unnumbered {
         return format!("the header of changes[{index}] has no numbers");
     }
+    if Counts::of(hunk) == Counts::Completed {
+        let lines = counted(hunk.surplus.len(), "line");
+        return format!("the last {lines} of changes[{index}] came without prefix or line feed");
+    }
     let (old, new) = count_sides(&whole(hunk).lines);
     format!(
         "the counts in the header of changes[{index}] are wrong: it says {} and {}, and there are {old} and {new}",
@@ -210,10 +226,7 @@ fn message(hunk: &Hunk, index: usize, note: Note) -> String {
                  the first one is {first:?}"
             )
         }
-        Note::Completed => format!(
-            "the last {lines} of changes[{index}] came without prefix or line feed, and were taken because the counts and \
-             the file confirm them"
-        ),
+        Note::Completed => format!("{}; the counts and the file confirm them", miscounted(hunk, index)),
         Note::Unnumbered => {
             format!("{}; its lines are at one place of the file", miscounted(hunk, index))
         }

@@ -7,8 +7,9 @@ use aptix_model::batch::Hunk;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 
+use super::blob;
+use super::counts::{self, Counts};
 use super::place::{Misplaced, Sides};
-use super::{blob, counts};
 use crate::digest::Original;
 use crate::find::FindError;
 use crate::nearest::excerpt;
@@ -105,6 +106,10 @@ pub(super) fn miscounted(hunk: &Hunk, index: usize) -> Failure {
     let failure = Failure::new(Reason::PatchMalformed, counts::miscounted(hunk, index)).change(index);
     if hunk.is_unnumbered {
         return failure.detail(Detail::HunkHeader).hint("give the hunk its numbers: '@@ -start,count +start,count @@'");
+    }
+    if Counts::of(hunk) == Counts::Completed {
+        let hint = "begin each line of context with a blank, and end the diff with a line feed";
+        return failure.detail(Detail::Counts).hint(hint);
     }
     failure.detail(Detail::Counts).hint("count context and removed lines for '-', context and added lines for '+'")
 }

@@ -4,7 +4,7 @@ use aptix_model::batch::Hunk;
 use aptix_model::failure::Failure;
 use aptix_model::report::Tier;
 
-use super::counts::{self, Counts, Proof, Reading};
+use super::counts::{self, Proof, Reading};
 use super::place::{self, Misplaced, Place, Sides};
 use super::refusal;
 use crate::find::FindError;
@@ -31,7 +31,7 @@ pub(super) struct Above<'t> {
 
 impl<'t> Above<'t> {
     pub(super) fn new(text: &'t Text<'_>, hunks: &[Hunk]) -> Self {
-        let is_counted = hunks.iter().all(|hunk| Counts::of(hunk) == Counts::Right);
+        let is_counted = hunks.iter().all(counts::are_right);
         Self { cursor: text.cursor(), is_counted, added: 0, removed: 0, end: 0 }
     }
 

@@ -132,7 +132,7 @@ fn is_id(id: &str) -> bool {
 
 /// Lines that are no lines, or that no file could have in this order.
 fn malformed_lines(hunk: &Hunk) -> Option<Malformed> {
-    if hunk.lines.is_empty() {
+    if every_line(hunk).next().is_none() {
         return Some(Malformed::EmptyHunk);
     }
     for (line, HunkLine { bytes, .. }) in every_line(hunk).enumerate() {

@@ -4,12 +4,226 @@ use aptix_engine::plan::Settings;
 use aptix_engine::validate::validate;
 use aptix_model::batch::{FileEdit, Hunk, HunkLine, LineKind};
 use aptix_model::documents::{Dialect, parse};
+use aptix_model::failure::Failure;
 
-use crate::boundary::code;
-use crate::tree::{apply_batch, tree};
+use crate::boundary::{code, shown};
+use crate::tree::{Changed, apply, apply_batch, tree};
+
+const STRICT: Settings<'static> = Settings { recovers: false, ..Settings::DEFAULT };
 
 fn diff(hunks: &str) -> String {
     format!("--- a/f\n+++ b/f\n{hunks}")
+}
+
+fn edited(before: &str, hunks: &str, settings: &Settings<'_>) -> Result<Changed, Vec<Failure>> {
+    apply(&tree(&[("f", before.as_bytes())]), diff(hunks).as_bytes(), settings)
+}
+
+/// Asserts what hunks make of a file, with one warning or more, so that nothing is made of it without recovery.
+#[track_caller]
+fn check(before: &str, hunks: &str, after: &str, warnings: &[&str]) {
+    let changed = edited(before, hunks, &Settings::DEFAULT).unwrap_or_else(|failures| panic!("{hunks}: {failures:?}"));
+    assert_eq!(shown(&changed.tree["f"].0), shown(after.as_bytes()), "{hunks}");
+    assert_eq!(changed.warnings(), warnings, "{hunks}");
+    let strict = edited(before, hunks, &STRICT);
+    assert_eq!(strict.is_ok(), warnings.is_empty(), "nothing is recovered when that is turned off: {hunks}");
+}
+
+#[track_caller]
+fn check_refused(before: &str, hunks: &str, expected: &str) -> Failure {
+    let failures = edited(before, hunks, &Settings::DEFAULT).map(|changed| changed.tree).unwrap_err();
+    assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), [expected], "{hunks}");
+    assert!(failures[0].hint.is_some());
+    assert_eq!(failures[0].next_action, None, "no text is made up");
+    failures[0].clone()
+}
+
+/// A hunk with fewer lines than its header counts was cut off.
+#[test]
+fn a_hunk_that_was_cut_off_is_refused() {
+    for (before, hunks) in [
+        ("one\ntwo\n", "@@ -1,2 +1,3 @@\n one\n-two\n"),
+        ("one\ntwo\n", "@@ -1,2 +1,3 @@\n one\n-two\n+tw"),
+        ("one\ntwo\n", "@@ -1,2 +1,3 @@\n one\n-two\n\n\n"),
+        ("one\ntwo\n", "@@ -1 +1,2 @@\n-one\n+1\n"),
+        ("one\ntwo\n", "@@ -1,2 +1,2 @@\n"),
+        ("one\ntwo\n", "@@ -1,2 +1,2 @@"),
+        ("one\ntwo\n", "@@ -1,9 +1,9 @@\n one\n-two\n+2\n"),
+        // context below does not prove that nothing is missing
+        ("one\ntwo\nthree\n", "@@ -1,4 +1,4 @@\n one\n-two\n+2\n three\n"),
+        // a fence ends the block at a context line that lost its blank
+        ("a\n```\nb\n", "@@ -1,3 +1,4 @@\n a\n+x\n```\n b\n"),
+        // fewer of one side and more of the other
+        ("one\ntwo\nthree\n", "@@ -1,4 +1,2 @@\n one\n-two\n+2\n+3\n"),
+        // followed by another hunk, and the last line is a change
+        ("a\nb\nc\nd\n", "@@ -1,3 +1,3 @@\n a\n-b\n@@ -4 +4 @@\n-d\n+D\n"),
+        // followed by another file
+        ("a\nb\nc\nd\n", "@@ -1,4 +1,4 @@\n a\n-b\n+B\n--- a/g\n+++ b/g\n@@ -1 +1 @@\n-d\n+D\n"),
+        ("a\nb\n", "@@ -1,2 +1,3 @@\n a\n b\n--- a/g\n+++ b/g\n@@ -1 +1 @@\n-d\n+D\n"),
+        ("a\nb\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\ndiff --git a/g b/g\n--- a/g\n+++ b/g\n@@ -1 +1 @@\n-d\n+D\n"),
+    ] {
+        check_refused(before, hunks, "PATCH_TRUNCATED");
+    }
+    // counted as lines of the hunk, and not in the file
+    let hunks = "@@ -1,3 +1,3 @@\n a\n-b\n+B\n--- a/g\n+++ b/g\n@@ -4 +4 @@\n-d\n+D\n";
+    check_refused("a\nb\nc\nd\n", hunks, "EXPECTED_MISMATCH");
+    let hunks = "@@ -1,3 +1,3 @@\n a\n-b\n+B\n\n@@ -4 +4 @@\n-d\n+D\n";
+    check_refused("a\nb\nc\nd\n", hunks, "PATCH_TRUNCATED");
+    check_refused("a\nb\nc\nd\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n\n", "PATCH_TRUNCATED");
+    let failure = check_refused("one\ntwo\n", "@@ -1,2 +1,3 @@\n one\n-two\n", "PATCH_TRUNCATED");
+    assert!(failure.hint.as_ref().unwrap().contains("@@ -1,2 +1 @@"), "{failure:?}");
+    assert!(failure.message.contains("line 6") && failure.message.contains("line 3"), "{failure}");
+    for (head, before) in [("--- /dev/null\n+++ b/f\n", None), ("--- a/f\n+++ b/f\n", Some("a\n"))] {
+        let before = before.map(|text: &str| ("f", text.as_bytes()));
+        let failures = apply(&tree(before.as_slice()), head.as_bytes(), &Settings::DEFAULT).unwrap_err();
+        assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), ["PATCH_TRUNCATED"], "{head}");
+    }
+    let create = "--- /dev/null\n+++ b/f\n@@ -0,0 +1,3 @@\n+a\n+b\n";
+    for diff in [create.to_owned(), format!("{create}--- a/g\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n")] {
+        let failures = apply(&tree(&[("g", b"a\n")]), diff.as_bytes(), &Settings::DEFAULT).unwrap_err();
+        assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), ["PATCH_TRUNCATED"], "{diff}");
+    }
+}
+
+/// One hunk above another of the same file, that ends in context and has one place, lacks context at most.
+#[test]
+fn a_short_hunk_above_another_is_applied_where_its_place_is_sure() {
+    let hunks = "@@ -1,4 +1,4 @@\n a\n-b\n+B\n c\n@@ -6 +6 @@\n-f\n+F\n";
+    check("a\nb\nc\nd\ne\nf\n", hunks, "a\nB\nc\nd\ne\nF\n", &["HUNK_COUNTS"]);
+    check(
+        "0\na\nb\nc\nd\ne\n f\n",
+        &hunks.replace("-f\n+F", " e\n- f\n+F").replace("-6 +6", "-6,2 +6,2"),
+        "0\na\nB\nc\nd\ne\nF\n",
+        &["HUNK_COUNTS", "HUNK_OFFSET"],
+    );
+    check_refused("a\nb\nc\nd\ne\nf\na\nb\nc\n", hunks, "PATCH_TRUNCATED");
+    check_refused("a\nx\nc\nd\ne\nf\n", hunks, "PATCH_TRUNCATED");
+}
+
+/// What stands below a hunk that has all its lines is text, unless it shows that it belongs to the hunk.
+#[test]
+fn lines_below_a_counted_hunk_are_surplus() {
+    let five = "a\nb\nc\nd\ne\n";
+    // context or blank lines change nothing
+    check(five, "@@ -1,2 +1,2 @@\n-a\n+A\n b\n\n\n", "A\nb\nc\nd\ne\n", &[]);
+    check(five, "@@ -1,2 +1,2 @@\n-a\n+A\n b\n c\n", "A\nb\nc\nd\ne\n", &["HUNK_COUNTS"]);
+    check(five, "@@ -1,2 +1,2 @@\n-a\n+A\n b\n words that are indented\n", "A\nb\nc\nd\ne\n", &["HUNK_COUNTS"]);
+    // added lines alone belong to it up to where the diff ends for sure
+    check(five, "@@ -1,2 +1,2 @@\n a\n-b\n+B\n+BB\n", "a\nB\nBB\nc\nd\ne\n", &["HUNK_COUNTS"]);
+    check(five, "@@ -1,2 +1,2 @@\n a\n-b\n+B\n+BB\n\n", "a\nB\nBB\nc\nd\ne\n", &["HUNK_COUNTS"]);
+    let two = "@@ -1,2 +1,2 @@\n a\n-b\n+B\n+BB\n@@ -4,2 +4,2 @@\n d\n-e\n+E\n";
+    check(five, two, "a\nB\nBB\nc\nd\nE\n", &["HUNK_COUNTS"]);
+    check_refused(five, "@@ -1,2 +1,2 @@\n a\n-b\n+B\n\n+ a list\n+ of words\n", "PATCH_MALFORMED.COUNTS");
+    // others belong to it if the file has them
+    check(five, "@@ -1,2 +1,2 @@\n a\n-b\n+B\n-c\n+C\n d\n", "a\nB\nC\nd\ne\n", &["HUNK_COUNTS"]);
+    check(five, "@@ -1,2 +1,2 @@\n a\n-b\n+B\n\n- a list\n- of words\n", "a\nB\nc\nd\ne\n", &["HUNK_COUNTS"]);
+    check(five, "@@ -1,2 +1,2 @@\n a\n-b\n+B\n+BB\n x\n", "a\nB\nc\nd\ne\n", &["HUNK_COUNTS"]);
+    check_refused(five, "@@ -1,2 +1,2 @@\n x\n-b\n+B\n-c\n+C\n", "EXPECTED_MISMATCH");
+    // here with what is below, there without
+    check_refused("a\nb\nc\n0\na\nb\nx\n", "@@ -5,2 +5,2 @@\n a\n-b\n+B\n-c\n+C\n", "TEXT_NOT_UNIQUE");
+    // no line uses up both counts
+    check(five, "@@ -1,2 +1,1 @@\n a\n+x\n-b\n", "a\nx\nc\nd\ne\n", &["HUNK_COUNTS"]);
+    check(five, "@@ -1,0 +1 @@\n-a\n+A\n", "A\nb\nc\nd\ne\n", &["HUNK_COUNTS"]);
+    // files that come and go
+    let create = "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n";
+    for (below, after, warnings) in
+        [("+b\n", "a\nb\n", 1), ("\n- words\n", "a\n", 1), (" words\n", "a\n", 1), ("-- \n2.47.3\n", "a\n", 0)]
+    {
+        let changed = apply(&tree(&[]), format!("{create}{below}").as_bytes(), &Settings::DEFAULT).unwrap();
+        assert_eq!(
+            (shown(&changed.tree["f"].0), changed.warnings().len()),
+            (shown(after.as_bytes()), warnings),
+            "{below}"
+        );
+    }
+    let delete = "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n";
+    for (below, before) in [("-b\n", "a\nb\n"), ("\n- words\n", "a\n"), ("-- \n2.47.3\n", "a\n")] {
+        let tree = tree(&[("f", before.as_bytes())]);
+        let changed = apply(&tree, format!("{delete}{below}").as_bytes(), &Settings::DEFAULT);
+        assert_eq!(changed.unwrap().tree.len(), 0, "{below}");
+    }
+}
+
+/// A signature ends a mail, however it looks.
+#[test]
+fn a_signature_is_no_line_of_a_hunk() {
+    for end in ["-- \n2.47.3\n", "-- \n2.47.3\n\n", "-- \n", "-- ", "--\n2.39.5 (Apple Git-154)\n"] {
+        check("a\nb\n", &format!("@@ -1,2 +1,2 @@\n a\n-b\n+B\n{end}"), "a\nB\n", &[]);
+    }
+    check("a\n- \n", "@@ -1,2 +1 @@\n a\n-- \n", "a\n", &[]);
+    check_refused("a\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n-- \n2.47.3\n", "PATCH_TRUNCATED");
+}
+
+/// A header of a next file that was cut off is no line of the hunk, and not passed over.
+#[test]
+fn a_header_that_was_cut_off_is_refused() {
+    let hunk = "@@ -1,2 +1,2 @@\n a\n-b\n+B\n";
+    for end in [
+        "-",
+        "--",
+        "---",
+        "--- ",
+        "--- a/g",
+        "--- a/g\n",
+        "--- a/g\n+",
+        "--- a/g\n++",
+        "--- a/g\n+++",
+        "@",
+        "@@",
+        "@@ -4,2",
+        "@@ -4,2 +4,2 @",
+    ] {
+        let failures =
+            edited("a\nb\n", &format!("{hunk}{end}"), &Settings::DEFAULT).map(|changed| changed.tree).unwrap_err();
+        assert!(
+            matches!(code(&failures[0]).as_str(), "PATCH_TRUNCATED" | "PATCH_MALFORMED.HUNK_HEADER"),
+            "{end:?}: {failures:?}"
+        );
+    }
+}
+
+/// A context line without its blank is one if the counts ask for it, and the file has it.
+#[test]
+fn counts_and_the_file_prove_context_that_lost_its_blank() {
+    check("a\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\nc\n", "a\nB\nc\n", &["HUNK_COUNTS"]);
+    check("a\nb\n\tc\nd\n", "@@ -1,4 +1,4 @@\na\n-b\n+B\n\tc\n d\n", "a\nB\n\tc\nd\n", &["HUNK_COUNTS"]);
+    check("a\nb\n\nc\n", "@@ -1,4 +1,4 @@\n a\n-b\n+B\n\n c\n", "a\nB\n\nc\n", &[]);
+    check("a\nb\n\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n\n", "a\nB\n\nc\n", &[]);
+    check_refused("a\nb\nx\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\nc\n", "PATCH_TRUNCATED");
+    check_refused("a\nb\nc\nd\n", "@@ -1,5 +1,5 @@\n a\n-b\n+B\nc\n d\n", "PATCH_TRUNCATED");
+    // a block like it stands elsewhere, with what is left of the line
+    check_refused("0\na\nb\nc1\na\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c", "PATCH_TRUNCATED");
+    check("a\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c", "a\nB\nc\n", &["HUNK_COUNTS"]);
+}
+
+/// A diff without a last line feed may end in the middle of a word, which is said.
+#[test]
+fn a_diff_without_a_last_line_feed_has_a_warning() {
+    let document = parse(b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+bcd", Some(Dialect::GitPatch)).unwrap();
+    assert_eq!(
+        document.warnings.iter().map(|warning| warning.code.as_str()).collect::<Vec<_>>(),
+        ["DIFF_UNTERMINATED"]
+    );
+    check("a\n", "@@ -1 +1 @@\n-a\n+bcd", "bcd\n", &[]);
+    let whole =
+        parse(b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+bcd\n\\ No newline at end of file", Some(Dialect::GitPatch));
+    assert_eq!(whole.unwrap().warnings, []);
+}
+
+/// A hunk without numbers stands where its lines are, if they are there once and the hunk ends for sure.
+#[test]
+fn hunks_without_numbers_stand_at_the_only_place_of_their_lines() {
+    let five = "a\nb\nc\nd\ne\n";
+    for header in ["@@", "@@ ... @@", "@@ @@", "@@ ... @@ fn main()"] {
+        let ended = format!("{header}\n b\n-c\n+C\n d\n@@ -5 +5 @@\n-e\n+E\n");
+        check(five, &ended, "a\nb\nC\nd\nE\n", &["HUNK_COUNTS"]);
+        check(five, &format!("{header}\n-c\n+C\n-- \n2.47.3\n"), "a\nb\nC\nd\ne\n", &["HUNK_COUNTS"]);
+        check_refused(five, &format!("{header}\n b\n-c\n+C\n"), "PATCH_MALFORMED.HUNK_HEADER");
+        check_refused(five, &format!("{header}\n b\n-c\n+C\n\nThat is all.\n"), "PATCH_MALFORMED.HUNK_HEADER");
+        check_refused("b\nc\nb\nc\n", &format!("{header}\n b\n-c\n+C\n-- \n"), "TEXT_NOT_UNIQUE");
+        check_refused("b\n", &format!("{header}\n b\n-c\n+C\n-- \n"), "EXPECTED_MISMATCH");
+        check_refused("b\n", &format!("{header}\n+c\n-- \n"), "EXPECTED_MISMATCH.NO_CONTEXT");
+    }
 }
 
 /// What a document is refused for, a batch that comes over gRPC is refused for too.

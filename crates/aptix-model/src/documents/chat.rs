@@ -15,6 +15,7 @@ use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
+use super::git_patch::{self, Extent};
 use super::recognise::{find_json, recognise, recognise_json, tells_json};
 use super::search_replace::names;
 use super::{Dialect, read, search_replace};
@@ -255,6 +256,7 @@ fn has_edits(text: &str) -> bool {
 fn read_block(kind: Kind, block: &Block) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     let read = |text: &str| match kind {
         Kind::SearchReplace => search_replace::parse_in_answer(text),
+        Kind::Diff => git_patch::parse(text.as_bytes(), Extent::Fence),
         _ => read(text.as_bytes(), kind.dialect()),
     };
     read(&block.text).map_err(|failures| {

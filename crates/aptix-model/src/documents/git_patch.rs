@@ -8,13 +8,13 @@ mod hunks;
 mod malformed;
 mod name;
 
-use std::vec;
 use std::vec::Vec;
+use std::{format, vec};
 
 use self::header::Header;
 use self::malformed::{GitPatchError, Place};
 use super::recognise::Shape;
-use crate::batch::{Batch, FilePatch};
+use crate::batch::{Batch, FileEdit, FilePatch, GitKind, GitPatch};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::report::Warning;
@@ -32,13 +32,27 @@ pub(super) const SHAPE: Shape = Shape::Text(|text| {
         || (first.starts_with("*** ") && second.starts_with("--- "))
 });
 
-pub(super) fn parse(bytes: &[u8]) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+/// What bounds the text of a diff.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Extent {
+    /// Nothing: it is a document, which may have been cut off anywhere.
+    Document,
+    /// A fence that is closed.
+    Fence,
+}
+
+/// Reads the diffs of a text.
+pub(super) fn parse(bytes: &[u8], extent: Extent) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     if bytes.iter().filter(|byte| **byte == b'\n').count() > LINES {
         let place = Place { line: LINES + 1, file: 0 };
         return Err(vec![GitPatchError::Lines { limit: LINES }.failure(&place)]);
     }
-    match read_files(&mut Lines { rest: bytes, number: 1 }) {
-        Ok(files) => Ok((Batch { files, ..Batch::default() }, Vec::new())),
+    let mut lines = Lines { rest: bytes, number: 1, extent, has_text: false, has_returns: false, is_cut: false };
+    match read_files(&mut lines) {
+        Ok(files) => {
+            let warnings = warnings(&lines, &files);
+            Ok((Batch { files, ..Batch::default() }, warnings))
+        }
         Err((place, error)) => Err(vec![error.failure(&place)]),
     }
 }
@@ -53,7 +67,10 @@ fn read_files(lines: &mut Lines<'_>) -> Result<Vec<FilePatch>, (Place, GitPatchE
         }
         let start = lines.number;
         let header = Header::read(lines).map_err(|error| (place(lines.number), error))?;
-        let hunks = hunks::read(lines, &header).map_err(|error| (place(lines.number), error))?;
+        let hunks = hunks::read(lines).map_err(|error| (place(lines.number), error))?;
+        if hunks.is_empty() && header.has_sides() {
+            return Err((place(lines.number), GitPatchError::CutFile));
+        }
         let file = header.file(hunks).map_err(|error| (place(start), error))?;
         if files.len() == Limits::DEFAULT.files {
             return Err((place(start), GitPatchError::Files { limit: Limits::DEFAULT.files }));
@@ -66,12 +83,46 @@ fn read_files(lines: &mut Lines<'_>) -> Result<Vec<FilePatch>, (Place, GitPatchE
     Ok(files)
 }
 
+/// What the author is told about how the lines of a diff end.
+fn warnings(lines: &Lines<'_>, files: &[FilePatch]) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if lines.is_cut {
+        let message = "the diff ends without a line feed, and its last line was taken as it is: check that it is whole";
+        warnings.push(Warning {
+            code: "DIFF_UNTERMINATED".into(),
+            message: message.into(),
+            line: Some(lines.number - 1),
+        });
+    }
+    let created = files.iter().filter(|file| has_returns(file)).map(|file| file.target.as_str());
+    if let Some(path) = created.take(usize::from(lines.has_returns)).next() {
+        let message = format!("every line of the diff ends with \\r\\n, and so do the lines of the new file {path:?}");
+        warnings.push(Warning { code: "CRLF_DIFF".into(), message, line: None });
+    }
+    warnings
+}
+
+/// Whether a file is made all of whose lines end with a carriage return.
+fn has_returns(file: &FilePatch) -> bool {
+    let FileEdit::GitPatch(GitPatch { kind: GitKind::Create, hunks, .. }) = &file.edit else { return false };
+    let mut lines = hunks.iter().flat_map(|hunk| hunk.lines.iter().chain(&hunk.surplus)).peekable();
+    lines.peek().is_some() && lines.all(|line| line.bytes.ends_with(b"\r\n"))
+}
+
 /// The lines of a diff that are still to be read.
 #[derive(Clone, Copy)]
 struct Lines<'a> {
     rest: &'a [u8],
     /// The number of the next line, from 1.
     number: usize,
+    /// What bounds them.
+    extent: Extent,
+    /// Whether some of the lines above are no lines of a diff.
+    has_text: bool,
+    /// Whether the header of a hunk above ends with a carriage return.
+    has_returns: bool,
+    /// Whether the diff ends in an added line without a line feed.
+    is_cut: bool,
 }
 
 impl<'a> Lines<'a> {
@@ -100,6 +151,18 @@ impl<'a> Lines<'a> {
         let is_old = self.peek().is_some_and(|line| line.starts_with(b"--- "));
         self.skip();
         is_old && self.peek().is_some_and(|line| line.starts_with(b"+++ "))
+    }
+
+    /// Whether the next lines are the signature of a mail: dashes, and below them the version of a program or the end.
+    fn is_at_signature(mut self) -> bool {
+        let Some(dashes) = self.peek().map(trim_end).filter(|line| matches!(*line, b"-- " | b"--")) else {
+            return false;
+        };
+        self.skip();
+        match self.peek_past_blank().peek() {
+            Some(line) => line.first().is_some_and(u8::is_ascii_digit) && line.contains(&b'.'),
+            None => dashes == b"-- ",
+        }
     }
 }
 

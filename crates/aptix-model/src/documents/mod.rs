@@ -32,6 +32,7 @@ use crate::failure::Failure;
 use crate::limits::DOCUMENT_BYTES;
 use crate::reason::{Detail, Reason};
 use crate::report::Warning;
+use git_patch::Extent;
 use recognise::Shape;
 
 pub use write::write;
@@ -161,7 +162,7 @@ fn read(bytes: &[u8], dialect: Dialect) -> Result<(Batch, Vec<Warning>), Vec<Fai
         Dialect::CodexPatch => codex_patch::parse(text_lines::text(bytes)?),
         Dialect::SearchReplace => search_replace::parse(text_lines::text(bytes)?),
         Dialect::StrReplace => str_replace::parse(json::text(bytes)?),
-        Dialect::GitPatch => git_patch::parse(bytes),
+        Dialect::GitPatch => git_patch::parse(bytes, Extent::Document),
         Dialect::Chat => chat::parse(text_lines::text(bytes)?),
     }
 }

@@ -30,7 +30,11 @@ fn read(diff: impl AsRef<[u8]>) -> Result<Vec<String>, String> {
                     for hunk in &patch.hunks {
                         words +=
                             &format!(" @{},{} {},{}:", hunk.old_start, hunk.old_count, hunk.new_start, hunk.new_count);
-                        for line in &hunk.lines {
+                        if hunk.is_unnumbered {
+                            words += "?";
+                        }
+                        for (index, line) in hunk.lines.iter().chain(&hunk.surplus).enumerate() {
+                            words += if index == hunk.lines.len() { "|" } else { "" };
                             words.push(match line.kind {
                                 LineKind::Context => '=',
                                 LineKind::Removed => '-',
@@ -46,7 +50,7 @@ fn read(diff: impl AsRef<[u8]>) -> Result<Vec<String>, String> {
         Err(failures) => {
             let [failure] = failures.as_slice() else { panic!("one failure: {failures:?}") };
             assert!(failure.hint.as_ref().is_some_and(|hint| !hint.is_empty()), "{failure}");
-            Err(format!("{}.{}", failure.reason, failure.detail.unwrap()))
+            Err(failure.detail.map_or(failure.reason.to_string(), |detail| format!("{}.{detail}", failure.reason)))
         }
     }
 }
@@ -129,7 +133,7 @@ fn hunk_lines_keep_their_bytes() {
         // a diff that ends without line feed, or whose blank context lines lost their blank
         ("@@ -1 +1 @@\n-a\n+b", "@1,1 1,1:-a\\n+b\\n"),
         ("@@ -1,3 +1,2 @@\n-a\n\n b\n", "@1,3 1,2:-a\\n=\\n=b\\n"),
-        ("@@ -1,2 +1 @@\n-a\n\n", "@1,2 1,1:-a\\n=\\n"),
+        ("@@ -1,2 +1 @@\n-a\n\n", "@1,2 1,1:-a\\n|=\\n"),
         // lines that look like headers
         (
             "@@ -1,2 +1,2 @@\n--- a/g\n-@@ -1 +1 @@\n+++ b/g\n+diff --git a/g b/g\n",
@@ -144,27 +148,81 @@ fn hunk_lines_keep_their_bytes() {
     }
 }
 
-/// Wrong counts stay in the hunk's header; its lines end where they can be told to end.
+/// The counts of a header say which lines are the hunk's; others are refused, left out, or left to the file.
 #[test]
-fn wrong_counts_are_kept_and_the_lines_are_read_all_the_same() {
+fn hunks_are_read_by_their_counts() {
     let head = "--- a/f\n+++ b/f\n";
     for (hunks, expected) in [
-        ("@@ -1,9 +1,9 @@\n a\n-b\n+c\n", "@1,9 1,9:=a\\n-b\\n+c\\n"),
-        ("@@ -1 +1 @@\n a\n-b\n+c\n", "@1,1 1,1:=a\\n-b\\n+c\\n"),
-        ("@@ -1,1 +1,1 @@\n a\n\n-b\n+c\n\n\n", "@1,1 1,1:=a\\n=\\n-b\\n+c\\n"),
-        ("@@ -1,9 +1,9 @@\n-a\n+b\n@@ -20 +20 @@\n-c\n+d\n", "@1,9 1,9:-a\\n+b\\n @20,1 20,1:-c\\n+d\\n"),
+        // fewer: only above another hunk, below context
+        ("@@ -1,9 +1,9 @@\n-a\n+b\n c\n@@ -20 +20 @@\n-c\n+d\n", "@1,9 1,9:-a\\n+b\\n=c\\n @20,1 20,1:-c\\n+d\\n"),
+        ("@@ -1,9 +1,9 @@\n-a\n+b\n c\n\n\n@@ -20 +20 @@\n-c\n+d\n", "@1,9 1,9:-a\\n+b\\n=c\\n @20,1 20,1:-c\\n+d\\n"),
+        // more
+        ("@@ -1 +1 @@\n a\n-b\n+c\n", "@1,1 1,1:=a\\n|-b\\n+c\\n"),
+        ("@@ -1 +1 @@\n a\n\n-b\n+c\n\n\n", "@1,1 1,1:=a\\n|=\\n-b\\n+c\\n"),
+        ("@@ -1 +1 @@\n a\n+b\n\n", "@1,1 1,1:=a\\n|+b\\n"),
+        ("@@ -1 +1 @@\n-a\n+b\n\n c\n", "@1,1 1,1:-a\\n+b\\n|=\\n=c\\n"),
         ("@@ -1,0 +1 @@\n-a\n+b\n", "@1,0 1,1:-a\\n+b\\n"),
+        ("@@ -0,0 +0,0 @@\n-a\n+b\n", "@0,0 0,0:-a\\n+b\\n"),
+        ("@@ -1 +1 @@\n-a\n+b\n-- \n2.47.3\n", "@1,1 1,1:-a\\n+b\\n"),
+        ("@@ -1 +1 @@\n-a\n+b\n-- words\n", "@1,1 1,1:-a\\n+b\\n|-- words\\n"),
+        // lines without prefix, and a last one without line feed
+        ("@@ -1,3 +1,3 @@\n-a\n+b\nc\n d\n", "@1,3 1,3:-a\\n+b\\n|=c\\n=d\\n"),
+        ("@@ -1,2 +1,2 @@\n-a\n+b\n c", "@1,2 1,2:-a\\n+b\\n|=c\\n"),
+        ("@@ -1,2 +1,2 @@\n-a\n+b\n\t\n", "@1,2 1,2:-a\\n+b\\n|=\\t\\n"),
+        // no numbers
+        ("@@\n-a\n+b\n@@ ... @@ fn x()\n a\n-- \n", "@0,0 0,0:?-a\\n+b\\n @0,0 0,0:?=a\\n"),
     ] {
         check(format!("{head}{hunks}"), &[&format!("modify f {expected}")]);
     }
-    let two = format!("--- a/f\n+++ b/f\n@@ -1,9 +1,9 @@\n-a\n+b\n\n--- a/g\n+++ b/g\n{HUNK}");
-    check(&two, &["modify f @1,9 1,9:-a\\n+b\\n", &format!("modify g {READ}")]);
-    let git = format!("diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,9 +1,9 @@\n-a\n+b\n--- a/g\n+++ b/g\n{HUNK}");
-    check_refused(&git, "PATCH_MALFORMED.COUNTS");
-    let git = format!(
-        "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,9 +1,9 @@\n-a\n+b\ndiff --git a/g b/g\n--- a/g\n+++ b/g\n{HUNK}"
-    );
-    check(&git, &["modify f @1,9 1,9:-a\\n+b\\n", &format!("modify g {READ}")]);
+    for (hunks, expected) in [
+        ("@@ -1,9 +1,9 @@\n-a\n+b\n c\n", "PATCH_TRUNCATED"),
+        ("@@ -1,9 +1,9 @@\n-a\n+b\n@@ -20 +20 @@\n-c\n+d\n", "PATCH_TRUNCATED"),
+        ("@@ -1,3 +1,3 @@\n-a\n+b\nc\n", "PATCH_TRUNCATED"),
+        ("@@ -1,2 +1,2 @@\n-a\n+b\nc", "PATCH_TRUNCATED"),
+        ("@@ -1,2 +1,2 @@\n-a\n+b\nc\n d\n", "PATCH_TRUNCATED"),
+        ("@@ -1 +1 @@\n a\n\n+b\n", "PATCH_MALFORMED.COUNTS"),
+        ("@@ -1 +1 @@\n a\n+b\n\n+c\n", "PATCH_MALFORMED.COUNTS"),
+        ("@@ -1 +1 @@\n a\n\\ No newline at end of file\n+b\n", "PATCH_MALFORMED.COUNTS"),
+    ] {
+        check_refused(format!("{head}{hunks}"), expected);
+    }
+    let two = format!("{head}@@ -1,9 +1,9 @@\n-a\n+b\n c\n\n--- a/g\n+++ b/g\n{HUNK}");
+    check_refused(&two, "PATCH_TRUNCATED");
+    let git =
+        format!("diff --git a/f b/f\n{head}@@ -1,2 +1,3 @@\n a\n b\ndiff --git a/g b/g\n--- a/g\n+++ b/g\n{HUNK}");
+    check_refused(&git, "PATCH_TRUNCATED");
+}
+
+/// A hunk of a block whose fence is closed ends with the block.
+#[test]
+fn a_closed_fence_ends_a_hunk_for_sure() {
+    let hunks = |hunks: &str| {
+        let answer = format!("Here:\n\n```diff\n--- a/f\n+++ b/f\n{hunks}```\n");
+        let document =
+            parse(answer.as_bytes(), Some(Dialect::Chat)).map_err(|failures| failures[0].reason.to_string())?;
+        let FileEdit::GitPatch(patch) = &document.batch.files[0].edit else { panic!("a git patch") };
+        Ok(patch.hunks.iter().map(|hunk| (hunk.lines.len(), hunk.surplus.len())).collect::<Vec<_>>())
+    };
+    assert_eq!(hunks("@@ ... @@\n a\n-b\n+c\n"), Ok(vec![(3, 0)]));
+    assert_eq!(hunks("@@ -1 +1 @@\n a\n+b\n"), Ok(vec![(1, 1)]));
+    assert_eq!(hunks("@@ -1,2 +1,3 @@\n a\n+b\n"), Err("PATCH_TRUNCATED".to_owned()));
+    assert_eq!(hunks("@@ -1,3 +1,4 @@\n a\n+b\n```\n c\n"), Err("PATCH_TRUNCATED".to_owned()));
+}
+
+/// A diff with carriage returns throughout makes such files, and says so.
+#[test]
+fn a_diff_with_carriage_returns_makes_files_with_them() {
+    let diff = "--- /dev/null\n+++ b/f\n@@ -0,0 +1,2 @@\n+a\n+b\n";
+    let document = parse(diff.replace('\n', "\r\n").as_bytes(), Some(Dialect::GitPatch)).unwrap();
+    assert_eq!(document.warnings.iter().map(|warning| warning.code.as_str()).collect::<Vec<_>>(), ["CRLF_DIFF"]);
+    check(diff.replace('\n', "\r\n"), &["create f @0,0 1,2:+a\\r\\n+b\\r\\n"]);
+    for diff in [
+        diff.to_owned(),
+        diff.replace("+a\n+b\n", "+a\r\n+b\r\n"),
+        format!("--- a/f\r\n+++ b/f\r\n{}", HUNK.replace('\n', "\r\n")),
+    ] {
+        assert_eq!(parse(diff.as_bytes(), Some(Dialect::GitPatch)).unwrap().warnings, [], "{diff}");
+    }
 }
 
 /// FILE-SPEC-3.1.3, FILE-SPEC-8.2: what is no unified diff of text files is refused by name.
@@ -207,6 +265,8 @@ fn what_is_no_diff_is_refused_by_name() {
         (git("new file mode abc\n"), "PATCH_MALFORMED.MODE"),
         // hunks
         (plain("@@\n-a\n+b\n"), "PATCH_MALFORMED.HUNK_HEADER"),
+        (plain("@@\n"), "PATCH_MALFORMED.HUNK_HEADER"),
+        (plain("@@ -1 +1 @@\n-a\n+b\n@@\n-a\n+b\n"), "PATCH_MALFORMED.HUNK_HEADER"),
         (plain("@@ def foo(): @@\n-a\n+b\n"), "PATCH_MALFORMED.HUNK_HEADER"),
         (plain("@@ ... @@\n-a\n+b\n"), "PATCH_MALFORMED.HUNK_HEADER"),
         (plain("@@ -1 +1\n-a\n+b\n"), "PATCH_MALFORMED.HUNK_HEADER"),
@@ -226,8 +286,9 @@ fn what_is_no_diff_is_refused_by_name() {
             plain("@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n").replace('\n', "\r\n"),
             "PATCH_MALFORMED.END_OF_FILE",
         ),
-        (plain("@@ -1 +1 @@\n"), "PATCH_MALFORMED.EMPTY"),
-        (plain(""), "PATCH_MALFORMED.EMPTY"),
+        (plain("@@ -1 +1 @@\n"), "PATCH_TRUNCATED"),
+        (plain("@@ -1,0 +1,0 @@\n"), "PATCH_MALFORMED.EMPTY"),
+        (plain(""), "PATCH_TRUNCATED"),
         (git("index 1111111..2222222\n"), "PATCH_MALFORMED.EMPTY"),
         // other formats
         (git("index 1111111..2222222\nGIT binary patch\nliteral 0\n"), "PATCH_UNSUPPORTED.BINARY"),
@@ -251,7 +312,6 @@ fn what_is_no_diff_is_refused_by_name() {
         (format!("{}That is all.\n", plain(HUNK)), "PATCH_MALFORMED.GARBAGE"),
         (format!("```diff\n{}```\n", plain(HUNK)), "PATCH_MALFORMED.GARBAGE"),
         (format!("{}and\n{}", plain(HUNK), plain(HUNK)), "PATCH_MALFORMED.GARBAGE"),
-        (format!("{}-- \n2.43.0\n", plain(HUNK)), "PATCH_MALFORMED.GARBAGE"),
         ("diff -u a b\n".into(), "PATCH_MALFORMED.GARBAGE"),
     ];
     for (diff, expected) in cases {

@@ -75,9 +75,9 @@ impl Header {
         Ok(header)
     }
 
-    /// Whether a `diff --git` line begins it, as one then begins every file.
-    pub(super) const fn is_git(&self) -> bool {
-        self.is_git
+    /// Whether it names the two sides of the file, below which there are hunks.
+    pub(super) const fn has_sides(&self) -> bool {
+        self.sides.is_some()
     }
 
     /// Takes a line between `diff --git` and the names of the sides; whether it is one.

@@ -1,165 +1,171 @@
 //! The hunks of one file: where each begins and ends, and whether its lines stay, go or come.
 //!
-//! The counts of a hunk's header say where it ends. Counts that lead anywhere else than to the end of a hunk are wrong;
-//! the hunk then ends where something begins that can be no line of it, and its header is kept as it is.
+//! The counts of a hunk's header delimit it, whatever its lines look like. Fewer lines refuse the diff, for it was cut off;
+//! what is below the counted lines is text, or travels as surplus, which the file decides about.
 
+mod below;
+mod head;
+mod line;
+
+use std::boxed::Box;
 use std::vec::Vec;
 
-use super::header::Header;
-use super::malformed::{GitPatchError, quote};
-use super::{Lines, trim_end};
-use crate::batch::{Hunk, HunkLine, LineKind};
+use self::line::{Found, next_line, take_marker};
+use super::malformed::GitPatchError;
+use super::{Extent, Lines, trim_end};
+use crate::batch::{Hunk, LineKind};
 use crate::limits::Limits;
 
 /// Reads the hunks that stand next, if any do.
-pub(super) fn read(lines: &mut Lines<'_>, header: &Header) -> Result<Vec<Hunk>, GitPatchError> {
+pub(super) fn read(lines: &mut Lines<'_>) -> Result<Vec<Hunk>, GitPatchError> {
     let mut hunks = Vec::new();
     loop {
         let next = lines.peek_past_blank();
         if !next.peek().is_some_and(|line| line.starts_with(b"@@")) {
-            return Ok(hunks);
+            return if below::is_cut_header(next) { Err(GitPatchError::CutHeader) } else { Ok(hunks) };
         }
         *lines = next;
         if hunks.len() == Limits::DEFAULT.changes {
             return Err(GitPatchError::Hunks { limit: Limits::DEFAULT.changes });
         }
-        hunks.push(read_hunk(lines, header)?);
+        hunks.push(read_hunk(lines)?);
     }
 }
 
-fn read_hunk(lines: &mut Lines<'_>, header: &Header) -> Result<Hunk, GitPatchError> {
-    let first = lines.peek().unwrap_or_default();
-    let mut hunk = read_header(trim_end(first))?;
+fn read_hunk(lines: &mut Lines<'_>) -> Result<Hunk, GitPatchError> {
+    let (start, first) = (lines.number, lines.peek().unwrap_or_default());
+    let hunk = head::read(trim_end(first))?;
     lines.skip();
     // Where a header's own line ends with a carriage return, so do the lines around it, whatever the file's lines do.
-    let end: &[u8] = if first.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
-    let mut counted = *lines;
-    hunk.lines = match read_counted(&mut counted, &hunk, end)? {
-        Some(found) => {
-            *lines = counted;
-            found
+    let has_returns = first.ends_with(b"\r\n");
+    lines.has_returns |= has_returns;
+    let end: &[u8] = if has_returns { b"\r\n" } else { b"\n" };
+    if hunk.is_unnumbered {
+        return below::read_unnumbered(lines, hunk, end);
+    }
+    let mut body = Body { hunk, found: Vec::new(), end, open: None };
+    match body.read_counted(lines)? {
+        Stop::UsedUp => body.finish(lines),
+        Stop::Uneven => {
+            below::read_on(lines, &mut body.found, end)?;
+            body.finish_uneven(lines, start)
         }
-        None => read_to_end(lines, header, end)?,
-    };
-    if hunk.lines.is_empty() {
-        return Err(GitPatchError::EmptyHunk);
-    }
-    Ok(hunk)
-}
-
-/// `@@ -12,3 +14,5 @@ anything`; a count that is absent is 1.
-fn read_header(line: &[u8]) -> Result<Hunk, GitPatchError> {
-    if line.starts_with(b"@@@") {
-        return Err(GitPatchError::Format("a combined diff of a merge"));
-    }
-    let wrong = || GitPatchError::HunkHeader { found: quote(line) };
-    // What comes after the numbers is a line of the file, in whatever encoding.
-    let text = line.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-    let (sides, _) = text.strip_prefix("@@ -").and_then(|text| text.split_once(" @@")).ok_or_else(wrong)?;
-    let (old, new) = sides.split_once(" +").ok_or_else(wrong)?;
-    let (old_start, old_count) = side(old).ok_or_else(wrong)?;
-    let (new_start, new_count) = side(new).ok_or_else(wrong)?;
-    Ok(Hunk { old_start, old_count, new_start, new_count, ..Hunk::default() })
-}
-
-fn side(text: &str) -> Option<(i64, i64)> {
-    let number = |text: &str| {
-        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse::<i64>().ok().filter(|_| is_number)
-    };
-    match text.split_once(',') {
-        Some((start, count)) => Some((number(start)?, number(count)?)),
-        None => Some((number(text)?, 1)),
+        Stop::Short => body.finish_short(lines, start),
     }
 }
 
-/// The lines that the counts of the header ask for; `None` if the hunk does not end where they say.
-fn read_counted(lines: &mut Lines<'_>, hunk: &Hunk, end: &[u8]) -> Result<Option<Vec<HunkLine>>, GitPatchError> {
-    let (mut old, mut new) = (hunk.old_count, hunk.new_count);
-    let mut found = Vec::new();
-    while old > 0 || new > 0 {
-        let Some(line) = next_line(lines, &mut found, end)? else { return Ok(None) };
-        old -= i64::from(line.kind != LineKind::Added);
-        new -= i64::from(line.kind != LineKind::Removed);
-        found.push(line);
-    }
-    if old < 0 || new < 0 {
-        return Ok(None);
-    }
-    take_marker(lines, &mut found, end)?;
-    let next = lines.peek_past_blank();
-    let goes_on = next.peek().is_some_and(is_hunk_line);
-    Ok((!goes_on || next.is_at_sides()).then_some(found))
+/// Why the lines of a hunk end.
+enum Stop {
+    /// They use up both counts.
+    UsedUp,
+    /// One of them exceeds a count while the other count asks for more.
+    Uneven,
+    /// The next line is none of a hunk, and the counts ask for more.
+    Short,
 }
 
-/// The lines down to what can be no line of a hunk. Blank lines at the end only set it apart from what follows.
-fn read_to_end(lines: &mut Lines<'_>, header: &Header, end: &[u8]) -> Result<Vec<HunkLine>, GitPatchError> {
-    let mut found = Vec::new();
-    loop {
-        let next = lines.peek_past_blank();
-        if !next.peek().is_some_and(is_hunk_line) {
-            *lines = next;
-            return Ok(found);
-        }
-        if next.is_at_sides() && is_followed_by_hunk(next) {
-            // Two lines that go and come, or the next file: only the counts could have told.
-            if header.is_git() {
-                return Err(GitPatchError::Counts);
+/// A hunk whose lines are being read.
+struct Body<'e> {
+    hunk: Hunk,
+    found: Vec<Found>,
+    /// What ends a line that the diff does not end itself.
+    end: &'e [u8],
+    /// The first line that has no prefix, by its index, and the lines of the diff from it on.
+    open: Option<usize>,
+}
+
+impl Body<'_> {
+    /// Reads lines until they use up both counts, or cannot any more.
+    fn read_counted(&mut self, lines: &mut Lines<'_>) -> Result<Stop, GitPatchError> {
+        let (mut old, mut new) = (self.hunk.old_count, self.hunk.new_count);
+        let mut before = *lines;
+        let stop = loop {
+            if (old, new) == (0, 0) && !self.found.is_empty() {
+                break Stop::UsedUp;
             }
-            *lines = next;
-            return Ok(found);
+            if old < 0 || new < 0 || (old, new) == (0, 0) {
+                break Stop::Uneven;
+            }
+            if old == 0 && lines.is_at_sides() {
+                break Stop::Short;
+            }
+            take_marker(lines, &mut self.found, self.end)?;
+            let line = match next_line(lines, self.end) {
+                Some(line) => line,
+                None => match line::without_prefix(lines) {
+                    Some(line) => {
+                        before = if self.open.is_some() { before } else { *lines };
+                        self.open = self.open.or(Some(self.found.len()));
+                        lines.skip();
+                        line
+                    }
+                    None => break Stop::Short,
+                },
+            };
+            old -= i64::from(line.kind() != LineKind::Added);
+            new -= i64::from(line.kind() != LineKind::Removed);
+            self.found.push(line);
+        };
+        take_marker(lines, &mut self.found, self.end)?;
+        let Some(open) = self.open else { return Ok(stop) };
+        if matches!(stop, Stop::UsedUp) && !below::goes_on(lines.peek_past_blank()) {
+            return Ok(stop);
         }
-        while lines.number <= next.number {
-            let Some(line) = next_line(lines, &mut found, end)? else { break };
-            found.push(line);
+        // Lines without prefix belong to the hunk only if the counts come out exactly with them.
+        self.found.truncate(open);
+        self.open = None;
+        *lines = before;
+        Ok(Stop::Short)
+    }
+
+    /// A hunk that has its lines: what is below them, and which of them the file has to confirm.
+    fn finish(mut self, lines: &mut Lines<'_>) -> Result<Hunk, GitPatchError> {
+        let is_cut = lines.extent == Extent::Document && self.found.last().is_some_and(|line| line.is_cut);
+        if is_cut && self.found.last().is_some_and(|line| line.kind() == LineKind::Added) {
+            lines.is_cut = true;
+        } else if is_cut {
+            self.open = self.open.or(self.found.len().checked_sub(1));
         }
+        // Blank lines at the end may also be there to set the hunk apart, so that a shorter one would look whole.
+        let blank = self.found.iter().rev().take_while(|line| line.is_blank).count();
+        let open = self.open.unwrap_or(self.found.len()).min(self.found.len() - blank);
+        self.hunk.surplus = self.found.drain(open..).map(|line| line.line).collect();
+        self.hunk.lines = self.found.drain(..).map(|line| line.line).collect();
+        if self.hunk.surplus.is_empty() {
+            self.hunk.surplus = below::read_surplus(lines, &self.hunk, self.end)?;
+        }
+        Ok(self.hunk)
+    }
+
+    /// A hunk whose counts no line uses up: it has all lines.
+    fn finish_uneven(mut self, lines: &mut Lines<'_>, start: usize) -> Result<Hunk, GitPatchError> {
+        let ends_in_added = self.found.last().is_some_and(|line| line.kind() == LineKind::Added);
+        let is_bounded = below::is_bounded(lines);
+        self.take_lines();
+        if self.hunk.lines.is_empty() {
+            return Err(GitPatchError::EmptyHunk);
+        }
+        if self.hunk.is_short() {
+            return below::short(lines, self.hunk, start);
+        }
+        if ends_in_added && !is_bounded { Err(GitPatchError::Counts) } else { Ok(self.hunk) }
+    }
+
+    fn finish_short(mut self, lines: &mut Lines<'_>, start: usize) -> Result<Hunk, GitPatchError> {
+        self.take_lines();
+        below::short(lines, self.hunk, start)
+    }
+
+    /// Takes the lines, without the blank ones that only set the hunk apart from what follows.
+    fn take_lines(&mut self) {
+        while self.found.last().is_some_and(|line| line.is_blank) {
+            self.found.pop();
+        }
+        self.hunk.lines = self.found.drain(..).map(|line| line.line).collect();
     }
 }
 
-/// Whether a line that is not blank can stand in a hunk.
-fn is_hunk_line(line: &[u8]) -> bool {
-    matches!(line.first(), Some(b' ' | b'+' | b'-' | b'\\'))
-}
-
-/// Whether a hunk begins below two lines.
-fn is_followed_by_hunk(mut lines: Lines<'_>) -> bool {
-    lines.skip();
-    lines.skip();
-    lines.peek().is_some_and(|line| line.starts_with(b"@@ -"))
-}
-
-/// The next line of a hunk, if the next line can be one. A marker above it belongs to the line before.
-fn next_line(lines: &mut Lines<'_>, found: &mut [HunkLine], end: &[u8]) -> Result<Option<HunkLine>, GitPatchError> {
-    take_marker(lines, found, end)?;
-    let Some(line) = lines.peek() else { return Ok(None) };
-    let (kind, text) = match line {
-        [b' ', text @ ..] => (LineKind::Context, text),
-        [b'-', text @ ..] => (LineKind::Removed, text),
-        [b'+', text @ ..] => (LineKind::Added, text),
-        // A blank line of the file whose blank was taken for white space at the end of a line.
-        b"\n" | b"\r\n" => (LineKind::Context, line),
-        _ => return Ok(None),
-    };
-    lines.skip();
-    let mut bytes = text.to_vec();
-    if !line.ends_with(b"\n") {
-        // The diff's own last line may be unterminated; that of a file says so below it.
-        bytes.extend_from_slice(end);
-    }
-    Ok(Some(HunkLine { kind, bytes }))
-}
-
-/// Takes the terminator from the last line if a marker says that it has none.
-fn take_marker(lines: &mut Lines<'_>, found: &mut [HunkLine], end: &[u8]) -> Result<(), GitPatchError> {
-    if !lines.peek().is_some_and(|line| line.starts_with(b"\\")) {
-        return Ok(());
-    }
-    let last = found.last_mut().filter(|line| line.bytes.ends_with(b"\n")).ok_or(GitPatchError::Marker)?;
-    if end == b"\r\n" && last.bytes.ends_with(end) {
-        return Err(GitPatchError::MarkerEnds);
-    }
-    last.bytes.pop();
-    lines.skip();
-    // An empty line without terminator would be no line at all.
-    if last.bytes.is_empty() { Err(GitPatchError::Marker) } else { Ok(()) }
+/// A hunk that was cut off.
+fn cut_off(hunk: Hunk, start: usize) -> GitPatchError {
+    GitPatchError::Short { hunk: Box::new(hunk), start }
 }

@@ -1,8 +1,9 @@
 //! What a diff is refused for, in words, with its place in the catalogue of reasons.
 
 use std::string::{String, ToString};
-use std::{format, vec::Vec};
+use std::{boxed::Box, format, vec::Vec};
 
+use crate::batch::Hunk;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
@@ -45,8 +46,23 @@ pub(super) enum GitPatchError {
     Format(&'static str),
     #[error("expected a hunk header like '@@ -1,2 +1,3 @@', found {found}")]
     HunkHeader { found: String },
-    #[error("the counts of a hunk header are wrong, and without them it cannot be told where the hunk ends")]
+    #[error(
+        "the hunk has more added lines than its header counts, and text follows: which of the lines belong to it is not sure"
+    )]
     Counts,
+    #[error("a hunk has fewer lines than its header counts")]
+    Short {
+        /// The hunk with the lines that it has.
+        hunk: Box<Hunk>,
+        /// The line of its header.
+        start: usize,
+    },
+    #[error("the diff ends in what may be the header of a hunk or a file")]
+    CutHeader,
+    #[error("the diff names a file, and has no hunk for it")]
+    CutFile,
+    #[error("nothing shows where a hunk ends whose header has no numbers")]
+    Unbounded,
     #[error("a hunk has no lines")]
     EmptyHunk,
     #[error("the file has neither hunks nor a mode, a rename or a copy: nothing would change")]
@@ -70,15 +86,22 @@ pub(super) enum GitPatchError {
 impl GitPatchError {
     /// The error as its author is told it.
     pub(super) fn failure(&self, place: &Place) -> Failure {
+        if let Self::Short { hunk, start } = self {
+            let mut failure = hunk.truncated();
+            failure.message = format!("line {}: the hunk at line {start} ends here; {}", place.line, failure.message);
+            failure.file_index = Some(place.file);
+            return failure;
+        }
         let (reason, detail) = self.code();
-        let mut failure = Failure::new(reason, format!("line {}: {self}", place.line)).detail(detail);
+        let mut failure = Failure::new(reason, format!("line {}: {self}", place.line));
+        failure.detail = detail;
         failure.hint = Some(self.hint().to_string());
         failure.file_index = Some(place.file);
         failure
     }
 
-    const fn code(&self) -> (Reason, Detail) {
-        match self {
+    const fn code(&self) -> (Reason, Option<Detail>) {
+        let (reason, detail) = match self {
             Self::Garbage { .. } | Self::NoFile => (Reason::PatchMalformed, Detail::Garbage),
             Self::Names(_) | Self::Contradiction(_) => (Reason::PatchMalformed, Detail::Names),
             Self::Quote => (Reason::PatchMalformed, Detail::Quote),
@@ -90,15 +113,17 @@ impl GitPatchError {
             Self::Submodule => (Reason::PatchUnsupported, Detail::Submodule),
             Self::Binary => (Reason::PatchUnsupported, Detail::Binary),
             Self::Format(_) => (Reason::PatchUnsupported, Detail::Format),
-            Self::HunkHeader { .. } => (Reason::PatchMalformed, Detail::HunkHeader),
+            Self::HunkHeader { .. } | Self::Unbounded => (Reason::PatchMalformed, Detail::HunkHeader),
             Self::Counts => (Reason::PatchMalformed, Detail::Counts),
+            Self::Short { .. } | Self::CutHeader | Self::CutFile => return (Reason::PatchTruncated, None),
             Self::EmptyHunk | Self::NoHunks => (Reason::PatchMalformed, Detail::Empty),
             Self::Marker | Self::MarkerEnds => (Reason::PatchMalformed, Detail::EndOfFile),
             Self::NoOp => (Reason::InvalidRequest, Detail::NoOp),
             Self::Files { .. } => (Reason::TooLarge, Detail::Files),
             Self::Hunks { .. } => (Reason::TooLarge, Detail::Changes),
             Self::Lines { .. } => (Reason::TooLarge, Detail::Document),
-        }
+        };
+        (reason, Some(detail))
     }
 
     const fn hint(&self) -> &'static str {
@@ -115,6 +140,10 @@ impl GitPatchError {
             Self::Format(_) => "make a unified diff, as 'git diff' and 'diff -u' do",
             Self::HunkHeader { .. } => "give each hunk the numbers of its lines: '@@ -start,count +start,count @@'",
             Self::Counts => "count the lines of each hunk: context and removed lines, and context and added lines",
+            Self::Short { .. } | Self::CutHeader | Self::CutFile => "the diff was cut off; send it whole",
+            Self::Unbounded => {
+                "give the hunk its numbers, '@@ -start,count +start,count @@', or put the diff between ```diff and ```"
+            }
             Self::EmptyHunk => "give each hunk its lines, or leave it out",
             Self::NoHunks | Self::NoOp => "leave the file out",
             Self::MarkerEnds => "send the diff with line feeds alone",
