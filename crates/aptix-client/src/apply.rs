@@ -3,6 +3,7 @@
 //! The command line and the agent share it; neither has another way to a file.
 
 mod find;
+mod near_path;
 mod need;
 mod quoted;
 mod reported;
@@ -182,7 +183,9 @@ fn attempt(
     let planned = plan::plan_quoting(&valid, &observed, &quotable, &settings);
     let plan = planned.map_err(|failures| match hidden.is_empty() {
         true => {
-            Refusal::from(withheld::without_content(with_next_action(failures, batch, &observed, &settings), &found))
+            let failures = with_next_action(failures, batch, &observed, &settings);
+            let failures = near_path::with_near_paths(failures, workspace, policy, &valid, &found);
+            Refusal::from(withheld::without_content(failures, &found))
         }
         false => not_applied(failures),
     })?;
@@ -335,7 +338,11 @@ pub fn look<R>(
     valid.blind(|index| found.get(index).is_some_and(|found| found.withheld.is_some()));
     let quotable = quoted::observed(&quoted, &found);
     let planned = plan::plan_quoting(&valid, &observed, &quotable, &settings(policy, &Clipboards::new()));
-    Ok(see(&planned.map_err(|failures| withheld::without_content(failures, &found))?))
+    let told = |failures| {
+        let failures = near_path::with_near_paths(failures, workspace, policy, &valid, &found);
+        withheld::without_content(failures, &found)
+    };
+    Ok(see(&planned.map_err(told)?))
 }
 
 const fn settings<'c>(policy: &Policy, clipboards: &'c Clipboards) -> Settings<'c> {

@@ -12,6 +12,7 @@ mod person;
 pub mod policy;
 pub mod proposal;
 mod subject;
+mod terms;
 pub mod tools;
 pub mod undo;
 mod upkeep;

@@ -93,7 +93,7 @@ pub(crate) fn check<'a>(edit: &'a AnchorEdit, site: &mut Site<'_, 'a>) -> Option
         AnchorPlace::Whole { .. } => Place::Whole,
     };
     if edit.content.is_empty() && !matches!(place, Place::Range { .. } | Place::Between { .. } | Place::Whole) {
-        site.report("content", || Violation::EmptyNewLines);
+        site.report("content", || Violation::EmptyContent);
     }
     Some((base, ValidEdit::Anchor(Box::new(ValidAnchorEdit { place, content: &edit.content }))))
 }

@@ -1,14 +1,19 @@
 //! The clipboards of a session while a batch is planned: what was there before, and what the batch puts there.
 
 use alloc::borrow::ToOwned;
+use alloc::collections::BTreeSet;
 use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 use aptix_model::failure::Failure;
 use aptix_model::limits::{CLIPBOARD_BYTES, CLIPBOARDS};
 use aptix_model::reason::{Detail, Reason};
 
 use crate::plan::Clipboards;
-use crate::shown::counted;
+
+/// Clipboards that a refusal names.
+const LISTED: usize = 20;
 
 /// Clipboards as the next change of a batch sees them.
 #[derive(Debug)]
@@ -29,8 +34,7 @@ impl<'s> Pasteboard<'s> {
     pub(crate) fn get(&self, name: &str) -> Result<&str, Failure> {
         let found = self.changed.get(name).or_else(|| self.session.get(name));
         found.map(|text| text.as_str()).ok_or_else(|| {
-            let message =
-                format!("there is no clipboard {name:?}: {} in this session", counted(self.count(), "clipboard"));
+            let message = format!("there is no clipboard {name:?}: {}", self.listed());
             Failure::new(Reason::ClipboardMissing, message)
                 .hint("fill it first, with toClipboard on a replace above this change or in an earlier call")
         })
@@ -60,6 +64,17 @@ impl<'s> Pasteboard<'s> {
     pub(crate) fn into_changed(mut self) -> Clipboards {
         self.changed.retain(|name, text| self.session.get(name) != Some(text));
         self.changed
+    }
+
+    /// Which clipboards there are.
+    fn listed(&self) -> String {
+        let names: BTreeSet<&String> = self.session.keys().chain(self.changed.keys()).collect();
+        if names.is_empty() {
+            return "this session has none".to_owned();
+        }
+        let shown: Vec<String> = names.iter().take(LISTED).map(|name| format!("{name:?}")).collect();
+        let more = if names.len() > shown.len() { ", ..." } else { "" };
+        format!("this session has {}{more}", shown.join(", "))
     }
 
     fn count(&self) -> usize {

@@ -17,7 +17,7 @@ use crate::file_plan::{FileAction, FilePlan};
 use crate::find::is_blank;
 use crate::findings::Findings;
 use crate::line_patch;
-use crate::plan::{Draft, Observed, Work, check_presence, final_blank_line, finish, read_text, rename};
+use crate::plan::{Draft, Observed, Work, absent, check_presence, final_blank_line, finish, read_text, rename};
 use crate::splice::narrow;
 use crate::text::Text;
 use crate::text_edit::TextEdit;
@@ -34,6 +34,9 @@ pub(crate) fn plan<'a>(
     observed: &'a Observed<'a>,
     work: &mut Work<'_>,
 ) -> Result<FilePlan<'a>, Findings> {
+    if observed.content.is_none() && patch.chunks.is_empty() {
+        return Err(absent("renamed").into());
+    }
     let original = check_presence(Base::MustExist, observed)?.unwrap_or_else(|| Original::new(&[], None));
     let draft = if patch.chunks.is_empty() {
         let (normalized, warnings, changes) = (Vec::new(), Vec::new(), Vec::new());

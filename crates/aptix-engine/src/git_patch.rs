@@ -24,7 +24,9 @@ use aptix_model::report::{ChangeReport, FileStatus, Tier, Warning};
 use crate::digest::Original;
 use crate::file_plan::{FileAction, FilePlan};
 use crate::findings::Findings;
-use crate::plan::{Draft, Observed, Work, check_presence, finish, plan_whole, read_text, rename as move_file};
+use crate::plan::{
+    Draft, Observed, Work, check_deleted, check_presence, finish, plan_whole, read_text, rename as move_file,
+};
 use crate::shown::quoted_path;
 use crate::splice::narrow;
 use crate::text_edit::TextEdit;
@@ -108,7 +110,7 @@ fn delete<'a>(
     observed: &'a Observed<'a>,
     work: &Work<'_>,
 ) -> Result<FilePlan<'a>, Findings> {
-    let original = there(base, observed)?;
+    let original = check_deleted(base, observed)?.unwrap_or_else(|| Original::new(&[], None));
     check_id(patch, &original)?;
     let readings: Vec<_> = patch.hunks.iter().map(counts::readings).collect();
     let tier_of = |stated: &[u8]| {

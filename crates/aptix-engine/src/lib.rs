@@ -24,6 +24,7 @@ mod git_patch;
 pub mod hunk;
 mod line_patch;
 pub mod line_regex;
+mod lookalike;
 mod nearest;
 mod nearest_text;
 mod new_text;

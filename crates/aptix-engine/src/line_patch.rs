@@ -35,7 +35,7 @@ pub(crate) enum LinePatchError {
     #[error("line {line} has {found} bytes, and a line to be edited has at most {limit}")]
     LongLine { line: usize, found: usize, limit: usize },
     /// A new line 1 that would begin the file with a byte order mark.
-    #[error("newLines[0] begins with U+FEFF, and at the top of the file that would become its byte order mark")]
+    #[error("the first new line begins with U+FEFF, and at the top of the file that would become its byte order mark")]
     ByteOrderMark,
 }
 

@@ -30,9 +30,10 @@ pub(crate) fn explain(error: &LinePatchError, text: &Text<'_>, change: &LineChan
     match *error {
         LinePatchError::PastEnd { lines, .. } => {
             let failure = Failure::new(Reason::LineRange, message).detail(Detail::PastEnd);
-            failure.hint(match lines {
-                0 => "the file is empty: insert with afterLine 0".to_string(),
-                _ => format!("the last line is line {lines}; to append, insert with afterLine {lines}"),
+            failure.hint(match (lines, change.removed()) {
+                (0, _) => "the file is empty: insert with afterLine 0".to_string(),
+                (_, 0) => format!("the last line is line {lines}; to append, insert with afterLine {lines}"),
+                _ => format!("the last line is line {lines}; take line numbers from the file as it is now"),
             })
         }
         LinePatchError::LongLine { line, .. } => Failure::new(Reason::TooLarge, message)
@@ -95,26 +96,28 @@ pub(crate) fn look_around(
     searches: &mut Searches,
 ) -> Failure {
     let Some(()) = searches.take() else { return failure };
-    match *error {
-        LinePatchError::PastEnd { lines, .. } => {
-            let mut cursor = text.cursor();
-            if cursor.seek(lines.saturating_sub(5)).is_ok() {
-                failure.nearest.extend(excerpt(cursor, 5));
-            }
+    let (LinePatchError::PastEnd { .. } | LinePatchError::Expected { .. }) = *error else { return failure };
+    let place = only_place(text, change.expected);
+    if let Some(first) = place {
+        failure.hint = Some(elsewhere(first, change.removed()));
+    }
+    if let LinePatchError::PastEnd { lines, .. } = *error {
+        let (above, count) = place.map_or((lines.saturating_sub(5), 5), |first| (first - 1, change.removed()));
+        let mut cursor = text.cursor();
+        if cursor.seek(above).is_ok() {
+            failure.nearest.extend(excerpt(cursor, count));
         }
-        LinePatchError::Expected { .. } => {
-            if let Some(first) = only_place(text, change.expected) {
-                let place = match change.removed() {
-                    1 => format!("the expected line stands at line {first}"),
-                    count => format!("the expected lines stand at lines {first} to {}", first + count - 1),
-                };
-                failure.hint =
-                    Some(format!("{place} and nowhere else; correct the line numbers, and read the file again first"));
-            }
-        }
-        LinePatchError::LongLine { .. } | LinePatchError::ByteOrderMark => {}
     }
     failure
+}
+
+/// What to do where the expected lines are at another place.
+fn elsewhere(first: usize, count: usize) -> String {
+    let place = match count {
+        1 => format!("the expected line stands at line {first}"),
+        count => format!("the expected lines stand at lines {first} to {}", first + count - 1),
+    };
+    format!("{place} and nowhere else; correct the line numbers, and read the file again first")
 }
 
 /// The lines below a cursor, at most `count` and [`LINES`], or nothing at the end.

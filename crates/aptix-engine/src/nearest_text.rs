@@ -11,9 +11,10 @@ use aptix_model::report::Tier;
 use memchr::memmem;
 
 use crate::find::{FindError, Needle, Unshiftable, is_blank};
+use crate::lookalike::{self, Lookalike, What};
 use crate::nearest::{difference, excerpt};
 use crate::plan::Work;
-use crate::shown::counted;
+use crate::shown::{counted, cut};
 use crate::text::Text;
 
 /// Lines of old text that are looked for one by one.
@@ -26,6 +27,8 @@ const WEIGHT: usize = 80;
 const TELLING: usize = 4;
 /// Places that are shown.
 const SHOWN: usize = 3;
+/// Characters of a line that a hint shows.
+const SHOWN_CHARS: usize = 120;
 
 /// Tells the author of a change why its old text has no place.
 pub(crate) fn explain(error: &FindError, text: &Text<'_>, needle: &Needle<'_>, work: &mut Work<'_>) -> Failure {
@@ -66,10 +69,18 @@ fn not_found(text: &Text<'_>, needle: &Needle<'_>, work: &mut Work<'_>) -> Failu
     if text.lines() == 0 {
         return failure("old text not found: the file is empty").hint("append the text, or overwrite the file");
     }
-    let Some((above, position)) = work.searches.take().and_then(|()| nearest(text, needle)) else {
+    let may_search = work.searches.take();
+    let lines = needle.as_lines();
+    let found = may_search.and_then(|()| lookalike::find(text, needle));
+    if let Some(found) = found.as_ref().filter(|found| found.what != What::Signs) {
+        return as_the_file_has_it(found, text);
+    }
+    let blank = lines.iter().take_while(|line| is_blank(line)).count();
+    let same = found.as_ref().map(|found| (found.above.saturating_sub(blank), blank));
+    let hint = found.as_ref().map_or(hint, |found| did_you_mean(found, text));
+    let Some((above, position)) = same.or_else(|| may_search.and_then(|()| nearest(text, needle))) else {
         return failure("old text not found").hint(hint);
     };
-    let lines = needle.as_lines();
     let mut cursor = text.cursor();
     let Ok(()) = cursor.seek(above) else { return failure("old text not found").hint(hint) };
     // What differs in more than white space tells more.
@@ -84,7 +95,8 @@ fn not_found(text: &Text<'_>, needle: &Needle<'_>, work: &mut Work<'_>) -> Failu
             let (expected, found) = (String::from_utf8_lossy(expected), String::from_utf8_lossy(found));
             (index, difference(&expected, &found))
         }
-        None => (position, "only the file's end differs".to_string()),
+        None if cursor.clone().count() < lines.len() => (position, "the file ends before old text does".to_string()),
+        None => (position, "only how the last line ends differs".to_string()),
     };
     let message = format!(
         "old text not found: the lines most like it begin at line {}; at line {}, {words}",
@@ -94,6 +106,25 @@ fn not_found(text: &Text<'_>, needle: &Needle<'_>, work: &mut Work<'_>) -> Failu
     let mut failure = failure(&message).hint(hint).line(above + index + 1);
     failure.nearest.extend(lines_at(text, above, lines.len()));
     failure
+}
+
+/// Shows where old text stands that was only written down in another way.
+fn as_the_file_has_it(found: &Lookalike, text: &Text<'_>) -> Failure {
+    let line = found.above + 1;
+    let message = format!("old text not found: it is like the text at line {line}, where {}", found.what.words());
+    let mut failure = Failure::new(Reason::TextNotFound, message).line(line);
+    failure.nearest.extend(lines_at(text, found.above, found.lines));
+    failure.hint(did_you_mean(found, text))
+}
+
+/// What to do about old text that was only written down in another way: the line as the file has it.
+fn did_you_mean(found: &Lookalike, text: &Text<'_>) -> String {
+    let mut cursor = text.cursor();
+    let line = cursor.seek(found.above).ok().and_then(|()| cursor.next()).unwrap_or_default();
+    format!(
+        "did you mean {:?}? take old text from the file, sign by sign, and write new text in the same way",
+        cut(line.trim_ascii(), SHOWN_CHARS)
+    )
 }
 
 fn lines_at(text: &Text<'_>, above: usize, count: usize) -> Option<Excerpt> {

@@ -29,6 +29,9 @@ use crate::text::{NotText, Text, UTF_32_BE};
 use crate::validate::{Base, LineChange, ValidBatch, ValidEdit, ValidFile, ValidTarget};
 use crate::{anchor_edit, context_patch, create_file, git_patch, other_version, quote, replacements, search_patch};
 
+/// What to do where a file that is to be created is there already, in the words of no dialect.
+pub const REPLACE_HINT: &str = "read the file and edit it, or ask for all of it to be replaced";
+
 /// What the caller found for one file patch.
 #[derive(Clone, Debug)]
 pub struct Observed<'a> {
@@ -167,10 +170,12 @@ pub fn plan_quoting<'a>(
     Ok(BatchPlan { files, warnings, clipboards: work.clipboards.into_changed() })
 }
 
-fn same_file(other: usize) -> Failure {
-    Failure::new(Reason::InvalidRequest, format!("files[{other}] leads to the same file"))
+/// What a file patch is refused for whose file an earlier one, at this position from 0, names too.
+#[must_use]
+pub fn same_file(other: usize) -> Failure {
+    Failure::new(Reason::InvalidRequest, format!("entry {} of the batch leads to the same file", other + 1))
         .detail(Detail::DuplicateFile)
-        .hint("put all changes of one file into one file patch")
+        .hint("put all changes of one file into one entry")
 }
 
 fn plan_file<'a>(
@@ -341,7 +346,7 @@ pub(crate) fn plan_whole<'a>(
 }
 
 fn plan_delete<'a>(precondition: Base, observed: &'a Observed<'a>) -> Result<FilePlan<'a>, Failure> {
-    let original = check_presence(precondition, observed)?;
+    let original = check_deleted(precondition, observed)?;
     let (normalized, warnings, changes) = (Vec::new(), Vec::new(), Vec::new());
     Ok(finish(observed, original, Draft { action: FileAction::Delete, normalized, warnings, changes }))
 }
@@ -350,19 +355,30 @@ fn plan_delete<'a>(precondition: Base, observed: &'a Observed<'a>) -> Result<Fil
 pub(crate) fn check_presence<'a>(precondition: Base, observed: &Observed<'a>) -> Result<Option<Original<'a>>, Failure> {
     let original = observed.content.map(|bytes| Original::new(bytes, observed.digest));
     match (precondition, original) {
-        (Base::MustNotExist, Some(original)) => Err(Failure::new(
-            Reason::FileExists,
-            "the file is to be created, and it already exists",
-        )
-        .current(original.digest(0))
-        .hint(
-            "read the file and edit it; to replace all of it, set overwrite, or operation 'replace' in a file bundle",
-        )),
+        (Base::MustNotExist, Some(original)) => {
+            Err(Failure::new(Reason::FileExists, "the file is to be created, and it already exists")
+                .current(original.digest(0))
+                .hint(REPLACE_HINT))
+        }
         (Base::MustExist | Base::MustMatch(_), None) => {
-            Err(Failure::new(Reason::FileMissing, "the file is to be edited, and there is none")
-                .hint("check the path, or create the file instead"))
+            Err(absent("edited").hint("check the path, or create the file instead"))
         }
         (_, original) => Ok(original),
+    }
+}
+
+/// A file that is not there, and what was to be done with it.
+pub(crate) fn absent(purpose: &str) -> Failure {
+    Failure::new(Reason::FileMissing, format!("the file is to be {purpose}, and there is none")).hint("check the path")
+}
+
+/// What there is of a file that is to go.
+pub(crate) fn check_deleted<'a>(base: Base, observed: &Observed<'a>) -> Result<Option<Original<'a>>, Failure> {
+    match observed.content {
+        None if base != Base::Any => {
+            Err(absent("deleted").hint("check the path; if the file is gone already, leave it out of the batch"))
+        }
+        _ => check_presence(base, observed),
     }
 }
 

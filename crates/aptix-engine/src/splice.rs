@@ -148,7 +148,7 @@ fn refuse_overlaps(text: &Text<'_>, splices: &[Splice]) -> Result<(), Findings> 
             let (first, second) = (other.index.min(splice.index), other.index.max(splice.index));
             let line = text.lines_above(splice.matched.start) + 1;
             findings.add(|| {
-                let message = format!("changes[{first}] and changes[{second}] both take text of line {line}");
+                let message = format!("the changes {} and {} both take text of line {line}", first + 1, second + 1);
                 Failure::new(Reason::MatchOverlap, message)
                     .hint("make one change of the two: all changes are found in the file as it is now")
                     .change(second)

@@ -187,10 +187,7 @@ impl<'w> Search<'w> {
         if role != Role::Read
             && let Some(other) = place.same_file_as(&mut self.seen, index)
         {
-            let message = format!("files[{other}] leads to the same file");
-            return Err(Failure::new(Reason::InvalidRequest, message)
-                .detail(Detail::DuplicateFile)
-                .hint("put all changes of one file into one file patch"));
+            return Err(plan::same_file(other));
         }
         let limits = &self.policy.limits;
         // Never less because of what was read before: that would tell the size of the last file.

@@ -56,7 +56,7 @@ pub(super) fn add_notice(report: &mut Report, changed: &[usize], notice: Notice)
         }
         Notice::NotUndoable => {
             let message = "what was in the files of the batch is more than `bytes` of `[history]` in the policy file lets \
-                           be kept, so that `aptix undo` cannot take it back";
+                           be kept, so that it cannot be undone";
             (0, Warning { code: NOT_UNDOABLE.to_owned(), message: message.to_owned(), line: None })
         }
         Notice::Lost { change, loss: Loss::Owner } => {

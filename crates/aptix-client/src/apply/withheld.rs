@@ -129,7 +129,7 @@ pub(super) fn without_content(mut failures: Vec<Failure>, found: &[Found]) -> Ve
         failure.current_sha256 = None;
         failure.line = None;
         if failure.reason == Reason::FileExists {
-            failure.hint = Some("choose another path; to replace all of the file, set overwrite".to_owned());
+            failure.hint = Some("choose another path, or ask for all of the file to be replaced".to_owned());
         }
     }
     failures

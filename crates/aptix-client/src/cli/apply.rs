@@ -21,6 +21,7 @@ use crate::policy::Policy;
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
 use crate::proposal::{Decision, Proposal};
+use crate::terms::in_words_of;
 use crate::workspace::disk::SystemDisk;
 use crate::workspace::root::RootSpec;
 use crate::workspace::{OpenError, Workspace};
@@ -142,14 +143,19 @@ fn attempt(
     drop(bytes);
     warnings.extend(document.warnings);
     *batch = document.batch;
+    let dialect = document.dialect;
     progress::begin(Doing::Planning(batch.files.len()));
     let session_id = args.session.as_ref().map(|session| session.as_str().to_owned());
     let order =
         Order { policy: &policy, origin: &Origin { session_id, ..Origin::default() }, diff_bytes: usize::MAX, mode };
     let paths = Paths::among(args.roots.len());
-    Ok(apply(&workspace, batch, order, &mut |proposal| match args.dry_run {
+    let applied = apply(&workspace, batch, order, &mut |proposal| match args.dry_run {
         true => foresee(proposal, args.yes),
         false => decide(proposal, args.yes, paths, &policy, policies),
+    });
+    Ok(applied.map_err(|mut refusal| {
+        in_words_of(dialect, batch, &mut refusal.failures);
+        refusal
     })?)
 }
 

@@ -14,6 +14,7 @@ use crate::answer::Shown;
 use crate::apply::{Refusal, look};
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
+use crate::terms::in_words_of;
 use crate::workspace::Workspace;
 use crate::workspace::disk::SystemDisk;
 use crate::workspace::root::RootSpec;
@@ -83,7 +84,10 @@ fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles) -> Result<Vec
     for warning in &document.warnings {
         output::say(&format!("warning: {}: {}", warning.code, Visible(&warning.message)));
     }
-    let said = look(&workspace, &document.batch, &policy, |plan| say(plan, args.to))?;
+    let said = look(&workspace, &document.batch, &policy, |plan| say(plan, args.to)).map_err(|mut refusal| {
+        in_words_of(document.dialect, &document.batch, &mut refusal.failures);
+        refusal
+    })?;
     Ok(said.map_err(Refusal::from)?)
 }
 

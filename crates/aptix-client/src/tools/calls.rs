@@ -32,6 +32,7 @@ use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
 use crate::policy::places::Places;
 use crate::proposal::{Decision, Proposal};
+use crate::terms;
 use crate::workspace::Workspace;
 
 /// Bytes of a call that are looked into before its turn.
@@ -153,15 +154,17 @@ impl Author {
     /// Applies a batch, unless `check` refuses what would come of it.
     fn apply(
         &self,
+        dialect: Option<Dialect>,
         batch: &Batch,
         until: &Until,
         check: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Failure>,
     ) -> Result<Applied, Refusal> {
-        self.attempt(batch, until, check).map_err(|refusal| self.told(refusal))
+        self.attempt(dialect, batch, until, check).map_err(|refusal| self.told(refusal))
     }
 
     fn attempt(
         &self,
+        dialect: Option<Dialect>,
         batch: &Batch,
         until: &Until,
         check: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Failure>,
@@ -184,7 +187,7 @@ impl Author {
             }
             if until.is_over() { Decision::Refuse(vec![until.failure()]) } else { Decision::Apply }
         })
-        .map_err(|refusal| as_called(refusal, batch))?;
+        .map_err(|refusal| in_words(refusal, dialect, batch))?;
         self.places().name_in_report(&mut report);
         Ok(Applied { ids, batch: id, report })
     }
@@ -198,7 +201,7 @@ impl Author {
     ) -> (Batch, Vec<Warning>, Result<Applied, Refusal>) {
         match documents::parse(text.as_bytes(), Some(dialect)) {
             Ok(document) => {
-                let applied = self.apply(&document.batch, until, &mut |_| Ok(()));
+                let applied = self.apply(Some(dialect), &document.batch, until, &mut |_| Ok(()));
                 (document.batch, document.warnings, applied)
             }
             Err(failures) => (Batch::default(), Vec::new(), Err(failures.into())),
@@ -260,7 +263,7 @@ impl Author {
             Ok(Call::Apply { hunk }) => self.apply_prepared(number, hunk, until),
             Ok(Call::Overwrite { patch }) => {
                 let batch = Batch { files: vec![patch], ..Batch::default() };
-                let outcome = self.apply(&batch, until, &mut |_| Ok(()));
+                let outcome = self.apply(None, &batch, until, &mut |_| Ok(()));
                 batch_answer(&batch, outcome.as_ref())
             }
             Err(failure) => refused(&[failure]),
@@ -301,7 +304,7 @@ impl Author {
             };
             Some((report, preview))
         })
-        .map_err(|refusal| as_called(refusal, batch))?
+        .map_err(|refusal| in_words(refusal, None, batch))?
         .ok_or_else(nothing_planned)?;
         let pinned = report.files.first().map(Pinned::of).ok_or_else(nothing_planned)?;
         let phase = Phase::Planned { hunk: slot.hunk.id, expires: slot.hunk.expires };
@@ -317,7 +320,7 @@ impl Author {
         };
         let plan = &in_use.plan;
         let mut seen = None;
-        let applied = self.apply(&plan.batch, until, &mut |proposal| {
+        let applied = self.apply(None, &plan.batch, until, &mut |proposal| {
             let (file, edit) = proposal.plan.files.first().zip(plan.batch.files.first()).ok_or_else(nothing_planned)?;
             if Pinned::of(&file.report(&file.content())) != plan.pinned {
                 return Err(changed_since(plan, id));
@@ -340,19 +343,9 @@ impl Author {
     }
 }
 
-/// A refusal whose fields are called as the call has them, which names one file and no list of them.
-fn as_called(mut refusal: Refusal, batch: &Batch) -> Refusal {
-    if let Some(FileEdit::LinePatch(_)) = batch.files.first().map(|file| &file.edit) {
-        return refusal;
-    }
-    for field in refusal.failures.iter_mut().filter_map(|failure| failure.field.as_mut()) {
-        if let Some(rest) = field.strip_prefix("files[0].") {
-            *field = match rest.strip_prefix("changes") {
-                Some(rest) => format!("patches{rest}"),
-                None => rest.to_owned(),
-            };
-        }
-    }
+/// A refusal in the words of the call; the tools that prepare edits have no dialect.
+fn in_words(mut refusal: Refusal, dialect: Option<Dialect>, batch: &Batch) -> Refusal {
+    terms::in_words_of(dialect.unwrap_or(Dialect::Chat), batch, &mut refusal.failures);
     refusal
 }
 

@@ -38,6 +38,8 @@ mod mcp;
 #[cfg(test)]
 mod moves;
 #[cfg(test)]
+mod near_path;
+#[cfg(test)]
 mod next_action;
 #[cfg(test)]
 mod out_of_order;

@@ -31,15 +31,16 @@ pub(crate) enum Violation {
     Path(PathError),
     #[error(transparent)]
     Protected(Protection),
-    #[error("files[{other}] names the same file")]
+    #[error("entry {} of the batch names the same file", other + 1)]
     DuplicatePath { other: usize },
-    #[error("the path differs only in case from {path} in files[{other}], and some systems take them for one")]
+    #[error("the path differs only in case from {path}, the path of entry {}, and some systems take them for one", other + 1)]
     CaseTwin { other: usize, path: String },
     #[error(
-        "the path differs only in Unicode normal form from {path} in files[{other}], and some systems take them for one"
+        "the path differs only in Unicode normal form from {path}, the path of entry {}, and some systems take them for one",
+        other + 1
     )]
     NormTwin { other: usize, path: String },
-    #[error("files[{other}] names {path}: one of the two paths would have to be both a file and a directory")]
+    #[error("entry {} of the batch names {path}: one of the two paths would have to be both a file and a directory", other + 1)]
     PrefixConflict { other: usize, path: String },
     #[error(transparent)]
     Line(LineError),
@@ -53,6 +54,8 @@ pub(crate) enum Violation {
     ExpectedCount { range: usize, found: usize },
     #[error("an insert has at least one new line, found none")]
     EmptyNewLines,
+    #[error("the content is empty, so that nothing would be added")]
+    EmptyContent,
     #[error("a replace has at least one new line, found none")]
     UseDelete,
     #[error("one entry is one line, and this has a line feed at byte {offset}")]
@@ -75,7 +78,7 @@ pub(crate) enum Violation {
     ContentFormat { found: String },
     #[error("the text has a NUL character, which no text file has")]
     Nul,
-    #[error("oldText is empty, and an empty text stands everywhere")]
+    #[error("the text to replace is empty, and an empty text stands everywhere")]
     EmptyFind,
     #[error("nothing says what comes: newText and fromClipboard are absent")]
     NoNewText,
@@ -123,7 +126,7 @@ impl Violation {
             Self::Order { .. } => return (Reason::LineOrder, None),
             Self::Overlap { .. } | Self::InsertInside { .. } => return (Reason::LineOverlap, None),
             Self::ExpectedCount { .. } => (Reason::InvalidRequest, Detail::ExpectedCount),
-            Self::EmptyNewLines => (Reason::InvalidRequest, Detail::EmptyNewLines),
+            Self::EmptyNewLines | Self::EmptyContent => (Reason::InvalidRequest, Detail::EmptyNewLines),
             Self::UseDelete => (Reason::InvalidRequest, Detail::UseDelete),
             Self::EmbeddedNewline { .. } => (Reason::InvalidRequest, Detail::EmbeddedNewline),
             Self::EmbeddedCr { .. } => (Reason::InvalidRequest, Detail::EmbeddedCr),
@@ -157,17 +160,18 @@ impl Violation {
             Self::Path(PathError::TooLong | PathError::TooDeep) => "use a shorter path",
             Self::Path(_) => "use plain names from the root down, separated by '/'",
             Self::Protected(_) => "leave this file out of the batch",
-            Self::DuplicatePath { .. } => "put all changes of one file into one file patch",
+            Self::DuplicatePath { .. } => "put all changes of one file into one entry",
             Self::CaseTwin { .. } | Self::NormTwin { .. } => {
                 "spell shared directories alike and give files names of their own"
             }
             Self::PrefixConflict { .. } => "give the file and the directory different names",
-            Self::Line(LineError::Zero) => "lines are counted from 1; to add lines at the top, insert with afterLine 0",
-            Self::Line(LineError::Inverted { .. }) => "startLine is the first line of the range, endLine the last",
+            Self::Line(LineError::Zero) => "lines are counted from 1; what is added at the top is added after line 0",
+            Self::Line(LineError::Inverted { .. }) => "give the first line of the range first, then the last",
             Self::Line(_) => "take line numbers from the file as it was read",
             Self::Order { .. } => "list the changes of a file top to bottom, by afterLine or startLine",
             Self::Overlap { .. } | Self::InsertInside { .. } => "make one replace of the changes that meet",
             Self::ExpectedCount { .. } => "expectedOriginalLines has one entry for each line from startLine to endLine",
+            Self::EmptyContent => "give the lines that are to be added; a line break alone is an empty line",
             Self::EmptyNewLines => "for an empty line give newLines one empty string",
             Self::UseDelete => "use the operation delete; for an empty line give newLines one empty string",
             Self::EmbeddedNewline { .. } => "give each line an entry of its own, without its terminator",
@@ -181,7 +185,7 @@ impl Violation {
                 "leave it out, or write \"verbatim\" if the text is meant whatever it looks like"
             }
             Self::Nul => "leave the NUL out; only text can be written",
-            Self::EmptyFind => "name the text to replace; to add text at an end, append or prepend it",
+            Self::EmptyFind => "name the text to replace, or add text at an end of the file instead",
             Self::NoNewText => "give newText, which may be empty, or fromClipboard",
             Self::NothingToKeep => "leave toClipboard out, or replace the text that is to be kept",
             Self::ReindentOfCopy => "leave reindent out here, and give it where the clipboard's text goes",

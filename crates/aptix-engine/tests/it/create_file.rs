@@ -1,5 +1,6 @@
 //! TUL-004 4.2 and 5: whole-file content.
 
+use aptix_engine::plan::REPLACE_HINT;
 use aptix_model::batch::{BlobRef, Content, CreateFile, FileEdit};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::report::{FileStatus, Normalization};
@@ -47,7 +48,7 @@ fn an_existing_file_is_not_created_again() {
     let failure = apply(create("a", "new"), Some(b"old")).unwrap_err();
     assert_eq!((failure.reason.code(), failure.path.as_deref()), ("FILE_EXISTS", Some("a")));
     assert_eq!(failure.current_sha256, Some(aptix_engine::digest::sha256(b"old")));
-    assert!(failure.hint.unwrap().contains("overwrite"));
+    assert_eq!(failure.hint.unwrap(), REPLACE_HINT);
     let failure = apply(create("a", "\u{feff}old\r\n"), Some(b"old\n")).unwrap_err();
     assert_eq!(failure.reason.code(), "FILE_EXISTS");
     assert_eq!(failure.hint.unwrap(), "it already has exactly this content; nothing is left to do");

@@ -77,6 +77,66 @@ fn every_dialect_gets_right_what_other_tools_get_wrong() {
     }
 }
 
+/// A text as a string in JSON.
+fn json(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t");
+    format!("\"{escaped}\"")
+}
+
+/// What was only written down in another way is shown as the file has it, and never applied.
+#[test]
+fn old_text_in_another_spelling_is_shown_as_the_file_has_it() {
+    let cases = [
+        ("let a = \"x\";\nlet b = 'y';\n", "let a = \u{201c}x\u{201d};\n", "let a = \"x\";", 1),
+        (
+            "# one\n# \u{2018}two\u{2019} \u{2014} three\n",
+            "# 'two' - three\n",
+            "# \u{2018}two\u{2019} \u{2014} three",
+            2,
+        ),
+        ("a\nif x < 1 && y > 2:\n", "if x &lt; 1 &amp;&amp; y &gt; 2:\n", "if x < 1 && y > 2:", 2),
+        ("a\nfirst();\n\tsecond();\n", "first();\\n\\tsecond();\n", "first();\n\tsecond();", 2),
+        ("say(\"hi\");\n", "say(\\\"hi\\\");\n", "say(\"hi\");", 1),
+    ];
+    for (before, old, lines, line) in cases {
+        let others = [
+            (
+                Dialect::SearchPatch,
+                format!(
+                    r#"{{"path": "a", "patches": [{{"operation": "replace", "oldText": {}, "newText": "z"}}]}}"#,
+                    json(old)
+                ),
+            ),
+            (
+                Dialect::StructuredPatch,
+                format!(
+                    r#"{{"patches": [{{"path": "a", "replacements": [{{"find": {}, "replace": "z"}}]}}]}}"#,
+                    json(old)
+                ),
+            ),
+            (
+                Dialect::StrReplace,
+                format!(r#"{{"command": "str_replace", "path": "a", "old_str": {}, "new_str": "z"}}"#, json(old)),
+            ),
+        ];
+        let [codex, blocks, _] = documents(old, "z\n");
+        for (dialect, document) in [codex, blocks].into_iter().chain(others) {
+            let failure = applied(dialect, &document, Some(before.as_bytes())).unwrap_err();
+            let hint = failure.hint.clone().unwrap();
+            assert_eq!(failure.reason.code(), "TEXT_NOT_FOUND", "{dialect}: {failure}");
+            assert!(hint.starts_with("did you mean ") && failure.next_action.is_none(), "{dialect}: {failure}: {hint}");
+            assert_eq!((failure.nearest[0].text.as_str(), failure.line), (lines, Some(line)), "{dialect}: {failure}");
+        }
+    }
+    // White space and letters are other matters.
+    for (before, old) in [("a  b\n", "a b\n"), ("x = 1\n", "x = 2\n"), ("a\\nb\n", "a\\nc\n")] {
+        for (dialect, document) in documents(old, "z\n") {
+            let failure = applied(dialect, &document, Some(before.as_bytes())).unwrap_err();
+            assert!(!failure.hint.clone().unwrap().starts_with("did you mean"), "{dialect}: {failure}");
+        }
+    }
+}
+
 /// Conflict markers are text like any other, where a format can say so.
 #[test]
 fn markers_in_a_file_are_text() {

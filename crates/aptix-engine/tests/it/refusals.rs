@@ -1,6 +1,7 @@
 //! TUL-002 5 and 6: changes that do not fit the file, and what their author is told.
 
 use aptix_engine::digest::sha256;
+use aptix_engine::plan::REPLACE_HINT;
 use aptix_model::limits::Limits;
 
 use crate::boundary::{
@@ -13,9 +14,12 @@ fn a_line_past_the_end_is_refused() {
     for change in
         [replace(3, 3, &["x"], &["y"]), replace(2, 3, &["b", "x"], &["y"]), insert(3, &["x"]), delete(9, 9, &["x"])]
     {
-        let failure = check_refused("a\nb\n", &[change], "LINE_RANGE.PAST_END");
+        let failure = check_refused("a\nb\n", std::slice::from_ref(&change), "LINE_RANGE.PAST_END");
         assert!(failure.message.ends_with("the file has 2 lines"), "{failure}");
-        assert_eq!(failure.hint.unwrap(), "the last line is line 2; to append, insert with afterLine 2");
+        let appends = change.operation == insert(3, &["x"]).operation;
+        let next =
+            if appends { "to append, insert with afterLine 2" } else { "take line numbers from the file as it is now" };
+        assert_eq!(failure.hint.unwrap(), format!("the last line is line 2; {next}"));
         assert_eq!(failure.nearest[0].text, "a\nb");
         assert_eq!(failure.current_sha256, Some(sha256(b"a\nb\n")));
     }
@@ -24,6 +28,10 @@ fn a_line_past_the_end_is_refused() {
     let failure = check_refused("a\n", &[insert(5, &["x"])], "LINE_RANGE.PAST_END");
     assert_eq!(failure.message, "the change names line 5, and the file has 1 line");
     check_refused("\u{feff}", &[delete(1, 1, &[""])], "LINE_RANGE.PAST_END");
+    // It is the number that is wrong where the expected lines stand somewhere else.
+    let failure = check_refused("a\nb\nc\n", &[replace(7, 8, &["b", "c"], &["x"])], "LINE_RANGE.PAST_END");
+    assert!(failure.hint.unwrap().starts_with("the expected lines stand at lines 2 to 3 and nowhere else"));
+    assert_eq!(failure.nearest[0].text, "b\nc");
     let long = "line\n".repeat(1000);
     let failure = check_refused(&long, &[insert(1001, &["x"])], "LINE_RANGE.PAST_END");
     assert_eq!((failure.nearest[0].start_line, failure.nearest[0].end_line), (996, 1000));
@@ -243,11 +251,7 @@ fn every_refusal_has_a_hint() {
     let top = || insert(0, &["x"]);
     for (patch, before, expected) in [
         (line_patch(b"", &[top()]), None, "check the path, or create the file instead"),
-        (
-            create("a", "x"),
-            Some(&b"y"[..]),
-            "read the file and edit it; to replace all of it, set overwrite, or operation 'replace' in a file bundle",
-        ),
+        (create("a", "x"), Some(&b"y"[..]), REPLACE_HINT),
         (line_patch(b"\0", &[top()]), Some(b"\0"), "only text can be edited; leave this file out of the batch"),
         (
             line_patch(b"a\n", &[insert(0, &["\u{feff}"])]),
@@ -270,5 +274,5 @@ fn every_refusal_has_a_hint() {
     assert_eq!(failures[100].hint.as_deref(), Some("correct the listed ones first"));
     let twice = batch(vec![create("a", "x"), line_patch_of("repo/a", &sha256(b"").to_string(), &[top()])]);
     let failures = apply_all(&twice, &[None, None], &Limits::DEFAULT).unwrap_err();
-    assert_eq!(failures[0].hint.as_deref(), Some("put all changes of one file into one file patch"));
+    assert_eq!(failures[0].hint.as_deref(), Some("put all changes of one file into one entry"));
 }

@@ -402,7 +402,11 @@ fn clipboards_carry_text() {
 fn a_missing_clipboard_is_refused() {
     let failure = check_refused("a\n", &[paste(append(""), "k")], "CLIPBOARD_MISSING");
     assert_eq!(failure.change_index, Some(0));
+    assert_eq!(failure.message, "there is no clipboard \"k\": this session has none");
     check_refused("a\n", &[paste(append(""), "k"), cut("a", "k")], "CLIPBOARD_MISSING");
+    let failure =
+        check_refused("a\nb\n", &[cut("a", "one"), cut("b", "two"), paste(append(""), "k")], "CLIPBOARD_MISSING");
+    assert_eq!(failure.message, "there is no clipboard \"k\": this session has \"one\", \"two\"");
     // What was to be kept and is not found is one failure, not two.
     check_refused("a\n", &[cut("x", "k"), paste(append(""), "k")], "TEXT_NOT_FOUND");
 }

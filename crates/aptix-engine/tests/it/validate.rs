@@ -311,15 +311,15 @@ fn every_violation_has_a_hint() {
         (vec![create(&"a".repeat(300), "")], "use a shorter path"),
         (vec![create("../a", "")], "use plain names from the root down, separated by '/'"),
         (vec![create(".git/config", "")], "leave this file out of the batch"),
-        (vec![create("a", ""), create("a", "")], "put all changes of one file into one file patch"),
+        (vec![create("a", ""), create("a", "")], "put all changes of one file into one entry"),
         (vec![create("a", ""), create("A", "")], "spell shared directories alike and give files names of their own"),
         (
             vec![create("\u{e9}", ""), create("e\u{301}", "")],
             "spell shared directories alike and give files names of their own",
         ),
         (vec![create("a", ""), create("a/b", "")], "give the file and the directory different names"),
-        (lines(&[delete(0, 1, &["x"])]), "lines are counted from 1; to add lines at the top, insert with afterLine 0"),
-        (lines(&[delete(2, 1, &["x"])]), "startLine is the first line of the range, endLine the last"),
+        (lines(&[delete(0, 1, &["x"])]), "lines are counted from 1; what is added at the top is added after line 0"),
+        (lines(&[delete(2, 1, &["x"])]), "give the first line of the range first, then the last"),
         (lines(&[insert(-1, &["x"])]), "take line numbers from the file as it was read"),
         (lines(&[insert(1 << 40, &["x"])]), "take line numbers from the file as it was read"),
         (

@@ -29,7 +29,7 @@ pub(super) fn listed(mut failures: Vec<Failure>) -> Vec<Failure> {
 
 /// Refuses a `root` that is not the workspace itself: whoever applies a document chooses where, never the document.
 pub(super) fn check_root(root: Option<&str>) -> Result<(), Failure> {
-    let Some(root) = root.filter(|root| *root != ".") else { return Ok(()) };
+    let Some(root) = root.filter(|root| !matches!(*root, "" | "." | "./")) else { return Ok(()) };
     let shown: std::string::String = root.chars().take(100).collect();
     let message = format!("'root' is absent or \".\", found {shown:?}");
     let failure = match WorkspacePath::new(root) {

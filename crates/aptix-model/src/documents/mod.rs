@@ -180,7 +180,7 @@ fn check_size(bytes: &[u8]) -> Result<&[u8], Failure> {
         let message = "the document is empty, expected an edit";
         return Err(Failure::new(Reason::InvalidRequest, message)
             .detail(Detail::Empty)
-            .hint("send one of the documents that `aptix apply --help` lists under --dialect"));
+            .hint(format!("send a document in one of the dialects: {}", Dialect::ALL.map(Dialect::name).join(", "))));
     }
     Ok(bytes)
 }

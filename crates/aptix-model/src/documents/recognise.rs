@@ -47,7 +47,7 @@ pub(super) fn recognise(bytes: &[u8]) -> Result<Dialect, Failure> {
         Shape::Json { .. } | Shape::Rest => false,
     });
     match (found.next(), found.next()) {
-        (Some(one), Some(other)) => Err(ambiguous(one, other, "its text")),
+        (Some(one), Some(other)) => Err(ambiguous(one, other, "the parts of its text")),
         // Only an answer has blocks of old and new lines beside other edits.
         (Some(Dialect::SearchReplace), _) if chat::has_other_edits(text) => Ok(Dialect::Chat),
         (found, _) => Ok(found.unwrap_or(Dialect::Chat)),
@@ -55,7 +55,7 @@ pub(super) fn recognise(bytes: &[u8]) -> Result<Dialect, Failure> {
 }
 
 /// Finds the one JSON dialect whose telling keys the document has, or nearly has; else the one that has all its keys.
-/// If there is none, tells what there is instead.
+/// If there is none, or several that the document tells apart by nothing, says what there is instead.
 pub(super) fn recognise_json(bytes: &[u8]) -> Result<Result<Dialect, String>, Failure> {
     let text = json::text(bytes).map_err(|mut failures| failures.swap_remove(0))?;
     let Outline(keys) = json::value(text)?;
@@ -69,17 +69,45 @@ pub(super) fn recognise_json(bytes: &[u8]) -> Result<Result<Dialect, String>, Fa
         };
         one_of(|tells, knows| !keys.is_empty() && keys.iter().all(|key| known(key, (tells, knows))))
     };
-    let found = [tells(|key, telling| key == telling), tells(is_near), has_all()];
+    let exact = tells(|key, telling| key == telling);
     let shown = || {
         let short = |key: &String| format!("'{}'", key.chars().take(40).collect::<String>());
         let keys = keys.iter().map(short).take(10).collect::<Vec<_>>().join(", ");
         if keys.is_empty() { "none".to_owned() } else { keys }
     };
-    match found.into_iter().find(|(first, _)| first.is_some()) {
-        Some((Some(dialect), None)) => Ok(Ok(dialect)),
-        Some((Some(one), Some(other))) => Err(ambiguous(one, other, &format!("its keys {}", shown()))),
-        _ => Ok(Err(format!("its keys are {}", shown()))),
+    if let (Some(one), Some(other)) = exact {
+        return Err(ambiguous(one, other, &format!("its keys {}", told_by(&keys, one, other))));
     }
+    // What is misspelt, or common to several dialects, tells one of them or nothing.
+    let found = [exact, tells(is_near), has_all()].into_iter().find(|(first, _)| first.is_some());
+    if let Some((Some(dialect), None)) = found {
+        return Ok(Ok(dialect));
+    }
+    let alone = if found.is_some() { ", which no dialect has alone" } else { "" };
+    let near = keys.iter().find_map(|key| Some(format!("; '{key}' may be meant as '{}'", near_key(key)?)));
+    Ok(Err(format!("its keys are {}{alone}{}", shown(), near.unwrap_or_default())))
+}
+
+/// The first key of a document that only one of two dialects has, and the first that only the other one has.
+fn told_by(keys: &BTreeSet<String>, one: Dialect, other: Dialect) -> String {
+    let first = |dialect: Dialect| {
+        let Shape::Json { tells, .. } = dialect.shape() else { return String::new() };
+        let key = keys.iter().find(|key| tells.contains(&key.as_str()));
+        key.map_or_else(String::new, |key| format!("'{key}' ({dialect})"))
+    };
+    format!("{} and {}", first(one), first(other))
+}
+
+/// The known key that an unknown one is most likely a misspelling of.
+fn near_key(key: &str) -> Option<&'static str> {
+    let known = || {
+        Dialect::ALL.into_iter().filter_map(|dialect| match dialect.shape() {
+            Shape::Json { tells, knows } => Some(tells.iter().chain(knows).copied()),
+            Shape::Text(_) | Shape::Rest => None,
+        })
+    };
+    let is_known = known().flatten().any(|known| known == key);
+    known().flatten().find(|known| !is_known && is_near(key, known))
 }
 
 /// The JSON dialect of which a text has a telling key, whatever else is wrong with it.
@@ -140,9 +168,9 @@ fn is_near(key: &str, known: &str) -> bool {
 }
 
 fn ambiguous(one: Dialect, other: Dialect, what: &str) -> Failure {
-    let message = format!("the document could be {one} or {other}: {what} would do for both");
+    let message = format!("the document could be {one} or {other}: {what} are not of one dialect");
     Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownDialect).hint(format!(
-        "name the dialect, or send what only one of them has: {}; {}",
+        "send one document at a time, with what only one of them has: {}; {}",
         has(one),
         has(other)
     ))

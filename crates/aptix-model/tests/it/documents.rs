@@ -212,3 +212,33 @@ fn a_message_repeats_little_of_a_hostile_document_and_nothing_raw() {
     assert!(!failures[0].to_string().contains('\u{1b}'));
     assert_eq!(failures[0].hint.as_deref(), Some("leave the field out"));
 }
+
+/// A document is only said to be of two dialects where it has keys of both.
+#[test]
+fn what_is_in_no_dialect_is_named_by_its_keys() {
+    let message = |text: &str| {
+        let failures = parse(text.as_bytes(), None).unwrap_err();
+        (failures[0].message.clone(), failures[0].hint.clone().unwrap())
+    };
+    let (file, hint) = message(r#"{"file": "a", "text": "b"}"#);
+    assert!(file.contains("'file' may be meant as 'files'"), "{file}");
+    let (alone, _) = message(r#"{"file": []}"#);
+    assert!(alone.contains("'file', which no dialect has alone; 'file' may be meant as 'files'"), "{alone}");
+    assert!(hint.contains("create-file has content"), "{hint}");
+    let (path, _) = message(r#"{"path": "a"}"#);
+    assert!(path.contains("its keys are 'path', which no dialect has alone"), "{path}");
+    let (both, hint) = message(r#"{"content": "", "files": [{"docPath": "r/a"}]}"#);
+    assert!(both.contains("its keys 'files.docPath' (line-patch) and 'content' (create-file)"), "{both}");
+    assert!(hint.contains("one document at a time") && !hint.contains("name the dialect"), "{hint}");
+}
+
+/// A document names no root but the workspace itself, in whatever way it says so.
+#[test]
+fn the_root_of_a_document_is_the_workspace() {
+    for root in ["", ".", "./"] {
+        let text = format!(r#"{{"root": "{root}", "files": [{{"path": "a", "content": ""}}]}}"#);
+        assert!(read(&text).is_ok(), "{root:?}");
+        let text = format!(r#"{{"root": "{root}", "patches": [{{"path": "a", "replacements": []}}]}}"#);
+        assert!(read(&text).is_ok(), "{root:?}");
+    }
+}

@@ -96,7 +96,7 @@ fn what_is_no_bundle_is_refused_with_its_place() {
         (root(r#""/""#), vec!["root: INVALID_PATH.ABSOLUTE"]),
         (root(r#""C:\\x""#), vec!["root: INVALID_PATH.DRIVE"]),
         (root(r#""src""#), vec!["root: INVALID_REQUEST.ROOT"]),
-        (root(r#""""#), vec!["root: INVALID_REQUEST.ROOT"]),
+        (root(r#""./.""#), vec!["root: INVALID_PATH.DOT_SEGMENT"]),
         (
             r#"{"files": [], // none
             }"#

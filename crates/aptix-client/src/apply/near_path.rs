@@ -1,0 +1,125 @@
+//! Which file an author may have meant whose path leads to none: one of those that a caller may know of.
+
+use std::ops::ControlFlow;
+
+use aptix_engine::validate::ValidBatch;
+use aptix_model::batch::Target;
+use aptix_model::failure::Failure;
+use aptix_model::path::{WorkspacePath, lowercase};
+use aptix_model::reason::Reason;
+
+use super::find::{Found, Search};
+use crate::cli::diff::Paths;
+use crate::policy::Policy;
+use crate::workspace::Workspace;
+use crate::workspace::walk::{Met, walk};
+
+/// Files and directories that are looked at.
+const MET: usize = 50_000;
+/// Failures for which this is done.
+const FAILURES: usize = 8;
+/// Paths that are named at most; more would be no answer.
+const NAMED: usize = 3;
+
+/// Names, in failures about files that are not there, the files of the first root whose path is like theirs.
+pub(super) fn with_near_paths(
+    mut failures: Vec<Failure>,
+    workspace: &Workspace,
+    policy: &Policy,
+    batch: &ValidBatch<'_>,
+    found: &[Found],
+) -> Vec<Failure> {
+    let mut missing: Vec<Missing<'_>> = Vec::new();
+    for (at, failure) in failures.iter().enumerate() {
+        let file = failure.file_index.filter(|_| failure.reason == Reason::FileMissing);
+        let Some(found) = file.and_then(|file| found.get(file)) else { continue };
+        if found.original.is_none() && found.place.root() == 0 && missing.len() < FAILURES {
+            missing.push(Missing {
+                failure: at,
+                path: found.place.path.as_str(),
+                near: Vec::new(),
+                best: Nearness::Name,
+            });
+        }
+    }
+    if missing.is_empty() {
+        return failures;
+    }
+    let mut left = MET;
+    let walked = walk(workspace, policy, None, &mut |met| {
+        if let Met::File(file) = met {
+            missing.iter_mut().for_each(|missing| missing.look_at(&file.path));
+        }
+        left -= 1;
+        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    if walked.is_err() {
+        return failures;
+    }
+    let paths = Paths::among(workspace.roots().len());
+    for Missing { failure, near, .. } in missing {
+        let Some(failure) = failures.get_mut(failure) else { continue };
+        let file = failure.file_index.and_then(|file| batch.batch.files.get(file)).map(|file| &file.target);
+        let known = near.into_iter().take(NAMED + 1).filter_map(|path| {
+            let mut search = Search::new(workspace, policy);
+            let found = search.find_in(0, 0, &WorkspacePath::new(&path).ok()?).ok()?;
+            let is_known = found.withheld.is_none() && found.original.is_some();
+            is_known.then(|| match file {
+                Some(Target::DocPath(_)) => found.place.doc_path,
+                _ => paths.name(&path, &found.place.doc_path).into_owned(),
+            })
+        });
+        let known: Vec<String> = known.collect();
+        failure.hint = match known.as_slice() {
+            [one] => Some(format!("did you mean {one:?}? a path is given from the root down")),
+            [_, .., _] if known.len() <= NAMED => {
+                let listed: Vec<String> = known.iter().map(|path| format!("{path:?}")).collect();
+                Some(format!("did you mean one of {}? a path is given from the root down", listed.join(", ")))
+            }
+            _ => continue,
+        };
+    }
+    failures
+}
+
+/// How a path is like another one; the least is the best.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Nearness {
+    /// One of the two is the other one below a directory.
+    Below,
+    /// The files have one name.
+    Name,
+}
+
+/// A path that leads to no file.
+struct Missing<'a> {
+    /// The position of the failure that says so.
+    failure: usize,
+    path: &'a str,
+    /// The paths that are most like it.
+    near: Vec<String>,
+    best: Nearness,
+}
+
+impl Missing<'_> {
+    fn look_at(&mut self, path: &str) {
+        let Some(nearness) = nearness(self.path, path).filter(|nearness| *nearness <= self.best) else { return };
+        if nearness < self.best {
+            self.near.clear();
+            self.best = nearness;
+        }
+        if self.near.len() <= NAMED {
+            self.near.push(path.to_owned());
+        }
+    }
+}
+
+fn nearness(asked: &str, path: &str) -> Option<Nearness> {
+    let is_below = |long: &str, short: &str| long.strip_suffix(short).is_some_and(|head| head.ends_with('/'));
+    let name = |path: &str| lowercase(path.rsplit('/').next().unwrap_or_default());
+    if is_below(path, asked) || is_below(asked, path) {
+        Some(Nearness::Below)
+    } else {
+        (name(asked) == name(path)).then_some(Nearness::Name)
+    }
+}

@@ -1,0 +1,186 @@
+//! The words of each dialect for what the engine calls by its own: fields of a document, and what may be done instead.
+//!
+//! The engine knows no dialect. Every way in that reads a document puts what it is refused for into the document's words
+//! here, before anybody is shown it.
+
+use aptix_engine::plan::REPLACE_HINT;
+use aptix_model::batch::{Batch, FileEdit};
+use aptix_model::documents::Dialect;
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+
+/// What a field is called, and where it is: the engine's name, and a dialect's.
+type Names = &'static [(&'static str, &'static str)];
+
+/// How a dialect names what a failure is about.
+struct Terms {
+    /// Its list of files; none where a document is about one file, or has no lists.
+    files: Option<&'static str>,
+    /// Its list of changes; none where it has no lists.
+    changes: Option<&'static str>,
+    /// Its fields, as far as they have other names.
+    names: Names,
+    /// What replaces all of a file that is there.
+    replaces: Option<&'static str>,
+}
+
+const LINE_PATCH: Terms = Terms { files: Some("files"), changes: Some("changes"), names: &[], replaces: None };
+const CREATE_FILE: Terms =
+    Terms { files: None, changes: None, names: &[], replaces: Some("to replace all of it, set overwrite") };
+const SEARCH_PATCH: Terms = Terms { files: None, changes: Some("patches"), names: &[], replaces: None };
+const STRUCTURED_PATCH: Terms =
+    Terms { files: Some("patches"), changes: Some("replacements"), names: &[], replaces: None };
+const FILE_BUNDLE: Terms = Terms {
+    files: Some("files"),
+    changes: None,
+    names: &[],
+    replaces: Some("to replace all of it, give the operation 'replace'"),
+};
+const CODEX_PATCH: Terms = Terms {
+    files: None,
+    changes: None,
+    names: &[
+        ("path", "the path of a section"),
+        ("content", "an added file"),
+        ("renameTo", "*** Move to"),
+        ("chunks", "a section"),
+        ("anchors", "@@"),
+        ("lines", "a line of a chunk"),
+    ],
+    replaces: Some("update it with '*** Update File:'"),
+};
+const SEARCH_REPLACE: Terms = Terms {
+    files: None,
+    changes: None,
+    names: &[
+        ("path", "the name above a block"),
+        ("find", "SEARCH"),
+        ("replace", "REPLACE"),
+        ("startLine", ":start_line:"),
+        ("replacements", "a block"),
+    ],
+    replaces: None,
+};
+const STR_REPLACE: Terms = Terms {
+    files: None,
+    changes: None,
+    names: &[
+        ("content", "file_text"),
+        ("oldText", "old_str"),
+        ("newText", "the new text"),
+        ("insertLine", "insert_line"),
+    ],
+    replaces: Some("change it with the command str_replace"),
+};
+const GIT_PATCH: Terms = Terms {
+    files: None,
+    changes: None,
+    names: &[
+        ("path", "the name of a file"),
+        ("renameTo", "rename to"),
+        ("copyFrom", "copy from"),
+        ("baseId", "index"),
+        ("oldStart", "the header of a hunk"),
+        ("hunks", "hunks"),
+        ("lines", "a line of a hunk"),
+    ],
+    replaces: None,
+};
+/// The tools that prepare an edit name one file, and no list of changes.
+const PREPARED: Terms = Terms {
+    files: None,
+    changes: None,
+    names: &[
+        ("startLine", "range"),
+        ("endLine", "range"),
+        ("startAnchor", "start_anchor"),
+        ("endAnchor", "end_anchor"),
+    ],
+    replaces: None,
+};
+
+/// The terms of a dialect for an edit; in an answer of several dialects, those that the kind of edit allows to tell.
+const fn terms(dialect: Dialect, edit: Option<&FileEdit>) -> &'static Terms {
+    match (dialect, edit) {
+        (_, Some(FileEdit::AnchorEdit(_))) => &PREPARED,
+        (Dialect::CreateFile, _) => &CREATE_FILE,
+        (Dialect::SearchPatch, _) => &SEARCH_PATCH,
+        (Dialect::StructuredPatch, _) => &STRUCTURED_PATCH,
+        (Dialect::FileBundle, _) => &FILE_BUNDLE,
+        (Dialect::StrReplace, _) => &STR_REPLACE,
+        (Dialect::SearchReplace, _) => &SEARCH_REPLACE,
+        (Dialect::CodexPatch, _) | (Dialect::Chat, Some(FileEdit::ContextPatch(_))) => &CODEX_PATCH,
+        (Dialect::GitPatch, _) | (Dialect::Chat, Some(FileEdit::GitPatch(_))) => &GIT_PATCH,
+        (Dialect::LinePatch | Dialect::Chat, _) => &LINE_PATCH,
+    }
+}
+
+/// Puts what a batch is refused for into the words of the dialect that its document is written in.
+pub(crate) fn in_words_of(dialect: Dialect, batch: &Batch, failures: &mut [Failure]) {
+    for failure in failures {
+        let edit = failure.file_index.and_then(|file| batch.files.get(file)).map(|file| &file.edit);
+        let terms = terms(dialect, edit);
+        if let Some(field) = &mut failure.field {
+            *field = terms.field(field);
+        }
+        if failure.reason == Reason::FileExists
+            && failure.hint.as_deref() == Some(REPLACE_HINT)
+            && let Some(replaces) = terms.replaces
+        {
+            failure.hint = Some(format!("read the file and edit it; {replaces}"));
+        }
+    }
+}
+
+impl Terms {
+    /// A field as the dialect names it: `files[0].changes[1].oldText[2]`, the engine's way, has up to three parts.
+    fn field(&self, field: &str) -> String {
+        let mut parts = Vec::new();
+        for part in field.split('.') {
+            let (name, index) = part.split_at(part.find('[').unwrap_or(part.len()));
+            let list = match name {
+                "files" if parts.is_empty() => Some(self.files),
+                "changes" if !index.is_empty() => Some(self.changes),
+                _ => None,
+            };
+            match list {
+                Some(Some(list)) => parts.push(format!("{list}{index}")),
+                Some(None) => {}
+                None => match self.names.iter().find(|(known, _)| *known == name) {
+                    // What is inside of it has a name of its own in no dialect.
+                    Some((_, own)) => {
+                        parts.push((*own).to_owned());
+                        break;
+                    }
+                    None => parts.push(part.to_owned()),
+                },
+            }
+        }
+        if parts.is_empty() { field.to_owned() } else { parts.join(".") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_have_the_names_of_their_dialect() {
+        for (dialect, field, expected) in [
+            (Dialect::LinePatch, "files[1].changes[2].newLines[0]", "files[1].changes[2].newLines[0]"),
+            (Dialect::SearchPatch, "files[0].changes[2].oldText", "patches[2].oldText"),
+            (Dialect::SearchPatch, "files[0].path", "path"),
+            (Dialect::StructuredPatch, "files[1].changes[2].find", "patches[1].replacements[2].find"),
+            (Dialect::StrReplace, "files[1].changes[2].oldText", "old_str"),
+            (Dialect::StrReplace, "files[0].content", "file_text"),
+            (Dialect::SearchReplace, "files[1].changes[0].find", "SEARCH"),
+            (Dialect::CreateFile, "files[0].content", "content"),
+            (Dialect::FileBundle, "files[3].content", "files[3].content"),
+            (Dialect::GitPatch, "files[3].changes[1].oldStart", "the header of a hunk"),
+            (Dialect::CodexPatch, "files[3].changes[1].lines[4].text", "a line of a chunk"),
+            (Dialect::CodexPatch, "files", "files"),
+        ] {
+            assert_eq!(terms(dialect, None).field(field), expected, "{dialect}");
+        }
+    }
+}
