@@ -70,13 +70,18 @@ fn with_lf(before: &Tree, whole: &Tree, found: &Tree) -> Tree {
 fn is_part(before: &Tree, whole: &Tree, found: &Tree, untouched: &BTreeSet<String>) -> bool {
     found.changed(before).into_iter().all(|path| {
         let (old, new, now) = (before.files.get(path), whole.files.get(path), found.files.get(path));
-        !untouched.contains(path) && (now == new || is_between(old, new, now))
+        // A file that was renamed has some of the changes of the one that it was.
+        let mut olds: Vec<_> = old.into_iter().collect();
+        if old.is_none() {
+            olds.extend(before.files.iter().filter(|(old, _)| !whole.files.contains_key(*old)).map(|(_, entry)| entry));
+        }
+        !untouched.contains(path) && (now == new || olds.into_iter().any(|old| is_between(old, new, now)))
     })
 }
 
 /// Whether a file has some of the changes between two versions and nothing else.
-fn is_between(old: Option<&Entry>, new: Option<&Entry>, now: Option<&Entry>) -> bool {
-    let (Some(old), Some(new), Some(now)) = (old, new, now) else { return false };
+fn is_between(old: &Entry, new: Option<&Entry>, now: Option<&Entry>) -> bool {
+    let (Some(new), Some(now)) = (new, now) else { return false };
     let (old_lines, new_lines) = (lines(old), lines(new));
     let ops = capture_diff_slices(Algorithm::Myers, &old_lines, &new_lines);
     let places = ops.iter().filter(|op| !matches!(op, DiffOp::Equal { .. })).count();

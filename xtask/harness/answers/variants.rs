@@ -82,11 +82,12 @@ pub(crate) fn of(case: &Case) -> Vec<Variant> {
     if !text.contains('\r') {
         add(Kind::Crlf, text.replace('\n', "\r\n"), Rule::Same);
     }
-    let fenced_only = is_fenced_only(text);
-    let indented = text.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("   {line}\n") });
-    let list = format!("1. Do this:\n\n{}", indented.collect::<String>());
-    add(Kind::InList, list, if fenced_only { Rule::Same } else { Rule::SameOrRefused });
     let is_thought = text.trim_start().starts_with(['<', '◁']);
+    if !is_thought {
+        let indented = text.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("   {line}\n") });
+        let list = format!("1. Do this:\n\n{}", indented.collect::<String>());
+        add(Kind::InList, list, if is_fenced_only(text) { Rule::Same } else { Rule::SameOrRefused });
+    }
     // A surplus at the end of a diff belongs to it only where nothing follows.
     let has_surplus = case.warnings.iter().any(|code| code == "HUNK_COUNTS");
     let is_bare_json = text.trim_start().starts_with(['{', '[']);
@@ -159,7 +160,10 @@ fn with_other_tags(case: &Case) -> Vec<Variant> {
 fn with_blocks_changed(case: &Case) -> Vec<Variant> {
     let lines: Vec<&str> = case.answer.split_inclusive('\n').collect();
     let fences = fences(&lines);
-    let closed: Vec<(usize, usize)> = fences.iter().filter_map(|fence| Some((fence.first, fence.last?))).collect();
+    // What is drafted in a thought is no block of the answer.
+    let thought = lines.iter().rposition(|line| line.trim().starts_with("</think")).unwrap_or_default();
+    let blocks = fences.iter().filter(|fence| thought == 0 || fence.first > thought);
+    let closed: Vec<(usize, usize)> = blocks.filter_map(|fence| Some((fence.first, fence.last?))).collect();
     let mut variants = Vec::new();
     let mut add = |kind, which: &str, lines: &[&[&str]], rule| {
         let answer = lines.iter().map(|lines| lines.concat()).collect();
@@ -181,7 +185,9 @@ fn with_blocks_changed(case: &Case) -> Vec<Variant> {
         let only_here = changed_only_by(case, &lines, &closed, (above, last));
         let (Some(before), Some(inside)) = (lines.get(..first), lines.get(first..=last)) else { continue };
         add(Kind::Removed, &which, &[before, rest], Rule::Part(only_here.clone()));
-        let is_named = above < first && is_path_of(case, lines.get(above).copied().unwrap_or_default());
+        // A quotation changes nothing, with text or without.
+        let is_edit = inside.iter().any(|line| line.contains("<<<<<<<") || line.starts_with("--- "));
+        let is_named = is_edit && above < first && is_path_of(case, lines.get(above).copied().unwrap_or_default());
         if let [opening, _, .., closing] = inside {
             let rule = if is_named { Rule::Refused } else { Rule::Part(only_here) };
             add(Kind::Emptied, &which, &[before, &[opening], &[closing], rest], rule);
