@@ -43,6 +43,7 @@ struct Report {
 
 /// Cuts documents until there were so many cuts of each dialect, or each document at so many places.
 pub(crate) fn run(steps: &[Step], dialects: &[Dialect], most: Option<usize>, seed: u64) -> Result<()> {
+    control()?;
     let groups: Vec<(&Step, Vec<&FileChange>)> = steps
         .iter()
         .flat_map(|step| {
@@ -54,7 +55,6 @@ pub(crate) fn run(steps: &[Step], dialects: &[Dialect], most: Option<usize>, see
     let whole: Vec<&Step> = steps.iter().filter(|step| step.patch.is_some()).collect();
     let (next, workers) = (AtomicUsize::new(0), thread::available_parallelism()?.get());
     let total = groups.len() + whole.len();
-    // Half of the documents are left out that would take more cuts than are asked for.
     let cuts = most.map_or(40, |most| (most / total.max(1)).clamp(2, 40));
     let taken = most.map_or(total, |most| most / cuts);
     let work = || {
@@ -166,30 +166,67 @@ fn cut(
             0 => random.below(document.len()),
             _ => lines.get(random.below(lines.len().max(1))).map_or(0, |line| line.saturating_sub(random.below(3))),
         };
+        let outcome = judge(at, &whole, &untouched, &ends, |length| Ok(send(length)?.ok()))?;
         let row = report.rows.entry(name).or_default();
-        let Ok(found) = send(at)? else {
-            row.refused += 1;
-            continue;
-        };
-        if found == whole || found == untouched {
-            row.same += 1;
-            continue;
-        }
-        // The last line of a part may lack its newline.
-        let end = ends.iter().find(|(end, _)| *end == at || *end == at + 1);
-        if let Some((end, part)) = end
-            && send(*end)?.is_ok_and(|parts| parts == found)
-        {
-            *row.between.entry(*part).or_default() += 1;
-            continue;
-        }
-        row.in_part += 1;
-        let shown = report.shown.entry(name).or_default();
-        if shown.len() < SHOWN {
-            let text = String::from_utf8_lossy(&document[at.saturating_sub(400)..at]);
-            shown.push(format!("{step}, cut at byte {at} of {}: ...{text:?}", document.len()));
+        match outcome {
+            Outcome::Refused => row.refused += 1,
+            Outcome::Same => row.same += 1,
+            Outcome::Between(part) => *row.between.entry(part).or_default() += 1,
+            Outcome::InPart => {
+                row.in_part += 1;
+                let shown = report.shown.entry(name).or_default();
+                if shown.len() < SHOWN {
+                    let text = String::from_utf8_lossy(&document[at.saturating_sub(400)..at]);
+                    shown.push(format!("{step}, cut at byte {at} of {}: ...{text:?}", document.len()));
+                }
+            }
         }
     }
+    Ok(())
+}
+
+/// What came of one cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outcome {
+    Refused,
+    Same,
+    /// The parts above the cut were applied, and it lies below one.
+    Between(Part),
+    InPart,
+}
+
+/// Judges what is left of a document that is cut at a byte; `send` applies its first bytes.
+fn judge(
+    at: usize,
+    whole: &Tree,
+    untouched: &Tree,
+    ends: &[(usize, Part)],
+    send: impl Fn(usize) -> Result<Option<Tree>>,
+) -> Result<Outcome> {
+    let Some(found) = send(at)? else { return Ok(Outcome::Refused) };
+    if found == *whole || found == *untouched {
+        return Ok(Outcome::Same);
+    }
+    // The last line of a part may lack its newline.
+    match ends.iter().find(|(end, _)| *end == at || *end == at + 1) {
+        Some((end, part)) if send(*end)?.is_some_and(|parts| parts == found) => Ok(Outcome::Between(*part)),
+        _ => Ok(Outcome::InPart),
+    }
+}
+
+/// Shows that a document that is applied in part is seen.
+fn control() -> Result<()> {
+    let tree =
+        |text: &str| Tree::from([("f".to_owned(), File { bytes: text.as_bytes().to_vec(), is_executable: false })]);
+    // A document of three letters, each of which adds itself to the file; a part ends below the second.
+    let careless = |length: usize| Ok(Some(tree(&"abc"[..length])));
+    let ends = [(2, Part::Block)];
+    let found = |at| judge(at, &tree("abc"), &tree(""), &ends, careless);
+    ensure!(found(0)? == Outcome::Same && found(3)? == Outcome::Same, "nothing and all of it are not seen");
+    ensure!(found(2)? == Outcome::Between(Part::Block), "a whole part is not seen");
+    ensure!(found(1)? == Outcome::InPart, "a document that is applied in part is not seen");
+    let strict = judge(1, &tree("abc"), &tree(""), &ends, |_| Ok(None))?;
+    ensure!(strict == Outcome::Refused, "a refusal is not seen");
     Ok(())
 }
 

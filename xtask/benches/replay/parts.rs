@@ -30,7 +30,12 @@ impl Part {
 pub(crate) fn ends(dialect: Dialect, document: &[u8]) -> Vec<(usize, Part)> {
     match dialect {
         Dialect::GitPatch => hunks(document),
-        Dialect::SearchReplace => below(document, |line| line.starts_with(b">>>>>>> REPLACE"), Part::Block),
+        Dialect::SearchReplace => {
+            let ends = below(document, |line| line.starts_with(b">>>>>>> REPLACE"), Part::Block);
+            // A blank line sets a block apart from the next one.
+            let apart = ends.iter().map(|(end, part)| (end + 1, *part));
+            apart.filter(|(end, _)| document.get(end - 1) == Some(&b'\n')).chain(ends.iter().copied()).collect()
+        }
         Dialect::Chat => {
             let is_fence = |line: &[u8]| line.starts_with(b"```");
             // Every other one closes.

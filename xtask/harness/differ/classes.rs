@@ -1,54 +1,240 @@
-//! The differences between Aptix and git that are meant: each with a predicate and a reason.
+//! The differences between Aptix and git that are meant: who applies the diff, when, and why the other does not. The page
+//! `docs/reference/git-patch.md` has a row for each.
 
-use aptix_model::failure::Failure;
+use anyhow::{Result, ensure};
 
 use crate::family::Case;
+use crate::git::Theirs;
 use crate::ours::Ours;
-use crate::perturb::Perturbation;
+use crate::tree::Tree;
+
+/// Who applies a diff of a class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum By {
+    Git,
+    Aptix,
+    /// Both, to different trees.
+    Both,
+}
 
 /// A difference that is meant.
 pub(crate) struct Class {
     /// As the page calls it.
     pub(crate) name: &'static str,
-    is_it: Predicate,
+    by: By,
+    /// Why, as the page says it.
+    reason: &'static str,
+    is_it: fn(&Seen<'_>) -> bool,
 }
 
-enum Predicate {
-    /// Aptix refuses what git applies: by the reason and detail of the refusal.
-    Stricter(fn(&Case, &str) -> bool),
-    /// Aptix applies what git refuses: by the warnings and the kind of git's message.
-    Lenient(fn(&Case, &[String], &str) -> bool),
+/// A case with what both sides did.
+pub(crate) struct Seen<'a> {
+    pub(crate) case: &'a Case,
+    pub(crate) ours: &'a Ours,
+    pub(crate) theirs: &'a Theirs,
 }
 
-const CLASSES: [Class; 7] = [
-    Class { name: "the change is already there", is_it: Predicate::Stricter(|_, code| code == "ALREADY_APPLIED") },
+impl Seen<'_> {
+    fn by(&self) -> Option<By> {
+        match (self.ours, self.theirs) {
+            (Ours::Applied { .. }, Theirs::Applied(_)) => Some(By::Both),
+            (Ours::Applied { .. }, Theirs::Refused(_)) => Some(By::Aptix),
+            (Ours::Refused(_), Theirs::Applied(_)) => Some(By::Git),
+            (Ours::Refused(_), Theirs::Refused(_)) => None,
+        }
+    }
+
+    /// Whether Aptix refuses with one of these reasons, or of these reasons and details.
+    fn refuses(&self, codes: &[&str]) -> bool {
+        let Ours::Refused(failure) = self.ours else { return false };
+        let code = Ours::code(failure);
+        codes
+            .iter()
+            .any(|wanted| code == *wanted || code.strip_prefix(*wanted).is_some_and(|rest| rest.starts_with('.')))
+    }
+
+    /// Whether Aptix warns of something.
+    fn warns(&self, code: &str) -> bool {
+        matches!(self.ours, Ours::Applied { warnings, .. } if warnings.iter().any(|warning| warning == code))
+    }
+
+    /// Whether git says one of these things.
+    fn git_says(&self, kinds: &[&str]) -> bool {
+        matches!(self.theirs, Theirs::Refused(message) if kinds.contains(&kind(message).as_str()))
+    }
+
+    fn has_line(&self, is_it: impl Fn(&[u8]) -> bool) -> bool {
+        self.case.diff.split(|byte| *byte == b'\n').any(is_it)
+    }
+
+    fn has_crlf_header(&self) -> bool {
+        self.has_line(|line| line.starts_with(b"diff --git ") && line.ends_with(b"\r"))
+    }
+
+    fn has_blank_line(&self) -> bool {
+        self.has_line(|line| line.trim_ascii().is_empty() && !line.starts_with(b" "))
+    }
+
+    /// The trees of both.
+    fn trees(&self) -> Option<(&Tree, &Tree)> {
+        match (self.ours, self.theirs) {
+            (Ours::Applied { tree, .. }, Theirs::Applied(theirs)) => Some((tree, theirs)),
+            _ => None,
+        }
+    }
+}
+
+const CLASSES: &[Class] = &[
     Class {
-        name: "several places, and git takes the nearest",
-        is_it: Predicate::Stricter(|_, code| code.starts_with("TEXT_NOT_UNIQUE")),
+        name: "already applied",
+        by: By::Git,
+        reason: "The hunk only adds lines, and its whole new side stands where it would go. Git adds them once more.",
+        is_it: |seen| seen.refuses(&["ALREADY_APPLIED"]),
     },
     Class {
-        name: "a full index id of another file",
-        is_it: Predicate::Stricter(|case, code| code == "INDEX_MISMATCH" && case.is_written("--full-index")),
+        name: "several places",
+        by: By::Git,
+        reason: "The old lines are not at the stated line, or would be again afterwards, and stand at several places. Git takes the nearest.",
+        is_it: |seen| seen.refuses(&["TEXT_NOT_UNIQUE"]),
     },
     Class {
-        name: "a name that not every system allows",
-        is_it: Predicate::Stricter(|_, code| code.starts_with("INVALID_PATH")),
+        name: "another version by its id",
+        by: By::Git,
+        reason: "The `index` line names another content in full, or the empty one for a file with text. Git compares only for binary files.",
+        is_it: |seen| {
+            let states =
+                |line: &[u8]| line.starts_with(b"index ") && line.len() > 80 || line.starts_with(b"index e69de29");
+            seen.refuses(&["INDEX_MISMATCH"]) && seen.has_line(states)
+        },
     },
     Class {
-        name: "no context, and more than one meaning",
-        is_it: Predicate::Stricter(|case, code| code == "PATCH_UNSUPPORTED.NO_CONTEXT" && case.is_written("-U0")),
+        name: "a name that is refused",
+        by: By::Git,
+        reason: "The name has a quotation mark, a colon, a control character or a dot or blank at an end. Not every system allows it, and no review shows it.",
+        is_it: |seen| seen.refuses(&["INVALID_PATH"]),
     },
     Class {
-        name: "lines that end otherwise",
-        is_it: Predicate::Lenient(|_, warnings, kind| {
-            warnings.iter().any(|warning| warning == "LINE_ENDINGS_KEPT") && kind == "does not apply"
-        }),
+        name: "no context",
+        by: By::Git,
+        reason: "Nothing but the line number says where the hunk goes, and it can mean two places, or one that does not exist.",
+        is_it: |seen| seen.refuses(&["PATCH_UNSUPPORTED.NO_CONTEXT", "EXPECTED_MISMATCH.NO_CONTEXT"]),
     },
     Class {
-        name: "blank lines that end with CRLF lost their blank",
-        is_it: Predicate::Lenient(|case, _, kind| {
-            kind == "corrupt patch" && case.is_perturbed(Perturbation::BlankLost)
-        }),
+        name: "hunks out of order",
+        by: By::Git,
+        reason: "A hunk goes above the one before it. Git applies them in any order, which says nothing sure about the line numbers.",
+        is_it: |seen| seen.refuses(&["PATCH_MALFORMED.HUNK_ORDER"]),
+    },
+    Class {
+        name: "binary",
+        by: By::Git,
+        reason: "The file has NUL bytes, or the diff is of binary files. Nobody can review it.",
+        is_it: |seen| seen.refuses(&["PATCH_UNSUPPORTED.BINARY", "NOT_TEXT"]),
+    },
+    Class {
+        name: "cut off",
+        by: By::Git,
+        reason: "A section ends in the middle of its header or of a hunk. Git ignores a header that is not complete.",
+        is_it: |seen| seen.refuses(&["PATCH_TRUNCATED"]),
+    },
+    Class {
+        name: "a damaged header",
+        by: By::Git,
+        reason: "A line of the header is not as git writes it, or contradicts another one. Git ignores lines that it does not understand.",
+        is_it: |seen| {
+            seen.refuses(&[
+                "PATCH_MALFORMED.NAMES",
+                "PATCH_MALFORMED.MODE",
+                "PATCH_MALFORMED.QUOTE",
+                "PATCH_MALFORMED.HUNK_HEADER",
+                "PATCH_MALFORMED.EMPTY",
+            ])
+        },
+    },
+    Class {
+        name: "a marker too many",
+        by: By::Git,
+        reason: "`\\ No newline at end of file` stands below no line that could be the last one. Git ignores it.",
+        is_it: |seen| seen.refuses(&["PATCH_MALFORMED.END_OF_FILE"]),
+    },
+    Class {
+        name: "suspect content",
+        by: By::Git,
+        reason: "The new text looks like something that a program forgot to take away: a diff, a fence, an omission.",
+        is_it: |seen| seen.refuses(&["SUSPECT_CONTENT"]),
+    },
+    Class {
+        name: "other line ends",
+        by: By::Aptix,
+        reason: "Lines are equal except for their ends, and removed and added lines end alike. The file's ends are kept; `LINE_ENDINGS_KEPT` warns.",
+        is_it: |seen| seen.warns("LINE_ENDINGS_KEPT") && seen.git_says(&["does not apply"]),
+    },
+    Class {
+        name: "not at an edge of the file",
+        by: By::Aptix,
+        reason: "The hunk has fewer lines of context on one side. Git then applies it at the top or at the end of the file only; Aptix at the stated line, or at the only place, of which `HUNK_OFFSET` warns.",
+        is_it: |seen| {
+            let Ours::Applied { warnings, .. } = seen.ours else { return false };
+            let is_moved = warnings.iter().all(|code| code == "HUNK_OFFSET" || code == "NO_PREFIX");
+            is_moved && seen.git_says(&["does not apply"])
+        },
+    },
+    Class {
+        name: "a diff with CRLF",
+        by: By::Aptix,
+        reason: "The diff itself was converted to CRLF. Git takes the carriage returns for part of the names and modes.",
+        is_it: |seen| {
+            seen.has_crlf_header()
+                && seen.git_says(&["lacks filename information", "invalid mode", "No such file", "inconsistent"])
+        },
+    },
+    Class {
+        name: "a blank line without its blank",
+        by: By::Aptix,
+        reason: "A context line that is empty lost its leading blank, and ends with CRLF. Git knows only the bare newline.",
+        is_it: |seen| seen.has_blank_line() && seen.git_says(&["corrupt patch", "patch with only garbage"]),
+    },
+    Class {
+        name: "/dev/null without its header",
+        by: By::Aptix,
+        reason: "The line `new file mode` or `deleted file mode` is missing, and a side is `/dev/null`, which says the same. Git looks for a file `dev/null`.",
+        is_it: |seen| {
+            seen.has_line(|line| line.ends_with(b" /dev/null")) && seen.git_says(&["No such file", "invalid path"])
+        },
+    },
+    Class {
+        name: "one name without its prefix",
+        by: By::Aptix,
+        reason: "One of the names of a section lost its prefix, and the others say which file is meant.",
+        is_it: |seen| seen.git_says(&["inconsistent"]),
+    },
+    Class {
+        name: "/dev/null is no file",
+        by: By::Both,
+        reason: "The line `deleted file mode` is missing above `+++ /dev/null`. Git leaves an empty file `dev/null`, Aptix deletes the file.",
+        is_it: |seen| {
+            seen.trees().is_some_and(|(ours, theirs)| {
+                let others = |(path, _): &(&String, _)| path.as_str() != "dev/null";
+                theirs.contains_key("dev/null") && theirs.iter().filter(others).eq(ours.iter())
+            })
+        },
+    },
+    Class {
+        name: "a last newline in a context line",
+        by: By::Both,
+        reason: "The diff says of a line of context that it is the last one and has no newline, and in the file it has one. Git takes it away, Aptix keeps it; `LINE_ENDINGS_KEPT` warns.",
+        is_it: |seen| {
+            seen.warns("LINE_ENDINGS_KEPT")
+                && seen.trees().is_some_and(|(ours, theirs)| {
+                    let pairs = ours.iter().zip(theirs);
+                    ours.len() == theirs.len()
+                        && pairs.into_iter().all(|((path, ours), (other, theirs))| {
+                            let bytes = ours.bytes.strip_suffix(b"\n").unwrap_or(&ours.bytes);
+                            let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+                            path == other && (ours == theirs || bytes == theirs.bytes)
+                        })
+                })
+        },
     },
 ];
 
@@ -57,16 +243,32 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Class> {
     CLASSES.iter()
 }
 
-/// Why Aptix refuses a diff that git applies.
-pub(crate) fn stricter(case: &Case, failure: &Failure) -> Option<&'static Class> {
-    let code = Ours::code(failure);
-    CLASSES.iter().find(|class| matches!(class.is_it, Predicate::Stricter(is_it) if is_it(case, &code)))
+/// The class of a difference.
+pub(crate) fn of(seen: &Seen<'_>) -> Option<&'static Class> {
+    let by = seen.by()?;
+    CLASSES.iter().find(|class| class.by == by && (class.is_it)(seen))
 }
 
-/// Why Aptix applies a diff that git refuses.
-pub(crate) fn lenient(case: &Case, warnings: &[String], message: &str) -> Option<&'static Class> {
-    let kind = kind(message);
-    CLASSES.iter().find(|class| matches!(class.is_it, Predicate::Lenient(is_it) if is_it(case, warnings, &kind)))
+/// Holds the table of the page against the classes.
+pub(crate) fn check_page() -> Result<()> {
+    const PAGE: &str = include_str!("../../../docs/reference/git-patch.md");
+    let rows: Vec<&str> = PAGE.lines().filter(|line| line.starts_with("| ") && line.contains(" applies it")).collect();
+    let row = |class: &Class| {
+        let by = match class.by {
+            By::Git => "git alone applies it",
+            By::Aptix => "Aptix alone applies it",
+            By::Both => "each applies it in its own way",
+        };
+        format!("| {} | {by} | {} |", class.name, class.reason)
+    };
+    let expected: Vec<String> = CLASSES.iter().map(row).collect();
+    for row in &expected {
+        ensure!(rows.contains(&row.as_str()), "docs/reference/git-patch.md has no row\n{row}");
+    }
+    for row in rows {
+        ensure!(expected.iter().any(|known| known == row), "docs/reference/git-patch.md has a row of no class\n{row}");
+    }
+    Ok(())
 }
 
 /// What git says, without names and numbers.

@@ -29,10 +29,6 @@ impl Case {
     pub(crate) fn is_written(&self, how: &str) -> bool {
         self.written.iter().any(|flag| flag == how)
     }
-
-    pub(crate) fn is_perturbed(&self, by: Perturbation) -> bool {
-        self.perturbed.contains(&by)
-    }
 }
 
 /// A history, from its own numbers.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
-use crate::classes::{self, Class};
+use crate::classes::{self, Seen};
 use crate::family::Case;
 use crate::git::{self, Theirs};
 use crate::ours::{self, Ours};
@@ -17,7 +17,7 @@ pub(crate) enum Outcome {
     Same,
     /// Both refuse it.
     Refused,
-    /// One of the two accepts it, as a class says.
+    /// They differ as a class says.
     Class(&'static str),
     /// Both accept it, and made different trees.
     Unlike,
@@ -49,7 +49,8 @@ pub(crate) fn judge(case: &Case, folder: &Path) -> Result<Judged> {
             break;
         }
     }
-    let outcome = outcome(case, &ours, theirs.last().map(|(_, theirs)| theirs));
+    let (_, last) = theirs.last().context("git is always asked")?;
+    let outcome = outcome(case, &ours, last);
     Ok(Judged { ours, theirs, outcome })
 }
 
@@ -74,27 +75,20 @@ fn counterparts(case: &Case, ours: &Ours) -> Vec<Vec<&'static str>> {
     vec![with(unprefixed)]
 }
 
-fn outcome(case: &Case, ours: &Ours, theirs: Option<&Theirs>) -> Outcome {
-    let theirs = match theirs {
-        Some(Theirs::Applied(tree)) => Ok(tree),
-        Some(Theirs::Refused(message)) => Err(message.as_str()),
-        None => Err(""),
-    };
+fn outcome(case: &Case, ours: &Ours, theirs: &Theirs) -> Outcome {
     if let (Some(truth), Ours::Applied { tree, .. }) = (&case.truth, ours)
         && tree != truth
     {
         return Outcome::Untrue;
     }
-    let class = |class: Option<&'static Class>, other: Outcome| class.map_or(other, |class| Outcome::Class(class.name));
-    match (ours, theirs) {
-        (Ours::Applied { tree, .. }, Ok(theirs)) if tree == theirs => Outcome::Same,
-        (Ours::Applied { .. }, Ok(_)) => Outcome::Unlike,
-        (Ours::Refused(_), Err(_)) => Outcome::Refused,
-        (Ours::Refused(failure), Ok(_)) => class(classes::stricter(case, failure), Outcome::OnlyTheirs),
-        (Ours::Applied { warnings, .. }, Err(message)) => {
-            class(classes::lenient(case, warnings, message), Outcome::OnlyOurs)
-        }
-    }
+    let other = match (ours, theirs) {
+        (Ours::Applied { tree, .. }, Theirs::Applied(theirs)) if tree == theirs => return Outcome::Same,
+        (Ours::Refused(_), Theirs::Refused(_)) => return Outcome::Refused,
+        (Ours::Applied { .. }, Theirs::Applied(_)) => Outcome::Unlike,
+        (Ours::Refused(_), Theirs::Applied(_)) => Outcome::OnlyTheirs,
+        (Ours::Applied { .. }, Theirs::Refused(_)) => Outcome::OnlyOurs,
+    };
+    classes::of(&Seen { case, ours, theirs }).map_or(other, |class| Outcome::Class(class.name))
 }
 
 /// Lets the program do what was done in memory, and says what is different.
@@ -120,16 +114,16 @@ pub(crate) fn control() -> Result<()> {
     let case =
         Case { tree: tree("a\n", false), diff: Vec::new(), written: Vec::new(), perturbed: Vec::new(), truth: None };
     let applied = |tree: Tree| Ours::Applied { tree, warnings: Vec::new() };
-    let found = |ours: &Ours, theirs: Tree| outcome(&case, ours, Some(&Theirs::Applied(theirs)));
+    let found = |ours: &Ours, theirs: Tree| outcome(&case, ours, &Theirs::Applied(theirs));
     let right = applied(tree("b\n", false));
     ensure!(found(&right, tree("b\n", false)) == Outcome::Same, "equal trees are equal");
     for wrong in [tree("b", false), tree("b\n", true), tree("c\n", false), Tree::new()] {
         ensure!(found(&applied(wrong), tree("b\n", false)) == Outcome::Unlike, "a wrong tree is not seen");
     }
-    let unknown = outcome(&case, &right, Some(&Theirs::Refused("some new message".to_owned())));
+    let unknown = outcome(&case, &right, &Theirs::Refused("some new message".to_owned()));
     ensure!(unknown == Outcome::OnlyOurs, "a difference without a class is not seen");
     let truth = Case { truth: Some(tree("c\n", false)), ..case.clone() };
-    let untrue = outcome(&truth, &right, Some(&Theirs::Applied(tree("b\n", false))));
+    let untrue = outcome(&truth, &right, &Theirs::Applied(tree("b\n", false)));
     ensure!(untrue == Outcome::Untrue, "a tree that the diff was not made of is not seen");
     Ok(())
 }

@@ -63,6 +63,7 @@ fn main() -> Result<()> {
     let args = args()?;
     let start = Instant::now();
     judge::control()?;
+    classes::check_page()?;
     // In memory where there is room for it: git writes many small files.
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { tempfile::tempdir_in(memory)? } else { tempfile::tempdir()? };

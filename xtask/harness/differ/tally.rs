@@ -11,7 +11,7 @@ use crate::family::Case;
 use crate::git::Theirs;
 use crate::judge::{Judged, Outcome};
 use crate::ours::Ours;
-use crate::tree::Tree;
+use crate::tree::{File, Tree};
 
 /// Cases that are shown of each kind that fails the run.
 const SHOWN: usize = 2;
@@ -131,45 +131,65 @@ fn sides(judged: &Judged) -> String {
     format!("{ours} | {}", theirs.collect::<Vec<_>>().join(" | "))
 }
 
-/// A case with what both sides did, in full.
+/// A case with what both sides did: of trees, the files that the diff names or that changed.
 pub(crate) fn shown(case: &Case, judged: &Judged) -> String {
-    let mut text = format!("written {:?}, perturbed {:?}, {:?}\n", case.written, case.perturbed, judged.outcome);
-    let put = |text: &mut String, tree: &Tree| {
-        for (path, file) in tree {
-            let star = if file.is_executable { "*" } else { "" };
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "    {star}{path}: {:?}", String::from_utf8_lossy(&file.bytes));
-        }
+    let diff = String::from_utf8_lossy(&case.diff);
+    let mut text =
+        format!("written {:?}, perturbed {:?}, {:?}\n  tree\n", case.written, case.perturbed, judged.outcome);
+    let results = judged.theirs.iter().filter_map(|(_, theirs)| match theirs {
+        Theirs::Applied(tree) => Some(tree),
+        Theirs::Refused(_) => None,
+    });
+    let results: Vec<&Tree> = match &judged.ours {
+        Ours::Applied { tree, .. } => results.chain([tree]).collect(),
+        Ours::Refused(_) => results.collect(),
     };
-    text += "  tree\n";
-    put(&mut text, &case.tree);
+    let is_touched = |path: &String| {
+        !path.is_ascii()
+            || diff.contains(path.as_str())
+            || results.iter().any(|tree| tree.get(path) != case.tree.get(path))
+    };
+    put(&mut text, case.tree.iter().filter(|(path, _)| is_touched(path)));
     text += "  diff\n";
-    for line in String::from_utf8_lossy(&case.diff).split_inclusive('\n') {
+    // Writing to a string does not fail.
+    for line in diff.split_inclusive('\n') {
         let _ = writeln!(text, "    {line:?}");
     }
+    let put_changed = |text: &mut String, tree: &Tree| {
+        put(text, tree.iter().filter(|(path, file)| case.tree.get(*path) != Some(file)));
+        let gone = case.tree.keys().filter(|path| !tree.contains_key(*path));
+        gone.for_each(|path| text.push_str(&format!("    {path} is gone\n")));
+    };
     match &judged.ours {
         Ours::Refused(failure) => {
             let _ = writeln!(text, "  aptix refuses: {failure}");
         }
         Ours::Applied { tree, warnings } => {
             let _ = writeln!(text, "  aptix applies {warnings:?}");
-            put(&mut text, tree);
+            put_changed(&mut text, tree);
         }
     }
     for (flags, theirs) in &judged.theirs {
         match theirs {
             Theirs::Refused(message) => {
-                let _ = writeln!(text, "  git {flags:?} refuses: {message}");
+                let _ = writeln!(text, "  git {flags:?} refuses: {}", message.trim_end());
             }
             Theirs::Applied(tree) => {
                 let _ = writeln!(text, "  git {flags:?} applies");
-                put(&mut text, tree);
+                put_changed(&mut text, tree);
             }
         }
     }
     if let Some(truth) = &case.truth {
         text += "  truth\n";
-        put(&mut text, truth);
+        put_changed(&mut text, truth);
     }
     text
+}
+
+fn put<'a>(text: &mut String, files: impl Iterator<Item = (&'a String, &'a File)>) {
+    for (path, file) in files {
+        let star = if file.is_executable { "*" } else { "" };
+        let _ = writeln!(text, "    {star}{path}: {:?}", String::from_utf8_lossy(&file.bytes));
+    }
 }

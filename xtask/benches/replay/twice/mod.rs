@@ -7,7 +7,7 @@ mod report;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use aptix_model::documents::Dialect;
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
@@ -38,6 +38,7 @@ enum Outcome {
 
 /// Sends at most so many changes, or all of them, in each form of each dialect.
 pub(crate) fn run(steps: &[Step], dialects: &[Dialect], most: Option<usize>, seed: u64) -> Result<()> {
+    control()?;
     let files: Vec<(&str, &FileChange)> =
         steps.iter().flat_map(|step| step.files.iter().map(|file| (step.name.as_str(), file))).collect();
     let (next, workers) = (AtomicUsize::new(0), thread::available_parallelism()?.get());
@@ -88,24 +89,53 @@ fn send_all(step: &str, single: &Single, dialects: &[Dialect], report: &mut Repo
 fn send_twice(dialect: Dialect, form: Form, single: &Single, said: &form::Said) -> Result<Outcome> {
     let path = single.file.path.as_str();
     let Some(before) = &single.file.before else { return Ok(Outcome::Unsaid("a file comes")) };
-    let send = |file: &File| apply(&said.document, dialect, &[(path, file)].into());
-    let first = match send(before)? {
-        Ok(first) => first,
+    let send = |file: &File| match apply(&said.document, dialect, &[(path, file)].into())? {
+        Ok(tree) if tree.len() == 1 => Ok(Ok(tree.get(path).cloned().unwrap_or_default())),
+        Ok(_) => Ok(Ok(File::default())),
+        Err(failure) => Ok(Err(failure)),
+    };
+    match judge(before, &said.after, send)? {
+        Outcome::Same if form == Form::Everywhere && before.bytes == said.after => {
+            Ok(Outcome::Unsaid("no word for another"))
+        }
+        outcome => Ok(outcome),
+    }
+}
+
+/// Sends an edit to a file, and again to what came of it.
+fn judge(before: &File, after: &[u8], send: impl Fn(&File) -> Result<Result<File, Box<Failure>>>) -> Result<Outcome> {
+    let once = match send(before)? {
+        Ok(once) => once,
         // The edit's place is unique, or stated exactly: nothing but its being an addition can make it ambiguous.
         Err(failure) if matches!(failure.reason, Reason::AlreadyApplied | Reason::TextNotUnique) => {
             return Ok(Outcome::TakenForSecond(failure));
         }
         Err(failure) => return Ok(Outcome::Refused(failure)),
     };
-    let Some(once) = first.get(path).filter(|file| first.len() == 1 && file.bytes == said.after) else {
+    if once.bytes != after {
         return Ok(Outcome::Wrong);
-    };
-    if once == before && form == Form::Everywhere {
-        return Ok(Outcome::Unsaid("no word for another"));
     }
-    Ok(match send(once)? {
+    Ok(match send(&once)? {
         Err(failure) => Outcome::Once(failure),
-        Ok(second) if second == first => Outcome::Same,
+        Ok(second) if second == once => Outcome::Same,
         Ok(_) => Outcome::Doubled,
     })
+}
+
+/// Shows that an edit that takes effect twice is seen, and one that does something else.
+fn control() -> Result<()> {
+    let file = |text: &str| File { bytes: text.as_bytes().to_vec(), is_executable: false };
+    // Nothing keeps this one from being made again.
+    let careless = |file: &File| {
+        let bytes = String::from_utf8_lossy(&file.bytes).replacen('a', "ab", 1).into_bytes();
+        Ok(Ok(File { bytes, is_executable: false }))
+    };
+    let doubled = judge(&file("a"), b"ab", careless)?;
+    ensure!(matches!(doubled, Outcome::Doubled), "an edit that takes effect twice is not seen");
+    let wrong = judge(&file("a"), b"b", careless)?;
+    ensure!(matches!(wrong, Outcome::Wrong), "an edit that does something else is not seen");
+    let refusing = |_: &File| Ok(Err(Box::new(Failure::new(Reason::AlreadyApplied, "it was made before"))));
+    let taken = judge(&file("a"), b"ab", refusing)?;
+    ensure!(matches!(taken, Outcome::TakenForSecond(_)), "a false refusal is not seen");
+    Ok(())
 }
