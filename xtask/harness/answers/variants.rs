@@ -222,13 +222,18 @@ fn changed_only_by(
     blocks: &[(usize, usize)],
     (first, last): (usize, usize),
 ) -> BTreeSet<String> {
+    let in_other_block =
+        |index: usize| blocks.iter().any(|(from, to)| (named_above(lines, *from)..=*to).contains(&index));
     let is_elsewhere = |path: &String| {
-        blocks.iter().filter(|(from, _)| !(first..=last).contains(from)).any(|(from, to)| {
-            let from = named_above(lines, *from);
-            lines.get(from..=*to).unwrap_or_default().iter().any(|line| line.contains(path.as_str()))
-        })
+        let mut others = lines.iter().enumerate().filter(|(index, _)| !(first..=last).contains(index));
+        others.any(|(index, line)| line.contains(path.as_str()) && (in_other_block(index) || heads_edit(line, path)))
     };
     changed(case).into_iter().filter(|path| !is_elsewhere(path)).collect()
+}
+
+/// Whether a line outside of fences begins an edit of a file.
+fn heads_edit(line: &str, path: &str) -> bool {
+    ["*** ", "--- ", "+++ ", "diff --git ", "rename "].iter().any(|head| line.starts_with(head)) || line.trim() == path
 }
 
 /// Whether all edits of an answer stand in fences, so that they can stand in an item of a list.
