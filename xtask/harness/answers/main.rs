@@ -52,7 +52,7 @@ struct Args {
     /// Cut inside every line at each byte, not at some of them
     #[arg(long)]
     long: bool,
-    /// Fail for what was applied wrongly or refused unhelpfully alone
+    /// Fail only for what was applied wrongly or refused unhelpfully, and for too few that were applied
     #[arg(long)]
     gate: bool,
     /// What decides where answers are cut inside a line
@@ -100,7 +100,7 @@ fn run(args: &Args) -> Result<bool> {
     let control = control::check(&cases, args.words.is_empty())?;
     println!("control: {control}");
     println!("{} cases in {:.1} s, --seed {seed}", cases.len(), begin.elapsed().as_secs_f64());
-    Ok(report::is_fine(&judged, args.gate))
+    Ok(if args.gate { report::keeps_promise(&cases, &judged) } else { report::is_fine(&judged) })
 }
 
 /// Judges a case by the built program, and by the library, which must come to the same.

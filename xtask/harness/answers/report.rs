@@ -7,6 +7,9 @@ use crate::variants::{Kind, Variant};
 /// Variants of a case that are printed.
 const SHOWN: usize = 2;
 
+/// Per cent of the unambiguous answers that must be applied.
+const APPLIED: usize = 70;
+
 /// What was found of a case.
 pub(crate) struct Judged {
     pub(crate) verdict: Verdict,
@@ -15,13 +18,45 @@ pub(crate) struct Judged {
     pub(crate) unjudged: usize,
 }
 
-/// Whether nothing is wrong; with `gate`, whether nothing is applied wrongly or refused unhelpfully.
-pub(crate) fn is_fine(judged: &[Judged], gate: bool) -> bool {
-    let is_fine = |verdict: &Verdict| match gate {
-        true => !matches!(verdict.class, Class::Wrong | Class::Unhelpful),
-        false => verdict.class.is_fine(),
-    };
-    judged.iter().all(|judged| is_fine(&judged.verdict) && judged.variants.iter().all(|(_, verdict)| is_fine(verdict)))
+/// Whether nothing is to be mended.
+pub(crate) fn is_fine(judged: &[Judged]) -> bool {
+    all_verdicts(judged).all(|verdict| verdict.class.is_fine())
+}
+
+/// Whether the promise is kept: nothing is applied wrongly, no refusal is unhelpful, and of the unambiguous answers at
+/// least 70 % are applied.
+pub(crate) fn keeps_promise(cases: &[Case], judged: &[Judged]) -> bool {
+    let share = Share::of(cases, judged);
+    all_verdicts(judged).all(|verdict| !matches!(verdict.class, Class::Wrong | Class::Unhelpful))
+        && percent(share.applied, share.all) >= APPLIED
+}
+
+fn all_verdicts(judged: &[Judged]) -> impl Iterator<Item = &Verdict> {
+    judged
+        .iter()
+        .flat_map(|judged| std::iter::once(&judged.verdict).chain(judged.variants.iter().map(|(_, verdict)| verdict)))
+}
+
+/// Unambiguous answers.
+#[derive(Default)]
+struct Share {
+    all: usize,
+    /// Those that were applied.
+    applied: usize,
+    /// Those that the rules let be applied.
+    expected: usize,
+}
+
+impl Share {
+    fn of(cases: &[Case], judged: &[Judged]) -> Self {
+        let mut share = Self::default();
+        for (case, judged) in cases.iter().zip(judged).filter(|(case, _)| is_unambiguous(case)) {
+            share.all += 1;
+            share.expected += usize::from(matches!(case.expected, Expected::Applied(_)));
+            share.applied += usize::from(matches!(judged.verdict.class, Class::Applied | Class::Mute));
+        }
+        share
+    }
 }
 
 /// Prints every case and variant that is not as it must be, or all cases.
@@ -56,12 +91,7 @@ pub(crate) fn print_counts(cases: &[Case], judged: &[Judged]) {
     for class in Class::ALL {
         println!("{:>6} {class}", judged.iter().filter(|judged| judged.verdict.class == class).count());
     }
-    let (mut applied, mut expected, mut all) = (0, 0, 0);
-    for (case, judged) in cases.iter().zip(judged).filter(|(case, _)| is_unambiguous(case)) {
-        all += 1;
-        expected += usize::from(matches!(case.expected, Expected::Applied(_)));
-        applied += usize::from(matches!(judged.verdict.class, Class::Applied | Class::Mute));
-    }
+    let Share { all, applied, expected } = Share::of(cases, judged);
     println!(
         "{all:>6} unambiguous answers: {applied} applied ({} %), {expected} expected to be applied ({} %)",
         percent(applied, all),
