@@ -67,6 +67,32 @@ impl Seen<'_> {
         self.case.diff.split(|byte| *byte == b'\n').any(is_it)
     }
 
+    /// Whether a hunk has no line of context.
+    fn has_hunk_without_context(&self) -> bool {
+        let mut hunks = self.case.diff.split(|byte| *byte == b'\n').fold(Vec::new(), |mut hunks: Vec<bool>, line| {
+            match line.first() {
+                Some(b'@') if line.starts_with(b"@@ -") => hunks.push(false),
+                Some(b' ') => hunks.last_mut().into_iter().for_each(|has_context| *has_context = true),
+                _ => {}
+            }
+            hunks
+        });
+        hunks.retain(|has_context| !has_context);
+        !hunks.is_empty()
+    }
+
+    /// The files that are not alike in the trees of both, ours first.
+    fn unlike(&self) -> Option<Vec<(&[u8], &[u8])>> {
+        let (ours, theirs) = self.trees()?;
+        let is_same = ours.len() == theirs.len()
+            && ours
+                .iter()
+                .zip(theirs)
+                .all(|((path, ours), (other, theirs))| path == other && ours.is_executable == theirs.is_executable);
+        let pairs = ours.values().zip(theirs.values()).filter(|(ours, theirs)| ours != theirs);
+        is_same.then(|| pairs.map(|(ours, theirs)| (ours.bytes.as_slice(), theirs.bytes.as_slice())).collect())
+    }
+
     fn has_crlf_header(&self) -> bool {
         self.has_line(|line| line.starts_with(b"diff --git ") && line.ends_with(b"\r"))
     }
@@ -116,8 +142,11 @@ const CLASSES: &[Class] = &[
     Class {
         name: "no context",
         by: By::Git,
-        reason: "Nothing but the line number says where the hunk goes, and it can mean two places, or one that does not exist.",
-        is_it: |seen| seen.refuses(&["PATCH_UNSUPPORTED.NO_CONTEXT", "EXPECTED_MISMATCH.NO_CONTEXT"]),
+        reason: "The hunk has no line of context, so that its line number alone says where it goes; that can mean two places, or one where its old lines do not stand. Git looks for them elsewhere.",
+        is_it: |seen| {
+            seen.refuses(&["PATCH_UNSUPPORTED.NO_CONTEXT", "EXPECTED_MISMATCH.NO_CONTEXT"])
+                || seen.refuses(&["EXPECTED_MISMATCH"]) && seen.has_hunk_without_context()
+        },
     },
     Class {
         name: "hunks out of order",
@@ -152,6 +181,18 @@ const CLASSES: &[Class] = &[
         },
     },
     Class {
+        name: "lines below a hunk",
+        by: By::Git,
+        reason: "More added lines follow than the hunk counts, and text after them: which of them belong to it is not sure. Git ignores them all.",
+        is_it: |seen| seen.refuses(&["PATCH_MALFORMED.COUNTS"]),
+    },
+    Class {
+        name: "a last line that is not the last",
+        by: By::Git,
+        reason: "The diff says that a line is the last one and has no newline, and in the file more lines follow, or it says so of an old line alone. Git joins the lines.",
+        is_it: |seen| seen.refuses(&["EXPECTED_MISMATCH.LINE_ENDINGS"]),
+    },
+    Class {
         name: "a marker too many",
         by: By::Git,
         reason: "`\\ No newline at end of file` stands below no line that could be the last one. Git ignores it.",
@@ -175,7 +216,8 @@ const CLASSES: &[Class] = &[
         reason: "The hunk has fewer lines of context on one side. Git then applies it at the top or at the end of the file only; Aptix at the stated line, or at the only place, of which `HUNK_OFFSET` warns.",
         is_it: |seen| {
             let Ours::Applied { warnings, .. } = seen.ours else { return false };
-            let is_moved = warnings.iter().all(|code| code == "HUNK_OFFSET" || code == "NO_PREFIX");
+            let known = ["HUNK_OFFSET", "NO_PREFIX", "CRLF_DIFF", "HUNK_COUNTS"];
+            let is_moved = warnings.iter().all(|code| known.contains(&code.as_str()));
             is_moved && seen.git_says(&["does not apply"])
         },
     },
@@ -189,10 +231,24 @@ const CLASSES: &[Class] = &[
         },
     },
     Class {
+        name: "an unterminated last line",
+        by: By::Aptix,
+        reason: "The diff's last line has no newline, and its hunk is complete by its counts; `DIFF_UNTERMINATED` warns. Git calls the patch corrupt.",
+        is_it: |seen| seen.warns("DIFF_UNTERMINATED") && seen.git_says(&["corrupt patch"]),
+    },
+    Class {
+        name: "blank lines around hunks",
+        by: By::Aptix,
+        reason: "A blank line sets a hunk apart from its header or from the hunk above. Git takes it for the end of the file's section.",
+        is_it: |seen| {
+            seen.has_blank_line() && seen.git_says(&["patch fragment without header", "patch with only garbage"])
+        },
+    },
+    Class {
         name: "a blank line without its blank",
         by: By::Aptix,
         reason: "A context line that is empty lost its leading blank, and ends with CRLF. Git knows only the bare newline.",
-        is_it: |seen| seen.has_blank_line() && seen.git_says(&["corrupt patch", "patch with only garbage"]),
+        is_it: |seen| seen.has_blank_line() && seen.git_says(&["corrupt patch"]),
     },
     Class {
         name: "/dev/null without its header",
@@ -225,18 +281,41 @@ const CLASSES: &[Class] = &[
         reason: "The diff says of a line of context that it is the last one and has no newline, and in the file it has one. Git takes it away, Aptix keeps it; `LINE_ENDINGS_KEPT` warns.",
         is_it: |seen| {
             seen.warns("LINE_ENDINGS_KEPT")
-                && seen.trees().is_some_and(|(ours, theirs)| {
-                    let pairs = ours.iter().zip(theirs);
-                    ours.len() == theirs.len()
-                        && pairs.into_iter().all(|((path, ours), (other, theirs))| {
-                            let bytes = ours.bytes.strip_suffix(b"\n").unwrap_or(&ours.bytes);
-                            let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
-                            path == other && (ours == theirs || bytes == theirs.bytes)
-                        })
-                })
+                && seen.unlike().is_some_and(|files| files.iter().all(|(ours, theirs)| without_end(ours) == *theirs))
+        },
+    },
+    Class {
+        name: "above a byte order mark",
+        by: By::Both,
+        reason: "A hunk without context adds lines at the top of a file with a byte order mark. Git puts them above the mark, Aptix below it.",
+        is_it: |seen| {
+            const MARK: &[u8] = b"\xef\xbb\xbf";
+            let is_moved = |(ours, theirs): &(&[u8], &[u8])| {
+                let at = theirs.windows(3).position(|bytes| bytes == MARK);
+                ours.strip_prefix(MARK)
+                    .zip(at)
+                    .is_some_and(|(ours, at)| ours == [&theirs[..at], &theirs[at + 3..]].concat())
+            };
+            seen.has_hunk_without_context() && seen.unlike().is_some_and(|files| files.iter().all(is_moved))
+        },
+    },
+    Class {
+        name: "a marker cut short",
+        by: By::Both,
+        reason: "The diff ends within `\\ No newline at end of file`. Aptix reads it as whole, git as no marker when less than ten letters are left.",
+        is_it: |seen| {
+            let last = seen.case.diff.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+            last.starts_with(b"\\")
+                && seen.unlike().is_some_and(|files| files.iter().all(|(ours, theirs)| *ours == without_end(theirs)))
         },
     },
 ];
+
+/// Bytes without their last terminator.
+fn without_end(bytes: &[u8]) -> &[u8] {
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    bytes.strip_suffix(b"\r").unwrap_or(bytes)
+}
 
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static Class> {

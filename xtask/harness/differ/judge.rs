@@ -8,6 +8,7 @@ use crate::classes::{self, Seen};
 use crate::family::Case;
 use crate::git::{self, Theirs};
 use crate::ours::{self, Ours};
+use crate::recount::{recount, with_blanks};
 use crate::tree::{File, Tree};
 
 /// What came of a case.
@@ -42,7 +43,16 @@ pub(crate) fn judge(case: &Case, folder: &Path) -> Result<Judged> {
     let ours = ours::apply(&case.tree, &case.diff)?;
     let mut theirs = Vec::new();
     for flags in counterparts(case, &ours) {
-        let found = git::apply(folder, &case.tree, &case.diff, &flags)?;
+        let mended = match flags.last() {
+            Some(&RECOUNTED) => recount(&case.diff),
+            Some(&WITH_BLANKS) => with_blanks(&case.diff),
+            _ => case.diff.clone(),
+        };
+        if flags.last() == Some(&WITH_BLANKS) && mended == case.diff {
+            continue;
+        }
+        let real: Vec<&str> = flags.iter().copied().filter(|flag| flag.starts_with('-')).collect();
+        let found = git::apply(folder, &case.tree, &mended, &real)?;
         let is_enough = matches!(found, Theirs::Applied(_)) || matches!(ours, Ours::Refused(_));
         theirs.push((flags, found));
         if is_enough {
@@ -53,6 +63,11 @@ pub(crate) fn judge(case: &Case, folder: &Path) -> Result<Judged> {
     let outcome = outcome(case, &ours, last);
     Ok(Judged { ours, theirs, outcome })
 }
+
+/// No flag of git: the harness counts the lines of all hunks, because `--recount` knows fewer ends of a hunk.
+const RECOUNTED: &str = "(recounted)";
+/// No flag of git: the harness puts lost blanks back.
+const WITH_BLANKS: &str = "(blanks)";
 
 /// The commands of git that do what Aptix is asked to do. The first that applies it counts.
 fn counterparts(case: &Case, ours: &Ours) -> Vec<Vec<&'static str>> {
@@ -70,25 +85,31 @@ fn counterparts(case: &Case, ours: &Ours) -> Vec<Vec<&'static str>> {
     let unprefixed = (has("NO_PREFIX") && !flags.contains(&"-p0")).then_some("-p0");
     if has("HUNK_COUNTS") {
         // A hunk's lines are counted anew, as Aptix did.
-        return vec![with(Some("--recount")), with(None)];
+        // Git anchors a hunk without context on one side at that edge of the file, unless it is told not to.
+        let all: [&[&str]; 5] = [&["--recount"], &[WITH_BLANKS], &[RECOUNTED], &["--unidiff-zero", RECOUNTED], &[]];
+        return all.map(|more| [with(unprefixed), more.to_vec()].concat()).to_vec();
     }
     vec![with(unprefixed)]
 }
 
 fn outcome(case: &Case, ours: &Ours, theirs: &Theirs) -> Outcome {
-    if let (Some(truth), Ours::Applied { tree, .. }) = (&case.truth, ours)
-        && tree != truth
-    {
-        return Outcome::Untrue;
-    }
+    let (is_true, is_same) = match (ours, theirs, &case.truth) {
+        (Ours::Applied { tree, .. }, Theirs::Applied(theirs), truth) => {
+            (truth.as_ref().is_none_or(|truth| truth == tree), tree == theirs)
+        }
+        (Ours::Applied { tree, .. }, _, Some(truth)) => (truth == tree, false),
+        _ => (true, false),
+    };
     let other = match (ours, theirs) {
-        (Ours::Applied { tree, .. }, Theirs::Applied(theirs)) if tree == theirs => return Outcome::Same,
         (Ours::Refused(_), Theirs::Refused(_)) => return Outcome::Refused,
+        _ if is_same && is_true => return Outcome::Same,
+        _ if !is_true => Outcome::Untrue,
         (Ours::Applied { .. }, Theirs::Applied(_)) => Outcome::Unlike,
         (Ours::Refused(_), Theirs::Applied(_)) => Outcome::OnlyTheirs,
         (Ours::Applied { .. }, Theirs::Refused(_)) => Outcome::OnlyOurs,
     };
-    classes::of(&Seen { case, ours, theirs }).map_or(other, |class| Outcome::Class(class.name))
+    let class = if is_same { None } else { classes::of(&Seen { case, ours, theirs }) };
+    class.map_or(other, |class| Outcome::Class(class.name))
 }
 
 /// Lets the program do what was done in memory, and says what is different.

@@ -13,6 +13,7 @@ mod perturb;
 #[path = "../../benches/crash/random.rs"]
 #[expect(dead_code, reason = "the crash harness uses all of it")]
 mod random;
+mod recount;
 mod tally;
 mod tree;
 
