@@ -22,7 +22,7 @@ use crate::splice::narrow;
 use crate::text::Text;
 use crate::text_edit::TextEdit;
 use crate::validate::{Base, LineChange};
-use crate::{generated, nearest, nearest_text};
+use crate::{nearest, nearest_text};
 use place::Spot;
 
 /// Plans the chunks of one file, and its move.
@@ -43,13 +43,11 @@ pub(crate) fn plan<'a>(
         Draft { action: FileAction::Edit(TextEdit::default()), normalized, warnings, changes }
     } else {
         let text = read_text(&original, &work.settings.limits)?;
-        let mut draft = draft(patch, &text, work).map_err(|found| {
+        draft(patch, &text, work).map_err(|found| {
             let mut findings = Findings::default();
             findings.absorb(found, |failure| failure.current(original.digest(0)));
             findings
-        })?;
-        draft.warnings.extend(generated::warning(observed.path.as_str(), text.bytes()));
-        draft
+        })?
     };
     let plan = finish(observed, Some(original), draft);
     if patch.move_to.is_some() { Ok(rename(plan, observed)?) } else { Ok(plan) }

@@ -27,7 +27,9 @@ use crate::nearest::{self, Searches};
 use crate::shown::quoted_path;
 use crate::text::{NotText, Text, UTF_32_BE};
 use crate::validate::{Base, LineChange, ValidBatch, ValidEdit, ValidFile, ValidTarget};
-use crate::{anchor_edit, context_patch, create_file, git_patch, other_version, quote, replacements, search_patch};
+use crate::{
+    anchor_edit, context_patch, create_file, generated, git_patch, other_version, quote, replacements, search_patch,
+};
 
 /// What to do where a file that is to be created is there already, in the words of no dialect.
 pub const REPLACE_HINT: &str = "read the file and edit it, or ask for all of it to be replaced";
@@ -158,6 +160,7 @@ pub fn plan_quoting<'a>(
         let planned = plan_file(file, observed, &mut work).and_then(|mut planned| {
             check_size(&planned, settings.limits.file_bytes)?;
             content::check(file, &mut planned, settings.suspicion)?;
+            generated::warn(&mut planned);
             Ok(planned)
         });
         match planned {

@@ -21,7 +21,7 @@ use crate::text::Text;
 use crate::text_edit::TextEdit;
 use crate::validate::Base;
 use crate::validate::replacements::{StepPlace, ValidStep};
-use crate::{generated, nearest_text, new_text};
+use crate::{nearest_text, new_text};
 
 /// Plans the steps of one file.
 ///
@@ -51,10 +51,7 @@ pub(crate) fn plan<'a>(
             None => failure.change(index),
         })?;
     }
-    let mut warnings = course.warnings;
-    if original.is_some() {
-        warnings.extend(generated::warning(observed.path.as_str(), base.bytes));
-    }
+    let warnings = course.warnings;
     let result = Text::new(course.result.as_deref().unwrap_or(base.bytes)).map_err(|error| not_text(&error))?;
     let report = |place: &StepReport| {
         let (above, lines) = lines_of(&result, &place.range);

@@ -14,6 +14,7 @@ use crate::digest::Original;
 use crate::file_plan::{FileAction, FilePlan};
 use crate::find::{self, Needle, Place, Shift};
 use crate::findings::Findings;
+use crate::nearest_text;
 use crate::new_text::{self, Fitted};
 use crate::plan::{Draft, Observed, Work, check_presence, finish, read_text};
 use crate::shown::counted;
@@ -21,7 +22,6 @@ use crate::splice::{self, Rank, Splice};
 use crate::text::{Terminator, Text};
 use crate::validate::Base;
 use crate::validate::search::{Source, Spot, ValidSearch};
-use crate::{generated, nearest_text};
 
 /// Plans the changes of one file.
 ///
@@ -48,9 +48,6 @@ pub(crate) fn plan<'a>(
     })?;
     let Notes { normalized, mut warnings } = notes;
     warnings.extend(spliced.warnings);
-    if original.is_some() {
-        warnings.extend(generated::warning(observed.path.as_str(), text.bytes()));
-    }
     let draft = Draft { action: FileAction::Edit(spliced.edit), normalized, warnings, changes: spliced.reports };
     Ok(finish(observed, original, draft))
 }
