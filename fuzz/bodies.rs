@@ -4,6 +4,7 @@
 use aptix_engine::digest::sha256;
 use aptix_engine::file_plan::{FileAction, FilePlan};
 use aptix_engine::plan::{Observed, Settings, plan, reads};
+use aptix_engine::readings::{Entry, settle};
 use aptix_engine::validate::{ValidTarget, validate};
 use aptix_model::documents::{self, Dialect};
 use aptix_model::limits::Limits;
@@ -23,7 +24,10 @@ pub(crate) fn read(document: &[u8]) {
 /// Does what a document says to a file, which every path leads to; tells whether anything was done.
 pub(crate) fn edit(dialect: Dialect, file: &[u8], document: &[u8]) -> bool {
     let Ok(document) = documents::parse(document, Some(dialect)) else { return false };
-    let Ok(valid) = validate(&document.batch, &Limits::DEFAULT) else { return false };
+    let is_prefixed = |path: &str| path.starts_with("a/") || path.starts_with("b/");
+    let entry = |path: &str| if is_prefixed(path) { Entry::Absent } else { Entry::File };
+    let Ok(batch) = settle(&document.batch, entry) else { return false };
+    let Ok(valid) = validate(&batch, &Limits::DEFAULT) else { return false };
     let observed = |target: &ValidTarget, content| {
         let name = match target {
             ValidTarget::DocPath(path) => path.as_str().rsplit('/').next().unwrap_or("file").to_owned(),

@@ -239,7 +239,7 @@ fn asked_answer<'a>(patch: &'a FilePatch, ids: Option<&FileIds>) -> FileAnswer<'
         path: patch.target.as_str(),
         doc_path: match &patch.target {
             Target::DocPath(path) => Some(path),
-            Target::Path(_) => None,
+            Target::Path(_) | Target::Readings(_) => None,
         },
         file_key: patch.key.as_deref(),
         status: asked_status(&patch.edit).word(),

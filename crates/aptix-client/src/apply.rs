@@ -3,6 +3,7 @@
 //! The command line and the agent share it; neither has another way to a file.
 
 mod find;
+mod names;
 mod near_path;
 mod need;
 mod quoted;
@@ -150,6 +151,8 @@ fn attempt(
     policy.may_write()?;
     refuse_removed(workspace)?;
     let caller = policy.caller;
+    let settled = names::settle(workspace, batch)?;
+    let batch = settled.as_ref();
     let valid = validate::validate(batch, &policy.limits)?;
     let mut found = find(workspace, &valid, policy)?;
     withheld::refuse_sources(batch, &found, caller)?;
@@ -324,6 +327,8 @@ pub fn look<R>(
     policy: &Policy,
     see: impl FnOnce(&BatchPlan<'_>) -> R,
 ) -> Result<R, Refusal> {
+    let settled = names::settle(workspace, batch)?;
+    let batch = settled.as_ref();
     let valid = validate::validate(batch, &policy.limits)?;
     let found = find(workspace, &valid, policy)?;
     withheld::refuse_sources(batch, &found, policy.caller)?;

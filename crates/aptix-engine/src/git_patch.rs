@@ -27,6 +27,7 @@ use crate::findings::Findings;
 use crate::plan::{
     Draft, Observed, Work, check_deleted, check_presence, finish, plan_whole, read_text, rename as move_file,
 };
+use crate::readings::may_create;
 use crate::shown::quoted_path;
 use crate::splice::narrow;
 use crate::text_edit::TextEdit;
@@ -46,6 +47,7 @@ pub(crate) fn plan<'a>(
     let mut plan = match patch.kind {
         GitKind::Create => create(base, patch, observed)?,
         GitKind::Delete => delete(base, patch, observed, work)?,
+        GitKind::Modify if observed.content.is_none() && may_create(patch) => create(base, patch, observed)?,
         GitKind::Modify => modify(base, patch, observed, work)?,
         GitKind::Rename { .. } => rename(base, patch, observed, work)?,
         GitKind::Copy { .. } => copy(base, patch, observed, work)?,

@@ -32,6 +32,7 @@ mod other_version;
 pub mod plan;
 pub mod preview;
 pub mod quote;
+pub mod readings;
 mod replacements;
 mod search_patch;
 mod shown;

@@ -78,7 +78,7 @@ fn document(dialect: Dialect, case: &Case) -> Option<String> {
             json!({ "patches": [{ "path": "file", "replacements": [{ "find": old, "replace": new }] }] }).to_string()
         }
         Dialect::GitPatch => format!(
-            "--- a/file\n+++ b/file\n@@ -{0},{LINES} +{0},{LINES} @@\n{1}{2}",
+            "diff --git a/file b/file\n--- a/file\n+++ b/file\n@@ -{0},{LINES} +{0},{LINES} @@\n{1}{2}",
             first + 1,
             signed('-', old),
             signed('+', new)

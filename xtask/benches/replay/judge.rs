@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use aptix_engine::plan::{Observed, Settings, plan, reads};
+use aptix_engine::readings::{Entry, settle};
 use aptix_engine::validate::{ValidTarget, validate};
 use aptix_model::documents::{self, Dialect};
 use aptix_model::failure::Failure;
@@ -58,7 +59,18 @@ pub(crate) fn apply(
         Ok(document) => document,
         Err(failures) => return refused(failures),
     };
-    let valid = match validate(&document.batch, &Limits::DEFAULT) {
+    let entry = |path: &str| match before.contains_key(path) {
+        true => Entry::File,
+        false if before.keys().any(|file| file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'))) => {
+            Entry::Directory
+        }
+        false => Entry::Absent,
+    };
+    let batch = match settle(&document.batch, entry) {
+        Ok(batch) => batch,
+        Err(failures) => return refused(failures),
+    };
+    let valid = match validate(&batch, &Limits::DEFAULT) {
         Ok(valid) => valid,
         Err(failures) => return refused(failures),
     };

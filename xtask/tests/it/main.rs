@@ -13,6 +13,8 @@ mod crash;
 #[cfg(test)]
 mod dialects;
 #[cfg(test)]
+mod diffs;
+#[cfg(test)]
 mod documents;
 #[cfg(test)]
 mod failed_flush;

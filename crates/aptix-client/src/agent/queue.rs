@@ -86,10 +86,14 @@ impl Queue {
 fn names(file: &FilePatch, root: Option<&str>) -> Vec<String> {
     let key = |path: &str| match &file.target {
         Target::DocPath(_) => fold(path),
-        Target::Path(_) => key(path, root),
+        Target::Path(_) | Target::Readings(_) => key(path, root),
     };
     let others = [file.edit.moved_to(), file.edit.copied_from()];
-    std::iter::once(file.target.as_str()).chain(others.into_iter().flatten()).map(key).collect()
+    let targets: Vec<&str> = match &file.target {
+        Target::Readings(readings) => readings.all().collect(),
+        target => vec![target.as_str()],
+    };
+    targets.into_iter().chain(others.into_iter().flatten()).map(key).collect()
 }
 
 /// A path as a folded docPath.

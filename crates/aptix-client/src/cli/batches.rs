@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use aptix_model::batch::Target;
 use aptix_model::failure::Visible;
 use aptix_model::record::BatchOutline;
 use serde::Serialize;
@@ -50,7 +49,7 @@ impl From<BatchOutline> for Row {
             batch_key: batch.key,
             label: batch.label,
             created_unix_ms: batch.created.map(|created| created.0),
-            files: batch.targets.into_iter().map(|(Target::DocPath(path) | Target::Path(path))| path).collect(),
+            files: batch.targets.iter().map(|target| target.as_str().to_owned()).collect(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use aptix_model::batch::{
     Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Chunk, Content, FileEdit, FilePatch, GitKind, GitPatch, HunkLine,
-    LineKind, Occurrence, Operation, Presence, Replacement, Scope, SearchChange, SearchOperation,
+    LineKind, Occurrence, Operation, Presence, Replacement, Scope, SearchChange, SearchOperation, Target,
 };
 use aptix_model::hunk_counts::count_sides;
 
@@ -15,6 +15,10 @@ use super::untrusted::Name;
 pub(crate) fn described(patch: &FilePatch) -> Vec<u8> {
     let path = Name(patch.target.as_str());
     let mut text = format!("--- {path}\n+++ {path}\n");
+    if let Target::Readings(readings) = &patch.target {
+        let names: Vec<_> = readings.all().map(|name| Name(name).to_string()).collect();
+        let _ = writeln!(text, "the names of the diff mean one of these files: {}", names.join(", "));
+    }
     match &patch.edit {
         FileEdit::CreateFile(create) => describe_content(&mut text, &create.content, "the whole file"),
         FileEdit::WriteFile(write) => {
@@ -221,7 +225,7 @@ fn add<'a>(text: &mut String, sign: char, lines: impl Iterator<Item = &'a str>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aptix_model::batch::{ChunkLine, ContextPatch, Hunk, Reindent, Replacements, SearchPatch, Target, WriteFile};
+    use aptix_model::batch::{ChunkLine, ContextPatch, Hunk, Reindent, Replacements, SearchPatch, WriteFile};
 
     fn check(edit: FileEdit, expected: impl AsRef<[u8]>) {
         let patch = FilePatch { target: Target::Path("a".into()), key: None, label: None, edit };

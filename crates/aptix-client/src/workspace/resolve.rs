@@ -70,6 +70,11 @@ impl Place {
         self.found.is_none() && self.missing == depth && protection::is_dot_name(&self.real())
     }
 
+    /// Whether a file is there.
+    pub(crate) const fn exists(&self) -> bool {
+        self.found.is_some()
+    }
+
     /// The real path in the root.
     pub(crate) fn real(&self) -> String {
         join(&self.dir, &self.name)

@@ -10,6 +10,7 @@ use memchr::memchr;
 use super::violation::Violation;
 use super::{Base, Site, ValidEdit};
 use crate::git_patch::counts::{Counts, is_cut_off, unterminated, whole};
+use crate::readings::may_create;
 
 /// What is wrong with one file of a diff.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -78,6 +79,7 @@ pub(super) fn check<'a>(patch: &'a GitPatch, site: &mut Site<'_, 'a>) -> Option<
         GitKind::Create => (Base::MustNotExist, Some((LineKind::Added, "a file that comes has added lines"))),
         GitKind::Delete => (Base::MustExist, Some((LineKind::Removed, "a file that goes has removed lines"))),
         GitKind::Copy { .. } => (Base::MustNotExist, None),
+        GitKind::Modify if may_create(patch) => (Base::Any, None),
         GitKind::Modify | GitKind::Rename { .. } => (Base::MustExist, None),
     };
     let mut last = 0;

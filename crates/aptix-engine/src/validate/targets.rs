@@ -9,6 +9,7 @@ use aptix_model::batch::{Batch, FilePatch, Target};
 use aptix_model::failure::Failure;
 use aptix_model::path::{DocPath, PathError, WorkspacePath, compose, fold, lowercase};
 use aptix_model::protection;
+use aptix_model::reason::Reason;
 
 use super::violation::Violation;
 use super::{Site, ValidTarget};
@@ -19,6 +20,7 @@ pub(super) fn check(target: &Target, site: &mut Site<'_, '_>) -> Option<ValidTar
     let field = match target {
         Target::DocPath(_) => "docPath",
         Target::Path(_) => "path",
+        Target::Readings(_) => "pathReadings",
     };
     check_as(field, "", target, site)
 }
@@ -32,9 +34,15 @@ pub(super) fn check_other(patch: &FilePatch, site: &mut Site<'_, '_>) -> Result<
     };
     let target = match patch.target {
         Target::DocPath(_) => Target::DocPath(text.to_owned()),
-        Target::Path(_) => Target::Path(text.to_owned()),
+        Target::Path(_) | Target::Readings(_) => Target::Path(text.to_owned()),
     };
     check_as(field, is, &target, site).map(Some).ok_or(Reported)
+}
+
+/// The names of a diff are settled before anything is planned.
+fn unsettled() -> Failure {
+    let hint = "this is a defect of the program that applies the batch; nothing was changed";
+    Failure::new(Reason::Internal, "which file the names of the diff mean was not decided").hint(hint)
 }
 
 /// Something is wrong, and was taken down.
@@ -45,6 +53,10 @@ fn check_as(field: &str, is: &str, target: &Target, site: &mut Site<'_, '_>) -> 
     let checked = match target {
         Target::DocPath(text) => DocPath::new(text).map(ValidTarget::DocPath),
         Target::Path(text) => WorkspacePath::new(text).map(ValidTarget::Path),
+        Target::Readings(_) => {
+            site.refuse(field, unsettled);
+            return None;
+        }
     };
     let text = target.as_str();
     let violation = match checked {
@@ -75,11 +87,11 @@ pub(super) fn check_twins<'a>(batch: &'a Batch, site: &mut Site<'_, 'a>) {
     let doc_paths = |target: &Target, text: &'a str| match target {
         // In whatever case they are written, docPaths mean one lower-case key.
         Target::DocPath(_) => Some(Cow::Owned(lowercase(text))),
-        Target::Path(_) => None,
+        Target::Path(_) | Target::Readings(_) => None,
     };
     let paths = |target: &Target, text: &'a str| match target {
         Target::Path(_) => Some(Cow::Borrowed(text)),
-        Target::DocPath(_) => None,
+        Target::DocPath(_) | Target::Readings(_) => None,
     };
     check_kind(batch, site, "docPath", doc_paths);
     check_kind(batch, site, "path", paths);

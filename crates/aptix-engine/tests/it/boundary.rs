@@ -2,6 +2,7 @@
 
 use aptix_engine::digest::sha256;
 use aptix_engine::plan::{Clipboards, Observed, Settings, plan};
+use aptix_engine::readings::{Entry, settle};
 use aptix_engine::validate::validate;
 use aptix_model::batch::{Batch, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Target};
 use aptix_model::digest::Sha256Digest;
@@ -38,6 +39,9 @@ pub(crate) fn apply_with(
     files: &[(Option<&[u8]>, Option<Sha256Digest>)],
     settings: &Settings<'_>,
 ) -> Result<(Vec<Applied>, Clipboards), Vec<Failure>> {
+    let is_prefixed = |path: &str| path.starts_with("a/") || path.starts_with("b/");
+    let settled = settle(batch, |path| if is_prefixed(path) { Entry::Absent } else { Entry::File })?;
+    let batch = settled.as_ref();
     let valid = validate(batch, &settings.limits)?;
     let observed = batch.files.iter().zip(files).map(|(patch, (content, digest))| {
         // Where a file is renamed to, there is nothing.

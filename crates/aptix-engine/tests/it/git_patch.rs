@@ -281,7 +281,7 @@ fn files_that_are_not_as_the_diff_wants_are_left_alone() {
     let rename = "diff --git a/f b/g\nrename from f\nrename to g\n";
     let copy = "diff --git a/f b/g\ncopy from f\ncopy to g\n";
     let sha1 = "index 78981922613b2afb6025042ff6bd878ac1994e85..0000000000000000000000000000000000000000";
-    let wrong = "index 1111111111111111111111111111111111111111..0000000000000000000000000000000000000000";
+    let wrong = "index 1111111111111111111111111111111111111111..1111111111111111111111111111111111111111";
     let sha256 = "index f8625e43f9e04f24291f77cdbe4c71b3c2a3b0003f60419b3ed06a058d766c8b..1111111111111111111111111111111111111111111111111111111111111111";
     let id = |index: &str| format!("diff --git a/f b/f\n{index} 100644\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n");
     let cases: Vec<(&[&str], String, &str)> = vec![
@@ -312,13 +312,13 @@ fn files_that_are_not_as_the_diff_wants_are_left_alone() {
         (&["f=b\\n"], id(sha1), "ALREADY_APPLIED"),
         (&[], "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n".into(), "FILE_MISSING"),
         // paths
-        (&[], "diff --git a/x b/f\ncopy from ../outside\ncopy to f\n".into(), "INVALID_PATH.TRAVERSAL"),
-        (&[], "diff --git a/x b/f\ncopy from /etc/hostname\ncopy to f\n".into(), "INVALID_PATH.ABSOLUTE"),
-        (&[], "diff --git a/x b/f\ncopy from .git/config\ncopy to f\n".into(), "POLICY_DENIED.PROTECTED"),
+        (&[], "diff --git a/../outside b/f\ncopy from ../outside\ncopy to f\n".into(), "INVALID_PATH.TRAVERSAL"),
+        (&[], "diff --git a//etc/hostname b/f\ncopy from /etc/hostname\ncopy to f\n".into(), "INVALID_PATH.ABSOLUTE"),
+        (&[], "diff --git a/.git/config b/f\ncopy from .git/config\ncopy to f\n".into(), "POLICY_DENIED.PROTECTED"),
         // Secrets are the caller's to close: nobody else knows who asks.
-        (&[], "diff --git a/x b/f\ncopy from .env\ncopy to f\n".into(), "FILE_MISSING"),
-        (&[], "diff --git a/x b/f\nrename from ../outside\nrename to f\n".into(), "INVALID_PATH.TRAVERSAL"),
-        (&[], "diff --git a/x b/f\nrename from f\nrename to ../outside\n".into(), "INVALID_PATH.TRAVERSAL"),
+        (&[], "diff --git a/.env b/f\ncopy from .env\ncopy to f\n".into(), "FILE_MISSING"),
+        (&[], "diff --git a/../outside b/f\nrename from ../outside\nrename to f\n".into(), "INVALID_PATH.TRAVERSAL"),
+        (&[], "diff --git a/f b/../outside\nrename from f\nrename to ../outside\n".into(), "INVALID_PATH.TRAVERSAL"),
         (&[], "--- a/a/../f\n+++ b/a/../f\n@@ -1 +1 @@\n-a\n+b\n".into(), "INVALID_PATH.TRAVERSAL"),
         (&[], "--- /dev/null\n+++ \"b/\\056\\056/x\"\n@@ -0,0 +1 @@\n+b\n".into(), "INVALID_PATH.TRAVERSAL"),
         (&[], "--- /dev/null\n+++ \"b/x\\ny\"\n@@ -0,0 +1 @@\n+b\n".into(), "INVALID_PATH.CONTROL"),

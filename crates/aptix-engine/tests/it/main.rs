@@ -20,6 +20,7 @@ mod line_patch;
 mod matching;
 mod properties;
 mod quote;
+mod readings;
 mod refusals;
 mod replacements;
 mod search_patch;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use aptix_engine::plan::{Observed, Settings, plan, reads};
+use aptix_engine::readings::{Entry, settle};
 use aptix_engine::validate::{ValidTarget, validate};
 use aptix_model::batch::Batch;
 use aptix_model::documents::{Dialect, parse};
@@ -53,7 +54,13 @@ pub(crate) fn apply(tree: &Tree, diff: &[u8], settings: &Settings<'_>) -> Result
 
 /// Plans a batch against a tree, and makes the changes.
 pub(crate) fn apply_batch(tree: &Tree, batch: &Batch, settings: &Settings<'_>) -> Result<Changed, Vec<Failure>> {
-    let valid = validate(batch, &settings.limits)?;
+    let entry = |path: &str| match tree.contains_key(path) {
+        true => Entry::File,
+        false if tree.keys().any(|file| file.starts_with(&format!("{path}/"))) => Entry::Directory,
+        false => Entry::Absent,
+    };
+    let batch = settle(batch, entry)?;
+    let valid = validate(&batch, &settings.limits)?;
     let observe = |target: &ValidTarget| {
         let ValidTarget::Path(path) = target else { panic!("a diff names paths") };
         let found = tree.get(path.as_str());

@@ -3,6 +3,7 @@
 //! One block of each kind; blocks that are no edits are passed over. What looks like an edit and cannot be read as one
 //! refuses the answer, for the other edits may mean nothing without it.
 
+mod bare;
 mod declined;
 mod envelope;
 mod fence;
@@ -23,9 +24,11 @@ use crate::batch::{Batch, FilePatch, Target};
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 use crate::report::Warning;
+pub(super) use bare::is_bare_diff;
 use declined::Declined;
 use fence::{Answer, Block, Closing};
-use outside::{diff_header, misplaced_diff};
+pub(super) use outside::diff_header;
+use outside::misplaced_diff;
 use thought::Thoughtful;
 
 /// What a block holds.

@@ -4,10 +4,10 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-use super::{anchor, digest, given, hunks, missing, quote, search, unknown_enum, v1};
+use super::{anchor, digest, given, hunks, missing, quote, search, unexpected, unknown_enum, v1};
 use crate::batch::{
-    Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, Presence, Target,
-    WriteFile,
+    Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, PathReadings,
+    Presence, Target, WriteFile,
 };
 use crate::failure::Failure;
 use crate::id::ChangeId;
@@ -40,6 +40,11 @@ fn file_patch(index: usize, file: v1::FilePatch, failures: &mut Vec<Failure>) ->
     let target = match file.target {
         Some(v1::file_patch::Target::DocPath(path)) => Some(Target::DocPath(path)),
         Some(v1::file_patch::Target::Path(path)) => Some(Target::Path(path)),
+        Some(v1::file_patch::Target::PathReadings(readings)) => {
+            let is_diff = matches!(file.action, Some(v1::file_patch::Action::GitPatch(_)));
+            let read = path_readings(&format!("files[{index}].pathReadings"), readings, is_diff);
+            read.map_err(|failure| note(failures, at(failure))).ok()
+        }
         None => {
             note(failures, at(missing(&format!("files[{index}].target"), "docPath or path")));
             None
@@ -268,7 +273,27 @@ pub(super) fn target_message(target: Target) -> v1::file_patch::Target {
     match target {
         Target::DocPath(path) => v1::file_patch::Target::DocPath(path),
         Target::Path(path) => v1::file_patch::Target::Path(path),
+        Target::Readings(PathReadings { stripped, written }) => {
+            v1::file_patch::Target::PathReadings(v1::PathReadings { stripped, written })
+        }
     }
+}
+
+/// Paths that a file of a diff may have; nothing else has several.
+pub(super) fn path_readings(field: &str, readings: v1::PathReadings, is_diff: bool) -> Result<Target, Failure> {
+    let v1::PathReadings { stripped, written } = readings;
+    if !is_diff {
+        return Err(unexpected(field, "with gitPatch"));
+    }
+    for (name, paths) in [("stripped", &stripped), ("written", &written)] {
+        if !matches!(paths.as_slice(), [_] | [_, _]) {
+            return Err(missing(
+                &format!("{field}.{name}"),
+                "one path, or the two of a file whose sides have different names",
+            ));
+        }
+    }
+    Ok(Target::Readings(PathReadings { stripped, written }))
 }
 
 fn change_message(change: Change, change_id: String) -> v1::Change {

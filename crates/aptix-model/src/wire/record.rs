@@ -7,7 +7,7 @@ use std::vec::Vec;
 
 use prost_types::Timestamp;
 
-use super::edit::{target_message, with_ids};
+use super::edit::{path_readings, target_message, with_ids};
 use super::quote::is_quote;
 use super::{given, id, missing, unknown_enum, v1};
 use crate::batch::{Batch, Target};
@@ -174,6 +174,10 @@ impl TryFrom<v1::Batch> for BatchOutline {
         let target = |(index, file): (usize, v1::FilePatch)| match file.target {
             Some(v1::file_patch::Target::DocPath(path)) => Ok(Target::DocPath(path)),
             Some(v1::file_patch::Target::Path(path)) => Ok(Target::Path(path)),
+            // A list has no actions.
+            Some(v1::file_patch::Target::PathReadings(readings)) => {
+                path_readings(&format!("files[{index}].pathReadings"), readings, true)
+            }
             None => Err(missing(&format!("files[{index}].target"), "docPath or path")),
         };
         Ok(Self {

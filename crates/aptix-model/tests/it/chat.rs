@@ -206,8 +206,9 @@ fn a_diff_is_read_from_its_block() {
     check(&format!("So:\n````patch\n{fenced}````\n"), &["d"]);
     refuse(&format!("So:\n```patch\n{fenced}```\n"), "INVALID_REQUEST.FENCE", "longer fences");
     refuse(&format!("So:\n```patch\n{}", diff("d")), "INVALID_REQUEST.FENCE", "no closing fence");
-    let said = read(&format!("So:\n```patch\n{}and so on\n```\n", diff("d"))).unwrap_err();
-    assert!(said.message.contains("patch block at lines 2 to 11") && said.to_string().contains("line 10"), "{said}");
+    check(&format!("So:\n```patch\n{}and so on\n```\n", diff("d")), &["d"]);
+    let said = read(&format!("So:\n```patch\n{}and so on\n+++ b/e\n```\n", diff("d"))).unwrap_err();
+    assert!(said.message.contains("patch block at lines 2 to 12") && said.to_string().contains("line 11"), "{said}");
 }
 
 /// FILE-SPEC-5.1: all SEARCH/REPLACE blocks are one document, whatever their fences and what they hold.

@@ -12,7 +12,7 @@ fn read(text: &str) -> Result<Vec<(String, FileEdit)>, Vec<String>> {
             Ok(files
                 .map(|file| match file.target {
                     Target::Path(path) => (path, file.edit),
-                    Target::DocPath(path) => panic!("a bundle has no docPath: {path}"),
+                    target => panic!("a bundle has paths: {target:?}"),
                 })
                 .collect())
         }

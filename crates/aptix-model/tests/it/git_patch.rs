@@ -10,8 +10,20 @@ fn read(diff: impl AsRef<[u8]>) -> Result<Vec<String>, String> {
             let files = document.batch.files.iter();
             Ok(files
                 .map(|file| {
-                    let (Target::Path(path), FileEdit::GitPatch(patch)) = (&file.target, &file.edit) else {
-                        panic!("not a git patch of a path: {file:?}");
+                    let FileEdit::GitPatch(patch) = &file.edit else { panic!("not a git patch: {file:?}") };
+                    let path = match &file.target {
+                        Target::Path(path) => path.clone(),
+                        Target::Readings(readings) => {
+                            let (stripped, written) = (readings.stripped.join("|"), readings.written.join("|"));
+                            // The usual names are shown by the path alone.
+                            let usual = [
+                                format!("a/{stripped}|b/{stripped}"),
+                                format!("a/{stripped}"),
+                                format!("b/{stripped}"),
+                            ];
+                            if usual.contains(&written) { stripped } else { format!("{stripped}?{written}") }
+                        }
+                        Target::DocPath(path) => panic!("a diff has paths: {path}"),
                     };
                     let mut words = match &patch.kind {
                         GitKind::Modify => format!("modify {path}"),
@@ -95,11 +107,11 @@ fn what_happens_to_each_file_is_read_from_its_header() {
             vec!["modify f +x".into(), format!("modify g {READ}"), format!("modify h {READ} {READ}")],
         ),
         // without `diff --git`
-        (format!("--- a/d/f\n+++ b/d/f\n{HUNK}--- old/g\t2024-01-01 10:00:00.5 +0100\n+++ new/g\t2024-01-01 10:00:01.5 +0100\n{HUNK}"), vec![format!("modify d/f {READ}"), format!("modify g {READ}")]),
+        (format!("--- a/d/f\n+++ b/d/f\n{HUNK}--- old/g\t2024-01-01 10:00:00.5 +0100\n+++ new/g\t2024-01-01 10:00:01.5 +0100\n{HUNK}"), vec![format!("modify d/f {READ}"), format!("modify g?old/g|new/g {READ}")]),
         ("\n\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+x\n--- a/g\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n\n".into(), vec!["create f @0,0 1,1:+x\\n".into(), "delete g @1,1 0,0:-a\\n".into()]),
         (
             "diff -ruN old/f new/f\n--- old/f\t1970-01-01 01:00:00.000000000 +0100\n+++ new/f\t2024-01-01 10:00:00 +0100\n@@ -0,0 +1 @@\n+x\ndiff -ruN old/g new/g\n--- old/g\t2024-01-01 10:00:00 +0100\n+++ new/g\t1970-01-01 01:00:00 +0100\n@@ -1 +0,0 @@\n-a\n".into(),
-            vec!["create f @0,0 1,1:+x\\n".into(), "delete g @1,1 0,0:-a\\n".into()],
+            vec!["create f?old/f|new/f @0,0 1,1:+x\\n".into(), "delete g?new/g|old/g @1,1 0,0:-a\\n".into()],
         ),
         // names
         (format!("--- f\n+++ f\n{HUNK}"), vec![format!("modify f unprefixed {READ}")]),
@@ -109,14 +121,16 @@ fn what_happens_to_each_file_is_read_from_its_header() {
         (format!("diff --git a/a b/c b/a b/c\n--- a/a b/c\t\n+++ b/a b/c\t\n{HUNK}"), vec![format!("modify a b/c {READ}")]),
         (format!("diff --git \"a/\\303\\251 \\\"x\" \"b/\\303\\251 \\\"x\"\n--- \"a/\\303\\251 \\\"x\"\t\n+++ \"b/\\303\\251 \\\"x\"\n{HUNK}"), vec![format!("modify \u{e9} \"x {READ}")]),
         ("diff --git a/x \"b/\\303\\251\"\nrename from x\nrename to \"\\303\\251\"\n".into(), vec!["rename x to \u{e9}".into()]),
-        (format!("--- a\\src\\f\n+++ b\\src\\f\n{HUNK}"), vec![]),
+        (format!("--- a\\src\\f\n+++ b\\src\\f\n{HUNK}"), vec![format!("modify src/f {READ}")]),
+        (format!("--- ./f.orig\n+++ ./f\n{HUNK}"), vec![format!("modify f.orig|f?f.orig|f {READ}")]),
+        (format!("--- a/f\n+++ b/g\n{HUNK}"), vec![format!("modify f|g?a/f|b/g {READ}")]),
+        (format!("--- a/f\n+++ a/f\n{HUNK}"), vec![format!("modify f {READ}")]),
+        (format!("diff --git a/f a/f\n--- a/f\n+++ a/f\n{HUNK}"), vec![format!("modify f {READ}")]),
+        // names that git wrote show how the others are read
+        (format!("diff --git a/g b/g\n--- a/g\n+++ b/g\n{HUNK}--- a/f\n+++ a/f\n{HUNK}"), vec![format!("modify g {READ}"), format!("modify f {READ}")]),
     ];
     for (diff, expected) in cases {
-        if expected.is_empty() {
-            check_refused(diff, "PATCH_MALFORMED.NAMES");
-        } else {
-            check(diff, &expected.iter().map(String::as_str).collect::<Vec<_>>());
-        }
+        check(diff, &expected.iter().map(String::as_str).collect::<Vec<_>>());
     }
 }
 
@@ -234,8 +248,6 @@ fn what_is_no_diff_is_refused_by_name() {
         // names
         ("--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-a\n+b\n".into(), "PATCH_MALFORMED.NAMES"),
         ("--- a/f\n+++ dev/null\n@@ -1 +0,0 @@\n-a\n".into(), "PATCH_MALFORMED.NAMES"),
-        (format!("--- a/f\n+++ b/g\n{HUNK}"), "PATCH_MALFORMED.NAMES"),
-        (format!("--- f.orig\n+++ f\n{HUNK}"), "PATCH_MALFORMED.NAMES"),
         (git(&format!("--- a/g\n+++ b/g\n{HUNK}")), "PATCH_MALFORMED.NAMES"),
         (git("new file mode 100644\n--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+a\n"), "PATCH_MALFORMED.NAMES"),
         (git("new file mode 100644\n--- /dev/null\n+++ b/g\n@@ -0,0 +1 @@\n+a\n"), "PATCH_MALFORMED.NAMES"),
@@ -288,8 +300,35 @@ fn what_is_no_diff_is_refused_by_name() {
         ),
         (plain("@@ -1 +1 @@\n"), "PATCH_TRUNCATED"),
         (plain("@@ -1,0 +1,0 @@\n"), "PATCH_MALFORMED.EMPTY"),
+        (git(""), "PATCH_MALFORMED.EMPTY"),
+        // cut off above the first hunk
         (plain(""), "PATCH_TRUNCATED"),
-        (git("index 1111111..2222222\n"), "PATCH_MALFORMED.EMPTY"),
+        (git("index 1111111..2222222\n"), "PATCH_TRUNCATED"),
+        (git("old mode 100644\nnew mode 100755\nindex 1111111..2222222\n"), "PATCH_TRUNCATED"),
+        (git("new file mode 100644\nindex 0000000..2222222\n"), "PATCH_TRUNCATED"),
+        (git("new file mode 100644\n--- /dev/null\n+++ b/f\n"), "PATCH_TRUNCATED"),
+        (git("deleted file mode 100644\nindex 1111111..0000000\n--- a/f\n+++ /dev/null\n"), "PATCH_TRUNCATED"),
+        (git("similarity index 100%\n"), "PATCH_MALFORMED.EMPTY"),
+        ("diff --git a/f b/g\nsimilarity index 90%\nrename from f\nrename to g\n".into(), "PATCH_TRUNCATED"),
+        ("diff --git a/f b/g\nsimilarity index 9".into(), "PATCH_MALFORMED.NAMES"),
+        ("Index: f\n===================================================================\n".into(), "PATCH_TRUNCATED"),
+        // names that were cut short, or are different ones
+        (
+            "diff --git a/f b/n/new.py\nsimilarity index 100%\nrename from f\nrename to n/ne".into(),
+            "PATCH_MALFORMED.NAMES",
+        ),
+        ("diff --git a/f b/n/new.py\nsimilarity index 100%\nrename from f\nrename to".into(), "PATCH_MALFORMED.NAMES"),
+        ("diff --git a/f b/n/new.py\nsimilarity index 100%\nrename from f\n".into(), "PATCH_MALFORMED.NAMES"),
+        (
+            "diff --git a/f b/n/new.py\nsimilarity index 100%\ncopy from f\ncopy to n/new.p".into(),
+            "PATCH_MALFORMED.NAMES",
+        ),
+        (format!("diff --git a/n/new.py b/n/ne\n--- a/n/new.py\n+++ b/n/new.py\n{HUNK}"), "PATCH_MALFORMED.NAMES"),
+        ("diff --git a/n/new.py b/n/ne".into(), "PATCH_MALFORMED.NAMES"),
+        (git("new file mode 100644\n--- /dev/null\n+++ b/f.p\n@@ -0,0 +1 @@\n+a\n"), "PATCH_MALFORMED.NAMES"),
+        ("--- a/f\n".into(), "PATCH_MALFORMED.NAMES"),
+        (format!("--- a/f\n{HUNK}"), "PATCH_MALFORMED.NAMES"),
+        (git("--- a/f\n"), "PATCH_TRUNCATED"),
         // other formats
         (git("index 1111111..2222222\nGIT binary patch\nliteral 0\n"), "PATCH_UNSUPPORTED.BINARY"),
         (git("Binary files a/f and b/f differ\n"), "PATCH_UNSUPPORTED.BINARY"),
@@ -306,17 +345,113 @@ fn what_is_no_diff_is_refused_by_name() {
         ("1c1\n< a\n---\n> b\n".into(), "PATCH_UNSUPPORTED.FORMAT"),
         ("2,3d1\n< a\n".into(), "PATCH_UNSUPPORTED.FORMAT"),
         ("1c\nb\n.\n".into(), "PATCH_UNSUPPORTED.FORMAT"),
-        ("Only in old: f\n".into(), "PATCH_UNSUPPORTED.FORMAT"),
-        // words around
-        (format!("Here is the patch:\n{}", plain(HUNK)), "PATCH_MALFORMED.GARBAGE"),
-        (format!("{}That is all.\n", plain(HUNK)), "PATCH_MALFORMED.GARBAGE"),
-        (format!("```diff\n{}```\n", plain(HUNK)), "PATCH_MALFORMED.GARBAGE"),
-        (format!("{}and\n{}", plain(HUNK), plain(HUNK)), "PATCH_MALFORMED.GARBAGE"),
+        (format!("{}Property changes on: f\n", plain(HUNK)), "PATCH_UNSUPPORTED.FORMAT"),
+        ("Index: f\n=====\nCannot display: file marked as a binary type.\n".into(), "PATCH_TRUNCATED"),
+        (format!("{}1c1\n< a\n---\n> b\n", plain(HUNK)), "PATCH_UNSUPPORTED.FORMAT"),
+        ("Content-Transfer-Encoding: base64\n\n".into(), "PATCH_MALFORMED.GARBAGE"),
+        (
+            format!("From: a@b\nContent-Transfer-Encoding: quoted-printable\n\n{}", plain(HUNK)),
+            "PATCH_UNSUPPORTED.FORMAT",
+        ),
+        // no file at all
+        ("Only in old: f\n".into(), "PATCH_MALFORMED.GARBAGE"),
         ("diff -u a b\n".into(), "PATCH_MALFORMED.GARBAGE"),
+        ("Here is the patch.\n".into(), "PATCH_MALFORMED.GARBAGE"),
+        // a part of a diff between words
+        (format!("{}and\n{HUNK}", plain(HUNK)), "PATCH_MALFORMED.NAMES"),
+        (format!("{}and\n--- a/g\n", plain(HUNK)), "PATCH_MALFORMED.NAMES"),
+        (format!("{}and\n+++ b/g\n{HUNK}", plain(HUNK)), "PATCH_MALFORMED.NAMES"),
+        (format!("{}and\nrename from d/g\nrename to d/h\n", plain(HUNK)), "PATCH_MALFORMED.NAMES"),
+        (format!("{}and\nnew file mode 100644\n", plain(HUNK)), "PATCH_MALFORMED.NAMES"),
+        (format!("{}and\nindex 1111111..2222222 100644\n", plain(HUNK)), "PATCH_MALFORMED.NAMES"),
+        (format!("{}and\nBinary files a/g and b/g differ\n", plain(HUNK)), "PATCH_UNSUPPORTED.BINARY"),
+        // a diffstat that counts more files than follow
+        (
+            format!(" f | 2 +-\n g | 2 +-\n 2 files changed, 2 insertions(+), 2 deletions(-)\n\n{}", plain(HUNK)),
+            "PATCH_TRUNCATED",
+        ),
+        (" f | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\n".into(), "PATCH_TRUNCATED"),
     ];
     for (diff, expected) in cases {
         check_refused(diff, expected);
     }
+}
+
+/// FILE-SPEC-3.1.2: what stands around the files of a diff is skipped, and a mail's message becomes the label.
+#[test]
+fn text_around_the_files_of_a_diff_is_skipped() {
+    let f = format!("--- a/f\n+++ b/f\n{HUNK}");
+    let git = |path: &str| {
+        format!("diff --git a/{path} b/{path}\nindex 1111111..2222222 100644\n--- a/{path}\n+++ b/{path}\n{HUNK}")
+    };
+    let stat = " f | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\n\n";
+    let id = "0123456789012345678901234567890123456789";
+    let mail = |subject: &str, path: &str| {
+        format!(
+            "From {id} Mon Sep 17 00:00:00 2001\nFrom: A <a@b>\nDate: Mon, 1 Jan 2024 10:00:00 +0100\nSubject: [PATCH 1/2] {subject}\nMIME-Version: 1.0\n\nrename from x.c to y.c, since\n- it is\n\nSigned-off-by: A\n---\n{stat}{}-- \n2.47.3\n\n",
+            git(path)
+        )
+    };
+    let message = "\n\nrename from x.c to y.c, since\n- it is\n\nSigned-off-by: A";
+    let log = format!(
+        "commit {id} (HEAD -> main)\nAuthor: A <a@b>\nDate:   Mon Jan 1\n\n    Mend it\n\n    @@ -1 +1 @@ it was\n\n"
+    );
+    let cases: Vec<(String, &[&str], Option<String>)> = vec![
+        (format!("Here is the patch:\n\n{f}"), &["f"], None),
+        (format!("{f}\nThat is all.\n- really\n"), &["f"], None),
+        (format!("```diff\n{f}```\n"), &["f"], None),
+        (format!("{f}and\n{}", f.replace("/f", "/g")), &["f", "g"], None),
+        (format!("{f}-- \n2.43.0\n"), &["f"], None),
+        (format!("{f}-- \n2.39.3 (Apple Git-146)\n\n"), &["f"], None),
+        (format!("{f}-- \n"), &["f"], None),
+        (format!("diff -u f.orig f\n{f}"), &["f"], None),
+        (format!("diff a/f b/f\n{f}"), &["f"], None),
+        (format!("Index: f\n===================================================================\n{f}"), &["f"], None),
+        (format!("Only in old: g\ndiff -ru old/f new/f\n{f}Only in new: h\n"), &["f"], None),
+        (format!("---\n{stat}{}", git("f")), &["f"], None),
+        (mail("Mend it", "f"), &["f"], Some(format!("Mend it{message}"))),
+        (mail("Mend\n it all", "f").replace('\n', "\r\n"), &["f"], Some(format!("Mend it all{message}"))),
+        (mail("=?UTF-8?q?M=C3=A9nd_it?=", "f"), &["f"], Some(format!("M\u{e9}nd it{message}"))),
+        (mail("One", "f") + &mail("Two", "g"), &["f", "g"], Some(format!("One{message}\n\nTwo{message}"))),
+        (format!("From: A <a@b>\nSubject: [RFC] it\n\n{}", git("f")), &["f"], Some("[RFC] it".into())),
+        (format!("{log}{}", git("f")), &["f"], Some("Mend it\n\n@@ -1 +1 @@ it was".into())),
+        (format!("{log}---\n{stat}{}", git("f")), &["f"], Some("Mend it\n\n@@ -1 +1 @@ it was".into())),
+        (
+            format!("{log}{}\n{log}{}", git("f"), git("g")),
+            &["f", "g"],
+            Some("Mend it\n\n@@ -1 +1 @@ it was\n\nMend it\n\n@@ -1 +1 @@ it was".into()),
+        ),
+    ];
+    for (diff, paths, label) in cases {
+        let document =
+            parse(diff.as_bytes(), Some(Dialect::GitPatch)).unwrap_or_else(|error| panic!("{diff}\n{error:?}"));
+        let found: Vec<_> = document.batch.files.iter().map(|file| file.target.as_str()).collect();
+        assert_eq!((found.as_slice(), document.batch.label), (paths, label), "{diff}");
+        assert_eq!(
+            document.warnings.iter().map(|warning| warning.code.as_str()).collect::<Vec<_>>(),
+            match diff.contains("Only in") {
+                true => vec!["FILE_LEFT_OUT"],
+                false => vec![],
+            }
+        );
+        // Without a fence, which belongs to an answer, the dialect need not be named.
+        let found = parse(diff.as_bytes(), None).unwrap_or_else(|error| panic!("{diff}\n{error:?}"));
+        let expected = if diff.starts_with("```") { Dialect::Chat } else { Dialect::GitPatch };
+        assert_eq!(found.dialect, expected, "{diff}");
+    }
+}
+
+/// Backslashes and two names are read in the usual way, and named.
+#[test]
+fn unusual_names_are_said() {
+    let code = |diff: &str| -> Vec<String> {
+        let document = parse(diff.as_bytes(), Some(Dialect::GitPatch)).unwrap();
+        document.warnings.into_iter().map(|warning| warning.code).collect()
+    };
+    assert_eq!(code(&format!("--- a\\f\n+++ b\\f\n{HUNK}")), ["BACKSLASH"]);
+    assert_eq!(code(&format!("diff --git a/d\\f b/d\\f\n--- a/d\\f\n+++ b/d\\f\n{HUNK}")), ["BACKSLASH"]);
+    assert_eq!(code(&format!("--- f.old\n+++ f\n{HUNK}")), ["NAMES_DIFFER"]);
+    assert_eq!(code(&format!("--- a/f\n+++ b/f\n{HUNK}")), [""; 0]);
 }
 
 /// A diff is known for one by its first lines.

@@ -3,8 +3,8 @@
 use aptix_model::batch::{
     Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Batch, BlobRef, Change, Chunk, ChunkLine, Content, ContextPatch,
     CreateFile, FileEdit, FilePatch, GitKind, GitPatch, Hunk, HunkLine, LineKind, LinePatch, Occurrence, Operation,
-    Origin, Presence, Reindent, Replacement, Replacements, Scope, SearchChange, SearchOperation, SearchPatch, Target,
-    WriteFile,
+    Origin, PathReadings, Presence, Reindent, Replacement, Replacements, Scope, SearchChange, SearchOperation,
+    SearchPatch, Target, WriteFile,
 };
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::{Excerpt, Failure, NextAction};
@@ -209,7 +209,11 @@ fn a_record_comes_back_as_it_went() {
 #[test]
 fn every_kind_of_edit_comes_back_as_it_went_with_an_id_for_each_change() {
     let patch = |(index, edit)| FilePatch { target: Target::Path(format!("f{index}")), key: None, label: None, edit };
-    let files = every_edit().into_iter().enumerate().map(patch).collect();
+    let mut files: Vec<_> = every_edit().into_iter().enumerate().map(patch).collect();
+    for file in files.iter_mut().filter(|file| matches!(file.edit, FileEdit::GitPatch(_))) {
+        let written = vec!["a/f".into(), "b/f".into()];
+        file.target = Target::Readings(PathReadings { stripped: vec!["f".into()], written });
+    }
     let batch = Batch { files, ..Batch::default() };
     let mut next = 0_u128;
     let ids = FileIds::mint(&batch, || {

@@ -8,6 +8,8 @@ use aptix_model::path::{DocPath, RootedPath, WorkspacePath, fold};
 use aptix_model::reason::Reason;
 use aptix_model::report::{FileReport, FileStatus, Outcome, Report};
 
+use aptix_engine::readings::may_create;
+
 use crate::store::{FileUpdate, Twins};
 
 /// What a report says of one cloud file.
@@ -79,9 +81,12 @@ impl Named<'_> {
     fn check(self, field: &str, asked: &str, path: &WorkspacePath) -> Result<(), Failure> {
         let root = self.root;
         let in_root = |asked: &str| asked.strip_prefix(root)?.strip_prefix('/').map(ToOwned::to_owned);
+        let is_path = |asked: &str| asked == path.as_str() || in_root(asked).as_deref() == Some(path.as_str());
         let fits = match self.target {
             Target::DocPath(_) => in_root(&fold(asked)) == Some(path.folded()),
-            Target::Path(_) => asked == path.as_str() || in_root(asked).as_deref() == Some(path.as_str()),
+            Target::Path(_) => is_path(asked),
+            // The agent has read the names by the files that it has.
+            Target::Readings(readings) => readings.all().any(is_path),
         };
         if fits {
             return Ok(());
@@ -95,7 +100,7 @@ impl Named<'_> {
         let twins = match self.target {
             // The agent looks for the only file with this key, at every level.
             Target::DocPath(_) => Twins::Gone,
-            Target::Path(_) => Twins::MayExist,
+            Target::Path(_) | Target::Readings(_) => Twins::MayExist,
         };
         Ok(FileUpdate {
             path: RootedPath::new(&format!("{}/{path}", self.root)).map_err(refused)?,
@@ -199,6 +204,7 @@ fn outcomes(edit: &FileEdit) -> &'static [FileStatus] {
             _ => EDITED,
         },
         FileEdit::GitPatch(patch) => match patch.kind {
+            GitKind::Modify if may_create(patch) => WRITTEN,
             GitKind::Modify => EDITED,
             GitKind::Create | GitKind::Copy { .. } => &[Created],
             GitKind::Delete => &[Deleted],

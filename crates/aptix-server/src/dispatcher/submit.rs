@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aptix_engine::validate::validate;
+use aptix_engine::readings::validate_open;
 use aptix_model::batch::{Batch, BlobRef, Content, Origin};
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
@@ -84,7 +84,7 @@ impl Dispatcher {
             return Err(SubmitError::ShuttingDown);
         }
         let mut failures = check_origin(&origin, self.settings.limits.text_bytes);
-        if let Err(found) = validate(&batch, &self.settings.limits) {
+        if let Err(found) = validate_open(&batch, &self.settings.limits) {
             failures.extend(found);
         }
         if !failures.is_empty() {

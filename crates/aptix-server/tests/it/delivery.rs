@@ -346,6 +346,46 @@ async fn renamed_files_come_under_their_new_name() {
     assert_refused(client.read("w", File::DocPath("app/b.txt".to_owned())).await, Code::NotFound, "NOT_FOUND", "");
 }
 
+/// FILE-SPEC-3.1.2: a diff whose names can be read in several ways is stored as it is, and a report may be about any of its
+/// paths, and about no other.
+#[tokio::test]
+async fn a_report_may_be_about_any_reading_of_a_name() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    client.upload("w", b"new").await.unwrap();
+    let open = |stripped: &[&str], written: &[&str]| {
+        let text = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
+        let readings = v1::PathReadings { stripped: text(stripped), written: text(written) };
+        let line = |kind: v1::LineKind, text: &str| v1::HunkLine { kind: kind.into(), content: text.to_owned().into() };
+        let lines = vec![line(v1::LineKind::Removed, "old\n"), line(v1::LineKind::Added, "new")];
+        let hunk = v1::Hunk { old_start: 1, old_count: 1, new_start: 1, new_count: 1, lines, ..v1::Hunk::default() };
+        let git = v1::GitPatch { kind: v1::GitKind::Modify.into(), hunks: vec![hunk], ..v1::GitPatch::default() };
+        let target = Some(v1::file_patch::Target::PathReadings(readings));
+        v1::FilePatch { target, action: Some(Action::GitPatch(git)), ..v1::FilePatch::default() }
+    };
+    for (index, (path, fits)) in [("f", true), ("a/f", true), ("b/f", true), ("c/f", false)].into_iter().enumerate() {
+        let files = vec![open(&["f"], &["a/f", "b/f"])];
+        let batch = client.submit(submit("w", &format!("r{index}"), files)).await.unwrap();
+        let report = applied(&[("app", path, b"new")]);
+        let done = client.report("w", &batch.batch_id, epoch, report).await;
+        assert_eq!(done.is_ok(), fits, "{path}: {done:?}");
+        if fits {
+            let read = client.read("w", File::DocPath(format!("app/{path}"))).await.unwrap();
+            assert_eq!(read.content.as_deref(), Some(b"new".as_slice()), "{path}");
+        }
+    }
+    let other = v1::FilePatch { action: Some(Action::DeleteFile(v1::DeleteFile {})), ..open(&["f"], &["a/f"]) };
+    for (file, reason, detail) in [
+        (open(&[], &["a/f"]), "INVALID_REQUEST", "MISSING"),
+        (open(&["f"], &["a", "b", "c"]), "INVALID_REQUEST", "MISSING"),
+        (open(&["../f"], &["a/../f"]), "INVALID_PATH", "TRAVERSAL"),
+        (other, "INVALID_REQUEST", "UNEXPECTED_FIELD"),
+    ] {
+        assert_refused(client.submit(submit("w", "bad", vec![file])).await, Code::InvalidArgument, reason, detail);
+    }
+}
+
 fn patch(path: &str, action: Action) -> v1::FilePatch {
     let target = Some(v1::file_patch::Target::Path(path.to_owned()));
     v1::FilePatch { target, action: Some(action), ..v1::FilePatch::default() }

@@ -70,7 +70,7 @@ pub(super) fn indented_envelope(text: &str) -> Option<usize> {
 }
 
 /// The first line of the first header of a diff, which nothing but a diff has.
-pub(super) fn diff_header(text: &str) -> Option<usize> {
+pub(in crate::documents) fn diff_header(text: &str) -> Option<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let header = |at: &[&str]| match at {
         [old, new, hunk] if old.starts_with("--- ") => new.starts_with("+++ ") && hunk.starts_with("@@"),

@@ -4,17 +4,19 @@ use std::string::String;
 use std::vec::Vec;
 
 use super::malformed::{GitPatchError, quote};
-use super::name::{Agreed, Name};
+use super::name::{GitLine, Meaning, Name};
 use super::{Lines, trim_end};
-use crate::batch::{FileEdit, FilePatch, GitKind, GitPatch, Hunk, Target};
+use crate::batch::{FileEdit, FilePatch, GitKind, GitPatch, Hunk};
+
+/// How the ids of a blob without bytes begin, as SHA-1 and as SHA-256.
+const EMPTY_BLOBS: [&str; 2] =
+    ["e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"];
 
 /// The lines above the hunks of one file.
 #[derive(Default)]
 pub(super) struct Header {
-    /// Whether a `diff --git` line begins it.
-    is_git: bool,
-    /// The path that the names of that line, or of both sides, agree on.
-    path: Option<Agreed>,
+    /// The names of the `diff --git` line that begins it, if one does.
+    git_line: Option<GitLine>,
     old_mode: Option<Mode>,
     new_mode: Option<Mode>,
     created: Option<Mode>,
@@ -24,6 +26,8 @@ pub(super) struct Header {
     copy_from: Option<Name>,
     copy_to: Option<Name>,
     base_id: Option<String>,
+    /// Whether it says that bytes change, which only hunks can tell.
+    announces_hunks: bool,
     sides: Option<(Side, Side)>,
 }
 
@@ -42,6 +46,18 @@ enum Side {
     File { name: Name, is_epoch: bool },
 }
 
+/// One file of a diff, and what is known of its names.
+pub(super) struct Section {
+    pub(super) file: FilePatch,
+    /// Whether git wrote the names, with prefixes: then all names of the diff have some.
+    pub(super) proves_prefix: bool,
+    /// Names in which a backslash was read as `/`.
+    pub(super) backslashes: Vec<String>,
+}
+
+const DISAGREE: GitPatchError =
+    GitPatchError::Names("the names of 'diff --git', '---' and '+++' are different ones, or one was cut short");
+
 impl Header {
     /// Reads down to the first hunk, or to what belongs to no header.
     pub(super) fn read(lines: &mut Lines<'_>) -> Result<Self, GitPatchError> {
@@ -49,8 +65,7 @@ impl Header {
         let first = lines.peek().unwrap_or_default();
         if let Some(names) = first.strip_prefix(b"diff --git ") {
             refuse_nul(first)?;
-            header.is_git = true;
-            header.path = Name::read_pair(trim_end(names))?.and_then(|(old, new)| old.agreed(&new));
+            header.git_line = Some(GitLine::read(trim_end(names))?);
             lines.skip();
             while let Some(line) = lines.peek() {
                 refuse_nul(line)?;
@@ -61,12 +76,8 @@ impl Header {
             }
         }
         if lines.is_at_sides() {
-            let (old, new) = (Side::read(lines)?, Side::read(lines)?);
-            if let (false, Side::File { name, .. }, Side::File { name: other, .. }) = (header.is_git, &old, &new) {
-                header.path = name.agreed(other);
-            }
-            header.sides = Some((old, new));
-        } else if !header.is_git {
+            header.sides = Some((Side::read(lines)?, Side::read(lines)?));
+        } else if header.git_line.is_none() {
             return Err(not_a_header(*lines));
         }
         if let Some(line) = lines.peek() {
@@ -78,6 +89,11 @@ impl Header {
     /// Whether it names the two sides of the file, below which there are hunks.
     pub(super) const fn has_sides(&self) -> bool {
         self.sides.is_some()
+    }
+
+    /// Whether a `diff --git` line begins it.
+    const fn is_git(&self) -> bool {
+        self.git_line.is_some()
     }
 
     /// Takes a line between `diff --git` and the names of the sides; whether it is one.
@@ -101,15 +117,18 @@ impl Header {
             self.copy_to = Some(Name::read(name)?);
         } else if let Some(ids) = value("index ") {
             self.base_id = base_id(ids)?;
+            self.announces_hunks |= changes_bytes(ids);
+        } else if let Some(similarity) = value("similarity index ").or_else(|| value("dissimilarity index ")) {
+            self.announces_hunks |= similarity != b"100%";
         } else {
-            return Ok(value("similarity index ").is_some() || value("dissimilarity index ").is_some());
+            return Ok(false);
         }
         Ok(true)
     }
 
     /// What happens to which file, with its hunks.
-    pub(super) fn file(self, hunks: Vec<Hunk>) -> Result<FilePatch, GitPatchError> {
-        let (path, kind, is_unprefixed) = self.kind(&hunks)?;
+    pub(super) fn section(self, hunks: Vec<Hunk>) -> Result<Section, GitPatchError> {
+        let (meaning, kind) = self.kind(&hunks)?;
         let executable = match (self.old_mode, self.new_mode) {
             (Some(_), Some(new)) => Some(new.is_executable),
             (None, None) => None,
@@ -120,81 +139,94 @@ impl Header {
             return Err(GitPatchError::Contradiction("a change of mode for a file that comes or goes"));
         }
         let created = self.created.is_some_and(|mode| mode.is_executable).then_some(true);
+        if hunks.is_empty() && self.announces_hunks {
+            return Err(GitPatchError::Truncated("its header says that lines change, and no hunk follows"));
+        }
         if kind == GitKind::Modify && hunks.is_empty() && executable.is_none() {
             return Err(GitPatchError::NoHunks);
         }
+        let proves_prefix = self.is_git() && matches!(meaning, Meaning::Path { has_prefix: true, .. });
+        let backslashes = self.backslashes();
         let (executable, base_id) = (executable.or(created), self.base_id);
+        let (target, is_unprefixed) = meaning.into_target();
         let edit = FileEdit::GitPatch(GitPatch { kind, executable, base_id, is_unprefixed, hunks });
-        Ok(FilePatch { target: Target::Path(path), key: None, label: None, edit })
+        Ok(Section { file: FilePatch { target, key: None, label: None, edit }, proves_prefix, backslashes })
     }
 
-    /// The target, what happens to it as a whole, and whether its names had no prefix.
-    fn kind(&self, hunks: &[Hunk]) -> Result<(String, GitKind, bool), GitPatchError> {
+    /// What its names mean, and what happens to the file as a whole.
+    fn kind(&self, hunks: &[Hunk]) -> Result<(Meaning, GitKind), GitPatchError> {
         let comes_or_goes = self.created.is_some() || self.deleted.is_some();
         match (&self.rename_from, &self.rename_to, &self.copy_from, &self.copy_to) {
             (None, None, None, None) => {}
             (Some(from), Some(to), None, None) if !comes_or_goes => {
                 let (from, to) = self.moved(from, to)?;
-                return Ok((from, GitKind::Rename { to }, false));
+                return Ok((Meaning::Path { path: from, has_prefix: true }, GitKind::Rename { to }));
             }
             (None, None, Some(from), Some(to)) if !comes_or_goes => {
                 let (from, to) = self.moved(from, to)?;
-                return Ok((to, GitKind::Copy { from }, false));
+                return Ok((Meaning::Path { path: to, has_prefix: true }, GitKind::Copy { from }));
             }
             _ => return Err(GitPatchError::Contradiction("lines of a rename, a copy, a creation or a deletion")),
         }
-        let sides = self.sides.as_ref().map(|(old, new)| {
-            (old.file_if(|| is_empty_side(hunks, old_side)), new.file_if(|| is_empty_side(hunks, new_side)))
-        });
-        let (named, kind) = match sides {
-            None if self.created.is_some() && self.deleted.is_some() => {
-                return Err(GitPatchError::Contradiction("'new file mode' and 'deleted file mode'"));
+        if self.created.is_some() && self.deleted.is_some() {
+            return Err(GitPatchError::Contradiction("'new file mode' and 'deleted file mode'"));
+        }
+        let Some((old_side, new_side)) = &self.sides else { return Ok((self.of_git_line()?, self.whole())) };
+        let is_new = old_side.is_absent(|| is_empty_side(hunks, old_range));
+        let is_gone = new_side.is_absent(|| is_empty_side(hunks, new_range));
+        match (old_side.name(), new_side.name()) {
+            (None, None) => Err(GitPatchError::Names("both sides are /dev/null")),
+            (Some(old), Some(new)) if !is_new && !is_gone && !comes_or_goes => {
+                let meaning = match &self.git_line {
+                    Some(_) => old.with_in_git(new).ok_or(GitPatchError::Names(
+                        "the two sides have different names, and no lines 'rename from' and 'rename to' say so",
+                    ))?,
+                    None => old.with(new),
+                };
+                Ok((self.held_to_git_line(meaning)?, GitKind::Modify))
             }
-            None => (None, self.whole()),
-            Some((None, None)) => return Err(GitPatchError::Names("both sides are /dev/null")),
-            Some((None, Some(new))) if self.deleted.is_none() => (Some(self.one(new)?), GitKind::Create),
-            Some((Some(old), None)) if self.created.is_none() => (Some(self.one(old)?), GitKind::Delete),
-            Some((Some(old), Some(new))) if !comes_or_goes => {
-                let agreed = old.agreed(new).ok_or(GitPatchError::Names(
-                    "the two sides have different names, and no lines 'rename from' and 'rename to' say so",
-                ))?;
-                (Some(agreed), GitKind::Modify)
+            (old, Some(new)) if is_new && !is_gone && self.deleted.is_none() => {
+                Ok((self.one(new, old)?, GitKind::Create))
             }
-            Some(_) => {
-                return Err(GitPatchError::Names(
-                    "a file that comes or goes has /dev/null for the side that is not there",
-                ));
+            (Some(old), new) if is_gone && !is_new && self.created.is_none() => {
+                Ok((self.one(old, new)?, GitKind::Delete))
             }
-        };
-        let agreed = match (&self.path, named) {
-            (Some(path), Some(named)) if path.path != named.path => {
-                return Err(GitPatchError::Names("the names of 'diff --git', '---' and '+++' are different ones"));
-            }
-            (Some(path), _) => path.clone(),
-            (None, Some(named)) => named,
-            (None, None) => {
-                return Err(GitPatchError::Names("the 'diff --git' line has different names, and no line says why"));
-            }
-        };
-        Ok((agreed.path, kind, agreed.is_unprefixed))
+            _ => Err(GitPatchError::Names("a file that comes or goes has /dev/null for the side that is not there")),
+        }
     }
 
     /// What the extended header alone says.
-    fn whole(&self) -> GitKind {
-        match (self.created, self.deleted) {
+    const fn whole(&self) -> GitKind {
+        match (&self.created, &self.deleted) {
             (Some(_), _) => GitKind::Create,
             (_, Some(_)) => GitKind::Delete,
             (None, None) => GitKind::Modify,
         }
     }
 
-    /// The path of a file whose other side is not there.
-    fn one(&self, name: &Name) -> Result<Agreed, GitPatchError> {
-        match &self.path {
-            Some(path) if name.means(&path.path) => Ok(path.clone()),
-            Some(_) => Err(GitPatchError::Names("the names of 'diff --git', '---' and '+++' are different ones")),
-            None => Ok(name.alone()),
+    /// What the `diff --git` line alone means.
+    fn of_git_line(&self) -> Result<Meaning, GitPatchError> {
+        self.git_line.as_ref().and_then(GitLine::meaning).ok_or(GitPatchError::Names(
+            "the 'diff --git' line has different names, and no line says why; perhaps one was cut short",
+        ))
+    }
+
+    /// What the sides mean, if the `diff --git` line can mean it as well.
+    fn held_to_git_line(&self, meaning: Meaning) -> Result<Meaning, GitPatchError> {
+        match &self.git_line {
+            Some(line) if !line.agrees_with(&meaning) => Err(DISAGREE),
+            _ => Ok(meaning),
         }
+    }
+
+    /// The path of a file whose other side is not there, even if a name stands there.
+    fn one(&self, name: &Name, other: Option<&Name>) -> Result<Meaning, GitPatchError> {
+        if self.git_line.is_none() {
+            let both = other.map(|other| other.with(name)).filter(|both| both.is_of_one());
+            return Ok(both.unwrap_or_else(|| name.alone()));
+        }
+        let meaning = self.of_git_line()?;
+        if meaning.is_in(&(name.clone(), name.clone())) { Ok(meaning) } else { Err(DISAGREE) }
     }
 
     /// The two paths of a rename or a copy.
@@ -203,13 +235,27 @@ impl Header {
         if from == to {
             return Err(GitPatchError::NoOp);
         }
-        let fits = |side: &Side, path: &str| matches!(side, Side::File { name, .. } if name.means(path));
+        if self.git_line.as_ref().is_some_and(|line| !line.names(&from, &to)) {
+            return Err(GitPatchError::Names(
+                "'diff --git' does not name the two files of the rename or copy; perhaps a name was cut short",
+            ));
+        }
+        let fits = |side: &Side, path: &str| side.name().is_some_and(|name| name.means(path));
         match &self.sides {
             Some((old, new)) if !fits(old, &from) || !fits(new, &to) => {
                 Err(GitPatchError::Names("'---' and '+++' do not name the two files of the rename or copy"))
             }
             _ => Ok((from, to)),
         }
+    }
+
+    /// The names, as they were read, in which a backslash separates directories.
+    fn backslashes(&self) -> Vec<String> {
+        let sides = self.sides.iter().flat_map(|(old, new)| [old.name(), new.name()]).flatten();
+        let others = [&self.rename_from, &self.rename_to, &self.copy_from, &self.copy_to].into_iter().flatten();
+        let mut found: Vec<String> = sides.chain(others).filter(|name| name.had_backslash()).map(Name::path).collect();
+        found.dedup();
+        found
     }
 }
 
@@ -236,26 +282,33 @@ impl Side {
         Ok(Self::File { name, is_epoch })
     }
 
-    /// The file of the side. `diff -N` names one that is not there too, with the time that no file has.
-    fn file_if(&self, is_empty: impl FnOnce() -> bool) -> Option<&Name> {
+    /// The name, unless the side is `/dev/null`.
+    const fn name(&self) -> Option<&Name> {
         match self {
             Self::Null => None,
-            Self::File { is_epoch: true, .. } if is_empty() => None,
             Self::File { name, .. } => Some(name),
+        }
+    }
+
+    /// Whether there is no file. `diff -N` names one that is not there too, with the time that no file has.
+    fn is_absent(&self, is_empty: impl FnOnce() -> bool) -> bool {
+        match self {
+            Self::Null => true,
+            Self::File { is_epoch, .. } => *is_epoch && is_empty(),
         }
     }
 }
 
 /// Whether the only hunk says that one side has no lines.
-fn is_empty_side(hunks: &[Hunk], side: impl FnOnce(&Hunk) -> (i64, i64)) -> bool {
-    matches!(hunks, [hunk] if side(hunk) == (0, 0))
+fn is_empty_side(hunks: &[Hunk], range: impl FnOnce(&Hunk) -> (i64, i64)) -> bool {
+    matches!(hunks, [hunk] if range(hunk) == (0, 0))
 }
 
-const fn old_side(hunk: &Hunk) -> (i64, i64) {
+const fn old_range(hunk: &Hunk) -> (i64, i64) {
     (hunk.old_start, hunk.old_count)
 }
 
-const fn new_side(hunk: &Hunk) -> (i64, i64) {
+const fn new_range(hunk: &Hunk) -> (i64, i64) {
     (hunk.new_start, hunk.new_count)
 }
 
@@ -271,6 +324,15 @@ impl Mode {
             _ => Err(GitPatchError::Mode { found: quote(text) }),
         }
     }
+}
+
+/// Whether two ids of a file are those of different bytes, and not both of none.
+fn changes_bytes(ids: &[u8]) -> bool {
+    let ids = core::str::from_utf8(ids).unwrap_or_default();
+    let (before, after) = ids.split(' ').next().unwrap_or_default().split_once("..").unwrap_or_default();
+    let is_none =
+        |id: &str| id.bytes().all(|digit| digit == b'0') || EMPTY_BLOBS.iter().any(|blob| blob.starts_with(id));
+    before != after && !(is_none(before) && is_none(after))
 }
 
 /// The id before the change out of `before..after mode`, if it is one in full.
@@ -303,7 +365,7 @@ fn refuse_binary(line: &[u8]) -> Result<(), GitPatchError> {
 }
 
 /// Why a line that begins no file stands where one should.
-fn not_a_header(mut lines: Lines<'_>) -> GitPatchError {
+pub(super) fn not_a_header(mut lines: Lines<'_>) -> GitPatchError {
     let line = lines.peek().unwrap_or_default();
     lines.skip();
     let next = lines.peek().unwrap_or_default();
@@ -314,8 +376,10 @@ fn not_a_header(mut lines: Lines<'_>) -> GitPatchError {
         GitPatchError::Format("a combined diff of a merge")
     } else if starts("*** ") && next.starts_with(b"--- ") {
         GitPatchError::Format("a context diff")
-    } else if starts("Only in ") {
-        GitPatchError::Format("a comparison of directories that leaves out the files only one of them has")
+    } else if starts("Cannot display: file marked as a binary type") {
+        GitPatchError::Binary
+    } else if starts("Property changes on: ") {
+        GitPatchError::Format("a change of Subversion's properties")
     } else if is_command_of_ed(trim_end(line)) {
         GitPatchError::Format("an ed script or a diff without context")
     } else if starts("@@") {
@@ -326,7 +390,7 @@ fn not_a_header(mut lines: Lines<'_>) -> GitPatchError {
 }
 
 /// `12c`, `1,2d3` and the like.
-fn is_command_of_ed(line: &[u8]) -> bool {
+pub(super) fn is_command_of_ed(line: &[u8]) -> bool {
     let digits = |byte: &u8| byte.is_ascii_digit() || *byte == b',';
     let mut parts = line.splitn(2, |byte| matches!(byte, b'a' | b'c' | b'd'));
     let (head, tail) = (parts.next().unwrap_or_default(), parts.next());

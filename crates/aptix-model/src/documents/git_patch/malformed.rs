@@ -65,6 +65,8 @@ pub(super) enum GitPatchError {
     Unbounded,
     #[error("a hunk has no lines")]
     EmptyHunk,
+    #[error("the diff was cut off: {0}")]
+    Truncated(&'static str),
     #[error("the file has neither hunks nor a mode, a rename or a copy: nothing would change")]
     NoHunks,
     #[error("'\\ No newline at end of file' stands below no line that could be the last one")]
@@ -115,7 +117,9 @@ impl GitPatchError {
             Self::Format(_) => (Reason::PatchUnsupported, Detail::Format),
             Self::HunkHeader { .. } | Self::Unbounded => (Reason::PatchMalformed, Detail::HunkHeader),
             Self::Counts => (Reason::PatchMalformed, Detail::Counts),
-            Self::Short { .. } | Self::CutHeader | Self::CutFile => return (Reason::PatchTruncated, None),
+            Self::Short { .. } | Self::CutHeader | Self::CutFile | Self::Truncated(_) => {
+                return (Reason::PatchTruncated, None);
+            }
             Self::EmptyHunk | Self::NoHunks => (Reason::PatchMalformed, Detail::Empty),
             Self::Marker | Self::MarkerEnds => (Reason::PatchMalformed, Detail::EndOfFile),
             Self::NoOp => (Reason::InvalidRequest, Detail::NoOp),
@@ -140,7 +144,9 @@ impl GitPatchError {
             Self::Format(_) => "make a unified diff, as 'git diff' and 'diff -u' do",
             Self::HunkHeader { .. } => "give each hunk the numbers of its lines: '@@ -start,count +start,count @@'",
             Self::Counts => "count the lines of each hunk: context and removed lines, and context and added lines",
-            Self::Short { .. } | Self::CutHeader | Self::CutFile => "the diff was cut off; send it whole",
+            Self::Short { .. } | Self::CutHeader | Self::CutFile | Self::Truncated(_) => {
+                "the diff was cut off; send it whole"
+            }
             Self::Unbounded => {
                 "give the hunk its numbers, '@@ -start,count +start,count @@', or put the diff between ```diff and ```"
             }

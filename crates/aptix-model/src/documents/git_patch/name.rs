@@ -1,25 +1,116 @@
 //! File names in a diff: quoted or not, with the prefixes `a/` and `b/`, with other ones, or with none.
 
 use std::string::String;
+use std::vec;
 use std::vec::Vec;
 
 use super::malformed::GitPatchError;
+use crate::batch::{PathReadings, Target};
 use crate::path::document_spelling;
 
-/// A name as it stands in a diff.
+/// A name as it stands in a diff; outside of quotes, with `/` where it has a backslash.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Name {
     text: String,
     is_quoted: bool,
+    had_backslash: bool,
 }
 
-/// A path that two names agree on, or that one name gives.
+/// What the names of one file mean.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Agreed {
-    /// The path.
-    pub(super) path: String,
-    /// Whether there was no prefix to take away.
-    pub(super) is_unprefixed: bool,
+pub(super) enum Meaning {
+    /// One path, whichever files exist. The names prove that the diff has prefixes, or they have none.
+    Path { path: String, has_prefix: bool },
+    /// One of several.
+    Open(PathReadings),
+}
+
+impl Meaning {
+    /// The target of a file patch, and whether its names are known to have no prefix.
+    pub(super) fn into_target(self) -> (Target, bool) {
+        match self {
+            Self::Path { path, has_prefix } => (Target::Path(path), !has_prefix),
+            Self::Open(readings) => (Target::Readings(readings), false),
+        }
+    }
+
+    /// Whether it is one file under each reading.
+    pub(super) fn is_of_one(&self) -> bool {
+        match self {
+            Self::Path { .. } => true,
+            Self::Open(readings) => readings.stripped.len() == 1,
+        }
+    }
+
+    /// Whether two names can mean one of the paths.
+    pub(super) fn is_in(&self, names: &NamePair) -> bool {
+        let is_one = |name: &Name, path: &str| name.text == "/dev/null" || name.means(path);
+        let fits = |path: &str| is_one(&names.0, path) && is_one(&names.1, path);
+        match self {
+            Self::Path { path, .. } => fits(path),
+            Self::Open(readings) => readings.all().any(fits),
+        }
+    }
+}
+
+/// The old name and the new one.
+pub(super) type NamePair = (Name, Name);
+
+/// The names of a `diff --git` line, which does not say where the first one ends.
+#[derive(Clone, Debug)]
+pub(super) struct GitLine {
+    /// Each way of taking the line apart.
+    pairs: Vec<NamePair>,
+}
+
+/// Ways of taking a `diff --git` line apart that are looked at. A name has fewer blanks.
+const PAIRS: usize = 256;
+/// Bytes of such a line; two names have fewer.
+const LINE_BYTES: usize = 16 << 10;
+
+impl GitLine {
+    /// Reads what comes after `diff --git `.
+    pub(super) fn read(line: &[u8]) -> Result<Self, GitPatchError> {
+        if line.starts_with(b"\"") {
+            let (old, rest) = unquote(line)?;
+            let new = rest.strip_prefix(b" ").ok_or(GitPatchError::Quote)?;
+            return Ok(Self { pairs: vec![(old, Name::read(new)?)] });
+        }
+        if let Some(at) = line.windows(2).position(|pair| pair == b" \"") {
+            let (old, new) = line.split_at(at);
+            let pair = (Name::plain(old)?, Name::read(new.get(1..).unwrap_or_default())?);
+            return Ok(Self { pairs: vec![pair] });
+        }
+        let text = core::str::from_utf8(line).map_err(|_| GitPatchError::NameEncoding)?;
+        let text = if text.len() > LINE_BYTES { "" } else { text };
+        let blanks = text.match_indices(' ').map(|(at, _)| text.split_at(at));
+        let pairs = blanks.map(|(old, new)| (Name::of(old), Name::of(new.get(1..).unwrap_or_default())));
+        Ok(Self { pairs: pairs.take(PAIRS).collect() })
+    }
+
+    /// What the line means where it says everything: its names are those of one path.
+    pub(super) fn meaning(&self) -> Option<Meaning> {
+        let mut found = self.pairs.iter().filter_map(|(old, new)| old.with_in_git(new));
+        match (found.next(), found.next()) {
+            (Some(one), None) => Some(one),
+            // Of names with blanks, halves that are alike come first.
+            (Some(_), Some(_)) => {
+                let halves = self.pairs.iter().filter(|(old, new)| old.text.len() == new.text.len());
+                halves.filter_map(|(old, new)| old.with_in_git(new)).next()
+            }
+            (None, _) => None,
+        }
+    }
+
+    /// Whether both names can be those of what the lines below mean.
+    pub(super) fn agrees_with(&self, meaning: &Meaning) -> bool {
+        self.pairs.iter().any(|names| meaning.is_in(names))
+    }
+
+    /// Whether the two names can be those of two paths.
+    pub(super) fn names(&self, from: &str, to: &str) -> bool {
+        self.pairs.iter().any(|(old, new)| old.means(from) && new.means(to))
+    }
 }
 
 impl Name {
@@ -34,30 +125,20 @@ impl Name {
         }
     }
 
-    /// The two names of a `diff --git` line, which do not say where they end: none, unless they are quoted or alike.
-    pub(super) fn read_pair(line: &[u8]) -> Result<Option<(Self, Self)>, GitPatchError> {
-        if line.starts_with(b"\"") {
-            let (old, rest) = unquote(line)?;
-            let new = rest.strip_prefix(b" ").ok_or(GitPatchError::Quote)?;
-            return Ok(Some((old, Self::read(new)?)));
-        }
-        if let Some(at) = line.windows(2).position(|pair| pair == b" \"") {
-            let (old, new) = line.split_at(at);
-            return Ok(Some((Self::plain(old)?, Self::read(new.get(1..).unwrap_or_default())?)));
-        }
-        let (old, new) = line.split_at(line.len() / 2);
-        match new.strip_prefix(b" ") {
-            Some(new) if new.len() == old.len() => Ok(Some((Self::plain(old)?, Self::plain(new)?))),
-            _ => Ok(None),
-        }
-    }
-
     fn plain(bytes: &[u8]) -> Result<Self, GitPatchError> {
-        let text = core::str::from_utf8(bytes).map_err(|_| GitPatchError::NameEncoding)?;
-        Ok(Self { text: text.into(), is_quoted: false })
+        core::str::from_utf8(bytes).map(Self::of).map_err(|_| GitPatchError::NameEncoding)
     }
 
-    /// The name as a path: the separators of a quoted one are what they are.
+    fn of(text: &str) -> Self {
+        Self { text: text.replace('\\', "/"), is_quoted: false, had_backslash: text.contains('\\') }
+    }
+
+    /// Whether a backslash in it was read as `/`.
+    pub(super) const fn had_backslash(&self) -> bool {
+        self.had_backslash
+    }
+
+    /// The name as a path: what a quoted one has is what it means.
     fn path_of(&self, text: &str) -> String {
         if self.is_quoted { text.into() } else { document_spelling(text) }
     }
@@ -72,28 +153,45 @@ impl Name {
         self.text.split_once('/').map(|(_, rest)| rest)
     }
 
-    fn has_usual_prefix(&self) -> bool {
-        self.text.starts_with("a/") || self.text.starts_with("b/")
+    /// The path behind one of the usual prefixes.
+    fn behind_prefix(&self) -> Option<String> {
+        let rest = self.text.strip_prefix("a/").or_else(|| self.text.strip_prefix("b/"))?;
+        Some(self.path_of(rest))
     }
 
-    /// The path that the names of both sides mean, if they mean one.
-    pub(super) fn agreed(&self, new: &Self) -> Option<Agreed> {
-        match (self.stripped(), new.stripped()) {
-            (Some(old_rest), Some(new_rest))
-                if old_rest == new_rest && (self.text != new.text || self.has_usual_prefix()) =>
-            {
-                Some(Agreed { path: new.path_of(new_rest), is_unprefixed: false })
-            }
-            _ if self.text == new.text => Some(Agreed { path: new.path(), is_unprefixed: true }),
-            _ => None,
+    /// Two names that differ in their first component alone, as prefixes do.
+    fn same_behind_prefixes(&self, new: &Self) -> Option<String> {
+        let (old_rest, new_rest) = (self.stripped()?, new.stripped()?);
+        (old_rest == new_rest && self.text != new.text).then(|| new.path_of(new_rest))
+    }
+
+    /// What both names of a file mean in a section that begins with `diff --git`; none if they are those of two files.
+    pub(super) fn with_in_git(&self, new: &Self) -> Option<Meaning> {
+        match self.same_behind_prefixes(new) {
+            Some(path) => Some(Meaning::Path { path, has_prefix: true }),
+            None if self.text == new.text => Some(self.alone()),
+            None => None,
         }
     }
 
-    /// The path that a name means by itself: only the usual prefixes are known for what they are.
-    pub(super) fn alone(&self) -> Agreed {
-        match self.stripped().filter(|_| self.has_usual_prefix()) {
-            Some(rest) => Agreed { path: self.path_of(rest), is_unprefixed: false },
-            None => Agreed { path: self.path(), is_unprefixed: true },
+    /// What both names of a file mean in a diff without `diff --git`, where they may be those of an old copy and the file.
+    pub(super) fn with(&self, new: &Self) -> Meaning {
+        if self.text == new.text {
+            return self.alone();
+        }
+        let each = |path: fn(&Self) -> String| vec![path(self), path(new)];
+        let stripped = match self.same_behind_prefixes(new) {
+            Some(path) => vec![path],
+            None => each(|name| name.behind_prefix().unwrap_or_else(|| name.path())),
+        };
+        Meaning::Open(PathReadings { stripped: distinct(stripped), written: distinct(each(Self::path)) })
+    }
+
+    /// The path that a name means by itself: only the usual prefixes can be some, and may be directories.
+    pub(super) fn alone(&self) -> Meaning {
+        match self.behind_prefix() {
+            Some(path) => Meaning::Open(PathReadings { stripped: vec![path], written: vec![self.path()] }),
+            None => Meaning::Path { path: self.path(), has_prefix: false },
         }
     }
 
@@ -101,6 +199,11 @@ impl Name {
     pub(super) fn means(&self, path: &str) -> bool {
         self.path() == path || self.stripped().is_some_and(|rest| self.path_of(rest) == path)
     }
+}
+
+fn distinct(mut paths: Vec<String>) -> Vec<String> {
+    paths.dedup();
+    paths
 }
 
 /// The name between the quotes that a line begins with, and what comes after them.
@@ -111,7 +214,7 @@ fn unquote(line: &[u8]) -> Result<(Name, &[u8]), GitPatchError> {
         rest = match rest {
             [b'"', rest @ ..] => {
                 let text = String::from_utf8(bytes).map_err(|_| GitPatchError::NameEncoding)?;
-                return Ok((Name { text, is_quoted: true }, rest));
+                return Ok((Name { text, is_quoted: true, had_backslash: false }, rest));
             }
             [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', rest @ ..] => {
                 bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));

@@ -344,7 +344,7 @@ pub struct FilePatch {
     #[prost(string, tag = "3")]
     pub label: ::prost::alloc::string::String,
     /// Which file. Exactly one MUST be set.
-    #[prost(oneof = "file_patch::Target", tags = "4, 5")]
+    #[prost(oneof = "file_patch::Target", tags = "4, 5, 15")]
     pub target: ::core::option::Option<file_patch::Target>,
     /// What happens to it. Exactly one MUST be set.
     #[prost(oneof = "file_patch::Action", tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 16")]
@@ -363,6 +363,10 @@ pub mod file_patch {
         /// several roots, it begins with a root's name.
         #[prost(string, tag = "5")]
         Path(::prost::alloc::string::String),
+        /// The paths that a file of a diff may have, where its names can be read in several ways. MUST be given with git_patch
+        /// alone, and not with a rename or a copy.
+        #[prost(message, tag = "15")]
+        PathReadings(super::PathReadings),
     }
     /// What happens to it. Exactly one MUST be set.
     #[derive(Clone, PartialEq, ::prost::Oneof)]
@@ -398,6 +402,19 @@ pub mod file_patch {
         #[prost(message, tag = "16")]
         Quote(super::Quote),
     }
+}
+/// The paths that the names of a diff's file may mean, each as in FilePatch.path. Whether the names have prefixes is one
+/// question for all files of an edit: the agent takes the reading under which every file that must exist does. Each list has
+/// one path, or two where the two sides of the file have different names; of two, the one that exists is meant. If both
+/// readings fit, or both of two paths exist, the batch fails with AMBIGUOUS_PATH; if none does, with FILE_MISSING.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PathReadings {
+    /// The paths if "a/" and "b/" in front of the names are prefixes. One or two.
+    #[prost(string, repeated, tag = "1")]
+    pub stripped: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The paths if the names are written as they are. One or two.
+    #[prost(string, repeated, tag = "2")]
+    pub written: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Whole-line changes to the one version of a file that the author saw.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -1,0 +1,41 @@
+//! Decides which files the names of a diff mean, by what stands in the workspace.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use aptix_engine::readings::{self, Entry};
+use aptix_engine::validate::ValidTarget;
+use aptix_model::batch::Batch;
+use aptix_model::path::WorkspacePath;
+
+use super::Refusal;
+use crate::workspace::Workspace;
+use crate::workspace::listing::Listings;
+use crate::workspace::resolve::{self, ResolveError};
+
+/// A batch with one path for each of its files. Whether a file exists is not withheld from anybody.
+///
+/// # Errors
+/// When the files that exist leave several readings of a name, or none.
+pub(super) fn settle<'b>(workspace: &Workspace, batch: &'b Batch) -> Result<Cow<'b, Batch>, Refusal> {
+    let mut listings = Listings::default();
+    let found: HashMap<&str, Entry> =
+        readings::asked(batch).into_iter().map(|path| (path, entry(workspace, &mut listings, path))).collect();
+    Ok(readings::settle(batch, |path| found.get(path).copied().unwrap_or(Entry::Absent))?)
+}
+
+/// What stands at a path. What is refused there is refused once the path is the one that is meant, and not before.
+fn entry(workspace: &Workspace, listings: &mut Listings, path: &str) -> Entry {
+    let Ok(path) = WorkspacePath::new(path) else { return Entry::Absent };
+    match resolve::resolve(workspace, listings, &ValidTarget::Path(path)) {
+        Ok(place) if place.exists() => Entry::File,
+        // A path that is closed under one reading is so under the other one too.
+        Ok(_)
+        | Err(ResolveError::UnknownRoot { .. } | ResolveError::NotDirectory { .. } | ResolveError::Closed { .. }) => {
+            Entry::Absent
+        }
+        Err(ResolveError::RootAlone) => Entry::Directory,
+        Err(ResolveError::NotRegular { kind: "a directory" }) => Entry::Directory,
+        Err(_) => Entry::File,
+    }
+}

@@ -1,0 +1,166 @@
+//! All files of a diff, with what the text around them says of them.
+
+use std::format;
+use std::string::String;
+use std::vec::Vec;
+
+use super::around::{self, Around};
+use super::header::{Header, Section, not_a_header};
+use super::malformed::{GitPatchError, Place};
+use super::{Lines, hunks};
+use crate::batch::{Batch, FileEdit, FilePatch, GitKind, GitPatch, Target};
+use crate::limits::Limits;
+use crate::report::Warning;
+
+/// What was read of a diff so far.
+#[derive(Default)]
+pub(super) struct Diff {
+    files: Vec<FilePatch>,
+    /// The messages of the mails and commits that it is made of.
+    messages: Vec<String>,
+    /// Names in which a backslash was read as `/`.
+    backslashes: Vec<String>,
+    /// Files that a comparison of directories leaves out.
+    left_out: Vec<String>,
+    /// Whether some names have prefixes for certain.
+    proves_prefix: bool,
+    /// How many files the last diffstat announces, and how many were read above it.
+    announced: Option<(usize, usize)>,
+}
+
+impl Diff {
+    /// Reads all of its files, and the text around them.
+    pub(super) fn read(&mut self, lines: &mut Lines<'_>) -> Result<(), (Place, GitPatchError)> {
+        let first = *lines;
+        loop {
+            let around = around::skip(lines).map_err(|error| (self.at(lines.number), error))?;
+            self.take_around(around, lines)?;
+            if lines.peek().is_none() {
+                break;
+            }
+            let start = lines.number;
+            let header = Header::read(lines).map_err(|error| (self.at(lines.number), error))?;
+            let hunks = hunks::read(lines).map_err(|error| (self.at(lines.number), error))?;
+            if hunks.is_empty() && header.has_sides() {
+                return Err((self.at(lines.number), GitPatchError::CutFile));
+            }
+            let section = header.section(hunks).map_err(|error| (self.at(start), error))?;
+            if self.files.len() == Limits::DEFAULT.files {
+                return Err((self.at(start), GitPatchError::Files { limit: Limits::DEFAULT.files }));
+            }
+            let Section { file, proves_prefix, backslashes } = section;
+            self.files.push(file);
+            self.proves_prefix |= proves_prefix;
+            self.backslashes.extend(backslashes);
+        }
+        if !self.files.is_empty() {
+            return Ok(());
+        }
+        let first = first.peek_past_blank();
+        let error = if first.peek().is_none() { GitPatchError::NoFile } else { not_a_header(first) };
+        Err((self.at(first.number), error))
+    }
+
+    fn at(&self, line: usize) -> Place {
+        Place { line, file: self.files.len() }
+    }
+
+    /// Takes over what the text above the next file says, and holds the files above it against their diffstat.
+    fn take_around(&mut self, around: Around, lines: &Lines<'_>) -> Result<(), (Place, GitPatchError)> {
+        let Around { letters, announced, left_out } = around;
+        let ends = !letters.is_empty() || announced.is_some() || lines.peek().is_none();
+        if let Some((files, above)) = self.announced.take_if(|_| ends)
+            && self.files.len() - above < files
+        {
+            let error = GitPatchError::Truncated("its diffstat counts more files than it has");
+            return Err((self.at(lines.number), error));
+        }
+        if let Some(files) = announced {
+            if lines.peek().is_none() && files > 0 {
+                return Err((
+                    self.at(lines.number),
+                    GitPatchError::Truncated("a diffstat counts files, and none follows"),
+                ));
+            }
+            self.announced = Some((files, self.files.len()));
+        }
+        self.messages.extend(letters.into_iter().map(|letter| letter.message).filter(|message| !message.is_empty()));
+        self.left_out.extend(left_out);
+        Ok(())
+    }
+
+    /// The batch, and what its author is told.
+    pub(super) fn finish(mut self, lines: &Lines<'_>) -> (Batch, Vec<Warning>) {
+        if self.proves_prefix {
+            self.files.iter_mut().for_each(take_stripped);
+        }
+        let warn = |code: &str, message: String| Warning { code: code.into(), message, line: None };
+        let mut warnings = endings(lines, &self.files);
+        if !self.backslashes.is_empty() {
+            let names = quoted(&self.backslashes);
+            warnings.push(warn("BACKSLASH", format!("a backslash in a file name was read as '/': {names}")));
+        }
+        if !self.left_out.is_empty() {
+            let names = quoted(&self.left_out);
+            warnings
+                .push(warn("FILE_LEFT_OUT", format!("the diff names files without saying what is in them: {names}")));
+        }
+        warnings.extend(self.files.iter().filter_map(|file| match &file.target {
+            Target::Readings(readings) if readings.stripped.len() > 1 => {
+                let names = quoted(&readings.stripped);
+                Some(warn(
+                    "NAMES_DIFFER",
+                    format!("the two sides have different names, and the file that exists is meant: {names}"),
+                ))
+            }
+            _ => None,
+        }));
+        let mut label = self.messages.join("\n\n");
+        label.truncate(label.floor_char_boundary(Limits::DEFAULT.text_bytes));
+        let label = Some(label).filter(|label| !label.is_empty());
+        (Batch { label, files: self.files, ..Batch::default() }, warnings)
+    }
+}
+
+/// Takes the names of a file as ones with prefixes, since others of the diff have some.
+fn take_stripped(file: &mut FilePatch) {
+    let Target::Readings(readings) = &mut file.target else { return };
+    if let [path] = readings.stripped.as_mut_slice() {
+        file.target = Target::Path(core::mem::take(path));
+    } else {
+        readings.written.clone_from(&readings.stripped);
+    }
+}
+
+/// The first of some names, as a message shows them.
+fn quoted(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = names.iter().take(SHOWN).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
+}
+
+/// What the author is told about how the lines of a diff end.
+fn endings(lines: &Lines<'_>, files: &[FilePatch]) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if lines.is_cut {
+        let message = "the diff ends without a line feed, and its last line was taken as it is: check that it is whole";
+        warnings.push(Warning {
+            code: "DIFF_UNTERMINATED".into(),
+            message: message.into(),
+            line: Some(lines.number - 1),
+        });
+    }
+    let created = files.iter().filter(|file| has_returns(file)).map(|file| file.target.as_str());
+    if let Some(path) = created.take(usize::from(lines.has_returns)).next() {
+        let message = format!("every line of the diff ends with \\r\\n, and so do the lines of the new file {path:?}");
+        warnings.push(Warning { code: "CRLF_DIFF".into(), message, line: None });
+    }
+    warnings
+}
+
+/// Whether a file is made all of whose lines end with a carriage return.
+fn has_returns(file: &FilePatch) -> bool {
+    let FileEdit::GitPatch(GitPatch { kind: GitKind::Create, hunks, .. }) = &file.edit else { return false };
+    let mut lines = hunks.iter().flat_map(|hunk| hunk.lines.iter().chain(&hunk.surplus)).peekable();
+    lines.peek().is_some() && lines.all(|line| line.bytes.ends_with(b"\r\n"))
+}
