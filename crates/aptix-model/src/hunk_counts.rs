@@ -29,6 +29,13 @@ impl Hunk {
         is_fewer(old, self.old_count) || is_fewer(new, self.new_count)
     }
 
+    /// Whether its last line, without the surplus, is context below a change.
+    #[must_use]
+    pub fn ends_in_context(&self) -> bool {
+        let is_context = |line: &HunkLine| line.kind == LineKind::Context;
+        self.lines.last().is_some_and(is_context) && !self.lines.iter().all(is_context)
+    }
+
     /// The header that would fit the lines, without the surplus.
     #[must_use]
     pub fn fitting_header(&self) -> String {

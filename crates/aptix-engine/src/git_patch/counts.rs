@@ -74,11 +74,10 @@ fn used_up<'h>(hunk: &Hunk, lines: impl Iterator<Item = &'h HunkLine>) -> Option
     None
 }
 
-/// Whether a hunk that has fewer lines than its header counts was cut off for sure: the last one of its file, and one that
-/// does not end in context, may lack any line.
+/// Whether a hunk that has fewer lines than its header counts may lack more than context: the last one of its file, and one
+/// that does not end in context below a change.
 pub(crate) fn is_cut_off(hunk: &Hunk, is_last: bool) -> bool {
-    let ends_in_context = hunk.lines.last().is_some_and(|line| line.kind == LineKind::Context);
-    Counts::of(hunk) == Counts::Short && (is_last || !ends_in_context || !hunk.surplus.is_empty())
+    Counts::of(hunk) == Counts::Short && (is_last || !hunk.ends_in_context() || !hunk.surplus.is_empty())
 }
 
 /// The line that has no terminator and is not the last one of its side.
@@ -157,11 +156,13 @@ fn surplus_readings(whole: Cow<'_, Hunk>, end: usize) -> impl Iterator<Item = Re
     let (is_context, is_added) = (is_all(LineKind::Context), is_all(LineKind::Added));
     let is_well_formed = unterminated(&whole.lines).is_none();
     let note = if is_context { Note::Dropped } else { Note::Skipped };
-    let counted = Cow::Owned(counted_lines(&whole, end));
-    let counted = Reading { hunk: counted, proof: Proof::Place, note: Some(note) };
+    let counted = counted_lines(&whole, end);
+    // Without lines of the old file only the surplus shows the place, unless that is the top of a new file.
+    let has_place = counted.line_counts().0 > 0 || counted.old_start == 0;
+    let counted = Reading { hunk: Cow::Owned(counted), proof: Proof::Place, note: Some(note) };
     let all = Reading { hunk: whole, proof: Proof::Place, note: Some(Note::Miscounted) };
-    let all = (is_well_formed && !is_context).then_some(all);
-    let counted = (all.is_none() || !is_added).then_some(counted);
+    let all = (is_well_formed && !(is_context && has_place)).then_some(all);
+    let counted = (has_place && (all.is_none() || !is_added)).then_some(counted);
     all.into_iter().chain(counted)
 }
 

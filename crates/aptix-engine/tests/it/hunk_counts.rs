@@ -108,6 +108,8 @@ fn lines_below_a_counted_hunk_are_surplus() {
     check(five, "@@ -1,2 +1,2 @@\n-a\n+A\n b\n\n\n", "A\nb\nc\nd\ne\n", &[]);
     check(five, "@@ -1,2 +1,2 @@\n-a\n+A\n b\n c\n", "A\nb\nc\nd\ne\n", &["HUNK_COUNTS"]);
     check(five, "@@ -1,2 +1,2 @@\n-a\n+A\n b\n words that are indented\n", "A\nb\nc\nd\ne\n", &["HUNK_COUNTS"]);
+    check("a\nb\n", "@@ -1,0 +1 @@\n+x\n a\n", "x\na\nb\n", &["HUNK_COUNTS"]);
+    check_refused("a\nb\n", "@@ -1,0 +1 @@\n+x\n c\n", "EXPECTED_MISMATCH");
     // added lines alone belong to it up to where the diff ends for sure
     check(five, "@@ -1,2 +1,2 @@\n a\n-b\n+B\n+BB\n", "a\nB\nBB\nc\nd\ne\n", &["HUNK_COUNTS"]);
     check(five, "@@ -1,2 +1,2 @@\n a\n-b\n+B\n+BB\n\n", "a\nB\nBB\nc\nd\ne\n", &["HUNK_COUNTS"]);

@@ -15,6 +15,7 @@ mod express;
 mod git_apply;
 mod git_patch;
 mod hunk_counts;
+mod hunks_cut;
 mod imported;
 mod line_patch;
 mod matching;

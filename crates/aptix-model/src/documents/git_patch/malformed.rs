@@ -57,7 +57,7 @@ pub(super) enum GitPatchError {
         /// The line of its header.
         start: usize,
     },
-    #[error("the diff ends in what may be the header of a hunk or a file")]
+    #[error("the diff ends within the header of a hunk or of a file, or within a marker")]
     CutHeader,
     #[error("the diff names a file, and has no hunk for it")]
     CutFile,

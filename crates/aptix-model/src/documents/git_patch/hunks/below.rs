@@ -76,8 +76,7 @@ fn pass_signature(lines: &mut Lines<'_>) {
 /// it ends in context.
 pub(super) fn short(lines: &Lines<'_>, hunk: Hunk, start: usize) -> Result<Hunk, GitPatchError> {
     let is_followed = lines.peek_past_blank().peek().is_some_and(|line| line.starts_with(b"@@"));
-    let ends_in_context = hunk.lines.last().is_some_and(|line| line.kind == LineKind::Context);
-    if is_followed && ends_in_context { Ok(hunk) } else { Err(cut_off(hunk, start)) }
+    if is_followed && hunk.ends_in_context() { Ok(hunk) } else { Err(cut_off(hunk, start)) }
 }
 
 /// Reads a hunk whose header has no numbers, down to where it ends for sure.
@@ -103,7 +102,10 @@ pub(super) fn is_cut_header(mut lines: Lines<'_>) -> bool {
     lines = lines.peek_past_blank();
     let second = lines.peek();
     let is_unterminated = !first.ends_with(b"\n");
-    let is_begun = is_unterminated && matches!(first, b"@" | b"-" | b"--" | b"---");
+    let is_begun = is_unterminated
+        && (matches!(first, b"@" | b"-" | b"--" | b"---")
+            || first.starts_with(b"diff ")
+            || b"diff ".starts_with(first));
     let is_old_side = first.starts_with(b"--- ");
     let is_new_side = second.is_some_and(|line| {
         lines.skip();

@@ -2,8 +2,8 @@
 
 use std::vec::Vec;
 
-use super::super::Lines;
 use super::super::malformed::GitPatchError;
+use super::super::{Extent, Lines};
 use crate::batch::{HunkLine, LineKind};
 
 /// A line of a diff, read as one of a hunk.
@@ -25,6 +25,9 @@ impl Found {
 pub(super) fn is_hunk_line(line: &[u8]) -> bool {
     matches!(line.first(), Some(b' ' | b'+' | b'-')) || is_marker(line)
 }
+
+/// What git writes below a line without terminator; `diff` writes it in the language of its user.
+const MARKER: &[u8] = b"\\ No newline at end of file";
 
 fn is_marker(line: &[u8]) -> bool {
     line.starts_with(b"\\ ") || line == b"\\"
@@ -64,8 +67,9 @@ pub(super) fn without_prefix(lines: &Lines<'_>) -> Option<Found> {
 
 /// Takes the terminator from the last line if a marker says that it has none.
 pub(super) fn take_marker(lines: &mut Lines<'_>, found: &mut [Found], end: &[u8]) -> Result<(), GitPatchError> {
-    if !lines.peek().is_some_and(is_marker) {
-        return Ok(());
+    let Some(marker) = lines.peek().filter(|line| is_marker(line)) else { return Ok(()) };
+    if lines.extent == Extent::Document && !marker.ends_with(b"\n") && marker != MARKER {
+        return Err(GitPatchError::CutHeader);
     }
     let last = found.last_mut().map(|found| &mut found.line.bytes).filter(|bytes| bytes.ends_with(b"\n"));
     let last: &mut Vec<u8> = last.ok_or(GitPatchError::Marker)?;
