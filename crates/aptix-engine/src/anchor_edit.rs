@@ -3,6 +3,8 @@
 //! Every line these edits leave ends with a terminator, the file's last one too (WS-MOD 5.1); blank lines of the
 //! content stay as they are (WS-MOD 5.2).
 
+mod made;
+
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -18,6 +20,7 @@ use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{ChangeReport, Normalization, Tier};
 use memchr::memmem;
 
+use crate::already;
 use crate::digest::Original;
 use crate::file_plan::{FileAction, FilePlan};
 use crate::findings::Findings;
@@ -175,6 +178,10 @@ pub(crate) fn plan<'a>(
     let mut normalized = Vec::new();
     let (new, new_lines) = new_text(edit.content, &lines, above, removed, &mut normalized);
     let range = lines.range(above, removed);
+    if let Some(copy) = made::copy(&edit.place, &text, &range, &new) {
+        let failure = already::applied(&text, &copy).change(0);
+        return Err(original.iter().fold(failure, |failure, file| failure.current(file.digest(0))).into());
+    }
     let mut replacements = vec![(range.clone(), new)];
     if text.is_unterminated() && !(matches!(edit.place, Place::Whole) || range.end == bytes.len() && removed > 0) {
         normalized.push(Normalization::FileEofNewlineAdded);

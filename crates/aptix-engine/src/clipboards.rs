@@ -16,7 +16,7 @@ use crate::plan::Clipboards;
 const LISTED: usize = 20;
 
 /// Clipboards as the next change of a batch sees them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pasteboard<'s> {
     session: &'s Clipboards,
     changed: Clipboards,

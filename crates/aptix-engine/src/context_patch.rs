@@ -2,6 +2,7 @@
 //!
 //! Lines that stay keep their bytes; lines that come end like those around them, and the end of the file stays as it was.
 
+mod made;
 mod place;
 
 use alloc::string::String;
@@ -12,9 +13,10 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use aptix_model::report::ChangeReport;
 
+use crate::already;
 use crate::digest::Original;
 use crate::file_plan::{FileAction, FilePlan};
-use crate::find::is_blank;
+use crate::find::{Needle, is_blank};
 use crate::findings::Findings;
 use crate::line_patch;
 use crate::plan::{Draft, Observed, Work, absent, check_presence, final_blank_line, finish, read_text, rename};
@@ -43,7 +45,7 @@ pub(crate) fn plan<'a>(
         Draft { action: FileAction::Edit(TextEdit::default()), normalized, warnings, changes }
     } else {
         let text = read_text(&original, &work.settings.limits)?;
-        draft(patch, &text, work).map_err(|found| {
+        made_once(patch, &text, work).map_err(|found| {
             let mut findings = Findings::default();
             findings.absorb(found, |failure| failure.current(original.digest(0)));
             findings
@@ -73,13 +75,46 @@ struct Progress {
     removed: usize,
 }
 
-fn draft<'a>(patch: &ContextPatch, text: &Text<'_>, work: &mut Work<'_>) -> Result<Draft<'a>, Findings> {
+/// What the chunks come to, unless they could all be made once more in their own result.
+fn made_once<'a>(patch: &ContextPatch, text: &Text<'_>, work: &mut Work<'_>) -> Result<Draft<'a>, Findings> {
+    let (draft, first) = draft(patch, text, work)?;
+    let FileAction::Edit(edit) = &draft.action else { return Ok(draft) };
+    let Some(first) = first.filter(|_| edit.start().is_some()) else { return Ok(draft) };
+    let told = made::is_told_apart(patch, &first, edit, text, work);
+    if told.map_err(|error| nearest_text::explain(&error, text, &Needle::lines([]), work))? {
+        return Ok(draft);
+    }
+    let result = edit.apply(text.bytes());
+    let Ok(after) = Text::new(&result) else { return Ok(draft) };
+    let again = work.rehearse(|work| self::draft(patch, &after, work).map(|(draft, _)| draft.action));
+    match again {
+        Ok(FileAction::Edit(again)) if already::is_made_again(text.bytes(), &result, &again) => {
+            Err(already::repeats(text, first.range.start).change(0).into())
+        }
+        _ => Ok(draft),
+    }
+}
+
+/// What the chunks come to, and the place of the first.
+fn draft<'a, 'p>(
+    patch: &'p ContextPatch,
+    text: &Text<'_>,
+    work: &mut Work<'_>,
+) -> Result<(Draft<'a>, Option<Spot<'p>>), Findings> {
     let mut findings = Findings::default();
+    let mut first = None;
     let (runs, reports) = (Vec::new(), Vec::with_capacity(patch.chunks.len()));
     let mut progress = Progress { runs, reports, from: text.start(), added: 0, removed: 0 };
     for (index, chunk) in patch.chunks.iter().enumerate() {
-        let found = place::locate(chunk, text, progress.from, work);
-        let Err(failure) = found.and_then(|spot| progress.pass(index, &spot, text, work)) else { continue };
+        let below = patch.chunks.get(index + 1..).unwrap_or_default();
+        let found = place::locate(chunk, below, text, progress.from, work);
+        let passed = found.and_then(|spot| {
+            made::refuse(chunk, &spot, text, work)?;
+            progress.pass(index, &spot, text, work)?;
+            first.get_or_insert(spot);
+            Ok(())
+        });
+        let Err(failure) = passed else { continue };
         // Where a chunk is not found, those below it may seem to stand at several places.
         if findings.is_empty() || failure.reason != Reason::TextNotUnique {
             findings.add(|| failure.change(index));
@@ -110,7 +145,8 @@ fn draft<'a>(patch: &ContextPatch, text: &Text<'_>, work: &mut Work<'_>) -> Resu
         report.end_line = change.end_line;
     }
     let warnings = Vec::from_iter(lowered.hides_blank_line.then(final_blank_line));
-    Ok(Draft { action: FileAction::Edit(lowered.edit), normalized: Vec::new(), warnings, changes: reports })
+    let action = FileAction::Edit(lowered.edit.finished());
+    Ok((Draft { action, normalized: Vec::new(), warnings, changes: reports }, first))
 }
 
 impl Progress {

@@ -5,6 +5,7 @@
 mod context;
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -21,6 +22,7 @@ use aptix_model::report::FileStatus;
 use crate::content;
 use crate::diff::{self, Block};
 use crate::file_plan::{FileAction, FilePlan};
+use crate::git_patch;
 use crate::plan::{BatchPlan, Observed, Settings, plan};
 use crate::text::BOM;
 use crate::text_edit::slice;
@@ -104,14 +106,24 @@ pub fn express(plan: &BatchPlan<'_>, form: Form) -> Result<Batch, Vec<Failure>> 
     if failures.is_empty() { Ok(Batch { files: patches, ..Batch::default() }) } else { Err(failures) }
 }
 
-/// The diff of a whole plan.
+/// The diff of a whole plan. An index line names what each file was, so that the hunks fit it and nothing else.
 ///
 /// # Errors
 /// `NOT_EXPRESSIBLE` when nothing changes.
 pub fn diff(plan: &BatchPlan<'_>) -> Result<Vec<u8>, Failure> {
-    let diffs = plan.files.iter().filter_map(|file| file.diff(usize::MAX));
+    let diffs = plan.files.iter().filter_map(|file| Some(with_index(file.diff(usize::MAX)?, file)));
     let diff: Vec<u8> = diffs.flatten().collect();
     if diff.is_empty() { Err(ExpressError::Nothing.failure()) } else { Ok(diff) }
+}
+
+/// The diff of one file with an index line above the names of its sides.
+fn with_index(mut diff: Vec<u8>, file: &FilePlan<'_>) -> Vec<u8> {
+    let Some(base) = file.base().filter(|_| file.action != FileAction::Delete) else { return diff };
+    if let Some(feed) = memchr::memmem::find(&diff, b"\n--- ") {
+        let index = format!("index {}..{}\n", git_patch::blob_id(base), git_patch::blob_id(&file.content()));
+        diff.splice(feed + 1..=feed, index.into_bytes());
+    }
+    diff
 }
 
 /// Checks that a batch makes the same of the same files as a plan does.

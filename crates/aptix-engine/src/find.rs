@@ -106,6 +106,11 @@ impl Budget {
         Self((4_u64 << 30).saturating_add((bytes as u64).saturating_mul(64)))
     }
 
+    /// None.
+    pub(crate) const fn spent() -> Self {
+        Self(0)
+    }
+
     /// Takes the cost of some work.
     ///
     /// # Errors
@@ -220,6 +225,40 @@ pub(crate) fn all(
         is_apart
     });
     if places.is_empty() { Err(FindError::NotFound) } else { Ok(places) }
+}
+
+/// The first places where a needle stands but for terminators, at most so many; none where more white space differs.
+///
+/// # Errors
+/// When it takes too long.
+pub(crate) fn at_most(
+    text: &Text<'_>,
+    needle: &Needle<'_>,
+    region: Range<usize>,
+    most: usize,
+    budget: &mut Budget,
+) -> Result<Vec<Place>, FindError> {
+    let mut places = places(text, needle, region, true, most, budget)?;
+    places.retain(|place| place.tier <= Tier::Eol);
+    Ok(places)
+}
+
+/// Whether a needle stands anywhere in some bytes, however loosely compared.
+///
+/// # Errors
+/// When it takes too long.
+pub(crate) fn stands_in(
+    bytes: &[u8],
+    needle: &Needle<'_>,
+    recovers: bool,
+    budget: &mut Budget,
+) -> Result<bool, FindError> {
+    if let Some(text) = needle.bytes
+        && !exact(bytes, text, 0..bytes.len(), 1, budget)?.is_empty()
+    {
+        return Ok(true);
+    }
+    Ok(!by_lines(bytes, needle, 0..bytes.len(), recovers, 1, budget)?.is_empty())
 }
 
 /// The places of the tightest tier that has any, top to bottom, at most so many.

@@ -6,13 +6,14 @@
 mod blob;
 pub(crate) mod counts;
 mod lower;
+mod made;
 mod place;
 mod refusal;
 mod settle;
 
 use alloc::borrow::Cow;
 use alloc::format;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use aptix_model::batch::{GitKind, GitPatch, LineKind};
@@ -21,6 +22,7 @@ use aptix_model::limits::Limits;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{ChangeReport, FileStatus, Tier, Warning};
 
+use crate::already;
 use crate::digest::Original;
 use crate::file_plan::{FileAction, FilePlan};
 use crate::findings::Findings;
@@ -55,6 +57,11 @@ pub(crate) fn plan<'a>(
     warnings.append(&mut plan.warnings);
     plan.warnings = warnings;
     Ok(plan)
+}
+
+/// The id that git gives to these bytes, in full.
+pub(crate) fn blob_id(bytes: &[u8]) -> String {
+    blob::hex(blob::SHA1_DIGITS, bytes)
 }
 
 /// Names and counts that can be understood, and are not as they should be.
@@ -113,7 +120,7 @@ fn delete<'a>(
     work: &Work<'_>,
 ) -> Result<FilePlan<'a>, Findings> {
     let original = check_deleted(base, observed)?.unwrap_or_else(|| Original::new(&[], None));
-    check_id(patch, &original)?;
+    let evidence = check_id(patch, &original)?;
     let readings: Vec<_> = patch.hunks.iter().map(counts::readings).collect();
     let tier_of = |stated: &[u8]| {
         if stated == original.bytes {
@@ -131,6 +138,7 @@ fn delete<'a>(
         return Err(refusal::other_content(&bytes_of(&stated), &original).into());
     };
     let mut warnings = warnings_of(patch, &hunks);
+    warnings.extend(evidence.warning(patch));
     warnings.extend((tier == Tier::Eol).then(lower::ends_kept));
     let gone = ChangeReport { tier, candidates: 1, start_line: 1, end_line: 0 };
     let changes = patch.hunks.iter().map(|_| gone).collect();
@@ -212,23 +220,59 @@ fn other<'a>(observed: &'a Observed<'a>) -> Result<&'a Observed<'a>, Failure> {
 /// The hunks as one edit of a file, whose id is the one that the diff states, if it states one.
 fn lower_hunks(patch: &GitPatch, original: &Original<'_>, work: &mut Work<'_>) -> Result<Lowered, Findings> {
     if patch.hunks.is_empty() {
-        check_id(patch, original)?;
-        return Ok(Lowered { edit: TextEdit::default(), changes: Vec::new(), warnings: Vec::new() });
+        let warnings = Vec::from_iter(check_id(patch, original)?.warning(patch));
+        return Ok(Lowered { edit: TextEdit::default(), changes: Vec::new(), warnings });
     }
     // A file that goes is not edited.
     let file_bytes = if patch.kind == GitKind::Delete { u64::MAX } else { work.settings.limits.file_bytes };
     let text = read_text(original, &Limits { file_bytes, ..work.settings.limits })?;
-    let is_other_blob = check_id(patch, original);
-    let lowered =
-        is_other_blob.map_err(Findings::from).and_then(|()| lower::lower(&text, &patch.hunks, original, work));
-    lowered.map_err(|found| {
-        if lower::is_applied(&text, &patch.hunks) { refusal::already_applied(original).into() } else { found }
+    let checked = check_id(patch, original).map_err(Findings::from);
+    let lowered = checked.and_then(|evidence| {
+        let mut lowered = lower::lower(&text, &patch.hunks, original, evidence == Evidence::Fits, work)?;
+        lowered.warnings.extend(evidence.warning(patch));
+        Ok(lowered)
+    });
+    lowered.map_err(|found| match lower::is_applied(&text, &patch.hunks) {
+        Some(copy) => already::applied(&text, &copy).current(original.digest(0)).into(),
+        None => found,
     })
 }
 
-fn check_id(patch: &GitPatch, original: &Original<'_>) -> Result<(), Failure> {
-    match &patch.base_id {
-        Some(id) if !blob::is_of(id, original.bytes) => Err(refusal::other_blob(id, original)),
-        _ => Ok(()),
+/// What the id of a diff says of the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Evidence {
+    /// It states none.
+    Absent,
+    /// The file is the one that the diff was made from.
+    Fits,
+    /// It is abbreviated, and the file is another one.
+    Differs,
+}
+
+impl Evidence {
+    fn warning(self, patch: &GitPatch) -> Option<Warning> {
+        let id = patch.base_id.as_deref().filter(|_| self == Self::Differs)?;
+        Some(Warning {
+            code: "INDEX_DIFFERS".to_string(),
+            message: format!("the index line says that the diff was made from blob {id}, and the file is another one"),
+            line: None,
+        })
+    }
+}
+
+/// Holds the id of a diff against the file.
+///
+/// # Errors
+/// When it is a full one of another file, or that of an empty file and this one has text.
+fn check_id(patch: &GitPatch, original: &Original<'_>) -> Result<Evidence, Failure> {
+    let Some(id) = &patch.base_id else { return Ok(Evidence::Absent) };
+    if blob::is_of(id, original.bytes) {
+        Ok(Evidence::Fits)
+    } else if blob::is_full(id) {
+        Err(refusal::other_blob(id, original))
+    } else if blob::is_of(id, &[]) {
+        Err(refusal::not_empty(id, original))
+    } else {
+        Ok(Evidence::Differs)
     }
 }

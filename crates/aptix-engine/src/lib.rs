@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+mod already;
 mod anchor_edit;
 mod clipboards;
 pub mod content;

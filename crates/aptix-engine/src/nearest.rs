@@ -79,6 +79,11 @@ impl Searches {
         Self(SEARCHES)
     }
 
+    /// None at all.
+    pub(crate) const fn none() -> Self {
+        Self(0)
+    }
+
     /// Takes one, if there is one left.
     pub(crate) fn take(&mut self) -> Option<()> {
         self.0 = self.0.checked_sub(1)?;

@@ -7,6 +7,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::mem;
 
 use aptix_model::batch::Content;
 use aptix_model::digest::Sha256Digest;
@@ -247,6 +248,20 @@ impl<'s> Work<'s> {
             clipboards: Pasteboard::new(settings.clipboards),
             room: settings.limits.batch_bytes,
         }
+    }
+
+    /// Does work whose outcome is only looked at: of what the files share, nothing but the budget of searches changes.
+    pub(crate) fn rehearse<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let mut rehearsal = Self {
+            settings: self.settings,
+            searches: Searches::none(),
+            budget: mem::replace(&mut self.budget, Budget::spent()),
+            clipboards: self.clipboards.clone(),
+            room: self.settings.limits.batch_bytes,
+        };
+        let result = work(&mut rehearsal);
+        self.budget = rehearsal.budget;
+        result
     }
 
     /// Takes room for so many bytes of new text.

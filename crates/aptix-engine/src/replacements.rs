@@ -1,6 +1,9 @@
 //! Replacements on a real file: each is made in the result of the one before, and all are folded to one edit.
 
 mod block;
+mod equal;
+mod made;
+mod repeat;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -22,6 +25,7 @@ use crate::text_edit::TextEdit;
 use crate::validate::Base;
 use crate::validate::replacements::{StepPlace, ValidStep};
 use crate::{nearest_text, new_text};
+use equal::Equal;
 
 /// Plans the steps of one file.
 ///
@@ -37,20 +41,12 @@ pub(crate) fn plan<'a>(
     let nothing = Original::new(&[], None);
     let base = original.as_ref().unwrap_or(&nothing);
     let text = read_text(base, &work.settings.limits)?;
-    let mut course = Course {
-        base: &text,
-        edit: TextEdit::default(),
-        result: None,
-        places: Vec::with_capacity(steps.len()),
-        normalized: Vec::new(),
-        warnings: Vec::new(),
+    let complete = |(index, failure): (usize, Failure)| match &original {
+        Some(original) => failure.change(index).current(original.digest(0)),
+        None => failure.change(index),
     };
-    for (index, step) in steps.iter().enumerate() {
-        course.make(step, work).map_err(|failure| match &original {
-            Some(original) => failure.change(index).current(original.digest(0)),
-            None => failure.change(index),
-        })?;
-    }
+    let course = run(steps, &text, work).map_err(complete)?;
+    repeat::refuse(steps, &text, &course, work).map_err(complete)?;
     let warnings = course.warnings;
     let result = Text::new(course.result.as_deref().unwrap_or(base.bytes)).map_err(|error| not_text(&error))?;
     let report = |place: &StepReport| {
@@ -67,8 +63,35 @@ pub(crate) fn plan<'a>(
     Ok(finish(observed, original, draft))
 }
 
+/// Makes the steps one after the other.
+///
+/// # Errors
+/// The first step that cannot be made, and why.
+fn run<'t, 's>(
+    steps: &[ValidStep<'s>],
+    base: &'t Text<'t>,
+    work: &mut Work<'_>,
+) -> Result<Course<'t, 's>, (usize, Failure)> {
+    let mut course = Course {
+        base,
+        edit: TextEdit::default(),
+        result: None,
+        places: Vec::with_capacity(steps.len()),
+        equal: Equal::of(steps),
+        is_choice: false,
+        first: None,
+        normalized: Vec::new(),
+        warnings: Vec::new(),
+    };
+    repeat::refuse_created(steps, base, work).map_err(|failure| (0, failure))?;
+    for (index, step) in steps.iter().enumerate() {
+        course.make(index, step, work).map_err(|failure| (index, failure))?;
+    }
+    Ok(course)
+}
+
 /// What has come of the steps so far.
-struct Course<'t> {
+struct Course<'t, 's> {
     base: &'t Text<'t>,
     /// All steps so far, as one edit of the base.
     edit: TextEdit,
@@ -76,6 +99,12 @@ struct Course<'t> {
     result: Option<Vec<u8>>,
     /// Where in that text each step left something.
     places: Vec<StepReport>,
+    /// Equal steps on exactly as many places.
+    equal: Equal<'s>,
+    /// Whether a place was taken that was one of several.
+    is_choice: bool,
+    /// What the first step left, and whether it would be found there.
+    first: Option<repeat::First>,
     normalized: Vec<Normalization>,
     warnings: Vec<Warning>,
 }
@@ -95,10 +124,12 @@ struct Made {
     has_other_ends: bool,
     /// Where nothing changes, the place that was found.
     at: Range<usize>,
+    /// Whether the new text holds the old one, so that it is found around its place.
+    is_found_again: bool,
 }
 
-impl Course<'_> {
-    fn make(&mut self, step: &ValidStep<'_>, work: &mut Work<'_>) -> Result<(), Failure> {
+impl<'s> Course<'_, 's> {
+    fn make(&mut self, index: usize, step: &ValidStep<'s>, work: &mut Work<'_>) -> Result<(), Failure> {
         let before = self.result.take();
         let text = match &before {
             Some(bytes) => Text::new(bytes).map_err(|error| not_text(&error))?.come_from(self.base),
@@ -107,14 +138,7 @@ impl Course<'_> {
         let cost = 2 * text.bytes().len() + self.edit.size() + 64 * self.places.len();
         let made = match work.budget.charge(cost) {
             Err(error) => Err(nearest_text::explain(&error, &text, &Needle::text(step.find), work)),
-            Ok(()) => match step.place {
-                StepPlace::First => self.first(step, &text, work),
-                StepPlace::All => all(step, &text, work),
-                StepPlace::Block(line) => {
-                    let hint = line.and_then(|line| self.now_at(line.get()));
-                    block::make(step, hint, &text, work)
-                }
-            },
+            Ok(()) => self.place(index, step, &text, work),
         }
         .map_err(|failure| nearest_text::with_new_text(failure, &text, step.replace))
         .map_err(|failure| if before.is_some() { of_result(failure) } else { failure })?;
@@ -129,24 +153,100 @@ impl Course<'_> {
         } else {
             self.result = before;
         }
+        if index == 0 {
+            self.first = repeat::First::of(&made, self.places.last(), self.result.as_deref(), step);
+        }
         Ok(())
     }
 
-    fn first(&mut self, step: &ValidStep<'_>, text: &Text<'_>, work: &mut Work<'_>) -> Result<Made, Failure> {
-        let needle = Needle::text(step.find);
-        let found = find::first(text, &needle, work.settings.recovers, &mut work.budget);
-        let (place, others) = found.map_err(|error| nearest_text::explain(&error, text, &needle, work))?;
+    /// Finds the place of a step, and what it does there.
+    fn place(
+        &mut self,
+        index: usize,
+        step: &ValidStep<'s>,
+        text: &Text<'_>,
+        work: &mut Work<'_>,
+    ) -> Result<Made, Failure> {
+        let needle = needle(step);
+        self.reserve_equal(index, step, &needle, text, work)?;
+        let reserved = self.equal.at(index);
+        match step.place {
+            StepPlace::First => match reserved {
+                Some(at) => self.reserved(index, step, at, &needle, text, work),
+                None => self.first(index, step, &needle, text, work),
+            },
+            StepPlace::All => self.all(index, step, &needle, text, work),
+            StepPlace::Block(line) => {
+                let hint = line.and_then(|line| self.now_at(line.get()));
+                block::make(self, index, step, (reserved, hint), text, work)
+            }
+        }
+    }
+
+    /// Makes a step at the place that is its own among those of equal ones.
+    fn reserved(
+        &mut self,
+        index: usize,
+        step: &ValidStep<'s>,
+        at: usize,
+        needle: &Needle<'_>,
+        text: &Text<'_>,
+        work: &mut Work<'_>,
+    ) -> Result<Made, Failure> {
+        let region = text.start()..text.bytes().len();
+        let place = match find::only(text, needle, region, Some(at), work.settings.recovers, &mut work.budget) {
+            Ok(place) => place,
+            Err(error) => return Err(self.unplaced(&error, index, step, needle, text, work)),
+        };
+        self.refuse_made(index, step, &place, needle, text, work)?;
+        replace(&[place], step.replace, text, needle, work)
+    }
+
+    fn all(
+        &mut self,
+        index: usize,
+        step: &ValidStep<'s>,
+        needle: &Needle<'_>,
+        text: &Text<'_>,
+        work: &mut Work<'_>,
+    ) -> Result<Made, Failure> {
+        let found = find::all(text, needle, work.settings.recovers, &mut work.budget);
+        let places = match found {
+            Ok(places) => places,
+            Err(error) => return Err(self.unplaced(&error, index, step, needle, text, work)),
+        };
+        self.refuse_made_at_all(index, step, &places, needle, text, work)?;
+        let made = replace(&places, step.replace, text, needle, work)?;
+        Ok(Made { candidates: places.len(), ..made })
+    }
+
+    fn first(
+        &mut self,
+        index: usize,
+        step: &ValidStep<'s>,
+        needle: &Needle<'_>,
+        text: &Text<'_>,
+        work: &mut Work<'_>,
+    ) -> Result<Made, Failure> {
+        let found = find::first(text, needle, work.settings.recovers, &mut work.budget);
+        let (place, others) = match found {
+            Ok(found) => found,
+            Err(error) => return Err(self.unplaced(&error, index, step, needle, text, work)),
+        };
+        self.refuse_made(index, step, &place, needle, text, work)?;
+        self.refuse_next(step, &place, text, work)?;
         if !others.is_empty() {
+            self.is_choice = true;
             if work.settings.refuses_several {
                 let line = text.lines_above(place.range.start) + 1;
                 let has_more = others.len() == find::LISTED;
                 let lines = [line].into_iter().chain(others).take(find::LISTED).collect();
                 let error = FindError::Ambiguous { tier: place.tier, lines, has_more };
-                return Err(nearest_text::explain(&error, text, &needle, work));
+                return Err(nearest_text::explain(&error, text, needle, work));
             }
             self.warnings.push(several(self.places.len(), &others));
         }
-        replace(&[place], step.replace, text, &needle, work)
+        replace(&[place], step.replace, text, needle, work)
     }
 
     /// Where a line of the base is now.
@@ -158,8 +258,8 @@ impl Course<'_> {
 
     /// Moves what the steps so far left along with the text, and adds what this one left.
     fn follow(&mut self, made: &Made) {
-        for place in &mut self.places {
-            place.range = made.edit.moved_range(&place.range);
+        for range in self.places.iter_mut().map(|place| &mut place.range).chain(self.equal.reserved()) {
+            *range = made.edit.moved_range(range);
         }
         let (start, mut end) = match made.edit.start() {
             Some(start) => (start, start),
@@ -175,12 +275,12 @@ impl Course<'_> {
     }
 }
 
-fn all(step: &ValidStep<'_>, text: &Text<'_>, work: &mut Work<'_>) -> Result<Made, Failure> {
-    let needle = Needle::text(step.find);
-    let found = find::all(text, &needle, work.settings.recovers, &mut work.budget);
-    let places = found.map_err(|error| nearest_text::explain(&error, text, &needle, work))?;
-    let made = replace(&places, step.replace, text, &needle, work)?;
-    Ok(Made { candidates: places.len(), ..made })
+/// The old text of a step as it is searched for.
+fn needle<'s>(step: &ValidStep<'s>) -> Needle<'s> {
+    match step.place {
+        StepPlace::First | StepPlace::All => Needle::text(step.find),
+        StepPlace::Block(_) => Needle::lines(block::lines(step.find)),
+    }
 }
 
 /// Puts new text in the place of every one of these, which are disjoint and top to bottom.
@@ -217,6 +317,7 @@ fn replace(
         candidates: first.map_or(0, |place| place.candidates),
         has_other_ends,
         at: first.map_or(0..0, |place| place.range.clone()),
+        is_found_again: first.is_some_and(|place| made::is_found_again(text, needle, place, new)),
     })
 }
 

@@ -1,5 +1,9 @@
 //! A search patch on a real file: every text is found in the file as it is, then all changes are made at once.
 
+mod equal;
+mod repeat;
+mod replace;
+
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -10,11 +14,10 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{Normalization, Tier, Warning};
 
+use crate::already::{self, Copy};
 use crate::digest::Original;
 use crate::file_plan::{FileAction, FilePlan};
-use crate::find::{self, Needle, Place, Shift};
 use crate::findings::Findings;
-use crate::nearest_text;
 use crate::new_text::{self, Fitted};
 use crate::plan::{Draft, Observed, Work, check_presence, finish, read_text};
 use crate::shown::counted;
@@ -22,6 +25,7 @@ use crate::splice::{self, Rank, Splice};
 use crate::text::{Terminator, Text};
 use crate::validate::Base;
 use crate::validate::search::{Source, Spot, ValidSearch};
+use equal::Equal;
 
 /// Plans the changes of one file.
 ///
@@ -37,7 +41,11 @@ pub(crate) fn plan<'a>(
     let nothing = Original::new(&[], None);
     let text = read_text(original.as_ref().unwrap_or(&nothing), &work.settings.limits)?;
     let mut notes = Notes::default();
-    let spliced = locate_all(changes, &text, &mut notes, work).and_then(|splices| splice::all(&text, splices, work));
+    let spliced = locate_all(changes, &text, &mut notes, work).and_then(|splices| {
+        let spliced = splice::all(&text, splices, work)?;
+        repeat::refuse(changes, &text, &spliced, notes.is_made_once, work)?;
+        Ok(spliced)
+    });
     let spliced = spliced.map_err(|found| {
         let mut findings = Findings::default();
         findings.absorb(found, |failure| match &original {
@@ -46,7 +54,7 @@ pub(crate) fn plan<'a>(
         });
         findings
     })?;
-    let Notes { normalized, mut warnings } = notes;
+    let Notes { normalized, mut warnings, .. } = notes;
     warnings.extend(spliced.warnings);
     let draft = Draft { action: FileAction::Edit(spliced.edit), normalized, warnings, changes: spliced.reports };
     Ok(finish(observed, original, draft))
@@ -57,6 +65,8 @@ pub(crate) fn plan<'a>(
 struct Notes {
     normalized: Vec<Normalization>,
     warnings: Vec<Warning>,
+    /// Whether a change that only adds would be known for made the second time.
+    is_made_once: bool,
 }
 
 fn locate_all<'t>(
@@ -67,8 +77,14 @@ fn locate_all<'t>(
 ) -> Result<Vec<Splice>, Findings> {
     let mut findings = Findings::default();
     let mut splices = Vec::with_capacity(changes.len());
+    let mut equal = Equal::of(changes);
     for (index, change) in changes.iter().enumerate() {
-        match locate(index, change, text, notes, work) {
+        let located = match equal.place(change, text, work) {
+            Ok(Some(place)) => replace::at(index, change, place, text, notes, work),
+            Ok(None) => locate(index, change, text, notes, work),
+            Err(failure) => Err(failure),
+        };
+        match located {
             Ok(splice) => splices.push(splice),
             Err(failure) => {
                 // That later changes find nothing on the clipboard would be no failure of their own.
@@ -91,74 +107,45 @@ fn locate(
     work: &mut Work<'_>,
 ) -> Result<Splice, Failure> {
     let (rank, fitted) = match change.spot {
-        Spot::Replace(old) => return replace(index, change, old, text, notes, work),
+        Spot::Replace(old) => return replace::locate(index, change, old, text, notes, work),
         Spot::End => (Rank::End, text.bytes().len()..text.bytes().len()),
         Spot::Top => (Rank::Top, text.start()..text.start()),
         Spot::Everything => (Rank::Between, text.start()..text.bytes().len()),
         Spot::After(line) => {
             let new = coming(change, work)?;
             let fitted = insert_lines(text, line.get(), &new)?;
+            refuse(already::below(text, fitted.range.start, &ended(&new)), |copy| already::applied(text, copy))?;
             work.take_room(fitted.bytes.len())?;
             notes.tell_ends(&fitted);
             return Ok(Splice::inserted(index, Rank::Between, fitted));
         }
     };
-    let fitted = new_text::fit_ends(text, fitted, &coming(change, work)?);
+    let new = coming(change, work)?;
+    let fitted = new_text::fit_ends(text, fitted, &new);
+    match rank {
+        Rank::End => {
+            let copy = already::above(text, fitted.range.start, &fitted.bytes);
+            refuse(copy, |copy| already::at_end(text, copy, &new))?;
+        }
+        Rank::Top => {
+            let copy = already::below(text, fitted.range.start, &fitted.bytes);
+            refuse(copy, |copy| already::at_top(text, copy, &new))?;
+        }
+        Rank::Between => {}
+    }
     work.take_room(fitted.bytes.len())?;
     notes.tell_ends(&fitted);
     Ok(Splice::inserted(index, rank, fitted))
 }
 
-fn replace(
-    index: usize,
-    change: &ValidSearch<'_>,
-    old: &str,
-    text: &Text<'_>,
-    notes: &mut Notes,
-    work: &mut Work<'_>,
-) -> Result<Splice, Failure> {
-    let needle = Needle::text(old);
-    let (region, recovers) = (text.start()..text.bytes().len(), work.settings.recovers);
-    let place = find::only(text, &needle, region, None, recovers, &mut work.budget)
-        .map_err(|error| nearest_text::explain(&error, text, &needle, work))
-        .map_err(|failure| match change.source {
-            Source::Text(new) => nearest_text::with_new_text(failure, text, new),
-            Source::Clipboard(_) | Source::Found => failure,
-        })?;
-    let found = text.bytes().get(place.range.clone()).unwrap_or_default();
-    let new = coming(change, work)?;
-    let fit = |place: &Place| {
-        let line = text.lines_above(place.range.start) + 1;
-        let explain = |error| nearest_text::unshiftable(&error, text, line, needle.as_lines().len());
-        new_text::fit(text, &needle, place, &new).map_err(explain)
-    };
-    let fitted = match change.source {
-        Source::Found => Fitted { range: place.range.start..place.range.start, ..Fitted::default() },
-        // A clipboard's text stood in a file; the author's mistakes about this place are not in it.
-        Source::Clipboard(_) => fit(&Place { shift: Shift::None, dropped: (0, 0), ..place.clone() })?,
-        Source::Text(_) => fit(&place)?,
-    };
-    work.take_room(fitted.bytes.len())?;
-    notes.tell_ends(&fitted);
-    if let Some(name) = change.keep {
-        let kept = String::from_utf8_lossy(found);
-        work.clipboards.set(name, &kept)?;
-        if kept != old {
-            notes.warnings.push(Warning {
-                code: "CLIPBOARD_MODIFIED".to_string(),
-                message: format!("clipboard {name:?} holds the file's text, which differs from oldText in white space"),
-                line: None,
-            });
-        }
-    }
-    Ok(Splice {
-        index,
-        rank: Rank::Between,
-        matched: place.range,
-        fitted,
-        tier: place.tier,
-        candidates: place.candidates,
-    })
+/// Refuses what already stands.
+fn refuse(copy: Option<Copy>, failure: impl FnOnce(&Copy) -> Failure) -> Result<(), Failure> {
+    copy.map_or(Ok(()), |copy| Err(failure(&copy)))
+}
+
+/// Whole lines, the last one ended as well.
+fn ended(new: &str) -> Vec<u8> {
+    [new.strip_suffix('\n').unwrap_or(new), "\n"].concat().into_bytes()
 }
 
 /// The text that comes, indented anew if that is asked for.

@@ -366,7 +366,7 @@ pub struct GitPatch {
     pub kind: GitKind,
     /// Whether the result can be executed; unchanged when absent.
     pub executable: Option<bool>,
-    /// The object id of the blob that the diff was made from, in full.
+    /// The object id of the blob that the diff was made from, in full or abbreviated to at least 7 digits.
     pub base_id: Option<String>,
     /// Whether the file names came without the prefixes `a/` and `b/`.
     pub is_unprefixed: bool,

@@ -108,6 +108,7 @@ fn callers_share_no_clipboards() {
     for (index, caller) in callers.into_iter().enumerate() {
         let name = format!("c{index}");
         std::fs::write(place.path().join("ws/dir/b.txt"), "two\n").unwrap();
+        std::fs::write(place.path().join("ws/a.txt"), "one\n").unwrap();
         call(caller, cut("dir/b.txt", &name)).unwrap();
         for other in callers.into_iter().filter(|other| *other != caller) {
             assert_missing(call(other, paste("a.txt", &name)));

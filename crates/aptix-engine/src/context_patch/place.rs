@@ -13,6 +13,8 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use aptix_model::report::Tier;
 
+use super::made;
+use crate::already;
 use crate::find::{self, Budget, FindError, Needle, Shift, is_blank, split_indent};
 use crate::nearest_text;
 use crate::plan::Work;
@@ -33,6 +35,8 @@ pub(super) struct Spot<'a> {
     pub(super) shift: Shift,
     /// The chunk's lines without blank ones at its edges that the file does not have.
     pub(super) lines: &'a [ChunkLine],
+    /// What the places of the last anchor head, as far as they are known.
+    pub(super) heads: Vec<Range<usize>>,
 }
 
 impl<'a> Spot<'a> {
@@ -50,12 +54,13 @@ impl<'a> Spot<'a> {
     }
 }
 
-/// Finds the place of a chunk at or below the line that starts at `from`.
+/// Finds the place of a chunk at or below the line that starts at `from`. `others` are the chunks below.
 ///
 /// # Errors
 /// When there is none, or several.
 pub(super) fn locate<'a>(
     chunk: &'a Chunk,
+    others: &[Chunk],
     text: &Text<'_>,
     from: usize,
     work: &mut Work<'_>,
@@ -72,10 +77,20 @@ pub(super) fn locate<'a>(
             anchor.map_err(|error| anchor_failure(chunk.anchors.last(), &error, text, work))?.end
         };
         let (tier, shift) = (Tier::Exact, Shift::None);
-        return Ok(Spot { range: at..at, tier, candidates: 1, shift, lines: &chunk.lines });
+        return Ok(Spot { range: at..at, tier, candidates: 1, shift, lines: &chunk.lines, heads: Vec::new() });
     }
     let needle = Needle::lines(old().map(|line| line.text.as_str()));
     let found = if chunk.is_at_end { at_end(&needle, text, &below, work) } else { below.only(&needle, text, work) };
+    let region = below.start..end;
+    let found = match found {
+        Err(FindError::Ambiguous { .. }) if !chunk.is_at_end => {
+            match made::first_of_equal(chunk, others, region.clone(), text, work)? {
+                Some(place) => Ok(place),
+                None => found,
+            }
+        }
+        found => found,
+    };
     let found = found.and_then(|place| match place.dropped {
         (0, 0) => Ok((place, chunk.lines.as_slice())),
         (above, below) => {
@@ -89,9 +104,15 @@ pub(super) fn locate<'a>(
     match found {
         Ok((place, lines)) => {
             let find::Place { range, tier, candidates, shift, .. } = place;
-            Ok(Spot { range, tier, candidates, shift, lines })
+            let heads = below.places.iter().map(|place| headed(text, place, &mut work.budget));
+            let heads = heads.collect::<Result<Vec<_>, _>>();
+            let heads = heads.map_err(|error| anchor_failure(chunk.anchors.last(), &error, text, work))?;
+            Ok(Spot { range, tier, candidates, shift, lines, heads })
         }
-        Err(error) => Err(explain(&error, chunk, &needle, text, from, work)),
+        Err(error) => match made::made_before(chunk, &error, region, text, work) {
+            Some(copy) => Err(already::applied(text, &copy)),
+            None => Err(explain(&error, chunk, &needle, text, from, work)),
+        },
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn unique(base: &[u8], top: usize, blocks: &[Block<'_>]) -> Option<Ve
     let mut work = WORK;
     let mut places: Vec<(Range<usize>, &[Block<'_>])> = Vec::with_capacity(blocks.len());
     for (index, block) in blocks.iter().enumerate() {
-        let mut range = widened(base, top, block.old.clone(), &mut work)?;
+        let mut range = widened(base, top, block, &mut work)?;
         let mut first = index;
         while let Some((last, of)) = places.pop_if(|(last, _)| last.end > range.start) {
             // What has a unique text in it is unique.
@@ -29,8 +29,9 @@ pub(super) fn unique(base: &[u8], top: usize, blocks: &[Block<'_>]) -> Option<Ve
     Some(places.into_iter().map(|(range, blocks)| (range.clone(), replaced(base, range, blocks))).collect())
 }
 
-/// A range with lines around it, until its text is unique.
-fn widened(base: &[u8], top: usize, range: Range<usize>, work: &mut usize) -> Option<Range<usize>> {
+/// A block's range with lines around it, until its text is unique, and stands there no more once the block is replaced.
+fn widened(base: &[u8], top: usize, block: &Block<'_>, work: &mut usize) -> Option<Range<usize>> {
+    let range = block.old.clone();
     let mut around = range.clone();
     let mut lines = usize::from(range.is_empty());
     loop {
@@ -38,7 +39,9 @@ fn widened(base: &[u8], top: usize, range: Range<usize>, work: &mut usize) -> Op
             let start = (0..lines).fold(range.start, |start, _| line_start(base, start.saturating_sub(1)).max(top));
             around = start..lines_below(base, range.end, lines);
         }
-        if around == (top..base.len()) || is_unique(base, around.clone(), work)? {
+        if around == (top..base.len())
+            || (is_unique(base, around.clone(), work)? && is_gone(base, &around, block, work)?)
+        {
             return Some(around);
         }
         lines = (lines + 1).max(lines * 3 / 2);
@@ -51,6 +54,19 @@ fn is_unique(base: &[u8], range: Range<usize>, work: &mut usize) -> Option<bool>
     let finder = memmem::Finder::new(slice(base, range.clone()));
     let is_above = finder.find(slice(base, 0..range.end.saturating_sub(1))).is_some();
     Some(!is_above && finder.find(slice(base, range.start + 1..base.len())).is_none())
+}
+
+/// Whether the text at a place stands there no more once a block in it is replaced, and the text that then stands there
+/// does not stand above it already: the edit says of itself whether it was made.
+fn is_gone(base: &[u8], around: &Range<usize>, block: &Block<'_>, work: &mut usize) -> Option<bool> {
+    let length = around.len();
+    let above = slice(base, around.start.saturating_sub(length)..around.start);
+    let new = replaced(base, around.clone(), core::slice::from_ref(block));
+    let below = slice(base, around.end..around.end.saturating_add(length));
+    *work = work.checked_sub(base.len() + new.len())?;
+    let beside = [above, &new, below].concat();
+    let is_there = memmem::find(&beside, slice(base, around.clone())).is_some();
+    Some(!is_there && (new.is_empty() || memmem::find(slice(base, 0..around.start), &new).is_none()))
 }
 
 /// The text of a range with its blocks replaced.

@@ -1,4 +1,4 @@
-//! The ids that git gives to the contents of files.
+//! The ids that git gives to the contents of files, in full or abbreviated.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,10 +9,19 @@ use memchr::memmem;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-/// Whether a full id, by its length of SHA-1 or SHA-256, is that of a file's bytes, or of its text with `\n` alone, which
-/// is what git keeps of a file that it wrote with other line endings.
+/// Digits of a full id made with SHA-1, and with SHA-256.
+pub(super) const SHA1_DIGITS: usize = 40;
+const SHA256_DIGITS: usize = 64;
+
+/// Whether an id is a full one, which names one content and no other.
+pub(super) const fn is_full(id: &str) -> bool {
+    matches!(id.len(), SHA1_DIGITS | SHA256_DIGITS)
+}
+
+/// Whether an id, in full or abbreviated, names a file's bytes, or its text with `\n` alone, which is what git keeps of
+/// a file that it wrote with other line endings.
 pub(super) fn is_of(id: &str, bytes: &[u8]) -> bool {
-    if hex(id, bytes).eq_ignore_ascii_case(id) {
+    if names(id, bytes) {
         return true;
     }
     let ends: Vec<usize> = memmem::find_iter(bytes, b"\r\n").collect();
@@ -26,17 +35,38 @@ pub(super) fn is_of(id: &str, bytes: &[u8]) -> bool {
         from = end + 1;
     }
     text.extend_from_slice(bytes.get(from..).unwrap_or_default());
-    hex(id, &text).eq_ignore_ascii_case(id)
+    names(id, &text)
 }
 
-/// The id of a blob, made in the way in which another id was.
-pub(super) fn hex(like: &str, bytes: &[u8]) -> String {
-    let head = format!("blob {}\0", bytes.len());
-    if like.len() == 64 {
-        digits(&Sha256::new_with_prefix(head).chain_update(bytes).finalize())
-    } else {
-        digits(&Sha1::new_with_prefix(head).chain_update(bytes).finalize())
-    }
+/// Whether an id is the one of these bytes. A full id tells by its length how it was made; an abbreviated one may be
+/// either.
+fn names(id: &str, bytes: &[u8]) -> bool {
+    let may_be_sha1 = id.len() <= SHA1_DIGITS;
+    let may_be_sha256 = id.len() != SHA1_DIGITS;
+    (may_be_sha1 && begins(&sha1(bytes), id)) || (may_be_sha256 && begins(&sha256(bytes), id))
+}
+
+fn begins(full: &str, id: &str) -> bool {
+    full.get(..id.len()).is_some_and(|head| head.eq_ignore_ascii_case(id))
+}
+
+/// The id of a file's bytes, with so many digits of the one that another id of that length would be.
+pub(super) fn hex(digits: usize, bytes: &[u8]) -> String {
+    let mut id = if digits > SHA1_DIGITS { sha256(bytes) } else { sha1(bytes) };
+    id.truncate(digits);
+    id
+}
+
+fn sha1(bytes: &[u8]) -> String {
+    digits(&Sha1::new_with_prefix(head(bytes)).chain_update(bytes).finalize())
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    digits(&Sha256::new_with_prefix(head(bytes)).chain_update(bytes).finalize())
+}
+
+fn head(bytes: &[u8]) -> String {
+    format!("blob {}\0", bytes.len())
 }
 
 fn digits(digest: &[u8]) -> String {

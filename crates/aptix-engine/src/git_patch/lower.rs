@@ -9,8 +9,10 @@ use aptix_model::batch::{Hunk, LineKind};
 use aptix_model::report::{ChangeReport, Tier, Warning};
 
 use super::counts;
-use super::place::{self, Place, Sides, changed, without_end};
+use super::made;
+use super::place::{Place, Sides, changed, without_end};
 use super::settle::{Above, Settled, settle};
+use crate::already::Copy;
 use crate::digest::Original;
 use crate::findings::Findings;
 use crate::plan::Work;
@@ -28,7 +30,8 @@ pub(super) struct Lowered {
     pub(super) warnings: Vec<Warning>,
 }
 
-/// Lowers hunks, listed top to bottom, to one edit of a text's bytes.
+/// Lowers hunks, listed top to bottom, to one edit of a text's bytes. Where it is proven that the text is the one that
+/// they were made from, they cannot have been made before.
 ///
 /// # Errors
 /// Every hunk without a place, or with one that is not below the hunk above.
@@ -36,6 +39,7 @@ pub(super) fn lower(
     text: &Text<'_>,
     hunks: &[Hunk],
     original: &Original<'_>,
+    is_proven: bool,
     work: &mut Work<'_>,
 ) -> Result<Lowered, Findings> {
     let lines = hunks.iter().flat_map(|hunk| hunk.lines.iter().chain(&hunk.surplus));
@@ -49,7 +53,9 @@ pub(super) fn lower(
     let mut notes = Vec::new();
     let mut above = Above::new(text, hunks);
     for (index, hunk) in hunks.iter().enumerate() {
-        match settle(text, hunk, &mut above, &edit, work) {
+        let settled = settle(text, hunk, &mut above, &edit, work);
+        let others = hunks.get(index + 1..).unwrap_or_default();
+        match made::check(text, hunk, others, settled, &above, is_proven, work) {
             Ok(Settled { reading, place }) => {
                 let sides = Sides::of(&reading.hunk);
                 let line = text.lines_above(place.range.start);
@@ -83,17 +89,15 @@ pub(super) fn lower(
     Ok(Lowered { edit: edit.finished(), changes, warnings })
 }
 
-/// Whether every hunk's new lines stand where its header puts them, and its old ones do not.
-pub(super) fn is_applied(text: &Text<'_>, hunks: &[Hunk]) -> bool {
-    let mut cursor = text.cursor();
-    hunks.iter().all(|hunk| {
-        let Some(reading) = counts::readings(hunk).into_iter().next() else { return false };
-        let sides = Sides::of(&reading.hunk);
-        let Some(above) = sides.above_after() else { return false };
-        let is_there = cursor.seek(above).is_ok() && cursor.above() == above;
-        let start = if above == 0 { 0 } else { cursor.at() };
-        is_there && place::is_applied(text, &sides, start)
-    })
+/// Where the new lines of the first hunk stand, if those of every hunk stand where their headers put them, and the old
+/// ones do not.
+pub(super) fn is_applied(text: &Text<'_>, hunks: &[Hunk]) -> Option<Copy> {
+    let mut copies = hunks.iter().map(|hunk| {
+        let reading = counts::readings(hunk).into_iter().next()?;
+        made::stands_where_stated(text, &Sides::of(&reading.hunk))
+    });
+    let first = copies.next()??;
+    copies.all(|copy| copy.is_some()).then_some(first)
 }
 
 /// Hunks that do not stand where their headers say.
@@ -134,7 +138,7 @@ pub(super) fn ends_kept() -> Warning {
 }
 
 /// Makes the changes of one hunk at its place.
-fn splice(text: &Text<'_>, sides: &Sides<'_>, place: &Place, edit: &mut TextEdit) {
+pub(super) fn splice(text: &Text<'_>, sides: &Sides<'_>, place: &Place, edit: &mut TextEdit) {
     if place.tier == Tier::Exact {
         return splice_bytes(sides.hunk, place.range.start, edit);
     }

@@ -121,16 +121,21 @@ pub(super) fn truncated(hunk: &Hunk, without_proof: Failure) -> Failure {
     Failure { reason: truncated.reason, detail: None, message, hint: truncated.hint, ..without_proof }
 }
 
-pub(super) fn already_applied(original: &Original<'_>) -> Failure {
-    Failure::new(Reason::AlreadyApplied, "the file already has every change of this diff")
-        .current(original.digest(0))
-        .hint("nothing is left to do for this file; take it out of the batch")
-}
-
 /// A file that is not the blob that the diff was made from.
 pub(super) fn other_blob(id: &str, original: &Original<'_>) -> Failure {
-    let found = blob::hex(id, original.bytes);
-    let message = format!("the diff was made from blob {id}, and the file is blob {found}");
+    let found = blob::hex(id.len(), original.bytes);
+    let message = format!(
+        "the index line says that the diff was made from blob {id}, and the file is blob {found}: the diff is refused for this id, whether or not its lines fit"
+    );
+    Failure::new(Reason::IndexMismatch, message)
+        .current(original.digest(0))
+        .hint("read the file again and make the diff for what it is now, or leave out the index line")
+}
+
+/// A file with text that the diff takes for an empty one.
+pub(super) fn not_empty(id: &str, original: &Original<'_>) -> Failure {
+    let message =
+        format!("the index line says that the diff was made from an empty file (blob {id}), and the file has text");
     Failure::new(Reason::IndexMismatch, message)
         .current(original.digest(0))
         .hint("read the file again and make the diff for what it is now, or leave out the index line")

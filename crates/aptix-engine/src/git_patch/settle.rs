@@ -40,6 +40,11 @@ impl<'t> Above<'t> {
         (above + self.added).saturating_sub(self.removed)
     }
 
+    /// Where the last one ends.
+    pub(super) const fn end(&self) -> usize {
+        self.end
+    }
+
     /// Goes below a hunk that ends at an offset.
     pub(super) fn add(&mut self, hunk: &Hunk, end: usize) {
         self.pass(hunk);

@@ -8,7 +8,8 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use aptix_model::report::Tier;
 
-use super::Made;
+use super::{Course, Made, made};
+use crate::already;
 use crate::find::{self, Needle, Place, Shift, is_blank};
 use crate::line_patch::{self, LinePatchError};
 use crate::nearest;
@@ -19,10 +20,12 @@ use crate::text_edit::TextEdit;
 use crate::validate::LineChange;
 use crate::validate::replacements::ValidStep;
 
-/// Makes one step; of several places the one at the offset `hint` will do.
-pub(super) fn make(
-    step: &ValidStep<'_>,
-    hint: Option<usize>,
+/// Makes one step; of several places the one that is reserved for it will do, or the one at the offset `hint`.
+pub(super) fn make<'s>(
+    course: &mut Course<'_, 's>,
+    index: usize,
+    step: &ValidStep<'s>,
+    (reserved, hint): (Option<usize>, Option<usize>),
     text: &Text<'_>,
     work: &mut Work<'_>,
 ) -> Result<Made, Failure> {
@@ -30,14 +33,30 @@ pub(super) fn make(
     work.take_room(step.replace.len())?;
     if step.find.is_empty() {
         let new: Vec<String> = new.into_iter().map(String::from).collect();
-        let edit = lower(text, &LineChange::new(0, text.lines(), &[], &new), work)?;
         let end = text.bytes().len();
-        return Ok(Made { edit, tier: Tier::Exact, candidates: 1, has_other_ends: false, at: end..end });
+        let ended: String = new.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+        let copy = already::above(text, end, ended.as_bytes());
+        if let Some(copy) =
+            copy.filter(|copy| course.is_of_equal(index, step, &copy.range) || !course.wrote(&copy.range))
+        {
+            return Err(already::applied(text, &copy));
+        }
+        let edit = lower(text, &LineChange::new(0, text.lines(), &[], &new), work)?;
+        let at = end..end;
+        return Ok(Made { edit, tier: Tier::Exact, candidates: 1, has_other_ends: false, at, is_found_again: true });
     }
     let needle = Needle::lines(lines(step.find));
     let region = text.start()..text.bytes().len();
-    let place = find::only(text, &needle, region, hint, work.settings.recovers, &mut work.budget)
-        .map_err(|error| nearest_text::explain(&error, text, &needle, work))?;
+    let chosen = reserved.or(hint);
+    let place = match find::only(text, &needle, region, chosen, work.settings.recovers, &mut work.budget) {
+        Ok(place) => place,
+        Err(error) => return Err(course.unplaced(&error, index, step, &needle, text, work)),
+    };
+    course.refuse_made(index, step, &place, &needle, text, work)?;
+    if reserved.is_none() {
+        course.is_choice |= place.candidates > 1;
+        refuse_elsewhere(course, step, hint, &place, text)?;
+    }
     let above = text.lines_above(place.range.start);
     let (dropped_above, dropped_below) = place.dropped;
     let old = needle.as_lines();
@@ -64,12 +83,28 @@ pub(super) fn make(
     } else {
         lower(text, &LineChange::new(0, above + head, &going, &coming), work)?
     };
+    let is_found_again = made::is_found_again(text, &needle, &place, step.replace);
     let Place { tier, candidates, range, .. } = place;
-    Ok(Made { edit, tier, candidates, has_other_ends: false, at: range })
+    Ok(Made { edit, tier, candidates, has_other_ends: false, at: range, is_found_again })
+}
+
+/// Refuses a place that is not where the author saw it while the new lines stand there.
+fn refuse_elsewhere(
+    course: &Course<'_, '_>,
+    step: &ValidStep<'_>,
+    hint: Option<usize>,
+    place: &Place,
+    text: &Text<'_>,
+) -> Result<(), Failure> {
+    let Some(hint) = hint.filter(|hint| *hint != place.range.start) else { return Ok(()) };
+    match already::below(text, hint, step.replace.as_bytes()).filter(|copy| !course.wrote(&copy.range)) {
+        Some(copy) if !copy.is_blank => Err(already::applied(text, &copy)),
+        _ => Ok(()),
+    }
 }
 
 /// The lines of a block, which end as the file's do, whatever they end with here.
-fn lines(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split_terminator('\n').map(|line| line.strip_suffix('\r').unwrap_or(line))
 }
 

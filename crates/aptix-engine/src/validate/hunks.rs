@@ -31,7 +31,7 @@ enum Malformed {
     Order { line: i64, other: usize, last: i64 },
     #[error("{what}, and lines[{line}] is another one")]
     Kind { what: &'static str, line: usize },
-    #[error("a blob's id has 40 or 64 hexadecimal digits, found {found:?}")]
+    #[error("a blob's id has 7 to 64 hexadecimal digits, found {found:?}")]
     Id { found: String },
 }
 
@@ -58,7 +58,9 @@ impl Malformed {
                 Detail::LineKind,
                 "a file that comes has added lines only, and a file that goes has removed lines only",
             ),
-            Self::Id { .. } => (Reason::InvalidRequest, Detail::IdFormat, "give the id in full, or leave it out"),
+            Self::Id { .. } => {
+                (Reason::InvalidRequest, Detail::IdFormat, "give the id as the index line has it, or leave it out")
+            }
         };
         Failure::new(reason, self.to_string()).detail(detail).hint(hint)
     }
@@ -129,7 +131,7 @@ pub(super) fn check<'a>(patch: &'a GitPatch, site: &mut Site<'_, 'a>) -> Option<
 }
 
 fn is_id(id: &str) -> bool {
-    matches!(id.len(), 40 | 64) && id.bytes().all(|digit| digit.is_ascii_hexdigit())
+    (7..=64).contains(&id.len()) && id.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
 /// Lines that are no lines, or that no file could have in this order.

@@ -56,7 +56,7 @@ fn hunks_change_lines_where_they_say() {
     check("a\nb\n", "@@ -1,2 +1,2 @@\n-a\n+\u{feff}a\n b\n", "\u{feff}a\nb\n", &[]);
     // a hunk without context stands where it says, or nowhere
     check("a\nb\nc\n", "@@ -2 +2 @@\n-b\n+x\n", "a\nx\nc\n", &[]);
-    check("a\nb\nc\n", "@@ -0,0 +1 @@\n+x\n", "x\na\nb\nc\n", &[]);
+    check_refused("a\nb\nc\n", "@@ -0,0 +1 @@\n+x\n", &["EXPECTED_MISMATCH.NO_CONTEXT"]);
     check("a\nb\nc\n", "@@ -3,0 +4 @@\n+x\n", "a\nb\nc\nx\n", &[]);
     check_refused("a\nb\nc\n", "@@ -3 +3 @@\n-b\n+x\n", &["EXPECTED_MISMATCH"]);
     check_refused("a\nb\nc\n", "@@ -2,0 +3 @@\n+x\n", &["PATCH_UNSUPPORTED.NO_CONTEXT"]);

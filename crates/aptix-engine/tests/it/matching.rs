@@ -176,18 +176,32 @@ proptest! {
             after = if *is_all { after.replace(find.as_str(), replace) } else { after.replacen(find.as_str(), replace, 1) };
             is_there
         });
+        // Equal steps count together, which the model does not know.
+        prop_assume!((1..list.len()).all(|index| !list[..index].contains(&list[index])));
         let scope = |is_all: bool| if is_all { Scope::All } else { Scope::First };
         let patch = steps(list.iter().map(|(find, replace, is_all)| (find.as_str(), replace.as_str(), scope(*is_all))).collect());
-        let result = apply(patch, Some(before.as_bytes()));
-        if fits {
-            let applied = result.map_err(|failure| TestCaseError::fail(failure.to_string()))?;
-            prop_assert_eq!(shown(&applied.content), shown(after.as_bytes()));
-            let count = after.split_inclusive('\n').count() as u32;
-            for change in &applied.report.changes {
-                prop_assert!(change.start_line >= 1 && change.end_line + 1 >= change.start_line && change.end_line <= count, "{:?} of {}", change, count);
+        match apply(patch, Some(before.as_bytes())) {
+            Ok(applied) => {
+                prop_assert!(fits);
+                prop_assert_eq!(shown(&applied.content), shown(after.as_bytes()));
+                let count = after.split_inclusive('\n').count() as u32;
+                for change in &applied.report.changes {
+                    prop_assert!(change.start_line >= 1 && change.end_line + 1 >= change.start_line && change.end_line <= count, "{:?} of {}", change, count);
+                }
             }
-        } else {
-            prop_assert_eq!(code(&result.unwrap_err()), "TEXT_NOT_FOUND");
+            Err(failure) if code(&failure) == "TEXT_NOT_FOUND" => prop_assert!(!fits, "{}", failure),
+            Err(failure) => {
+                // Rule 3.7: the new text is there, or the steps could be made in their own result.
+                let mut again = after.clone();
+                let repeats = list.iter().all(|(find, replace, is_all)| {
+                    let is_there = again.contains(find.as_str());
+                    again = if *is_all { again.replace(find.as_str(), replace) } else { again.replacen(find.as_str(), replace, 1) };
+                    is_there
+                });
+                let is_known = |(_, replace, _): &(String, String, bool)| !replace.is_empty() && (before.contains(replace.trim()) || after.contains(replace.trim()));
+                prop_assert!(["ALREADY_APPLIED", "TEXT_NOT_UNIQUE"].contains(&code(&failure).as_str()), "{}", failure);
+                prop_assert!(repeats || list.iter().any(is_known), "{}", failure);
+            }
         }
     }
 

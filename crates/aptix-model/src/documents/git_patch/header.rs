@@ -335,7 +335,11 @@ fn changes_bytes(ids: &[u8]) -> bool {
     before != after && !(is_none(before) && is_none(after))
 }
 
-/// The id before the change out of `before..after mode`, if it is one in full.
+/// The shortest abbreviation of a blob's id that is read: what git writes at the least.
+const SHORTEST_ID: usize = 7;
+
+/// The id before the change out of `before..after mode`, in full or abbreviated; `None` if it is shorter than git
+/// abbreviates, or all zeros.
 fn base_id(ids: &[u8]) -> Result<Option<String>, GitPatchError> {
     let wrong = || GitPatchError::Garbage { found: quote(ids) };
     let text = core::str::from_utf8(ids).map_err(|_| wrong())?;
@@ -349,8 +353,8 @@ fn base_id(ids: &[u8]) -> Result<Option<String>, GitPatchError> {
         return Err(wrong());
     }
     mode.map(|mode| Mode::read(mode.as_bytes())).transpose()?;
-    let is_whole = matches!(before.len(), 40 | 64) && before.bytes().any(|digit| digit != b'0');
-    Ok(is_whole.then(|| before.to_ascii_lowercase()))
+    let names_blob = (SHORTEST_ID..=64).contains(&before.len()) && before.bytes().any(|digit| digit != b'0');
+    Ok(names_blob.then(|| before.to_ascii_lowercase()))
 }
 
 fn refuse_nul(line: &[u8]) -> Result<(), GitPatchError> {

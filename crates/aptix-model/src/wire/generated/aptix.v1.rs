@@ -697,8 +697,11 @@ pub struct GitPatch {
     /// Whether the result can be executed. Absent: as before.
     #[prost(bool, optional, tag = "4")]
     pub executable: ::core::option::Option<bool>,
-    /// The object id of the blob that the diff was made from, in full. If the file is another one, the batch fails with
-    /// INDEX_MISMATCH. Absent: not checked.
+    /// The object id of the blob that the diff was made from: 7 to 64 hexadecimal digits. 40 and 64 digits are an id in
+    /// full; fewer abbreviate one. An id that fits the file, in full or abbreviated, proves that the diff was made from it:
+    /// the hunks are then applied without the checks for changes that were already applied. A full id that does not fit
+    /// fails the batch with INDEX_MISMATCH, and so does the id of the empty blob (e69de29...) on a file with text. Any other
+    /// abbreviated id that does not fit is the warning INDEX_DIFFERS. Absent: not checked.
     #[prost(string, optional, tag = "5")]
     pub base_id: ::core::option::Option<::prost::alloc::string::String>,
     /// Whether the file names came without the prefixes "a/" and "b/".

@@ -1,0 +1,288 @@
+//! Whether a change was made before, and whether it would be made once more when it is sent twice (rule 3.7).
+//!
+//! A change that only adds is made already where its whole new side stands around the place of its old side. A change
+//! after which its old side would stand there again is refused the first time: nothing could tell the second one apart.
+
+mod compare;
+mod neighbourhood;
+mod refusal;
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use aptix_model::report::Tier;
+use memchr::memmem;
+
+use crate::find::{self, Budget, FindError, Needle, Place, is_blank};
+use crate::new_text::Fitted;
+use crate::text::Text;
+use crate::text_edit::{TextEdit, slice};
+use compare::{ends_with, starts_with};
+pub(crate) use neighbourhood::neighbourhood;
+pub(crate) use refusal::{applied, at_end, at_top, next_place, partly, repeats};
+
+/// Places whose surroundings are looked at to say that all of them have the new text.
+const PLACES: usize = 20;
+
+/// Where the whole new side of a change already stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Copy {
+    pub(crate) range: Range<usize>,
+    /// Whether what the change adds is blank, which proves little.
+    pub(crate) is_blank: bool,
+}
+
+/// The new side of a change with the lines that it keeps, as the bytes that would stand in the file: the place of the old
+/// side and everything that takes it. `None` where more goes than the old side.
+pub(crate) fn whole_side(text: &Text<'_>, matched: &Range<usize>, fitted: &Fitted) -> Option<Vec<u8>> {
+    let bytes = text.bytes();
+    let is_within = matched.start <= fitted.range.start && fitted.range.end <= matched.end;
+    let kept = |range| slice(bytes, range);
+    is_within.then(|| {
+        [kept(matched.start..fitted.range.start), fitted.bytes.as_slice(), kept(fitted.range.end..matched.end)].concat()
+    })
+}
+
+/// The bytes that an edit leaves of a range, beyond which it does not reach.
+pub(crate) fn side_of(text: &Text<'_>, range: &Range<usize>, edit: &TextEdit) -> Vec<u8> {
+    let mut side = Vec::with_capacity(range.len());
+    let mut kept = range.start;
+    for (cut, new) in edit.replacements() {
+        side.extend_from_slice(slice(text.bytes(), kept..cut.start));
+        side.extend_from_slice(new);
+        kept = cut.end;
+    }
+    side.extend_from_slice(slice(text.bytes(), kept..range.end.max(kept)));
+    side
+}
+
+/// Where the whole new side already stands, so that it holds the old side at `at`; `None` if it does not. Lines are
+/// compared as loosely as the old side was found.
+///
+/// # Errors
+/// When finding out takes too long.
+pub(crate) fn around(
+    text: &Text<'_>,
+    at: &Range<usize>,
+    new: &[u8],
+    tier: Tier,
+    budget: &mut Budget,
+) -> Result<Option<Copy>, FindError> {
+    let bytes = text.bytes();
+    let old = slice(bytes, at.clone());
+    if old.is_empty() || old.len() >= new.len() {
+        return Ok(None);
+    }
+    let finder = memmem::Finder::new(old);
+    let mut from = 0;
+    while let Some(hit) = finder.find(slice(new, from..new.len())) {
+        let above = from + hit;
+        let (head, tail) = (slice(new, 0..above), slice(new, above + old.len()..new.len()));
+        budget.charge(64 + hit)?;
+        let start = ends_with(slice(bytes, text.start()..at.start), head, tier, budget)?;
+        let end = starts_with(slice(bytes, at.end..bytes.len()), tail, tier, budget)?;
+        if let (Some(start), Some(end)) = (start, end) {
+            let range = text.start() + start..at.end + end;
+            if ends_words(bytes, &range, head, tail) {
+                return Ok(Some(Copy { range, is_blank: is_space(head) && is_space(tail) }));
+            }
+        }
+        from = above + 1;
+    }
+    Ok(None)
+}
+
+/// Whether a change, once it is made, would be found around its place: its new side holds its old side whole.
+pub(crate) fn is_found_again(text: &Text<'_>, at: &Range<usize>, new: &[u8]) -> bool {
+    let bytes = text.bytes();
+    let old = slice(bytes, at.clone());
+    let Some(above) = memmem::find(new, old).filter(|_| !old.is_empty() && old.len() < new.len()) else { return false };
+    let (head, tail) = (slice(new, 0..above), slice(new, above + old.len()..new.len()));
+    let joins = |left: Option<&u8>, right: Option<&u8>| left.is_some_and(is_word) && right.is_some_and(is_word);
+    let before = at.start.checked_sub(1).and_then(|before| bytes.get(before));
+    let goes_on_above = head.ends_with(b"\n") && joins(before, new.first());
+    let goes_on_below = begins_line(tail) && joins(new.last(), bytes.get(at.end));
+    !goes_on_above && !goes_on_below
+}
+
+/// Whether a range begins and ends between words wherever another one does.
+pub(crate) fn is_bounded_alike(text: &Text<'_>, range: &Range<usize>, other: &Range<usize>) -> bool {
+    let bytes = text.bytes();
+    let joins = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+        before.is_some_and(is_word) && bytes.get(at).is_some_and(is_word)
+    };
+    (joins(other.start) || !joins(range.start)) && (joins(other.end) || !joins(range.end))
+}
+
+fn begins_line(tail: &[u8]) -> bool {
+    matches!(tail, [b'\n', ..] | [b'\r', b'\n', ..])
+}
+
+/// Whether a copy that begins or ends with a line of its own also begins or ends a word: `import b` is no `import bc`.
+fn ends_words(bytes: &[u8], copy: &Range<usize>, head: &[u8], tail: &[u8]) -> bool {
+    let joins = |left: Option<&u8>, right: Option<&u8>| left.is_some_and(is_word) && right.is_some_and(is_word);
+    let before = copy.start.checked_sub(1).and_then(|before| bytes.get(before));
+    let goes_on_above = head.ends_with(b"\n") && joins(before, bytes.get(copy.start));
+    let last = copy.end.checked_sub(1).and_then(|last| bytes.get(last));
+    let goes_on_below = begins_line(tail) && joins(last, bytes.get(copy.end));
+    !goes_on_above && !goes_on_below
+}
+
+const fn is_word(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii()
+}
+
+fn is_space(bytes: &[u8]) -> bool {
+    bytes.iter().all(u8::is_ascii_whitespace)
+}
+
+/// Where text that comes between two lines already stands below that place.
+pub(crate) fn below(text: &Text<'_>, at: usize, new: &[u8]) -> Option<Copy> {
+    let rest = slice(text.bytes(), at..text.bytes().len());
+    let length = compare::begins(rest, new).filter(|_| !new.is_empty())?;
+    Some(Copy { range: at..at + length, is_blank: is_space(new) })
+}
+
+/// Where lines that come between two lines already stand above that place.
+pub(crate) fn above(text: &Text<'_>, at: usize, new: &[u8]) -> Option<Copy> {
+    let head = slice(text.bytes(), text.start()..at);
+    let start = compare::closes(head, new).filter(|_| !new.is_empty())?;
+    Some(Copy { range: text.start() + start..at, is_blank: is_space(new) })
+}
+
+/// Where the new side stands as its author wrote it, while the old side was only found with other white space: then the
+/// place is what the first change left, or one like it that was not meant.
+///
+/// # Errors
+/// When finding out takes too long.
+pub(crate) fn at_other_white_space(
+    text: &Text<'_>,
+    place: &Place,
+    whole: &[u8],
+    old: &Needle<'_>,
+    new: &Needle<'_>,
+    budget: &mut Budget,
+) -> Result<Option<Copy>, FindError> {
+    if place.tier <= Tier::Eol || slice(text.bytes(), place.range.clone()) == whole {
+        return Ok(None);
+    }
+    let adds = !adds_nothing(old.as_lines(), new.as_lines());
+    let copies = find::at_most(text, new, text.start()..text.bytes().len(), PLACES, budget)?;
+    let meets = |copy: &&Place| copy.range.start < place.range.end && place.range.start < copy.range.end;
+    let copy = copies.iter().find(|copy| adds || meets(copy));
+    Ok(copy.map(|copy| Copy { range: copy.range.clone(), is_blank: false }))
+}
+
+/// Where the new side of a change stands that only adds and whose old side stands nowhere: it was added between.
+/// `None` if it stands nowhere, or at several places.
+///
+/// # Errors
+/// When finding out takes too long.
+pub(crate) fn between(
+    text: &Text<'_>,
+    old: &Needle<'_>,
+    new: &Needle<'_>,
+    budget: &mut Budget,
+) -> Result<Option<Copy>, FindError> {
+    if !only_adds(old.as_lines(), new.as_lines()) {
+        return Ok(None);
+    }
+    let places = find::at_most(text, new, text.start()..text.bytes().len(), 2, budget)?;
+    let [place] = places.as_slice() else { return Ok(None) };
+    Ok(Some(Copy { range: place.range.clone(), is_blank: false }))
+}
+
+/// Whether new lines are the old ones with others between, or one old line with something in it, that is not blank.
+pub(crate) fn only_adds(old: &[&[u8]], new: &[&[u8]]) -> bool {
+    if let ([old], [new]) = (old, new) {
+        let head = old.iter().zip(*new).take_while(|(a, b)| a == b).count();
+        let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+        return old.len() < new.len() && head + tail >= old.len() && !is_space(slice(new, head..new.len() - tail));
+    }
+    let mut kept = old.iter();
+    let mut next = kept.next();
+    let mut is_addition = false;
+    for line in new {
+        if next.is_some_and(|old| old.trim_ascii_end() == line.trim_ascii_end()) {
+            next = kept.next();
+        } else {
+            is_addition |= !is_space(line);
+        }
+    }
+    next.is_none() && is_addition && !old.is_empty()
+}
+
+/// Whether new lines have none that is not among the old ones, so that nothing shows that the change was made.
+pub(crate) fn adds_nothing(old: &[&[u8]], new: &[&[u8]]) -> bool {
+    if let ([old], [new]) = (old, new) {
+        return memmem::find(old, new).is_some();
+    }
+    let known: alloc::collections::BTreeSet<&[u8]> = old.iter().map(|line| line.trim_ascii()).collect();
+    new.iter().all(|line| is_blank(line) || known.contains(line.trim_ascii()))
+}
+
+/// Whether a second application, to the result of the first, changes it further. One that takes the first back, as two
+/// texts that change places do, adds nothing twice.
+pub(crate) fn is_made_again(base: &[u8], result: &[u8], again: &TextEdit) -> bool {
+    !again.is_identity(result) && again.apply(result) != base
+}
+
+/// What is known of several places of one old text.
+#[derive(Debug)]
+pub(crate) enum Several {
+    /// None has the new text.
+    None,
+    /// Some have it: their lines, and those of the others.
+    Some(Vec<usize>, Vec<usize>),
+    /// All have it; the first copy.
+    All(Copy),
+}
+
+/// Holds every place of an old text against its new side.
+///
+/// # Errors
+/// When finding out takes too long.
+pub(crate) fn several<'p, E>(
+    text: &Text<'_>,
+    places: impl IntoIterator<Item = &'p Place>,
+    mut standing: impl FnMut(&Place) -> Result<Option<Copy>, E>,
+) -> Result<Several, E> {
+    let (mut first, mut made, mut open) = (None, Vec::new(), Vec::new());
+    for place in places {
+        let line = text.lines_above(place.range.start) + 1;
+        match standing(place)? {
+            Some(copy) => {
+                first.get_or_insert(copy);
+                made.push(line);
+            }
+            None => open.push(line),
+        }
+    }
+    Ok(match first {
+        None => Several::None,
+        Some(copy) if open.is_empty() => Several::All(copy),
+        Some(_) => Several::Some(made, open),
+    })
+}
+
+/// Whether every place of an old text that stands at several has the new text: the first copy.
+///
+/// # Errors
+/// When finding out takes too long.
+pub(crate) fn everywhere(
+    text: &Text<'_>,
+    needle: &Needle<'_>,
+    region: Range<usize>,
+    budget: &mut Budget,
+    mut standing: impl FnMut(&Place, &mut Budget) -> Result<Option<Copy>, FindError>,
+) -> Result<Option<Copy>, FindError> {
+    let places = find::at_most(text, needle, region, PLACES + 1, budget)?;
+    if places.len() > PLACES {
+        return Ok(None);
+    }
+    match several(text, &places, |place| standing(place, budget))? {
+        Several::All(copy) => Ok(Some(copy)),
+        Several::None | Several::Some(..) => Ok(None),
+    }
+}

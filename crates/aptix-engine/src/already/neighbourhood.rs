@@ -1,0 +1,49 @@
+//! What stands around the changes of an edit once they are made, without the rest of the file.
+
+use alloc::vec::Vec;
+
+use memchr::{memchr, memrchr};
+
+use crate::text_edit::{TextEdit, slice};
+
+/// A line that keeps what is apart in the file apart; no text that is searched for has it.
+const APART: &[u8] = b"\n\x01\x02\x03\n";
+
+/// The lines that an edit leaves, with so many lines above and below each change.
+pub(crate) fn neighbourhood(base: &[u8], edit: &TextEdit, lines: usize) -> Vec<u8> {
+    let mut found: Vec<u8> = Vec::new();
+    let mut kept = 0;
+    for (index, (range, text)) in edit.replacements().enumerate() {
+        let from = lines_above(base, range.start, lines).max(kept);
+        let to = if index == 0 { kept } else { lines_below(base, kept, lines) };
+        if to >= from && index > 0 {
+            found.extend_from_slice(slice(base, kept..range.start));
+        } else {
+            found.extend_from_slice(slice(base, kept..to));
+            found.extend_from_slice(if index == 0 { b"" } else { APART });
+            found.extend_from_slice(slice(base, from..range.start));
+        }
+        found.extend_from_slice(text);
+        kept = range.end;
+    }
+    found.extend_from_slice(slice(base, kept..lines_below(base, kept, lines)));
+    found
+}
+
+fn lines_above(bytes: &[u8], at: usize, lines: usize) -> usize {
+    let mut start = at;
+    for _ in 0..=lines {
+        let Some(feed) = memrchr(b'\n', slice(bytes, 0..start)) else { return 0 };
+        start = feed;
+    }
+    start + 1
+}
+
+fn lines_below(bytes: &[u8], at: usize, lines: usize) -> usize {
+    let mut end = at;
+    for _ in 0..=lines {
+        let Some(feed) = memchr(b'\n', slice(bytes, end..bytes.len())) else { return bytes.len() };
+        end += feed + 1;
+    }
+    end
+}
