@@ -1,6 +1,7 @@
 //! Rule 3.7: what was applied already is not applied again, whatever the dialect; evidence of the whole file comes first.
 
 use aptix_engine::plan::{Observed, Settings, plan, reads};
+use aptix_engine::readings::{Entry, settle};
 use aptix_engine::validate::{ValidTarget, validate};
 use aptix_model::batch::{Anchor, AnchorMatch};
 use aptix_model::batch::{AnchorEdit, AnchorPlace, Batch, FileEdit, FilePatch, Target};
@@ -12,7 +13,8 @@ use crate::boundary::{apply, code};
 
 /// What a batch of one file makes of it, with the codes of its warnings; `None` is a file that is not there.
 fn planned(batch: &Batch, before: Option<&str>) -> Result<(String, Vec<String>), Vec<Failure>> {
-    let valid = validate(batch, &Settings::DEFAULT.limits)?;
+    let settled = settle(batch, |path| if path == "f" && before.is_some() { Entry::File } else { Entry::Absent })?;
+    let valid = validate(settled.as_ref(), &Settings::DEFAULT.limits)?;
     let observe = |target: &ValidTarget| {
         let ValidTarget::Path(path) = target else { panic!("a path") };
         Observed {
