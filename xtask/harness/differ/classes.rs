@@ -140,6 +140,12 @@ const CLASSES: &[Class] = &[
         is_it: |seen| seen.refuses(&["INVALID_PATH"]),
     },
     Class {
+        name: "two readings of a name",
+        by: By::Git,
+        reason: "The names can be read with and without the prefixes `a/` and `b/`, and the files that exist do not say which is meant. Git goes by `-p`.",
+        is_it: |seen| seen.refuses(&["AMBIGUOUS_PATH.NAMES"]),
+    },
+    Class {
         name: "no context",
         by: By::Git,
         reason: "The hunk has no line of context, so that its line number alone says where it goes; that can mean two places, or one where its old lines do not stand. Git looks for them elsewhere.",
@@ -177,6 +183,7 @@ const CLASSES: &[Class] = &[
                 "PATCH_MALFORMED.QUOTE",
                 "PATCH_MALFORMED.HUNK_HEADER",
                 "PATCH_MALFORMED.EMPTY",
+                "PATCH_MALFORMED.GARBAGE",
             ])
         },
     },
@@ -256,6 +263,14 @@ const CLASSES: &[Class] = &[
         reason: "The line `new file mode` or `deleted file mode` is missing, and a side is `/dev/null`, which says the same. Git looks for a file `dev/null`.",
         is_it: |seen| {
             seen.has_line(|line| line.ends_with(b" /dev/null")) && seen.git_says(&["No such file", "invalid path"])
+        },
+    },
+    Class {
+        name: "backslashes",
+        by: By::Aptix,
+        reason: "A name has backslashes for slashes; `BACKSLASH` warns. Git takes them for part of the name.",
+        is_it: |seen| {
+            seen.warns("BACKSLASH") && seen.git_says(&["lacks filename information", "No such file", "inconsistent"])
         },
     },
     Class {

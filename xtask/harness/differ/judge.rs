@@ -86,7 +86,7 @@ fn counterparts(case: &Case, ours: &Ours) -> Vec<Vec<&'static str>> {
     if has("HUNK_COUNTS") {
         // A hunk's lines are counted anew, as Aptix did.
         // Git anchors a hunk without context on one side at that edge of the file, unless it is told not to.
-        let all: [&[&str]; 5] = [&["--recount"], &[WITH_BLANKS], &[RECOUNTED], &["--unidiff-zero", RECOUNTED], &[]];
+        let all: [&[&str]; 5] = [&[WITH_BLANKS], &[RECOUNTED], &["--recount"], &["--unidiff-zero", RECOUNTED], &[]];
         return all.map(|more| [with(unprefixed), more.to_vec()].concat()).to_vec();
     }
     vec![with(unprefixed)]

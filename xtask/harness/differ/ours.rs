@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use aptix_engine::plan::{Observed, Settings, plan, reads};
+use aptix_engine::readings::{Entry, settle};
 use aptix_engine::validate::{ValidTarget, validate};
 use aptix_model::documents::{self, Dialect};
 use aptix_model::failure::Failure;
@@ -42,7 +43,19 @@ pub(crate) fn apply(tree: &Tree, diff: &[u8]) -> Result<Ours> {
         Ok(document) => document,
         Err(failures) => return refused(failures),
     };
-    let valid = match validate(&document.batch, &Limits::DEFAULT) {
+    let entry = |path: &str| {
+        let under = format!("{path}/");
+        match tree.get(path) {
+            Some(_) => Entry::File,
+            None if tree.keys().any(|other| other.starts_with(&under)) => Entry::Directory,
+            None => Entry::Absent,
+        }
+    };
+    let batch = match settle(&document.batch, entry) {
+        Ok(batch) => batch,
+        Err(failures) => return refused(failures),
+    };
+    let valid = match validate(&batch, &Limits::DEFAULT) {
         Ok(valid) => valid,
         Err(failures) => return refused(failures),
     };
