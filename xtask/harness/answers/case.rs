@@ -176,7 +176,7 @@ impl Draft {
             "clear" => self.case.is_clear = true,
             "words" => self.case.words.push(argument),
             "warning" => self.case.warnings.push(argument),
-            "label" => self.case.label = Some(argument),
+            "label" => self.case.label = Some(argument.replace("\\n", "\n")),
             "after" => {
                 let (path, bytes) = content(section)?;
                 self.after.push(After::File(path, bytes));
