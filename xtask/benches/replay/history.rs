@@ -120,6 +120,22 @@ pub(crate) fn step(repo: &Path, objects: &mut Objects, commit: &str) -> Result<S
     Ok(Step { name: commit.to_owned(), files, patch: Some(patch), left_out })
 }
 
+/// The files of the newest commit, as if each came.
+pub(crate) fn newest_files(repo: &Path, objects: &mut Objects) -> Result<Vec<FileChange>> {
+    let listed = output(git(repo).args(["ls-tree", "-r", "-z", "--full-tree", "HEAD"]))?;
+    let text = String::from_utf8_lossy(&listed).into_owned();
+    let mut files = Vec::new();
+    for entry in text.split('\0').filter(|entry| !entry.is_empty()) {
+        let (words, path) = entry.split_once('\t').with_context(|| format!("git wrote {entry:?}"))?;
+        let words: Vec<&str> = words.split(' ').collect();
+        let [mode, "blob", id] = words.as_slice() else { continue };
+        if mode.starts_with("100") && !path.contains('\u{fffd}') {
+            files.push(FileChange { path: path.to_owned(), before: None, after: objects.file(mode, id)? });
+        }
+    }
+    Ok(files)
+}
+
 /// What a new version of a folder is beside an old one.
 pub(crate) fn between(before: &Path, after: &Path) -> Result<Step> {
     let (mut old, mut new) = (BTreeMap::new(), BTreeMap::new());

@@ -15,6 +15,7 @@ mod parts;
 #[expect(dead_code, reason = "the crash harness uses all of it")]
 mod random;
 mod rival;
+mod suspicion;
 mod tally;
 mod twice;
 mod variant;
@@ -27,6 +28,7 @@ use aptix_model::documents::Dialect;
 use express::Reach;
 use history::{FileChange, Objects, Step};
 use judge::{Verdict, judge};
+use suspicion::Suspicion;
 use tally::Tally;
 use variant::Variant;
 
@@ -96,9 +98,15 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let mut tally = Tally::default();
-    each_step(&args, |step| replay(&step, &args.dialects, &mut tally))?;
+    let mut suspicion = Suspicion::default();
+    each_step(&args, |step| {
+        step.files.iter().try_for_each(|file| suspicion.add(&step.name, file))?;
+        replay(&step, &args.dialects, &mut tally)
+    })?;
+    args.repo.iter().try_for_each(|repo| suspicion.add_newest(repo))?;
     tally.print();
-    tally.verdict()
+    suspicion.print();
+    tally.verdict().and(suspicion.verdict())
 }
 
 /// Reads the history that is asked for, step by step.
