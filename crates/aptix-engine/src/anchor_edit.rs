@@ -5,6 +5,7 @@
 
 mod made;
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -17,7 +18,7 @@ use aptix_model::failure::{Excerpt, Failure};
 use aptix_model::limits::Limits;
 use aptix_model::lines::{LineError, LineNumber};
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::report::{ChangeReport, Normalization, Tier};
+use aptix_model::report::{ChangeReport, Normalization, Tier, Warning};
 use memchr::memmem;
 
 use crate::already;
@@ -32,6 +33,7 @@ use crate::text_edit::TextEdit;
 use crate::validate::regexes::RegexError;
 use crate::validate::violation::Violation;
 use crate::validate::{Base, Site, ValidEdit};
+use crate::whole_text;
 
 /// Lines that an ambiguous anchor is told to fit.
 const CANDIDATES: usize = 20;
@@ -176,7 +178,11 @@ pub(crate) fn plan<'a>(
         original.iter().fold(error.failure(&lines), |failure, file| failure.current(file.digest(0)))
     })?;
     let mut normalized = Vec::new();
-    let (new, new_lines) = new_text(edit.content, &lines, above, removed, &mut normalized);
+    let mut warnings = Vec::new();
+    let (new, new_lines) = match edit.place {
+        Place::Whole => whole_text(edit.content, &text, &mut normalized, &mut warnings),
+        _ => new_text(edit.content, &lines, above, removed, &mut normalized),
+    };
     let range = lines.range(above, removed);
     if let Some(copy) = made::copy(&edit.place, &text, &range, &new) {
         let failure = already::applied(&text, &copy).change(0);
@@ -202,7 +208,27 @@ pub(crate) fn plan<'a>(
         end_line: number(above + new_lines),
     };
     let action = FileAction::Edit(edit);
-    Ok(finish(observed, original, Draft { action, normalized, warnings: Vec::new(), changes: vec![change] }))
+    Ok(finish(observed, original, Draft { action, normalized, warnings, changes: vec![change] }))
+}
+
+/// A whole new content with a final terminator, in the form of the file in its place, and how many lines it has.
+fn whole_text(
+    content: &str,
+    text: &Text<'_>,
+    normalized: &mut Vec<Normalization>,
+    warnings: &mut Vec<Warning>,
+) -> (Vec<u8>, usize) {
+    let mut content = Cow::Borrowed(content);
+    if !content.is_empty() && !content.ends_with('\n') {
+        normalized.push(Normalization::ContentEofNewlineAdded);
+        let end = if content.contains("\r\n") { "\r\n" } else { "\n" };
+        content.to_mut().push_str(end);
+    }
+    let formed = whole_text::keep_ends(&content, text);
+    normalized.extend(formed.normalized);
+    warnings.extend(formed.warnings);
+    let lines = memchr::memchr_iter(b'\n', &formed.bytes).count();
+    (formed.bytes.into_owned(), lines)
 }
 
 /// The content's lines as the file's own, and how many there are.

@@ -17,10 +17,13 @@ use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{FileStatus, Warning};
 
 use crate::file_plan::{FileAction, FilePlan};
+use crate::shown::cut;
 use crate::text::BOM;
 use crate::text_edit::slice;
 use crate::validate::ValidFile;
 
+/// Characters of a line that is shown.
+const LINE_CHARS: usize = 80;
 /// Files that hold diffs.
 const PATCHES: [&str; 3] = ["diff", "patch", "rej"];
 /// Files of prose, which quote diffs, blocks and markers.
@@ -93,7 +96,9 @@ pub(crate) fn check(file: &ValidFile<'_>, plan: &mut FilePlan<'_>, suspicion: Su
     let Some(found) = look(plan, base, has_evidence(&file.patch.edit)) else { return Ok(()) };
     let content = plan.content();
     let line = memchr::memchr_iter(b'\n', slice(&content, 0..found.offset)).count() + 1;
-    let message = format!("{}, at line {line} of the file as it would be", found.suspect);
+    let shown = slice(&content, found.offset..content.len());
+    let shown = cut(lines(shown).next().map_or(&[][..], |(_, line)| line).trim_ascii(), LINE_CHARS);
+    let message = format!("{}, at line {line} of the file as it would be: {shown:?}", found.suspect);
     if suspicion == Suspicion::Warn || quotes(&path) {
         let code = Reason::SuspectContent.code().to_string();
         plan.warnings.push(Warning { code, message, line: None });
@@ -145,7 +150,7 @@ fn look(plan: &FilePlan<'_>, base: &[u8], has_evidence: bool) -> Option<Found> {
 }
 
 /// Whether nothing of the base is left.
-fn is_whole(plan: &FilePlan<'_>, base: &[u8]) -> bool {
+pub(crate) fn is_whole(plan: &FilePlan<'_>, base: &[u8]) -> bool {
     match &plan.action {
         FileAction::Write(_) => true,
         FileAction::Edit(edit) => {

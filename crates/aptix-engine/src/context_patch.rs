@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use aptix_model::batch::{ContextPatch, LineKind};
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
-use aptix_model::report::ChangeReport;
+use aptix_model::report::{ChangeReport, Normalization};
 
 use crate::already;
 use crate::digest::Original;
@@ -144,9 +144,10 @@ fn draft<'a, 'p>(
         }
         report.end_line = change.end_line;
     }
+    let normalized = Vec::from_iter(lowered.joins_last_line.then_some(Normalization::FileEofNewlineAdded));
     let warnings = Vec::from_iter(lowered.hides_blank_line.then(final_blank_line));
     let action = FileAction::Edit(lowered.edit.finished());
-    Ok((Draft { action, normalized: Vec::new(), warnings, changes: reports }, first))
+    Ok((Draft { action, normalized, warnings, changes: reports }, first))
 }
 
 impl Progress {

@@ -34,6 +34,7 @@ use crate::shown::quoted_path;
 use crate::splice::narrow;
 use crate::text_edit::TextEdit;
 use crate::validate::Base;
+use crate::whole_text::Formed;
 use counts::Reading;
 use lower::Lowered;
 
@@ -101,7 +102,7 @@ fn create<'a>(base: Base, patch: &GitPatch, observed: &'a Observed<'a>) -> Resul
         let reading = counts::readings(hunk).into_iter().find(is_new);
         hunks.push(reading.ok_or_else(|| hunk.truncated().change(index))?);
     }
-    let mut plan = plan_whole(base, (Cow::Owned(bytes_of(&hunks)), Vec::new()), observed)?;
+    let mut plan = plan_whole(base, Formed { bytes: Cow::Owned(bytes_of(&hunks)), ..Formed::default() }, observed)?;
     let mut above = 0;
     plan.changes.extend(hunks.iter().map(|reading| {
         let start = above + 1;

@@ -47,6 +47,8 @@ pub(crate) struct Lowered {
     pub(crate) changes: Vec<ChangeReport>,
     /// Whether the last line is blank and, being unterminated, does not show as a line.
     pub(crate) hides_blank_line: bool,
+    /// Whether the last line got the terminator that it lacked, because lines come below it.
+    pub(crate) joins_last_line: bool,
 }
 
 /// Lowers changes, sorted top to bottom and disjoint, to one edit of the text's bytes.
@@ -91,7 +93,7 @@ pub(crate) fn lower(
             report.end_line = report.end_line.min(last);
         }
     }
-    Ok(Lowered { edit, changes: reports, hides_blank_line })
+    Ok(Lowered { edit, changes: reports, hides_blank_line, joins_last_line: end.is_joined })
 }
 
 /// Lines that are in memory are far fewer than this could not count.
@@ -135,6 +137,7 @@ fn splice(
     if end.is_open && end.is_below_last(text, start) {
         edit.insert(end.joint.as_bytes());
         end.is_open = false;
+        end.is_joined = !change.new_lines.is_empty();
     }
     let mut new_lines = change.new_lines.iter();
     for (index, expected) in change.expected.iter().enumerate() {
@@ -196,6 +199,8 @@ struct End {
     joint: Terminator,
     /// Whether the last kept line is an unterminated one.
     is_open: bool,
+    /// Whether the last kept line, an unterminated one, got a terminator.
+    is_joined: bool,
     /// The terminator of the line written last.
     last_written: Terminator,
 }
@@ -210,6 +215,7 @@ impl End {
             below_last,
             joint,
             is_open: text.is_unterminated(),
+            is_joined: false,
             last_written: below_last,
         }
     }

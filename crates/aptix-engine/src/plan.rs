@@ -1,6 +1,5 @@
 //! What will happen to each file of a valid batch: planned from values, for all files or for none.
 
-use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -28,8 +27,9 @@ use crate::nearest::{self, Searches};
 use crate::shown::quoted_path;
 use crate::text::{NotText, Text, UTF_32_BE};
 use crate::validate::{Base, LineChange, ValidBatch, ValidEdit, ValidFile, ValidTarget};
+use crate::whole_text::{self, Formed};
 use crate::{
-    anchor_edit, context_patch, create_file, generated, git_patch, other_version, quote, replacements, search_patch,
+    anchor_edit, context_patch, encoding, generated, git_patch, other_version, quote, replacements, search_patch,
 };
 
 /// What to do where a file that is to be created is there already, in the words of no dialect.
@@ -160,6 +160,7 @@ pub fn plan_quoting<'a>(
         }
         let planned = plan_file(file, observed, &mut work).and_then(|mut planned| {
             check_size(&planned, settings.limits.file_bytes)?;
+            encoding::check(file, &planned)?;
             content::check(file, &mut planned, settings.suspicion)?;
             generated::warn(&mut planned);
             Ok(planned)
@@ -188,9 +189,11 @@ fn plan_file<'a>(
     work: &mut Work<'_>,
 ) -> Result<FilePlan<'a>, Findings> {
     match &file.edit {
-        ValidEdit::Content(content) => plan_whole(file.base, create_file::normalize(text_of(content)?), observed),
+        ValidEdit::Content(content) => {
+            plan_whole(file.base, whole_text::create(text_of(content)?, seen(file, observed)), observed)
+        }
         ValidEdit::Verbatim(content) => {
-            plan_whole(file.base, (Cow::Borrowed(text_of(content)?.as_bytes()), Vec::new()), observed)
+            plan_whole(file.base, whole_text::keep_form(text_of(content)?, seen(file, observed)), observed)
         }
         ValidEdit::Delete => Ok(plan_delete(file.base, observed)?),
         ValidEdit::Anchor(edit) => anchor_edit::plan(file.base, edit, observed, &work.settings.limits),
@@ -348,19 +351,25 @@ pub fn decided<'a>(observed: &'a Observed<'a>, action: FileAction<'a>) -> FilePl
     finish(observed, original, Draft { action, normalized, warnings, changes })
 }
 
+/// What a whole text may be brought into the form of.
+fn seen<'o>(file: &ValidFile<'_>, observed: &Observed<'o>) -> Option<&'o [u8]> {
+    observed.content.filter(|_| !file.is_blind())
+}
+
 /// The plan of a file whose whole content is given.
 pub(crate) fn plan_whole<'a>(
     precondition: Base,
-    (bytes, normalized): (Cow<'a, [u8]>, Vec<Normalization>),
+    text: Formed<'a>,
     observed: &'a Observed<'a>,
 ) -> Result<FilePlan<'a>, Findings> {
+    let Formed { bytes, normalized, warnings } = text;
     let is_there = observed.content == Some(&*bytes);
     let original = check_presence(precondition, observed).map_err(|failure| match failure.reason {
         Reason::FileExists if is_there => failure.hint("it already has exactly this content; nothing is left to do"),
         _ => failure,
     })?;
     let action = FileAction::Write(bytes);
-    Ok(finish(observed, original, Draft { action, normalized, warnings: Vec::new(), changes: Vec::new() }))
+    Ok(finish(observed, original, Draft { action, normalized, warnings, changes: Vec::new() }))
 }
 
 fn plan_delete<'a>(precondition: Base, observed: &'a Observed<'a>) -> Result<FilePlan<'a>, Failure> {
@@ -422,8 +431,9 @@ fn plan_lines<'a>(
             normalized.push(Normalization::MatchedCanonicalDigest);
         }
     }
-    let Lowered { edit, changes, hides_blank_line } =
+    let Lowered { edit, changes, hides_blank_line, joins_last_line } =
         lowered.map_err(|errors| misfits(&errors, &text, line_changes, &original, searches))?;
+    normalized.extend(joins_last_line.then_some(Normalization::FileEofNewlineAdded));
     let warnings = Vec::from_iter(hides_blank_line.then(final_blank_line));
     Ok(finish(observed, Some(original), Draft { action: FileAction::Edit(edit), normalized, warnings, changes }))
 }

@@ -122,6 +122,7 @@ struct Made {
     tier: Tier,
     candidates: usize,
     has_other_ends: bool,
+    joins_last_line: bool,
     /// Where nothing changes, the place that was found.
     at: Range<usize>,
     /// Whether the new text holds the old one, so that it is found around its place.
@@ -143,8 +144,14 @@ impl<'s> Course<'_, 's> {
         .map_err(|failure| nearest_text::with_new_text(failure, &text, step.replace))
         .map_err(|failure| if before.is_some() { of_result(failure) } else { failure })?;
         refuse_mark(&text, &made.edit)?;
-        if made.has_other_ends && self.normalized.is_empty() {
-            self.normalized.push(Normalization::LineEndings);
+        let flags = [
+            (made.has_other_ends, Normalization::LineEndings),
+            (made.joins_last_line, Normalization::FileEofNewlineAdded),
+        ];
+        for (_, flag) in flags.into_iter().filter(|(is_set, _)| *is_set) {
+            if !self.normalized.contains(&flag) {
+                self.normalized.push(flag);
+            }
         }
         self.follow(&made);
         if made.edit.start().is_some() {
@@ -316,6 +323,7 @@ fn replace(
         tier: first.map_or(Tier::Exact, |place| place.tier),
         candidates: first.map_or(0, |place| place.candidates),
         has_other_ends,
+        joins_last_line: false,
         at: first.map_or(0..0, |place| place.range.clone()),
         is_found_again: first.is_some_and(|place| made::is_found_again(text, needle, place, new)),
     })

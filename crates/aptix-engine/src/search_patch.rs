@@ -25,6 +25,7 @@ use crate::splice::{self, Rank, Splice};
 use crate::text::{Terminator, Text};
 use crate::validate::Base;
 use crate::validate::search::{Source, Spot, ValidSearch};
+use crate::whole_text;
 use equal::Equal;
 
 /// Plans the changes of one file.
@@ -54,7 +55,8 @@ pub(crate) fn plan<'a>(
         });
         findings
     })?;
-    let Notes { normalized, mut warnings, .. } = notes;
+    let Notes { mut normalized, mut warnings, .. } = notes;
+    normalized.extend(spliced.normalized);
     warnings.extend(spliced.warnings);
     let draft = Draft { action: FileAction::Edit(spliced.edit), normalized, warnings, changes: spliced.reports };
     Ok(finish(observed, original, draft))
@@ -110,26 +112,41 @@ fn locate(
         Spot::Replace(old) => return replace::locate(index, change, old, text, notes, work),
         Spot::End => (Rank::End, text.bytes().len()..text.bytes().len()),
         Spot::Top => (Rank::Top, text.start()..text.start()),
-        Spot::Everything => (Rank::Between, text.start()..text.bytes().len()),
+        Spot::Everything => {
+            let new = coming(change, work)?;
+            let formed = whole_text::keep_ends(&new, text);
+            work.take_room(formed.bytes.len())?;
+            notes.normalized.extend(formed.normalized);
+            notes.warnings.extend(formed.warnings);
+            let range = text.start()..text.bytes().len();
+            let fitted = Fitted { range, bytes: formed.bytes.into_owned(), has_other_ends: false };
+            return Ok(Splice::inserted(index, Rank::Between, fitted));
+        }
         Spot::After(line) => {
             let new = coming(change, work)?;
             let fitted = insert_lines(text, line.get(), &new)?;
             refuse(already::below(text, fitted.range.start, &ended(&new)), |copy| already::applied(text, copy))?;
+            if text.is_unterminated() && fitted.range.end == text.bytes().len() {
+                notes.normalized.push(Normalization::FileEofNewlineAdded);
+            }
             work.take_room(fitted.bytes.len())?;
             notes.tell_ends(&fitted);
             return Ok(Splice::inserted(index, Rank::Between, fitted));
         }
     };
     let new = coming(change, work)?;
-    let fitted = new_text::fit_ends(text, fitted, &new);
+    let mut fitted = new_text::fit_ends(text, fitted, &new);
     match rank {
         Rank::End => {
             let copy = already::above(text, fitted.range.start, &fitted.bytes);
             refuse(copy, |copy| already::at_end(text, copy, &new))?;
         }
         Rank::Top => {
+            if text.start() < text.bytes().len() && splice::terminate(&mut fitted.bytes, text) {
+                notes.normalized.push(Normalization::ContentEofNewlineAdded);
+            }
             let copy = already::below(text, fitted.range.start, &fitted.bytes);
-            refuse(copy, |copy| already::at_top(text, copy, &new))?;
+            refuse(copy, |copy| already::at_top(text, copy, &String::from_utf8_lossy(&fitted.bytes)))?;
         }
         Rank::Between => {}
     }
@@ -219,7 +236,7 @@ fn insert_lines(text: &Text<'_>, above: usize, new: &str) -> Result<Fitted, Fail
 impl Notes {
     /// Says that lines of new text were ended as the file's are.
     fn tell_ends(&mut self, fitted: &Fitted) {
-        if fitted.has_other_ends && self.normalized.is_empty() {
+        if fitted.has_other_ends && !self.normalized.contains(&Normalization::LineEndings) {
             self.normalized.push(Normalization::LineEndings);
         }
     }

@@ -8,7 +8,7 @@ use core::ops::Range;
 
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::report::{ChangeReport, Tier, Warning};
+use aptix_model::report::{ChangeReport, Normalization, Tier, Warning};
 use memchr::memchr_iter;
 
 use crate::findings::Findings;
@@ -51,6 +51,7 @@ pub(crate) struct Spliced {
     pub(crate) edit: TextEdit,
     /// One entry for each change, in the patch's order.
     pub(crate) reports: Vec<ChangeReport>,
+    pub(crate) normalized: Vec<Normalization>,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -66,7 +67,8 @@ pub(crate) fn all(text: &Text<'_>, mut splices: Vec<Splice>, work: &Work<'_>) ->
     let mut edit = TextEdit::with_capacity(splices.len(), new_bytes);
     let mut reports =
         vec![ChangeReport { tier: Tier::Exact, candidates: 1, start_line: 0, end_line: 0 }; splices.len()];
-    let mut warnings = Vec::new();
+    let (mut normalized, mut warnings) = (Vec::new(), Vec::new());
+    separate_top(text, &mut splices, &mut normalized);
     let (mut added, mut removed) = (0, 0);
     for splice in &splices {
         let Fitted { range, bytes, .. } = &splice.fitted;
@@ -79,6 +81,7 @@ pub(crate) fn all(text: &Text<'_>, mut splices: Vec<Splice>, work: &Work<'_>) ->
             added += 1;
             if warnings.is_empty() {
                 warnings.push(terminated());
+                normalized.push(Normalization::FileEofNewlineAdded);
             }
         }
         edit.begin(range.start);
@@ -105,7 +108,30 @@ pub(crate) fn all(text: &Text<'_>, mut splices: Vec<Splice>, work: &Work<'_>) ->
         removed += text.lines_above(range.end) - text.lines_above(range.start);
     }
     refuse_mark(text, &edit)?;
-    Ok(Spliced { edit: edit.finished(), reports, warnings })
+    Ok(Spliced { edit: edit.finished(), reports, normalized, warnings })
+}
+
+/// Gives each text for the top of a file without text a terminator that lacks one and has another text below it.
+fn separate_top(text: &Text<'_>, splices: &mut [Splice], normalized: &mut Vec<Normalization>) {
+    let mut is_above_text = false;
+    for splice in splices.iter_mut().rev() {
+        let bytes = &mut splice.fitted.bytes;
+        if splice.rank == Rank::Top && is_above_text && terminate(bytes, text) && normalized.is_empty() {
+            normalized.push(Normalization::ContentEofNewlineAdded);
+        }
+        is_above_text |= !bytes.is_empty();
+    }
+}
+
+/// Ends text like the first line of a file, if there is any text and its last line lacks a terminator. Whether it did.
+pub(crate) fn terminate(bytes: &mut Vec<u8>, text: &Text<'_>) -> bool {
+    let is_open = bytes.last().is_some_and(|byte| *byte != b'\n');
+    if is_open {
+        // With a line feed alone, a carriage return that is text would become part of the terminator.
+        let end = if bytes.ends_with(b"\r") { Terminator::CrLf } else { text.first_terminator() };
+        bytes.extend_from_slice(end.as_bytes());
+    }
+    is_open
 }
 
 /// Refuses an edit that would give the file a byte order mark.

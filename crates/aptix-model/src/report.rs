@@ -157,7 +157,9 @@ pub enum Normalization {
     MatchedCanonicalDigest,
     /// A byte order mark was dropped from given content.
     BomRemoved,
-    /// `\r\n` became `\n` in given content.
+    /// The byte order mark of the file was kept, which given content did not have.
+    BomKept,
+    /// Lines of given content ended otherwise than the file's, or a created file's, and are ended like those.
     LineEndings,
     /// The file's last line got the terminator that it lacked (WS-MOD 5.1).
     FileEofNewlineAdded,
@@ -167,9 +169,10 @@ pub enum Normalization {
 
 impl Normalization {
     /// Every member.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::MatchedCanonicalDigest,
         Self::BomRemoved,
+        Self::BomKept,
         Self::LineEndings,
         Self::FileEofNewlineAdded,
         Self::ContentEofNewlineAdded,
@@ -181,6 +184,7 @@ impl Normalization {
         match self {
             Self::MatchedCanonicalDigest => "matched_canonical_digest",
             Self::BomRemoved => "bom_removed",
+            Self::BomKept => "bom_kept",
             Self::LineEndings => "line_endings",
             Self::FileEofNewlineAdded => "normalized_file_eof_newline_added",
             Self::ContentEofNewlineAdded => "normalized_content_eof_newline_added",

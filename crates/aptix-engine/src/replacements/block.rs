@@ -41,9 +41,17 @@ pub(super) fn make<'s>(
         {
             return Err(already::applied(text, &copy));
         }
-        let edit = lower(text, &LineChange::new(0, text.lines(), &[], &new), work)?;
+        let (edit, joins_last_line) = lower(text, &LineChange::new(0, text.lines(), &[], &new), work)?;
         let at = end..end;
-        return Ok(Made { edit, tier: Tier::Exact, candidates: 1, has_other_ends: false, at, is_found_again: true });
+        return Ok(Made {
+            edit,
+            tier: Tier::Exact,
+            candidates: 1,
+            has_other_ends: false,
+            joins_last_line,
+            at,
+            is_found_again: true,
+        });
     }
     let needle = Needle::lines(lines(step.find));
     let region = text.start()..text.bytes().len();
@@ -78,14 +86,14 @@ pub(super) fn make<'s>(
     let coming = new.get(head..new.len() - tail).unwrap_or_default();
     let coming = shifted(coming, dropped_above + head, &place, old)
         .map_err(|error| nearest_text::unshiftable(&error, text, above + 1, old.len()))?;
-    let edit = if going.is_empty() && coming.is_empty() {
-        TextEdit::default()
+    let (edit, joins_last_line) = if going.is_empty() && coming.is_empty() {
+        (TextEdit::default(), false)
     } else {
         lower(text, &LineChange::new(0, above + head, &going, &coming), work)?
     };
     let is_found_again = made::is_found_again(text, &needle, &place, step.replace);
     let Place { tier, candidates, range, .. } = place;
-    Ok(Made { edit, tier, candidates, has_other_ends: false, at: range, is_found_again })
+    Ok(Made { edit, tier, candidates, has_other_ends: false, joins_last_line, at: range, is_found_again })
 }
 
 /// Refuses a place that is not where the author saw it while the new lines stand there.
@@ -127,9 +135,10 @@ fn shifted(new: &[&str], above: usize, place: &Place, old: &[&[u8]]) -> Result<V
     new.iter().enumerate().map(shift).collect()
 }
 
-fn lower(text: &Text<'_>, change: &LineChange<'_>, work: &Work<'_>) -> Result<TextEdit, Failure> {
+/// The edit, and whether an unterminated last line gets a terminator because lines come below it.
+fn lower(text: &Text<'_>, change: &LineChange<'_>, work: &Work<'_>) -> Result<(TextEdit, bool), Failure> {
     let lowered = line_patch::lower(text, &[*change], work.settings.limits.line_bytes);
-    lowered.map(|lowered| lowered.edit.finished()).map_err(|errors| {
+    lowered.map(|lowered| (lowered.edit.finished(), lowered.joins_last_line)).map_err(|errors| {
         let error = errors.first().map(|(_, error)| error);
         error.map_or_else(
             || Failure::new(Reason::Internal, "a block could not be made"),

@@ -159,4 +159,11 @@ fn a_withheld_file_is_not_looked_at() {
             assert_eq!(plan(&valid, &files, &Settings::DEFAULT).is_err(), is_refused, "{content:?} over {base:?}");
         }
     }
+    // Nor is its form taken over.
+    let patch = batch(write("a.rs", "x\ny\n", None));
+    let mut valid = validate(&patch, &Limits::DEFAULT).unwrap();
+    valid.blind(|_| true);
+    let files = [observed("a.rs", Some(b"\xef\xbb\xbfa\r\n"))];
+    let plan = plan(&valid, &files, &Settings::DEFAULT).unwrap();
+    assert_eq!((&*plan.files[0].content(), plan.files[0].normalized.as_slice()), (&b"x\ny\n"[..], &[][..]));
 }

@@ -13,6 +13,7 @@ mod create_file;
 mod diff;
 #[cfg(test)]
 mod express;
+mod form;
 mod git_apply;
 mod git_patch;
 mod hunk_counts;

@@ -46,6 +46,12 @@ pub(crate) struct Step {
 
 /// The changes that the steps come to, and the file the naive model makes of them.
 pub(crate) fn patch(file: &Naive, steps: &[Step]) -> (Vec<Change>, Naive) {
+    // Text beyond ASCII does not come into a file that is not UTF-8.
+    let mut steps = steps.to_vec();
+    if std::str::from_utf8(&file.bytes()).is_err() {
+        let texts = steps.iter_mut().flat_map(|step| step.insert.iter_mut().chain(&mut step.new));
+        texts.filter(|text| !text.is_ascii()).for_each(|text| *text = "u");
+    }
     let mut changes = Vec::new();
     let mut after = Naive { lines: Vec::new(), ..file.clone() };
     let mut at = 0;

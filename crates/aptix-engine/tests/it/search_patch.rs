@@ -108,7 +108,7 @@ fn replace_puts_text_in_the_place_of_unique_text() {
 #[test]
 fn ends_and_whole_files() {
     check("b\n", &[append("c\n"), prepend("a\n")], "a\nb\nc\n");
-    check("x\n", &[append("1\n"), prepend("a"), append("2\n"), prepend("b")], "abx\n1\n2\n");
+    check("x\n", &[append("1\n"), prepend("a"), append("2\n"), prepend("b")], "a\nb\nx\n1\n2\n");
     check("a\nb\n", &[append("c")], "a\nb\nc");
     check("a\nb\n", &[swap("b\n", ""), append("c\n"), prepend("0\n"), swap("a", "A")], "0\nA\nc\n");
     check("\u{feff}b\n", &[prepend("a\n")], "\u{feff}a\nb\n");

@@ -40,6 +40,9 @@ pub(crate) fn part(dialect: Dialect, file: &FileChange, reach: Reach) -> Result<
     if protection::of(&file.path).is_some() {
         return Err("the path is protected");
     }
+    if !matches!(dialect, Dialect::FileBundle | Dialect::CreateFile) && brings_foreign_text(file) {
+        return Err("text beyond ASCII comes into a file that is not UTF-8");
+    }
     match dialect {
         Dialect::GitPatch => git_patch(file, reach),
         // An answer is text, and says it as a diff.
@@ -59,6 +62,17 @@ pub(crate) fn part(dialect: Dialect, file: &FileChange, reach: Reach) -> Result<
             }
         }
     }
+}
+
+/// Whether lines beyond ASCII come into a file that is not UTF-8.
+fn brings_foreign_text(file: &FileChange) -> bool {
+    let (Some(before), Some(after)) = (&file.before, &file.after) else { return false };
+    if std::str::from_utf8(&before.bytes).is_ok() {
+        return false;
+    }
+    let (before, after) = (lines(&before.bytes), lines(&after.bytes));
+    let changes = changes(&before, &after);
+    changes.iter().any(|change| after[change.new.clone()].iter().any(|line| !line.whole.is_ascii()))
 }
 
 fn keeps_mode(file: &FileChange) -> Result<(), Unsaid> {
@@ -82,6 +96,19 @@ fn content(file: &FileChange) -> Result<&str, Unsaid> {
 fn bundle(file: &FileChange) -> Result<Part, Unsaid> {
     if file.after.is_none() {
         return Ok(Part::Json(json!({ "path": file.path, "operation": "delete" })));
+    }
+    if let (Some(before), Some(after)) = (&file.before, &file.after)
+        && !after.bytes.is_empty()
+    {
+        let count = |bytes: &[u8], part: &[u8]| memchr::memmem::find_iter(bytes, part).count();
+        let returns = count(&before.bytes, b"\r\n");
+        let is_crlf = returns > 0 && returns == count(&before.bytes, b"\n");
+        if is_crlf && count(&after.bytes, b"\n") > 0 && count(&after.bytes, b"\r\n") == 0 {
+            return Err("line terminators change");
+        }
+        if before.bytes.starts_with(BOM) && !after.bytes.starts_with(BOM) {
+            return Err("the byte order mark changes");
+        }
     }
     let operation = if file.before.is_some() { "replace" } else { "create" };
     Ok(Part::Json(json!({ "path": file.path, "operation": operation, "content": content(file)? })))

@@ -79,7 +79,8 @@ pub struct FileReport {
     /// How many bytes were written. Absent if there is no file any more.
     #[prost(uint64, optional, tag = "6")]
     pub size_bytes: ::core::option::Option<u64>,
-    /// What was brought into another form on the way: matched_canonical_digest, bom_removed, line_endings. At most 100.
+    /// What was brought into another form on the way: matched_canonical_digest, bom_removed, bom_kept, line_endings,
+    /// normalized_file_eof_newline_added, normalized_content_eof_newline_added. At most 100.
     #[prost(string, repeated, tag = "7")]
     pub normalized: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// What the author should know although it went well. At most 100 entries.
