@@ -128,18 +128,18 @@ impl Entry<'_> {
         let (message, hint) = match unknown {
             "patch" => (
                 "the operation 'patch' is not carried out inside a file bundle".into(),
-                Some("send the replacements as a structured patch: an object with 'patches'".into()),
+                "send the replacements as a structured patch: an object with 'patches'".into(),
             ),
             "gitPatch" => (
                 "the operation 'gitPatch' is not carried out inside a file bundle".into(),
-                Some("send the diff as a git patch of its own, not inside JSON".into()),
+                "send the diff as a git patch of its own, not inside JSON".into(),
             ),
             _ => (
                 format!("unknown operation {shown:?}, expected one of create, replace, delete"),
-                json::nearest(unknown, OPERATIONS).map(|near| format!("did you mean '{near}'?")),
+                json::instead(unknown, &OPERATIONS),
             ),
         };
         let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownOperation);
-        self.refuse("operation", Failure { hint, ..failure });
+        self.refuse("operation", failure.hint(hint));
     }
 }

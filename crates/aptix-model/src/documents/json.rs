@@ -84,6 +84,14 @@ pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     known.into_iter().min_by_key(|known| distance(known)).filter(|known| distance(known) <= known.len().max(3) / 2)
 }
 
+/// What to write instead of a word that is none of a few: the one that it is most likely a misspelling of, or any.
+pub(super) fn instead(word: &str, known: &[&str]) -> String {
+    match nearest(word, known.iter().copied()) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => format!("use one of {}", known.join(", ")),
+    }
+}
+
 /// Where in a document something stands.
 #[derive(Clone, Default)]
 pub(super) struct Place {

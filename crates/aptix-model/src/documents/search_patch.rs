@@ -151,7 +151,6 @@ impl Change<'_> {
         let shown: String = unknown.chars().take(40).collect();
         let message = format!("unknown operation {shown:?}, expected one of {}", OPERATIONS.join(", "));
         let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownOperation);
-        let hint = json::nearest(unknown, OPERATIONS).map(|near| format!("did you mean '{near}'?"));
-        self.refuse("operation", Failure { hint, ..failure });
+        self.refuse("operation", failure.hint(json::instead(unknown, &OPERATIONS)));
     }
 }

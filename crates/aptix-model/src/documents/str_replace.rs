@@ -241,19 +241,19 @@ impl Fields<'_> {
         let (message, hint) = match command {
             "view" => (
                 "'view' edits nothing, expected create, str_replace or insert".to_string(),
-                Some("read the file with the means you have for reading, and send only edits".to_string()),
+                "read the file with the means you have for reading, and send only edits".to_string(),
             ),
             "undo_edit" => (
                 "'undo_edit' is no edit of its own, expected create, str_replace or insert".to_string(),
-                Some("send the edit that takes the change back".to_string()),
+                "send the edit that takes the change back".to_string(),
             ),
             _ => (
                 format!("unknown command {shown:?}, expected one of create, str_replace, insert"),
-                json::nearest(command, COMMANDS).map(|near| format!("did you mean '{near}'?")),
+                json::instead(command, &COMMANDS),
             ),
         };
         let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownOperation);
-        self.refuse("command", Failure { hint, ..failure });
+        self.refuse("command", failure.hint(hint));
         None
     }
 

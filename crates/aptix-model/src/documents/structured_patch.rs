@@ -108,7 +108,5 @@ fn read_step(step: ReplacementDocument) -> Result<Replacement, Vec<(&'static str
 fn unknown_limit(unknown: &str) -> Failure {
     let shown: String = unknown.chars().take(40).collect();
     let message = format!("unknown limit {shown:?}, expected one of once, all");
-    let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownEnum);
-    let hint = json::nearest(unknown, LIMITS).map(|near| format!("did you mean '{near}'?"));
-    Failure { hint, ..failure }
+    Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownEnum).hint(json::instead(unknown, &LIMITS))
 }
