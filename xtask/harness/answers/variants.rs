@@ -82,7 +82,12 @@ pub(crate) fn of(case: &Case) -> Vec<Variant> {
     if !text.contains('\r') {
         // It is open whether such a line takes away one byte or two.
         let rule = if text.contains("\\ No newline") { Rule::SameOrRefused } else { Rule::Same };
-        add(Kind::Crlf, text.replace('\n', "\r\n"), rule);
+        // A hunk of added lines alone has no line that the file could be recognised by: they come as they are.
+        let is_addition = |line: &str| line.starts_with("@@ -") && line.contains(",0 +") && !line.contains("-0,0");
+        let makes_crlf = text.lines().any(is_addition);
+        if !makes_crlf {
+            add(Kind::Crlf, text.replace('\n', "\r\n"), rule);
+        }
     }
     let is_thought = text.trim_start().starts_with(['<', '◁']);
     if !is_thought {
