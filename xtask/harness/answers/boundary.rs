@@ -145,6 +145,7 @@ impl Library<'_> {
         let outcome = self.attempt(answer, dialect, &mut label, &mut warnings);
         let (success, errors) = match outcome {
             Ok(report) => {
+                warnings.extend(report.warnings);
                 warnings.extend(report.files.into_iter().flat_map(|file| file.warnings));
                 (true, Vec::new())
             }

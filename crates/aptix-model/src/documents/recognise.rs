@@ -38,10 +38,14 @@ pub(super) enum Shape {
 
 /// Finds the one dialect that a document, which is not blank, is written in.
 pub(super) fn recognise(bytes: &[u8]) -> Result<Dialect, Failure> {
-    if matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'[')) {
-        return recognise_json(bytes)?.map_err(unrecognised);
-    }
     let text = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    if matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'[')) {
+        match recognise_json(bytes) {
+            // A text may begin with a bracket: `[INST]`, `[1] ...`.
+            Err(failure) if is_text(text, &failure) => {}
+            found => return found?.map_err(unrecognised),
+        }
+    }
     let mut found = Dialect::ALL.into_iter().filter(|dialect| match dialect.shape() {
         Shape::Text(holds) => holds(text),
         Shape::Json { .. } | Shape::Rest => false,
@@ -49,9 +53,20 @@ pub(super) fn recognise(bytes: &[u8]) -> Result<Dialect, Failure> {
     match (found.next(), found.next()) {
         (Some(one), Some(other)) => Err(ambiguous(one, other, "the parts of its text")),
         // Only an answer has blocks of old and new lines beside other edits.
-        (Some(Dialect::SearchReplace), _) if chat::has_other_edits(text) => Ok(Dialect::Chat),
+        (Some(Dialect::SearchReplace), _) if chat::has_other_blocks(text) => Ok(Dialect::Chat),
         (found, _) => Ok(found.unwrap_or(Dialect::Chat)),
     }
+}
+
+/// Whether what is no JSON is no attempt at it either: it is wrong in its first line, and has no keys of an edit.
+fn is_text(text: &str, failure: &Failure) -> bool {
+    let text = text.trim_start();
+    let follows: &[char] = if text.starts_with('{') { &['"', '}', '/'] } else { &['"', '{', '[', ']', '/'] };
+    let begins_as_json = text.get(1..).is_some_and(|rest| rest.trim_start().starts_with(follows));
+    // Fences below hold what they hold.
+    let head = ["\n```", "\n~~~"].iter().filter_map(|fence| text.find(fence)).min().unwrap_or(text.len());
+    let has_edit = text.get(..head).is_none_or(broken_edit);
+    matches!(failure.detail, Some(Detail::Json | Detail::Trailing)) && !begins_as_json && !has_edit
 }
 
 /// Finds the one JSON dialect whose telling keys the document has, or nearly has; else the one that has all its keys.
@@ -70,11 +85,7 @@ pub(super) fn recognise_json(bytes: &[u8]) -> Result<Result<Dialect, String>, Fa
         one_of(|tells, knows| !keys.is_empty() && keys.iter().all(|key| known(key, (tells, knows))))
     };
     let exact = tells(|key, telling| key == telling);
-    let shown = || {
-        let short = |key: &String| format!("'{}'", key.chars().take(40).collect::<String>());
-        let keys = keys.iter().map(short).take(10).collect::<Vec<_>>().join(", ");
-        if keys.is_empty() { "none".to_owned() } else { keys }
-    };
+    let shown = || shown_keys(&keys);
     if let (Some(one), Some(other)) = exact {
         return Err(ambiguous(one, other, &format!("its keys {}", told_by(&keys, one, other))));
     }
@@ -108,6 +119,105 @@ fn near_key(key: &str) -> Option<&'static str> {
     };
     let is_known = known().flatten().any(|known| known == key);
     known().flatten().find(|known| !is_known && is_near(key, known))
+}
+
+/// What a JSON block of an answer is by its keys, where an example of something else is as likely as an edit.
+pub(super) enum Telling {
+    /// An edit, or nearly one.
+    Edit(Dialect),
+    /// What is an edit only as the arguments of a tool.
+    Arguments(Dialect),
+    /// The arguments of a tool that has a path among them, with its name or something else around them.
+    Envelope,
+    /// Something else, with these keys.
+    Other(String),
+}
+
+/// The keys of a document of a dialect, one of each list: it has all of them, or nearly.
+const TELLING: [(Dialect, &[&[&str]]); 4] = [
+    (Dialect::FileBundle, &[&["files.content", "files.operation", "files.replacements"]]),
+    (Dialect::StructuredPatch, &[&["patches.replacements"]]),
+    (Dialect::SearchPatch, &[&["patches.operation", "patches.oldText", "patches.newText"]]),
+    (
+        Dialect::LinePatch,
+        &[
+            &["files.docPath", "files.originalSha256", "files.changes"],
+            &["files.docPath", "files.originalSha256", "files.path"],
+        ],
+    ),
+];
+
+/// As [`TELLING`], of what is an edit only as the arguments of a tool.
+const ARGUMENTS: [(Dialect, &[&[&str]]); 2] = [
+    (Dialect::CreateFile, &[&["path"], &["content"]]),
+    (
+        Dialect::StrReplace,
+        &[&["command"], &["path"], &["old_str", "new_str", "file_text", "insert_line", "insert_text"]],
+    ),
+];
+
+/// Keys that the arguments of a tool stand under.
+const ENVELOPES: [&str; 5] = ["arguments", "input", "parameters", "params", "args"];
+/// Keys of arguments that name a file.
+const ENVELOPED: [&str; 5] = ["path", "file_path", "filePath", "files", "patches"];
+
+/// Tells by its keys what a JSON text is.
+///
+/// # Errors
+/// It is no JSON, or could be in two dialects.
+pub(super) fn recognise_telling(text: &str) -> Result<Telling, Failure> {
+    let text = json::text(text.as_bytes()).map_err(|mut failures| failures.swap_remove(0))?;
+    let Outline(keys) = json::value(text)?;
+    let has = |near: fn(&str, &str) -> bool| {
+        let keys = &keys;
+        move |lists: &[&[&str]]| {
+            lists.iter().all(|list| list.iter().any(|known| keys.iter().any(|key| near(key, known))))
+        }
+    };
+    for has in [has(|key, known| key == known), has(is_near)] {
+        let mut edits = TELLING.into_iter().filter(|(_, lists)| has(lists)).map(|(dialect, _)| dialect);
+        match (edits.next(), edits.next()) {
+            (Some(one), Some(other)) => return Err(ambiguous(one, other, &format!("its keys {}", shown_keys(&keys)))),
+            (Some(dialect), None) => return Ok(Telling::Edit(dialect)),
+            (None, _) => {}
+        }
+        if let Some((dialect, _)) = ARGUMENTS.into_iter().find(|(_, lists)| has(lists)) {
+            return Ok(Telling::Arguments(dialect));
+        }
+    }
+    let is_argument = |key: &String| {
+        let (above, below) = key.split_once('.').unwrap_or_default();
+        ENVELOPES.contains(&above) && ENVELOPED.contains(&below)
+    };
+    if keys.iter().any(is_argument) {
+        return Ok(Telling::Envelope);
+    }
+    Ok(Telling::Other(format!("its keys are {}", shown_keys(&keys))))
+}
+
+/// Whether a text that is no JSON has the keys of an edit.
+pub(super) fn broken_edit(text: &str) -> bool {
+    let has = |key: &str| key.split('.').all(|part| has_key(text, part));
+    let lists = TELLING.into_iter().chain(ARGUMENTS).map(|(_, lists)| lists);
+    lists.into_iter().any(|lists| lists.iter().all(|list| list.iter().any(|key| has(key))))
+}
+
+/// Whether a text has a key, quoted in some way or bare before a colon.
+fn has_key(text: &str, key: &str) -> bool {
+    text.match_indices(key).any(|(start, _)| {
+        let before = text.get(..start).and_then(|above| above.chars().next_back());
+        let behind = text.get(start + key.len()..).unwrap_or_default();
+        let quoted = |quote: char| before == Some(quote) && behind.starts_with(quote);
+        let is_bare = before.is_none_or(|before| before.is_whitespace() || matches!(before, '{' | ','));
+        quoted('"') || quoted('\'') || is_bare && behind.trim_start().starts_with(':')
+    })
+}
+
+/// The first keys, in quotes.
+fn shown_keys(keys: &BTreeSet<String>) -> String {
+    let short = |key: &String| format!("'{}'", key.chars().take(40).collect::<String>());
+    let keys = keys.iter().map(short).take(10).collect::<Vec<_>>().join(", ");
+    if keys.is_empty() { "none".to_owned() } else { keys }
 }
 
 /// The JSON dialect of which a text has a telling key, whatever else is wrong with it.

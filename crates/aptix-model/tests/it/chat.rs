@@ -2,27 +2,42 @@
 
 use aptix_model::documents::{Dialect, parse};
 use aptix_model::failure::Failure;
+use aptix_model::quote::QuoteName;
 use proptest::prelude::*;
 
-const A: &str = r#"{"path": "a", "content": "x\n"}"#;
+pub(crate) const A: &str = r#"{"files": [{"path": "a", "content": "x\n"}]}"#;
 
-/// The paths of an answer's edits and the codes of its warnings; or what it is refused for.
+/// The paths of an answer's edits, the names that the files decide about, with `?` behind what only may be a path and `:`
+/// behind the words of a sentence, and the codes of its warnings; or what it is refused for.
 fn read(answer: &str) -> Result<(Vec<String>, Vec<String>), Failure> {
     let document = parse(answer.as_bytes(), None).map_err(|mut failures| failures.swap_remove(0))?;
     assert_eq!(document.dialect, Dialect::Chat, "{answer}");
-    let paths = document.batch.files.iter().map(|file| file.target.as_str().to_owned()).collect();
+    let mut paths: Vec<_> = document.batch.files.iter().map(|file| file.target.as_str().to_owned()).collect();
+    for quote in &document.batch.quotes {
+        let name = |name: &QuoteName| format!("{}{}", name.path, if name.is_path { "" } else { "?" });
+        let names: Vec<_> = quote.names.iter().map(name).collect();
+        paths.push(format!("{}{}", names.join(" "), if quote.is_announced { ":" } else { "" }));
+    }
     Ok((paths, document.warnings.into_iter().map(|warning| warning.code).collect()))
 }
 
+/// The edits of an answer, whatever else it has.
 #[track_caller]
-fn check(answer: &str, expected: &[&str]) {
+pub(crate) fn check_edits(answer: &str, expected: &[&str]) {
+    let document = parse(answer.as_bytes(), None).unwrap_or_else(|failures| panic!("{answer}\n{}", failures[0]));
+    let found: Vec<_> = document.batch.files.iter().map(|file| file.target.as_str()).collect();
+    assert_eq!((document.dialect, found.as_slice()), (Dialect::Chat, expected), "{answer}");
+}
+
+#[track_caller]
+pub(crate) fn check(answer: &str, expected: &[&str]) {
     let (paths, warnings) = read(answer).unwrap_or_else(|failure| panic!("{answer}\n{failure}"));
     let found: Vec<_> = paths.iter().chain(&warnings).map(String::as_str).collect();
     assert_eq!(found, expected, "{answer}");
 }
 
 #[track_caller]
-fn refuse(answer: &str, code: &str, words: &str) {
+pub(crate) fn refuse(answer: &str, code: &str, words: &str) {
     let failure = read(answer).expect_err(answer);
     let detail = failure.detail.map_or_else(String::new, |detail| format!(".{detail}"));
     assert_eq!(format!("{}{detail}", failure.reason), code, "{answer}\n{failure}");
@@ -51,15 +66,14 @@ fn a_block_is_found_whatever_its_fence() {
         // what is no edit
         format!("<!--\n```json\n{A}\n```\n-->\n```json\n{A}\n```\n"),
         format!("```bash\ncargo test\n```\n```json\n{A}\n```\n```\nplain\n```"),
-        format!("````md\n```json\n{A}\n```\n````\n```json\n{A}\n```\n"),
         format!("    ```json\n    not fenced, but indented\n\n```json\n{A}\n```\n"),
         format!("```json\n```\n```json\n{A}\n```\n"),
     ] {
-        check(&answer, &["a"]);
+        check_edits(&answer, &["a"]);
     }
     let sample = "{\"name\": \"package\", \"version\": 3}";
     check(&format!("```json\n{sample}\n```\n```json\n{A}\n```\n"), &["a", "BLOCK_IGNORED"]);
-    let inside = r#"{"path": "b.md", "content": "```json\n{}\n```\n~~~\n"}"#;
+    let inside = r#"{"files": [{"path": "b.md", "content": "```json\n{}\n```\n~~~\n"}]}"#;
     check(&format!("```json\n{inside}\n```\n"), &["b.md"]);
 }
 
@@ -68,7 +82,7 @@ fn a_block_is_found_whatever_its_fence() {
 fn a_structured_patch_is_read_from_its_block() {
     let patch = r#"{"root": ".", "patches": [{"path": "a", "replacements": [{"find": "x", "replace": "y"}]}]}"#;
     check(&format!("Only this:\n\n```json\n{patch}\n```\n"), &["a"]);
-    refuse(&format!("```json\n{patch}\n```\n\n```json\n{patch}\n```\n"), "INVALID_REQUEST.MULTIPLE_BLOCKS", "");
+    refuse(&format!("```json\n{patch}\n```\n\n```json\n{patch}\n```\n"), "INVALID_REQUEST.DUPLICATE_PATH", "");
 }
 
 /// FILE-SPEC-1.0.2, FILE-SPEC-1.0.3, FILE-SPEC-1.0.4, FILE-SPEC-1.0.5, FILE-SPEC-8.2: a block holds an edit and nothing else.
@@ -81,22 +95,29 @@ fn what_is_wrong_is_told_with_its_block_and_its_line() {
         "lines 3 to 7 of the answer",
     );
     refuse(&block("{\"path\": \"a\",\n \"content\": \"\"} so"), "INVALID_REQUEST.TRAILING", "line 5");
-    refuse(&block("{\"path\": \"a\",\n\n \"contents\": \"\"}"), "INVALID_REQUEST.UNKNOWN_FIELD", "line 6");
+    refuse(
+        &block("{\"files\": [{\"path\": \"a\",\n\n \"contents\": \"\"}]}"),
+        "INVALID_REQUEST.UNKNOWN_FIELD",
+        "line 6",
+    );
     refuse(&block("Sure:\n{\"path\": \"a\", \"content\": \"\"}"), "INVALID_REQUEST.JSON", "line 4");
     refuse(
-        "```json\n{\"path\": \"a\",\n```\n\"content\": \"\"}\n",
+        "```json\n{\"files\": [{\"content\": \"\",\n```\n\"path\": \"a\"}]}\n",
         "INVALID_REQUEST.JSON",
         "json block at lines 1 to 3",
     );
     refuse(&block(&format!("{A}{A}")), "INVALID_REQUEST.MULTIPLE_BLOCKS", "send one");
-    refuse(&format!("```json\n{A}\n```\n\n```json\n{A}\n```"), "INVALID_REQUEST.MULTIPLE_BLOCKS", "lines 5 to 7");
+    refuse(&format!("```json\n{A}\n```\n\n```json\n{A}\n```"), "INVALID_REQUEST.DUPLICATE_PATH", "lines 5 to 7");
     // cut short
     refuse(&format!("```json\n{A}\n"), "INVALID_REQUEST.FENCE", "no closing fence");
     refuse(&format!("````json\n{A}\n```"), "INVALID_REQUEST.FENCE", "no closing fence");
     refuse(&format!("- ```json\n  {A}\n\nMore."), "INVALID_REQUEST.FENCE", "no closing fence");
     refuse(&format!("```json\n{A}\n```\n```text\nand"), "INVALID_REQUEST.FENCE", "text block at lines 4 to 5");
+    for tag in ["", "JSON", "json5", "jsonc"] {
+        check(&format!("```{tag}\n{A}\n```"), &["a"]);
+    }
     // tags that edits do not have
-    for tag in ["", "JSON", "json5", "jsonc", "text"] {
+    for tag in ["text", "js"] {
         refuse(&format!("```{tag}\n{A}\n```"), "INVALID_REQUEST.FENCE", "tagged json");
     }
 }
@@ -123,7 +144,7 @@ fn an_author_who_declines_is_heard() {
     }
     refuse(&format!("{no_patch}\n```json\n{A}\n```"), "AUTHOR_DECLINED", "an edit all the same");
     check(&format!("{no_git}\n```json\n{A}\n```"), &["a"]);
-    let quoting = format!(r#"{{"path": "a", "content": "{no_patch}"}}"#);
+    let quoting = format!(r#"{{"files": [{{"path": "a", "content": "{no_patch}"}}]}}"#);
     check(&format!("```json\n{quoting}\n```"), &["a"]);
 }
 
@@ -143,7 +164,8 @@ fn an_envelope_is_found_wherever_it_stands() {
     check(indented, &["a"]);
     check(&format!("Both:\n{envelope}\n```json\n{A}\n```"), &["a", "n.md", "m.md"]);
     let delete = "*** Begin Patch\n*** Delete File: A\n*** End Patch";
-    refuse(&format!("Both:\n{delete}\n{delete}"), "INVALID_REQUEST.MULTIPLE_BLOCKS", "lines 5 to 7");
+    refuse(&format!("Both:\n{delete}\n{delete}"), "INVALID_REQUEST.DUPLICATE_PATH", "lines 5 to 7");
+    check(&format!("Both:\n{delete}\n{}", delete.replace(": A", ": B")), &["A", "B"]);
     refuse(&format!("One:\n```\n{}", &envelope[..40]), "PATCH_MALFORMED.MARKER", "lines 3 to 5 of the answer");
     refuse("Look:\n\n*** Begin Patch\n*** Drop File: a\n*** End Patch", "PATCH_MALFORMED.MARKER", "line 4");
 }
@@ -166,16 +188,17 @@ fn blocks_of_different_kinds_are_one_batch() {
     );
     refuse(
         &format!("```patch\n{0}```\n```patch\n{0}```", diff("d")),
-        "INVALID_REQUEST.MULTIPLE_BLOCKS",
-        "second patch edit",
+        "INVALID_REQUEST.DUPLICATE_PATH",
+        "\"d\" is edited by the patch block at lines 1 to 9 of the answer and by the patch block at lines 10 to 18",
     );
+    check(&format!("```patch\n{}```\n```patch\n{}```", diff("d"), diff("e")), &["d", "e"]);
 }
 
-fn diff(path: &str) -> String {
+pub(crate) fn diff(path: &str) -> String {
     format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1,2 +1,2 @@\n-a\n+b\n c\n")
 }
 
-fn blocks(old: &str) -> String {
+pub(crate) fn blocks(old: &str) -> String {
     format!("<<<<<<< SEARCH\n{old}\n=======\nnew\n>>>>>>> REPLACE\n")
 }
 
@@ -186,9 +209,12 @@ fn a_diff_is_read_from_its_block() {
         check(&format!("So:\n```{tag}\n{}```\n", diff("d")), &["d"]);
         check(&format!("So:\r\n```{tag}\r\n{}```\r\n", diff("d").replace('\n', "\r\n")), &["d"]);
     }
-    check(&format!("Like\n```diff\n-a\n+b\n```\nso:\n```diff\n{}```\n", diff("d")), &["d", "BLOCK_IGNORED"]);
+    check(&format!("Like this\n```diff\n-a\n+b\n```\nso:\n```diff\n{}```\n", diff("d")), &["d", "BLOCK_IGNORED"]);
     // a diff elsewhere is not passed over
-    for tag in ["", "python", "text"] {
+    for tag in ["", "udiff", "Diff"] {
+        check(&format!("```diff\n{}```\n```{tag}\n{}```\n", diff("d"), diff("e")), &["d", "e"]);
+    }
+    for tag in ["python", "text"] {
         let answer = format!("```diff\n{}```\n```{tag}\n{}```\n", diff("d"), diff("e"));
         refuse(&answer, "INVALID_REQUEST.FENCE", "tagged diff or patch");
     }
@@ -200,7 +226,7 @@ fn a_diff_is_read_from_its_block() {
         "diff --git a/e b/f\nsimilarity index 100%\nrename from e\nrename to f\n",
     ] {
         refuse(&format!("So:\n```json\n{A}\n```\n{other}"), "INVALID_REQUEST.FENCE", "line 5");
-        refuse(&format!("So:\n```json\n{A}\n```\n```\n{other}```\n"), "INVALID_REQUEST.FENCE", "line 6");
+        refuse(&format!("So:\n```json\n{A}\n```\n```text\n{other}```\n"), "INVALID_REQUEST.FENCE", "line 6");
     }
     let fenced = diff("d").replace(" c\n", " ```\n");
     check(&format!("So:\n````patch\n{fenced}````\n"), &["d"]);
@@ -224,13 +250,23 @@ fn blocks_of_old_and_new_lines_are_one_document() {
         format!("One:\nf.md\n{}", blocks("*** Begin Patch")),
         format!("f.md\n```diff\n{}```\n```json\n```", blocks("a")),
     ] {
-        check(&answer, &["f.md"]);
+        check_edits(&answer, &["f.md"]);
     }
     check(&format!("f.md\n{}\n```json\n{A}\n```\n", blocks("a")), &["a", "f.md"]);
     refuse("Here:\nf.md\n<<<<<<< SEARCH\na\n", "PATCH_MALFORMED.MARKER", "");
     refuse(&format!("Now do this:\n{}", blocks("a")), "PATCH_MALFORMED.MISSING", "block at lines 2 to 6 of the answer");
     let indented = blocks("a").replace('\n', "\n  ");
     refuse(&format!("- f.md\n\n  ```\n  {indented}```\n"), "INVALID_REQUEST.MARKER", "line 4");
+}
+
+/// A text that begins with a bracket need not be JSON.
+#[test]
+fn an_answer_may_begin_with_a_bracket() {
+    for begin in ["[INST] So [/INST]", "[1] says so.", "{{user}}:"] {
+        check(&format!("{begin}\n```json\n{A}\n```\n"), &["a"]);
+    }
+    let broken = parse(b"{\"files\": [{\"path\": \"a\", \"content\": \"x\"},]}", None).unwrap_err().remove(0);
+    assert_eq!(broken.detail.map(|detail| detail.to_string()).as_deref(), Some("JSON"), "{broken}");
 }
 
 /// What is thought before an answer drafts no edits; and is told if it seems to.
@@ -256,7 +292,7 @@ fn what_was_thought_is_no_edit() {
     let broken = alone("{\"path\": \"a\"\n \"content\": \"\"}").unwrap_err().remove(0);
     assert!(broken.to_string().contains("line 5"), "{broken}");
     refuse(
-        "<think>\nHm.\n</think>\n```json\n{\"path\": \"a\",\n \"contents\": \"\"}\n```\n",
+        "<think>\nHm.\n</think>\n```json\n{\"files\": [{\"path\": \"a\",\n \"contents\": \"\"}]}\n```\n",
         "INVALID_REQUEST.UNKNOWN_FIELD",
         "line 6",
     );
@@ -271,7 +307,7 @@ fn what_was_thought_is_no_edit() {
     refuse(&format!("f.md\n{}\n</think>\nSo.\n", blocks("x")), "INVALID_REQUEST.FENCE", "only have been thought of");
     // In an edit the tags are text like any other.
     check(&format!("One:\nf.md\n{}", blocks("<think>\n</think>")), &["f.md"]);
-    check(&format!("One:\n```\n</think>\n```\n{json}```\n</think>\n```"), &["a"]);
+    check_edits(&format!("One:\n```\n</think>\n```\n{json}```\n</think>\n```"), &["a"]);
 }
 
 /// An edit in JSON that stands in no block is not passed over.
@@ -312,14 +348,12 @@ fn json_outside_of_blocks_is_not_passed_over() {
 #[test]
 fn what_is_written_for_other_readers_is_not_passed_over() {
     let edits = format!("So:\nf.md\n{}", blocks("a"));
-    for call in [
-        "<write_to_file>\n<path>b</path>\n<content>\nx\n</content>\n</write_to_file>",
-        "<tool_call>\n{}\n</tool_call>",
-        "  <invoke name=\"edit\">",
-    ] {
+    for call in
+        ["<write_to_file>\n<path>b</path>\n<content>\nx\n</content>\n</write_to_file>", "  <invoke name=\"edit\">"]
+    {
         refuse(&format!("{edits}{call}\n"), "INVALID_REQUEST.FENCE", "calls a tool");
         refuse(&format!("f.md\n{}{call}\n", blocks("a")), "INVALID_REQUEST.FENCE", "calls a tool");
-        check(&format!("{edits}```\n{call}\n```\n"), &["f.md"]);
+        check(&format!("{edits}```\n{call}\n```\n"), &["f.md", "BLOCK_IGNORED"]);
         check(&format!("So:\nf.md\n{}", blocks(call)), &["f.md"]);
     }
     let indented = "1. Do\n\n   *** Begin Patch\n   *** Delete File: a\n   *** End Patch\n";
@@ -339,33 +373,6 @@ fn no_edit_is_taken_from_a_comment() {
     check(&format!("So:\n<!-- f.html -->\n{}", blocks("a")), &["f.html"]);
     check(&format!("So:\n{old}<!-- and -->\n{new}"), &["f.md", "g.md"]);
     check(&format!("So:\nf.md\n{}{new}", blocks("<!--")), &["f.md", "g.md"]);
-}
-
-/// What models write behind a fence or in its first line says whose lines these are, and not what is to become of them.
-#[test]
-fn a_block_that_is_named_for_a_file_is_no_edit() {
-    let edits = format!("So:\nf.md\n{}\n", blocks("a"));
-    for info in ["python:src/m.py", "python src/m.py", "js title=\"m.js\"", "src/m.py", "diff:src/m.py"] {
-        refuse(&format!("{edits}```{info}\nx = 1\n```\n"), "INVALID_REQUEST.FENCE", "is named for");
-        refuse(&format!("So:\n```{info}\nx = 1\n```\n"), "INVALID_REQUEST.FENCE", "leave the block out");
-        check(&format!("So:\n```{info}\n{}```\n", blocks("a")), &[named(info)]);
-    }
-    for info in ["vb.net", "12:15:src/m.py", "python", "rust,ignore", "js {1,3}"] {
-        check(&format!("{edits}```{info}\nx = 1\n```\n"), &["f.md"]);
-    }
-    for comment in ["# src/m.py", "// src/m.js", "<!-- m.html -->"] {
-        check(&format!("{edits}```\n{comment}\nx = 1\n```\n"), &["f.md", "BLOCK_IGNORED"]);
-        check(&format!("{edits}src/m.py\n\n```\nx = 1\n```\n"), &["f.md", "BLOCK_IGNORED"]);
-        refuse(&format!("So:\n```\n{comment}\nx = 1\n```\n"), "NO_EDIT_FOUND", "its first line names");
-    }
-    check(&format!("{edits}```bash\n#!/bin/sh\nls\n```\n```c\n#include <a.h>\n```\n"), &["f.md"]);
-    // Bare blocks with such a block among them are an answer as well.
-    refuse(&format!("f.md\n{}```python:src/m.py\nx = 1\n```\n", blocks("a")), "INVALID_REQUEST.FENCE", "is named for");
-}
-
-/// The file in a fence's words.
-fn named(info: &str) -> &str {
-    info.rsplit([':', ' ', '=']).next().unwrap().trim_matches('"')
 }
 
 fn soup() -> impl Strategy<Value = String> {

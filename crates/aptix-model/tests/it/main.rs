@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod chat;
+mod chat_examples;
 #[cfg(test)]
 mod codex_patch;
 #[cfg(test)]

@@ -31,6 +31,7 @@ pub(super) fn take_out(text: &str, covered: &[(usize, usize)]) -> (String, Vec<B
                 first_line: number,
                 last_line: number,
                 closing: Closing::Missing,
+                fence: None,
             });
         }
         let Some(block) = &mut open else {

@@ -26,6 +26,8 @@ pub(super) struct Block {
     /// The line of the closing fence, or the last one.
     pub(super) last_line: usize,
     pub(super) closing: Closing,
+    /// What the opening fence is made of, and how often; nothing where a tag stands for it.
+    pub(super) fence: Option<(char, usize)>,
 }
 
 impl Block {
@@ -47,6 +49,8 @@ pub(super) enum Closing {
     Aligned,
     /// With a fence that is indented otherwise than the opening one.
     Shifted,
+    /// An empty one, with the list or quote that it stands in.
+    Surrounding,
     /// With the answer, or with the list or quote that it stands in.
     Missing,
 }
@@ -69,7 +73,13 @@ pub(super) fn read(text: &str) -> Answer {
     let mut open: Option<(String, Vec<Range<usize>>)> = None;
     let mut lines = Lines { text, offset: 0, line: 1 };
     let seen = without_tags(text);
+    let mut depth = 0_usize;
     for (event, range) in Parser::new_ext(&seen, Options::empty()).into_offset_iter() {
+        match &event {
+            Event::Start(Tag::Item | Tag::BlockQuote(_)) => depth += 1,
+            Event::End(TagEnd::Item | TagEnd::BlockQuote(_)) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
         match event {
             Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
                 open = Some((info.into_string(), Vec::new()));
@@ -77,14 +87,22 @@ pub(super) fn read(text: &str) -> Answer {
             Event::End(TagEnd::CodeBlock) => {
                 let Some((info, pieces)) = open.take() else { continue };
                 let first_line = lines.number(range.start);
+                let inside = content(text, &pieces);
+                let closing = match closing(text, range.clone()) {
+                    Closing::Missing if depth > 0 && inside.trim().is_empty() && goes_on(text, range.end) => {
+                        Closing::Surrounding
+                    }
+                    closing => closing,
+                };
                 blocks.push(Block {
                     tag: info.split_whitespace().next().unwrap_or_default().to_owned(),
                     info,
-                    text: content(text, &pieces),
+                    text: inside,
                     text_line: first_line + 1,
                     first_line,
                     last_line: lines.number(range.end.saturating_sub(1).max(range.start)),
-                    closing: closing(text, range.clone()),
+                    closing,
+                    fence: opening(text, range.clone()),
                 });
             }
             // No other tags are left.
@@ -116,6 +134,18 @@ fn content(text: &str, pieces: &[Range<usize>]) -> String {
         end = Some(piece.end);
     }
     whole
+}
+
+/// Whether anything stands below.
+fn goes_on(text: &str, end: usize) -> bool {
+    text.get(end..).is_some_and(|rest| !rest.trim().is_empty())
+}
+
+/// What the opening fence of a block is made of, and how often.
+fn opening(text: &str, range: Range<usize>) -> Option<(char, usize)> {
+    let opening = text.get(range)?.trim_start_matches(' ');
+    let mark = opening.chars().next()?;
+    Some((mark, opening.chars().take_while(|character| *character == mark).count()))
 }
 
 /// How a block ends that is this range of the text.
@@ -197,6 +227,7 @@ fn add_tagged(text: &str, blocks: &mut Vec<Block>) {
                 first_line: number,
                 last_line: number,
                 closing: Closing::Aligned,
+                fence: None,
             };
             open = Some((tag, block));
         } else if let Some((_, block)) = &mut open {

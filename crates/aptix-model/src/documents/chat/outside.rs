@@ -28,13 +28,17 @@ pub(super) fn of(answer: &Answer, text: &str) -> String {
     lines.join("\n")
 }
 
+const PLACE: &str = "the text outside of its blocks";
+
+/// Refuses a diff outside of the blocks, beside other edits.
+pub(super) fn check_no_diff(outside: &str) -> Result<(), Failure> {
+    diff_header(outside).map_or(Ok(()), |line| Err(misplaced_diff(line, PLACE)))
+}
+
 /// Refuses what stands outside of the blocks and would be passed over though it is an edit, or may be one;
 /// `first` is the line of the topmost edit in the answer.
 pub(super) fn check(outside: &str, first: Option<usize>) -> Result<(), Failure> {
-    let place = "the text outside of its blocks";
-    if let Some(line) = diff_header(outside) {
-        return Err(misplaced_diff(line, place));
-    }
+    let place = PLACE;
     if let Some((offset, dialect)) = find_json(outside) {
         let line = outside.get(..offset).unwrap_or_default().matches('\n').count() + 1;
         let message = format!("{place} holds a {dialect}; edits in JSON are read from blocks tagged json");

@@ -1,0 +1,70 @@
+//! The edits of an answer as one batch: of different files, whatever their kinds (FILE-SPEC 5.4).
+
+use std::collections::BTreeMap;
+use std::format;
+use std::string::String;
+use std::vec;
+use std::vec::Vec;
+
+use super::fence::Block;
+use super::kind::Kind;
+use super::place::{at_its_lines, place, within};
+use crate::batch::{Batch, FilePatch, Target};
+use crate::documents::git_patch::{self, Extent};
+use crate::documents::{read, search_replace};
+use crate::failure::Failure;
+use crate::reason::{Detail, Reason};
+use crate::report::Warning;
+
+/// Reads all edits, in their order, and puts them together.
+///
+/// # Errors
+/// What is wrong with one of them; or two are about one file.
+pub(super) fn merge(edits: &[(Kind, Block)]) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+    let (mut batch, mut warnings) = (Batch::default(), Vec::new());
+    let mut seen = BTreeMap::new();
+    for (kind, block) in edits {
+        let (part, found) = read_block(*kind, block)?;
+        for file in &part.files {
+            check_other_blocks(file, block, &mut seen).map_err(|failure| vec![failure])?;
+        }
+        batch.label = batch.label.or(part.label);
+        batch.key = batch.key.or(part.key);
+        batch.files.extend(part.files);
+        warnings.extend(found);
+    }
+    Ok((batch, warnings))
+}
+
+/// Reads the edit in a block; what it is refused for has the lines of the answer.
+fn read_block(kind: Kind, block: &Block) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+    let read = |text: &str| match kind {
+        Kind::SearchReplace => search_replace::parse_in_answer(text),
+        Kind::Diff => git_patch::parse(text.as_bytes(), Extent::Fence),
+        Kind::BareDiff => git_patch::parse(text.as_bytes(), Extent::Document),
+        _ => read(text.as_bytes(), kind.dialect()),
+    };
+    read(&block.text).map_err(|failures| {
+        let again = read(&at_its_lines(block));
+        again.err().unwrap_or(failures).into_iter().map(|failure| within(block, failure)).collect()
+    })
+}
+
+/// Refuses a file that another block of the answer is about.
+fn check_other_blocks<'b>(
+    file: &FilePatch,
+    block: &'b Block,
+    seen: &mut BTreeMap<(bool, String), &'b Block>,
+) -> Result<(), Failure> {
+    let is_doc_path = matches!(file.target, Target::DocPath(_));
+    for path in [Some(file.target.as_str()), file.edit.moved_to()].into_iter().flatten() {
+        let other = *seen.entry((is_doc_path, path.to_lowercase())).or_insert(block);
+        if other.first_line != block.first_line {
+            let message = format!("{path:?} is edited by the {} and by the {}", place(other), place(block));
+            return Err(Failure::new(Reason::InvalidRequest, message)
+                .detail(Detail::DuplicatePath)
+                .hint("put all changes of one file into one block, and each change once"));
+        }
+    }
+    Ok(())
+}

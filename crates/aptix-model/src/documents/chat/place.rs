@@ -1,0 +1,39 @@
+//! Where in an answer something stands, as failures and warnings say it.
+
+use std::format;
+use std::string::String;
+
+use super::fence::Block;
+use crate::failure::Failure;
+use crate::reason::{Detail, Reason};
+
+/// A block's tag and its lines.
+pub(super) fn place(block: &Block) -> String {
+    let tag: String = block.tag.chars().take(20).collect();
+    let (first, last) = (block.first_line, block.last_line);
+    if tag.is_empty() {
+        format!("untagged block at lines {first} to {last} of the answer")
+    } else {
+        format!("{tag} block at lines {first} to {last} of the answer")
+    }
+}
+
+/// Says in which block of the answer something is wrong.
+pub(super) fn within(block: &Block, failure: Failure) -> Failure {
+    Failure { message: format!("in the {}: {}", place(block), failure.message), ..failure }
+}
+
+/// A block's text below so many empty lines that its lines have the numbers that they have in the answer.
+pub(super) fn at_its_lines(block: &Block) -> String {
+    let mut text = "\n".repeat(block.text_line.saturating_sub(1));
+    text.push_str(&block.text);
+    text
+}
+
+/// Refuses a block that nothing ends.
+pub(super) fn open_fence(block: &Block) -> Failure {
+    Failure::new(Reason::InvalidRequest, format!("the {} has no closing fence", place(block)))
+        .detail(Detail::Fence)
+        .field(format!("line {}", block.first_line))
+        .hint("the answer was cut short; send it whole, each block closed by a fence as long as its opening one")
+}
