@@ -85,7 +85,7 @@ const READ: &str = "@1,1 1,1:-a\\n+b\\n";
 fn what_happens_to_each_file_is_read_from_its_header() {
     let ids = "1111111111111111111111111111111111111111..2222222222222222222222222222222222222222";
     let cases: Vec<(String, Vec<String>)> = vec![
-        (format!("diff --git a/d/f b/d/f\nindex 1111111..2222222 100644\n--- a/d/f\n+++ b/d/f\n{HUNK}"), vec![format!("modify d/f {READ}")]),
+        (format!("diff --git a/d/f b/d/f\nindex 1111111..2222222 100644\n--- a/d/f\n+++ b/d/f\n{HUNK}"), vec![format!("modify d/f 1111 {READ}")]),
         (format!("diff --git a/f b/f\nindex {ids} 100755\n--- a/f\n+++ b/f\n{HUNK}"), vec![format!("modify f 1111 {READ}")]),
         (
             "diff --git a/f b/f\nnew file mode 100755\nindex 0000000000000000000000000000000000000000..2222222222222222222222222222222222222222\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+x\n".into(),
@@ -95,7 +95,7 @@ fn what_happens_to_each_file_is_read_from_its_header() {
         ("diff --git a/f b/f\ndeleted file mode 100644\nindex e69de29..0000000\n".into(), vec!["delete f".into()]),
         ("diff --git a/f b/f\ndeleted file mode 100644\n--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n".into(), vec!["delete f @1,1 0,0:-a\\n".into()]),
         ("diff --git a/f b/f\nold mode 100644\nnew mode 100755\n".into(), vec!["modify f +x".into()]),
-        (format!("diff --git a/f b/f\nold mode 100755\nnew mode 100644\nindex 1111111..2222222\n--- a/f\n+++ b/f\n{HUNK}"), vec![format!("modify f -x {READ}")]),
+        (format!("diff --git a/f b/f\nold mode 100755\nnew mode 100644\nindex 1111111..2222222\n--- a/f\n+++ b/f\n{HUNK}"), vec![format!("modify f -x 1111 {READ}")]),
         ("diff --git a/d/e b/f g\nsimilarity index 100%\nrename from d/e\nrename to f g\n".into(), vec!["rename d/e to f g".into()]),
         (
             format!("diff --git a/e b/f\nold mode 100644\nnew mode 100755\nsimilarity index 90%\nrename from e\nrename to f\nindex {ids}\n--- a/e\n+++ b/f\n{HUNK}"),
