@@ -24,6 +24,9 @@ pub(crate) use refusal::{applied, at_end, at_top, next_place, partly, repeats};
 /// Places whose surroundings are looked at to say that all of them have the new text.
 const PLACES: usize = 20;
 
+/// Lines of old text that are compared one by one, which takes less than to put them in order.
+const FEW: usize = 64;
+
 /// Where the whole new side of a change already stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Copy {
@@ -73,9 +76,9 @@ pub(crate) fn around(
     if old.is_empty() || old.len() >= new.len() {
         return Ok(None);
     }
-    let finder = memmem::Finder::new(old);
+    let mut search = find::Search::new(old, new.len());
     let mut from = 0;
-    while let Some(hit) = finder.find(slice(new, from..new.len())) {
+    while let Some(hit) = search.find(slice(new, from..new.len())) {
         let above = from + hit;
         let (head, tail) = (slice(new, 0..above), slice(new, above + old.len()..new.len()));
         budget.charge(64 + hit)?;
@@ -96,7 +99,10 @@ pub(crate) fn around(
 pub(crate) fn is_found_again(text: &Text<'_>, at: &Range<usize>, new: &[u8]) -> bool {
     let bytes = text.bytes();
     let old = slice(bytes, at.clone());
-    let Some(above) = memmem::find(new, old).filter(|_| !old.is_empty() && old.len() < new.len()) else { return false };
+    if old.is_empty() || old.len() >= new.len() {
+        return false;
+    }
+    let Some(above) = find::Search::new(old, new.len()).find(new) else { return false };
     let (head, tail) = (slice(new, 0..above), slice(new, above + old.len()..new.len()));
     let joins = |left: Option<&u8>, right: Option<&u8>| left.is_some_and(is_word) && right.is_some_and(is_word);
     let before = at.start.checked_sub(1).and_then(|before| bytes.get(before));
@@ -217,6 +223,10 @@ pub(crate) fn only_adds(old: &[&[u8]], new: &[&[u8]]) -> bool {
 pub(crate) fn adds_nothing(old: &[&[u8]], new: &[&[u8]]) -> bool {
     if let ([old], [new]) = (old, new) {
         return memmem::find(old, new).is_some();
+    }
+    if old.len() <= FEW {
+        let is_known = |new: &[u8]| old.iter().any(|old| old.trim_ascii() == new);
+        return new.iter().all(|line| is_blank(line) || is_known(line.trim_ascii()));
     }
     let known: alloc::collections::BTreeSet<&[u8]> = old.iter().map(|line| line.trim_ascii()).collect();
     new.iter().all(|line| is_blank(line) || known.contains(line.trim_ascii()))

@@ -6,6 +6,7 @@
 //! [`Place`] is the certificate; [`Shift::apply`] indents a new line like those that were found, and `new_text.rs` brings a
 //! whole new text into the form of its place.
 
+mod bytes;
 mod compare;
 mod shift;
 
@@ -13,10 +14,11 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use aptix_model::report::Tier;
-use memchr::{memmem, memrchr};
+use memchr::{memchr_iter, memmem, memrchr};
 
 use crate::text::Text;
 use crate::text_edit::slice;
+pub(crate) use bytes::Search;
 use compare::{Line, View, stands};
 pub(crate) use shift::{Shift, Unshiftable, is_blank, split_indent};
 
@@ -51,7 +53,14 @@ enum End {
 impl<'n> Needle<'n> {
     /// A text, which may begin and end within lines. The empty text stands nowhere.
     pub(crate) fn text(text: &'n str) -> Self {
-        let mut lines: Vec<&[u8]> = text.as_bytes().split(|byte| *byte == b'\n').collect();
+        let bytes = text.as_bytes();
+        let mut lines: Vec<&[u8]> = Vec::with_capacity(1 + memchr_iter(b'\n', bytes).count());
+        let mut start = 0;
+        for feed in memchr_iter(b'\n', bytes) {
+            lines.push(slice(bytes, start..feed));
+            start = feed + 1;
+        }
+        lines.push(slice(bytes, start..bytes.len()));
         let mut end = End::Within;
         if lines.len() > 1 && lines.last().is_some_and(|line| line.is_empty()) {
             lines.pop();
@@ -291,11 +300,11 @@ fn exact(
     if needle.is_empty() {
         return Ok(places);
     }
-    let finder = memmem::Finder::new(needle);
+    let mut search = Search::new(needle, region.len());
     let mut from = region.start;
     while places.len() < most {
         let rest = slice(bytes, from..region.end);
-        let hit = finder.find(rest);
+        let hit = search.find(rest);
         budget.charge(hit.unwrap_or(rest.len()) + needle.len())?;
         let Some(hit) = hit else { break };
         let start = from + hit;
