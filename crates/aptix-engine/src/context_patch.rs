@@ -179,6 +179,10 @@ impl Progress {
 /// The runs of a chunk, its new lines indented like the lines that were found.
 fn runs(chunk: usize, above: usize, spot: &Spot<'_>, text: &Text<'_>) -> Result<Vec<Run>, Failure> {
     let old = spot.indents();
+    let lines = |kind| spot.lines.iter().filter(move |line| line.kind != kind).map(|line| line.text.as_bytes());
+    spot.shift
+        .check(lines(LineKind::Added), lines(LineKind::Removed))
+        .map_err(|error| nearest_text::unshiftable(&error, text, above + 1, spot.old_lines().count()))?;
     let mut cursor = text.cursor_at(spot.range.start, above);
     let mut runs: Vec<Run> = Vec::new();
     let (mut is_open, mut new_line) = (false, 0);

@@ -8,6 +8,7 @@
 
 mod bytes;
 mod compare;
+mod opener;
 mod shift;
 
 use alloc::vec::Vec;
@@ -20,6 +21,7 @@ use crate::text::Text;
 use crate::text_edit::slice;
 pub(crate) use bytes::Search;
 use compare::{Line, View, stands};
+pub(crate) use opener::Opener;
 pub(crate) use shift::{Shift, Unshiftable, is_blank, split_indent};
 
 /// Places that are listed when there are several.

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use aptix_model::batch::{SearchChange, SearchOperation};
 
+use crate::find::Opener;
 use crate::text::Text;
 
 /// Places that are held against the old text at most.
@@ -32,6 +33,10 @@ pub(super) fn correct(change: &mut SearchChange, text: &Text<'_>) -> Option<()> 
             _ => Some([*starts.get(blanks(line))?, line.trim_start_matches([' ', '\t'])].concat()),
         });
         let as_it_is = starts.iter().all(|(old, found)| old == found);
+        // White space at the start of lines may be part of a value.
+        if !as_it_is && Opener::first_in(old.iter().copied().chain(new_text.lines()).map(str::as_bytes)).is_some() {
+            return None;
+        }
         if !as_it_is {
             *new_text = moved.collect::<Option<String>>()?;
         }

@@ -3,6 +3,8 @@
 
 use alloc::string::String;
 
+use super::Opener;
+
 /// How the indentation of a needle's lines differs from the file's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Shift {
@@ -71,6 +73,17 @@ pub(crate) enum Unshiftable {
         /// The indentation.
         prefix: String,
     },
+    /// White space in it may be part of a value.
+    #[error("{word} in the {side} text can begin a text over several lines, in which white space counts")]
+    Value {
+        /// What begins such a text.
+        word: &'static str,
+        /// Which text it stands in.
+        side: &'static str,
+    },
+    /// The change says itself how its lines are indented.
+    #[error("the change gives reindent, beside which old text must be indented like the file")]
+    Explicit,
     /// It would get tabs before blanks, or blanks before tabs.
     #[error("line {line} of the new text would mix blanks and tabs if it were indented by {prefix:?} like the file")]
     Mixed {
@@ -82,6 +95,26 @@ pub(crate) enum Unshiftable {
 }
 
 impl Shift {
+    /// Whether text may follow: not where its old or its new lines begin a text over several lines, in which the white
+    /// space at the start of a line is part of a value.
+    ///
+    /// # Errors
+    /// When it may not.
+    pub(crate) fn check<'l>(
+        &self,
+        old: impl IntoIterator<Item = &'l [u8]>,
+        new: impl IntoIterator<Item = &'l [u8]>,
+    ) -> Result<(), Unshiftable> {
+        if *self == Self::None {
+            return Ok(());
+        }
+        let in_old = Opener::first_in(old).map(|opener| (opener, "old"));
+        match in_old.or_else(|| Opener::first_in(new).map(|opener| (opener, "new"))) {
+            Some((opener, side)) => Err(Unshiftable::Value { word: opener.word(), side }),
+            None => Ok(()),
+        }
+    }
+
     /// A new line that is not blank, indented like the file: what comes before it, and what stays of it. `line` is its number, for errors; `old` are the lines that
     /// were found, which prove what may stand behind the file's indentation.
     ///

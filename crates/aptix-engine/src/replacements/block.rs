@@ -127,6 +127,7 @@ fn without_edges<'n, 't>(new: &'n [&'t str], (above, below): (usize, usize)) -> 
 
 /// New lines indented like the old ones in the file.
 fn shifted(new: &[&str], above: usize, place: &Place, old: &[&[u8]]) -> Result<Vec<String>, find::Unshiftable> {
+    place.shift.check(old.iter().copied(), new.iter().map(|line| line.as_bytes()))?;
     let shift = |(position, line): (usize, &&str)| {
         let shift = if is_blank(line.as_bytes()) { &Shift::None } else { &place.shift };
         let (indent, rest) = shift.apply(line, above + position + 1, old)?;

@@ -8,7 +8,7 @@ use aptix_model::report::{Tier, Warning};
 
 use super::{Notes, coming};
 use crate::already::{self, Copy};
-use crate::find::{self, FindError, Needle, Place, Shift};
+use crate::find::{self, FindError, Needle, Place, Shift, Unshiftable};
 use crate::nearest_text;
 use crate::new_text::{self, Fitted};
 use crate::plan::Work;
@@ -103,11 +103,12 @@ pub(super) fn at(
     let needle = Needle::text(old);
     let found = slice(text.bytes(), place.range.clone());
     let new = coming(change, work)?;
-    let fit = |place: &Place| {
-        let line = text.lines_above(place.range.start) + 1;
-        let explain = |error| nearest_text::unshiftable(&error, text, line, needle.as_lines().len());
-        new_text::fit(text, &needle, place, &new).map_err(explain)
-    };
+    let line = text.lines_above(place.range.start) + 1;
+    let explain = |error| nearest_text::unshiftable(&error, text, line, needle.as_lines().len());
+    if change.reindent.is_some() && place.shift != Shift::None {
+        return Err(explain(Unshiftable::Explicit));
+    }
+    let fit = |place: &Place| new_text::fit(text, &needle, place, &new).map_err(explain);
     let fitted = match change.source {
         Source::Found => Fitted { range: place.range.start..place.range.start, ..Fitted::default() },
         // A clipboard's text stood in a file; the author's mistakes about this place are not in it.

@@ -21,6 +21,7 @@ mod hunks_cut;
 mod imported;
 mod line_patch;
 mod matching;
+mod multi_line;
 mod properties;
 mod quote;
 mod readings;
