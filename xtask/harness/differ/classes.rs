@@ -196,8 +196,11 @@ const CLASSES: &[Class] = &[
     Class {
         name: "a last line that is not the last",
         by: By::Git,
-        reason: "The diff says that a line is the last one and has no newline, and in the file more lines follow, or it says so of an old line alone. Git joins the lines.",
-        is_it: |seen| seen.refuses(&["EXPECTED_MISMATCH.LINE_ENDINGS"]),
+        reason: "The diff says that an old line is the last one and has no newline, and in the file more follows it. Git compares the beginning of the line, and joins it with what follows or drops that.",
+        is_it: |seen| {
+            let has_marker = seen.has_line(|line| line.starts_with(b"\\ "));
+            seen.refuses(&["EXPECTED_MISMATCH.LINE_ENDINGS"]) || seen.refuses(&["EXPECTED_MISMATCH"]) && has_marker
+        },
     },
     Class {
         name: "a marker too many",
@@ -240,8 +243,8 @@ const CLASSES: &[Class] = &[
     Class {
         name: "an unterminated last line",
         by: By::Aptix,
-        reason: "The diff's last line has no newline, and its hunk is complete by its counts; `DIFF_UNTERMINATED` warns. Git calls the patch corrupt.",
-        is_it: |seen| seen.warns("DIFF_UNTERMINATED") && seen.git_says(&["corrupt patch"]),
+        reason: "The diff's last line has no newline, and its hunk is complete by its counts; unless the line stands in the file, `DIFF_UNTERMINATED` warns. Git calls the patch corrupt.",
+        is_it: |seen| !seen.case.diff.ends_with(b"\n") && seen.git_says(&["corrupt patch"]),
     },
     Class {
         name: "blank lines around hunks",
@@ -272,6 +275,21 @@ const CLASSES: &[Class] = &[
         is_it: |seen| {
             seen.warns("BACKSLASH") && seen.git_says(&["lacks filename information", "No such file", "inconsistent"])
         },
+    },
+    Class {
+        name: "prefixes in some sections",
+        by: By::Aptix,
+        reason: "The names of one section have prefixes and those of another have none; each file is there under one name alone. `NO_PREFIX` warns. Git takes one `-p` for all.",
+        is_it: |seen| {
+            let is_prefixed = |line: &[u8]| line.starts_with(b"diff --git a/") || line.starts_with(b"diff --git \"a/");
+            seen.warns("NO_PREFIX") && seen.has_line(is_prefixed) && seen.git_says(&["No such file"])
+        },
+    },
+    Class {
+        name: "a new file without /dev/null",
+        by: By::Aptix,
+        reason: "The file is not there, and the only hunk is `@@ -0,0 +1,n @@`. Git wants `new file mode` or `/dev/null`.",
+        is_it: |seen| seen.has_line(|line| line.starts_with(b"@@ -0,0 +1")) && seen.git_says(&["No such file"]),
     },
     Class {
         name: "one name without its prefix",

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 use crate::classes::{self, Seen};
 use crate::family::Case;
 use crate::git::{self, Theirs};
+use crate::mend::mend;
 use crate::ours::{self, Ours};
-use crate::recount::{recount, with_blanks};
 use crate::tree::{File, Tree};
 
 /// What came of a case.
@@ -43,14 +43,7 @@ pub(crate) fn judge(case: &Case, folder: &Path) -> Result<Judged> {
     let ours = ours::apply(&case.tree, &case.diff)?;
     let mut theirs = Vec::new();
     for flags in counterparts(case, &ours) {
-        let mended = match flags.last() {
-            Some(&RECOUNTED) => recount(&case.diff),
-            Some(&WITH_BLANKS) => with_blanks(&case.diff),
-            _ => case.diff.clone(),
-        };
-        if flags.last() == Some(&WITH_BLANKS) && mended == case.diff {
-            continue;
-        }
+        let mended = if flags.contains(&MENDED) { mend(&case.diff) } else { case.diff.clone() };
         let real: Vec<&str> = flags.iter().copied().filter(|flag| flag.starts_with('-')).collect();
         let found = git::apply(folder, &case.tree, &mended, &real)?;
         let is_enough = matches!(found, Theirs::Applied(_)) || matches!(ours, Ours::Refused(_));
@@ -64,10 +57,8 @@ pub(crate) fn judge(case: &Case, folder: &Path) -> Result<Judged> {
     Ok(Judged { ours, theirs, outcome })
 }
 
-/// No flag of git: the harness counts the lines of all hunks, because `--recount` knows fewer ends of a hunk.
-const RECOUNTED: &str = "(recounted)";
-/// No flag of git: the harness puts lost blanks back.
-const WITH_BLANKS: &str = "(blanks)";
+/// No flag of git: the harness mends the diff, because `--recount` knows fewer ends of a hunk, and no lost blanks.
+const MENDED: &str = "(mended)";
 
 /// The commands of git that do what Aptix is asked to do. The first that applies it counts.
 fn counterparts(case: &Case, ours: &Ours) -> Vec<Vec<&'static str>> {
@@ -86,7 +77,7 @@ fn counterparts(case: &Case, ours: &Ours) -> Vec<Vec<&'static str>> {
     if has("HUNK_COUNTS") {
         // A hunk's lines are counted anew, as Aptix did.
         // Git anchors a hunk without context on one side at that edge of the file, unless it is told not to.
-        let all: [&[&str]; 5] = [&[WITH_BLANKS], &[RECOUNTED], &["--recount"], &["--unidiff-zero", RECOUNTED], &[]];
+        let all: [&[&str]; 4] = [&[MENDED], &["--recount"], &["--unidiff-zero", MENDED], &[]];
         return all.map(|more| [with(unprefixed), more.to_vec()].concat()).to_vec();
     }
     vec![with(unprefixed)]

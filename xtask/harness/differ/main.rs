@@ -8,12 +8,12 @@ mod classes;
 mod family;
 mod git;
 mod judge;
+mod mend;
 mod ours;
 mod perturb;
 #[path = "../../benches/crash/random.rs"]
 #[expect(dead_code, reason = "the crash harness uses all of it")]
 mod random;
-mod recount;
 mod tally;
 mod tree;
 
