@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::bench::{bench_of, corpus, harness_of};
+use crate::repo::root;
 use crate::steps::{run, step};
 
 /// What to replay.
@@ -67,4 +68,16 @@ pub(crate) fn replay(args: &Args) -> Result<()> {
         bench.args(["--seed", &seed.to_string()]);
     }
     step("replay", || run(&mut bench))
+}
+
+/// Sends changes of this repository's own history twice: as many as tests have time for.
+///
+/// # Errors
+///
+/// When an edit takes effect twice.
+pub(crate) fn twice() -> Result<()> {
+    let arguments = ["--twice", "--most", "700", "--repo"];
+    step("edits sent twice (all of them: cargo xtask replay --repo . --twice)", || {
+        run(harness_of("replay").args(arguments).arg(root()))
+    })
 }

@@ -5,9 +5,9 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::crash::crash;
-use crate::python;
 use crate::repo::{capture, cargo};
 use crate::steps::{run, step};
+use crate::{python, replay};
 
 /// Builds what the tests need and runs them all.
 ///
@@ -22,6 +22,7 @@ pub(crate) fn test() -> Result<()> {
     // First the few, so that the count of the many is what a log ends with.
     step("doc tests", || run(cargo().args(["test", "--locked", "--quiet", "--workspace", "--all-features", "--doc"])))?;
     crash(&[] as &[&str])?;
+    replay::twice()?;
     step("tests", || run(&mut tests()))
 }
 

@@ -7,6 +7,8 @@ use aptix_model::documents::Dialect;
 pub(crate) enum Part {
     /// A hunk of a diff.
     Hunk,
+    /// A hunk, but for the marker below it that its last line has no newline.
+    Marker,
     /// A change of a file's mode, which is a whole diff without hunks too.
     Mode,
     /// A block of SEARCH/REPLACE.
@@ -19,6 +21,7 @@ impl Part {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Hunk => "hunks",
+            Self::Marker => "markers",
             Self::Mode => "modes",
             Self::Block => "blocks",
             Self::Fence => "fences",
@@ -63,8 +66,9 @@ fn hunks(document: &[u8]) -> Vec<(usize, Part)> {
     for line in document.split_inclusive(|byte| *byte == b'\n') {
         at += line.len();
         if below_hunk && line.starts_with(b"\\") {
-            // The marker belongs to the hunk: without it, its last line is another one.
-            ends.pop();
+            // Without the marker, the last line is another one.
+            let above = ends.pop();
+            ends.extend(above.map(|(end, _)| (end, Part::Marker)));
             ends.push((at, Part::Hunk));
             continue;
         }
