@@ -169,7 +169,7 @@ const CLASSES: &[Class] = &[
     Class {
         name: "cut off",
         by: By::Git,
-        reason: "A section ends in the middle of its header or of a hunk. Git ignores a header that is not complete.",
+        reason: "A section ends in the middle of its header, of a hunk or of a marker. Git ignores a header or marker that is not complete.",
         is_it: |seen| seen.refuses(&["PATCH_TRUNCATED"]),
     },
     Class {
@@ -330,16 +330,6 @@ const CLASSES: &[Class] = &[
                     .is_some_and(|(ours, at)| ours == [&theirs[..at], &theirs[at + 3..]].concat())
             };
             seen.has_hunk_without_context() && seen.unlike().is_some_and(|files| files.iter().all(is_moved))
-        },
-    },
-    Class {
-        name: "a marker cut short",
-        by: By::Both,
-        reason: "The diff ends within `\\ No newline at end of file`. Aptix reads it as whole, git as no marker when less than ten letters are left.",
-        is_it: |seen| {
-            let last = seen.case.diff.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-            last.starts_with(b"\\")
-                && seen.unlike().is_some_and(|files| files.iter().all(|(ours, theirs)| *ours == without_end(theirs)))
         },
     },
 ];

@@ -146,6 +146,30 @@ fn lines_below_a_counted_hunk_are_surplus() {
     }
 }
 
+/// Where text is around a diff, only a closed fence shows that added lines end with it.
+#[test]
+fn text_around_a_diff_leaves_the_end_of_surplus_open() {
+    let diff = diff("@@ -1,2 +1,2 @@\n a\n-b\n+B\n+BB\n");
+    for (text, expected) in [
+        (format!("Here it is:\n{diff}"), Err("PATCH_MALFORMED.COUNTS")),
+        (format!("{diff}That is all.\n"), Err("PATCH_MALFORMED.COUNTS")),
+        (format!("Here it is:\n\n```diff\n{diff}```\n\nThat is all.\n"), Ok("a\nB\nBB\n")),
+        (format!("Here it is:\n\n~~~~\n{diff}~~~\n"), Err("PATCH_MALFORMED.COUNTS")),
+        (format!("```diff\n{}", diff.replace("+BB\n", "")), Err("PATCH_TRUNCATED")),
+        (format!("```diff\n{}```\n", diff.replace("+BB\n", "")), Ok("a\nB\n")),
+        (format!("```diff\n{}```\n", diff.replace("-1,2 +1,2", "...")), Ok("a\nB\nBB\n")),
+        (
+            format!("```diff\n{}\nThat is all.\n```\n", diff.replace("-1,2 +1,2", "...")),
+            Err("PATCH_MALFORMED.HUNK_HEADER"),
+        ),
+    ] {
+        let found = apply(&tree(&[("f", b"a\nb\n")]), text.as_bytes(), &Settings::DEFAULT);
+        let found = found.map(|changed| String::from_utf8(changed.tree["f"].0.clone()).unwrap());
+        let found = found.map_err(|failures| code(&failures[0]));
+        assert_eq!(found.as_deref().map_err(String::as_str), expected, "{text}");
+    }
+}
+
 /// A signature ends a mail, however it looks.
 #[test]
 fn a_signature_is_no_line_of_a_hunk() {
@@ -193,6 +217,11 @@ fn counts_and_the_file_prove_context_that_lost_its_blank() {
     check("a\nb\n\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n\n", "a\nB\n\nc\n", &[]);
     check_refused("a\nb\nx\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\nc\n", "PATCH_TRUNCATED");
     check_refused("a\nb\nc\nd\n", "@@ -1,5 +1,5 @@\n a\n-b\n+B\nc\n d\n", "PATCH_TRUNCATED");
+    // words below a hunk that was cut off
+    for words in ["That is all.\n", "\nThat is all.\n", "\n\nThat is all.\n", "\n- That is all.\n"] {
+        check_refused("a\nb\nc\n", &format!("@@ -1,3 +1,3 @@\n a\n-b\n+B\n{words}"), "PATCH_TRUNCATED");
+        check("a\nb\nc\n", &format!("@@ -1,2 +1,2 @@\n a\n-b\n+B\n\n{}", words.replace("- ", "")), "a\nB\nc\n", &[]);
+    }
     // a block like it stands elsewhere, with what is left of the line
     check_refused("0\na\nb\nc1\na\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c", "PATCH_TRUNCATED");
     check("a\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c", "a\nB\nc\n", &["HUNK_COUNTS"]);

@@ -4,6 +4,7 @@
 //! skipped, unless it may be a part of the diff.
 
 mod around;
+mod fence;
 mod files;
 mod header;
 mod hunks;
@@ -15,6 +16,7 @@ mod shape;
 use std::vec;
 use std::vec::Vec;
 
+use self::fence::Fence;
 use self::files::Diff;
 use self::malformed::{GitPatchError, Place};
 use super::recognise::Shape;
@@ -43,7 +45,8 @@ pub(super) fn parse(bytes: &[u8], extent: Extent) -> Result<(Batch, Vec<Warning>
         let place = Place { line: LINES + 1, file: 0 };
         return Err(vec![GitPatchError::Lines { limit: LINES }.failure(&place)]);
     }
-    let mut lines = Lines { rest: bytes, number: 1, extent, has_text: false, has_returns: false, is_cut: false };
+    let mut lines =
+        Lines { rest: bytes, number: 1, extent, has_text: false, fence: None, has_returns: false, is_cut: false };
     let mut diff = Diff::default();
     match diff.read(&mut lines) {
         Ok(()) => Ok(diff.finish(&lines)),
@@ -61,6 +64,8 @@ struct Lines<'a> {
     extent: Extent,
     /// Whether some of the lines above are no lines of a diff.
     has_text: bool,
+    /// The fence around them, if the text above opens one.
+    fence: Option<Fence>,
     /// Whether the header of a hunk above ends with a carriage return.
     has_returns: bool,
     /// Whether the diff ends in an added line without a line feed.
@@ -86,6 +91,11 @@ impl<'a> Lines<'a> {
             self.skip();
         }
         self
+    }
+
+    /// Whether the next line closes the fence around the diff.
+    fn is_at_closing_fence(&self) -> bool {
+        self.fence.zip(self.peek().and_then(Fence::read)).is_some_and(|(fence, next)| fence.is_closed_by(&next))
     }
 
     /// Whether the next lines name the two sides of a file.

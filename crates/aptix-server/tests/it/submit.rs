@@ -224,3 +224,28 @@ async fn a_batch_is_withdrawn_once_and_stays_withdrawn() {
     let cancel = v1::CancelBatchRequest { batch_id: batch.batch_id, ..cancel };
     assert_refused(client.batches.cancel_batch(cancel).await, Code::FailedPrecondition, "INVALID_STATE", "");
 }
+
+/// FILE-SPEC-8.2: a hunk with fewer lines than its header counts was cut off, and is not stored.
+#[tokio::test]
+async fn a_diff_that_was_cut_off_is_not_stored() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let line = |kind: v1::LineKind, text: &str| v1::HunkLine { kind: kind.into(), content: text.to_owned().into() };
+    let lines = vec![line(v1::LineKind::Context, "one\n"), line(v1::LineKind::Removed, "two\n")];
+    let file = |new_count| {
+        let hunk = v1::Hunk {
+            old_start: 1,
+            old_count: 2,
+            new_start: 1,
+            new_count,
+            lines: lines.clone(),
+            ..v1::Hunk::default()
+        };
+        let git = v1::GitPatch { kind: v1::GitKind::Modify.into(), hunks: vec![hunk], ..v1::GitPatch::default() };
+        let target = Some(v1::file_patch::Target::Path("app/f".to_owned()));
+        vec![v1::FilePatch { target, action: Some(Operation::GitPatch(git)), ..v1::FilePatch::default() }]
+    };
+    let refused = client.submit(submit("w", "cut", file(2))).await;
+    assert_refused(refused, Code::InvalidArgument, "PATCH_TRUNCATED", "");
+    client.submit(submit("w", "whole", file(1))).await.unwrap();
+}

@@ -4,6 +4,7 @@
 use std::string::String;
 use std::vec::Vec;
 
+use super::fence::Fence;
 use super::header::not_a_header;
 use super::letter::Letter;
 use super::malformed::GitPatchError;
@@ -44,12 +45,22 @@ pub(super) fn skip(lines: &mut Lines<'_>) -> Result<Around, GitPatchError> {
             around.left_out.push(left_out);
         }
         lines.has_text |= !is_command(text);
+        take_fence(lines);
         lines.skip();
         if text.starts_with(b"Index: ") && !is_file_below_rule(*lines) {
             return Err(GitPatchError::Truncated("an 'Index:' line names a file, and no lines of a diff follow"));
         }
     }
     Ok(around)
+}
+
+/// Opens or closes the fence around the diff.
+fn take_fence(lines: &mut Lines<'_>) {
+    if lines.is_at_closing_fence() {
+        lines.fence = None;
+    } else if lines.fence.is_none() {
+        lines.fence = lines.peek().and_then(Fence::read);
+    }
 }
 
 /// Whether a line is nothing that an author says: blank, the command that made the diff, or a name and the rule below it.

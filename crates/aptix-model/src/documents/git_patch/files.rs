@@ -53,6 +53,10 @@ impl Diff {
             self.proves_prefix |= proves_prefix;
             self.backslashes.extend(backslashes);
         }
+        if lines.fence.is_some() && !self.files.is_empty() {
+            let error = GitPatchError::Truncated("a fence is opened, and never closed");
+            return Err((self.at(lines.number), error));
+        }
         if !self.files.is_empty() {
             return Ok(());
         }

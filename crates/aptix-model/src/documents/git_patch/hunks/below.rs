@@ -39,6 +39,7 @@ pub(super) fn read_surplus(lines: &mut Lines<'_>, hunk: &Hunk, end: &[u8]) -> Re
     let has_blank = found.iter().any(|line| line.is_blank);
     let is_added = found.iter().all(|line| line.is_blank || line.kind() == LineKind::Added) && !found.is_empty();
     let is_open = hunk.lines.iter().any(|line| !line.bytes.ends_with(b"\n"));
+    lines.is_cut |= is_added && lines.extent == Extent::Document && found.last().is_some_and(|line| line.is_cut);
     // Nothing but their place shows that added lines belong to the hunk.
     if is_added && (has_blank || is_open || !is_bounded(lines)) {
         return Err(GitPatchError::Counts);
@@ -52,7 +53,7 @@ pub(super) fn read_surplus(lines: &mut Lines<'_>, hunk: &Hunk, end: &[u8]) -> Re
 pub(super) fn is_bounded(lines: &Lines<'_>) -> bool {
     let next = lines.peek_past_blank();
     let is_end = next.peek().is_none() && (lines.extent == Extent::Fence || !lines.has_text);
-    is_end || is_at_header(next)
+    is_end || is_at_header(next) || next.is_at_closing_fence()
 }
 
 fn is_at_header(next: Lines<'_>) -> bool {
@@ -85,7 +86,8 @@ pub(super) fn read_unnumbered(lines: &mut Lines<'_>, hunk: Hunk, end: &[u8]) -> 
     read_on(lines, &mut found, end)?;
     take_marker(lines, &mut found, end)?;
     let next = lines.peek_past_blank();
-    if !is_at_header(next) && (next.peek().is_some() || lines.extent != Extent::Fence) {
+    let is_end = next.peek().is_none() && lines.extent == Extent::Fence;
+    if !is_end && !is_at_header(next) && !next.is_at_closing_fence() {
         return Err(GitPatchError::Unbounded);
     }
     pass_signature(lines);
