@@ -96,13 +96,16 @@ pub(crate) fn around(
 }
 
 /// Whether a change, once it is made, would be found around its place: its new side holds its old side whole.
-pub(crate) fn is_found_again(text: &Text<'_>, at: &Range<usize>, new: &[u8]) -> bool {
+/// Lines are not found within others.
+pub(crate) fn is_found_again(text: &Text<'_>, at: &Range<usize>, new: &[u8], are_lines: bool) -> bool {
     let bytes = text.bytes();
     let old = slice(bytes, at.clone());
     if old.is_empty() || old.len() >= new.len() {
         return false;
     }
-    let Some(above) = find::Search::new(old, new.len()).find(new) else { return false };
+    let is_there = |above: &usize| !are_lines || *above == 0 || slice(new, 0..*above).ends_with(b"\n");
+    let found = find::Search::new(old, new.len()).find(new);
+    let Some(above) = found.filter(is_there) else { return false };
     let (head, tail) = (slice(new, 0..above), slice(new, above + old.len()..new.len()));
     let joins = |left: Option<&u8>, right: Option<&u8>| left.is_some_and(is_word) && right.is_some_and(is_word);
     let before = at.start.checked_sub(1).and_then(|before| bytes.get(before));
@@ -157,6 +160,11 @@ pub(crate) fn above(text: &Text<'_>, at: usize, new: &[u8]) -> Option<Copy> {
     Some(Copy { range: text.start() + start..at, is_blank: is_space(new) })
 }
 
+/// Whether an old side stands as its author wrote it, terminators aside, and not at the end of a file that lacks one.
+pub(crate) fn is_as_written(place: &Place) -> bool {
+    place.tier == Tier::Exact || (place.tier == Tier::Eol && !place.is_open)
+}
+
 /// Where the new side stands as its author wrote it, while the old side was only found with other white space: then the
 /// place is what the first change left, or one like it that was not meant.
 ///
@@ -170,7 +178,7 @@ pub(crate) fn at_other_white_space(
     new: &Needle<'_>,
     budget: &mut Budget,
 ) -> Result<Option<Copy>, FindError> {
-    if place.tier <= Tier::Eol || slice(text.bytes(), place.range.clone()) == whole {
+    if is_as_written(place) || slice(text.bytes(), place.range.clone()) == whole {
         return Ok(None);
     }
     let adds = !adds_nothing(old.as_lines(), new.as_lines());
@@ -230,6 +238,12 @@ pub(crate) fn adds_nothing(old: &[&[u8]], new: &[&[u8]]) -> bool {
     }
     let known: alloc::collections::BTreeSet<&[u8]> = old.iter().map(|line| line.trim_ascii()).collect();
     new.iter().all(|line| is_blank(line) || known.contains(line.trim_ascii()))
+}
+
+/// Whether an edit reaches the end of a text whose last line has no terminator: what then shows of it depends on more than
+/// the place.
+pub(crate) fn is_open_end(text: &Text<'_>, edit: &TextEdit) -> bool {
+    text.is_unterminated() && edit.end() == Some(text.bytes().len())
 }
 
 /// Whether a second application, to the result of the first, changes it further. One that takes the first back, as two

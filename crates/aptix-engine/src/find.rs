@@ -78,6 +78,11 @@ impl<'n> Needle<'n> {
         &self.lines
     }
 
+    /// Whether it stands for whole lines only.
+    pub(crate) const fn is_lines(&self) -> bool {
+        self.bytes.is_none()
+    }
+
     /// Whole lines of bytes, given without terminators. No lines stand nowhere.
     pub(crate) fn whole_lines(lines: impl IntoIterator<Item = &'n [u8]>) -> Self {
         Self { bytes: None, lines: lines.into_iter().collect(), end: End::Terminated }

@@ -241,7 +241,7 @@ impl<'s> Course<'_, 's> {
             Err(error) => return Err(self.unplaced(&error, index, step, needle, text, work)),
         };
         self.refuse_made(index, step, &place, needle, text, work)?;
-        self.refuse_next(step, &place, text, work)?;
+        self.refuse_next(step, &place, others.is_empty(), text, work)?;
         if !others.is_empty() {
             self.is_choice = true;
             if work.settings.refuses_several {

@@ -135,6 +135,10 @@ fn whole_side(spot: &Spot<'_>, text: &Text<'_>) -> Option<Vec<u8>> {
         side.extend_from_slice(rest.as_bytes());
         side.extend_from_slice(end.as_bytes());
     }
+    // The end of the file stays as it was.
+    if !slice(text.bytes(), spot.range.clone()).ends_with(b"\n") && side.ends_with(b"\n") {
+        side.truncate(side.len() - end.as_bytes().len());
+    }
     Some(side)
 }
 
@@ -210,12 +214,13 @@ pub(super) fn is_told_apart(
 ) -> Result<bool, FindError> {
     let Some(chunk) = patch.chunks.first() else { return Ok(true) };
     if spot.range.is_empty() {
-        return Ok(patch.chunks.len() == 1);
+        // At the end of the file; below an anchor, lines that come may be that anchor.
+        return Ok(patch.chunks.len() == 1 && chunk.anchors.is_empty() && !text.is_unterminated());
     }
-    if spot.candidates > 1 || spot.tier > Tier::Eol {
+    if spot.candidates > 1 || spot.tier > Tier::Eol || already::is_open_end(text, edit) {
         return Ok(false);
     }
-    if whole_side(spot, text).is_some_and(|whole| already::is_found_again(text, &spot.range, &whole)) {
+    if whole_side(spot, text).is_some_and(|whole| already::is_found_again(text, &spot.range, &whole, true)) {
         return Ok(true);
     }
     let (old, new) = (old_side(chunk), new_side(chunk));

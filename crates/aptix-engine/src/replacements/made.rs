@@ -95,7 +95,7 @@ impl<'s> Course<'_, 's> {
         text: &Text<'_>,
         budget: &mut Budget,
     ) -> Result<Option<Copy>, FindError> {
-        if place.tier <= Tier::Eol {
+        if already::is_as_written(place) {
             return Ok(None);
         }
         let Some(whole) = whole_side(text, needle, place, step.replace) else { return Ok(None) };
@@ -119,22 +119,28 @@ impl<'s> Course<'_, 's> {
             Several::All(copy) => Err(already::applied(text, &copy)),
             Several::Some(made, open) => Err(already::partly(text, &made, &open)),
             Several::None => match places.first() {
-                Some(place) if place.tier > Tier::Eol => self.refuse_made(index, step, place, needle, text, work),
+                Some(place) if !already::is_as_written(place) => {
+                    self.refuse_made(index, step, place, needle, text, work)
+                }
                 _ => Ok(()),
             },
         }
     }
 
-    /// Refuses the first place of an old text if the new one stands above it: the change may have been made there.
+    /// Refuses the first place of an old text if the new one stands above it: the change may have been made there. Lines
+    /// that stand at one place are taken for unique before as well; whether they were is asked the first time.
     pub(super) fn refuse_next(
         &self,
         step: &ValidStep<'s>,
         place: &Place,
+        is_only: bool,
         text: &Text<'_>,
         work: &mut Work<'_>,
     ) -> Result<(), Failure> {
         let (old, new) = (Needle::text(step.find), Needle::text(step.replace));
-        if place.tier > Tier::Eol || already::adds_nothing(old.as_lines(), new.as_lines()) {
+        let is_told = step.replace.bytes().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
+        let are_lines = is_only && old.as_lines().len() > 1;
+        if are_lines || !is_told || place.tier > Tier::Eol || already::adds_nothing(old.as_lines(), new.as_lines()) {
             return Ok(());
         }
         let region = text.start()..place.range.start;
@@ -207,6 +213,7 @@ fn whole_side(text: &Text<'_>, needle: &Needle<'_>, place: &Place, new: &str) ->
 pub(super) fn is_found_again(text: &Text<'_>, needle: &Needle<'_>, place: &Place, new: &str) -> bool {
     place.tier <= Tier::Eol
         && whole_side(text, needle, place, new).is_some_and(|whole| {
-            slice(text.bytes(), place.range.clone()) != whole && already::is_found_again(text, &place.range, &whole)
+            slice(text.bytes(), place.range.clone()) != whole
+                && already::is_found_again(text, &place.range, &whole, needle.is_lines())
         })
 }

@@ -66,13 +66,15 @@ pub(super) fn refuse(
         return Ok(());
     };
     let is_alone = steps.len() == 1;
-    if step.find.is_empty() && (is_alone || text.lines() == 0) {
+    if step.find.is_empty() && ((is_alone && !text.is_unterminated()) || text.lines() == 0) {
         return Ok(());
     }
     let is_left = |first: &First| is_alone || slice(result, place.range.clone()) == first.left;
-    let first = course.first.as_ref().filter(|first| !course.is_choice && is_left(first));
-    let all_show = is_alone && step.place == StepPlace::All && place.tier <= Tier::Eol;
-    if first.is_some_and(|first| first.is_found_again) {
+    let is_open_end = already::is_open_end(text, &course.edit);
+    let first = course.first.as_ref().filter(|first| !is_open_end && !course.is_choice && is_left(first));
+    let all_show = !is_open_end && is_alone && step.place == StepPlace::All && place.tier <= Tier::Eol;
+    // A step below could have come between what is found again.
+    if is_alone && first.is_some_and(|first| first.is_found_again) {
         return Ok(());
     }
     let needle = needle(step);

@@ -22,7 +22,8 @@ pub(super) fn refuse(
     is_made_once: bool,
     work: &mut Work<'_>,
 ) -> Result<(), Failure> {
-    if is_made_once {
+    let is_open_end = already::is_open_end(text, &spliced.edit);
+    if is_made_once && !is_open_end {
         return Ok(());
     }
     let first = changes.iter().enumerate().find_map(|(index, change)| match change.spot {
@@ -31,9 +32,9 @@ pub(super) fn refuse(
     });
     match &first {
         // At an end or a line, text is looked for beside its place.
-        None if changes.len() == 1 => return Ok(()),
+        None if changes.len() == 1 && !is_open_end => return Ok(()),
         Some((index, needle, change))
-            if shows(needle, change, spliced.reports.get(*index).map(|report| report.tier)) =>
+            if !is_open_end && shows(needle, change, spliced.reports.get(*index).map(|report| report.tier)) =>
         {
             // Only beside the changes can the old text stand again.
             let beside = already::neighbourhood(text.bytes(), &spliced.edit, needle.as_lines().len());

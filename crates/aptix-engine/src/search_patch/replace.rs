@@ -127,7 +127,7 @@ pub(super) fn at(
         if let Some(copy) = copy {
             return Err(already::applied(text, &copy));
         }
-        notes.is_made_once |= place.tier <= Tier::Eol && already::is_found_again(text, &place.range, &whole);
+        notes.is_made_once |= place.tier <= Tier::Eol && already::is_found_again(text, &place.range, &whole, false);
     }
     work.take_room(fitted.bytes.len())?;
     notes.tell_ends(&fitted);

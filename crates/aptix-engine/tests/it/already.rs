@@ -9,6 +9,8 @@ use aptix_model::documents::{Dialect, parse};
 use aptix_model::failure::Failure;
 use aptix_model::path::WorkspacePath;
 
+use proptest::prelude::*;
+
 use crate::boundary::{apply, code};
 
 /// What a batch of one file makes of it, with the codes of its warnings; `None` is a file that is not there.
@@ -230,6 +232,10 @@ fn what_would_stand_there_again_is_refused_the_first_time() {
 fn the_next_place_is_not_taken_the_second_time() {
     use Dialect::{CodexPatch, GitPatch, SearchPatch, StructuredPatch};
     once(StructuredPatch, &steps(&[("a\n", "x\n", "once")]), "a\nb\na\n", "x\nb\na\n", TWICE);
+    // Lines that stand twice are refused the first time, so that those that stand once need no proof.
+    refused(StructuredPatch, &steps(&[("a\nb\n", "x\n", "once")]), "a\nb\na\nb\n", TWICE);
+    applied(StructuredPatch, &steps(&[("a\nb\n", "x\n", "once")]), "x\na\nb\n", "x\nx\n");
+    refused(StructuredPatch, &steps(&[("a\n", "}\n", "once")]), "a\nb\na\n", TWICE);
     refused(StructuredPatch, &steps(&[("a\n", "", "once")]), "a\nb\na\n", TWICE);
     once(StructuredPatch, &steps(&[("a\n", "a\nx\n", "once")]), "a\nb\na\n", "a\nx\nb\na\n", ALREADY);
     let hunk = "@@ -1,2 +1,2 @@\n-a\n+x\n b\n";
@@ -359,5 +365,64 @@ fn anchor_edits_are_made_once() {
         let failure = apply(edit(place.clone(), content), Some(after.as_bytes())).unwrap_err();
         assert_eq!(code(&failure), ALREADY, "{place:?}: {failure}");
         assert!(failure.hint.is_some() && !failure.nearest.is_empty(), "{failure:?}");
+    }
+}
+
+/// Lines of few kinds, so that everything stands at several places.
+fn lines() -> impl Strategy<Value = String> {
+    let line = prop_oneof![
+        4 => Just("a\n"), 4 => Just("b\n"), 2 => Just("x\n"), 1 => Just("  a\n"), 1 => Just("  b\n"), 1 => Just("\n"),
+        1 => Just("ab\n"), 1 => Just("a \n"),
+    ];
+    proptest::collection::vec(line, 0..4).prop_map(|lines| lines.concat())
+}
+
+/// A document of one or two changes in one of the dialects that search.
+fn document() -> impl Strategy<Value = (Dialect, String)> {
+    let change = (lines(), lines(), 0..3_usize);
+    (proptest::collection::vec(change, 1..3), 0..4_usize).prop_map(|(changes, dialect)| match dialect {
+        0 => {
+            let patches = changes.iter().map(|(old, new, kind)| match (kind, old.as_str()) {
+                (2, _) => format!("{{\"operation\":\"append_eof\",\"newText\":{new:?}}}"),
+                (_, "") => format!("{{\"operation\":\"prepend_bof\",\"newText\":{new:?}}}"),
+                _ => swap_of(old, new),
+            });
+            (Dialect::SearchPatch, search(&patches.collect::<Vec<_>>().join(",")))
+        }
+        1 => {
+            let limit = |kind: &usize| if *kind == 0 { "all" } else { "once" };
+            let list: Vec<_> = changes.iter().map(|(old, new, kind)| (&**old, &**new, limit(kind))).collect();
+            (Dialect::StructuredPatch, steps(&list))
+        }
+        2 => {
+            let list: Vec<_> = changes.iter().map(|(old, new, _)| (&**old, &**new)).collect();
+            (Dialect::SearchReplace, blocks(&list))
+        }
+        _ => {
+            let signed =
+                |sign: char, text: &str| text.lines().map(|line| format!("{sign}{line}\n")).collect::<String>();
+            let chunks = changes.iter().map(|(old, new, kind)| match kind {
+                0 => format!("@@\n{}{}", signed('-', old), signed('+', new)),
+                1 => format!("@@ b\n{}{}", signed('-', old), signed('+', new)),
+                _ => format!("@@\n{}{}{}", signed(' ', old), signed('+', new), signed('-', new)),
+            });
+            (Dialect::CodexPatch, codex(&chunks.collect::<String>()))
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2048, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever a document says: sent twice it does what it does once, or is refused the second time. Two texts that
+    /// change places change back.
+    #[test]
+    fn what_is_sent_twice_is_made_once((dialect, document) in document(), file in (lines(), lines(), lines()), is_open in any::<bool>()) {
+        let before = [file.0, file.1, file.2].concat();
+        let before = if is_open { before.trim_end_matches('\n') } else { &before };
+        let Ok((after, _)) = sent(dialect, &document, Some(before)) else { return Ok(()) };
+        if let Ok((again, _)) = sent(dialect, &document, Some(&after)) {
+            prop_assert!(again == after || again == before, "{:?}, {:?}, {:?}: {}", before, after, again, document);
+        }
     }
 }
