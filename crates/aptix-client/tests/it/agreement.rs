@@ -63,6 +63,17 @@ fn every_difference_is_another_subject() {
     subjects.push(subject("one", &overwrite("a.txt", "other\n")));
     subjects.push(subject("one", &overwrite("b.txt", "new\n")));
     subjects.push(subject("one", &Batch { label: Some("label".to_owned()), ..batch.clone() }));
+    let quote = aptix_model::quote::Quote {
+        first_line: 1,
+        last_line: 3,
+        names: vec![aptix_model::quote::QuoteName { path: "a.txt".to_owned(), is_path: true }],
+        is_announced: false,
+        text: "new\n".to_owned(),
+    };
+    let quoting = Batch { quotes: vec![quote.clone()], ..batch.clone() };
+    subjects.push(subject("one", &quoting));
+    let other = aptix_model::quote::Quote { text: "old\n".to_owned(), ..quote };
+    subjects.push(subject("one", &Batch { quotes: vec![other], ..batch.clone() }));
     put("one", "meanwhile\n");
     subjects.push(subject("one", &batch));
     std::fs::remove_file(place.path().join("one/a.txt")).unwrap();

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod oracle;
+mod quoted;
 
 use aptix_engine::digest::sha256;
 use aptix_model::batch::Batch;

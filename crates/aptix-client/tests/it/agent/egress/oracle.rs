@@ -96,13 +96,13 @@ async fn with_nobody_to_ask_every_edit_gets_the_same_bytes() {
 
 /// What a person does who is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Person {
+pub(super) enum Person {
     LetsNothingBeCompared,
     RefusesWhatFits,
     Agrees,
 }
 
-fn applied(scene: &Scene, batch: &Batch, person: Person) -> Result<Report, Refusal> {
+pub(super) fn applied(scene: &Scene, batch: &Batch, person: Person) -> Result<Report, Refusal> {
     let spec = format!("ws={}", scene.place.path().join("ws").display()).parse().unwrap();
     let local = Workspace::open(&[spec], scene.place.path(), Box::new(SystemDisk)).unwrap();
     let policy = PolicyFiles::new(&scene.place.path().join("config"), Caller::Server).read(&local).unwrap();
