@@ -3,7 +3,7 @@
 //! A scenario begins with `== IDS: TITLE`. Its parts begin with `--- ` and a word:
 //! `file PATH [mode=OCTAL]`, `dir PATH`, `link PATH -> TARGET`, `fifo PATH`, `socket PATH`, `hard PATH -> PATH` lay out the tree; `flags` and `roots`
 //! (default `ws=ws`) go to the command, `policy [mode=OCTAL]` is the person's policy file; `document` is its input; `exit N` (default 0), `error CODE [DETAIL] [KEY=VALUE]...`,
-//! `warning CODE` and `says KEY=VALUE...` are what it answers; `after PATH [mode=OCTAL]` is a file afterwards, `after PATH gone` none; everything else is as before.
+//! `warning CODE`, `example LINE` (a block that was taken for one) and `says KEY=VALUE...` are what it answers; `after PATH [mode=OCTAL]` is a file afterwards, `after PATH gone` none; everything else is as before.
 //! With `cases`, the scenario is run once for each line `TEXT => CODE [DETAIL] [& CODE ...]` or `TEXT => ok`, with `$1` in the document
 //! and in the names replaced by TEXT.
 //!
@@ -53,6 +53,11 @@ fn policy() {
 #[test]
 fn documents() {
     run_all(include_str!("scenarios/documents.txt"));
+}
+
+#[test]
+fn whole_answers() {
+    run_all(include_str!("scenarios/answers.txt"));
 }
 
 #[test]
@@ -153,7 +158,7 @@ fn cases(scenario: &Scenario) -> Vec<(String, Scenario)> {
         }
         if expected != "ok" {
             // What the scenario says about a good ending does not hold for a refused case.
-            case.parts.retain(|part| !matches!(part.word.as_str(), "after" | "says" | "warning"));
+            case.parts.retain(|part| !matches!(part.word.as_str(), "after" | "says" | "warning" | "example"));
             let exit = case.parts.iter().all(|part| part.word != "exit");
             let mut add = |word: &str, rest: &str| {
                 case.parts.push(Part { word: word.to_owned(), rest: rest.to_owned(), body: String::new() });
@@ -191,7 +196,7 @@ impl Scenario {
 fn run(scenario: &Scenario, name: &str) {
     let known = [
         "file", "dir", "link", "fifo", "socket", "hard", "flags", "roots", "document", "exit", "error", "warning",
-        "says", "after", "policy",
+        "says", "after", "policy", "example",
     ];
     for part in &scenario.parts {
         assert!(known.contains(&part.word.as_str()), "{name}: unknown part {:?}", part.word);
@@ -231,6 +236,12 @@ fn run(scenario: &Scenario, name: &str) {
         answer["files"].as_array().unwrap().iter().flat_map(|file| file["warnings"].as_array().unwrap()).collect();
     let warnings: Vec<_> = scenario.all("warning").map(|part| part.rest.as_str()).collect();
     assert_eq!(warned.iter().map(|warning| warning["code"].as_str().unwrap()).collect::<Vec<_>>(), warnings, "{told}");
+    let examples = answer["warnings"].as_array().unwrap().iter().filter(|warning| warning["code"] == "BLOCK_IGNORED");
+    let examples: Vec<_> = examples.map(|warning| warning["line"].to_string()).collect();
+    let expected: Vec<_> = scenario.all("example").map(|part| part.rest.as_str()).collect();
+    if exit == 0 {
+        assert_eq!(examples, expected, "{told}");
+    }
     for part in scenario.all("says") {
         check_file(&answer["files"], &part.rest, &told);
     }

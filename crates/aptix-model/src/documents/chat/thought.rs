@@ -34,10 +34,11 @@ pub(super) fn take_out(text: &str) -> Result<Option<Thoughtful>, Failure> {
         return Err(Failure::new(Reason::InvalidRequest, message).detail(Detail::Fence).hint(HINT));
     };
     let warning = has_edits(thought).then(|| {
+        let first = text.find(open).and_then(|start| text.get(..start)).unwrap_or_default().matches('\n').count() + 1;
         let last = thought.lines().count();
         let message =
             format!("what is drafted between {open} and {close}, up to line {last} of the answer, is no edit");
-        Warning { code: "BLOCK_IGNORED".into(), message, line: None }
+        Warning { code: "BLOCK_IGNORED".into(), message, line: Some(first) }
     });
     let mut rest: String = thought.matches('\n').collect();
     rest.push_str(answer);
