@@ -8,7 +8,7 @@ mod file_name;
 pub(super) mod names;
 mod tail;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::format;
 use std::string::String;
 use std::vec;
@@ -53,7 +53,7 @@ pub(super) fn parse_in_answer(text: &str) -> Result<(Batch, Vec<Warning>), Vec<F
 
 fn read(text: &str) -> Result<(Batch, Vec<Warning>, Tail<'_>), Failure> {
     let mut files: Vec<(String, Vec<Replacement>)> = Vec::new();
-    let mut positions = BTreeMap::new();
+    let (mut positions, mut added) = (BTreeMap::new(), BTreeSet::new());
     let (mut above, mut current, mut warnings) = (Above::default(), None, Vec::new());
     let (mut indented, mut tail) = (None, Tail::default());
     let mut lines = lines(text);
@@ -70,7 +70,9 @@ fn read(text: &str) -> Result<(Batch, Vec<Warning>, Tail<'_>), Failure> {
                     files.push((name.clone(), Vec::new()));
                 }
                 if let Some((_, steps)) = files.get_mut(position) {
+                    let above = steps.len();
                     block.add_to(steps)?;
+                    refuse_doubled(line, (position, &name), steps.get(above..).unwrap_or_default(), &mut added)?;
                 }
                 (above, current) = (Above::default(), Some(name));
                 tail.pass_block(line.text);
@@ -107,6 +109,22 @@ fn read(text: &str) -> Result<(Batch, Vec<Warning>, Tail<'_>), Failure> {
         edit: FileEdit::Replacements(Replacements { steps }),
     });
     Ok((Batch { files: files.collect(), ..Batch::default() }, warnings, tail))
+}
+
+/// Refuses a block that adds the same lines to a file as a block above it, where no old lines would miss their place the
+/// second time; `added` are the lines that blocks above add, with the positions of their files.
+fn refuse_doubled(
+    line: Line<'_>,
+    (position, path): (usize, &str),
+    steps: &[Replacement],
+    added: &mut BTreeSet<(usize, String)>,
+) -> Result<(), Failure> {
+    let mut adding = steps.iter().filter(|step| step.find.is_empty());
+    if adding.all(|step| added.insert((position, step.replace.clone()))) {
+        return Ok(());
+    }
+    let message = format!("the block adds the same lines to {} as a block above it", quoted(path));
+    Err(malformed(Some(line.number), Detail::Marker, message).hint("send each change once"))
 }
 
 /// The first and the last line of each block.

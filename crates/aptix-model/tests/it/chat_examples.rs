@@ -252,3 +252,14 @@ fn unbalanced_fences_refuse_the_answer() {
 fn named(info: &str) -> &str {
     info.rsplit([':', ' ', '=']).next().unwrap_or_default().trim_matches('"')
 }
+
+/// A block that is sent twice is not applied twice.
+#[test]
+fn a_block_that_stands_twice_refuses_the_answer() {
+    let new = "n.md\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE\n";
+    for doubled in [format!("So:\n```json\n{A}\n```\n").repeat(2), format!("```patch\n{}```\n", diff("d")).repeat(2)] {
+        refuse(&doubled, "INVALID_REQUEST.DUPLICATE_PATH", "each change once");
+    }
+    refuse(&format!("So:\n{}", new.repeat(2)), "PATCH_MALFORMED.MARKER", "each change once");
+    check(&format!("So:\n{new}\nand\n{}", new.replace("\nx\n", "\ny\n")), &["n.md"]);
+}
