@@ -115,8 +115,9 @@ fn draft<'a, 'p>(
             Ok(())
         });
         let Err(failure) = passed else { continue };
-        // Where a chunk is not found, those below it may seem to stand at several places.
-        if findings.is_empty() || failure.reason != Reason::TextNotUnique {
+        // Where a chunk is not found, those below it may seem to stand at several places, or to be made already.
+        let is_own = !matches!(failure.reason, Reason::TextNotUnique | Reason::AlreadyApplied);
+        if findings.is_empty() || is_own {
             findings.add(|| failure.change(index));
         }
     }

@@ -79,7 +79,7 @@ catalogue! {
         ReindentPrecondition = "REINDENT_PRECONDITION",
         /// A diff is not well-formed.
         PatchMalformed = "PATCH_MALFORMED",
-        /// A diff has fewer lines than it announces: it was cut off, or the counts of a hunk are wrong.
+        /// A diff has fewer lines than it announces, or a patch has no end: it was cut off, or the counts of a hunk are wrong.
         PatchTruncated = "PATCH_TRUNCATED",
         /// A diff asks for something that is not done here, such as making a symbolic link.
         PatchUnsupported = "PATCH_UNSUPPORTED",

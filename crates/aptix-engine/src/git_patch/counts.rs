@@ -200,16 +200,18 @@ pub(super) fn warnings(hunks: &[Hunk], notes: &[(usize, Note)]) -> Vec<Warning> 
 /// What is wrong with the counts of a hunk, whatever its reading.
 pub(super) fn miscounted(hunk: &Hunk, index: usize) -> String {
     if hunk.is_unnumbered {
-        return format!("the header of changes[{index}] has no numbers");
+        return format!("the header of hunk {} has no numbers", index + 1);
     }
     if Counts::of(hunk) == Counts::Completed {
         let lines = counted(hunk.surplus.len(), "line");
-        return format!("the last {lines} of changes[{index}] came without prefix or line feed");
+        return format!("the last {lines} of hunk {} came without prefix or line feed", index + 1);
     }
     let (old, new) = count_sides(&whole(hunk).lines);
     format!(
-        "the counts in the header of changes[{index}] are wrong: it says {} and {}, and there are {old} and {new}",
-        hunk.old_count, hunk.new_count
+        "the counts in the header of hunk {} are wrong: it says {} and {}, and there are {old} and {new}",
+        index + 1,
+        hunk.old_count,
+        hunk.new_count
     )
 }
 
@@ -219,12 +221,13 @@ fn message(hunk: &Hunk, index: usize, note: Note) -> String {
     let lines = counted(below.len(), "line");
     match note {
         Note::Miscounted => miscounted(hunk, index),
-        Note::Dropped => format!("{lines} of context below the counted lines of changes[{index}] had no effect"),
+        Note::Dropped => format!("{lines} of context below the counted lines of hunk {} had no effect", index + 1),
         Note::Skipped => {
             let first = below.first().map(|line| cut(line.bytes.trim_ascii(), 60)).unwrap_or_default();
             format!(
-                "{lines} below the counted lines of changes[{index}] were skipped as text, for the file does not have them: \
-                 the first one is {first:?}"
+                "{lines} below the counted lines of hunk {} were skipped as text, for the file does not have them: \
+                 the first one is {first:?}",
+                index + 1
             )
         }
         Note::Completed => format!("{}; the counts and the file confirm them", miscounted(hunk, index)),

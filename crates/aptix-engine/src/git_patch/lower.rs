@@ -123,7 +123,8 @@ impl Moved {
             others => format!("; {} stand elsewhere too", counted(others, "other hunk")),
         };
         let message = format!(
-            "the lines of changes[{index}] stand at line {line} and nowhere else, and its header says line {stated}{others}"
+            "the lines of hunk {} stand at line {line} and nowhere else, and its header says line {stated}{others}",
+            index + 1
         );
         Some(Warning { code: "HUNK_OFFSET".to_string(), message, line: None })
     }

@@ -27,7 +27,7 @@ enum Malformed {
     Unterminated { line: usize },
     #[error("a line number is not negative")]
     Negative,
-    #[error("the hunk begins at line {line}, and changes[{other}] reaches down to line {last}")]
+    #[error("the hunk begins at line {line}, and hunk {} reaches down to line {last}", other + 1)]
     Order { line: i64, other: usize, last: i64 },
     #[error("{what}, and lines[{line}] is another one")]
     Kind { what: &'static str, line: usize },

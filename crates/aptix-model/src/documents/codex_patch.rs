@@ -100,6 +100,14 @@ fn ends_section(text: &str) -> bool {
     text == END || [ADD, DELETE, UPDATE].iter().any(|marker| text.starts_with(marker))
 }
 
+/// The line of the file that a chunk's header names, as codex writes it, `@@ line`, or as diffs do, `@@ line @@`; dots
+/// stand for the line numbers that such a header has there.
+fn anchor_of(header: &str) -> &str {
+    let anchor = header.get(CHUNK.len() + 1..).unwrap_or_default();
+    let anchor = anchor.trim_end().strip_suffix(CHUNK).map_or(anchor, |inner| inner.strip_suffix(' ').unwrap_or(inner));
+    if matches!(anchor.trim(), "..." | "\u{2026}") { "" } else { anchor }
+}
+
 /// Whether what follows `@@` has the line numbers of a unified diff.
 fn has_numbers(anchor: &str) -> bool {
     let is_range = |range: &str, sign: char| {
@@ -221,7 +229,7 @@ impl<'a, I: Iterator<Item = Line<'a>>> Reading<'_, 'a, I> {
         while let Some(line) = self.lines.next_if(goes_on) {
             let text = line.text.trim_end();
             if text == CHUNK || line.text.starts_with("@@ ") {
-                let anchor = line.text.get(CHUNK.len() + 1..).unwrap_or_default();
+                let anchor = anchor_of(line.text);
                 if has_numbers(anchor) {
                     let message = format!("a chunk has no line numbers, found {}", quoted(line.text));
                     return Err(malformed(Some(line.number), Detail::HunkHeader, message)

@@ -31,10 +31,11 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> + Clone {
 
 /// Refuses a document for one of its lines; without a line, for its end.
 pub(super) fn malformed(line: Option<usize>, detail: Detail, message: impl Into<String>) -> Failure {
-    let failure = Failure::new(Reason::PatchMalformed, message).detail(detail);
     match line {
-        Some(number) => failure.field(format!("line {number}")),
-        None => failure.hint("the document was cut short; send it whole"),
+        Some(number) => Failure::new(Reason::PatchMalformed, message).detail(detail).field(format!("line {number}")),
+        None => Failure::new(Reason::PatchTruncated, message)
+            .detail(detail)
+            .hint("the document was cut short; send it whole"),
     }
 }
 

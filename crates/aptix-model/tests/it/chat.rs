@@ -166,7 +166,7 @@ fn an_envelope_is_found_wherever_it_stands() {
     let delete = "*** Begin Patch\n*** Delete File: A\n*** End Patch";
     refuse(&format!("Both:\n{delete}\n{delete}"), "INVALID_REQUEST.DUPLICATE_PATH", "lines 5 to 7");
     check(&format!("Both:\n{delete}\n{}", delete.replace(": A", ": B")), &["A", "B"]);
-    refuse(&format!("One:\n```\n{}", &envelope[..40]), "PATCH_MALFORMED.MARKER", "lines 3 to 5 of the answer");
+    refuse(&format!("One:\n```\n{}", &envelope[..40]), "PATCH_TRUNCATED.MARKER", "lines 3 to 5 of the answer");
     refuse("Look:\n\n*** Begin Patch\n*** Drop File: a\n*** End Patch", "PATCH_MALFORMED.MARKER", "line 4");
 }
 
@@ -253,7 +253,7 @@ fn blocks_of_old_and_new_lines_are_one_document() {
         check_edits(&answer, &["f.md"]);
     }
     check(&format!("f.md\n{}\n```json\n{A}\n```\n", blocks("a")), &["a", "f.md"]);
-    refuse("Here:\nf.md\n<<<<<<< SEARCH\na\n", "PATCH_MALFORMED.MARKER", "");
+    refuse("Here:\nf.md\n<<<<<<< SEARCH\na\n", "PATCH_TRUNCATED.MARKER", "");
     refuse(&format!("Now do this:\n{}", blocks("a")), "PATCH_MALFORMED.MISSING", "block at lines 2 to 6 of the answer");
     let indented = blocks("a").replace('\n', "\n  ");
     refuse(&format!("- f.md\n\n  ```\n  {indented}```\n"), "INVALID_REQUEST.MARKER", "line 4");

@@ -147,7 +147,8 @@ fn what_is_malformed_is_refused_with_its_line() {
         let failures = parse(text.as_bytes(), Some(Dialect::CodexPatch)).expect_err(&text);
         let [failure] = failures.as_slice() else { panic!("{failures:?}") };
         assert_eq!(failure.field.as_deref().unwrap_or("-"), field, "{text}\n{failure}");
-        assert_eq!((failure.reason.code(), failure.detail.unwrap().code()), ("PATCH_MALFORMED", detail), "{text}");
+        let reason = if field == "-" { "PATCH_TRUNCATED" } else { "PATCH_MALFORMED" };
+        assert_eq!((failure.reason.code(), failure.detail.unwrap().code()), (reason, detail), "{text}");
         assert!(failure.message.contains(message), "{text}\n{failure}");
     }
 }
@@ -190,5 +191,24 @@ fn the_last_marker_may_have_blanks_before_it() {
         "*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n *** End Patch\n-z\n",
     ] {
         parse(text.as_bytes(), None).expect_err(text);
+    }
+}
+
+/// The headers of chunks that diffs have and codex has not say the same or nothing.
+#[test]
+fn a_header_of_a_chunk_may_be_written_as_in_a_diff() {
+    for (header, anchors) in [
+        ("@@", &[][..]),
+        ("@@ ", &[]),
+        ("@@ @@", &[]),
+        ("@@ ... @@", &[]),
+        ("@@ ...", &[]),
+        ("@@ fn main() {", &["fn main() {"]),
+        ("@@ fn main() { @@", &["fn main() {"]),
+        ("@@     indented", &["    indented"]),
+    ] {
+        let document = read(&patch(&format!("*** Update File: a\n{header}\n-x\n+y\n"))).unwrap();
+        let FileEdit::ContextPatch(patch) = &document.batch.files[0].edit else { panic!("a context patch") };
+        assert_eq!(patch.chunks[0].anchors, anchors, "{header}");
     }
 }

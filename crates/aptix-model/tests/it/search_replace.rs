@@ -288,7 +288,8 @@ fn what_is_malformed_is_refused_with_its_line() {
         let failures = read(text).expect_err(text);
         let [failure] = failures.as_slice() else { panic!("{failures:?}") };
         assert_eq!(failure.field.as_deref().unwrap_or("-"), field, "{text}\n{failure}");
-        assert_eq!((failure.reason.code(), failure.detail.unwrap().code()), ("PATCH_MALFORMED", "MARKER"), "{text}");
+        let reason = if field == "-" { "PATCH_TRUNCATED" } else { "PATCH_MALFORMED" };
+        assert_eq!((failure.reason.code(), failure.detail.unwrap().code()), (reason, "MARKER"), "{text}");
         assert!(failure.message.contains(message) && failure.hint.is_some(), "{text}\n{failure}");
     }
     for text in
