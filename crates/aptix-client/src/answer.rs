@@ -257,6 +257,12 @@ fn asked_answer<'a>(patch: &'a FilePatch, ids: Option<&FileIds>) -> FileAnswer<'
 fn asked_status(edit: &FileEdit) -> FileStatus {
     match edit {
         FileEdit::DeleteFile => FileStatus::Deleted,
+        FileEdit::GitSeries(parts) => match (parts.first(), parts.last()) {
+            _ if edit.moved_to().is_some() => FileStatus::Renamed,
+            (_, Some(last)) if last.kind == GitKind::Delete => FileStatus::Deleted,
+            (Some(first), _) if matches!(first.kind, GitKind::Create | GitKind::Copy { .. }) => FileStatus::Created,
+            _ => FileStatus::Modified,
+        },
         FileEdit::GitPatch(patch) => match patch.kind {
             GitKind::Modify => FileStatus::Modified,
             GitKind::Create | GitKind::Copy { .. } => FileStatus::Created,

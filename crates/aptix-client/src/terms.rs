@@ -110,7 +110,7 @@ const fn terms(dialect: Dialect, edit: Option<&FileEdit>) -> &'static Terms {
         (Dialect::StrReplace, _) => &STR_REPLACE,
         (Dialect::SearchReplace, _) => &SEARCH_REPLACE,
         (Dialect::CodexPatch, _) | (Dialect::Chat, Some(FileEdit::ContextPatch(_))) => &CODEX_PATCH,
-        (Dialect::GitPatch, _) | (Dialect::Chat, Some(FileEdit::GitPatch(_))) => &GIT_PATCH,
+        (Dialect::GitPatch, _) | (Dialect::Chat, Some(FileEdit::GitPatch(_) | FileEdit::GitSeries(_))) => &GIT_PATCH,
         (Dialect::LinePatch | Dialect::Chat, _) => &LINE_PATCH,
     }
 }

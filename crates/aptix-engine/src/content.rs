@@ -133,10 +133,11 @@ fn is_declared(edit: &FileEdit) -> bool {
 }
 
 /// Whether a stated digest, or the context of a diff, shows that the author knows the file.
-const fn has_evidence(edit: &FileEdit) -> bool {
+fn has_evidence(edit: &FileEdit) -> bool {
     match edit {
         FileEdit::LinePatch(_) => true,
         FileEdit::GitPatch(patch) => !matches!(patch.kind, GitKind::Create),
+        FileEdit::GitSeries(parts) => !parts.iter().any(|part| matches!(part.kind, GitKind::Create)),
         _ => false,
     }
 }

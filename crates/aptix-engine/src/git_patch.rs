@@ -9,6 +9,7 @@ mod lower;
 mod made;
 mod place;
 mod refusal;
+pub(crate) mod series;
 mod settle;
 
 use alloc::borrow::Cow;

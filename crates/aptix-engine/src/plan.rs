@@ -201,6 +201,7 @@ fn plan_file<'a>(
             plan_lines(file.base, changes, observed, &work.settings.limits, &mut work.searches)
         }
         ValidEdit::Diff(patch) => git_patch::plan(file.base, patch, observed, work),
+        ValidEdit::Series(parts) => git_patch::series::plan(file.base, parts, observed, work),
         ValidEdit::Search(changes) => search_patch::plan(file.base, changes, observed, work),
         ValidEdit::Steps(steps) => replacements::plan(file.base, steps, observed, work),
         ValidEdit::Context(patch) => context_patch::plan(patch, observed, work),

@@ -7,9 +7,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use aptix_model::batch::{Batch, FileEdit, FilePatch, GitKind, GitPatch, PathReadings, Target};
+use aptix_model::batch::{Batch, FileEdit, FilePatch, GitKind, GitPatch, Target};
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
+use aptix_model::path_readings::PathReadings;
 use aptix_model::reason::{Detail, Reason};
 
 use crate::findings::Findings;
@@ -125,10 +126,19 @@ fn open(batch: &Batch) -> impl Iterator<Item = (&PathReadings, &FilePatch)> {
 }
 
 fn need(file: &FilePatch) -> Need {
-    match &file.edit {
-        FileEdit::GitPatch(patch) if patch.kind == GitKind::Create => Need::Nothing,
-        FileEdit::GitPatch(patch) if may_create(patch) => Need::Either,
+    match parts(&file.edit).first() {
+        Some(first) if first.kind == GitKind::Create => Need::Nothing,
+        Some(first) if may_create(first) => Need::Either,
         _ => Need::File,
+    }
+}
+
+/// The parts of a diff that an edit is.
+fn parts(edit: &FileEdit) -> &[GitPatch] {
+    match edit {
+        FileEdit::GitPatch(patch) => core::slice::from_ref(patch),
+        FileEdit::GitSeries(parts) => parts,
+        _ => &[],
     }
 }
 
@@ -150,7 +160,7 @@ fn reading(batch: &Batch, entry: &impl Fn(&str) -> Entry) -> Result<Reading, Vec
     if open(batch).all(|(readings, _)| readings.stripped == readings.written) {
         return Ok(Reading::Stripped);
     }
-    let is_unprefixed = |file: &FilePatch| matches!(&file.edit, FileEdit::GitPatch(patch) if patch.is_unprefixed);
+    let is_unprefixed = |file: &FilePatch| parts(&file.edit).iter().any(|part| part.is_unprefixed);
     let others_have_none = batch.files.iter().any(is_unprefixed);
     let fits = |reading: Reading, (readings, file): (&PathReadings, &FilePatch)| {
         let paths = reading.paths(readings);
@@ -241,7 +251,11 @@ fn listed(paths: &[String]) -> String {
 /// Gives a file the path that is meant; a path as it is written has no prefix.
 fn set(file: &mut FilePatch, path: String) {
     let old = core::mem::replace(&mut file.target, Target::Path(path.to_owned()));
-    if let (Target::Readings(readings), FileEdit::GitPatch(patch)) = (old, &mut file.edit) {
-        patch.is_unprefixed = readings.written.contains(&path);
-    }
+    let Target::Readings(readings) = old else { return };
+    let parts = match &mut file.edit {
+        FileEdit::GitPatch(patch) => core::slice::from_mut(patch),
+        FileEdit::GitSeries(parts) => parts,
+        _ => return,
+    };
+    parts.iter_mut().for_each(|part| part.is_unprefixed = readings.written.contains(&path));
 }

@@ -6,6 +6,7 @@ mod hunks;
 pub(crate) mod regexes;
 pub mod replacements;
 pub mod search;
+mod series;
 mod targets;
 pub(crate) mod violation;
 
@@ -128,6 +129,8 @@ pub enum ValidEdit<'a> {
     Context(&'a ContextPatch),
     /// What a diff says of the file; its hunks are well-formed, and in order.
     Diff(&'a GitPatch),
+    /// What the parts of a diff say of the file, one after the other.
+    Series(&'a [GitPatch]),
 }
 
 /// One change of lines. Insert, replace and delete are all "below `above` lines, `removed` lines go and
@@ -180,7 +183,8 @@ pub fn validate<'a>(batch: &'a Batch, limits: &Limits) -> Result<ValidBatch<'a>,
         findings.add(|| violation.failure().field(field));
         return Err(findings.into_failures());
     }
-    let mut site = Site { findings: &mut findings, limits, regexes: Regexes::default(), file: None, change: None };
+    let mut site =
+        Site { findings: &mut findings, limits, regexes: Regexes::default(), file: None, change: None, above: 0 };
     site.check_text("batchLabel", batch.label.as_deref());
     site.check_text("batchKey", batch.key.as_deref());
     let mut files = Vec::with_capacity(batch.files.len());
@@ -259,6 +263,7 @@ fn check_edit<'a>(edit: &'a FileEdit, site: &mut Site<'_, 'a>) -> Option<(Base, 
         }
         FileEdit::ContextPatch(patch) => Some((Base::MustExist, ValidEdit::Context(context::check(patch, site)?))),
         FileEdit::GitPatch(patch) => hunks::check(patch, site),
+        FileEdit::GitSeries(parts) => series::check(parts, site),
     }
 }
 
@@ -305,9 +310,19 @@ pub(crate) struct Site<'f, 'a> {
     pub(crate) regexes: Regexes<'a>,
     file: Option<(usize, &'a FilePatch)>,
     change: Option<usize>,
+    /// How many changes of the file are listed in parts above the one that is looked at.
+    above: usize,
 }
 
 impl Site<'_, '_> {
+    /// Looks at a part of a file whose changes come after so many others.
+    fn below<T>(&mut self, above: usize, look: impl FnOnce(&mut Self) -> T) -> T {
+        self.above = above;
+        let seen = look(self);
+        self.above = 0;
+        seen
+    }
+
     fn check_text(&mut self, field: &str, text: Option<&str>) {
         let (found, limit) = (text.unwrap_or_default().len(), self.limits.text_bytes);
         if found > limit {
@@ -322,7 +337,7 @@ impl Site<'_, '_> {
 
     /// Takes down a failure of the field of this name, which is only made if it is listed.
     fn refuse(&mut self, field: &str, failure: impl FnOnce() -> Failure) {
-        let (file, change) = (self.file, self.change);
+        let (file, change) = (self.file, self.change.map(|change| change + self.above));
         self.findings.add(|| {
             let failure = failure();
             match (file, change) {

@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::digest::Sha256Digest;
+use crate::path_readings::PathReadings;
 use crate::quote::Quote;
 
 /// One described change of a workspace: all of it happens, or nothing (TUL-002 4.1).
@@ -56,23 +57,6 @@ impl Target {
     }
 }
 
-/// The paths that the names of a diff's file may mean: one list for each reading of the whole diff. A list has one path, or
-/// two where the two sides of the file have different names; of two, the one that exists is meant.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PathReadings {
-    /// The paths if `a/` and `b/` in front of the names are prefixes.
-    pub stripped: Vec<String>,
-    /// The paths if the names are written as they are.
-    pub written: Vec<String>,
-}
-
-impl PathReadings {
-    /// Every path that may be meant, those without prefixes first.
-    pub fn all(&self) -> impl Iterator<Item = &str> {
-        self.stripped.iter().chain(&self.written).map(String::as_str)
-    }
-}
-
 /// What happens to a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FileEdit {
@@ -90,6 +74,9 @@ pub enum FileEdit {
     Replacements(Replacements),
     /// One file of a unified diff.
     GitPatch(GitPatch),
+    /// One file that a unified diff has in several parts, such as those of a series of mails: each part changes what the one
+    /// before leaves.
+    GitSeries(Vec<GitPatch>),
     /// Lines come and go where the lines around them stand, without line numbers.
     ContextPatch(ContextPatch),
     /// Lines come and go at a line number or beside a line that is described.
@@ -105,6 +92,7 @@ impl FileEdit {
             Self::SearchPatch(patch) => patch.changes.len(),
             Self::Replacements(replacements) => replacements.steps.len(),
             Self::GitPatch(patch) => patch.hunks.len(),
+            Self::GitSeries(parts) => parts.iter().map(|part| part.hunks.len()).sum(),
             Self::ContextPatch(patch) => patch.chunks.len(),
             Self::AnchorEdit(_) => 1,
             Self::CreateFile(_) | Self::WriteFile(_) | Self::DeleteFile => 0,
@@ -121,6 +109,7 @@ impl FileEdit {
                 GitKind::Modify | GitKind::Rename { .. } => patch.hunks.is_empty(),
                 GitKind::Create | GitKind::Copy { .. } => false,
             },
+            Self::GitSeries(_) => false,
             Self::ContextPatch(patch) => patch.chunks.is_empty(),
             Self::LinePatch(_)
             | Self::CreateFile(_)
@@ -142,6 +131,14 @@ impl FileEdit {
             Self::SearchPatch(patch) => keep(&mut patch.changes, index),
             Self::Replacements(replacements) => keep(&mut replacements.steps, index),
             Self::GitPatch(patch) => keep(&mut patch.hunks, index),
+            Self::GitSeries(parts) => {
+                let mut above = 0;
+                for part in parts {
+                    let count = part.hunks.len();
+                    keep(&mut part.hunks, index.checked_sub(above).unwrap_or(usize::MAX));
+                    above += count;
+                }
+            }
             Self::ContextPatch(patch) => keep(&mut patch.chunks, index),
             Self::CreateFile(_) | Self::WriteFile(_) | Self::DeleteFile | Self::AnchorEdit(_) => {}
         }
@@ -151,7 +148,8 @@ impl FileEdit {
     #[must_use]
     pub fn moved_to(&self) -> Option<&str> {
         match self {
-            Self::GitPatch(GitPatch { kind: GitKind::Rename { to }, .. }) => Some(to),
+            Self::GitPatch(patch) => patch.moved_to(),
+            Self::GitSeries(parts) => parts.iter().rev().find_map(GitPatch::moved_to),
             Self::ContextPatch(patch) => patch.move_to.as_deref(),
             _ => None,
         }
@@ -162,6 +160,10 @@ impl FileEdit {
     pub fn copied_from(&self) -> Option<&str> {
         match self {
             Self::GitPatch(GitPatch { kind: GitKind::Copy { from }, .. }) => Some(from),
+            Self::GitSeries(parts) => match parts.first() {
+                Some(GitPatch { kind: GitKind::Copy { from }, .. }) => Some(from),
+                _ => None,
+            },
             _ => None,
         }
     }
@@ -372,6 +374,15 @@ pub struct GitPatch {
     pub is_unprefixed: bool,
     /// The hunks, top to bottom.
     pub hunks: Vec<Hunk>,
+}
+
+impl GitPatch {
+    fn moved_to(&self) -> Option<&str> {
+        match &self.kind {
+            GitKind::Rename { to } => Some(to),
+            _ => None,
+        }
+    }
 }
 
 /// What a diff does to a file as a whole.

@@ -20,6 +20,7 @@ pub mod id;
 pub mod limits;
 pub mod lines;
 pub mod path;
+pub mod path_readings;
 pub mod preview;
 pub mod protection;
 pub mod quote;

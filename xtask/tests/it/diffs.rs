@@ -149,3 +149,45 @@ fn the_file_that_exists_is_the_one_that_diff_compared() {
     assert_eq!(done["files"][0]["path"], "src/a.txt", "{done}");
     assert_eq!(machine.files(), [("src/a.txt".to_owned(), NEW.to_owned())]);
 }
+
+/// FILE-SPEC-3.1.4: a series of mails about the same files comes to what its last commit has, here and over a server, and is
+/// undone as one batch.
+#[test]
+fn a_series_of_mails_is_one_batch() {
+    let repository = Repository::new();
+    repository.change();
+    repository.put("made/b.txt", "made\nmore\n");
+    repository.put("src/a.txt", &NEW.replace("2\n", "II\n"));
+    repository.put("new name.txt", &OLD.replace("four", "IV"));
+    repository.commit("Go on");
+    repository.git(&["mv", "src/a.txt", "src/c.txt"]);
+    repository.commit("Move it");
+    let mails = repository.git(&["format-patch", "--stdout", "-3"]);
+    let expected = [
+        ("made/b.txt", "made\nmore\n".to_owned()),
+        ("new name.txt", OLD.replace("four", "IV")),
+        ("src/c.txt", NEW.replace("2\n", "II\n")),
+    ];
+    let expected = expected.map(|(path, text)| (path.to_owned(), text));
+
+    let machine = project();
+    let before = machine.files();
+    let (done, code) = apply(&machine, &mails);
+    assert_eq!(code, Some(0), "{done}");
+    assert_eq!(machine.files(), expected);
+    assert_eq!(done["files"].as_array().unwrap().len(), 4, "{done}");
+    let undone = machine.aptix(&["undo", "--root", "project", "--json"]).output().unwrap();
+    assert_eq!(undone.status.code(), Some(0), "{}", String::from_utf8_lossy(&undone.stdout));
+    assert_eq!(machine.files(), before);
+
+    let machine = project();
+    let server = machine.server();
+    let _agent = machine.agent(&server);
+    let (done, code) = machine.submit(&server, &mails);
+    assert_eq!((code, &done["state"]), (Some(0), &json!("APPLIED")), "{done}");
+    assert_eq!(machine.files(), expected);
+    for (path, text) in &expected {
+        let (read, _) = machine.ask(&server, "read", &[&format!("project/{path}")]);
+        assert_eq!(read["content"], json!(text), "{path}: {read}");
+    }
+}

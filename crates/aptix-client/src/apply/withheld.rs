@@ -55,7 +55,8 @@ const fn compares(edit: &FileEdit) -> bool {
         | FileEdit::Replacements(_)
         | FileEdit::ContextPatch(_)
         | FileEdit::AnchorEdit(_)
-        | FileEdit::GitPatch(_) => true,
+        | FileEdit::GitPatch(_)
+        | FileEdit::GitSeries(_) => true,
     }
 }
 

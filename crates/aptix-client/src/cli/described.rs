@@ -34,6 +34,9 @@ pub(crate) fn described(patch: &FilePatch) -> Vec<u8> {
         FileEdit::SearchPatch(patch) => patch.changes.iter().for_each(|change| describe_search(&mut text, change)),
         FileEdit::Replacements(all) => all.steps.iter().for_each(|step| describe_replacement(&mut text, step)),
         FileEdit::GitPatch(patch) => return [text.into_bytes(), git_described(patch)].concat(),
+        FileEdit::GitSeries(parts) => {
+            return parts.iter().fold(text.into_bytes(), |text, part| [text, git_described(part)].concat());
+        }
         FileEdit::AnchorEdit(edit) => describe_anchored(&mut text, edit),
         FileEdit::ContextPatch(patch) => {
             if let Some(to) = &patch.move_to {

@@ -288,7 +288,7 @@ fn files_that_are_not_as_the_diff_wants_are_left_alone() {
         (&["f=y\\n"], create.into(), "FILE_EXISTS"),
         (&["f=x\\n"], create.into(), "FILE_EXISTS"),
         (&[], format!("{create}{create}"), "INVALID_REQUEST.DUPLICATE_PATH"),
-        (&["f=a\\n"], format!("{delete}{create}"), "INVALID_REQUEST.DUPLICATE_PATH"),
+        (&["f=a\\n"], format!("{delete}{create}{create}"), "INVALID_REQUEST.DUPLICATE_PATH"),
         (&[], delete.into(), "FILE_MISSING"),
         (&["f=b\\n"], delete.into(), "EXPECTED_MISMATCH"),
         (&["f=a\\nb\\n"], delete.into(), "EXPECTED_MISMATCH"),

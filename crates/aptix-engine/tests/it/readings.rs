@@ -6,7 +6,7 @@ use aptix_model::documents::{Dialect, parse};
 use aptix_model::limits::Limits;
 
 use crate::boundary::code;
-use crate::tree::{apply, tree};
+use crate::tree::{apply, git_apply, tree, words};
 
 const HUNK: &str = "@@ -1 +1 @@\n-a\n+x\n";
 
@@ -118,4 +118,70 @@ fn a_batch_without_open_names_is_settled() {
     let document = parse(format!("diff --git a/f b/f\n{}", plain("a/f", "b/f")).as_bytes(), None).unwrap();
     let settled = settle(&document.batch, |path| -> Entry { panic!("{path} is looked up") }).unwrap();
     assert_eq!(*settled, document.batch);
+}
+
+/// FILE-SPEC-3.1.4: parts of one file follow one another: each changes what the one before leaves.
+#[test]
+fn parts_of_one_file_follow_one_another() {
+    let file = |path: &str, hunk: &str| format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n{hunk}");
+    let (first, second) = ("@@ -1,2 +1,3 @@\n a\n+x\n b\n", "@@ -2,2 +2,2 @@\n-x\n+y\n b\n");
+    let new = "diff --git a/f b/f\nnew file mode 100755\n--- /dev/null\n+++ b/f\n@@ -0,0 +1,2 @@\n+a\n+b\n";
+    let gone = "diff --git a/f b/f\ndeleted file mode 100644\n--- a/f\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n";
+    let moved = "diff --git a/f b/g\nrename from f\nrename to g\n";
+    let mode = "diff --git a/g b/g\nold mode 100644\nnew mode 100755\n";
+    let id = "0123456789012345678901234567890123456789";
+    let mail = |diff: &str| format!("From {id} Mon Sep 17 00:00:00 2001\nSubject: s\n\n{diff}-- \n2.47.3\n\n");
+    let commit = |diff: &str| format!("commit {id}\nAuthor: A\n\n    m\n\n{diff}\n");
+    let old: &[(&str, &[u8])] = &[("f", b"a\nb\n"), ("o", b"o\n")];
+    let other: &[(&str, &[u8])] = &[("o", b"o\n")];
+    let o = file("o", "@@ -1 +1 @@\n-o\n+O\n");
+    type Files<'a> = &'a [(&'a str, &'a [u8])];
+    let cases: Vec<(String, Files<'_>, &[&str])> = vec![
+        (file("f", first) + &o + &file("f", second), old, &["f=a\\ny\\nb\\n", "o=O\\n"]),
+        (mail(&file("f", first)) + &mail(&o) + &mail(&file("f", second)), old, &["f=a\\ny\\nb\\n", "o=O\\n"]),
+        (new.to_owned() + &file("f", first), other, &["*f=a\\nx\\nb\\n", "o=o\\n"]),
+        (mail(new) + &mail(&file("f", first)) + &mail(&file("f", second)), other, &["*f=a\\ny\\nb\\n", "o=o\\n"]),
+        (gone.to_owned() + &new.replace("+a", "+z"), old, &["*f=z\\nb\\n", "o=o\\n"]),
+        (mail(&file("f", first)) + &mail(moved), old, &["g=a\\nx\\nb\\n", "o=o\\n"]),
+        (moved.to_owned() + &file("g", first), old, &["g=a\\nx\\nb\\n", "o=o\\n"]),
+        (
+            mail(&file("f", first)) + &mail(moved) + &mail(&file("g", second)) + &mail(mode),
+            old,
+            &["*g=a\\ny\\nb\\n", "o=o\\n"],
+        ),
+        (file("f", first) + &gone.replace("-1,2", "-1,3").replace("-b", "-x\n-b"), old, &["o=o\\n"]),
+        (format!("--- a/f\n+++ b/f\n{first}--- a/f\n+++ b/f\n{second}"), old, &["f=a\\ny\\nb\\n", "o=o\\n"]),
+    ];
+    for (diff, files, expected) in cases {
+        let changed = apply(&tree(files), diff.as_bytes(), &Settings { recovers: false, ..Settings::DEFAULT });
+        let changed = changed.unwrap_or_else(|failures| panic!("{diff}{failures:?}"));
+        assert_eq!(words(&changed.tree), expected, "{diff}");
+        assert_eq!(changed.warnings(), [""; 0], "{diff}");
+        // What git is shown of it is the whole change, once.
+        let again = git_apply(&tree(files), &changed.diff, &[]).map(|tree| words(&tree));
+        assert_eq!(again, Some(words(&changed.tree)), "{diff}");
+    }
+    for (diff, expected) in [
+        // the second part is against the file as it was
+        (file("f", first) + &file("f", "@@ -1,2 +1,2 @@\n a\n-b\n+B\n"), "EXPECTED_MISMATCH"),
+        (file("f", first) + &file("f", first), "INVALID_REQUEST.DUPLICATE_PATH"),
+        (file("f", first) + new, "INVALID_REQUEST.DUPLICATE_PATH"),
+        (gone.to_owned() + &file("f", first), "INVALID_REQUEST.DUPLICATE_PATH"),
+        (file("f", first) + moved, "INVALID_REQUEST.DUPLICATE_PATH"),
+        (commit(&file("f", second)) + &commit(&file("f", first)), "INVALID_REQUEST.DUPLICATE_PATH"),
+        (
+            mail(&file("f", first)) + &mail("diff --git a/f b/g\ncopy from f\ncopy to g\n"),
+            "INVALID_REQUEST.DUPLICATE_PATH",
+        ),
+        (mail(moved) + &mail(new), "INVALID_REQUEST.DUPLICATE_PATH"),
+    ] {
+        let failures = apply(&tree(old), diff.as_bytes(), &Settings::DEFAULT).unwrap_err();
+        assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), [expected], "{diff}");
+        assert!(failures[0].hint.is_some());
+    }
+    // Changes are counted over all parts, and refusals name the part.
+    let diff = file("f", first) + &o + &file("f", "@@ -1,3 +1,3 @@\n a\n-z\n+y\n b\n");
+    let failures = apply(&tree(old), diff.as_bytes(), &Settings::DEFAULT).unwrap_err();
+    assert_eq!((failures[0].file_index, failures[0].change_index), (Some(0), Some(1)), "{failures:?}");
+    assert!(failures[0].message.contains("part 2"), "{failures:?}");
 }

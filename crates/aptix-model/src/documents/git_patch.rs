@@ -11,6 +11,7 @@ mod hunks;
 mod letter;
 mod malformed;
 mod name;
+mod series;
 mod shape;
 
 use std::vec;

@@ -6,12 +6,13 @@ use std::vec::Vec;
 
 use super::{anchor, digest, given, hunks, missing, quote, search, unexpected, unknown_enum, v1};
 use crate::batch::{
-    Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, PathReadings,
-    Presence, Target, WriteFile,
+    Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, Presence, Target,
+    WriteFile,
 };
 use crate::failure::Failure;
 use crate::id::ChangeId;
 use crate::limits::INLINE_BYTES;
+use crate::path_readings::PathReadings;
 use crate::reason::{Detail, Reason};
 use crate::record::FileIds;
 
@@ -41,7 +42,8 @@ fn file_patch(index: usize, file: v1::FilePatch, failures: &mut Vec<Failure>) ->
         Some(v1::file_patch::Target::DocPath(path)) => Some(Target::DocPath(path)),
         Some(v1::file_patch::Target::Path(path)) => Some(Target::Path(path)),
         Some(v1::file_patch::Target::PathReadings(readings)) => {
-            let is_diff = matches!(file.action, Some(v1::file_patch::Action::GitPatch(_)));
+            use v1::file_patch::Action;
+            let is_diff = matches!(file.action, Some(Action::GitPatch(_) | Action::GitSeries(_)));
             let read = path_readings(&format!("files[{index}].pathReadings"), readings, is_diff);
             read.map_err(|failure| note(failures, at(failure))).ok()
         }
@@ -75,6 +77,7 @@ fn file_edit(index: usize, action: v1::file_patch::Action, failures: &mut Vec<Fa
         Wire::SearchPatch(patch) => Ok(FileEdit::SearchPatch(search::search_patch(index, patch, failures))),
         Wire::Replacements(all) => Ok(FileEdit::Replacements(search::replacements(index, all, failures))),
         Wire::GitPatch(patch) => hunks::git_patch(index, patch, failures).map(FileEdit::GitPatch),
+        Wire::GitSeries(series) => hunks::git_series(index, series, failures).map(FileEdit::GitSeries),
         Wire::AnchorEdit(edit) => anchor::anchor_edit(index, edit).map(FileEdit::AnchorEdit),
         Wire::ContextPatch(patch) => Ok(FileEdit::ContextPatch(hunks::context_patch(index, patch, failures))),
         Wire::Quote(_) => Err(quote::misplaced(index)),
@@ -256,6 +259,7 @@ fn action_message(edit: FileEdit, ids: &[ChangeId]) -> v1::file_patch::Action {
             Wire::AnchorEdit(anchor::anchor_edit_message(edit, id))
         }
         FileEdit::GitPatch(patch) => Wire::GitPatch(hunks::git_patch_message(patch, ids)),
+        FileEdit::GitSeries(parts) => Wire::GitSeries(hunks::git_series_message(parts, ids)),
         FileEdit::ContextPatch(patch) => Wire::ContextPatch(v1::ContextPatch {
             move_to: patch.move_to,
             chunks: with_id(patch.chunks, ids, hunks::chunk_message),
@@ -283,7 +287,7 @@ pub(super) fn target_message(target: Target) -> v1::file_patch::Target {
 pub(super) fn path_readings(field: &str, readings: v1::PathReadings, is_diff: bool) -> Result<Target, Failure> {
     let v1::PathReadings { stripped, written } = readings;
     if !is_diff {
-        return Err(unexpected(field, "with gitPatch"));
+        return Err(unexpected(field, "with gitPatch or gitSeries"));
     }
     for (name, paths) in [("stripped", &stripped), ("written", &written)] {
         if !matches!(paths.as_slice(), [_] | [_, _]) {

@@ -23,6 +23,24 @@ pub(super) fn git_patch(file: usize, patch: v1::GitPatch, failures: &mut Vec<Fai
     })
 }
 
+pub(super) fn git_series(
+    file: usize,
+    series: v1::GitSeries,
+    failures: &mut Vec<Failure>,
+) -> Result<Vec<GitPatch>, Failure> {
+    series.parts.into_iter().map(|part| git_patch(file, part, failures)).collect()
+}
+
+pub(super) fn git_series_message(parts: Vec<GitPatch>, ids: &[ChangeId]) -> v1::GitSeries {
+    let mut ids = ids;
+    let parts = parts.into_iter().map(|part| {
+        let (own, rest) = ids.split_at_checked(part.hunks.len()).unwrap_or((ids, &[]));
+        ids = rest;
+        git_patch_message(part, own)
+    });
+    v1::GitSeries { parts: parts.collect() }
+}
+
 fn git_kind(
     field: &str,
     (number, kind): (i32, v1::GitKind),

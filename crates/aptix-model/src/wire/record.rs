@@ -151,6 +151,9 @@ pub fn file_ids(at: &str, file: &v1::FilePatch) -> Result<FileIds, Failure> {
         Some(Action::SearchPatch(patch)) => patch.changes.iter().map(|change| change.change_id.as_str()).collect(),
         Some(Action::Replacements(all)) => all.steps.iter().map(|step| step.change_id.as_str()).collect(),
         Some(Action::GitPatch(patch)) => patch.hunks.iter().map(|hunk| hunk.change_id.as_str()).collect(),
+        Some(Action::GitSeries(series)) => {
+            series.parts.iter().flat_map(|part| &part.hunks).map(|hunk| hunk.change_id.as_str()).collect()
+        }
         Some(Action::AnchorEdit(edit)) => Vec::from([edit.change_id.as_str()]),
         Some(Action::ContextPatch(patch)) => patch.chunks.iter().map(|chunk| chunk.change_id.as_str()).collect(),
         Some(Action::CreateFile(_) | Action::WriteFile(_) | Action::DeleteFile(_) | Action::Quote(_)) | None => {

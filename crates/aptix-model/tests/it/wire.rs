@@ -3,12 +3,13 @@
 use aptix_model::batch::{
     Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Batch, BlobRef, Change, Chunk, ChunkLine, Content, ContextPatch,
     CreateFile, FileEdit, FilePatch, GitKind, GitPatch, Hunk, HunkLine, LineKind, LinePatch, Occurrence, Operation,
-    Origin, PathReadings, Presence, Reindent, Replacement, Replacements, Scope, SearchChange, SearchOperation,
-    SearchPatch, Target, WriteFile,
+    Origin, Presence, Reindent, Replacement, Replacements, Scope, SearchChange, SearchOperation, SearchPatch, Target,
+    WriteFile,
 };
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::{Excerpt, Failure, NextAction};
 use aptix_model::id::{BatchId, Revision, Uuid};
+use aptix_model::path_readings::PathReadings;
 use aptix_model::quote::{Quote, QuoteName};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::{BatchOutline, BatchRecord, FileIds, UnixMillis};
@@ -107,6 +108,12 @@ fn every_edit() -> Vec<FileEdit> {
         git(GitKind::Copy { from: "from".into() }, None, None),
         context(None),
         context(Some("to")),
+        FileEdit::GitSeries(
+            [git(GitKind::Create, None, None), git(GitKind::Modify, None, None)]
+                .into_iter()
+                .filter_map(|edit| if let FileEdit::GitPatch(part) = edit { Some(part) } else { None })
+                .collect(),
+        ),
     ]
     .into_iter()
     .chain(anchored())
@@ -221,7 +228,7 @@ fn every_kind_of_edit_comes_back_as_it_went_with_an_id_for_each_change() {
         Uuid::from_u128(next)
     });
     let counts: Vec<_> = ids.iter().map(|ids| ids.changes.len()).collect();
-    assert_eq!(counts, [0, 0, 0, 0, 6, 4, 3, 3, 3, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1]);
+    assert_eq!(counts, [0, 0, 0, 0, 6, 4, 3, 3, 3, 3, 3, 2, 2, 6, 1, 1, 1, 1, 1, 1, 1, 1]);
     let record = BatchRecord { batch, ids, report: None, ..record() };
     assert_eq!(BatchRecord::try_from(v1::Batch::from(record.clone())), Ok(record));
 }

@@ -168,8 +168,12 @@ fn words(statuses: &[FileStatus]) -> String {
 }
 
 /// Whether an edit says who may execute the file.
-const fn sets_mode(edit: &FileEdit) -> bool {
-    matches!(edit, FileEdit::GitPatch(patch) if patch.executable.is_some())
+fn sets_mode(edit: &FileEdit) -> bool {
+    match edit {
+        FileEdit::GitPatch(patch) => patch.executable.is_some(),
+        FileEdit::GitSeries(parts) => parts.iter().any(|part| part.executable.is_some()),
+        _ => false,
+    }
 }
 
 /// What an edit can come to.
@@ -201,6 +205,12 @@ fn outcomes(edit: &FileEdit) -> &'static [FileStatus] {
         }
         FileEdit::Replacements(all) => match all.steps.first() {
             Some(step) if step.find.is_empty() && matches!(step.scope, Scope::Block { .. }) => WRITTEN,
+            _ => EDITED,
+        },
+        FileEdit::GitSeries(parts) => match (parts.first(), parts.last()) {
+            (_, Some(last)) if last.kind == GitKind::Delete => &[Deleted],
+            (Some(first), _) if matches!(first.kind, GitKind::Create | GitKind::Copy { .. }) => &[Created],
+            (Some(first), _) if may_create(first) => WRITTEN,
             _ => EDITED,
         },
         FileEdit::GitPatch(patch) => match patch.kind {

@@ -26,6 +26,8 @@ const SUBMIT: &[List] = &[
     List { path: &[3, 3, 11, 1], name: "edit.files.replacements.steps", detail: Detail::Changes },
     List { path: &[3, 3, 12, 7], name: "edit.files.gitPatch.hunks", detail: Detail::Changes },
     List { path: &[3, 3, 13, 2], name: "edit.files.contextPatch.chunks", detail: Detail::Changes },
+    List { path: &[3, 3, 17, 1], name: "edit.files.gitSeries.parts", detail: Detail::Changes },
+    List { path: &[3, 3, 17, 1, 7], name: "edit.files.gitSeries.parts.hunks", detail: Detail::Changes },
     List { path: &[3, 3, 16, 3], name: "edit.files.quote.names", detail: Detail::Text },
 ];
 

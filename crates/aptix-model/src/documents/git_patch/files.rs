@@ -7,6 +7,7 @@ use std::vec::Vec;
 use super::around::{self, Around};
 use super::header::{Header, Section, not_a_header};
 use super::malformed::{GitPatchError, Place};
+use super::series::{self, Part};
 use super::{Lines, hunks};
 use crate::batch::{Batch, FileEdit, FilePatch, GitKind, GitPatch, Target};
 use crate::limits::Limits;
@@ -15,7 +16,12 @@ use crate::report::Warning;
 /// What was read of a diff so far.
 #[derive(Default)]
 pub(super) struct Diff {
+    /// Its files, a file that has several parts as often.
+    parts: Vec<Part>,
+    /// Its files, once all are read.
     files: Vec<FilePatch>,
+    /// How many mails and commits have begun, and whether the last one is of a log.
+    letters: (usize, bool),
     /// The messages of the mails and commits that it is made of.
     messages: Vec<String>,
     /// Names in which a backslash was read as `/`.
@@ -45,28 +51,39 @@ impl Diff {
                 return Err((self.at(lines.number), GitPatchError::CutFile));
             }
             let section = header.section(hunks).map_err(|error| (self.at(start), error))?;
-            if self.files.len() == Limits::DEFAULT.files {
+            if self.parts.len() == Limits::DEFAULT.files {
                 return Err((self.at(start), GitPatchError::Files { limit: Limits::DEFAULT.files }));
             }
             let Section { file, proves_prefix, backslashes } = section;
-            self.files.push(file);
+            let (letter, is_of_log) = self.letters;
+            self.parts.push(Part { file, line: start, letter, is_of_log });
             self.proves_prefix |= proves_prefix;
             self.backslashes.extend(backslashes);
         }
-        if lines.fence.is_some() && !self.files.is_empty() {
+        if lines.fence.is_some() && !self.parts.is_empty() {
             let error = GitPatchError::Truncated("a fence is opened, and never closed");
             return Err((self.at(lines.number), error));
         }
-        if !self.files.is_empty() {
-            return Ok(());
+        if !self.parts.is_empty() {
+            return self.fold();
         }
         let first = first.peek_past_blank();
         let error = if first.peek().is_none() { GitPatchError::NoFile } else { not_a_header(first) };
         Err((self.at(first.number), error))
     }
 
+    /// Puts the parts of each file together, under names that are read in one way.
+    fn fold(&mut self) -> Result<(), (Place, GitPatchError)> {
+        if self.proves_prefix {
+            self.parts.iter_mut().for_each(|part| take_stripped(&mut part.file));
+        }
+        let folded = series::fold(core::mem::take(&mut self.parts));
+        self.files = folded.map_err(|(file, line, error)| (Place { line, file }, error))?;
+        Ok(())
+    }
+
     fn at(&self, line: usize) -> Place {
-        Place { line, file: self.files.len() }
+        Place { line, file: self.parts.len() }
     }
 
     /// Takes over what the text above the next file says, and holds the files above it against their diffstat.
@@ -74,7 +91,7 @@ impl Diff {
         let Around { letters, announced, left_out } = around;
         let ends = !letters.is_empty() || announced.is_some() || lines.peek().is_none();
         if let Some((files, above)) = self.announced.take_if(|_| ends)
-            && self.files.len() - above < files
+            && self.parts.len() - above < files
         {
             let error = GitPatchError::Truncated("its diffstat counts more files than it has");
             return Err((self.at(lines.number), error));
@@ -86,18 +103,16 @@ impl Diff {
                     GitPatchError::Truncated("a diffstat counts files, and none follows"),
                 ));
             }
-            self.announced = Some((files, self.files.len()));
+            self.announced = Some((files, self.parts.len()));
         }
+        self.letters = letters.iter().fold(self.letters, |(count, _), letter| (count + 1, letter.is_of_log));
         self.messages.extend(letters.into_iter().map(|letter| letter.message).filter(|message| !message.is_empty()));
         self.left_out.extend(left_out);
         Ok(())
     }
 
     /// The batch, and what its author is told.
-    pub(super) fn finish(mut self, lines: &Lines<'_>) -> (Batch, Vec<Warning>) {
-        if self.proves_prefix {
-            self.files.iter_mut().for_each(take_stripped);
-        }
+    pub(super) fn finish(self, lines: &Lines<'_>) -> (Batch, Vec<Warning>) {
         let warn = |code: &str, message: String| Warning { code: code.into(), message, line: None };
         let mut warnings = endings(lines, &self.files);
         if !self.backslashes.is_empty() {

@@ -12,6 +12,8 @@ use super::{Lines, trim_end};
 pub(super) struct Letter {
     /// Its subject, and its text below a blank line.
     pub(super) message: String,
+    /// Whether it is a commit out of a log, which lists the newest one first.
+    pub(super) is_of_log: bool,
 }
 
 impl Letter {
@@ -89,7 +91,7 @@ fn mail(lines: &mut Lines<'_>) -> Result<Letter, GitPatchError> {
         body.push(b'\n');
         lines.skip();
     }
-    Ok(Letter { message: joined(&without_tag(&decoded(&subject)), &body) })
+    Ok(Letter { message: joined(&without_tag(&decoded(&subject)), &body), is_of_log: false })
 }
 
 /// Lines of a mail in these encodings are other ones than those of the diff.
@@ -117,7 +119,7 @@ fn commit(lines: &mut Lines<'_>) -> Letter {
         body.push(b'\n');
         lines.skip();
     }
-    Letter { message: joined("", &body) }
+    Letter { message: joined("", &body), is_of_log: true }
 }
 
 fn joined(subject: &str, body: &[u8]) -> String {

@@ -77,6 +77,8 @@ pub(super) enum GitPatchError {
     MarkerEnds,
     #[error("the file is renamed to, or copied from, itself")]
     NoOp,
+    #[error("{0}")]
+    Series(&'static str),
     #[error("a batch has at most {limit} files")]
     Files { limit: usize },
     #[error("a batch has at most {limit} changes, and each hunk is one")]
@@ -123,6 +125,7 @@ impl GitPatchError {
             Self::EmptyHunk | Self::NoHunks => (Reason::PatchMalformed, Detail::Empty),
             Self::Marker | Self::MarkerEnds => (Reason::PatchMalformed, Detail::EndOfFile),
             Self::NoOp => (Reason::InvalidRequest, Detail::NoOp),
+            Self::Series(_) => (Reason::InvalidRequest, Detail::DuplicatePath),
             Self::Files { .. } => (Reason::TooLarge, Detail::Files),
             Self::Hunks { .. } => (Reason::TooLarge, Detail::Changes),
             Self::Lines { .. } => (Reason::TooLarge, Detail::Document),
@@ -151,6 +154,9 @@ impl GitPatchError {
                 "give the hunk its numbers, '@@ -start,count +start,count @@', or put the diff between ```diff and ```"
             }
             Self::EmptyHunk => "give each hunk its lines, or leave it out",
+            Self::Series(_) => {
+                "send one diff that says what becomes of each file as a whole, or mails in their order, as 'git format-patch' does"
+            }
             Self::NoHunks | Self::NoOp => "leave the file out",
             Self::MarkerEnds => "send the diff with line feeds alone",
             Self::Marker => "put it below the last line of a file, once for each side that lacks a final newline",

@@ -5,8 +5,9 @@ use std::vec;
 use std::vec::Vec;
 
 use super::malformed::GitPatchError;
-use crate::batch::{PathReadings, Target};
+use crate::batch::Target;
 use crate::path::document_spelling;
+use crate::path_readings::PathReadings;
 
 /// A name as it stands in a diff; outside of quotes, with `/` where it has a backslash.
 #[derive(Clone, PartialEq, Eq, Debug)]

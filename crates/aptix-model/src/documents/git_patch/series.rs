@@ -1,0 +1,129 @@
+//! Files that a diff has in several parts, as diffs that follow one another and series of mails do: the parts of one file are
+//! put together, in their order.
+
+use std::collections::BTreeMap;
+use std::string::String;
+use std::vec;
+use std::vec::Vec;
+
+use super::malformed::GitPatchError;
+use crate::batch::{FileEdit, FilePatch, GitKind, GitPatch, Target};
+
+/// One file of the diff, and where it comes from.
+pub(super) struct Part {
+    pub(super) file: FilePatch,
+    /// The line that it begins at.
+    pub(super) line: usize,
+    /// How many mails and commits begin above it.
+    pub(super) letter: usize,
+    /// Whether it is of a log, which lists the newest commit first.
+    pub(super) is_of_log: bool,
+}
+
+/// A file, with the parts of it that were read so far.
+struct Series {
+    file: FilePatch,
+    /// The mail or commit of its last part.
+    letter: usize,
+}
+
+/// Puts the parts of each file together.
+///
+/// # Errors
+/// The position of the first part that cannot follow those above it, and why.
+pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, GitPatchError)> {
+    let mut all: Vec<Series> = Vec::with_capacity(parts.len());
+    // Under which name each file is left by the parts above.
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    for (position, part) in parts.into_iter().enumerate() {
+        let Part { file, line, letter, is_of_log } = part;
+        let refused = |why| (position, line, GitPatchError::Series(why));
+        let FileEdit::GitPatch(patch) = &file.edit else { continue };
+        let kind = patch.kind.clone();
+        let copied = match &kind {
+            GitKind::Copy { from } => names.get(from).and_then(|index| all.get(*index)),
+            _ => None,
+        };
+        if copied.is_some_and(|source| source.letter != letter) {
+            return Err(refused("a file is copied that an earlier mail or commit changes"));
+        }
+        let name = key(&file.target);
+        let known = names.get(&name).copied();
+        let index = known.unwrap_or(all.len());
+        match known.and_then(|index| all.get_mut(index)) {
+            Some(series) => {
+                if series.letter != letter && is_of_log {
+                    return Err(refused(
+                        "a log lists the newest commit first, and several of its commits change this file",
+                    ));
+                }
+                check(series, patch, letter).map_err(refused)?;
+                append(series, file);
+                series.letter = letter;
+            }
+            None => all.push(Series { file, letter }),
+        }
+        match kind {
+            GitKind::Rename { to } => {
+                names.remove(&name);
+                names.insert(to, index);
+            }
+            _ => drop(names.insert(name, index)),
+        }
+    }
+    Ok(all.into_iter().map(|series| series.file).collect())
+}
+
+/// The name of a target, as other parts may have it too.
+fn key(target: &Target) -> String {
+    target.as_str().into()
+}
+
+/// Whether a part can follow those of its file.
+fn check(series: &Series, part: &GitPatch, letter: usize) -> Result<(), &'static str> {
+    let above = parts(&series.file.edit);
+    let is_gone = above.last().is_some_and(|last| last.kind == GitKind::Delete);
+    if !part.hunks.is_empty() && above.iter().any(|other| other.hunks == part.hunks) {
+        return Err("the diff has the same part of this file twice");
+    }
+    match part.kind {
+        GitKind::Create if !is_gone => Err("the diff creates this file, and changes it above"),
+        GitKind::Copy { .. } => Err("the diff makes this file by copying another one, and changes it above"),
+        // One diff renames what its files were before; only a later one renames what they are by then.
+        GitKind::Rename { .. } if series.letter == letter => Err("the diff renames this file, and changes it above"),
+        GitKind::Modify | GitKind::Delete | GitKind::Rename { .. } if is_gone => {
+            Err("the diff changes this file, and deletes it above")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn parts(edit: &FileEdit) -> &[GitPatch] {
+    match edit {
+        FileEdit::GitPatch(patch) => core::slice::from_ref(patch),
+        FileEdit::GitSeries(parts) => parts,
+        _ => &[],
+    }
+}
+
+fn append(series: &mut Series, file: FilePatch) {
+    let FileEdit::GitPatch(part) = file.edit else { return };
+    let above = core::mem::replace(&mut series.file.edit, FileEdit::DeleteFile);
+    series.file.edit = match above {
+        FileEdit::GitPatch(first) => FileEdit::GitSeries(vec![first, part]),
+        FileEdit::GitSeries(mut parts) => {
+            parts.push(part);
+            FileEdit::GitSeries(parts)
+        }
+        other => other,
+    };
+    // Names that only some parts leave open are those of the others.
+    if let (Target::Readings(all), Target::Readings(own)) = (&mut series.file.target, &file.target) {
+        let shared: Vec<_> = all.written.iter().filter(|path| own.written.contains(path)).cloned().collect();
+        if !shared.is_empty() {
+            all.written = shared;
+        }
+    } else if matches!((&series.file.target, &file.target), (Target::Readings(_), Target::Path(_))) {
+        series.file.target = file.target;
+    }
+}
