@@ -56,7 +56,10 @@ pub(crate) fn fit(text: &Text<'_>, needle: &Needle<'_>, place: &Place, new: &str
     let (start, end) = (nth_start(found, head), nth_start(found, old.len() - tail));
     range.end = if tail > 0 { range.start + end } else { range.end };
     range.start += start;
-    let begins_indented = old.first().is_some_and(|line| !is_blank(line));
+    // Behind the end of a line, text goes on in that line; in the place of a blank one, it begins one.
+    let above = slice(text.bytes(), 0..place.range.start);
+    let begins_line = place.range.start <= text.start() || above.ends_with(b"\n");
+    let begins_indented = begins_line || old.first().is_some_and(|line| !is_blank(line));
     let mut fitted = Fitted { bytes: Vec::with_capacity(new.len()), range: range.clone(), has_other_ends: false };
     let mut ends = Ends::of(text, range);
     let last = lines.len() - 1;

@@ -8,6 +8,7 @@
 mod cut;
 mod express;
 mod history;
+mod indentation;
 mod judge;
 mod lines;
 mod parts;
@@ -27,6 +28,7 @@ use aptix_model::documents::Dialect;
 
 use express::Reach;
 use history::{FileChange, Objects, Step};
+use indentation::Indentation;
 use judge::{Verdict, judge};
 use suspicion::Suspicion;
 use tally::Tally;
@@ -98,15 +100,19 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let mut tally = Tally::default();
-    let mut suspicion = Suspicion::default();
+    let (mut suspicion, mut indentation) = (Suspicion::default(), Indentation::default());
     each_step(&args, |step| {
-        step.files.iter().try_for_each(|file| suspicion.add(&step.name, file))?;
+        for file in &step.files {
+            suspicion.add(&step.name, file)?;
+            indentation.add(&step.name, file)?;
+        }
         replay(&step, &args.dialects, &mut tally)
     })?;
     args.repo.iter().try_for_each(|repo| suspicion.add_newest(repo))?;
     tally.print();
     suspicion.print();
-    tally.verdict().and(suspicion.verdict())
+    indentation.print();
+    tally.verdict().and(suspicion.verdict()).and(indentation.verdict())
 }
 
 /// Reads the history that is asked for, step by step.

@@ -82,3 +82,13 @@ fn reindent_turns_the_tier_off() {
     let applied = apply(Dialect::SearchPatch, &patch("        y()\n        z(1)\n"), BASE).unwrap();
     assert_eq!(applied.content, b"def f():\n    if x:\n        a()\n");
 }
+
+/// REQ-PATCH-005.2: a line that takes the place of a blank one is indented like the lines below it.
+#[test]
+fn a_line_in_the_place_of_a_blank_one_is_indented() {
+    let base = "f(\n\n    x,\n    y,\n";
+    for (dialect, document) in documents("\nx,\ny,\n", "z,\ny,\n") {
+        let applied = apply(dialect, &document, base).unwrap_or_else(|failure| panic!("{dialect}: {failure}"));
+        assert_eq!(String::from_utf8_lossy(&applied.content), "f(\n    z,\n    y,\n", "{dialect}");
+    }
+}
