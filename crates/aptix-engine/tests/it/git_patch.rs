@@ -307,6 +307,13 @@ fn files_that_are_not_as_the_diff_wants_are_left_alone() {
             "diff --git a/f b/G\nrename from f\nrename to G\ndiff --git a/g b/g\nnew file mode 100644\n".into(),
             "AMBIGUOUS_PATH.CASE_COLLISION",
         ),
+        // Files that trade names, and a name that changes in case alone, are refused whole.
+        (
+            &["f=a\\n", "g=b\\n"],
+            format!("{rename}diff --git a/g b/f\nrename from g\nrename to f\n"),
+            "INVALID_REQUEST.DUPLICATE_PATH",
+        ),
+        (&["f=a\\n"], "diff --git a/f b/F\nrename from f\nrename to F\n".into(), "AMBIGUOUS_PATH.CASE_COLLISION"),
         (&["f=a\\n"], id(wrong), "INDEX_MISMATCH"),
         (&["f=a\\n"], format!("diff --git a/f b/g\nrename from f\nrename to g\n{wrong}\n"), "INDEX_MISMATCH"),
         (&["f=b\\n"], id(sha1), "ALREADY_APPLIED"),
