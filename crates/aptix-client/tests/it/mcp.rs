@@ -4,6 +4,7 @@ mod client;
 mod looking;
 mod prepared;
 mod secrets;
+mod twice;
 
 use std::process::Command;
 
