@@ -147,3 +147,53 @@ fn imported_dialects_become_the_cloud_files() {
     submit(&machine, &server, &answer);
     assert_cloud(&machine, &server, &[("a.txt", Some("1\n2\n3\n"))]);
 }
+
+/// FILE-SPEC-5.1: the command line and the agent of a server decide alike about each block of an answer: what is applied, what is
+/// named as an example, and what refuses the answer.
+#[test]
+fn an_answer_comes_to_the_same_on_each_way_in() {
+    let machine = Machine::new();
+    let server = machine.server();
+    let _agent = machine.agent(&server);
+    let local = Machine::new();
+    let edit = "src/a.py\n```python\n<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n```\n";
+    for (below, is_applied) in [
+        ("Then src/a.py holds:\n```python\nx = 2\n```\n\n## Usage\n```\npython src/a.py\n```\n", true),
+        ("**LICENSE**\n```\nMIT\n```\n\n```json\n{\"returns\": 3}\n```\n", true),
+        ("**src/b.py**\n```python\nimport a\n```\n", false),
+        ("Update LICENSE to:\n```md\nGPL\n```\n", false),
+    ] {
+        let answer = format!("So:\n\n{edit}\n{below}");
+        let found = [&machine, &local].map(|machine| {
+            machine.put("src/a.py", "x = 1\n");
+            machine.put("LICENSE", "MIT\n");
+            let (done, code) = if std::ptr::eq(machine, &raw const local) {
+                apply(machine, &answer)
+            } else {
+                machine.submit(&server, &answer)
+            };
+            assert_eq!(code, Some(i32::from(!is_applied)), "{done}");
+            let words = |list: &str| -> Vec<Value> {
+                let entries = done[list].as_array().unwrap();
+                entries.iter().map(|entry| json!([entry["code"], entry["line"], entry["message"]])).collect()
+            };
+            (words("warnings"), words("errors"), outcomes_owned(&done), machine.files())
+        });
+        assert_eq!(found[0], found[1], "{answer}");
+        let (warnings, errors, ..) = &found[0];
+        assert_eq!((warnings.len(), errors.len()), if is_applied { (2, 0) } else { (0, 1) }, "{found:?}");
+    }
+}
+
+fn outcomes_owned(done: &Value) -> Vec<Vec<String>> {
+    outcomes(done).into_iter().map(|words| words.map(str::to_owned).to_vec()).collect()
+}
+
+/// Applies a document without a server.
+fn apply(machine: &Machine, document: &str) -> (Value, Option<i32>) {
+    let file = machine.path("answer");
+    crate::processes::write(&file, document);
+    let root = format!("project={}", machine.path("project").display());
+    let output = machine.aptix(&["apply", "--json", "--root", &root, &file.display().to_string()]).output().unwrap();
+    crate::processes::json(&output)
+}

@@ -96,13 +96,19 @@ fn sort(text: &str) -> Result<Sorted, Failure> {
     }
     let (unfenced, calls) = call::take_out(&outside::of(&answer, &rest))?;
     let taken = outside.iter().chain(calls.iter().map(|(_, block)| block));
-    let taken: Vec<_> = places.iter().copied().chain(taken.map(|block| (block.first_line, block.last_line))).collect();
+    let mut taken: Vec<_> =
+        places.iter().copied().chain(taken.map(|block| (block.first_line, block.last_line))).collect();
+    taken.sort_unstable();
     let lines = |answer: &Answer| {
         let blocks = answer.blocks.iter().map(|block| (block.first_line, block.last_line));
         named::Lines::new(text, blocks.chain(taken.iter().copied()))
     };
-    let is_within = |(first, last): (usize, usize)| move |&(from, to): &(usize, usize)| first <= from && to <= last;
-    let has_edit = |first, last| !taken.iter().all(is_within((first, last)));
+    // They do not overlap.
+    let inside = |first: usize, last: usize| {
+        let from = taken.partition_point(|(begin, _)| *begin < first);
+        from..from + taken.get(from..).unwrap_or_default().partition_point(|(_, end)| *end <= last)
+    };
+    let has_edit = |first, last| inside(first, last).len() < taken.len();
     let around = lines(&answer);
     outer::read_through(&mut answer, &around, has_edit)?;
     let lines = lines(&answer);
@@ -116,7 +122,7 @@ fn sort(text: &str) -> Result<Sorted, Failure> {
             }
             Err(why) => why,
         };
-        if taken.iter().any(is_within((block.first_line, block.last_line))) {
+        if !inside(block.first_line, block.last_line).is_empty() {
             continue;
         }
         add_text(&mut passed_over, &block.text);
