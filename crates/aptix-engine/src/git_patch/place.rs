@@ -132,7 +132,9 @@ pub(super) fn find(
         }
     }
     if !sides.has_context() {
-        return Err(by_ends(text, sides, stated).map_or(Misplaced::NotFound, |range| Misplaced::Ends { range }));
+        // Such a hunk stands where its header says or nowhere.
+        let range = by_ends(text, sides, stated).ok_or(Misplaced::NotFound)?;
+        return but_for_ends(Place { range, tier: Tier::Eol, is_elsewhere: false }, text, sides, work);
     }
     let places = everywhere(text, sides, work).map_err(Misplaced::Several)?;
     if stated_exactly.is_none() && is_open(&sides.old) {
@@ -191,7 +193,11 @@ fn find_by_ends(
             range.map(|range| Place { range, tier: Tier::Eol, is_elsewhere: true })
         }
     };
-    let Some(place) = found else { return Err(Misplaced::NotFound) };
+    but_for_ends(found.ok_or(Misplaced::NotFound)?, text, sides, work)
+}
+
+/// A place whose lines end in another way, where that may be.
+fn but_for_ends(place: Place, text: &Text<'_>, sides: &Sides<'_>, work: &Work<'_>) -> Result<Place, Misplaced> {
     let is_cut_short = is_open(&sides.old) && place.range.end < text.bytes().len();
     if is_cut_short || !work.settings.recovers || !sides.ends_alike() {
         return Err(Misplaced::Ends { range: place.range });

@@ -134,9 +134,10 @@ fn a_file_keeps_its_line_endings() {
     check("a\nb", "@@ -1,2 +1 @@\n a\n-b\n", "a", kept);
     check("a\r\nb\r\n", "@@ -1,2 +1,3 @@\n a\n b\n+c\n", "a\r\nb\r\nc\r\n", kept);
     check("a\r\nb\r\n", "@@ -1,2 +1,3 @@\n+0\n a\n b\n", "0\r\na\r\nb\r\n", kept);
+    check("a\r\nb\r\n", "@@ -1 +1 @@\n-a\n+x\n", "x\r\nb\r\n", kept);
+    check("a\nb\n", "@@ -2 +2 @@\r\n-b\r\n+x\r\n", "a\nx\n", kept);
     let ends = &["EXPECTED_MISMATCH.LINE_ENDINGS"];
     check_refused("a\nb\n", "@@ -1,2 +1,2 @@\n a\r\n-b\r\n+b\n", ends);
-    check_refused("a\r\nb\r\n", "@@ -1 +1 @@\n-a\n+x\n", ends);
     check_refused("a\r\nb \r\n", "@@ -1,2 +1,2 @@\n a\n-b\n+x\n", &["EXPECTED_MISMATCH"]);
 }
 
