@@ -145,14 +145,21 @@ pub(super) fn not_empty(id: &str, original: &Original<'_>) -> Failure {
 pub(super) fn other_content(stated: &[u8], original: &Original<'_>) -> Failure {
     let lines = |bytes: &[u8]| bytes.split_inclusive(|byte| *byte == b'\n').count();
     let same = stated.iter().zip(original.bytes).take_while(|(stated, found)| stated == found).count();
-    let line = lines(original.bytes.get(..same).unwrap_or_default()).max(1);
+    let above = original.bytes.iter().take(same).filter(|byte| **byte == b'\n').count();
+    let line = above + 1;
     let message = format!(
         "the diff removes {}, and the file has {}; they differ at line {line}",
         counted(lines(stated), "line"),
         counted(lines(original.bytes), "line")
     );
-    Failure::new(Reason::ExpectedMismatch, message)
+    let mut failure = Failure::new(Reason::ExpectedMismatch, message)
         .line(line)
         .current(original.digest(0))
-        .hint("a diff removes a file with all of its lines; read the file again, or delete it in a file bundle")
+        .hint("a diff removes a file with all of its lines; read the file again, or delete it in a file bundle");
+    if let Ok(text) = Text::new(original.bytes) {
+        let start =
+            original.bytes.iter().take(same).rposition(|byte| *byte == b'\n').map_or(text.start(), |feed| feed + 1);
+        failure.nearest.extend(excerpt(text.cursor_at(start, above), 1));
+    }
+    failure
 }
