@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 
 use crate::boundary::{Place, Said};
 use crate::case::{Case, Expected};
-use crate::judge::{Class, judge};
+use crate::judge::{Class, Way, judge};
 use crate::scan::fences;
 use crate::tree::{Entry, Tree};
 
@@ -19,7 +19,7 @@ pub(crate) fn check(cases: &[Case], is_whole_corpus: bool) -> Result<String> {
         let Expected::Applied(tree) = &case.expected else { continue };
         for (how, after) in spoil(&case.before, tree) {
             let said = Said { success: true, errors: Vec::new(), warnings: Vec::new(), label: None, after };
-            let found = judge(case, &said, false).class;
+            let found = judge(case, &said, Way::Command).class;
             ensure!(found == Class::Wrong, "the checker passes over {how} in {:?}", case.title);
             spoilt += 1;
         }
@@ -27,7 +27,7 @@ pub(crate) fn check(cases: &[Case], is_whole_corpus: bool) -> Result<String> {
     let mut caught = 0;
     for case in cases {
         let said = careless(case)?;
-        caught += usize::from(judge(case, &said, false).class == Class::Wrong);
+        caught += usize::from(judge(case, &said, Way::Command).class == Class::Wrong);
     }
     ensure!(caught >= CAUGHT || !is_whole_corpus, "a careless program is caught with {caught} answers only");
     Ok(format!("{spoilt} spoilt trees found, a program that applies what it can caught with {caught} answers"))

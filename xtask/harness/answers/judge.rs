@@ -63,10 +63,17 @@ impl Verdict {
     }
 }
 
-/// Judges the outcome of a case. `knows_label`: whether the way in tells the label at all.
-pub(crate) fn judge(case: &Case, said: &Said, knows_label: bool) -> Verdict {
+/// How an answer was applied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    Command,
+    Library,
+}
+
+/// Judges the outcome of a case. What the command prints has the words of the dialect, and the library knows the label.
+pub(crate) fn judge(case: &Case, said: &Said, way: Way) -> Verdict {
     let verdict = match &case.expected {
-        _ if !said.success => refused(case, said),
+        _ if !said.success => refused(case, said, way),
         Expected::Refused(_) => {
             let change = said.after.difference(&case.before, &case.before);
             let change = change.unwrap_or_else(|| "no file changed\n".to_owned());
@@ -87,13 +94,13 @@ pub(crate) fn judge(case: &Case, said: &Said, knows_label: bool) -> Verdict {
     if let Some(word) = missing_word(case, said) {
         return Verdict::new(Class::Mute, format!("no warning holds {word:?}: {:?}", said.warnings));
     }
-    match knows_label && case.label.is_some() && case.label != said.label {
+    match way == Way::Library && case.label.is_some() && case.label != said.label {
         true => Verdict::new(Class::Mute, format!("the label is {:?}, expected {:?}", said.label, case.label)),
         false => verdict,
     }
 }
 
-fn refused(case: &Case, said: &Said) -> Verdict {
+fn refused(case: &Case, said: &Said, way: Way) -> Verdict {
     if let Some(difference) = said.after.difference(&case.before, &case.before) {
         return Verdict::new(Class::Wrong, format!("it was refused, and files changed:\n{difference}"));
     }
@@ -107,7 +114,7 @@ fn refused(case: &Case, said: &Said) -> Verdict {
     {
         return Verdict::new(Class::Unhelpful, format!("expected {code}\n{shown}"));
     }
-    match missing_word(case, said) {
+    match missing_word(case, said).filter(|_| way == Way::Command) {
         Some(word) => Verdict::new(Class::Unhelpful, format!("expected the words {word:?}\n{shown}")),
         None => Verdict::new(Class::Refused, shown),
     }

@@ -31,7 +31,7 @@ use clap::Parser;
 
 use crate::boundary::Place;
 use crate::case::Case;
-use crate::judge::{Class, Verdict};
+use crate::judge::{Class, Verdict, Way};
 use crate::random::Random;
 use crate::report::Judged;
 use crate::variants::{Kind, Variant};
@@ -107,7 +107,7 @@ fn run(args: &Args) -> Result<bool> {
 fn judge_case(case: &Case, program: &Path) -> Result<Verdict> {
     let place = Place::new(&case.before)?;
     let said = place.run_program(program, &case.answer)?;
-    let mut verdict = judge::judge(case, &said, false);
+    let mut verdict = judge::judge(case, &said, Way::Command);
     if verdict.class == Class::Applied && !case.is_repeatable {
         let again = place.run_program(program, &case.answer)?;
         if let Some(difference) = again.after.difference(&said.after, &said.after) {
@@ -119,7 +119,7 @@ fn judge_case(case: &Case, program: &Path) -> Result<Verdict> {
     if (library.success, &library.after) != (said.success, &said.after) {
         return Ok(Verdict::new(Class::Wrong, "the command and the library come to different trees"));
     }
-    let by_library = judge::judge(case, &library, true);
+    let by_library = judge::judge(case, &library, Way::Library);
     Ok(if by_library.class > verdict.class { by_library } else { verdict })
 }
 

@@ -75,7 +75,9 @@ fn is_part(before: &Tree, whole: &Tree, found: &Tree, untouched: &BTreeSet<Strin
         if old.is_none() {
             olds.extend(before.files.iter().filter(|(old, _)| !whole.files.contains_key(*old)).map(|(_, entry)| entry));
         }
-        !untouched.contains(path) && (now == new || olds.into_iter().any(|old| is_between(old, new, now)))
+        // A diff that ends below its line `new file mode` is one of an empty file.
+        let is_empty = old.is_none() && new.is_some() && now.is_some_and(|now| now.bytes.is_empty());
+        !untouched.contains(path) && (now == new || is_empty || olds.into_iter().any(|old| is_between(old, new, now)))
     })
 }
 

@@ -152,13 +152,18 @@ fn outside(line: &str, state: State) -> State {
     match state {
         State::Header(_) if line.starts_with("similarity index") && !line.contains("100%") => State::Changed,
         // These need no hunk.
-        State::Header(_) if ["rename to ", "copy to ", "new mode "].iter().any(|whole| line.starts_with(whole)) => {
-            State::Header(true)
+        State::Header(_) if WHOLE.iter().any(|whole| line.starts_with(whole)) => State::Header(true),
+        // The id of what the file holds, which is nothing if there is no hunk.
+        State::Header(true) if line.starts_with("index 0000000..") && !line.contains("..e69de29") => {
+            State::Header(false)
         }
         State::Header(_) | State::Changed | State::Block | State::Envelope => state,
         State::Hunk(..) | State::Prose => State::Prose,
     }
 }
+
+/// How lines of a header begin below which no hunk has to come. A new file without one is empty.
+const WHOLE: [&str; 4] = ["rename to ", "copy to ", "new mode ", "new file mode "];
 
 /// The counts of a hunk's header.
 fn hunk(line: &str) -> Option<State> {
