@@ -4,6 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::answers::answers;
 use crate::crash::crash;
 use crate::repo::{capture, cargo};
 use crate::steps::{run, step};
@@ -21,6 +22,7 @@ pub(crate) fn test() -> Result<()> {
     step("example client", python::example)?;
     // First the few, so that the count of the many is what a log ends with.
     step("doc tests", || run(cargo().args(["test", "--locked", "--quiet", "--workspace", "--all-features", "--doc"])))?;
+    answers(&["--gate"])?;
     crash(&[] as &[&str])?;
     replay::twice()?;
     step("tests", || run(&mut tests()))
