@@ -103,7 +103,7 @@ const PREPARED: Terms = Terms {
 const fn terms(dialect: Dialect, edit: Option<&FileEdit>) -> &'static Terms {
     match (dialect, edit) {
         (_, Some(FileEdit::AnchorEdit(_))) => &PREPARED,
-        (Dialect::CreateFile, _) => &CREATE_FILE,
+        (Dialect::CreateFile, _) | (Dialect::Chat, Some(FileEdit::CreateFile(_))) => &CREATE_FILE,
         (Dialect::SearchPatch, _) => &SEARCH_PATCH,
         (Dialect::StructuredPatch, _) => &STRUCTURED_PATCH,
         (Dialect::FileBundle, _) => &FILE_BUNDLE,

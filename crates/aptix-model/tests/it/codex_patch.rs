@@ -212,3 +212,16 @@ fn a_header_of_a_chunk_may_be_written_as_in_a_diff() {
         assert_eq!(patch.chunks[0].anchors, anchors, "{header}");
     }
 }
+
+/// In an answer too, where prose may follow.
+#[test]
+fn prose_may_follow_an_end_marker_with_blanks_before_it() {
+    let plain = "*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** End Patch\n";
+    let answer =
+        "Here:\n\n*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n *** End Patch\n\nTell me whether it works.\n";
+    let batch = |text: &str| parse(text.as_bytes(), None).unwrap().batch;
+    assert_eq!(batch(answer).files, batch(plain).files);
+    let shown = "Here:\n\n*** Begin Patch\n*** Update File: a\n@@\n *** End Patch\n-x\n+y\n*** End Patch\n\nDone.\n";
+    let FileEdit::ContextPatch(patch) = &batch(shown).files[0].edit else { panic!("a context patch") };
+    assert_eq!(patch.chunks[0].lines.len(), 3);
+}

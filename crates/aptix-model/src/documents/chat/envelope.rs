@@ -14,6 +14,8 @@ pub(super) fn take_out(text: &str, covered: &[(usize, usize)]) -> (String, Vec<B
     let mut envelopes = Vec::new();
     let mut open: Option<Block> = None;
     let mut covered = covered.iter().peekable();
+    // Blanks stand before an end marker only where no other one follows.
+    let last_end = text.lines().enumerate().filter(|(_, line)| line.trim_end() == END).map(|(index, _)| index).last();
     for (index, line) in text.split_inclusive('\n').enumerate() {
         let number = index + 1;
         let words = line.trim_end();
@@ -41,7 +43,7 @@ pub(super) fn take_out(text: &str, covered: &[(usize, usize)]) -> (String, Vec<B
         blank(line, &mut rest);
         block.text.push_str(line);
         block.last_line = number;
-        if words == END {
+        if words == END || words.trim_start() == END && last_end.is_none_or(|last| last < index) {
             block.closing = Closing::Aligned;
             envelopes.extend(open.take());
         }
