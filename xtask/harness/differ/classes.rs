@@ -226,7 +226,7 @@ const CLASSES: &[Class] = &[
         reason: "The hunk has fewer lines of context on one side. Git then applies it at the top or at the end of the file only; Aptix at the stated line, or at the only place, of which `HUNK_OFFSET` warns.",
         is_it: |seen| {
             let Ours::Applied { warnings, .. } = seen.ours else { return false };
-            let known = ["HUNK_OFFSET", "NO_PREFIX", "CRLF_DIFF", "HUNK_COUNTS"];
+            let known = ["HUNK_OFFSET", "NO_PREFIX", "CRLF_DIFF", "HUNK_COUNTS", "INDEX_DIFFERS"];
             let is_moved = warnings.iter().all(|code| known.contains(&code.as_str()));
             is_moved && seen.git_says(&["does not apply"])
         },
@@ -244,7 +244,7 @@ const CLASSES: &[Class] = &[
         name: "an unterminated last line",
         by: By::Aptix,
         reason: "The diff's last line has no newline, and its hunk is complete by its counts; unless the line stands in the file, `DIFF_UNTERMINATED` warns. Git calls the patch corrupt.",
-        is_it: |seen| !seen.case.diff.ends_with(b"\n") && seen.git_says(&["corrupt patch"]),
+        is_it: |seen| !seen.case.diff.ends_with(b"\n") && seen.git_says(&["corrupt patch", "patch with only garbage"]),
     },
     Class {
         name: "blank lines around hunks",
