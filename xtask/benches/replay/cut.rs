@@ -166,8 +166,7 @@ fn cut(
             0 => random.below(document.len()),
             _ => lines.get(random.below(lines.len().max(1))).map_or(0, |line| line.saturating_sub(random.below(3))),
         };
-        // The last line of a part may lack its newline.
-        let near = ends.iter().find(|(end, _)| *end >= at && matches!(&document[at..*end], b"" | b"\n" | b"\r\n"));
+        let near = parts::end_at(&ends, document, at);
         let outcome = judge(at, &whole, &untouched, near, |length| Ok(send(length)?.ok()))?;
         let row = report.rows.entry(name).or_default();
         match outcome {

@@ -49,6 +49,17 @@ pub(crate) fn ends(dialect: Dialect, document: &[u8]) -> Vec<(usize, Part)> {
     }
 }
 
+/// The end of a part at which a cut lies: its last newline may be missing, and below a fence there may be prose.
+pub(crate) fn end_at<'e>(ends: &'e [(usize, Part)], document: &[u8], at: usize) -> Option<&'e (usize, Part)> {
+    ends.iter().rev().find(|(end, part)| {
+        if *end >= at {
+            matches!(&document[at..*end], b"" | b"\n" | b"\r\n")
+        } else {
+            *part == Part::Fence && !document[*end..at].contains(&b'`')
+        }
+    })
+}
+
 fn below(document: &[u8], is_end: impl Fn(&[u8]) -> bool, part: Part) -> Vec<(usize, Part)> {
     let mut at = 0;
     let ends = document.split_inclusive(|byte| *byte == b'\n').filter_map(|line| {
