@@ -93,6 +93,14 @@ impl Seen<'_> {
         is_same.then(|| pairs.map(|(ours, theirs)| (ours.bytes.as_slice(), theirs.bytes.as_slice())).collect())
     }
 
+    /// The lines that begin the sections, and those that name files that move.
+    fn headers(&self) -> impl Iterator<Item = String> {
+        const NAMING: [&[u8]; 5] = [b"diff --git ", b"rename from ", b"rename to ", b"copy from ", b"copy to "];
+        let lines = self.case.diff.split(|byte| *byte == b'\n');
+        let lines = lines.filter(|line| NAMING.iter().any(|start| line.starts_with(start)));
+        lines.map(|line| String::from_utf8_lossy(line).into_owned())
+    }
+
     fn has_crlf_header(&self) -> bool {
         self.has_line(|line| line.starts_with(b"diff --git ") && line.ends_with(b"\r"))
     }
@@ -153,6 +161,12 @@ const CLASSES: &[Class] = &[
             seen.refuses(&["PATCH_UNSUPPORTED.NO_CONTEXT", "EXPECTED_MISMATCH.NO_CONTEXT"])
                 || seen.refuses(&["EXPECTED_MISMATCH"]) && seen.has_hunk_without_context()
         },
+    },
+    Class {
+        name: "parts out of order",
+        by: By::Git,
+        reason: "The diff has several parts of one file, and the same one twice, or one that creates, renames or copies a file that another changes: which comes first is not sure. Git goes by the order of the text, or by the files as they were.",
+        is_it: |seen| seen.refuses(&["INVALID_REQUEST.DUPLICATE_PATH"]),
     },
     Class {
         name: "hunks out of order",
@@ -316,6 +330,28 @@ const CLASSES: &[Class] = &[
             seen.warns("LINE_ENDINGS_KEPT")
                 && seen.unlike().is_some_and(|files| files.iter().all(|(ours, theirs)| without_end(ours) == *theirs))
         },
+    },
+    Class {
+        name: "one file in several parts",
+        by: By::Both,
+        reason: "One part of a diff changes a file, and a later one deletes, renames or copies it. Aptix applies each part to the result of the one before; git deletes first and writes afterwards, and moves the file as it was.",
+        is_it: |seen| {
+            let headers: Vec<String> = seen.headers().collect();
+            seen.trees().is_some_and(|(ours, theirs)| {
+                let mut unlike = ours.keys().chain(theirs.keys()).filter(|path| ours.get(*path) != theirs.get(*path));
+                // Git quotes other names.
+                let is_twice = |path: &String| {
+                    !path.is_ascii() || headers.iter().filter(|line| line.contains(path.as_str())).count() > 1
+                };
+                ["mail", "series"].iter().any(|kind| seen.case.is_written(kind)) && unlike.all(is_twice)
+            })
+        },
+    },
+    Class {
+        name: "backslashes in a new name",
+        by: By::Both,
+        reason: "A name has backslashes for slashes. Git makes a file with backslashes in its name.",
+        is_it: |seen| seen.trees().is_some_and(|(_, theirs)| theirs.keys().any(|path| path.contains('\\'))),
     },
     Class {
         name: "above a byte order mark",
