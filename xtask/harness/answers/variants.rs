@@ -145,7 +145,9 @@ fn with_other_tags(case: &Case) -> Vec<Variant> {
     const TAGS: [(&[&str], &[&str]); 2] =
         [(&["json"], &["JSON", "jsonc", ""]), (&["diff", "patch"], &["diff", "udiff", "patch", "Diff", ""])];
     let lines: Vec<&str> = case.answer.split_inclusive('\n').collect();
-    let fences = fences(&lines);
+    // What looks like a fence in a bare diff is a line of a file.
+    let is_bare_diff = ["--- ", "diff "].iter().any(|head| case.answer.starts_with(head));
+    let fences = if is_bare_diff { Vec::new() } else { fences(&lines) };
     let mut variants = Vec::new();
     for (from, to) in TAGS {
         let tagged: Vec<&Fence> = fences.iter().filter(|fence| from.contains(&fence.info.as_str())).collect();
