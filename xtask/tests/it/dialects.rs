@@ -44,7 +44,7 @@ fn whole_files_and_renamed_files_become_the_cloud_files() {
     let done = submit(&machine, &server, &bundle.to_string());
     let told = [["new.txt", "created", ""], ["old.txt", "modified", ""], ["moves.txt", "created", ""]];
     assert_eq!(outcomes(&done), told);
-    assert_cloud(&machine, &server, &[("new.txt", Some("one\r\ntwo")), ("old.txt", Some("replaced\n"))]);
+    assert_cloud(&machine, &server, &[("new.txt", Some("one\r\ntwo")), ("old.txt", Some("replaced\r\n"))]);
 
     let bundle = json!({"files": [{"path": "old.txt", "operation": "delete"}]});
     let done = submit(&machine, &server, &bundle.to_string());
