@@ -34,6 +34,10 @@ pub(crate) fn unified(plan: &FilePlan<'_>, limit: usize) -> Option<Vec<u8>> {
     match (base, plan.executable) {
         (None, executable) => {
             out.push(format!("new file mode {}\n", mode(executable.unwrap_or(false))).as_bytes())?;
+            // Without hunks, the ids tell that nothing is missing.
+            if blocks.is_empty() {
+                out.push(b"index 0000000..e69de29\n")?;
+            }
         }
         (Some(_), _) if is_deleted => out.push(b"deleted file mode 100644\n")?,
         (Some(_), Some(new)) => {

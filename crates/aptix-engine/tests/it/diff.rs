@@ -107,7 +107,7 @@ fn ends_of_files_are_told() {
 /// Created and replaced files.
 #[test]
 fn whole_files_are_shown_as_git_shows_them() {
-    let new = "diff --git a/d/a b/d/a\nnew file mode 100644\n";
+    let new = "diff --git a/d/a b/d/a\nnew file mode 100644\nindex 0000000..e69de29\n";
     check_whole(
         create("d/a", "x\ny"),
         None,

@@ -305,7 +305,7 @@ fn files_that_are_not_as_the_diff_wants_are_left_alone() {
         (&["f=a\\n", "g=a\\n"], copy.into(), "FILE_EXISTS"),
         (
             &["f=a\\n"],
-            "diff --git a/f b/G\nrename from f\nrename to G\ndiff --git a/g b/g\nnew file mode 100644\n".into(),
+            "diff --git a/f b/G\nrename from f\nrename to G\ndiff --git a/g b/g\nnew file mode 100644\nindex 0000000..e69de29\n".into(),
             "AMBIGUOUS_PATH.CASE_COLLISION",
         ),
         // Files that trade names, and a name that changes in case alone, are refused whole.

@@ -306,6 +306,7 @@ fn what_is_no_diff_is_refused_by_name() {
         (git("index 1111111..2222222\n"), "PATCH_TRUNCATED"),
         (git("old mode 100644\nnew mode 100755\nindex 1111111..2222222\n"), "PATCH_TRUNCATED"),
         (git("new file mode 100644\nindex 0000000..2222222\n"), "PATCH_TRUNCATED"),
+        (git("new file mode 100755\n"), "PATCH_TRUNCATED"),
         (git("new file mode 100644\n--- /dev/null\n+++ b/f\n"), "PATCH_TRUNCATED"),
         (git("deleted file mode 100644\nindex 1111111..0000000\n--- a/f\n+++ /dev/null\n"), "PATCH_TRUNCATED"),
         (git("similarity index 100%\n"), "PATCH_MALFORMED.EMPTY"),

@@ -50,6 +50,9 @@ impl Diff {
             if hunks.is_empty() && header.has_sides() {
                 return Err((self.at(lines.number), GitPatchError::CutFile));
             }
+            if hunks.is_empty() && header.may_lack_content() && lines.peek_past_blank().peek().is_none() {
+                return Err((self.at(lines.number), GitPatchError::CutFile));
+            }
             let section = header.section(hunks).map_err(|error| (self.at(start), error))?;
             if self.parts.len() == Limits::DEFAULT.files {
                 return Err((self.at(start), GitPatchError::Files { limit: Limits::DEFAULT.files }));

@@ -28,6 +28,8 @@ pub(super) struct Header {
     base_id: Option<String>,
     /// Whether it says that bytes change, which only hunks can tell.
     announces_hunks: bool,
+    /// Whether it has the ids of the file.
+    has_ids: bool,
     sides: Option<(Side, Side)>,
 }
 
@@ -118,12 +120,18 @@ impl Header {
         } else if let Some(ids) = value("index ") {
             self.base_id = base_id(ids)?;
             self.announces_hunks |= changes_bytes(ids);
+            self.has_ids = true;
         } else if let Some(similarity) = value("similarity index ").or_else(|| value("dissimilarity index ")) {
             self.announces_hunks |= similarity != b"100%";
         } else {
             return Ok(false);
         }
         Ok(true)
+    }
+
+    /// Whether it makes a file without saying that the file is empty: what it holds may have been cut off.
+    pub(super) const fn may_lack_content(&self) -> bool {
+        self.created.is_some() && self.deleted.is_none() && !self.has_ids
     }
 
     /// What happens to which file, with its hunks.
