@@ -98,7 +98,7 @@ impl Seen<'_> {
         const NAMING: [&[u8]; 5] = [b"diff --git ", b"rename from ", b"rename to ", b"copy from ", b"copy to "];
         let lines = self.case.diff.split(|byte| *byte == b'\n');
         let lines = lines.filter(|line| NAMING.iter().any(|start| line.starts_with(start)));
-        lines.map(|line| String::from_utf8_lossy(line).into_owned())
+        lines.map(|line| String::from_utf8_lossy(line).replace('\\', "/"))
     }
 
     fn has_crlf_header(&self) -> bool {
