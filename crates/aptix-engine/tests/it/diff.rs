@@ -107,13 +107,13 @@ fn ends_of_files_are_told() {
 /// Created and replaced files.
 #[test]
 fn whole_files_are_shown_as_git_shows_them() {
-    let new = "diff --git a/d/a b/d/a\nnew file mode 100644\nindex 0000000..e69de29\n";
+    let new = "diff --git a/d/a b/d/a\nnew file mode 100644\n";
     check_whole(
         create("d/a", "x\ny"),
         None,
         &format!("{new}--- /dev/null\n+++ b/d/a\n@@ -0,0 +1,2 @@\n+x\n+y\n\\ No newline at end of file\n"),
     );
-    check_whole(create("d/a", ""), None, new);
+    check_whole(create("d/a", ""), None, &format!("{new}index 0000000..e69de29\n"));
     let head = "diff --git a/a b/a\n--- a/a\n+++ b/a\n";
     check_whole(
         overwrite("a", "1\n2\nx\n4\n5\n6\n7\n8\n"),
