@@ -87,31 +87,36 @@ struct Sorted {
 
 fn sort(text: &str) -> Result<Sorted, Failure> {
     let places = search_replace::places(text)?;
-    let (rest, mut outside) = envelope::take_out(text, &places);
+    let (mut rest, mut outside) = envelope::take_out(text, &places);
     let mut answer = fence::read(&rest);
+    let mut taken: Vec<_> = places.iter().copied().chain(outside.iter().map(Block::lines)).collect();
+    taken.sort_unstable();
+    let lines = |answer: &Answer, taken: &[(usize, usize)]| {
+        named::Lines::new(text, answer.blocks.iter().map(Block::lines).chain(taken.iter().copied()))
+    };
+    let through = outer::read_through(&rest, &answer, &lines(&answer, &taken), &taken)?;
+    let outer = through.map(|(outer, inside_of, inside)| {
+        (rest, answer) = (inside_of, inside);
+        outer
+    });
     for block in &mut answer.blocks {
         let (rest, found) = envelope::take_out(&block.text, &[]);
         outside.extend(found.into_iter().map(|found| found.below(block.text_line.saturating_sub(1))));
         block.text = rest;
     }
     let (unfenced, calls) = call::take_out(&outside::of(&answer, &rest))?;
-    let taken = outside.iter().chain(calls.iter().map(|(_, block)| block));
-    let mut taken: Vec<_> =
-        places.iter().copied().chain(taken.map(|block| (block.first_line, block.last_line))).collect();
+    taken = places
+        .iter()
+        .copied()
+        .chain(outside.iter().chain(calls.iter().map(|(_, call)| call)).map(Block::lines))
+        .collect();
     taken.sort_unstable();
-    let lines = |answer: &Answer| {
-        let blocks = answer.blocks.iter().map(|block| (block.first_line, block.last_line));
-        named::Lines::new(text, blocks.chain(taken.iter().copied()))
-    };
     // They do not overlap.
     let inside = |first: usize, last: usize| {
         let from = taken.partition_point(|(begin, _)| *begin < first);
         from..from + taken.get(from..).unwrap_or_default().partition_point(|(_, end)| *end <= last)
     };
-    let has_edit = |first, last| inside(first, last).len() < taken.len();
-    let around = lines(&answer);
-    outer::read_through(&mut answer, &around, has_edit)?;
-    let lines = lines(&answer);
+    let lines = lines(&answer, &taken);
     let (mut found, mut warnings, mut quotes) = (Vec::new(), Vec::new(), Vec::new());
     let mut passed_over = String::new();
     for block in &answer.blocks {
@@ -145,6 +150,9 @@ fn sort(text: &str) -> Result<Sorted, Failure> {
     }
     let first = edits.iter().map(|(_, block)| block.first_line).min();
     outside::check(&unfenced, first)?;
+    if let Some(outer) = outer {
+        outer.check_holds(edits.iter().map(|(_, block)| block))?;
+    }
     Ok(Sorted { edits, warnings, quotes, answer, passed_over })
 }
 

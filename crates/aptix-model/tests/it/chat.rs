@@ -9,7 +9,7 @@ pub(crate) const A: &str = r#"{"files": [{"path": "a", "content": "x\n"}]}"#;
 
 /// The paths of an answer's edits, the names that the files decide about, with `?` behind what only may be a path and `:`
 /// behind the words of a sentence, and the codes of its warnings; or what it is refused for.
-fn read(answer: &str) -> Result<(Vec<String>, Vec<String>), Failure> {
+pub(crate) fn read(answer: &str) -> Result<(Vec<String>, Vec<String>), Failure> {
     let document = parse(answer.as_bytes(), None).map_err(|mut failures| failures.swap_remove(0))?;
     assert_eq!(document.dialect, Dialect::Chat, "{answer}");
     let mut paths: Vec<_> = document.batch.files.iter().map(|file| file.target.as_str().to_owned()).collect();

@@ -2,7 +2,7 @@
 
 use aptix_model::documents::parse;
 
-use crate::chat::{A, blocks, check, diff, refuse};
+use crate::chat::{A, blocks, check, diff, read, refuse};
 
 /// What models write behind a fence, in its first line or above it says whose lines these are, and not what is to become
 /// of them: the files decide whether they are quoted.
@@ -204,8 +204,7 @@ fn an_outer_fence_is_read_through_or_refused() {
         check(&format!("So:\n\n````{tag}\n{layout}````\n"), &["a", "d"]);
         check(&format!("````{tag}\n{layout}````\n"), &["a", "d"]);
         check(&format!("~~~{tag}\n{layout}~~~\n"), &["a", "d"]);
-        // of one length with the fences inside, or with an inside that is cut
-        refuse(&format!("So:\n\n```{tag}\n{layout}```\n"), "INVALID_REQUEST.FENCE", "drop the outer fence");
+        // with an inside that is cut
         let cut = layout.strip_suffix("```\n").unwrap();
         refuse(&format!("````{tag}\n{cut}````\n"), "INVALID_REQUEST.FENCE", "its inside is not whole");
         // beside other edits it may be an example
@@ -217,6 +216,24 @@ fn an_outer_fence_is_read_through_or_refused() {
         refuse(&format!("````{tag}\n{bundle}````\nf.md\n{}", blocks("a")), "INVALID_REQUEST.FENCE", "other edits");
         refuse(&format!("````{tag}\n{bundle}````\n").repeat(2), "INVALID_REQUEST.FENCE", "other edits");
     }
+    // Nothing that stands inside is passed over.
+    let inside = |more: &str| format!("````md\n{bundle}\n{more}````\n");
+    refuse(&inside(&diff("d")), "INVALID_REQUEST.FENCE", "holds a diff");
+    refuse(&inside("{\"patches\": [{\"path\": \"x\", \"replacements\": []}]}\n"), "INVALID_REQUEST.FENCE", "holds a");
+    let call = "{\"name\": \"workspace_create_file\", \"arguments\": {\"path\": \"c\", \"content\": \"\"}}";
+    check(&inside(&format!("<tool_call>{call}</tool_call>\n")), &["c", "a"]);
+    let sample = "```json\n{\"path\": \"x\", \"content\": \"\"}\n```\n";
+    let whole = "### src/m.py\n```python\nx\n```\n";
+    let envelope = "*** Begin Patch\n*** Delete File: f.md\n*** End Patch\n";
+    for edit in [format!("f.md\n```\n{}```\n", blocks("a")), envelope.to_owned()] {
+        check(&format!("````md\n{edit}\n{whole}````\n"), &["f.md", "src/m.py"]);
+        refuse(&format!("````md\n{edit}\n{sample}````\n"), "INVALID_REQUEST.FENCE", "envelope");
+    }
+    // A file of prose that is announced is no layout.
+    check(
+        &format!("f.md\n{}\nUpdate README.md to:\n\n````md\n{bundle}````\n", blocks("a")),
+        &["f.md", "Update? README.md to?:"],
+    );
     // what is inside has its own lines, and is named as outside
     refuse(
         &format!("````text\n{}````\n", layout.replace(A, "{\"files\": [{\"content\": 3}]}")),
@@ -229,6 +246,44 @@ fn an_outer_fence_is_read_through_or_refused() {
     check(&format!("f.md\n{}\n````md\n```bash\nls\n```\n````\n", blocks("a")), &["f.md", "BLOCK_IGNORED"]);
     // SEARCH/REPLACE blocks and patches with markers of their own are edits in any fence.
     check(&format!("````text\nf.md\n```\n{}```\n````\n", blocks("a")), &["f.md"]);
+}
+
+/// FILE-SPEC-5.1: the fences of the layout may be as long as the one around them. As Markdown has it the first closing fence
+/// ends the outer one and nothing closes the last one, so that an answer has at most one of both readings.
+#[test]
+fn an_outer_fence_may_be_as_long_as_those_inside() {
+    let bundle = format!("### Bundle\n```json\n{A}\n```\n");
+    let layout = format!("{bundle}\n### Patch\n```patch\n{}```\n", diff("d"));
+    for tag in ["text", "markdown", "md"] {
+        for prose in ["", "So:\n\n"] {
+            check(&format!("{prose}```{tag}\n{layout}```\n"), &["a", "d"]);
+            check(&format!("{prose}```{tag}\n{layout}```"), &["a", "d"]);
+            check(&format!("{prose}```{tag}\n{layout}```\n\nThat is all.\n"), &["a", "d"]);
+        }
+    }
+    check(&format!("```\n{layout}```\n"), &["a", "d"]);
+    check(&format!("~~~md\n{}~~~\n", layout.replace("```", "~~~")), &["a", "d"]);
+    check(&format!("```text\n{layout}```\n").replace('\n', "\r\n"), &["a", "d"]);
+    check(&format!("```md\nf.md\n```text\n{}```\n```\n", blocks("a")), &["f.md"]);
+    let doubt = |answer: &str| refuse(answer, "INVALID_REQUEST.FENCE", "drop the outer fence");
+    // with prose above, a bare fence may be a closing one that has lost its opening one
+    doubt(&format!("So:\n\n```\n{layout}```\n"));
+    // another tag, other edits, or fences of other lengths
+    doubt(&format!("```python\n{layout}```\n"));
+    doubt(&format!("```text\n{layout}```\n\n```patch\n{}```\n", diff("e")));
+    doubt(&format!("```patch\n{}```\n\n```text\n{layout}```\n", diff("e")));
+    doubt(&format!("```text\n{}```\n", layout.replacen("```json", "````json", 1)));
+    doubt(&format!("```text\n```md\n{layout}```\n```\n"));
+    doubt(&format!("```text\n{layout}```\nf.md\n{}", blocks("a")));
+    doubt(&format!("README.md\n```md\n{layout}```\n"));
+    doubt(&format!("Update README.md to:\n```md\n{layout}```\n"));
+    doubt("```md\n```sh\nls\n```\n```\n");
+    // wherever it is cut, nothing of it is applied
+    let whole = format!("```text\n{layout}```\n");
+    for end in 0..whole.len() - 1 {
+        let cut = &whole[..end];
+        assert!(read(cut).is_err() || cut.trim_end() == whole.trim_end(), "{cut}");
+    }
 }
 
 /// Fences that nothing closes refuse the answer, but for an empty one that ends with its list item.

@@ -31,6 +31,11 @@ pub(super) struct Block {
 }
 
 impl Block {
+    /// Its first and its last line.
+    pub(super) const fn lines(&self) -> (usize, usize) {
+        (self.first_line, self.last_line)
+    }
+
     /// The block as it stands in a text that it begins so many lines further down in.
     pub(super) fn below(self, lines: usize) -> Self {
         Self {

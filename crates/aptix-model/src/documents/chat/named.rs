@@ -41,6 +41,8 @@ const SHELL: &[&str] = &[
 /// Tags of blocks that hold what a program prints.
 const OUTPUT: &[&str] =
     &["ansi", "log", "logs", "out", "output", "plain", "plaintext", "stderr", "stdout", "text", "traceback", "txt"];
+/// Endings of files of prose, which may hold fences of their own.
+const PROSE: [&str; 7] = ["adoc", "markdown", "md", "mdx", "rst", "text", "txt"];
 
 /// The lines of an answer, and which of them belong to blocks.
 pub(super) struct Lines<'a> {
@@ -144,4 +146,13 @@ fn number(line: usize) -> u32 {
 pub(super) fn sure(quote: &Quote) -> Option<&str> {
     let name = quote.names.iter().find(|name| name.is_path).filter(|_| !quote.is_announced);
     name.map(|name| String::as_str(&name.path))
+}
+
+/// The name that makes a block the whole text of a file: a sure one, or that of a file of prose in a sentence.
+pub(super) fn document(quote: &Quote) -> Option<&str> {
+    let is_prose = |name: &&QuoteName| {
+        let ending = name.path.rsplit_once('.').map(|(_, ending)| ending.to_lowercase());
+        name.is_path && ending.is_some_and(|ending| PROSE.contains(&ending.as_str()))
+    };
+    sure(quote).or_else(|| Some(quote.names.iter().find(is_prose)?.path.as_str()))
 }

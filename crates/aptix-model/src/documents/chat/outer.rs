@@ -1,4 +1,7 @@
 //! A fence around a whole answer, or around the layout of its blocks (FILE-SPEC 5): read through if what it holds is whole.
+//!
+//! The fences inside may be as long as the outer one. As Markdown reads that, the first closing fence inside ends the outer
+//! one, and nothing closes the last fence of the answer. So no answer is whole in both readings.
 
 use std::format;
 use std::string::String;
@@ -18,51 +21,153 @@ const TAGS: [&str; 7] = ["", "text", "txt", "plaintext", "markdown", "md", "answ
 const ADVICE: &str = "drop the outer fence, so that each edit stands in a fence of its own; or leave the block out, if it only \
                       shows how an answer is written";
 
-/// Puts the blocks inside an outer fence in its place.
+/// The block that an outer fence makes of an answer.
+pub(super) struct Outer {
+    block: Block,
+}
+
+impl Outer {
+    /// Refuses an edit outside of the fence: then what is inside may be an example.
+    pub(super) fn check_holds<'b>(&self, mut edits: impl Iterator<Item = &'b Block>) -> Result<(), Failure> {
+        let lines = self.block.first_line..=self.block.last_line;
+        if edits.all(|edit| lines.contains(&edit.first_line)) { Ok(()) } else { Err(self.doubt(BESIDE)) }
+    }
+
+    fn doubt(&self, why: &str) -> Failure {
+        let message = format!("the {} holds edits, and {why}, so that it may be an example", place(&self.block));
+        Failure::new(Reason::InvalidRequest, message).detail(Detail::Fence).hint(ADVICE)
+    }
+}
+
+const BESIDE: &str = "the answer has other edits beside it";
+
+/// The text of an answer with blank lines in the place of its outer fence, if it has one. `taken` are the lines of edits that
+/// are read whatever fences they stand in, `text` is without them.
 ///
 /// # Errors
-/// What is inside is not whole, or the answer has other edits: `has_edit` says whether any stand outside of such lines.
+/// What is inside is not whole, or there are two such fences.
 pub(super) fn read_through(
-    answer: &mut Answer,
+    text: &str,
+    answer: &Answer,
     lines: &named::Lines<'_>,
-    has_edit: impl Fn(usize, usize) -> bool,
-) -> Result<(), Failure> {
-    if let Some((block, line)) = answer.blocks.iter().find_map(|block| Some((block, opened_inside(block)?))) {
-        let message = format!(
-            "the {} holds another opening fence at line {line}, whose closing one ends it: where it ends cannot be told",
-            place(block)
-        );
-        return Err(Failure::new(Reason::InvalidRequest, message)
-            .detail(Detail::Fence)
-            .field(format!("line {line}"))
-            .hint(format!("{ADVICE}; a fence around others has more backticks than they have")));
+    taken: &[(usize, usize)],
+) -> Result<Option<(Outer, String, Answer)>, Failure> {
+    let Some(block) = find(text, answer, lines, taken)? else { return Ok(None) };
+    let outer = Outer { block };
+    if outer.block.closing != Closing::Aligned {
+        return Err(outer.doubt("its inside is not whole"));
     }
-    let wrapped = |block: &&Block| TAGS.contains(&block.tag.to_ascii_lowercase().as_str()) && has_edits(&block.text);
-    let is_free = |block: &&Block| named::quote(block, lines).as_ref().and_then(named::sure).is_none();
-    let mut outer =
-        (0..answer.blocks.len()).filter(|index| answer.blocks.get(*index).filter(wrapped).filter(is_free).is_some());
-    let Some(index) = outer.next() else { return Ok(()) };
-    let is_only = outer.next().is_none();
-    let Some(block) = answer.blocks.get(index) else { return Ok(()) };
-    let others = answer.blocks.iter().enumerate().filter(|(other, _)| *other != index);
-    let is_only =
-        is_only && !has_edit(block.first_line, block.last_line) && others.into_iter().all(|(_, block)| !is_edit(block));
-    let inside = fence::read(&block.text);
-    let is_whole =
-        block.closing == Closing::Aligned && inside.blocks.iter().all(|block| block.closing == Closing::Aligned);
-    if !is_only || !is_whole {
-        let why = if is_only { "its inside is not whole" } else { "the answer has other edits beside it" };
-        let message = format!("the {} holds edits, and {why}, so that it may be an example", place(block));
-        return Err(Failure::new(Reason::InvalidRequest, message).detail(Detail::Fence).hint(ADVICE));
+    let fences = [outer.block.first_line, outer.block.last_line];
+    let mut rest = String::with_capacity(text.len());
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        let is_fence = fences.contains(&(index + 1));
+        rest.push_str(if is_fence { line.get(line.trim_end().len()..).unwrap_or_default() } else { line });
     }
-    let above = block.text_line.saturating_sub(1);
-    let inner: Vec<Block> = inside.blocks.into_iter().map(|block| block.below(above)).collect();
-    answer.comments.extend(inside.comments.into_iter().map(|(first, last)| (first + above, last + above)));
-    answer.comments.sort_unstable();
-    answer.prose.push(' ');
-    answer.prose.push_str(&inside.prose);
-    answer.blocks.splice(index..=index, inner);
-    Ok(())
+    let inside = fence::read(&rest);
+    let range = outer.block.first_line..=outer.block.last_line;
+    let mut blocks = inside.blocks.iter().filter(|block| range.contains(&block.first_line));
+    if !blocks.all(|block| block.closing == Closing::Aligned && range.contains(&block.last_line)) {
+        return Err(outer.doubt("its inside is not whole"));
+    }
+    if find(&rest, &inside, lines, taken)?.is_some() {
+        return Err(outer.doubt(BESIDE));
+    }
+    Ok(Some((outer, rest, inside)))
+}
+
+/// The block of the outer fence.
+fn find(
+    text: &str,
+    answer: &Answer,
+    lines: &named::Lines<'_>,
+    taken: &[(usize, usize)],
+) -> Result<Option<Block>, Failure> {
+    let has_edits = |block: &Block| {
+        let first = taken.partition_point(|(first, _)| *first < block.first_line);
+        let has_taken = taken.get(first).is_some_and(|(_, last)| *last <= block.last_line);
+        block.text.lines().any(|line| names::fence(line).is_some())
+            && (has_taken || fence::read(&block.text).blocks.iter().any(is_edit))
+    };
+    let is_outer = |block: &Block| {
+        TAGS.contains(&block.tag.to_ascii_lowercase().as_str())
+            && has_edits(block)
+            && named::quote(block, lines).as_ref().and_then(named::document).is_none()
+    };
+    if let Some((index, line)) =
+        answer.blocks.iter().enumerate().find_map(|(index, block)| Some((index, opened_inside(block)?)))
+        && let Some(block) = answer.blocks.get(index)
+    {
+        let whole = if index == 0 { nested(text, block) } else { None };
+        return whole.filter(is_outer).map(Some).ok_or_else(|| untold(block, line));
+    }
+    let mut outer = answer.blocks.iter().filter(|block| is_outer(block));
+    match (outer.next(), outer.next()) {
+        (Some(block), Some(_)) => Err(Outer { block: block.clone() }.doubt(BESIDE)),
+        (one, _) => Ok(one.cloned()),
+    }
+}
+
+fn untold(block: &Block, line: usize) -> Failure {
+    let message = format!(
+        "the {} holds another opening fence at line {line}, whose closing one ends it: where it ends cannot be told",
+        place(block)
+    );
+    Failure::new(Reason::InvalidRequest, message)
+        .detail(Detail::Fence)
+        .field(format!("line {line}"))
+        .hint(format!("{ADVICE}; a fence around others has more backticks than they have"))
+}
+
+/// The first block of an answer as it is if the fences inside it are as long as its own: all opening ones have a tag, all of
+/// them are closed, and the last closing one is its own. No fence stands around it.
+fn nested(text: &str, block: &Block) -> Option<Block> {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let above = lines.get(..block.first_line.checked_sub(1)?)?;
+    let is_top = above.iter().all(|line| line.trim().is_empty());
+    let own = lines.get(above.len()).copied().and_then(Fence::of)?;
+    let is_alone = above.iter().all(|line| names::fence(line).is_none());
+    if !is_alone || own.info.is_empty() && !is_top {
+        return None;
+    }
+    let (mut open, mut last, mut is_spaced) = (None, None, true);
+    for (index, line) in lines.iter().enumerate().skip(above.len() + 1) {
+        let Some(info) = names::fence(line) else { continue };
+        let fence = Fence::of(line).filter(|fence| fence.marks == own.marks && last.is_none())?;
+        match (open.take(), fence.info.is_empty()) {
+            (None, false) if is_word(info.trim()) => {
+                open = Some(index);
+                is_spaced &= lines.get(index - 1).is_some_and(|above| names::fence(above).is_none());
+            }
+            (Some(_), true) => {}
+            (None, true) => last = Some(index),
+            _ => return None,
+        }
+    }
+    let last = last?;
+    // Where the answer was cut, a fence that seems to close may be the first marks of one that opens.
+    let is_end = lines.get(last).is_some_and(|line| !line.ends_with('\n'));
+    if is_end && !(is_spaced && names::fence(lines.get(last - 1)?).is_some()) {
+        return None;
+    }
+    let inside = lines.get(block.first_line..last)?.concat();
+    Some(Block { text: inside, last_line: last + 1, closing: Closing::Aligned, ..block.clone() })
+}
+
+/// A line that is a fence.
+struct Fence<'a> {
+    /// The marks, with the blanks before them.
+    marks: &'a str,
+    info: &'a str,
+}
+
+impl<'a> Fence<'a> {
+    fn of(line: &'a str) -> Option<Self> {
+        let words = line.trim_start_matches(' ');
+        let indent = line.len() - words.len();
+        let mark = words.chars().next().filter(|mark| matches!(mark, '`' | '~') && indent <= 3)?;
+        let (marks, info) = line.split_at(indent + words.len() - words.trim_start_matches(mark).len());
+        (marks.len() >= indent + 3).then(|| Self { marks, info: info.trim() })
+    }
 }
 
 /// The line of a fence inside a block that opens, and is long enough to be closed by what closes the block.
@@ -86,11 +191,6 @@ fn opened_inside(block: &Block) -> Option<usize> {
 /// Whether what stands behind a fence may be a tag.
 fn is_word(info: &str) -> bool {
     info.starts_with(|first: char| first.is_alphanumeric()) && !info.contains('`')
-}
-
-fn has_edits(text: &str) -> bool {
-    // A fence in a fence is the only thing that is looked for.
-    text.lines().any(|line| names::fence(line).is_some()) && fence::read(text).blocks.iter().any(is_edit)
 }
 
 /// Whether a block is an edit, or is written as one is.
