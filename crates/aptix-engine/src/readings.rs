@@ -176,7 +176,7 @@ fn reading(batch: &Batch, entry: &impl Fn(&str) -> Entry) -> Result<Reading, Vec
             Need::Either => files > 0 || may_come(),
         }
     };
-    let all_fit = |reading| open(batch).all(|file| fits(reading, file));
+    let all_fit = |reading| open(batch).all(|file| fits(reading, file)) && are_distinct(batch, reading, entry);
     let any_exists = |reading: Reading| {
         let is_file = |path: &String| entry(path) == Entry::File;
         open(batch).any(|(readings, file)| need(file) != Need::Nothing && reading.paths(readings).iter().any(is_file))
@@ -189,6 +189,22 @@ fn reading(batch: &Batch, entry: &impl Fn(&str) -> Entry) -> Result<Reading, Vec
         (false, false) if !any_exists(Reading::Stripped) => Ok(Reading::Written),
         _ => Err(several(batch)),
     }
+}
+
+/// Whether a reading gives each file a path of its own: a diff has the parts of one file together.
+fn are_distinct(batch: &Batch, reading: Reading, entry: &impl Fn(&str) -> Entry) -> bool {
+    let mut seen = BTreeSet::new();
+    batch.files.iter().all(|file| {
+        let path = match &file.target {
+            Target::DocPath(_) => None,
+            Target::Path(path) => Some(path),
+            Target::Readings(readings) => match reading.paths(readings) {
+                [path] => Some(path),
+                several => several.iter().find(|path| entry(path) == Entry::File),
+            },
+        };
+        path.is_none_or(|path| seen.insert(path))
+    })
 }
 
 fn several(batch: &Batch) -> Vec<Failure> {

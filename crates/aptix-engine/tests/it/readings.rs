@@ -83,6 +83,48 @@ fn one_reading_holds_for_the_whole_diff() {
     check(&git, &["g", "f", "a/f"], Ok(&["f", "g"]));
 }
 
+/// Names that are alike behind what may be a prefix are those of different files, where the diff has no prefixes.
+#[test]
+fn files_of_directories_called_a_and_b_are_not_taken_for_one() {
+    let file = |path: &str, hunk: &str| format!("diff --git {path} {path}\n--- {path}\n+++ {path}\n{hunk}");
+    let (top, bottom) = ("@@ -1,2 +1,2 @@\n-a\n+x\n b\n", "@@ -3,2 +3,2 @@\n c\n-d\n+y\n");
+    let content: &[u8] = b"a\nb\nc\nd\n";
+    let moved = "diff --git a/g a/h\nsimilarity index 100%\nrename from a/g\nrename to a/h\n";
+    let cases = [
+        (file("f", top) + &file("a/f", bottom), vec!["f", "a/f"], vec!["a/f=a\\nb\\nc\\ny\\n", "f=x\\nb\\nc\\nd\\n"]),
+        (
+            file("a/f", top) + &file("b/f", bottom),
+            vec!["a/f", "b/f"],
+            vec!["a/f=x\\nb\\nc\\nd\\n", "b/f=a\\nb\\nc\\ny\\n"],
+        ),
+        (
+            file("a/f", top) + &file("a/f", bottom),
+            vec!["a/f", "b/f"],
+            vec!["a/f=x\\nb\\nc\\ny\\n", "b/f=a\\nb\\nc\\nd\\n"],
+        ),
+        (
+            moved.to_owned() + &file("a/f", top),
+            vec!["a/f", "a/g"],
+            vec!["a/f=x\\nb\\nc\\nd\\n", "a/h=a\\nb\\nc\\nd\\n"],
+        ),
+    ];
+    for (diff, files, expected) in cases {
+        let files: Vec<(&str, &[u8])> = files.into_iter().map(|path| (path, content)).collect();
+        let changed = apply(&tree(&files), diff.as_bytes(), &Settings::DEFAULT);
+        let changed = changed.unwrap_or_else(|failures| panic!("{diff}{failures:?}"));
+        assert_eq!(words(&changed.tree), expected, "{diff}");
+    }
+    // The names of a rename are there in full, and do not show that others have prefixes.
+    let diff = moved.to_owned() + &file("a/f", top);
+    let files = tree(&[("f", content), ("a/f", content), ("a/g", content)]);
+    let failures = apply(&files, diff.as_bytes(), &Settings::DEFAULT).unwrap_err();
+    assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), ["AMBIGUOUS_PATH.NAMES"], "{diff}");
+    // Without prefixes, one of them is not the other.
+    let diff = file("f", top) + &file("a/f", bottom);
+    let failures = apply(&tree(&[("f", content)]), diff.as_bytes(), &Settings::DEFAULT).unwrap_err();
+    assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), ["INVALID_REQUEST.DUPLICATE_PATH"], "{diff}");
+}
+
 /// Of two sides with different names, the one that exists is meant.
 #[test]
 fn of_two_names_the_one_that_exists_is_meant() {

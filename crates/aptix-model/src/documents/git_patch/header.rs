@@ -167,12 +167,12 @@ impl Header {
         match (&self.rename_from, &self.rename_to, &self.copy_from, &self.copy_to) {
             (None, None, None, None) => {}
             (Some(from), Some(to), None, None) if !comes_or_goes => {
-                let (from, to) = self.moved(from, to)?;
-                return Ok((Meaning::Path { path: from, has_prefix: true }, GitKind::Rename { to }));
+                let (from, to, has_prefix) = self.moved(from, to)?;
+                return Ok((Meaning::Path { path: from, has_prefix }, GitKind::Rename { to }));
             }
             (None, None, Some(from), Some(to)) if !comes_or_goes => {
-                let (from, to) = self.moved(from, to)?;
-                return Ok((Meaning::Path { path: to, has_prefix: true }, GitKind::Copy { from }));
+                let (from, to, has_prefix) = self.moved(from, to)?;
+                return Ok((Meaning::Path { path: to, has_prefix }, GitKind::Copy { from }));
             }
             _ => return Err(GitPatchError::Contradiction("lines of a rename, a copy, a creation or a deletion")),
         }
@@ -237,23 +237,22 @@ impl Header {
         if meaning.is_in(&(name.clone(), name.clone())) { Ok(meaning) } else { Err(DISAGREE) }
     }
 
-    /// The two paths of a rename or a copy.
-    fn moved(&self, from: &Name, to: &Name) -> Result<(String, String), GitPatchError> {
+    /// The two paths of a rename or a copy, and whether its other names have prefixes.
+    fn moved(&self, from: &Name, to: &Name) -> Result<(String, String, bool), GitPatchError> {
         let (from, to) = (from.path(), to.path());
         if from == to {
             return Err(GitPatchError::NoOp);
         }
-        if self.git_line.as_ref().is_some_and(|line| !line.names(&from, &to)) {
-            return Err(GitPatchError::Names(
+        let has_prefix =
+            self.git_line.as_ref().and_then(|line| line.has_prefixes(&from, &to)).ok_or(GitPatchError::Names(
                 "'diff --git' does not name the two files of the rename or copy; perhaps a name was cut short",
-            ));
-        }
+            ))?;
         let fits = |side: &Side, path: &str| side.name().is_some_and(|name| name.means(path));
         match &self.sides {
             Some((old, new)) if !fits(old, &from) || !fits(new, &to) => {
                 Err(GitPatchError::Names("'---' and '+++' do not name the two files of the rename or copy"))
             }
-            _ => Ok((from, to)),
+            _ => Ok((from, to, has_prefix)),
         }
     }
 

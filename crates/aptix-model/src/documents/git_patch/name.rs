@@ -108,9 +108,10 @@ impl GitLine {
         self.pairs.iter().any(|names| meaning.is_in(names))
     }
 
-    /// Whether the two names can be those of two paths.
-    pub(super) fn names(&self, from: &str, to: &str) -> bool {
-        self.pairs.iter().any(|(old, new)| old.means(from) && new.means(to))
+    /// Whether the names of two paths have prefixes here; `None` if they are not those of the paths.
+    pub(super) fn has_prefixes(&self, from: &str, to: &str) -> Option<bool> {
+        let means = self.pairs.iter().any(|(old, new)| old.means(from) && new.means(to));
+        means.then(|| self.pairs.iter().any(|(old, new)| old.is_behind_prefix(from) && new.is_behind_prefix(to)))
     }
 }
 
@@ -198,7 +199,12 @@ impl Name {
 
     /// Whether the name means a path, with a prefix or without.
     pub(super) fn means(&self, path: &str) -> bool {
-        self.path() == path || self.stripped().is_some_and(|rest| self.path_of(rest) == path)
+        self.path() == path || self.is_behind_prefix(path)
+    }
+
+    /// Whether the name means a path with a prefix above it.
+    fn is_behind_prefix(&self, path: &str) -> bool {
+        self.stripped().is_some_and(|rest| self.path_of(rest) == path)
     }
 }
 

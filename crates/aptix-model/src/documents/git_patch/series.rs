@@ -34,21 +34,21 @@ struct Series {
 pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, GitPatchError)> {
     let mut all: Vec<Series> = Vec::with_capacity(parts.len());
     // Under which name each file is left by the parts above.
-    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    let mut names: BTreeMap<Key, usize> = BTreeMap::new();
     for (position, part) in parts.into_iter().enumerate() {
         let Part { file, line, letter, is_of_log } = part;
         let refused = |why| (position, line, GitPatchError::Series(why));
         let FileEdit::GitPatch(patch) = &file.edit else { continue };
         let kind = patch.kind.clone();
         let copied = match &kind {
-            GitKind::Copy { from } => names.get(from).and_then(|index| all.get(*index)),
+            GitKind::Copy { from } => names.get(&Key::of_path(from)).and_then(|index| all.get(*index)),
             _ => None,
         };
         if copied.is_some_and(|source| source.letter != letter) {
             return Err(refused("a file is copied that an earlier mail or commit changes"));
         }
-        let name = key(&file.target);
-        let known = names.get(&name).copied();
+        let keys = Key::of(&file.target);
+        let known = keys.iter().find_map(|key| names.get(key)).copied();
         let index = known.unwrap_or(all.len());
         match known.and_then(|index| all.get_mut(index)) {
             Some(series) => {
@@ -65,18 +65,36 @@ pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, Gi
         }
         match kind {
             GitKind::Rename { to } => {
-                names.remove(&name);
-                names.insert(to, index);
+                for key in &keys {
+                    names.remove(key);
+                }
+                names.insert(Key::of_path(&to), index);
             }
-            _ => drop(names.insert(name, index)),
+            _ => names.extend(keys.into_iter().map(|key| (key, index))),
         }
     }
     Ok(all.into_iter().map(|series| series.file).collect())
 }
 
-/// The name of a target, as other parts may have it too.
-fn key(target: &Target) -> String {
-    target.as_str().into()
+/// A name of a target, as other parts may have it too. Names that are alike behind what may be a prefix are not enough: they
+/// are those of two files where the diff has no prefixes.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    path: String,
+    /// The name as it is written, if that may be the path.
+    written: Option<String>,
+}
+
+impl Key {
+    fn of(target: &Target) -> Vec<Self> {
+        let Target::Readings(readings) = target else { return vec![Self::of_path(target.as_str())] };
+        let key = |written: &String| Self { path: target.as_str().into(), written: Some(written.clone()) };
+        readings.written.iter().map(key).collect()
+    }
+
+    fn of_path(path: &str) -> Self {
+        Self { path: path.into(), written: None }
+    }
 }
 
 /// Whether a part can follow those of its file.
