@@ -9,6 +9,7 @@ mod lower;
 mod made;
 mod place;
 mod refusal;
+pub(crate) mod result;
 pub(crate) mod series;
 mod settle;
 
@@ -103,7 +104,9 @@ fn create<'a>(base: Base, patch: &GitPatch, observed: &'a Observed<'a>) -> Resul
         let reading = counts::readings(hunk).into_iter().find(is_new);
         hunks.push(reading.ok_or_else(|| hunk.truncated().change(index))?);
     }
-    let mut plan = plan_whole(base, Formed { bytes: Cow::Owned(bytes_of(&hunks)), ..Formed::default() }, observed)?;
+    let bytes = bytes_of(&hunks);
+    let result = result::check(patch, Evidence::Absent, || bytes.clone())?;
+    let mut plan = plan_whole(base, Formed { bytes: Cow::Owned(bytes), ..Formed::default() }, observed)?;
     let mut above = 0;
     plan.changes.extend(hunks.iter().map(|reading| {
         let start = above + 1;
@@ -111,6 +114,7 @@ fn create<'a>(base: Base, patch: &GitPatch, observed: &'a Observed<'a>) -> Resul
         ChangeReport { tier: Tier::Exact, candidates: 1, start_line: narrow(start), end_line: narrow(above) }
     }));
     plan.warnings.extend(warnings_of(patch, &hunks));
+    plan.warnings.extend(result);
     plan.executable = patch.executable.filter(|is_executable| *is_executable);
     Ok(plan)
 }
@@ -232,6 +236,7 @@ fn lower_hunks(patch: &GitPatch, original: &Original<'_>, work: &mut Work<'_>) -
     let lowered = checked.and_then(|evidence| {
         let mut lowered = lower::lower(&text, &patch.hunks, original, evidence == Evidence::Fits, work)?;
         lowered.warnings.extend(evidence.warning(patch));
+        lowered.warnings.extend(result::check(patch, evidence, || lowered.edit.apply(original.bytes))?);
         Ok(lowered)
     });
     lowered.map_err(|found| match lower::is_applied(&text, &patch.hunks) {

@@ -370,6 +370,8 @@ pub struct GitPatch {
     pub executable: Option<bool>,
     /// The object id of the blob that the diff was made from, in full or abbreviated to at least 7 digits.
     pub base_id: Option<String>,
+    /// The object id of the blob that the diff makes, in full or abbreviated to at least 7 digits.
+    pub result_id: Option<String>,
     /// Whether the file names came without the prefixes `a/` and `b/`.
     pub is_unprefixed: bool,
     /// The hunks, top to bottom.

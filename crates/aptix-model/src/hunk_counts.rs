@@ -7,6 +7,10 @@ use crate::batch::{Hunk, HunkLine, LineKind};
 use crate::failure::Failure;
 use crate::reason::Reason;
 
+/// What helps a diff whose last line may have lost its end.
+pub const UNTERMINATED_HINT: &str =
+    "if the diff is whole, end it with a line feed, or with '\\ No newline at end of file'; else send it whole";
+
 /// The number of lines of the old and of the new side.
 #[must_use]
 pub fn count_sides(lines: &[HunkLine]) -> (usize, usize) {

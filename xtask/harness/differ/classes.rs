@@ -257,7 +257,7 @@ const CLASSES: &[Class] = &[
     Class {
         name: "an unterminated last line",
         by: By::Aptix,
-        reason: "The diff's last line has no newline, and its hunk is complete by its counts; unless the line stands in the file, `DIFF_UNTERMINATED` warns. Git calls the patch corrupt.",
+        reason: "The diff's last line has no newline, its hunk is complete by its counts, and the file has the line, or the new `index` id fits the result, of which `DIFF_UNTERMINATED` warns. Git calls the patch corrupt.",
         is_it: |seen| !seen.case.diff.ends_with(b"\n") && seen.git_says(&["corrupt patch", "patch with only garbage"]),
     },
     Class {

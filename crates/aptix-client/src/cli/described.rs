@@ -307,6 +307,7 @@ mod tests {
                 kind,
                 executable: None,
                 base_id: None,
+                result_id: None,
                 is_unprefixed: false,
                 hunks: Vec::new(),
             })
@@ -334,6 +335,7 @@ mod tests {
             kind: GitKind::Rename { to: "b".into() },
             executable: Some(true),
             base_id: None,
+            result_id: None,
             is_unprefixed: false,
             hunks: vec![hunk],
         };

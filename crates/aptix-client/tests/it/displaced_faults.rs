@@ -44,7 +44,8 @@ fn overwrite(path: &str, text: &str) -> FilePatch {
 
 fn renamed(path: &str, to: &str) -> FilePatch {
     let kind = GitKind::Rename { to: to.to_owned() };
-    let git = GitPatch { kind, executable: None, base_id: None, is_unprefixed: false, hunks: Vec::new() };
+    let git =
+        GitPatch { kind, executable: None, base_id: None, result_id: None, is_unprefixed: false, hunks: Vec::new() };
     patch(path, FileEdit::GitPatch(git))
 }
 

@@ -53,9 +53,15 @@ impl Counts {
 pub(crate) fn are_right(hunk: &Hunk) -> bool {
     match Counts::of(hunk) {
         Counts::Right => true,
-        Counts::Completed => hunk.surplus.iter().all(|line| line.bytes.trim_ascii().is_empty()),
+        Counts::Completed => ends_openly(hunk) || hunk.surplus.iter().all(|line| line.bytes.trim_ascii().is_empty()),
         _ => false,
     }
+}
+
+/// Whether a hunk is the end of a diff that stops within an added line, or without the line feed below it. Only the bytes of
+/// the result can prove that the line is whole.
+pub(crate) fn ends_openly(hunk: &Hunk) -> bool {
+    Counts::of(hunk) == Counts::Completed && hunk.surplus.iter().all(|line| line.kind == LineKind::Added)
 }
 
 /// How many lines use up both counts of a header.

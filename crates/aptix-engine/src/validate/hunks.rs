@@ -9,7 +9,8 @@ use memchr::memchr;
 
 use super::violation::Violation;
 use super::{Base, Site, ValidEdit};
-use crate::git_patch::counts::{Counts, is_cut_off, unterminated, whole};
+use crate::git_patch::counts::{Counts, ends_openly, is_cut_off, unterminated, whole};
+use crate::git_patch::result;
 use crate::readings::may_create;
 
 /// What is wrong with one file of a diff.
@@ -69,9 +70,11 @@ impl Malformed {
 /// Checks one file of a diff.
 pub(super) fn check<'a>(patch: &'a GitPatch, site: &mut Site<'_, 'a>) -> Option<(Base, ValidEdit<'a>)> {
     let mut is_valid = true;
-    if let Some(found) = patch.base_id.as_ref().filter(|id| !is_id(id)) {
-        is_valid = false;
-        site.refuse("baseId", || Malformed::Id { found: found.chars().take(80).collect() }.failure());
+    for (field, id) in [("baseId", &patch.base_id), ("resultId", &patch.result_id)] {
+        if let Some(found) = id.as_ref().filter(|id| !is_id(id)) {
+            is_valid = false;
+            site.refuse(field, || Malformed::Id { found: found.chars().take(80).collect() }.failure());
+        }
     }
     if patch.kind == GitKind::Modify && patch.hunks.is_empty() && patch.executable.is_none() {
         is_valid = false;
@@ -90,6 +93,11 @@ pub(super) fn check<'a>(patch: &'a GitPatch, site: &mut Site<'_, 'a>) -> Option<
         if is_cut_off(hunk, index + 1 == patch.hunks.len()) {
             is_valid = false;
             site.refuse("lines", || hunk.truncated());
+            continue;
+        }
+        if patch.result_id.is_none() && ends_openly(hunk) {
+            is_valid = false;
+            site.refuse("lines", || result::unproven(patch));
             continue;
         }
         let mut refuse = |field: &str, malformed: Malformed| {

@@ -12,6 +12,7 @@ use aptix_model::path::WorkspacePath;
 use proptest::prelude::*;
 
 use crate::boundary::{apply, code};
+use crate::tree::blob_id;
 
 /// What a batch of one file makes of it, with the codes of its warnings; `None` is a file that is not there.
 fn planned(batch: &Batch, before: Option<&str>) -> Result<(String, Vec<String>), Vec<Failure>> {
@@ -213,7 +214,7 @@ fn what_would_stand_there_again_is_refused_the_first_time() {
     refused(GitPatch, &diff("@@ -2 +1,0 @@\n-a\n"), "0\na\na\nb\n", TWICE);
     refused(GitPatch, &diff("@@ -1,2 +1 @@\n x\n-y\n"), "x\ny\ny\nz\n", TWICE);
     applied(GitPatch, &diff("@@ -1,3 +1,2 @@\n x\n-y\n y\n"), "x\ny\ny\nz\n", "x\ny\nz\n");
-    let id = &blob("x\ny\ny\nz\n")[..8];
+    let id = &blob_id("x\ny\ny\nz\n")[..8];
     let known = |hunk: &str| format!("diff --git a/f b/f\nindex {id}..1111111 100644\n--- a/f\n+++ b/f\n{hunk}");
     applied(GitPatch, &known("@@ -1,2 +1 @@\n x\n-y\n"), "x\ny\ny\nz\n", "x\ny\nz\n");
     refused(SearchPatch, &swap("x\ny\n", "x\n"), "x\ny\ny\nz\n", TWICE);
@@ -286,13 +287,13 @@ fn what_does_not_stand_there_is_applied() {
 /// The id of a blob: in full or abbreviated, of this file, another one or an empty one.
 #[test]
 fn index_ids_are_evidence() {
-    let git = |index: &str| format!("diff --git a/f b/f\nindex {index}..1111111 100644\n--- a/f\n+++ b/f\n");
+    let git = |index: &str| format!("diff --git a/f b/f\nindex {index}..111111 100644\n--- a/f\n+++ b/f\n");
     let hunk = "@@ -1 +1,2 @@\n a\n+x\n";
     // The blob `a\nx\n`.
     let (id, text) = ("f20c6b8b1d6d1c7e1e1c2b4c6f6f7b7e", "a\nx\n");
-    let id = blob(text).get(..7).unwrap_or(id).to_owned();
+    let id = blob_id(text).get(..7).unwrap_or(id).to_owned();
     let none: [String; 0] = [];
-    for id in [id.clone(), blob(text), id.to_uppercase()] {
+    for id in [id.clone(), blob_id(text), id.to_uppercase()] {
         assert_eq!(applied(Dialect::GitPatch, &format!("{}{hunk}", git(&id)), text, "a\nx\nx\n"), none, "{id}");
     }
     refused(Dialect::GitPatch, &format!("{}{hunk}", git("2222222")), text, ALREADY);
@@ -309,19 +310,8 @@ fn index_ids_are_evidence() {
     let failure = refused(Dialect::GitPatch, &format!("{}{hunk}", git(&"2".repeat(40))), "a\n", "INDEX_MISMATCH");
     assert!(failure.message.contains("for this id"), "{failure}");
     let crlf = "@@ -1 +1,2 @@\n a\r\n+x\r\n";
-    let id = &blob("a\n")[..9];
+    let id = &blob_id("a\n")[..9];
     assert_eq!(applied(Dialect::GitPatch, &format!("{}{crlf}", git(id)), "a\r\n", "a\r\nx\r\n"), none);
-}
-
-/// The id of a blob, as git makes it.
-fn blob(text: &str) -> String {
-    use std::io::Write;
-    let mut git = std::process::Command::new("git");
-    let git = git.args(["hash-object", "--stdin"]).stdin(std::process::Stdio::piped());
-    let mut git = git.stdout(std::process::Stdio::piped()).spawn().expect("git is needed");
-    git.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    let output = git.wait_with_output().unwrap();
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 /// Where a hunk says that the file is empty, it is.

@@ -7,7 +7,7 @@ use aptix_model::documents::{Dialect, parse};
 use aptix_model::failure::Failure;
 
 use crate::boundary::{code, shown};
-use crate::tree::{Changed, apply, apply_batch, tree};
+use crate::tree::{Changed, apply, apply_batch, blob_id, tree};
 
 const STRICT: Settings<'static> = Settings { recovers: false, ..Settings::DEFAULT };
 
@@ -227,18 +227,101 @@ fn counts_and_the_file_prove_context_that_lost_its_blank() {
     check("a\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c", "a\nB\nc\n", &["HUNK_COUNTS"]);
 }
 
-/// A diff without a last line feed may end in the middle of a word, which is said.
+/// A diff that stops within an added line, or without the line feed below it, looks whole: the marker, a closing fence or
+/// the id of the result proves that it is.
 #[test]
-fn a_diff_without_a_last_line_feed_has_a_warning() {
-    let document = parse(b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+bcd", Some(Dialect::GitPatch)).unwrap();
-    assert_eq!(
-        document.warnings.iter().map(|warning| warning.code.as_str()).collect::<Vec<_>>(),
-        ["DIFF_UNTERMINATED"]
+fn a_diff_that_ends_in_an_added_line_without_a_line_feed_needs_a_proof() {
+    for hunk in [
+        "@@ -1 +1 @@\n-a\n+bcd",
+        "@@ -1 +1 @@\n-a\n+",
+        "@@ -1 +1 @@\n-a\n+ ",
+        // more lines than are counted
+        "@@ -1 +1 @@\n-a\n+b\n+cd",
+        "@@ -1 +1 @@\n-a\n+b\n b\n+cd",
+        "@@ -1 +1,9 @@\n-a\n-b\n+c",
+        "@@ -1 +1 @@\n-a\n-b\n+c",
+        // another line that needs the file as its proof
+        "@@ -1,2 +1,3 @@\n a\nb\n+cd",
+    ] {
+        let failure = check_refused("a\nb\n", hunk, "PATCH_TRUNCATED");
+        assert!(!hunk.ends_with("bcd") || failure.hint.unwrap().contains("No newline at end of file"), "{hunk}");
+    }
+    check("a\n", "@@ -1 +1 @@\n-a\n+bcd\n\\ No newline at end of file", "bcd", &[]);
+    check("a\n", "@@ -1 +1 @@\n-a\n+bcd\n", "bcd\n", &[]);
+    let diff = diff("@@ -1 +1 @@\n-a\n+bcd");
+    for (answer, expected) in [
+        (format!("```diff\n{diff}\n```"), Ok("bcd\\n")),
+        (format!("Try this:\n\n{diff}\n"), Ok("bcd\\n")),
+        (format!("Try this:\n\n{diff}"), Err("PATCH_TRUNCATED")),
+    ] {
+        let answer = parse(answer.as_bytes(), Some(Dialect::Chat));
+        let changed = answer
+            .and_then(|answer| apply_batch(&tree(&[("f", b"a\n")]), &answer.batch, &Settings::DEFAULT))
+            .map(|changed| shown(&changed.tree["f"].0))
+            .map_err(|failures| code(&failures[0]));
+        assert_eq!(changed.as_deref().map_err(String::as_str), expected);
+    }
+}
+
+/// The new id of the index line proves that a diff is whole, or that it is not.
+#[test]
+fn the_id_of_the_result_proves_the_end_of_a_diff() {
+    let before = tree(&[("f", b"a\n"), ("old", b"a\n"), ("e", b"")]);
+    // The blobs `bcd\n` and `a\nbcd\n`.
+    let (swapped, added) = (blob_id("bcd\n"), blob_id("a\nbcd\n"));
+    let base = blob_id("a\n");
+    let names = "--- a/f\n+++ b/f\n";
+    let modified = |old: &str, new: &str| format!("diff --git a/f b/f\nindex {old}..{new} 100644\n{names}");
+    let created = format!("diff --git a/n b/n\nnew file mode 100644\nindex 0000000..{}\n", &swapped[..7]);
+    let renamed = format!(
+        "diff --git a/old b/new\nsimilarity index 50%\nrename from old\nrename to new\nindex {}..{}\n",
+        &base[..7],
+        &added[..7]
     );
-    check("a\n", "@@ -1 +1 @@\n-a\n+bcd", "bcd\n", &[]);
-    let whole =
-        parse(b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+bcd\n\\ No newline at end of file", Some(Dialect::GitPatch));
-    assert_eq!(whole.unwrap().warnings, []);
+    for (diff, path, after) in [
+        (format!("{}@@ -1 +1 @@\n-a\n+bcd", modified(&base, &swapped)), "f", "bcd\\n"),
+        (format!("{}@@ -1 +1 @@\n-a\n+bcd", modified(&base[..7], &swapped[..7])), "f", "bcd\\n"),
+        (format!("{}@@ -1 +1,2 @@\n a\n+bcd", modified("0000000", &added[..9])), "f", "a\\nbcd\\n"),
+        (format!("{created}--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+bcd"), "n", "bcd\\n"),
+        (format!("{renamed}--- a/old\n+++ b/new\n@@ -1 +1,2 @@\n a\n+bcd"), "new", "a\\nbcd\\n"),
+    ] {
+        for settings in [Settings::DEFAULT, STRICT] {
+            let changed =
+                apply(&before, diff.as_bytes(), &settings).unwrap_or_else(|found| panic!("{diff}: {found:?}"));
+            assert_eq!(shown(&changed.tree[path].0), after, "{diff}");
+            assert_eq!(changed.warnings(), ["DIFF_UNTERMINATED"], "{diff}");
+        }
+        for cut in [&diff[..diff.len() - 1], &diff[..diff.len() - 2]] {
+            let failures = apply(&before, cut.as_bytes(), &Settings::DEFAULT).map(|changed| changed.tree).unwrap_err();
+            assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), ["PATCH_TRUNCATED"], "{cut}");
+        }
+    }
+    // Six digits are no proof.
+    let short = format!("{}@@ -1 +1 @@\n-a\n+bcd", modified(&base, &swapped[..6]));
+    let failures = apply(&before, short.as_bytes(), &Settings::DEFAULT).map(|changed| changed.tree).unwrap_err();
+    assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), ["PATCH_TRUNCATED"]);
+}
+
+/// A diff that was made from exactly this file and makes another one than it names has a warning.
+#[test]
+fn another_result_than_the_index_line_names_has_a_warning() {
+    let before = tree(&[("f", b"a\n")]);
+    let (base, other) = (blob_id("a\n"), blob_id("other\n"));
+    let result = blob_id("b\n");
+    for (old, new, warnings) in [
+        (base.as_str(), result.as_str(), &[][..]),
+        (&base, &result[..7], &[]),
+        (&base, &other, &["INDEX_DIFFERS"]),
+        (&base, &other[..7], &["INDEX_DIFFERS"]),
+        (&base, &other[..6], &[]),
+        // An abbreviated id is not sure enough.
+        (&base[..7], &other, &[]),
+    ] {
+        let head = format!("diff --git a/f b/f\nindex {old}..{new} 100644\n--- a/f\n+++ b/f\n");
+        let changed = apply(&before, format!("{head}@@ -1 +1 @@\n-a\n+b\n").as_bytes(), &Settings::DEFAULT).unwrap();
+        assert_eq!(changed.warnings(), warnings, "{old}..{new}");
+        assert_eq!(shown(&changed.tree["f"].0), "b\\n");
+    }
 }
 
 /// A hunk without numbers stands where its lines are, if they are there once and the hunk ends for sure.
@@ -289,6 +372,8 @@ fn a_batch_is_held_to_the_same_counts() {
         (vec![hunk((4, 4), " a\n-b\n+B\n c", "+x"), last.clone()], Err("PATCH_TRUNCATED")),
         (vec![hunk((3, 3), " a\n-b\n+B", " c")], Ok("a\nB\nc\nd\ne\n")),
         (vec![hunk((3, 3), " a\n-b\n+B", " x")], Err("PATCH_TRUNCATED")),
+        // added lines at the end of a diff without a line feed, and no id of the result
+        (vec![hunk((2, 2), " a\n-b", "+B")], Err("PATCH_TRUNCATED")),
         (vec![hunk((2, 2), " a\n-b\n+B\n+BB", "")], Ok("a\nB\nBB\nc\nd\ne\n")),
         (vec![hunk((2, 2), " a\n-b\n+B", "+BB")], Ok("a\nB\nBB\nc\nd\ne\n")),
         (vec![hunk((2, 2), " a\n-b\n+B\n-c", "")], Ok("a\nB\nd\ne\n")),

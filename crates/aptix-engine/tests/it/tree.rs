@@ -104,6 +104,15 @@ pub(crate) fn git_apply(tree: &Tree, diff: &[u8], flags: &[&str]) -> Option<Tree
     git.wait().unwrap().success().then(|| read(root.path()))
 }
 
+/// The id of a blob, as git makes it.
+pub(crate) fn blob_id(text: &str) -> String {
+    let mut git = Command::new("git");
+    let git = git.args(["hash-object", "--stdin"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut git = git.spawn().expect("git is needed");
+    git.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    String::from_utf8(git.wait_with_output().unwrap().stdout).unwrap().trim().to_owned()
+}
+
 /// The diff that git makes between two trees, with some flags.
 pub(crate) fn git_diff(old: &Tree, new: &Tree, flags: &[&str]) -> Vec<u8> {
     let root = tempfile::tempdir().unwrap();

@@ -69,7 +69,7 @@ struct Lines<'a> {
     fence: Option<Fence>,
     /// Whether the header of a hunk above ends with a carriage return.
     has_returns: bool,
-    /// Whether the diff ends in an added line without a line feed.
+    /// Whether the diff ends in an added line without a line feed, which is the last one of a hunk by its counts.
     is_cut: bool,
 }
 

@@ -18,6 +18,7 @@ pub(super) fn git_patch(file: usize, patch: v1::GitPatch, failures: &mut Vec<Fai
         kind: kind?,
         executable: patch.executable,
         base_id: patch.base_id,
+        result_id: patch.result_id,
         is_unprefixed: patch.is_unprefixed,
         hunks,
     })
@@ -113,6 +114,7 @@ pub(super) fn git_patch_message(patch: GitPatch, ids: &[ChangeId]) -> v1::GitPat
         copy_from,
         executable: patch.executable,
         base_id: patch.base_id,
+        result_id: patch.result_id,
         is_unprefixed: patch.is_unprefixed,
         hunks: with_id(patch.hunks, ids, hunk_message),
     }

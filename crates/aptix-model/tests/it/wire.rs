@@ -82,7 +82,9 @@ fn every_edit() -> Vec<FileEdit> {
     let unnumbered = Hunk { is_unnumbered: true, surplus: Vec::new(), ..numbers };
     let git = |kind, executable, base_id: Option<&str>| {
         let hunks = vec![hunk.clone(), Hunk { lines: Vec::new(), ..hunk.clone() }, unnumbered.clone()];
-        FileEdit::GitPatch(GitPatch { kind, executable, base_id: base_id.map(Into::into), is_unprefixed: true, hunks })
+        let base_id: Option<String> = base_id.map(Into::into);
+        let result_id = base_id.clone().map(|id| id + "5");
+        FileEdit::GitPatch(GitPatch { kind, executable, base_id, result_id, is_unprefixed: true, hunks })
     };
     let lines = kinds.map(|kind| ChunkLine { kind, text: "l".into() }).to_vec();
     let chunk = |anchors: &[&str], is_at_end| Chunk {

@@ -25,7 +25,10 @@ pub(super) fn of(answer: &Answer, text: &str) -> String {
         let inside = lines.get_mut(first.saturating_sub(1)..last.min(end));
         inside.into_iter().flatten().for_each(|line| *line = "");
     }
-    lines.join("\n")
+    let mut outside = lines.join("\n");
+    // Without its end, a diff looks as if it were cut off.
+    outside.push_str(if text.ends_with('\n') { "\n" } else { "" });
+    outside
 }
 
 const PLACE: &str = "the text outside of its blocks";

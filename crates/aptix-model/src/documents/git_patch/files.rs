@@ -53,6 +53,9 @@ impl Diff {
             if hunks.is_empty() && header.may_lack_content() && lines.peek_past_blank().peek().is_none() {
                 return Err((self.at(lines.number), GitPatchError::CutFile));
             }
+            if lines.is_cut && !header.names_result() {
+                return Err((self.at(lines.number - 1), GitPatchError::CutLine));
+            }
             let section = header.section(hunks).map_err(|error| (self.at(start), error))?;
             if self.parts.len() == Limits::DEFAULT.files {
                 return Err((self.at(start), GitPatchError::Files { limit: Limits::DEFAULT.files }));
@@ -164,14 +167,6 @@ fn quoted(names: &[String]) -> String {
 /// What the author is told about how the lines of a diff end.
 fn endings(lines: &Lines<'_>, files: &[FilePatch]) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    if lines.is_cut {
-        let message = "the diff ends without a line feed, and its last line was taken as it is: check that it is whole";
-        warnings.push(Warning {
-            code: "DIFF_UNTERMINATED".into(),
-            message: message.into(),
-            line: Some(lines.number - 1),
-        });
-    }
     let created = files.iter().filter(|file| has_returns(file)).map(|file| file.target.as_str());
     if let Some(path) = created.take(usize::from(lines.has_returns)).next() {
         let message = format!("every line of the diff ends with \\r\\n, and so do the lines of the new file {path:?}");

@@ -26,6 +26,7 @@ pub(super) struct Header {
     copy_from: Option<Name>,
     copy_to: Option<Name>,
     base_id: Option<String>,
+    result_id: Option<String>,
     /// Whether it says that bytes change, which only hunks can tell.
     announces_hunks: bool,
     /// Whether it has the ids of the file.
@@ -118,7 +119,7 @@ impl Header {
         } else if let Some(name) = value("copy to ") {
             self.copy_to = Some(Name::read(name)?);
         } else if let Some(ids) = value("index ") {
-            self.base_id = base_id(ids)?;
+            (self.base_id, self.result_id) = blob_ids(ids)?;
             self.announces_hunks |= changes_bytes(ids);
             self.has_ids = true;
         } else if let Some(similarity) = value("similarity index ").or_else(|| value("dissimilarity index ")) {
@@ -132,6 +133,11 @@ impl Header {
     /// Whether it makes a file without saying that the file is empty: what it holds may have been cut off.
     pub(super) const fn may_lack_content(&self) -> bool {
         self.created.is_some() && self.deleted.is_none() && !self.has_ids
+    }
+
+    /// Whether it says which bytes the file has in the end.
+    pub(super) const fn names_result(&self) -> bool {
+        self.result_id.is_some()
     }
 
     /// What happens to which file, with its hunks.
@@ -155,9 +161,9 @@ impl Header {
         }
         let proves_prefix = self.is_git() && matches!(meaning, Meaning::Path { has_prefix: true, .. });
         let backslashes = self.backslashes();
-        let (executable, base_id) = (executable.or(created), self.base_id);
+        let (executable, base_id, result_id) = (executable.or(created), self.base_id, self.result_id);
         let (target, is_unprefixed) = meaning.into_target();
-        let edit = FileEdit::GitPatch(GitPatch { kind, executable, base_id, is_unprefixed, hunks });
+        let edit = FileEdit::GitPatch(GitPatch { kind, executable, base_id, result_id, is_unprefixed, hunks });
         Ok(Section { file: FilePatch { target, key: None, label: None, edit }, proves_prefix, backslashes })
     }
 
@@ -345,9 +351,9 @@ fn changes_bytes(ids: &[u8]) -> bool {
 /// The shortest abbreviation of a blob's id that is read: what git writes at the least.
 const SHORTEST_ID: usize = 7;
 
-/// The id before the change out of `before..after mode`, in full or abbreviated; `None` if it is shorter than git
-/// abbreviates, or all zeros.
-fn base_id(ids: &[u8]) -> Result<Option<String>, GitPatchError> {
+/// The ids before and after the change out of `before..after mode`, in full or abbreviated; `None` for one that is shorter
+/// than git abbreviates, or all zeros.
+fn blob_ids(ids: &[u8]) -> Result<(Option<String>, Option<String>), GitPatchError> {
     let wrong = || GitPatchError::Garbage { found: quote(ids) };
     let text = core::str::from_utf8(ids).map_err(|_| wrong())?;
     let (ids, mode) = text.split_once(' ').map_or((text, None), |(ids, mode)| (ids, Some(mode)));
@@ -360,8 +366,9 @@ fn base_id(ids: &[u8]) -> Result<Option<String>, GitPatchError> {
         return Err(wrong());
     }
     mode.map(|mode| Mode::read(mode.as_bytes())).transpose()?;
-    let names_blob = (SHORTEST_ID..=64).contains(&before.len()) && before.bytes().any(|digit| digit != b'0');
-    Ok(names_blob.then(|| before.to_ascii_lowercase()))
+    let names_blob = |id: &&str| (SHORTEST_ID..=64).contains(&id.len()) && id.bytes().any(|digit| digit != b'0');
+    let [before, after] = [before, after].map(|id| Some(id).filter(names_blob).map(str::to_ascii_lowercase));
+    Ok((before, after))
 }
 
 fn refuse_nul(line: &[u8]) -> Result<(), GitPatchError> {

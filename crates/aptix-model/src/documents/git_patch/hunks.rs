@@ -120,10 +120,14 @@ impl Body<'_> {
 
     /// A hunk that has its lines: what is below them, and which of them the file has to confirm.
     fn finish(mut self, lines: &mut Lines<'_>) -> Result<Hunk, GitPatchError> {
-        let is_cut = lines.extent == Extent::Document && self.found.last().is_some_and(|line| line.is_cut);
-        if is_cut && self.found.last().is_some_and(|line| line.kind() == LineKind::Added) {
-            lines.is_cut = true;
-        } else if is_cut {
+        if lines.extent == Extent::Document
+            && let Some(last) = self.found.last().filter(|line| line.is_cut)
+        {
+            // What is left of an added line looks whole; only the bytes of the result can prove it, and no other guess.
+            lines.is_cut = last.kind() == LineKind::Added;
+            if lines.is_cut && self.open.is_some() {
+                return Err(GitPatchError::CutLine);
+            }
             self.open = self.open.or(self.found.len().checked_sub(1));
         }
         // Blank lines at the end may also be there to set the hunk apart, so that a shorter one would look whole.
@@ -139,6 +143,9 @@ impl Body<'_> {
 
     /// A hunk whose counts no line uses up: it has all lines.
     fn finish_uneven(mut self, lines: &mut Lines<'_>, start: usize) -> Result<Hunk, GitPatchError> {
+        if lines.extent == Extent::Document && self.found.last().is_some_and(|line| line.is_cut) {
+            return Err(GitPatchError::CutLine);
+        }
         let ends_in_added = self.found.last().is_some_and(|line| line.kind() == LineKind::Added);
         let is_bounded = below::is_bounded(lines);
         self.take_lines();

@@ -5,6 +5,7 @@ use std::{boxed::Box, format, vec::Vec};
 
 use crate::batch::Hunk;
 use crate::failure::Failure;
+use crate::hunk_counts::UNTERMINATED_HINT;
 use crate::reason::{Detail, Reason};
 
 /// Where in a diff something stands.
@@ -59,6 +60,8 @@ pub(super) enum GitPatchError {
     },
     #[error("the diff ends within the header of a hunk or of a file, or within a marker")]
     CutHeader,
+    #[error("the diff ends within an added line or without the line feed below it, so that the line may lack its end")]
+    CutLine,
     #[error("the diff names a file, and has no hunk for it")]
     CutFile,
     #[error("nothing shows where a hunk ends whose header has no numbers")]
@@ -119,7 +122,7 @@ impl GitPatchError {
             Self::Format(_) => (Reason::PatchUnsupported, Detail::Format),
             Self::HunkHeader { .. } | Self::Unbounded => (Reason::PatchMalformed, Detail::HunkHeader),
             Self::Counts => (Reason::PatchMalformed, Detail::Counts),
-            Self::Short { .. } | Self::CutHeader | Self::CutFile | Self::Truncated(_) => {
+            Self::Short { .. } | Self::CutHeader | Self::CutLine | Self::CutFile | Self::Truncated(_) => {
                 return (Reason::PatchTruncated, None);
             }
             Self::EmptyHunk | Self::NoHunks => (Reason::PatchMalformed, Detail::Empty),
@@ -147,6 +150,7 @@ impl GitPatchError {
             Self::Format(_) => "make a unified diff, as 'git diff' and 'diff -u' do",
             Self::HunkHeader { .. } => "give each hunk the numbers of its lines: '@@ -start,count +start,count @@'",
             Self::Counts => "count the lines of each hunk: context and removed lines, and context and added lines",
+            Self::CutLine => UNTERMINATED_HINT,
             Self::Short { .. } | Self::CutHeader | Self::CutFile | Self::Truncated(_) => {
                 "the diff was cut off; send it whole"
             }

@@ -693,22 +693,19 @@ pub struct GitPatch {
     /// What happens to the file as a whole.
     #[prost(enumeration = "GitKind", tag = "1")]
     pub kind: i32,
-    /// The path that the file is renamed to, in the kind of path of the target. MUST be given with GIT_KIND_RENAME, and
-    /// only there.
+    /// The new path, in the kind of path of the target. MUST be given with GIT_KIND_RENAME, and only there.
     #[prost(string, tag = "2")]
     pub rename_to: ::prost::alloc::string::String,
-    /// The path of the file that the target is made a copy of, in the kind of path of the target. MUST be given with
-    /// GIT_KIND_COPY, and only there.
+    /// The path of the file that is copied, in the target's kind of path. MUST be given with GIT_KIND_COPY, and only there.
     #[prost(string, tag = "3")]
     pub copy_from: ::prost::alloc::string::String,
     /// Whether the result can be executed. Absent: as before.
     #[prost(bool, optional, tag = "4")]
     pub executable: ::core::option::Option<bool>,
-    /// The object id of the blob that the diff was made from: 7 to 64 hexadecimal digits. 40 and 64 digits are an id in
-    /// full; fewer abbreviate one. An id that fits the file, in full or abbreviated, proves that the diff was made from it:
-    /// the hunks are then applied without the checks for changes that were already applied. A full id that does not fit
-    /// fails the batch with INDEX_MISMATCH, and so does the id of the empty blob (e69de29...) on a file with text. Any other
-    /// abbreviated id that does not fit is the warning INDEX_DIFFERS. Absent: not checked.
+    /// The object id of the blob that the diff was made from: 7 to 64 hexadecimal digits; 40 and 64 are an id in full, fewer
+    /// abbreviate one. An id that fits the file proves that the diff was made from it: the hunks are applied without the
+    /// checks for changes that were already applied. A full id that does not fit fails the batch with INDEX_MISMATCH, and so
+    /// does the empty blob's (e69de29...) on a file with text; another abbreviated one is the warning INDEX_DIFFERS.
     #[prost(string, optional, tag = "5")]
     pub base_id: ::core::option::Option<::prost::alloc::string::String>,
     /// Whether the file names came without the prefixes "a/" and "b/".
@@ -717,6 +714,10 @@ pub struct GitPatch {
     /// The hunks, top to bottom.
     #[prost(message, repeated, tag = "7")]
     pub hunks: ::prost::alloc::vec::Vec<Hunk>,
+    /// The object id of the blob that the diff makes, in the form of base_id; see LINE_KIND_SURPLUS_ADDED. One that does not
+    /// fit where base_id does in full is the warning INDEX_DIFFERS. Absent: not checked.
+    #[prost(string, optional, tag = "8")]
+    pub result_id: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// One file that a unified diff has in several parts, such as those of a series of mails. Each part changes what the parts
 /// before it leave; the file is reported once, with the changes of all parts in order.
@@ -729,11 +730,10 @@ pub struct GitSeries {
 }
 /// Lines that come and go at one place of a file.
 ///
-/// The counts delimit a hunk. With FEWER lines of a side than its count a hunk is refused with PATCH_TRUNCATED; unless
-/// another hunk of the file follows, its last line is context, and its old side occurs at exactly one place of the file.
-/// With MORE lines, the lines below the one that uses up both counts are surplus, whatever their kind; if no line uses
-/// up both, every line belongs to the hunk. A hunk that is applied although its counts are wrong has the warning
-/// HUNK_COUNTS; where recovery is off it is refused with PATCH_MALFORMED.
+/// The counts delimit a hunk. FEWER lines of a side are refused with PATCH_TRUNCATED, unless another hunk of the file
+/// follows, the last line is context, and the old side occurs at exactly one place. Of MORE lines, those below the one that
+/// uses up both counts are surplus, whatever their kind; if no line uses up both, every line belongs to the hunk. A hunk
+/// that is applied with wrong counts has the warning HUNK_COUNTS; where recovery is off it is PATCH_MALFORMED.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Hunk {
     /// Names this change for ever. Minted by the server. In a request it is ignored.
@@ -1097,7 +1097,8 @@ pub enum LineKind {
     SurplusContext = 4,
     /// As LINE_KIND_REMOVED, in a line that may belong to the hunk.
     SurplusRemoved = 5,
-    /// As LINE_KIND_ADDED, in a line that may belong to the hunk.
+    /// As LINE_KIND_ADDED, in a line that may belong to the hunk. Where such lines alone use up the counts, the diff ended
+    /// without a last newline: it is applied with the warning DIFF_UNTERMINATED if result_id fits, else PATCH_TRUNCATED.
     SurplusAdded = 6,
 }
 impl LineKind {

@@ -39,7 +39,10 @@ pub(super) fn read_surplus(lines: &mut Lines<'_>, hunk: &Hunk, end: &[u8]) -> Re
     let has_blank = found.iter().any(|line| line.is_blank);
     let is_added = found.iter().all(|line| line.is_blank || line.kind() == LineKind::Added) && !found.is_empty();
     let is_open = hunk.lines.iter().any(|line| !line.bytes.ends_with(b"\n"));
-    lines.is_cut |= is_added && lines.extent == Extent::Document && found.last().is_some_and(|line| line.is_cut);
+    let ends_in_cut = found.last().is_some_and(|line| line.is_cut && line.kind() == LineKind::Added);
+    if ends_in_cut && lines.extent == Extent::Document {
+        return Err(GitPatchError::CutLine);
+    }
     // Nothing but their place shows that added lines belong to the hunk.
     if is_added && (has_blank || is_open || !is_bounded(lines)) {
         return Err(GitPatchError::Counts);
