@@ -4,7 +4,7 @@
 //! alone. It works on a plan, so that every dialect and every way in gets the same decision.
 
 mod diff;
-mod elision;
+pub(crate) mod elision;
 mod fence;
 mod marks;
 

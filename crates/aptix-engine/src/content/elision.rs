@@ -117,7 +117,8 @@ pub(super) fn whole_lines(base: &[u8], range: &Range<usize>, new: &[u8]) -> (Vec
     ([head, new, tail].concat(), head.len())
 }
 
-fn is_elision(line: &[u8]) -> bool {
+/// Whether a line without blanks at its ends is nothing but a comment that stands for lines.
+pub(crate) fn is_elision(line: &[u8]) -> bool {
     let Some(body) = comment(line) else { return false };
     let body = body.trim_ascii().trim_matches(['(', ')', '[', ']', '{', '}', '<', '>', '*']).trim_ascii();
     let dots = ["...", "\u{2026}"];

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use memchr::memmem::Finder;
 
+use crate::content::elision;
 use crate::find::{Budget, FindError};
 use crate::text::BOM;
 
@@ -112,10 +113,13 @@ fn without_blank_edges<'l, 'a>(run: &'l [&'a str]) -> &'l [&'a str] {
     first.zip(last).and_then(|(first, last)| run.get(first..=last)).unwrap_or_default()
 }
 
-/// Whether a line stands for lines that were left out: three dots, alone or at an end of a comment.
+/// Whether a line stands for lines that were left out: three dots, alone or at an end of a comment, or a comment that says
+/// so.
 fn is_elision(line: &str) -> bool {
     let words = line.trim_matches(MARKS);
     let is_comment = words.len() < line.trim().len();
     let dots = ["...", "\u{2026}"];
-    dots.contains(&words) || is_comment && dots.iter().any(|dots| words.starts_with(dots) || words.ends_with(dots))
+    dots.contains(&words)
+        || is_comment && dots.iter().any(|dots| words.starts_with(dots) || words.ends_with(dots))
+        || elision::is_elision(line.trim().as_bytes())
 }

@@ -106,6 +106,7 @@ fn a_quotation_stands_in_the_file_before_or_after() {
         "fn a() {\n    one();\n    // ...\n}\n\n...\n    four();\n",
         "fn a() {\n\u{2026}\n        three();\n/* rest of it ... */\n    five();\n",
         "...\nfn b() {\n# ... existing code ...\n",
+        "fn a() {\n    // rest of the function unchanged\nfn b() {\n",
         "fn a() {\r\n    one();\r\n",
     ] {
         example(quote(&["src/a.rs"], text), "it quotes \"src/a.rs\"");
