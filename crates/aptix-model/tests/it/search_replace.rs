@@ -97,6 +97,7 @@ fn a_name_stands_in_the_three_lines_above() {
         ("#### `src/my file.rs`\n", "src/my file.rs"),
         ("`Makefile`\n```\n", "Makefile"),
         ("Makefile\n", "Makefile"),
+        ("`and`\n", "and"),
         ("src/main\n", "src/main"),
         (".env.example\n", ".env.example"),
         // Labels, numbers, comments, and what models write behind fences.
@@ -167,12 +168,9 @@ fn a_name_stands_in_the_three_lines_above() {
 #[test]
 fn no_file_is_made_of_a_word() {
     let block = "<<<<<<< SEARCH\n=======\nnew\n>>>>>>> REPLACE\n";
-    for above in [
-        "Solution:\n```\n",
-        "a.rs\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\nand\n```\n",
-        "# Result\n",
-        "Then:\n",
-    ] {
+    for above in
+        ["Solution:\n```\n", "a.rs\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\nso\n```\n", "# Result\n", "Here:\n"]
+    {
         let failures = read(&format!("{above}{block}")).expect_err(above);
         assert_eq!(failures[0].detail.unwrap().code(), "MISSING", "{above}");
         assert!(failures[0].message.contains("may be a file's name or a word"), "{above}: {}", failures[0]);
@@ -216,6 +214,9 @@ fn a_name_does_not_hold_where_another_may_be_meant() {
         "Then `and/or` (no path):".replace("and/or", "f(a/b)").as_str(),
         "1. Then",
         "And so:",
+        "and",
+        "Then:\n\n```",
+        "and\n\n```python",
         "New file:",
         "See **both** files, a/b and **c**:",
         "See https://example.org/b.html and I/O.",

@@ -9,6 +9,9 @@ use crate::path::document_spelling;
 /// Lines above a block that may have its file's name.
 const ABOVE: usize = 3;
 
+/// Words that join two blocks. No word of prose is a file's name unless it is written as one.
+const JOINING: [&str; 9] = ["after", "also", "and", "before", "finally", "next", "or", "plus", "then"];
+
 /// A name that stands above a block.
 pub(super) struct Name {
     pub(super) path: String,
@@ -47,7 +50,7 @@ impl<'a> Above<'a> {
     /// The name of the file. A path on a line of its own comes before one behind a fence, and that before a bare word.
     pub(super) fn name(&self) -> Found<'a> {
         let mut lines = self.last.iter().copied().rev().filter(|line| !line.trim().is_empty()).peekable();
-        let inside = lines.next_if(|line| names::of(line).is_some());
+        let inside = lines.next_if(|line| named(line).is_some());
         let (mut behind, mut is_below) = (None, inside.is_some());
         while let Some(info) = lines.peek().and_then(|line| names::fence(line)) {
             // A fence without a word may be the end of something else.
@@ -59,9 +62,9 @@ impl<'a> Above<'a> {
         }
         // Whatever stands there, what is above it belongs to something else.
         let outside = lines.next().filter(|_| !is_below);
-        let named = |line: Option<&'a str>| line.and_then(|line| Some((names::of(line)?, line)));
-        let (inside, among) = (named(inside), outside.and_then(names::among));
-        let outside = named(outside);
+        let with_name = |line: Option<&'a str>| line.and_then(|line| Some((named(line)?, line)));
+        let (inside, among) = (with_name(inside), outside.and_then(names::among));
+        let outside = with_name(outside);
         let path = |found: Option<(&'a str, &'a str)>| found.map(|(name, _)| name).filter(|name| is_path(name));
         let sure = [path(inside), path(outside), behind.filter(|behind| behind.is_sure).map(|behind| behind.path)];
         let mut sure = sure.into_iter().flatten();
@@ -84,4 +87,10 @@ impl<'a> Above<'a> {
             (None, among) => among.or(self.heading).map_or(Found::Nothing, Found::Among),
         }
     }
+}
+
+/// The name on a line of its own.
+fn named(line: &str) -> Option<&str> {
+    let is_joining = |name: &str| JOINING.iter().any(|word| word.eq_ignore_ascii_case(name)) && !line.contains('`');
+    names::of(line).filter(|name| !is_joining(name))
 }
