@@ -5,6 +5,7 @@
 //! for a file goes with the batch as a quote: the files decide.
 
 mod bare;
+mod beside;
 mod call;
 mod declined;
 mod envelope;
@@ -128,6 +129,7 @@ fn sort(text: &str) -> Result<Sorted, Failure> {
             Err(why) => why,
         };
         if !inside(block.first_line, block.last_line).is_empty() {
+            beside::check_rest(block)?;
             continue;
         }
         add_text(&mut passed_over, &block.text);
@@ -150,6 +152,16 @@ fn sort(text: &str) -> Result<Sorted, Failure> {
     }
     let first = edits.iter().map(|(_, block)| block.first_line).min();
     outside::check(&unfenced, first)?;
+    // Lines of a diff without a fence are none.
+    let bare = edits.iter().find(|(kind, _)| *kind == Kind::BareDiff).map_or(usize::MAX, |(_, diff)| diff.first_line);
+    let is_free = |block: &&Block| {
+        let below = taken.partition_point(|(_, last)| *last < block.first_line);
+        block.first_line < bare && taken.get(below).is_none_or(|(first, _)| block.last_line < *first)
+    };
+    for block in answer.indented.iter().filter(is_free) {
+        beside::check_indented(block)?;
+        quotes.extend(named::quote(block, &lines).filter(|quote| named::sure(quote).is_some()));
+    }
     if let Some(outer) = outer {
         outer.check_holds(edits.iter().map(|(_, block)| block))?;
     }

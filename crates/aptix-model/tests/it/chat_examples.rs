@@ -40,6 +40,8 @@ fn a_block_that_is_named_for_a_file_is_held_against_it() {
         "> src/m.py",
         "File: src/m.py",
         "src\\m.py",
+        "<details><summary>src/m.py</summary>",
+        "<summary><b><code>src/m.py</code></b></summary>",
     ] {
         for blank in ["", "\n", "\n\n"] {
             check(&format!("{edits}{above}\n{blank}```py\nx = 1\n```\n"), &["f.md", "src/m.py"]);
@@ -284,6 +286,58 @@ fn an_outer_fence_may_be_as_long_as_those_inside() {
         let cut = &whole[..end];
         assert!(read(cut).is_err() || cut.trim_end() == whole.trim_end(), "{cut}");
     }
+}
+
+/// What stands in the fence of a SEARCH/REPLACE block or a patch with markers of its own is about it, or refuses the answer.
+#[test]
+fn no_lines_beside_an_edit_in_its_fence_are_passed_over() {
+    let envelope = "*** Begin Patch\n*** Delete File: f.md\n*** End Patch\n";
+    let edit = blocks("a");
+    for about in
+        ["f.md\n", "# f.md\n", "// Sum up.\nf.md\n", "Change this:\nf.md\n", "<replace_in_file>\n<path>f.md</path>\n"]
+    {
+        check(&format!("So:\n\n```\n{about}{edit}```\n"), &["f.md"]);
+    }
+    check(&format!("So:\n\n```bash\napply_patch <<'EOF'\n{envelope}EOF\n```\n"), &["f.md"]);
+    for code in ["def added():\n    return 5 + 6\n", "x = 1\n", "import a from \"./b/c.js\";\n", "f(x);\n"] {
+        for answer in [
+            format!("f.md\n```python\n{edit}\n{code}```\n"),
+            format!("```python\n# a.py\n{code}\nf.md\n{edit}```\n"),
+            format!("So:\n\n```python\n{envelope}\n{code}```\n"),
+        ] {
+            refuse(&answer, "INVALID_REQUEST.FENCE", "belong to none of its edits");
+        }
+    }
+}
+
+/// An edit that is indented so far that Markdown takes it for a sample is not passed over.
+#[test]
+fn no_indented_edit_is_passed_over() {
+    let indented = |text: &str| text.lines().map(|line| format!("        {line}\n")).collect::<String>();
+    let edits = [
+        format!("```json\n{A}\n```\n"),
+        format!("```diff\n{}```\n", diff("d")),
+        diff("d"),
+        format!("f.md\n{}", blocks("a")),
+        "*** Begin Patch\n*** Delete File: f.md\n*** End Patch\n".to_owned(),
+    ];
+    for edit in edits {
+        for beside in [String::new(), format!("```json\n{}\n```\n", A.replace("\"a\"", "\"z\""))] {
+            let answer = format!("- Do\n\n{}\nand\n\n{beside}", indented(&edit));
+            assert!(read(&answer).is_err(), "{answer}");
+        }
+    }
+    // tags of other tools
+    for (open, close) in [("<file path=\"a.py\">", "</file>"), ("<antArtifact title=\"a.py\">", "</antArtifact>")] {
+        let answer = format!("{open}\nx = 1\n{close}\n\n```json\n{A}\n```\n");
+        refuse(&answer, "INVALID_REQUEST.FENCE", "calls a tool");
+    }
+    let sample = "    let x = 1;\n\n    let y = 2;\n";
+    check(&format!("So:\n\n{sample}\n```json\n{A}\n```\n"), &["a"]);
+    check(&format!("src/m.rs:\n\n{sample}\n```json\n{A}\n```\n"), &["a", "src/m.rs"]);
+    // a line of a diff without a fence is no sample
+    let deep = diff("d").replace("1,2", "1,5").replace(" c\n", " \n     --- x\n     +++ x\n     @@ -1 +1 @@\n");
+    check(&format!("```bash\nls\n```\n\n{deep}"), &["d", "BLOCK_IGNORED"]);
 }
 
 /// Fences that nothing closes refuse the answer, but for an empty one that ends with its list item.

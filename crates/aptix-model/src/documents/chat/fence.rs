@@ -31,6 +31,20 @@ pub(super) struct Block {
 }
 
 impl Block {
+    /// A block without fences.
+    pub(super) fn unfenced(tag: &str, text: String, (first_line, last_line): (usize, usize)) -> Self {
+        Self {
+            tag: tag.to_owned(),
+            info: String::new(),
+            text,
+            text_line: first_line,
+            first_line,
+            last_line,
+            closing: Closing::Aligned,
+            fence: None,
+        }
+    }
+
     /// Its first and its last line.
     pub(super) const fn lines(&self) -> (usize, usize) {
         (self.first_line, self.last_line)
@@ -64,6 +78,8 @@ pub(super) enum Closing {
 pub(super) struct Answer {
     /// The fenced blocks, top to bottom.
     pub(super) blocks: Vec<Block>,
+    /// The blocks that nothing but their indentation makes blocks.
+    pub(super) indented: Vec<Block>,
     /// The first and the last line of each comment.
     pub(super) comments: Vec<(usize, usize)>,
     /// The text outside them, with one blank for all white space between two words.
@@ -72,10 +88,11 @@ pub(super) struct Answer {
 
 /// Takes an answer apart.
 pub(super) fn read(text: &str) -> Answer {
-    let mut blocks = Vec::new();
+    let (mut blocks, mut indented) = (Vec::new(), Vec::new());
     let mut prose = String::new();
     let mut comments = Vec::new();
-    let mut open: Option<(String, Vec<Range<usize>>)> = None;
+    // With what stands behind the opening fence, if there is one.
+    let mut open: Option<(Option<String>, Vec<Range<usize>>)> = None;
     let mut lines = Lines { text, offset: 0, line: 1 };
     let seen = without_tags(text);
     let mut depth = 0_usize;
@@ -87,12 +104,18 @@ pub(super) fn read(text: &str) -> Answer {
         }
         match event {
             Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
-                open = Some((info.into_string(), Vec::new()));
+                open = Some((Some(info.into_string()), Vec::new()));
             }
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)) => open = Some((None, Vec::new())),
             Event::End(TagEnd::CodeBlock) => {
                 let Some((info, pieces)) = open.take() else { continue };
                 let first_line = lines.number(range.start);
                 let inside = content(text, &pieces);
+                let last_line = lines.number(range.end.saturating_sub(1).max(range.start));
+                let Some(info) = info else {
+                    indented.push(Block::unfenced("indented", inside, (first_line, last_line)));
+                    continue;
+                };
                 let closing = match closing(text, range.clone()) {
                     Closing::Missing if depth > 0 && inside.trim().is_empty() && goes_on(text, range.end) => {
                         Closing::Surrounding
@@ -105,7 +128,7 @@ pub(super) fn read(text: &str) -> Answer {
                     text: inside,
                     text_line: first_line + 1,
                     first_line,
-                    last_line: lines.number(range.end.saturating_sub(1).max(range.start)),
+                    last_line,
                     closing,
                     fence: opening(text, range.clone()),
                 });
@@ -124,7 +147,7 @@ pub(super) fn read(text: &str) -> Answer {
         }
     }
     add_tagged(text, &mut blocks);
-    Answer { blocks, comments, prose }
+    Answer { blocks, indented, comments, prose }
 }
 
 /// The pieces of a block put together, with the carriage returns that Markdown drops from the ends of lines.

@@ -107,9 +107,20 @@ pub(super) fn quote(block: &Block, lines: &Lines<'_>) -> Option<Quote> {
     })
 }
 
-/// What is on a line but for the marks of headings, emphasis and code, and a colon.
+/// What is on a line but for tags, the marks of headings, emphasis and code, and a colon.
 fn alone(line: &str) -> Option<&str> {
-    Some(line.trim_matches(['#', '*', '_', '`', ':', ' '])).filter(|name| !name.is_empty())
+    Some(without_tags(line).trim_matches(['#', '*', '_', '`', ':', ' '])).filter(|name| !name.is_empty())
+}
+
+/// A line without the tags that it begins and ends with, as `<summary>` has them.
+fn without_tags(mut line: &str) -> &str {
+    while let Some((_, rest)) = line.strip_prefix('<').and_then(|tag| tag.split_once('>')) {
+        line = rest.trim_start();
+    }
+    while let Some((rest, _)) = line.strip_suffix('>').and_then(|tag| tag.rsplit_once('<')) {
+        line = rest.trim_end();
+    }
+    line
 }
 
 /// The words of a sentence that ends in a colon and announces a block, if it is one of neither commands nor output.

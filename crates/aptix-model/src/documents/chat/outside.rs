@@ -14,7 +14,17 @@ use crate::reason::{Detail, Reason};
 /// What stands below the first line of a git diff.
 const HEADS: [&str; 6] = ["--- ", "index ", "old mode ", "new file mode ", "deleted file mode ", "similarity index "];
 /// How lines begin that call a tool.
-const CALLS: [&str; 5] = ["<write_to_file>", "<tool_call>", "<function_calls>", "<function=", "<invoke name="];
+const CALLS: [&str; 9] = [
+    "<write_to_file>",
+    "<tool_call>",
+    "<function_calls>",
+    "<function=",
+    "<invoke name=",
+    "<file path=",
+    "<file name=",
+    "<antArtifact ",
+    "<boltAction ",
+];
 
 /// The text outside of the blocks and comments, at its lines.
 pub(super) fn of(answer: &Answer, text: &str) -> String {
