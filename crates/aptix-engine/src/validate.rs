@@ -222,7 +222,11 @@ fn too_many(batch: &Batch, limits: &Limits) -> Option<(&'static str, Violation)>
     if found > limits.files {
         return Some(("files", Violation::Files { found, limit: limits.files }));
     }
-    let changes = batch.files.iter().map(|patch| patch.edit.change_count());
+    // A part without hunks is work too.
+    let changes = batch.files.iter().map(|patch| match &patch.edit {
+        FileEdit::GitSeries(parts) => parts.iter().map(|part| part.hunks.len().max(1)).sum(),
+        edit => edit.change_count(),
+    });
     let found = changes.fold(0, usize::saturating_add);
     (found > limits.changes).then_some(("files", Violation::Changes { found, limit: limits.changes }))
 }

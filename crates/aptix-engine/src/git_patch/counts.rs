@@ -68,13 +68,13 @@ pub(crate) fn ends_openly(hunk: &Hunk) -> bool {
 fn used_up<'h>(hunk: &Hunk, lines: impl Iterator<Item = &'h HunkLine>) -> Option<usize> {
     let (mut old, mut new) = (hunk.old_count, hunk.new_count);
     for (index, line) in lines.enumerate() {
+        if old < 0 || new < 0 {
+            return None;
+        }
         old -= i64::from(line.kind != LineKind::Added);
         new -= i64::from(line.kind != LineKind::Removed);
         if (old, new) == (0, 0) {
             return Some(index + 1);
-        }
-        if old < 0 || new < 0 {
-            return None;
         }
     }
     None

@@ -11,6 +11,7 @@ mod damage;
 #[cfg(test)]
 mod delivery;
 #[cfg(test)]
+mod hand_made;
 mod history;
 #[cfg(test)]
 mod lease;

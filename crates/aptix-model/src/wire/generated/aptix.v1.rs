@@ -724,7 +724,7 @@ pub struct GitPatch {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GitSeries {
     /// At least two. Only the first may be a copy; one may rename the file, and then none deletes it. Below a part that deletes
-    /// the file only one that creates it may follow.
+    /// the file only one that creates it may follow. A part without hunks counts as one of the batch's 100,000 changes.
     #[prost(message, repeated, tag = "1")]
     pub parts: ::prost::alloc::vec::Vec<GitPatch>,
 }
