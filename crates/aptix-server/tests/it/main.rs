@@ -12,6 +12,7 @@ mod damage;
 mod delivery;
 #[cfg(test)]
 mod hand_made;
+#[cfg(test)]
 mod history;
 #[cfg(test)]
 mod lease;
