@@ -442,6 +442,32 @@ fn text_around_the_files_of_a_diff_is_skipped() {
     }
 }
 
+/// A message ends where a diff begins: no file of it is taken for a header of the message.
+#[test]
+fn a_message_ends_where_a_diff_begins() {
+    let git = |path: &str| format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n{HUNK}");
+    let id = "0123456789012345678901234567890123456789";
+    let mail = format!("From {id} Mon Sep 17 00:00:00 2001\nSubject: s\n\n");
+    for above in [
+        format!("commit {id} broke this:\n"),
+        format!("commit {id}\nAuthor: A\n"),
+        format!("From {id} Mon Sep 17 00:00:00 2001\nSubject: s\n"),
+        "Subject: s\n---\n f | 2 +-\n".to_owned(),
+        format!("{mail}From {id} on it fails\n---\n f | 2 +-\n"),
+        format!("{mail}From {id} on it fails\n\n---\n f | 2 +-\n"),
+    ] {
+        for first in [git("f"), format!("--- a/f\n+++ b/f\n{HUNK}")] {
+            let document = parse(format!("{above}{first}\n{}", git("g")).as_bytes(), Some(Dialect::GitPatch));
+            let document = document.unwrap_or_else(|error| panic!("{above}{first}{error:?}"));
+            let found: Vec<_> = document.batch.files.iter().map(|file| file.target.as_str()).collect();
+            assert_eq!(found, ["f", "g"], "{above}{first}");
+            assert!(!document.batch.label.is_some_and(|label| label.contains("+++")), "{above}{first}");
+        }
+    }
+    let document = parse(format!("{mail}From {id} on it fails\n---\n{}", git("f")).as_bytes(), None).unwrap();
+    assert_eq!(document.batch.label.unwrap(), format!("s\n\nFrom {id} on it fails"));
+}
+
 /// Backslashes and two names are read in the usual way, and named.
 #[test]
 fn unusual_names_are_said() {

@@ -71,7 +71,7 @@ fn is_command(line: &[u8]) -> bool {
 }
 
 /// Whether a file of the diff begins at the next line.
-fn is_file(lines: &Lines<'_>) -> bool {
+pub(super) fn is_file(lines: &Lines<'_>) -> bool {
     lines.is_at_sides() || lines.peek().is_some_and(|line| line.starts_with(b"diff --git "))
 }
 

@@ -4,6 +4,7 @@
 use std::string::String;
 use std::vec::Vec;
 
+use super::around::is_file;
 use super::malformed::GitPatchError;
 use super::{Lines, trim_end};
 
@@ -35,9 +36,14 @@ pub(super) fn begins(line: &str) -> bool {
     is_commit(line) || is_separator(line) || is_first_header(line)
 }
 
-/// `From 0123...cdef Mon Sep 17 00:00:00 2001`, above each mail.
+/// `From 0123...cdef Mon Sep 17 00:00:00 2001`, above each mail. A sentence may begin like it, and does not end in a year.
 fn is_separator(line: &[u8]) -> bool {
-    line.strip_prefix(b"From ").is_some_and(|rest| starts_with_id(rest, b' '))
+    let ends_in_year = || {
+        let date = line.rsplitn(3, |byte| *byte == b' ').collect::<Vec<_>>();
+        let is_number = |text: &[u8]| text.iter().all(u8::is_ascii_digit);
+        matches!(date.as_slice(), [year, time, _] if year.len() == 4 && is_number(year) && time.contains(&b':'))
+    };
+    line.strip_prefix(b"From ").is_some_and(|rest| starts_with_id(rest, b' ') && ends_in_year())
 }
 
 /// `commit 0123...cdef`, above each commit of a log.
@@ -58,11 +64,8 @@ fn is_first_header(line: &[u8]) -> bool {
 fn mail(lines: &mut Lines<'_>) -> Result<Letter, GitPatchError> {
     let mut subject = Vec::new();
     let mut is_subject = false;
-    while let Some(line) = lines.peek() {
+    while let Some(line) = header(lines) {
         let text = trim_end(line);
-        if text.is_empty() {
-            break;
-        }
         match text.strip_prefix(b"Subject:") {
             Some(rest) => {
                 is_subject = true;
@@ -81,10 +84,7 @@ fn mail(lines: &mut Lines<'_>) -> Result<Letter, GitPatchError> {
     let mut body = Vec::new();
     while let Some(line) = lines.peek() {
         let text = trim_end(line);
-        if text == b"---" || text.starts_with(b"diff --git ") || text.starts_with(b"@@ -") || is_separator(text) {
-            break;
-        }
-        if lines.is_at_sides() || lines.is_at_signature() {
+        if is_end(lines) || text.starts_with(b"@@ -") || is_separator(text) || lines.is_at_signature() {
             break;
         }
         body.extend_from_slice(text);
@@ -92,6 +92,16 @@ fn mail(lines: &mut Lines<'_>) -> Result<Letter, GitPatchError> {
         lines.skip();
     }
     Ok(Letter { message: joined(&without_tag(&decoded(&subject)), &body), is_of_log: false })
+}
+
+/// The next line, if it can be one of the headers of a message.
+fn header<'a>(lines: &Lines<'a>) -> Option<&'a [u8]> {
+    lines.peek().filter(|line| !trim_end(line).is_empty() && !is_end(lines))
+}
+
+/// Whether the text of a message ends above the next line: at a diffstat or a diff.
+fn is_end(lines: &Lines<'_>) -> bool {
+    lines.peek().is_some_and(|line| trim_end(line) == b"---") || is_file(lines)
 }
 
 /// Lines of a mail in these encodings are other ones than those of the diff.
@@ -108,7 +118,7 @@ fn refuse_encoded(header: &[u8]) -> Result<(), GitPatchError> {
 
 /// A commit's headers, and its message, which is indented.
 fn commit(lines: &mut Lines<'_>) -> Letter {
-    while lines.peek().is_some_and(|line| !trim_end(line).is_empty()) {
+    while header(lines).is_some() {
         lines.skip();
     }
     let mut body = Vec::new();
