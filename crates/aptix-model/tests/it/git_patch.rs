@@ -92,6 +92,10 @@ fn what_happens_to_each_file_is_read_from_its_header() {
             vec!["create f +x @0,0 1,1:+x\\n".into()],
         ),
         ("diff --git a/f b/f\nnew file mode 100644\nindex 0000000..e69de29\n".into(), vec!["create f".into()]),
+        ("diff --git a/f b/f\nnew file mode 100644\nindex 0000000..473a0f4".into(), vec!["create f".into()]),
+        ("diff --git a/f b/f\nnew file mode 100644\nindex 0000..e69d\n".into(), vec!["create f".into()]),
+        // Mercurial writes no ids.
+        ("diff --git a/f b/f\nnew file mode 100644\ndiff --git a/g b/g\nold mode 100644\nnew mode 100755\n".into(), vec!["create f".into(), "modify g +x".into()]),
         ("diff --git a/f b/f\ndeleted file mode 100644\nindex e69de29..0000000\n".into(), vec!["delete f e69d".into()]),
         ("diff --git a/f b/f\ndeleted file mode 100644\n--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n".into(), vec!["delete f @1,1 0,0:-a\\n".into()]),
         ("diff --git a/f b/f\nold mode 100644\nnew mode 100755\n".into(), vec!["modify f +x".into()]),
@@ -144,8 +148,7 @@ fn hunk_lines_keep_their_bytes() {
         ("@@ -1 +1 @@\n-a\n+a\n\\ No newline at end of file\n", "@1,1 1,1:-a\\n+a"),
         ("@@ -1,2 +1 @@\n-x\n a\n\\ Kein Zeilenumbruch am Dateiende.\n", "@1,2 1,1:-x\\n=a"),
         ("@@ -1 +1 @@\n-a\r\n\\ No newline at end of file\n+a\n", "@1,1 1,1:-a\\r+a\\n"),
-        // a diff that ends without line feed, or whose blank context lines lost their blank
-        ("@@ -1 +1 @@\n-a\n+b", "@1,1 1,1:-a\\n+b\\n"),
+        // a diff whose blank context lines lost their blank
         ("@@ -1,3 +1,2 @@\n-a\n\n b\n", "@1,3 1,2:-a\\n=\\n=b\\n"),
         ("@@ -1,2 +1 @@\n-a\n\n", "@1,2 1,1:-a\\n|=\\n"),
         // lines that look like headers
@@ -188,7 +191,12 @@ fn hunks_are_read_by_their_counts() {
     ] {
         check(format!("{head}{hunks}"), &[&format!("modify f {expected}")]);
     }
+    // an added line without line feed, for the id of the result to decide
+    let ids = "diff --git a/f b/f\nindex 1111111..2222222 100644\n";
+    let open = format!("{ids}{head}@@ -1 +1 @@\n-a\n+b");
+    check(open, &["modify f 1111 @1,1 1,1:-a\\n|+b\\n"]);
     for (hunks, expected) in [
+        ("@@ -1 +1 @@\n-a\n+b", "PATCH_TRUNCATED"),
         ("@@ -1,9 +1,9 @@\n-a\n+b\n c\n", "PATCH_TRUNCATED"),
         ("@@ -1,9 +1,9 @@\n-a\n+b\n@@ -20 +20 @@\n-c\n+d\n", "PATCH_TRUNCATED"),
         ("@@ -1,3 +1,3 @@\n-a\n+b\nc\n", "PATCH_TRUNCATED"),
@@ -307,6 +315,8 @@ fn what_is_no_diff_is_refused_by_name() {
         (git("old mode 100644\nnew mode 100755\nindex 1111111..2222222\n"), "PATCH_TRUNCATED"),
         (git("new file mode 100644\nindex 0000000..2222222\n"), "PATCH_TRUNCATED"),
         (git("new file mode 100755\n"), "PATCH_TRUNCATED"),
+        (git("new file mode 100644\nindex 0000000..e69de2"), "PATCH_TRUNCATED"),
+        (git("new file mode 100644\nindex 0000000..e"), "PATCH_TRUNCATED"),
         (git("new file mode 100644\n--- /dev/null\n+++ b/f\n"), "PATCH_TRUNCATED"),
         (git("deleted file mode 100644\nindex 1111111..0000000\n--- a/f\n+++ /dev/null\n"), "PATCH_TRUNCATED"),
         (git("similarity index 100%\n"), "PATCH_MALFORMED.EMPTY"),

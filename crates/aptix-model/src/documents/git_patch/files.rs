@@ -51,7 +51,7 @@ impl Diff {
                 return Err((self.at(lines.number), GitPatchError::CutFile));
             }
             if hunks.is_empty() && header.may_lack_content() && lines.peek_past_blank().peek().is_none() {
-                return Err((self.at(lines.number), GitPatchError::CutFile));
+                return Err((self.at(lines.number), GitPatchError::CutNewFile));
             }
             if lines.is_cut && !header.names_result() {
                 return Err((self.at(lines.number - 1), GitPatchError::CutLine));

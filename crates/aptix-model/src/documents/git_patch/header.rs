@@ -75,6 +75,8 @@ impl Header {
                 if !header.read_extended(trim_end(line))? {
                     break;
                 }
+                // What is left of an id that was cut short may begin that of any file.
+                header.has_ids &= line.ends_with(b"\n") || header.names_result();
                 lines.skip();
             }
         }

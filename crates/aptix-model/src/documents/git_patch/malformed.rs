@@ -68,6 +68,8 @@ pub(super) enum GitPatchError {
     Unbounded,
     #[error("a hunk has no lines")]
     EmptyHunk,
+    #[error("the diff ends below the mode of a new file, with neither its lines nor the id of an empty file")]
+    CutNewFile,
     #[error("the diff was cut off: {0}")]
     Truncated(&'static str),
     #[error("the file has neither hunks nor a mode, a rename or a copy: nothing would change")]
@@ -122,7 +124,12 @@ impl GitPatchError {
             Self::Format(_) => (Reason::PatchUnsupported, Detail::Format),
             Self::HunkHeader { .. } | Self::Unbounded => (Reason::PatchMalformed, Detail::HunkHeader),
             Self::Counts => (Reason::PatchMalformed, Detail::Counts),
-            Self::Short { .. } | Self::CutHeader | Self::CutLine | Self::CutFile | Self::Truncated(_) => {
+            Self::Short { .. }
+            | Self::CutHeader
+            | Self::CutLine
+            | Self::CutFile
+            | Self::CutNewFile
+            | Self::Truncated(_) => {
                 return (Reason::PatchTruncated, None);
             }
             Self::EmptyHunk | Self::NoHunks => (Reason::PatchMalformed, Detail::Empty),
@@ -151,6 +158,9 @@ impl GitPatchError {
             Self::HunkHeader { .. } => "give each hunk the numbers of its lines: '@@ -start,count +start,count @@'",
             Self::Counts => "count the lines of each hunk: context and removed lines, and context and added lines",
             Self::CutLine => UNTERMINATED_HINT,
+            Self::CutNewFile => {
+                "send the diff whole; to make an empty file, put 'index 0000000..e69de29' below its mode, or use a file bundle"
+            }
             Self::Short { .. } | Self::CutHeader | Self::CutFile | Self::Truncated(_) => {
                 "the diff was cut off; send it whole"
             }
