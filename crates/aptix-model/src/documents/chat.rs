@@ -41,6 +41,9 @@ pub(super) use outside::diff_header;
 use place::{open_fence, place};
 use thought::Thoughtful;
 
+/// Most warnings about blocks that are no edits; the last one says how many more there are.
+const WARNINGS: usize = 100;
+
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     let Some(Thoughtful { rest, warning }) = thought::take_out(text).map_err(|failure| vec![failure])? else {
         return parse_answer(text);
@@ -141,6 +144,7 @@ fn sort(text: &str) -> Result<Sorted, Failure> {
             }
         }
     }
+    shorten(&mut warnings);
     outside::check_not_in_comment(&answer, taken.iter().copied())?;
     let mut edits: Vec<(Kind, Block)> = outside.into_iter().map(|envelope| (Kind::Envelope, envelope)).collect();
     edits.extend(search_replace_document(text, &places).map(|document| (Kind::SearchReplace, document)));
@@ -166,6 +170,14 @@ fn sort(text: &str) -> Result<Sorted, Failure> {
         outer.check_holds(edits.iter().map(|(_, block)| block))?;
     }
     Ok(Sorted { edits, warnings, quotes, answer, passed_over })
+}
+
+/// Puts one warning in the place of all that are too many.
+fn shorten(warnings: &mut Vec<Warning>) {
+    let Some(more) = warnings.len().checked_sub(WARNINGS).filter(|more| *more > 0) else { return };
+    warnings.truncate(WARNINGS - 1);
+    let message = format!("{} more blocks of the answer are no edits", more + 1);
+    warnings.push(Warning { code: "BLOCK_IGNORED".into(), message, line: None });
 }
 
 /// The text outside of all blocks as a diff with prose around it, whose first header is on this line.

@@ -470,4 +470,9 @@ fn no_answer_takes_long() {
         let took = started.elapsed();
         assert!(took.as_secs() < 5, "{piece:?} took {took:?}");
     }
+    for open in ["<tool_call>\n", "<aptix>\n"] {
+        let started = std::time::Instant::now();
+        refuse(&format!("So:\n{}", open.repeat(40_000)), "INVALID_REQUEST.FENCE", "has no end");
+        assert!(started.elapsed().as_secs() < 5, "{open:?} took {:?}", started.elapsed());
+    }
 }

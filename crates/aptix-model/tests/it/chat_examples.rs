@@ -109,6 +109,12 @@ fn each_example_is_named_by_its_line() {
             (Some(10), "the untagged block at lines 10 to 11 of the answer is no edit: it is empty"),
         ]
     );
+    // Of very many only the first, and how many more there are.
+    let many = format!("{}```json\n{A}\n```\n", "```py\nx\n```\n".repeat(1000));
+    let document = parse(many.as_bytes(), None).unwrap();
+    let last = document.warnings.last().unwrap();
+    assert_eq!((document.warnings.len(), last.line), (100, None));
+    assert_eq!(last.message, "901 more blocks of the answer are no edits");
 }
 
 /// JSON is an edit only if it is one of the four kinds; what is nearly one refuses the answer, and all else is an example.

@@ -57,8 +57,10 @@ pub(super) fn take_out(text: &str) -> Result<(String, Vec<(Dialect, Block)>), Fa
         let first_line = index + 1;
         let (mut whole, mut last_line) = (line.to_owned(), first_line);
         rest.push('\n');
-        while !whole.contains(&close) {
+        let mut has_end = line.contains(&close);
+        while !has_end {
             let Some((index, line)) = lines.next() else { return Err(endless(first_line, &close)) };
+            has_end = line.contains(&close);
             whole.push_str(line);
             rest.push('\n');
             last_line = index + 1;
