@@ -31,8 +31,30 @@ const FEW: usize = 64;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Copy {
     pub(crate) range: Range<usize>,
-    /// Whether what the change adds is blank, which proves little.
-    pub(crate) is_blank: bool,
+    pub(crate) proves: Proves,
+}
+
+/// What a copy of the new side proves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Proves {
+    /// The change was made.
+    Made,
+    /// Little: what the change adds is blank.
+    Blank,
+    /// Little: the old side stands at this offset with other white space, and the copy is not around it.
+    Elsewhere(usize),
+}
+
+impl Copy {
+    /// A copy that proves that the change was made.
+    pub(crate) const fn made(range: Range<usize>) -> Self {
+        Self { range, proves: Proves::Made }
+    }
+
+    /// A copy that proves little where everything that it adds is blank.
+    const fn unless_blank(range: Range<usize>, is_blank: bool) -> Self {
+        Self { range, proves: if is_blank { Proves::Blank } else { Proves::Made } }
+    }
 }
 
 /// The new side of a change with the lines that it keeps, as the bytes that would stand in the file: the place of the old
@@ -87,7 +109,7 @@ pub(crate) fn around(
         if let (Some(start), Some(end)) = (start, end) {
             let range = text.start() + start..at.end + end;
             if ends_words(bytes, &range, head, tail) {
-                return Ok(Some(Copy { range, is_blank: is_space(head) && is_space(tail) }));
+                return Ok(Some(Copy::unless_blank(range, is_space(head) && is_space(tail))));
             }
         }
         from = above + 1;
@@ -150,14 +172,14 @@ fn is_space(bytes: &[u8]) -> bool {
 pub(crate) fn below(text: &Text<'_>, at: usize, new: &[u8]) -> Option<Copy> {
     let rest = slice(text.bytes(), at..text.bytes().len());
     let length = compare::begins(rest, new).filter(|_| !new.is_empty())?;
-    Some(Copy { range: at..at + length, is_blank: is_space(new) })
+    Some(Copy::unless_blank(at..at + length, is_space(new)))
 }
 
 /// Where lines that come between two lines already stand above that place.
 pub(crate) fn above(text: &Text<'_>, at: usize, new: &[u8]) -> Option<Copy> {
     let head = slice(text.bytes(), text.start()..at);
     let start = compare::closes(head, new).filter(|_| !new.is_empty())?;
-    Some(Copy { range: text.start() + start..at, is_blank: is_space(new) })
+    Some(Copy::unless_blank(text.start() + start..at, is_space(new)))
 }
 
 /// Whether an old side stands as its author wrote it, terminators aside, and not at the end of a file that lacks one.
@@ -166,7 +188,8 @@ pub(crate) fn is_as_written(place: &Place) -> bool {
 }
 
 /// Where the new side stands as its author wrote it, while the old side was only found with other white space: then the
-/// place is what the first change left, or one like it that was not meant.
+/// place may be what the first change left, or one like it that was not meant. What stands within the place is what the
+/// change leaves of the old side.
 ///
 /// # Errors
 /// When finding out takes too long.
@@ -174,18 +197,22 @@ pub(crate) fn at_other_white_space(
     text: &Text<'_>,
     place: &Place,
     whole: &[u8],
-    old: &Needle<'_>,
     new: &Needle<'_>,
     budget: &mut Budget,
 ) -> Result<Option<Copy>, FindError> {
-    if is_as_written(place) || slice(text.bytes(), place.range.clone()) == whole {
+    let is_bare = new.as_lines().iter().all(|line| is_blank(line));
+    if is_as_written(place) || is_bare || slice(text.bytes(), place.range.clone()) == whole {
         return Ok(None);
     }
-    let adds = !adds_nothing(old.as_lines(), new.as_lines());
+    let old = &place.range;
+    let is_around = |copy: &Range<usize>| copy.start <= old.start && old.end <= copy.end;
+    let is_within = |copy: &Range<usize>| old.start <= copy.start && copy.end <= old.end;
     let copies = find::at_most(text, new, text.start()..text.bytes().len(), PLACES, budget)?;
-    let meets = |copy: &&Place| copy.range.start < place.range.end && place.range.start < copy.range.end;
-    let copy = copies.iter().find(|copy| adds || meets(copy));
-    Ok(copy.map(|copy| Copy { range: copy.range.clone(), is_blank: false }))
+    let mut copies = copies.into_iter().map(|copy| copy.range);
+    Ok(copies.find(|copy| is_around(copy) || !is_within(copy)).map(|range| {
+        let proves = if is_around(&range) { Proves::Made } else { Proves::Elsewhere(old.start) };
+        Copy { range, proves }
+    }))
 }
 
 /// Where the new side of a change stands that only adds and whose old side stands nowhere: it was added between.
@@ -204,7 +231,7 @@ pub(crate) fn between(
     }
     let places = find::at_most(text, new, text.start()..text.bytes().len(), 2, budget)?;
     let [place] = places.as_slice() else { return Ok(None) };
-    Ok(Some(Copy { range: place.range.clone(), is_blank: false }))
+    Ok(Some(Copy::made(place.range.clone())))
 }
 
 /// Whether new lines are the old ones with others between, or one old line with something in it, that is not blank.

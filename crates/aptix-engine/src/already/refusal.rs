@@ -9,7 +9,7 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use memchr::memmem;
 
-use super::Copy;
+use super::{Copy, Proves};
 use crate::nearest::excerpt;
 use crate::shown::cut;
 use crate::text::Text;
@@ -24,8 +24,10 @@ const GROWTH: usize = 10;
 
 /// A change whose new side already stands at `copy`.
 pub(crate) fn applied(text: &Text<'_>, copy: &Copy) -> Failure {
-    if copy.is_blank {
-        return blank(text, &copy.range);
+    match copy.proves {
+        Proves::Made => {}
+        Proves::Blank => return blank(text, &copy.range),
+        Proves::Elsewhere(at) => return elsewhere(text, &copy.range, at),
     }
     let copy = &copy.range;
     let quoted = format!("{:?}", cut(slice(text.bytes(), copy.clone()), QUOTED));
@@ -46,7 +48,7 @@ fn blank(text: &Text<'_>, copy: &Range<usize>) -> Failure {
 
 /// The same for text that was to come below everything.
 pub(crate) fn at_end(text: &Text<'_>, copy: &Copy, new: &str) -> Failure {
-    if copy.is_blank {
+    if copy.proves == Proves::Blank {
         return blank(text, &copy.range);
     }
     let copy = &copy.range;
@@ -65,7 +67,7 @@ pub(crate) fn at_end(text: &Text<'_>, copy: &Copy, new: &str) -> Failure {
 
 /// The same for text that was to come above everything.
 pub(crate) fn at_top(text: &Text<'_>, copy: &Copy, new: &str) -> Failure {
-    if copy.is_blank {
+    if copy.proves == Proves::Blank {
         return blank(text, &copy.range);
     }
     let copy = &copy.range;
@@ -163,6 +165,17 @@ pub(crate) fn next_place(text: &Text<'_>, copy: &Range<usize>, at: usize) -> Fai
     let failure = Failure::new(Reason::TextNotUnique, message);
     shown(failure, text, copy)
         .hint("leave the change out if it was made; else add lines from around the place that is meant to old text")
+}
+
+/// A change whose old side was found with other white space, while its new side stands at another place.
+fn elsewhere(text: &Text<'_>, copy: &Range<usize>, at: usize) -> Failure {
+    let message = format!(
+        "the new text stands at line {}, and the old text only at line {}, with other white space: the change may have been made already",
+        text.lines_above(copy.start) + 1,
+        text.lines_above(at) + 1
+    );
+    shown(Failure::new(Reason::TextNotUnique, message), text, copy)
+        .hint("leave the change out if it was made; else give the old text with the white space that the file has")
 }
 
 /// A change after which its old side stands there again.

@@ -7,7 +7,7 @@ use aptix_model::report::Tier;
 use memchr::memchr_iter;
 
 use super::Place;
-use crate::already::{self, Copy};
+use crate::already::{self, Copy, Proves};
 use crate::find::Budget;
 use crate::text::Text;
 use crate::text_edit::slice;
@@ -27,7 +27,7 @@ pub(super) fn copy(place: &Place<'_>, text: &Text<'_>, range: &Range<usize>, new
         Place::After(_) | Place::Between { .. } => already::below(text, range.start, new),
         Place::Range { .. } => None,
     };
-    copy.filter(|copy| !copy.is_blank)
+    copy.filter(|copy| copy.proves == Proves::Made)
 }
 
 /// Where the new lines stand above a place, below it, or on both sides: an anchor that is one of several can be one of
@@ -40,7 +40,8 @@ fn across(text: &Text<'_>, at: usize, new: &[u8]) -> Option<Copy> {
         let below = already::below(text, at, tail);
         match (above, below) {
             (Some(above), Some(below)) => {
-                Some(Copy { range: above.range.start..below.range.end, is_blank: above.is_blank && below.is_blank })
+                let proves = if above.proves == Proves::Made { above.proves } else { below.proves };
+                Some(Copy { range: above.range.start..below.range.end, proves })
             }
             (Some(above), None) if tail.is_empty() => Some(above),
             (None, Some(below)) if head.is_empty() => Some(below),

@@ -34,7 +34,7 @@ pub(super) fn refuse(chunk: &Chunk, spot: &Spot<'_>, text: &Text<'_>, work: &mut
     } else {
         around(spot, text, work)
             .and_then(|copy| match copy {
-                None => at_other_white_space(spot, (&old, &new), text, work),
+                None => at_other_white_space(spot, &new, text, work),
                 copy => Ok(copy),
             })
             .and_then(|copy| match copy {
@@ -66,7 +66,7 @@ fn around(spot: &Spot<'_>, text: &Text<'_>, work: &mut Work<'_>) -> Result<Optio
 
 fn at_other_white_space(
     spot: &Spot<'_>,
-    (old, new): (&Needle<'_>, &Needle<'_>),
+    new: &Needle<'_>,
     text: &Text<'_>,
     work: &mut Work<'_>,
 ) -> Result<Option<Copy>, FindError> {
@@ -79,7 +79,7 @@ fn at_other_white_space(
         dropped: (0, 0),
         is_open: false,
     };
-    already::at_other_white_space(text, &place, &whole, old, new, &mut work.budget)
+    already::at_other_white_space(text, &place, &whole, new, &mut work.budget)
 }
 
 /// Where the new side stands in what an anchor heads, while the old side stands outside of that.
@@ -97,7 +97,7 @@ fn headed(
     for head in &spot.heads {
         let copies = find::at_most(text, new, head.clone(), 1, &mut work.budget)?;
         if let Some(copy) = copies.into_iter().next() {
-            return Ok(Some(Copy { range: copy.range, is_blank: false }));
+            return Ok(Some(Copy::made(copy.range)));
         }
     }
     Ok(None)
@@ -168,7 +168,7 @@ pub(super) fn first_of_equal(
     let held = already::several(text, &places, |place| {
         let copies = find::at_most(text, &new, place.range.start..text.bytes().len(), 1, &mut work.budget)?;
         let is_here = |copy: &Place| copy.range.start == place.range.start && copy.range.end >= place.range.end;
-        Ok(copies.into_iter().find(is_here).map(|copy| Copy { range: copy.range, is_blank: false }))
+        Ok(copies.into_iter().find(is_here).map(|copy| Copy::made(copy.range)))
     });
     match held.map_err(|error| explain(error, work))? {
         Several::All(copy) if already::only_adds(old.as_lines(), new.as_lines()) => Err(already::applied(text, &copy)),
@@ -196,7 +196,7 @@ pub(super) fn made_before(
             already::everywhere(text, &old, region.clone(), &mut work.budget, |place, budget| {
                 let copies = find::at_most(text, &new, region.clone(), 2, budget)?;
                 let holds = |copy: &Place| copy.range.start <= place.range.start && place.range.end <= copy.range.end;
-                Ok(copies.into_iter().find(holds).map(|copy| Copy { range: copy.range, is_blank: false }))
+                Ok(copies.into_iter().find(holds).map(|copy| Copy::made(copy.range)))
             })
         }
         FindError::Ambiguous { .. } | FindError::BudgetExceeded => Ok(None),

@@ -9,7 +9,7 @@ use aptix_model::reason::Reason;
 use aptix_model::report::Tier;
 
 use super::{Course, Made, made};
-use crate::already;
+use crate::already::{self, Proves};
 use crate::find::{self, Needle, Place, Shift, is_blank};
 use crate::line_patch::{self, LinePatchError};
 use crate::nearest;
@@ -106,7 +106,7 @@ fn refuse_elsewhere(
 ) -> Result<(), Failure> {
     let Some(hint) = hint.filter(|hint| *hint != place.range.start) else { return Ok(()) };
     match already::below(text, hint, step.replace.as_bytes()).filter(|copy| !course.wrote(&copy.range)) {
-        Some(copy) if !copy.is_blank => Err(already::applied(text, &copy)),
+        Some(copy) if copy.proves == Proves::Made => Err(already::applied(text, &copy)),
         _ => Ok(()),
     }
 }

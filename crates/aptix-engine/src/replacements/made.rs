@@ -99,7 +99,7 @@ impl<'s> Course<'_, 's> {
             return Ok(None);
         }
         let Some(whole) = whole_side(text, needle, place, step.replace) else { return Ok(None) };
-        let copy = already::at_other_white_space(text, place, &whole, needle, &new_side(step), budget)?;
+        let copy = already::at_other_white_space(text, place, &whole, &new_side(step), budget)?;
         Ok(copy.filter(|copy| !self.wrote(&copy.range)))
     }
 

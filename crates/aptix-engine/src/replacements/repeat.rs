@@ -48,9 +48,7 @@ pub(super) fn refuse_created(steps: &[ValidStep<'_>], base: &Text<'_>, work: &mu
     let made = work.rehearse(|work| run(steps, &nothing, work).map(|made| made.result));
     let range = base.start()..base.bytes().len();
     match made {
-        Ok(Some(made)) if made == slice(base.bytes(), range.clone()) => {
-            Err(already::applied(base, &Copy { range, is_blank: false }))
-        }
+        Ok(Some(made)) if made == slice(base.bytes(), range.clone()) => Err(already::applied(base, &Copy::made(range))),
         _ => Ok(()),
     }
 }

@@ -1,13 +1,10 @@
 //! Whether a search patch would be made once more if it were sent twice.
 
-use alloc::vec::Vec;
-
 use aptix_model::failure::Failure;
 use aptix_model::report::Tier;
 
-use super::{Notes, locate};
+use super::{Notes, locate_all};
 use crate::find::{self, Needle};
-use crate::findings::Findings;
 use crate::plan::Work;
 use crate::splice::{self, Spliced};
 use crate::text::Text;
@@ -50,10 +47,7 @@ pub(super) fn refuse(
     let Ok(result_text) = Text::new(&result) else { return Ok(()) };
     let again = work.rehearse(|work| {
         let mut notes = Notes::default();
-        let located = changes.iter().enumerate();
-        let located = located.map(|(index, change)| locate(index, change, &result_text, &mut notes, work));
-        let splices = located.collect::<Result<Vec<_>, Failure>>().map_err(Findings::from)?;
-        splice::all(&result_text, splices, work)
+        locate_all(changes, &result_text, &mut notes, work).and_then(|splices| splice::all(&result_text, splices, work))
     });
     match again {
         Ok(again) if already::is_made_again(text.bytes(), &result, &again.edit) => {

@@ -118,9 +118,7 @@ pub(super) fn at(
     if let Some(whole) = already::whole_side(text, &place.range, &fitted).filter(|_| change.source != Source::Found) {
         let copy = already::around(text, &place.range, &whole, place.tier, &mut work.budget)
             .and_then(|copy| match copy {
-                None => {
-                    already::at_other_white_space(text, &place, &whole, &needle, &Needle::text(&new), &mut work.budget)
-                }
+                None => already::at_other_white_space(text, &place, &whole, &Needle::text(&new), &mut work.budget),
                 copy => Ok(copy),
             })
             .map_err(|error| nearest_text::explain(&error, text, &needle, work))?;

@@ -246,8 +246,30 @@ fn the_next_place_is_not_taken_the_second_time() {
     once(CodexPatch, &chunk, file, &file.replacen('1', "2", 1), ALREADY);
     refused(CodexPatch, &codex("@@ def a():\n-    return 1\n"), file, TWICE);
     // The other place differs in white space alone.
-    once(SearchPatch, &swap("x\ny\n", "x\nz\n"), "x\ny\n  x\n  y\n", "x\nz\n  x\n  y\n", ALREADY);
+    once(SearchPatch, &swap("x\ny\n", "x\nz\n"), "x\ny\n  x\n  y\n", "x\nz\n  x\n  y\n", TWICE);
+    let equal = search(&[swap_of("x\ny\n", ""), swap_of("x\ny\n", "")].join(","));
+    refused(SearchPatch, &equal, "x\ny\n0\nx\ny\n1\n  x\n  y\n2\n  x\n  y\n", TWICE);
     once(SearchPatch, &swap("  x\n  y\n", "    x\n    y\n"), "  x\n  y\n", "    x\n    y\n", ALREADY);
+}
+
+/// Lines that were found with other white space: what is left of them in their own place is no sign that they went, and
+/// the same text elsewhere is none that the change was made.
+#[test]
+fn what_is_found_with_other_white_space_is_not_called_made() {
+    use Dialect::{CodexPatch, SearchPatch, SearchReplace, StrReplace, StructuredPatch};
+    let (before, after) = ("f:\n    a()\n    b()\n    c()\n", "f:\n    a()\n    c()\n");
+    let (old, new) = ("a()\nb()\n", "a()\n");
+    applied(SearchPatch, &swap(old, new), before, after);
+    applied(SearchReplace, &blocks(&[(old, new)]), before, after);
+    applied(StructuredPatch, &steps(&[(old, new, "once")]), before, after);
+    applied(StructuredPatch, &steps(&[(old, new, "all")]), before, after);
+    applied(CodexPatch, &codex("@@\n a()\n-b()\n"), before, after);
+    let command = format!("{{\"command\":\"str_replace\",\"path\":\"f\",\"old_str\":{old:?},\"new_str\":{new:?}}}");
+    applied(StrReplace, &command, before, after);
+    applied(SearchPatch, &swap("a\nb\n", "a\n"), "a\nb", "a");
+    let failure = refused(SearchPatch, &swap(old, "c()\n"), before, TWICE);
+    assert!(failure.message.contains("line 4") && failure.message.contains("line 2"), "{failure}");
+    assert!(failure.hint.as_deref().is_some_and(|hint| hint.contains("white space")), "{failure:?}");
 }
 
 /// The last of an evolving text: what the steps above added is no sign that this one was made.
