@@ -118,11 +118,12 @@ fn refuse(
     // A last line without terminator stands at the end of the file only.
     let is_open = !sides.old.ends_with(b"\n");
     let rest = slice(text.bytes(), place.range.end..text.bytes().len());
-    let left = [&whole, slice(rest, 0..sides.old.len() + 1)].concat();
+    // However its lines end, the old side is at most twice as long there.
+    let left = [&whole, slice(rest, 0..2 * sides.old.len())].concat();
     let stands_there = match place.tier {
         Tier::Exact if is_open => left == sides.old,
         Tier::Exact => left.starts_with(&sides.old),
-        _ => true,
+        _ => place::begins_but_for_ends(&left, &sides.old).is_some(),
     };
     if stands_there || (!is_open && (place.is_elsewhere || !is_sure)) {
         return Err(already::repeats(text, place.range.start)
@@ -150,8 +151,7 @@ pub(super) fn stands_where_stated(text: &Text<'_>, sides: &Sides<'_>) -> Option<
     let is_there = cursor.seek(above).is_ok() && cursor.above() == above;
     let start = if above == 0 { 0 } else { cursor.at() };
     let is_blank = sides.new.iter().all(u8::is_ascii_whitespace);
-    (is_there && !is_blank && place::is_applied(text, sides, start))
-        .then(|| Copy { range: start.max(text.start())..(start + sides.new.len()).min(text.bytes().len()), is_blank })
+    place::applied(text, sides, start).filter(|_| is_there && !is_blank).map(Copy::made)
 }
 
 /// A hunk of an empty file, for one with text.

@@ -245,11 +245,34 @@ pub(super) fn is_same_but_for_ends(stated: &[u8], found: &[u8]) -> bool {
     }
 }
 
-/// Whether new lines stand where the header puts them, and the old ones do not.
-pub(super) fn is_applied(text: &Text<'_>, sides: &Sides<'_>, start: usize) -> bool {
+/// The new lines where the header puts them, if they stand there and the old ones do not. How they end counts only where
+/// the hunk is about that.
+pub(super) fn applied(text: &Text<'_>, sides: &Sides<'_>, start: usize) -> Option<Range<usize>> {
     let (old, new) = (&sides.old, &sides.new);
-    let is_there = |side: &[u8]| is_at(text.bytes(), start, side) || is_at(text.bytes(), text.start().max(start), side);
-    !new.is_empty() && is_there(new) && !is_there(old)
+    if new.is_empty() {
+        return None;
+    }
+    let bytes = text.bytes();
+    let top = text.start().max(start);
+    let is_there = |side: &[u8]| is_at(bytes, start, side) || is_at(bytes, top, side);
+    if is_there(new) && !is_there(old) {
+        return Some(top..(start + new.len()).min(bytes.len()));
+    }
+    let rest = slice(bytes, top..bytes.len());
+    let length = begins_but_for_ends(rest, new).filter(|_| sides.ends_alike())?;
+    begins_but_for_ends(rest, old).is_none().then_some(top..top + length)
+}
+
+/// How many bytes of `rest` some lines take up, however they end there. A last one without terminator stands at the end
+/// only.
+pub(super) fn begins_but_for_ends(rest: &[u8], lines: &[u8]) -> Option<usize> {
+    let mut found = rest.split_inclusive(|byte| *byte == b'\n');
+    let mut length = 0;
+    for line in lines.split_inclusive(|byte| *byte == b'\n') {
+        let found = found.next().filter(|found| without_end(found) == without_end(line))?;
+        length += found.len();
+    }
+    (!is_open(lines) || length == rest.len()).then_some(length)
 }
 
 /// Where the line below `start` may begin: at the top of a file, with its byte order mark or below it.

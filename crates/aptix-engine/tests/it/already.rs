@@ -272,6 +272,15 @@ fn what_is_found_with_other_white_space_is_not_called_made() {
     assert!(failure.hint.as_deref().is_some_and(|hint| hint.contains("white space")), "{failure:?}");
 }
 
+/// A diff whose lines end otherwise than the file's: where its header puts it, it was made.
+#[test]
+fn a_diff_that_ends_its_lines_otherwise_is_made_once() {
+    let hunk = diff("@@ -1,2 +1,3 @@\n x\n+n\n a\n");
+    once(Dialect::GitPatch, &hunk, "x\r\na\r\nb\r\nx\r\na\r\n", "x\r\nn\r\na\r\nb\r\nx\r\na\r\n", ALREADY);
+    let hunk = diff("@@ -1,2 +1,3 @@\n a\n-b\n\\ No newline at end of file\n+b\n+c\n\\ No newline at end of file\n");
+    once(Dialect::GitPatch, &hunk, "a\r\nb", "a\r\nb\r\nc", ALREADY);
+}
+
 /// The last of an evolving text: what the steps above added is no sign that this one was made.
 #[test]
 fn steps_of_one_document_do_not_hide_each_other() {
