@@ -108,7 +108,7 @@ pub(crate) fn around(
         let end = starts_with(slice(bytes, at.end..bytes.len()), tail, tier, budget)?;
         if let (Some(start), Some(end)) = (start, end) {
             let range = text.start() + start..at.end + end;
-            if ends_words(bytes, &range, head, tail) {
+            if ends_words(text, &range, head, tail) {
                 return Ok(Some(Copy::unless_blank(range, is_space(head) && is_space(tail))));
             }
         }
@@ -129,21 +129,15 @@ pub(crate) fn is_found_again(text: &Text<'_>, at: &Range<usize>, new: &[u8], are
     let found = find::Search::new(old, new.len()).find(new);
     let Some(above) = found.filter(is_there) else { return false };
     let (head, tail) = (slice(new, 0..above), slice(new, above + old.len()..new.len()));
-    let joins = |left: Option<&u8>, right: Option<&u8>| left.is_some_and(is_word) && right.is_some_and(is_word);
-    let before = at.start.checked_sub(1).and_then(|before| bytes.get(before));
-    let goes_on_above = head.ends_with(b"\n") && joins(before, new.first());
+    let goes_on_above = head.ends_with(b"\n") && joins(before(text, at.start), new.first());
     let goes_on_below = begins_line(tail) && joins(new.last(), bytes.get(at.end));
     !goes_on_above && !goes_on_below
 }
 
 /// Whether a range begins and ends between words wherever another one does.
 pub(crate) fn is_bounded_alike(text: &Text<'_>, range: &Range<usize>, other: &Range<usize>) -> bool {
-    let bytes = text.bytes();
-    let joins = |at: usize| {
-        let before = at.checked_sub(1).and_then(|before| bytes.get(before));
-        before.is_some_and(is_word) && bytes.get(at).is_some_and(is_word)
-    };
-    (joins(other.start) || !joins(range.start)) && (joins(other.end) || !joins(range.end))
+    let is_within = |at| is_within_word(text, at);
+    (is_within(other.start) || !is_within(range.start)) && (is_within(other.end) || !is_within(range.end))
 }
 
 fn begins_line(tail: &[u8]) -> bool {
@@ -151,13 +145,23 @@ fn begins_line(tail: &[u8]) -> bool {
 }
 
 /// Whether a copy that begins or ends with a line of its own also begins or ends a word: `import b` is no `import bc`.
-fn ends_words(bytes: &[u8], copy: &Range<usize>, head: &[u8], tail: &[u8]) -> bool {
-    let joins = |left: Option<&u8>, right: Option<&u8>| left.is_some_and(is_word) && right.is_some_and(is_word);
-    let before = copy.start.checked_sub(1).and_then(|before| bytes.get(before));
-    let goes_on_above = head.ends_with(b"\n") && joins(before, bytes.get(copy.start));
-    let last = copy.end.checked_sub(1).and_then(|last| bytes.get(last));
-    let goes_on_below = begins_line(tail) && joins(last, bytes.get(copy.end));
+fn ends_words(text: &Text<'_>, copy: &Range<usize>, head: &[u8], tail: &[u8]) -> bool {
+    let goes_on_above = head.ends_with(b"\n") && is_within_word(text, copy.start);
+    let goes_on_below = begins_line(tail) && is_within_word(text, copy.end);
     !goes_on_above && !goes_on_below
+}
+
+fn is_within_word(text: &Text<'_>, at: usize) -> bool {
+    joins(before(text, at), text.bytes().get(at))
+}
+
+/// The byte before an offset; a byte order mark is none.
+fn before<'t>(text: &Text<'t>, at: usize) -> Option<&'t u8> {
+    slice(text.bytes(), text.start()..at).last()
+}
+
+fn joins(left: Option<&u8>, right: Option<&u8>) -> bool {
+    left.is_some_and(is_word) && right.is_some_and(is_word)
 }
 
 const fn is_word(byte: &u8) -> bool {

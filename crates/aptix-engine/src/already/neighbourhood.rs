@@ -4,16 +4,19 @@ use alloc::vec::Vec;
 
 use memchr::{memchr, memrchr};
 
+use crate::text::Text;
 use crate::text_edit::{TextEdit, slice};
 
 /// A line that keeps what is apart in the file apart; no text that is searched for has it.
 const APART: &[u8] = b"\n\x01\x02\x03\n";
 
 /// The lines that an edit leaves, with so many lines above and below each change.
-pub(crate) fn neighbourhood(base: &[u8], edit: &TextEdit, lines: usize) -> Vec<u8> {
+pub(crate) fn neighbourhood(text: &Text<'_>, edit: &TextEdit, lines: usize) -> Vec<u8> {
+    let base = text.bytes();
     let mut found: Vec<u8> = Vec::new();
-    let mut kept = 0;
-    for (index, (range, text)) in edit.replacements().enumerate() {
+    // A byte order mark is no part of the first line.
+    let mut kept = text.start();
+    for (index, (range, new)) in edit.replacements().enumerate() {
         let from = lines_above(base, range.start, lines).max(kept);
         let to = if index == 0 { kept } else { lines_below(base, kept, lines) };
         if to >= from && index > 0 {
@@ -23,7 +26,7 @@ pub(crate) fn neighbourhood(base: &[u8], edit: &TextEdit, lines: usize) -> Vec<u
             found.extend_from_slice(if index == 0 { b"" } else { APART });
             found.extend_from_slice(slice(base, from..range.start));
         }
-        found.extend_from_slice(text);
+        found.extend_from_slice(new);
         kept = range.end;
     }
     found.extend_from_slice(slice(base, kept..lines_below(base, kept, lines)));

@@ -227,6 +227,6 @@ pub(super) fn is_told_apart(
     if already::adds_nothing(old.as_lines(), new.as_lines()) {
         return Ok(false);
     }
-    let beside = already::neighbourhood(text.bytes(), edit, old.as_lines().len());
+    let beside = already::neighbourhood(text, edit, old.as_lines().len());
     Ok(!find::stands_in(&beside, &old, work.settings.recovers, &mut work.budget)?)
 }

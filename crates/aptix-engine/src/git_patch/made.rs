@@ -106,12 +106,25 @@ fn refuse(
     if let Some(copy) = place.is_elsewhere.then(|| stands_where_stated(text, sides)).flatten() {
         return Err(already::applied(text, &copy));
     }
+    let repeats = || {
+        already::repeats(text, place.range.start)
+            .hint("give the hunk more lines of context, or the diff its index line with the full ids")
+    };
+    // A blank last line without terminator looks like the terminator of the line above.
+    if place.tier == Tier::Eol && already::is_open_end(text, edit) && whole.ends_with(b"\n") {
+        return Err(repeats());
+    }
     if !sides.hunk.lines.iter().any(|line| line.kind == LineKind::Removed) {
         return Ok(());
     }
     let needle = sides.needle();
-    let beside = already::neighbourhood(text.bytes(), edit, needle.as_lines().len());
-    let again = find::stands_in(&beside, &needle, false, &mut work.budget);
+    // A hunk that is not where its header says may be found anywhere, with other ends even.
+    let left = if place.is_elsewhere {
+        slice(&edit.apply(text.bytes()), text.start()..usize::MAX).to_vec()
+    } else {
+        already::neighbourhood(text, edit, needle.as_lines().len())
+    };
+    let again = find::stands_in(&left, &needle, false, &mut work.budget);
     if !again.map_err(|error| explain(error, work))? {
         return Ok(());
     }
@@ -122,12 +135,11 @@ fn refuse(
     let left = [&whole, slice(rest, 0..2 * sides.old.len())].concat();
     let stands_there = match place.tier {
         Tier::Exact if is_open => left == sides.old,
-        Tier::Exact => left.starts_with(&sides.old),
-        _ => place::begins_but_for_ends(&left, &sides.old).is_some(),
+        Tier::Exact if left.starts_with(&sides.old) => true,
+        _ => sides.ends_alike() && place::begins_but_for_ends(&left, &sides.old).is_some(),
     };
     if stands_there || (!is_open && (place.is_elsewhere || !is_sure)) {
-        return Err(already::repeats(text, place.range.start)
-            .hint("give the hunk more lines of context, or the diff its index line with the full ids"));
+        return Err(repeats());
     }
     Ok(())
 }

@@ -80,7 +80,7 @@ pub(super) fn refuse(
         || (all_show && !already::adds_nothing(needle.as_lines(), Needle::text(step.replace).as_lines()))
     {
         // Only beside what was changed can the old text stand again.
-        let beside = already::neighbourhood(text.bytes(), &course.edit, needle.as_lines().len());
+        let beside = already::neighbourhood(text, &course.edit, needle.as_lines().len());
         let again = find::stands_in(&beside, &needle, work.settings.recovers, &mut work.budget);
         if !again.map_err(|error| (0, nearest_text::explain(&error, text, &needle, work)))? {
             return Ok(());

@@ -34,7 +34,7 @@ pub(super) fn refuse(
             if !is_open_end && shows(needle, change, spliced.reports.get(*index).map(|report| report.tier)) =>
         {
             // Only beside the changes can the old text stand again.
-            let beside = already::neighbourhood(text.bytes(), &spliced.edit, needle.as_lines().len());
+            let beside = already::neighbourhood(text, &spliced.edit, needle.as_lines().len());
             let again = find::stands_in(&beside, needle, work.settings.recovers, &mut work.budget);
             if !again.map_err(|error| nearest_text::explain(&error, text, needle, work))? {
                 return Ok(());
