@@ -40,7 +40,7 @@ fn begins(text: &str) -> bool {
 
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     let (batch, warnings, tail) = read(text).map_err(|failure| vec![failure])?;
-    tail.check().map_err(|failure| vec![failure])?;
+    tail.check(text).map_err(|failure| vec![failure])?;
     Ok((batch, warnings))
 }
 

@@ -96,6 +96,8 @@ fn what_is_cut_off_says_so() {
         (Dialect::SearchReplace, format!("{block}b.txt\n<<<<<<< SEARCH\nold\n====")),
         (Dialect::SearchReplace, format!("{block}b.txt\n<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPL")),
         (Dialect::SearchReplace, format!("{block}src/b.txt\n")),
+        (Dialect::SearchReplace, format!("{block}\nsr")),
+        (Dialect::SearchReplace, format!("{block}\nREADME.")),
         (Dialect::SearchReplace, format!("{block}\n```python\n")),
         (Dialect::SearchReplace, format!("{block}\nAnd in the other file:\n")),
         (Dialect::CodexPatch, "*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** End Pat".to_owned()),

@@ -52,8 +52,9 @@ impl<'a> Tail<'a> {
     /// Refuses a document that ends where another block begins.
     ///
     /// # Errors
-    /// When the last line is part of a marker, names a file, announces something, or opened a fence.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    /// When the last line is part of a marker, names a file, may be part of such a name, announces something, or opened a
+    /// fence.
+    pub(super) fn check(&self, document: &str) -> Result<(), Failure> {
         self.check_marker()?;
         let Some(line) = self.last else { return Ok(()) };
         let is_path = |name: &str| names::is_path(name) && !name.contains(['{', '(', '"']);
@@ -63,6 +64,8 @@ impl<'a> Tail<'a> {
             "ends with the name of a file and no block below it"
         } else if line.text.trim_end().ends_with(':') {
             "ends with a colon and nothing below it"
+        } else if document.ends_with(line.text) && !line.text.trim().contains(' ') {
+            "ends in one word without a line feed, which may be part of the name of another file"
         } else {
             return Ok(());
         };
