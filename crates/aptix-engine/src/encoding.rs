@@ -1,5 +1,6 @@
 //! New text in a file of another encoding: text beyond ASCII is written as UTF-8, and would be other characters there.
 
+use alloc::collections::BTreeSet;
 use alloc::format;
 
 use aptix_model::batch::FileEdit;
@@ -8,11 +9,12 @@ use aptix_model::reason::{Detail, Reason};
 
 use crate::content::is_whole;
 use crate::file_plan::{FileAction, FilePlan};
+use crate::git_patch;
 use crate::text_edit::slice;
 use crate::validate::ValidFile;
 
 /// Refuses text beyond ASCII that is edited into a file that is not valid UTF-8. Characters that the file has as UTF-8
-/// already may come again, and the bytes of a diff that states the file's id are those of the file.
+/// already may come again, and the text of a diff that states the file's id is that of the file.
 ///
 /// # Errors
 /// `NOT_TEXT` (`ENCODING`), with the first line of the file that is not UTF-8.
@@ -23,16 +25,22 @@ pub(crate) fn check(file: &ValidFile<'_>, plan: &FilePlan<'_>) -> Result<(), Fai
     }
     let base = plan.base().unwrap_or_default();
     let Err(error) = core::str::from_utf8(base) else { return Ok(()) };
-    let (is_diff, is_of_file) = match &file.patch.edit {
-        FileEdit::GitPatch(patch) => (true, patch.base_id.is_some()),
-        _ => (false, false),
+    let parts = match &file.patch.edit {
+        FileEdit::GitPatch(patch) => core::slice::from_ref(patch),
+        FileEdit::GitSeries(parts) => parts,
+        _ => &[],
     };
-    let foreign = |new: &[u8]| match core::str::from_utf8(new) {
-        Ok(text) => text.split(|character: char| character.is_ascii()).any(|run| !stands(base, run)),
+    let mut known = None;
+    let mut is_known = |character| known.get_or_insert_with(|| characters(base)).contains(&character);
+    let mut is_foreign = |new: &[u8]| match core::str::from_utf8(new) {
+        Ok(text) => text.chars().any(|character| !character.is_ascii() && !is_known(character)),
         // Bytes of a diff that are no UTF-8 are in the file's own encoding.
-        Err(_) => !is_diff,
+        Err(_) => parts.is_empty(),
     };
-    if is_of_file || is_whole(plan, base) || !edit.replacements().any(|(_, new)| foreign(new)) {
+    if is_whole(plan, base) || !edit.replacements().any(|(_, new)| is_foreign(new)) {
+        return Ok(());
+    }
+    if parts.first().is_some_and(|part| git_patch::names_file(part, base)) {
         return Ok(());
     }
     let line = memchr::memchr_iter(b'\n', slice(base, 0..error.valid_up_to())).count() + 1;
@@ -44,6 +52,7 @@ pub(crate) fn check(file: &ValidFile<'_>, plan: &FilePlan<'_>) -> Result<(), Fai
     Err(Failure::new(Reason::NotText, message).detail(Detail::Encoding).hint(hint).line(line))
 }
 
-fn stands(base: &[u8], run: &str) -> bool {
-    memchr::memmem::find(base, run.as_bytes()).is_some()
+/// The characters beyond ASCII that a file has as UTF-8.
+fn characters(base: &[u8]) -> BTreeSet<char> {
+    base.utf8_chunks().flat_map(|chunk| chunk.valid().chars()).filter(|character| !character.is_ascii()).collect()
 }

@@ -267,6 +267,11 @@ impl Evidence {
     }
 }
 
+/// Whether the id of a diff, in full or abbreviated, is that of a file's bytes.
+pub(crate) fn names_file(patch: &GitPatch, bytes: &[u8]) -> bool {
+    patch.base_id.as_ref().is_some_and(|id| blob::is_of(id, bytes))
+}
+
 /// Holds the id of a diff against the file.
 ///
 /// # Errors

@@ -12,8 +12,12 @@ use Dialect::{
 /// What a document for the file `a.rs` comes to: its bytes and what is flagged, or the failure.
 fn outcome(dialect: Dialect, document: &str, base: &[u8]) -> Result<(String, String), String> {
     let sha256 = aptix_engine::digest::sha256(base).to_string();
-    let document = document.replace("{sha}", &sha256);
-    let document = parse(document.as_bytes(), Some(dialect)).unwrap_or_else(|error| panic!("{error:?}: {document}"));
+    outcome_of(dialect, document.replace("{sha}", &sha256).as_bytes(), base)
+}
+
+fn outcome_of(dialect: Dialect, document: &[u8], base: &[u8]) -> Result<(String, String), String> {
+    let document = parse(document, Some(dialect))
+        .unwrap_or_else(|error| panic!("{error:?}: {}", String::from_utf8_lossy(document)));
     let applied = apply_all(&document.batch, &[Some(base)], &Limits::DEFAULT).map_err(|failures| code(&failures[0]))?;
     let report = &applied[0].report;
     let flags = report.normalized.iter().map(|flag| flag.word());
@@ -161,4 +165,41 @@ fn text_of_another_encoding_is_refused() {
         // The file has this character as UTF-8.
         assert!(outcome(dialect, &document("\u{fc}"), base).is_ok(), "{dialect}");
     }
+}
+
+/// The id of a diff is evidence of the file's encoding where it is that of the file; bytes of a diff that are no UTF-8 are
+/// in that encoding, in each of its parts.
+#[test]
+fn a_diff_states_bytes_of_the_file_it_names() {
+    let base = b"caf\xe9\nb\nc\nd\ne\n";
+    let diff = |id: &str| {
+        format!(
+            "diff --git a/a.rs b/a.rs\nindex {id}..89abcde 100644\n--- a/a.rs\n+++ b/a.rs\n@@ -2,2 +2,2 @@\n-b\n+na\u{ef}ve\n c\n"
+        )
+    };
+    assert!(outcome(GitPatch, &diff("b82024b"), base).is_ok());
+    assert_eq!(outcome(GitPatch, &diff("1234567"), base), Err("NOT_TEXT.ENCODING".to_owned()));
+
+    let part = |line: usize, old: &str, new: &[u8], below: &str| {
+        let head = format!("--- a/a.rs\n+++ b/a.rs\n@@ -{line},2 +{line},2 @@\n-{old}\n+");
+        [head.as_bytes(), new, format!("\n {below}\n").as_bytes()].concat()
+    };
+    let series = |new: &[u8]| [part(2, "b", new, "c"), part(4, "d", b"x", "e")].concat();
+    assert!(outcome_of(GitPatch, &series(b"na\xefve"), base).is_ok());
+    assert_eq!(outcome_of(GitPatch, &series("na\u{ef}ve".as_bytes()), base), Err("NOT_TEXT.ENCODING".to_owned()));
+}
+
+/// Many words that a file has as UTF-8 already take seconds at most, where each is looked for in all of the file takes minutes.
+#[test]
+fn words_beyond_ascii_are_looked_for_in_linear_time() {
+    let words: String = (0..30_000_u32)
+        .filter_map(|at| char::from_u32(0x4e00 + at % 20_000))
+        .map(|word| format!(" {word}\u{e9}{word}"))
+        .collect();
+    let base = [b"\xff\nTOP\n", words.repeat(4).as_bytes()].concat();
+    let document =
+        format!(r#"{{"patches":[{{"path":"a.rs","replacements":[{{"find":"TOP","replace":"{words}"}}]}}]}}"#);
+    let started = std::time::Instant::now();
+    assert!(outcome(StructuredPatch, &document, &base).is_ok());
+    assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
 }
