@@ -8,15 +8,18 @@ pub(crate) mod elision;
 mod fence;
 mod marks;
 
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
+use core::ops::Range;
 
-use aptix_model::batch::{AnchorPlace, FileEdit, GitKind};
+use aptix_model::batch::{AnchorPlace, FileEdit, GitKind, GitPatch, LineKind};
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{FileStatus, Warning};
 
 use crate::file_plan::{FileAction, FilePlan};
+use crate::git_patch;
 use crate::shown::cut;
 use crate::text::BOM;
 use crate::text_edit::slice;
@@ -92,8 +95,12 @@ pub(crate) fn check(file: &ValidFile<'_>, plan: &mut FilePlan<'_>, suspicion: Su
     if suspicion == Suspicion::Off || is_declared(&file.patch.edit) || PATCHES.contains(&extension(&path)) {
         return Ok(());
     }
+    // What a file that is not to be looked at holds must not show in whether text is written over it.
     let base = if file.is_blind() { &[] } else { plan.base().unwrap_or_default() };
-    let Some(found) = look(plan, base, has_evidence(&file.patch.edit)) else { return Ok(()) };
+    if plan.status == FileStatus::Unchanged && !file.is_blind() {
+        return Ok(());
+    }
+    let Some(found) = look(plan, base).filter(|_| !has_evidence(&file.patch.edit, base)) else { return Ok(()) };
     let content = plan.content();
     let line = memchr::memchr_iter(b'\n', slice(&content, 0..found.offset)).count() + 1;
     let shown = slice(&content, found.offset..content.len());
@@ -119,7 +126,7 @@ pub(crate) fn check(file: &ValidFile<'_>, plan: &mut FilePlan<'_>, suspicion: Su
 
 /// Whether the content of a plan would be refused in a whole-file edit.
 pub(crate) fn is_suspect(plan: &FilePlan<'_>) -> bool {
-    look(plan, plan.base().unwrap_or_default(), false).is_some()
+    plan.status != FileStatus::Unchanged && look(plan, plan.base().unwrap_or_default()).is_some()
 }
 
 /// Whether the author declares the content to be meant as it is.
@@ -133,20 +140,29 @@ fn is_declared(edit: &FileEdit) -> bool {
 }
 
 /// Whether a stated digest, or the context of a diff, shows that the author knows the file.
-fn has_evidence(edit: &FileEdit) -> bool {
+fn has_evidence(edit: &FileEdit, base: &[u8]) -> bool {
     match edit {
         FileEdit::LinePatch(_) => true,
-        FileEdit::GitPatch(patch) => !matches!(patch.kind, GitKind::Create),
-        FileEdit::GitSeries(parts) => !parts.iter().any(|part| matches!(part.kind, GitKind::Create)),
+        FileEdit::GitPatch(patch) => knows(patch, base),
+        FileEdit::GitSeries(parts) => parts.iter().all(|part| knows(part, base)),
         _ => false,
     }
 }
 
-/// The first suspect place of a plan that is made for these bytes.
-fn look(plan: &FilePlan<'_>, base: &[u8], has_evidence: bool) -> Option<Found> {
-    if has_evidence || plan.status == FileStatus::Unchanged || plan.action == FileAction::Delete {
-        return None;
+/// Whether every hunk of a diff holds lines of the file, or its id is that of a file with text.
+fn knows(patch: &GitPatch, base: &[u8]) -> bool {
+    let has_context = || patch.hunks.iter().all(|hunk| hunk.lines.iter().any(|line| line.kind != LineKind::Added));
+    match patch.kind {
+        GitKind::Create => false,
+        GitKind::Copy { .. } => has_context(),
+        GitKind::Modify | GitKind::Delete | GitKind::Rename { .. } => {
+            !base.is_empty() && (has_context() || git_patch::names_file(patch, base))
+        }
     }
+}
+
+/// The first suspect place of a plan that is made for these bytes.
+fn look(plan: &FilePlan<'_>, base: &[u8]) -> Option<Found> {
     whole(plan, base).or_else(|| markers(plan, base)).or_else(|| elision(plan, base))
 }
 
@@ -191,22 +207,23 @@ fn markers(plan: &FilePlan<'_>, base: &[u8]) -> Option<Found> {
     if after.len() <= before.len() {
         return None;
     }
-    let is_new = |conflict: &&core::ops::Range<usize>| !holds(base, slice(&content, (*conflict).clone()));
+    let known: BTreeSet<&[u8]> = before.into_iter().map(|conflict| slice(base, conflict)).collect();
+    let is_new = |conflict: &&Range<usize>| !known.contains(slice(&content, (*conflict).clone()));
     let conflict = after.iter().find(is_new).or(after.first())?;
     Some(Found { suspect: Suspect::Markers, offset: conflict.start })
 }
 
 fn elision(plan: &FilePlan<'_>, base: &[u8]) -> Option<Found> {
     let found = |offset| Found { suspect: Suspect::Elision, offset };
+    let known = elision::Known::of(base);
     match &plan.action {
-        FileAction::Write(bytes) => elision::find(base, bytes, base).map(found),
+        FileAction::Write(bytes) if elision::is_shorter(bytes, base) => known.find_other(bytes).map(found),
         FileAction::Edit(edit) => {
             let (mut added, mut removed) = (0, 0);
             for (range, new) in edit.replacements() {
-                let old = slice(base, range.clone());
-                if elision::is_shorter(new, old) {
+                if !new.is_empty() && elision::is_shorter(new, slice(base, range.clone())) {
                     let (lines, kept) = elision::whole_lines(base, &range, new);
-                    if let Some(at) = elision::find_line(&lines, base) {
+                    if let Some(at) = known.find_other(&lines) {
                         return Some(found((range.start + added + at).saturating_sub(removed + kept)));
                     }
                 }
@@ -215,7 +232,7 @@ fn elision(plan: &FilePlan<'_>, base: &[u8]) -> Option<Found> {
             }
             None
         }
-        FileAction::Delete => None,
+        FileAction::Write(_) | FileAction::Delete => None,
     }
 }
 

@@ -77,6 +77,49 @@ fn a_digest_and_the_context_of_a_diff_are_evidence() {
     assert_eq!(judge(Dialect::LinePatch, &lines, Some(BASE)), Ok(vec![]));
 }
 
+/// A diff that makes a file, or fills an empty one, has no context, whether it names /dev/null or not.
+#[test]
+fn a_diff_without_context_is_no_evidence() {
+    let hunk = "@@ -0,0 +1,3 @@\n+```rust\n+x\n+```\n";
+    let empty = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+    for (document, base) in [
+        (format!("--- a/a.rs\n+++ b/a.rs\n{hunk}"), None),
+        (format!("--- a/a.rs\n+++ b/a.rs\n{hunk}"), Some("")),
+        (format!("diff --git a/a.rs b/a.rs\nindex {empty}..89abcde 100644\n--- a/a.rs\n+++ b/a.rs\n{hunk}"), Some("")),
+    ] {
+        assert_eq!(refused(Dialect::GitPatch, &document, base).0, "SUSPECT_CONTENT.FENCED", "{document}");
+    }
+}
+
+/// Text that goes brings no comment, although the parts of a line that stay may look like one.
+#[test]
+fn a_deletion_brings_no_comment() {
+    let base = "a();\n# rest of the file is parsed later, and slowly\n";
+    for (find, replace) in [(" is parsed later", ""), ("a();\n", ""), (" is parsed later, and slowly", "")] {
+        let document =
+            format!(r#"{{"patches":[{{"path":"a.py","replacements":[{{"find":{find:?},"replace":{replace:?}}}]}}]}}"#);
+        assert_eq!(judge(Dialect::StructuredPatch, &document, Some(base)), Ok(vec![]), "{find}");
+    }
+}
+
+/// Many comments and conflicts take seconds at most, where each against each takes minutes.
+#[test]
+fn the_time_is_linear() {
+    const MOST: std::time::Duration = std::time::Duration::from_secs(10);
+    let started = std::time::Instant::now();
+    let count = 30_000;
+    let comments: String = (0..count).map(|at| format!("// ... existing code {at} ...\n")).collect();
+    let conflicts: String = (0..count).map(|at| format!("<<<<<<< a\n{at}\n=======\n>>>>>>> b\n")).collect();
+    let above = "x\n".repeat(count);
+    for (text, end, is_applied) in [(comments, "", true), (conflicts, "<<<<<<< x\n=======\n>>>>>>> y\n", false)] {
+        let patch = batch(write("a.rs", &format!("{text}{end}"), None));
+        let base = format!("{above}{text}");
+        let applied = apply_all(&patch, &[Some(base.as_bytes())], &Limits::DEFAULT);
+        assert_eq!(applied.is_ok(), is_applied);
+        assert!(started.elapsed() < MOST, "{:?}", started.elapsed());
+    }
+}
+
 /// What a file is already, and holds already, it may be and hold again.
 #[test]
 fn what_the_base_has_is_not_suspect() {
@@ -110,6 +153,7 @@ fn the_form_of_a_text_hides_nothing() {
         ("```md\n```py\nx\n```\n```\n", "FENCED"),
         ("x\r\n<<<<<<<\r\n=======\r\n>>>>>>> y", "CONFLICT_MARKERS"),
         ("x\r\n// ...", "ELISION"),
+        ("\u{feff}// ...\r\nx", "ELISION"),
     ] {
         let base = "1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n7\r\n8\r\n9\r\n10\r\n11\r\n12\r\n13\r\n14\r\n";
         let failures = apply_all(&batch(write("a.rs", content, None)), &[Some(base.as_bytes())], &Limits::DEFAULT);
@@ -149,8 +193,13 @@ fn a_withheld_file_is_not_looked_at() {
         [("<<<<<<<\n=======\n>>>>>>>\n", true), ("```\nx\n```\n", true), ("// ...\n", false), ("x\n", false)]
     {
         let patch = batch(write("a.rs", content, None));
-        for base in [None, Some("x\n".repeat(9)), Some(content.to_owned() + "y\n"), Some(format!("{content}{content}"))]
-        {
+        for base in [
+            None,
+            Some("x\n".repeat(9)),
+            Some(content.to_owned() + "y\n"),
+            Some(format!("{content}{content}")),
+            Some(content.to_owned()),
+        ] {
             let mut valid = validate(&patch, &Limits::DEFAULT).unwrap();
             valid.blind(|_| true);
             let mut file = observed("a.rs", None);
