@@ -171,7 +171,10 @@ fn words(statuses: &[FileStatus]) -> String {
 fn sets_mode(edit: &FileEdit) -> bool {
     match edit {
         FileEdit::GitPatch(patch) => patch.executable.is_some(),
-        FileEdit::GitSeries(parts) => parts.iter().any(|part| part.executable.is_some()),
+        // A file that comes again has the mode of a new one.
+        FileEdit::GitSeries(parts) => {
+            parts.iter().any(|part| part.executable.is_some() || part.kind == GitKind::Create)
+        }
         _ => false,
     }
 }

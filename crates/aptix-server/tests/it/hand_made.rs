@@ -4,7 +4,7 @@ use aptix_model::wire::v1;
 use aptix_model::wire::v1::file_patch::{Action, Target};
 use tonic::Code;
 
-use crate::server::{Server, assert_refused, refusal, submit};
+use crate::server::{Server, applied, assert_refused, refusal, submit};
 
 fn line(kind: v1::LineKind, text: &str) -> v1::HunkLine {
     v1::HunkLine { kind: kind.into(), content: text.to_owned().into() }
@@ -98,4 +98,26 @@ async fn parts_and_lines_that_fit_nowhere_are_refused() {
         assert_refused(client.submit(submit("w", "bad", vec![file])).await, Code::InvalidArgument, reason, detail);
     }
     client.submit(submit("w", "good", vec![series(vec![mode; 2])])).await.unwrap();
+}
+
+/// A file that a diff deletes and creates again may have another mode and the content that it had.
+#[tokio::test]
+async fn a_file_that_comes_again_may_change_its_mode_alone() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    client.upload("w", b"x\n").await.unwrap();
+    let part = |kind: v1::GitKind, line_kind, old, new| {
+        let lines = vec![line(line_kind, "x\n")];
+        let hunk =
+            v1::Hunk { old_start: old, old_count: old, new_start: new, new_count: new, lines, ..v1::Hunk::default() };
+        v1::GitPatch { kind: kind.into(), ..modify(vec![hunk]) }
+    };
+    let gone = part(v1::GitKind::Delete, v1::LineKind::Removed, 1, 0);
+    let again = part(v1::GitKind::Create, v1::LineKind::Added, 0, 1);
+    let batch = client.submit(submit("w", "r", vec![series(vec![gone, again])])).await.unwrap();
+    let mut report = applied(&[("app", "f", b"x\n")]);
+    let file = &mut report.files[0];
+    file.sha256_before.clone_from(&file.sha256);
+    client.report("w", &batch.batch_id, epoch, report).await.unwrap();
 }
