@@ -452,6 +452,16 @@ fn text_around_the_files_of_a_diff_is_skipped() {
     }
 }
 
+/// Text around a diff is skipped, so that nobody is asked to leave it out.
+#[test]
+fn a_text_without_a_diff_is_refused_with_what_begins_one() {
+    for text in ["Here it is:\n", "> --- a/f\n> +++ b/f\n> @@ -1 +1 @@\n> -a\n> +b\n"] {
+        let failures = parse(text.as_bytes(), Some(Dialect::GitPatch)).unwrap_err();
+        let hint = failures[0].hint.clone().unwrap_or_default();
+        assert!(hint.contains("'--- a/path'") && hint.contains("start of a line"), "{text}{hint}");
+    }
+}
+
 /// A message ends where a diff begins: no file of it is taken for a header of the message.
 #[test]
 fn a_message_ends_where_a_diff_begins() {

@@ -146,7 +146,7 @@ impl GitPatchError {
     const fn hint(&self) -> &'static str {
         match self {
             Self::Garbage { .. } | Self::NoFile => {
-                "send the diff and nothing else: no words around it, no code fences, no mail headers"
+                "begin each file at the start of a line, with 'diff --git a/path b/path' or with '--- a/path' and '+++ b/path'"
             }
             Self::Names(_) => "name each file as git does: 'diff --git a/path b/path', '--- a/path', '+++ b/path'",
             Self::Contradiction(_) => "write the header as git does, with one thing that happens to the file",
