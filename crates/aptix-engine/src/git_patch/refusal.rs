@@ -46,6 +46,10 @@ pub(super) fn explain(error: &Misplaced, text: &Text<'_>, sides: &Sides<'_>, wor
             let hint = "read the file again and make the diff for what it is now";
             Failure { reason: Reason::ExpectedMismatch, message, ..nearest }.hint(hint)
         }
+        Misplaced::Several(FindError::BudgetExceeded) => {
+            Failure::new(Reason::MatchBudgetExceeded, "searching for the lines of the hunk takes too long in a file like this")
+                .hint("make the diff for what the file is now, so that its line numbers are right, or send several smaller diffs, one after the other")
+        }
         Misplaced::Several(error) => {
             let failure = nearest_text::explain(error, text, &needle, work);
             if failure.reason == Reason::TextNotUnique {

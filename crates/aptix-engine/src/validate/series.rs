@@ -19,7 +19,7 @@ enum Unordered {
     Gone,
     #[error("a part copies the file, and parts above it change the file")]
     Copy,
-    #[error("a part renames the file, and another one renames or deletes it")]
+    #[error("a part renames the file, and another one creates, copies, renames or deletes it")]
     Renamed,
     #[error("the parts of the diff make the file and delete it again: nothing would change")]
     Nothing,

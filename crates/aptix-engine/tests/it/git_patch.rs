@@ -106,6 +106,18 @@ fn lines_that_moved_are_found_only_if_there_is_one_place() {
     check_refused("k\nl\n0\na\na\na\na\n", within, &["TEXT_NOT_UNIQUE"]);
 }
 
+/// The work of looking for lines that moved is bounded.
+#[test]
+fn a_search_that_takes_too_long_says_what_helps_a_diff() {
+    let hunk = format!("@@ -1,200001 +1,200001 @@\n{}-y\n+z\n", " x\n".repeat(200_000));
+    let diff = format!("--- a/f\n+++ b/f\n{hunk}");
+    let before = "x\n".repeat(400_000);
+    let failures = apply(&tree(&[("f", before.as_bytes())]), diff.as_bytes(), &Settings::DEFAULT).unwrap_err();
+    assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), ["MATCH_BUDGET_EXCEEDED"]);
+    let Some(hint) = &failures[0].hint else { panic!("{failures:?}") };
+    assert!(hint.contains("line numbers") && !failures[0].message.contains("old text"), "{failures:?}");
+}
+
 /// Hunks are listed top to bottom, and none reaches into another.
 #[test]
 fn hunks_out_of_order_are_refused() {

@@ -221,6 +221,9 @@ fn parts_of_one_file_follow_one_another() {
         assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), [expected], "{diff}");
         assert!(failures[0].hint.is_some());
     }
+    let failures = apply(&tree(other), (mail(new) + &mail(moved)).as_bytes(), &Settings::DEFAULT).unwrap_err();
+    assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), ["INVALID_REQUEST.DUPLICATE_PATH"]);
+    assert!(failures[0].message.contains("creates"), "{failures:?}");
     // Changes are counted over all parts, and refusals name the part.
     let diff = file("f", first) + &o + &file("f", "@@ -1,3 +1,3 @@\n a\n-z\n+y\n b\n");
     let failures = apply(&tree(old), diff.as_bytes(), &Settings::DEFAULT).unwrap_err();
