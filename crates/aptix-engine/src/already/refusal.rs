@@ -15,6 +15,8 @@ use crate::shown::cut;
 use crate::text::Text;
 use crate::text_edit::slice;
 
+/// What to do about a change that was made, of a batch of which nothing was applied.
+const LEAVE_OUT: &str = "leave this change out, and send the others again if there are any";
 /// Characters of a text that a hint repeats.
 const QUOTED: usize = 200;
 /// Lines that are listed.
@@ -32,7 +34,7 @@ pub(crate) fn applied(text: &Text<'_>, copy: &Copy) -> Failure {
     let copy = &copy.range;
     let quoted = format!("{:?}", cut(slice(text.bytes(), copy.clone()), QUOTED));
     already(text, copy).hint(format!(
-        "{quoted} stands there: nothing is left to do for this change, leave it out; to add a second copy, give more of the lines around the place"
+        "{quoted} stands there: {LEAVE_OUT}; to add a second copy, send a change of more of the lines around the place"
     ))
 }
 
@@ -85,7 +87,7 @@ pub(crate) fn at_top(text: &Text<'_>, copy: &Copy, new: &str) -> Failure {
 }
 
 fn second_copy(which: &str, old: &str, new: &str) -> String {
-    let lead = "nothing is left to do for this change, leave it out; to add a second copy, send a replace over the";
+    let lead = format!("{LEAVE_OUT}; to add a second copy, send a replace over the");
     if new.chars().nth(4 * QUOTED).is_some() {
         return format!("{lead} {which} lines: they as oldText, and they with the text as newText");
     }

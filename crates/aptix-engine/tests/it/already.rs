@@ -9,8 +9,6 @@ use aptix_model::documents::{Dialect, parse};
 use aptix_model::failure::Failure;
 use aptix_model::path::WorkspacePath;
 
-use proptest::prelude::*;
-
 use crate::boundary::{apply, code};
 use crate::tree::blob_id;
 
@@ -36,7 +34,11 @@ fn planned(batch: &Batch, before: Option<&str>) -> Result<(String, Vec<String>),
     Ok((String::from_utf8(file.content().into_owned()).unwrap(), warnings.collect()))
 }
 
-fn sent(dialect: Dialect, document: &str, before: Option<&str>) -> Result<(String, Vec<String>), Vec<Failure>> {
+pub(crate) fn sent(
+    dialect: Dialect,
+    document: &str,
+    before: Option<&str>,
+) -> Result<(String, Vec<String>), Vec<Failure>> {
     planned(&parse(document.as_bytes(), Some(dialect))?.batch, before)
 }
 
@@ -68,11 +70,11 @@ fn applied(dialect: Dialect, document: &str, before: &str, after: &str) -> Vec<S
     warnings
 }
 
-fn diff(hunks: &str) -> String {
+pub(crate) fn diff(hunks: &str) -> String {
     format!("--- a/f\n+++ b/f\n{hunks}")
 }
 
-fn search(patches: &str) -> String {
+pub(crate) fn search(patches: &str) -> String {
     format!("{{\"path\":\"f\",\"patches\":[{patches}]}}")
 }
 
@@ -80,11 +82,11 @@ fn swap(old: &str, new: &str) -> String {
     search(&swap_of(old, new))
 }
 
-fn swap_of(old: &str, new: &str) -> String {
+pub(crate) fn swap_of(old: &str, new: &str) -> String {
     format!("{{\"operation\":\"replace\",\"oldText\":{old:?},\"newText\":{new:?}}}")
 }
 
-fn steps(steps: &[(&str, &str, &str)]) -> String {
+pub(crate) fn steps(steps: &[(&str, &str, &str)]) -> String {
     let steps = steps
         .iter()
         .map(|(find, replace, limit)| format!("{{\"find\":{find:?},\"replace\":{replace:?},\"limit\":{limit:?}}}"));
@@ -92,12 +94,12 @@ fn steps(steps: &[(&str, &str, &str)]) -> String {
     format!("{{\"patches\":[{{\"path\":\"f\",\"replacements\":[{steps}]}}]}}")
 }
 
-fn blocks(blocks: &[(&str, &str)]) -> String {
+pub(crate) fn blocks(blocks: &[(&str, &str)]) -> String {
     let blocks = blocks.iter().map(|(old, new)| format!("f\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n\n"));
     blocks.collect()
 }
 
-fn codex(chunks: &str) -> String {
+pub(crate) fn codex(chunks: &str) -> String {
     format!("*** Begin Patch\n*** Update File: f\n{chunks}*** End Patch\n")
 }
 
@@ -176,6 +178,19 @@ fn text_at_either_end_is_added_once() {
     // The lines that would add a second copy stand only once.
     let failure = refused(Dialect::SearchPatch, &end, "x\na\nx\n", ALREADY);
     assert!(failure.hint.unwrap().contains(r#""oldText": "a\nx\n""#));
+}
+
+/// Of several changes one was made: nothing is applied, and the author is asked for the others.
+#[test]
+fn the_changes_beside_a_made_one_are_asked_for() {
+    let two = [swap_of("a\n", "a\nx\n"), swap_of("c\n", "d\n")].join(",");
+    let failure = refused(Dialect::SearchPatch, &search(&two), "a\nx\nc\n", ALREADY);
+    assert_eq!(failure.change_index, Some(0));
+    assert!(failure.hint.is_some_and(|hint| hint.contains("send the others")));
+    // An insertion has no lines of which more could be given.
+    let insert = "{\"command\":\"insert\",\"path\":\"f\",\"insert_line\":1,\"insert_text\":\"x\\n\"}";
+    let failure = refused(Dialect::StrReplace, insert, "a\nx\n", ALREADY);
+    assert!(failure.hint.is_some_and(|hint| hint.contains("send a change of more of the lines")));
 }
 
 /// Several places: all of them, or some.
@@ -399,109 +414,5 @@ fn anchor_edits_are_made_once() {
         let failure = apply(edit(place.clone(), content), Some(after.as_bytes())).unwrap_err();
         assert_eq!(code(&failure), ALREADY, "{place:?}: {failure}");
         assert!(failure.hint.is_some() && !failure.nearest.is_empty(), "{failure:?}");
-    }
-}
-
-/// Lines of few kinds, so that everything stands at several places.
-fn lines() -> impl Strategy<Value = String> {
-    let line = prop_oneof![
-        4 => Just("a\n"), 4 => Just("b\n"), 2 => Just("x\n"), 1 => Just("  a\n"), 1 => Just("  b\n"), 1 => Just("\n"),
-        1 => Just("ab\n"), 1 => Just("a \n"),
-    ];
-    proptest::collection::vec(line, 0..4).prop_map(|lines| lines.concat())
-}
-
-/// A document of one or two changes, sometimes equal ones, in one of the dialects that search.
-fn document() -> impl Strategy<Value = (Dialect, String)> {
-    let change = || (lines(), lines(), 0..3_usize);
-    let changes = prop_oneof![
-        3 => proptest::collection::vec(change(), 1..3),
-        1 => change().prop_map(|change| vec![change.clone(), change]),
-    ];
-    // As models send them: with the terminator of the last line, or without.
-    (changes, 0..6_usize, any::<bool>()).prop_map(|(mut changes, dialect, is_cut)| {
-        if is_cut && dialect != 3 {
-            for text in changes.iter_mut().flat_map(|(old, new, _)| [old, new]) {
-                text.truncate(text.trim_end_matches('\n').len());
-            }
-        }
-        in_dialect(&changes, dialect)
-    })
-}
-
-fn in_dialect(changes: &[(String, String, usize)], dialect: usize) -> (Dialect, String) {
-    let signed = |sign: char, text: &str| text.lines().map(|line| format!("{sign}{line}\n")).collect::<String>();
-    let ended = |text: &str| if text.is_empty() || text.ends_with('\n') { text.into() } else { format!("{text}\n") };
-    match dialect {
-        0 => {
-            let patches = changes.iter().map(|(old, new, kind)| match (kind, old.as_str()) {
-                (2, _) => format!("{{\"operation\":\"append_eof\",\"newText\":{new:?}}}"),
-                (_, "") => format!("{{\"operation\":\"prepend_bof\",\"newText\":{new:?}}}"),
-                _ => swap_of(old, new),
-            });
-            (Dialect::SearchPatch, search(&patches.collect::<Vec<_>>().join(",")))
-        }
-        1 => {
-            let limit = |kind: &usize| if *kind == 0 { "all" } else { "once" };
-            let list: Vec<_> = changes.iter().map(|(old, new, kind)| (&**old, &**new, limit(kind))).collect();
-            (Dialect::StructuredPatch, steps(&list))
-        }
-        2 => {
-            let list: Vec<_> = changes.iter().map(|(old, new, _)| (ended(old), ended(new))).collect();
-            let list: Vec<_> = list.iter().map(|(old, new)| (&**old, &**new)).collect();
-            (Dialect::SearchReplace, blocks(&list))
-        }
-        3 => {
-            let hunks = changes.iter().enumerate().map(|(index, (old, new, kind))| {
-                let (above, at) = (if *kind == 0 { "" } else { "b\n" }, 1 + 2 * index + kind);
-                let (gone, came) = (format!("{above}{old}").lines().count(), format!("{above}{new}").lines().count());
-                let lines = format!("{}{}{}", signed(' ', above), signed('-', old), signed('+', new));
-                format!("@@ -{at},{gone} +{at},{came} @@\n{lines}")
-            });
-            (Dialect::GitPatch, diff(&hunks.collect::<String>()))
-        }
-        4 => {
-            let (old, new, kind) = &changes[0];
-            let fields = match kind {
-                2 => format!("\"insert\",\"insert_line\":{},\"insert_text\":{new:?}", old.lines().count()),
-                _ => format!("\"str_replace\",\"old_str\":{old:?},\"new_str\":{new:?}"),
-            };
-            (Dialect::StrReplace, format!("{{\"command\":{fields},\"path\":\"f\"}}"))
-        }
-        _ => {
-            let chunks = changes.iter().map(|(old, new, kind)| match kind {
-                0 => format!("@@\n{}{}", signed('-', old), signed('+', new)),
-                1 => format!("@@ b\n{}{}", signed('-', old), signed('+', new)),
-                _ => format!("@@\n{}{}{}", signed(' ', old), signed('+', new), signed('-', new)),
-            });
-            (Dialect::CodexPatch, codex(&chunks.collect::<String>()))
-        }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
-
-    /// Whatever a document says: sent twice it does what it does once, or is refused the second time. Two texts that
-    /// change places change back.
-    #[test]
-    fn what_is_sent_twice_is_made_once(
-        (dialect, document) in document(),
-        file in (lines(), lines(), lines()),
-        is_open in any::<bool>(),
-        form in 0..4_usize,
-    ) {
-        let before = [file.0, file.1, file.2].concat();
-        let before = if is_open { before.trim_end_matches('\n') } else { &before };
-        let before = match form {
-            0 => before.replace('\n', "\r\n"),
-            1 => format!("\u{feff}{before}"),
-            2 => before.replace("a\n", "  a\n").replace("b\n", "  b\n"),
-            _ => before.to_owned(),
-        };
-        let Ok((after, _)) = sent(dialect, &document, Some(&before)) else { return Ok(()) };
-        if let Ok((again, _)) = sent(dialect, &document, Some(&after)) {
-            prop_assert!(again == after || again == before, "{:?}, {:?}, {:?}: {}", before, after, again, document);
-        }
     }
 }

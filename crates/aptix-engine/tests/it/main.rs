@@ -28,6 +28,7 @@ mod readings;
 mod refusals;
 mod replacements;
 mod search_patch;
+mod sent_twice;
 mod text_edit;
 mod tree;
 mod validate;

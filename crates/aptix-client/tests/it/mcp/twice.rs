@@ -20,7 +20,7 @@ fn a_call_that_is_sent_again_is_refused_by_name() {
         assert_eq!(client.refused("patch", &call), "ALREADY_APPLIED");
         let error = client.call("patch", &call).structured["errors"][0].clone();
         let hint = error["hint"].as_str().unwrap();
-        assert!(hint.contains("nothing is left to do") && !hint.contains("--"), "{hint}");
+        assert!(hint.contains("leave this change out") && !hint.contains("--"), "{hint}");
         assert!(error["nearest"].as_array().is_some_and(|lines| !lines.is_empty()), "{error}");
         assert_eq!(client.read("a.txt"), after, "nothing is written");
     }
