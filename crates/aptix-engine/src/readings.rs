@@ -160,12 +160,17 @@ fn reading(batch: &Batch, entry: &impl Fn(&str) -> Entry) -> Result<Reading, Vec
     if open(batch).all(|(readings, _)| readings.stripped == readings.written) {
         return Ok(Reading::Stripped);
     }
+    // Of a file with several readings this says that both sides have one name, which begins with what may be a prefix.
     let is_unprefixed = |file: &FilePatch| parts(&file.edit).iter().any(|part| part.is_unprefixed);
     let others_have_none = batch.files.iter().any(is_unprefixed);
     let fits = |reading: Reading, (readings, file): (&PathReadings, &FilePatch)| {
         let paths = reading.paths(readings);
         let files = paths.iter().filter(|path| entry(path) == Entry::File).count();
         let need = need(file);
+        if is_unprefixed(file) && need != Need::File {
+            // Both readings are as likely, so that only a file that is there decides.
+            return need == Need::Nothing || files > 0 || !readings.all().any(|path| entry(path) == Entry::File);
+        }
         let may_come = || {
             let is_dir = |path: &String| top(path).is_some_and(|top| entry(top) == Entry::Directory);
             reading == Reading::Stripped || others_have_none || paths.iter().any(is_dir)

@@ -372,7 +372,8 @@ pub struct GitPatch {
     pub base_id: Option<String>,
     /// The object id of the blob that the diff makes, in full or abbreviated to at least 7 digits.
     pub result_id: Option<String>,
-    /// Whether the file names came without the prefixes `a/` and `b/`.
+    /// Whether the file names came without the prefixes `a/` and `b/`. Where the target has several readings: whether both
+    /// sides have the same name, as git writes it only without prefixes.
     pub is_unprefixed: bool,
     /// The hunks, top to bottom.
     pub hunks: Vec<Hunk>,

@@ -287,7 +287,10 @@ const CLASSES: &[Class] = &[
         by: By::Aptix,
         reason: "A name has backslashes for slashes; `BACKSLASH` warns. Git takes them for part of the name.",
         is_it: |seen| {
-            seen.warns("BACKSLASH") && seen.git_says(&["lacks filename information", "No such file", "inconsistent"])
+            // Git names every file that it does not find, after others perhaps.
+            let is_missing = matches!(seen.theirs, Theirs::Refused(message) if message.contains("No such file"));
+            seen.warns("BACKSLASH")
+                && (is_missing || seen.git_says(&["lacks filename information", "No such file", "inconsistent"]))
         },
     },
     Class {
@@ -296,7 +299,9 @@ const CLASSES: &[Class] = &[
         reason: "The names of one section have prefixes and those of another have none; each file is there under one name alone. `NO_PREFIX` warns. Git takes one `-p` for all.",
         is_it: |seen| {
             let is_prefixed = |line: &[u8]| line.starts_with(b"diff --git a/") || line.starts_with(b"diff --git \"a/");
-            seen.warns("NO_PREFIX") && seen.has_line(is_prefixed) && seen.git_says(&["No such file"])
+            seen.warns("NO_PREFIX")
+                && seen.has_line(is_prefixed)
+                && seen.git_says(&["No such file", "lacks filename information"])
         },
     },
     Class {
@@ -348,6 +353,15 @@ const CLASSES: &[Class] = &[
         },
     },
     Class {
+        name: "more added lines than counted",
+        by: By::Both,
+        reason: "A hunk has more added lines than its header counts, up to the next header. Aptix adds them all; `HUNK_COUNTS` warns. Git ignores those below the counted ones.",
+        is_it: |seen| {
+            seen.warns("HUNK_COUNTS")
+                && seen.unlike().is_some_and(|files| files.iter().all(|(ours, theirs)| has_lines_of(ours, theirs)))
+        },
+    },
+    Class {
         name: "backslashes in a new name",
         by: By::Both,
         reason: "A name has backslashes for slashes. Git makes a file with backslashes in its name.",
@@ -374,6 +388,12 @@ const CLASSES: &[Class] = &[
 fn without_end(bytes: &[u8]) -> &[u8] {
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     bytes.strip_suffix(b"\r").unwrap_or(bytes)
+}
+
+/// Whether some bytes have all lines of others, in their order.
+fn has_lines_of(bytes: &[u8], others: &[u8]) -> bool {
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    others.split_inclusive(|byte| *byte == b'\n').all(|other| lines.any(|line| line == other))
 }
 
 /// All of them.

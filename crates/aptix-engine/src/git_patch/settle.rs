@@ -2,6 +2,7 @@
 
 use aptix_model::batch::Hunk;
 use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
 use aptix_model::report::Tier;
 
 use super::counts::{self, Proof, Reading};
@@ -81,6 +82,8 @@ pub(super) fn settle<'h>(
                 }
                 return Ok(Settled { reading, place });
             }
+            // The file has the lines that are open, and does not say which of its places is meant.
+            Err(failure) if failure.reason == Reason::TextNotUnique => return Err(failure),
             Err(_) => reading = next,
         }
     }

@@ -123,6 +123,8 @@ fn lines_below_a_counted_hunk_are_surplus() {
     check_refused(five, "@@ -1,2 +1,2 @@\n x\n-b\n+B\n-c\n+C\n", "EXPECTED_MISMATCH");
     // here with what is below, there without
     check_refused("a\nb\nc\n0\na\nb\nx\n", "@@ -5,2 +5,2 @@\n a\n-b\n+B\n-c\n+C\n", "TEXT_NOT_UNIQUE");
+    // all of them are there, and at the end of the file as well
+    check_refused("a\nb\nc\nd\na\nb\nc\n", "@@ -1,2 +0,0 @@\n-a\n-b\n-c\n+x\n", "TEXT_NOT_UNIQUE.NO_CONTEXT");
     // no line uses up both counts
     check(five, "@@ -1,2 +1,1 @@\n a\n+x\n-b\n", "a\nx\nc\nd\ne\n", &["HUNK_COUNTS"]);
     check(five, "@@ -1,0 +1 @@\n-a\n+A\n", "A\nb\nc\nd\ne\n", &["HUNK_COUNTS"]);

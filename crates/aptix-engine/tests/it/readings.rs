@@ -114,15 +114,53 @@ fn files_of_directories_called_a_and_b_are_not_taken_for_one() {
         let changed = changed.unwrap_or_else(|failures| panic!("{diff}{failures:?}"));
         assert_eq!(words(&changed.tree), expected, "{diff}");
     }
-    // The names of a rename are there in full, and do not show that others have prefixes.
+    // The names of a rename are there in full, and show that others have no prefixes.
     let diff = moved.to_owned() + &file("a/f", top);
     let files = tree(&[("f", content), ("a/f", content), ("a/g", content)]);
-    let failures = apply(&files, diff.as_bytes(), &Settings::DEFAULT).unwrap_err();
-    assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), ["AMBIGUOUS_PATH.NAMES"], "{diff}");
+    let changed = apply(&files, diff.as_bytes(), &Settings::DEFAULT).unwrap();
+    let expected = ["a/f=x\\nb\\nc\\nd\\n", "a/h=a\\nb\\nc\\nd\\n", "f=a\\nb\\nc\\nd\\n"];
+    assert_eq!(words(&changed.tree), expected, "{diff}");
     // Without prefixes, one of them is not the other.
     let diff = file("f", top) + &file("a/f", bottom);
     let failures = apply(&tree(&[("f", content)]), diff.as_bytes(), &Settings::DEFAULT).unwrap_err();
-    assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), ["INVALID_REQUEST.DUPLICATE_PATH"], "{diff}");
+    assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), ["FILE_MISSING"], "{diff}");
+}
+
+/// A section without prefixes shows that a diff has none, and that names which are alike on both sides begin with a directory.
+#[test]
+fn a_diff_without_prefixes_has_none_in_any_of_its_files() {
+    let git = |path: &str| format!("diff --git {path} {path}\n{}", plain(path, path));
+    let mode = |path: &str| git(path).replace("--- ", "old mode 100644\nnew mode 100755\n--- ");
+    let new = |path: &str| {
+        format!("diff --git {path} {path}\nnew file mode 100644\n--- /dev/null\n+++ {path}\n@@ -0,0 +1 @@\n+x\n")
+    };
+    check(&(git("f") + &git("a/f")), &["f", "a/f"], Ok(&["a/f", "f"]));
+    check(&(mode("a/f") + &git("f")), &["f", "a/f"], Ok(&["a/f", "f"]));
+    check(&(git("src/f") + &new("a/n")), &["src/f"], Ok(&["a/n", "src/f"]));
+    check(&(new("a/a/n") + &git("src/f")), &["src/f"], Ok(&["a/a/n", "src/f"]));
+    check(&(git("src/f") + &git("a/f")), &["src/f", "f"], Err(("FILE_MISSING", &[])));
+    let moved = "diff --git a/g x\nrename from a/g\nrename to x\n";
+    check(&(moved.to_owned() + &mode("a/f")), &["a/g", "a/f", "f"], Ok(&["a/f", "x"]));
+    // both prefixes, each on both sides
+    check(&(git("a/f") + &git("b/g")), &["f", "g", "a/f", "b/g"], Ok(&["a/f", "b/g"]));
+    // a new file alone says nothing, unless its names differ
+    let both = Err(("AMBIGUOUS_PATH.NAMES", &["n", "a/n"][..]));
+    for files in [&["f"][..], &["a/f"], &["a/n"]] {
+        check(&new("a/n"), files, both);
+    }
+    check(&(new("a/n") + &git("a/f")), &["f"], Ok(&["f", "n"]));
+    check(&(new("a/n") + &git("a/f")), &["a/f"], Ok(&["a/f", "a/n"]));
+    check(&new("a/n").replace("+++ a/", "+++ b/"), &["a/f"], Ok(&["n"]));
+    check(&new("a/n").replace("a/n a/n", "a/n b/n"), &["a/f"], Ok(&["n"]));
+    // no '/dev/null': the empty file that is there is meant
+    let bare = "diff --git a/n a/n\n--- a/n\n+++ a/n\n@@ -0,0 +1 @@\n+x\n";
+    let changed = apply(&tree(&[("a/n", b"")]), bare.as_bytes(), &Settings::DEFAULT).unwrap();
+    assert_eq!(words(&changed.tree), ["a/n=x\\n"]);
+    // where a diff has sections of both kinds, the files decide
+    let mixed = format!("diff --git a/g b/g\n{}{}{}", plain("a/g", "b/g"), git("f"), git("a/h"));
+    check(&mixed, &["f", "g", "h"], Ok(&["f", "g", "h"]));
+    check(&mixed, &["f", "g", "a/h"], Ok(&["a/h", "f", "g"]));
+    check(&mixed, &["f", "g", "h", "a/h"], Err(("AMBIGUOUS_PATH.NAMES", &["h", "a/h"])));
 }
 
 /// Of two sides with different names, the one that exists is meant.

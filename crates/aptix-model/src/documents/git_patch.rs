@@ -4,6 +4,7 @@
 //! skipped, unless it may be a part of the diff.
 
 mod around;
+mod blob_ids;
 mod fence;
 mod files;
 mod header;

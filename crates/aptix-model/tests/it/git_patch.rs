@@ -128,8 +128,9 @@ fn what_happens_to_each_file_is_read_from_its_header() {
         (format!("--- a\\src\\f\n+++ b\\src\\f\n{HUNK}"), vec![format!("modify src/f {READ}")]),
         (format!("--- ./f.orig\n+++ ./f\n{HUNK}"), vec![format!("modify f.orig|f?f.orig|f {READ}")]),
         (format!("--- a/f\n+++ b/g\n{HUNK}"), vec![format!("modify f|g?a/f|b/g {READ}")]),
-        (format!("--- a/f\n+++ a/f\n{HUNK}"), vec![format!("modify f {READ}")]),
-        (format!("diff --git a/f a/f\n--- a/f\n+++ a/f\n{HUNK}"), vec![format!("modify f {READ}")]),
+        (format!("--- a/f\n+++ a/f\n{HUNK}"), vec![format!("modify f unprefixed {READ}")]),
+        (format!("diff --git a/f a/f\n--- a/f\n+++ a/f\n{HUNK}"), vec![format!("modify f unprefixed {READ}")]),
+        (format!("diff --git a/f a/f\n--- a/f\n+++ b/f\n{HUNK}"), vec![format!("modify f {READ}")]),
         // names that git wrote show how the others are read
         (format!("diff --git a/g b/g\n--- a/g\n+++ b/g\n{HUNK}--- a/f\n+++ a/f\n{HUNK}"), vec![format!("modify g {READ}"), format!("modify f {READ}")]),
     ];
@@ -497,6 +498,7 @@ fn unusual_names_are_said() {
     };
     assert_eq!(code(&format!("--- a\\f\n+++ b\\f\n{HUNK}")), ["BACKSLASH"]);
     assert_eq!(code(&format!("diff --git a/d\\f b/d\\f\n--- a/d\\f\n+++ b/d\\f\n{HUNK}")), ["BACKSLASH"]);
+    assert_eq!(code("diff --git a\\d\\f b\\d\\f\nold mode 100644\nnew mode 100755\n"), ["BACKSLASH"]);
     assert_eq!(code(&format!("--- f.old\n+++ f\n{HUNK}")), ["NAMES_DIFFER"]);
     assert_eq!(code(&format!("--- a/f\n+++ b/f\n{HUNK}")), [""; 0]);
 }

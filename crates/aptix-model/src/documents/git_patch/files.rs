@@ -7,6 +7,7 @@ use std::vec::Vec;
 use super::around::{self, Around};
 use super::header::{Header, Section, not_a_header};
 use super::malformed::{GitPatchError, Place};
+use super::name::Prefixes;
 use super::series::{self, Part};
 use super::{Lines, hunks};
 use crate::batch::{Batch, FileEdit, FilePatch, GitKind, GitPatch, Target};
@@ -28,8 +29,8 @@ pub(super) struct Diff {
     backslashes: Vec<String>,
     /// Files that a comparison of directories leaves out.
     left_out: Vec<String>,
-    /// Whether some names have prefixes for certain.
-    proves_prefix: bool,
+    /// What some of its names prove of all of them.
+    proofs: Vec<Prefixes>,
     /// How many files the last diffstat announces, and how many were read above it.
     announced: Option<(usize, usize)>,
 }
@@ -60,10 +61,10 @@ impl Diff {
             if self.parts.len() == Limits::DEFAULT.files {
                 return Err((self.at(start), GitPatchError::Files { limit: Limits::DEFAULT.files }));
             }
-            let Section { file, proves_prefix, backslashes } = section;
+            let Section { file, proof, backslashes } = section;
             let (letter, is_of_log) = self.letters;
             self.parts.push(Part { file, line: start, letter, is_of_log });
-            self.proves_prefix |= proves_prefix;
+            self.proofs.extend(proof.filter(|proof| !self.proofs.contains(proof)));
             self.backslashes.extend(backslashes);
         }
         if lines.fence.is_some() && !self.parts.is_empty() {
@@ -80,8 +81,14 @@ impl Diff {
 
     /// Puts the parts of each file together, under names that are read in one way.
     fn fold(&mut self) -> Result<(), (Place, GitPatchError)> {
-        if self.proves_prefix {
-            self.parts.iter_mut().for_each(|part| take_stripped(&mut part.file));
+        let are_directories = has_both_prefixes(&self.parts);
+        let files = self.parts.iter_mut().map(|part| &mut part.file);
+        match self.proofs.as_slice() {
+            [Prefixes::Git] => files.for_each(take_stripped),
+            [Prefixes::None] => files.for_each(take_written),
+            [] if are_directories => files.for_each(take_written),
+            // Diffs of several origins: the files that exist decide.
+            _ => {}
         }
         let folded = series::fold(core::mem::take(&mut self.parts));
         self.files = folded.map_err(|(file, line, error)| (Place { line, file }, error))?;
@@ -151,10 +158,37 @@ impl Diff {
 fn take_stripped(file: &mut FilePatch) {
     let Target::Readings(readings) = &mut file.target else { return };
     if let [path] = readings.stripped.as_mut_slice() {
-        file.target = Target::Path(core::mem::take(path));
+        let path = core::mem::take(path);
+        if let FileEdit::GitPatch(patch) = &mut file.edit {
+            patch.is_unprefixed = false;
+        }
+        file.target = Target::Path(path);
     } else {
         readings.written.clone_from(&readings.stripped);
     }
+}
+
+/// Takes a name that stands on both sides of a file as it is, since others of the diff have no prefixes.
+fn take_written(file: &mut FilePatch) {
+    if let Some(path) = alike(file).map(String::from) {
+        file.target = Target::Path(path);
+    }
+}
+
+/// The name that stands on both sides of a file, if its beginning can be a prefix and a directory.
+fn alike(file: &FilePatch) -> Option<&str> {
+    match (&file.target, &file.edit) {
+        (Target::Readings(readings), FileEdit::GitPatch(patch)) if patch.is_unprefixed => {
+            readings.written.first().map(String::as_str)
+        }
+        _ => None,
+    }
+}
+
+/// Whether one file has the prefix of old names on both sides, and another one that of new names, as only directories do.
+fn has_both_prefixes(parts: &[Part]) -> bool {
+    let has = |prefix: &str| parts.iter().any(|part| alike(&part.file).is_some_and(|name| name.starts_with(prefix)));
+    has("a/") && has("b/")
 }
 
 /// The first of some names, as a message shows them.

@@ -3,14 +3,11 @@
 use std::string::String;
 use std::vec::Vec;
 
+use super::blob_ids::{self, changes_bytes};
 use super::malformed::{GitPatchError, quote};
-use super::name::{GitLine, Meaning, Name};
+use super::name::{GitLine, Meaning, Name, Prefixes};
 use super::{Lines, trim_end};
 use crate::batch::{FileEdit, FilePatch, GitKind, GitPatch, Hunk};
-
-/// How the ids of a blob without bytes begin, as SHA-1 and as SHA-256.
-const EMPTY_BLOBS: [&str; 2] =
-    ["e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"];
 
 /// The lines above the hunks of one file.
 #[derive(Default)]
@@ -36,7 +33,7 @@ pub(super) struct Header {
 
 /// The mode of a regular file, as far as git keeps it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Mode {
+pub(super) struct Mode {
     is_executable: bool,
 }
 
@@ -52,8 +49,8 @@ enum Side {
 /// One file of a diff, and what is known of its names.
 pub(super) struct Section {
     pub(super) file: FilePatch,
-    /// Whether git wrote the names, with prefixes: then all names of the diff have some.
-    pub(super) proves_prefix: bool,
+    /// What the names prove of those of the whole diff, if git wrote them.
+    pub(super) proof: Option<Prefixes>,
     /// Names in which a backslash was read as `/`.
     pub(super) backslashes: Vec<String>,
 }
@@ -121,7 +118,7 @@ impl Header {
         } else if let Some(name) = value("copy to ") {
             self.copy_to = Some(Name::read(name)?);
         } else if let Some(ids) = value("index ") {
-            (self.base_id, self.result_id) = blob_ids(ids)?;
+            (self.base_id, self.result_id) = blob_ids::read(ids)?;
             self.announces_hunks |= changes_bytes(ids);
             self.has_ids = true;
         } else if let Some(similarity) = value("similarity index ").or_else(|| value("dissimilarity index ")) {
@@ -161,12 +158,12 @@ impl Header {
         if kind == GitKind::Modify && hunks.is_empty() && executable.is_none() {
             return Err(GitPatchError::NoHunks);
         }
-        let proves_prefix = self.is_git() && matches!(meaning, Meaning::Path { has_prefix: true, .. });
-        let backslashes = self.backslashes();
+        let proof = self.proof(&meaning);
+        let backslashes = self.backslashes(&meaning);
         let (executable, base_id, result_id) = (executable.or(created), self.base_id, self.result_id);
         let (target, is_unprefixed) = meaning.into_target();
         let edit = FileEdit::GitPatch(GitPatch { kind, executable, base_id, result_id, is_unprefixed, hunks });
-        Ok(Section { file: FilePatch { target, key: None, label: None, edit }, proves_prefix, backslashes })
+        Ok(Section { file: FilePatch { target, key: None, label: None, edit }, proof, backslashes })
     }
 
     /// What its names mean, and what happens to the file as a whole.
@@ -231,7 +228,11 @@ impl Header {
     fn held_to_git_line(&self, meaning: Meaning) -> Result<Meaning, GitPatchError> {
         match &self.git_line {
             Some(line) if !line.agrees_with(&meaning) => Err(DISAGREE),
-            _ => Ok(meaning),
+            Some(line) => {
+                let of_line = line.meaning();
+                Ok(meaning.narrowed(|path| of_line.as_ref().is_none_or(|meaning| meaning.has(path))))
+            }
+            None => Ok(meaning),
         }
     }
 
@@ -242,7 +243,31 @@ impl Header {
             return Ok(both.unwrap_or_else(|| name.alone()));
         }
         let meaning = self.of_git_line()?;
-        if meaning.is_in(&(name.clone(), name.clone())) { Ok(meaning) } else { Err(DISAGREE) }
+        if !meaning.is_in(&(name.clone(), name.clone())) {
+            return Err(DISAGREE);
+        }
+        Ok(meaning.narrowed(|path| name.means(path)))
+    }
+
+    /// What the names prove of the prefixes of the whole diff, once it is known what they mean.
+    fn proof(&self, meaning: &Meaning) -> Option<Prefixes> {
+        if !self.is_git() {
+            return None;
+        }
+        match meaning {
+            Meaning::Path { has_prefix: true, .. } => Some(Prefixes::Git),
+            // The lines of a rename or a copy may have been given prefixes as well.
+            Meaning::Path { has_prefix: false, .. } => (!self.moves_between_prefixes()).then_some(Prefixes::None),
+            Meaning::Open { .. } => None,
+        }
+    }
+
+    /// Whether the file of a rename or a copy comes from one prefix that git writes and goes to another one, if they are some.
+    fn moves_between_prefixes(&self) -> bool {
+        let moves = [(&self.rename_from, &self.rename_to), (&self.copy_from, &self.copy_to)];
+        moves
+            .iter()
+            .any(|(from, to)| from.as_ref().zip(to.as_ref()).is_some_and(|(from, to)| from.has_other_prefix(to)))
     }
 
     /// The two paths of a rename or a copy, and whether its other names have prefixes.
@@ -265,11 +290,14 @@ impl Header {
     }
 
     /// The names, as they were read, in which a backslash separates directories.
-    fn backslashes(&self) -> Vec<String> {
+    fn backslashes(&self, meaning: &Meaning) -> Vec<String> {
         let sides = self.sides.iter().flat_map(|(old, new)| [old.name(), new.name()]).flatten();
         let others = [&self.rename_from, &self.rename_to, &self.copy_from, &self.copy_to].into_iter().flatten();
         let mut found: Vec<String> = sides.chain(others).filter(|name| name.had_backslash()).map(Name::path).collect();
         found.dedup();
+        if found.is_empty() && self.git_line.as_ref().is_some_and(GitLine::had_backslash) {
+            found.push(meaning.first().into());
+        }
         found
     }
 }
@@ -328,7 +356,7 @@ const fn new_range(hunk: &Hunk) -> (i64, i64) {
 }
 
 impl Mode {
-    fn read(text: &[u8]) -> Result<Self, GitPatchError> {
+    pub(super) fn read(text: &[u8]) -> Result<Self, GitPatchError> {
         let is_octal = text.len() == 6 && text.iter().all(|digit| (b'0'..=b'7').contains(digit));
         match text {
             b"100644" => Ok(Self { is_executable: false }),
@@ -339,38 +367,6 @@ impl Mode {
             _ => Err(GitPatchError::Mode { found: quote(text) }),
         }
     }
-}
-
-/// Whether two ids of a file are those of different bytes, and not both of none.
-fn changes_bytes(ids: &[u8]) -> bool {
-    let ids = core::str::from_utf8(ids).unwrap_or_default();
-    let (before, after) = ids.split(' ').next().unwrap_or_default().split_once("..").unwrap_or_default();
-    let is_none =
-        |id: &str| id.bytes().all(|digit| digit == b'0') || EMPTY_BLOBS.iter().any(|blob| blob.starts_with(id));
-    before != after && !(is_none(before) && is_none(after))
-}
-
-/// The shortest abbreviation of a blob's id that is read: what git writes at the least.
-const SHORTEST_ID: usize = 7;
-
-/// The ids before and after the change out of `before..after mode`, in full or abbreviated; `None` for one that is shorter
-/// than git abbreviates, or all zeros.
-fn blob_ids(ids: &[u8]) -> Result<(Option<String>, Option<String>), GitPatchError> {
-    let wrong = || GitPatchError::Garbage { found: quote(ids) };
-    let text = core::str::from_utf8(ids).map_err(|_| wrong())?;
-    let (ids, mode) = text.split_once(' ').map_or((text, None), |(ids, mode)| (ids, Some(mode)));
-    let (before, after) = ids.split_once("..").ok_or_else(wrong)?;
-    let is_id = |id: &str| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if before.contains(',') {
-        return Err(GitPatchError::Format("a combined diff of a merge"));
-    }
-    if !is_id(before) || !is_id(after) {
-        return Err(wrong());
-    }
-    mode.map(|mode| Mode::read(mode.as_bytes())).transpose()?;
-    let names_blob = |id: &&str| (SHORTEST_ID..=64).contains(&id.len()) && id.bytes().any(|digit| digit != b'0');
-    let [before, after] = [before, after].map(|id| Some(id).filter(names_blob).map(str::to_ascii_lowercase));
-    Ok((before, after))
 }
 
 fn refuse_nul(line: &[u8]) -> Result<(), GitPatchError> {

@@ -20,18 +20,18 @@ pub(super) struct Name {
 /// What the names of one file mean.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
-    /// One path, whichever files exist. The names prove that the diff has prefixes, or they have none.
+    /// One path, whichever files exist. The names have prefixes, or none.
     Path { path: String, has_prefix: bool },
-    /// One of several.
-    Open(PathReadings),
+    /// One of several. Names are alike where both sides have the same one, as git writes them only without prefixes.
+    Open { readings: PathReadings, are_alike: bool },
 }
 
 impl Meaning {
-    /// The target of a file patch, and whether its names are known to have no prefix.
+    /// The target of a file patch, and whether its names are known or likely to have no prefix.
     pub(super) fn into_target(self) -> (Target, bool) {
         match self {
             Self::Path { path, has_prefix } => (Target::Path(path), !has_prefix),
-            Self::Open(readings) => (Target::Readings(readings), false),
+            Self::Open { readings, are_alike } => (Target::Readings(readings), are_alike),
         }
     }
 
@@ -39,7 +39,7 @@ impl Meaning {
     pub(super) fn is_of_one(&self) -> bool {
         match self {
             Self::Path { .. } => true,
-            Self::Open(readings) => readings.stripped.len() == 1,
+            Self::Open { readings, .. } => readings.stripped.len() == 1,
         }
     }
 
@@ -49,9 +49,45 @@ impl Meaning {
         let fits = |path: &str| is_one(&names.0, path) && is_one(&names.1, path);
         match self {
             Self::Path { path, .. } => fits(path),
-            Self::Open(readings) => readings.all().any(fits),
+            Self::Open { readings, .. } => readings.all().any(fits),
         }
     }
+
+    /// The path that is meant, the one without prefixes if there are several.
+    pub(super) fn first(&self) -> &str {
+        match self {
+            Self::Path { path, .. } => path,
+            Self::Open { readings, .. } => readings.all().next().unwrap_or_default(),
+        }
+    }
+
+    /// Whether a path is one of those that are meant.
+    pub(super) fn has(&self, path: &str) -> bool {
+        match self {
+            Self::Path { path: one, .. } => one == path,
+            Self::Open { readings, .. } => readings.all().any(|one| one == path),
+        }
+    }
+
+    /// The meaning without what other names of the same file exclude.
+    pub(super) fn narrowed(self, is_meant: impl Fn(&str) -> bool) -> Self {
+        let Self::Open { readings, .. } = &self else { return self };
+        let ([stripped], [written]) = (readings.stripped.as_slice(), readings.written.as_slice()) else { return self };
+        match (is_meant(stripped), is_meant(written)) {
+            (true, false) => Self::Path { path: stripped.clone(), has_prefix: true },
+            (false, true) => Self::Path { path: written.clone(), has_prefix: false },
+            _ => self,
+        }
+    }
+}
+
+/// Whether the names of a diff have prefixes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Prefixes {
+    /// They do.
+    Git,
+    /// They do not.
+    None,
 }
 
 /// The old name and the new one.
@@ -87,6 +123,11 @@ impl GitLine {
         let blanks = text.match_indices(' ').map(|(at, _)| text.split_at(at));
         let pairs = blanks.map(|(old, new)| (Name::of(old), Name::of(new.get(1..).unwrap_or_default())));
         Ok(Self { pairs: pairs.take(PAIRS).collect() })
+    }
+
+    /// Whether a backslash in it was read as `/`.
+    pub(super) fn had_backslash(&self) -> bool {
+        self.pairs.iter().any(|(old, new)| old.had_backslash || new.had_backslash)
     }
 
     /// What the line means where it says everything: its names are those of one path.
@@ -161,6 +202,15 @@ impl Name {
         Some(self.path_of(rest))
     }
 
+    /// Whether two names begin with two different prefixes that git writes.
+    pub(super) fn has_other_prefix(&self, new: &Self) -> bool {
+        let prefix = |name: &Self| match name.text.as_bytes() {
+            [letter, b'/', ..] if b"abciow12".contains(letter) => Some(*letter),
+            _ => None,
+        };
+        prefix(self).zip(prefix(new)).is_some_and(|(old, new)| old != new)
+    }
+
     /// Two names that differ in their first component alone, as prefixes do.
     fn same_behind_prefixes(&self, new: &Self) -> Option<String> {
         let (old_rest, new_rest) = (self.stripped()?, new.stripped()?);
@@ -171,7 +221,7 @@ impl Name {
     pub(super) fn with_in_git(&self, new: &Self) -> Option<Meaning> {
         match self.same_behind_prefixes(new) {
             Some(path) => Some(Meaning::Path { path, has_prefix: true }),
-            None if self.text == new.text => Some(self.alone()),
+            None if self.text == new.text => Some(self.twice()),
             None => None,
         }
     }
@@ -179,21 +229,33 @@ impl Name {
     /// What both names of a file mean in a diff without `diff --git`, where they may be those of an old copy and the file.
     pub(super) fn with(&self, new: &Self) -> Meaning {
         if self.text == new.text {
-            return self.alone();
+            return self.twice();
         }
         let each = |path: fn(&Self) -> String| vec![path(self), path(new)];
         let stripped = match self.same_behind_prefixes(new) {
             Some(path) => vec![path],
             None => each(|name| name.behind_prefix().unwrap_or_else(|| name.path())),
         };
-        Meaning::Open(PathReadings { stripped: distinct(stripped), written: distinct(each(Self::path)) })
+        let readings = PathReadings { stripped: distinct(stripped), written: distinct(each(Self::path)) };
+        Meaning::Open { readings, are_alike: false }
     }
 
     /// The path that a name means by itself: only the usual prefixes can be some, and may be directories.
     pub(super) fn alone(&self) -> Meaning {
         match self.behind_prefix() {
-            Some(path) => Meaning::Open(PathReadings { stripped: vec![path], written: vec![self.path()] }),
+            Some(path) => {
+                let readings = PathReadings { stripped: vec![path], written: vec![self.path()] };
+                Meaning::Open { readings, are_alike: false }
+            }
             None => Meaning::Path { path: self.path(), has_prefix: false },
+        }
+    }
+
+    /// The path that a name means which stands on both sides.
+    fn twice(&self) -> Meaning {
+        match self.alone() {
+            Meaning::Open { readings, .. } => Meaning::Open { readings, are_alike: true },
+            path => path,
         }
     }
 

@@ -708,7 +708,7 @@ pub struct GitPatch {
     /// does the empty blob's (e69de29...) on a file with text; another abbreviated one is the warning INDEX_DIFFERS.
     #[prost(string, optional, tag = "5")]
     pub base_id: ::core::option::Option<::prost::alloc::string::String>,
-    /// Whether the file names came without the prefixes "a/" and "b/".
+    /// Whether the file names came without the prefixes "a/" and "b/"; with path_readings: whether both sides have one name.
     #[prost(bool, tag = "6")]
     pub is_unprefixed: bool,
     /// The hunks, top to bottom.
