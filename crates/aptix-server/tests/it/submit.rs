@@ -249,3 +249,48 @@ async fn a_diff_that_was_cut_off_is_not_stored() {
     assert_refused(refused, Code::InvalidArgument, "PATCH_TRUNCATED", "");
     client.submit(submit("w", "whole", file(1))).await.unwrap();
 }
+
+/// Quotes of the answer go with its batch to whoever gets all of it. They are no files: they have no ids, are no part of
+/// the batch, and what leaves out its content leaves them out.
+#[tokio::test]
+async fn quotes_come_back_with_the_whole_batch_alone() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let quote = |text: &str| v1::FilePatch {
+        target: Some(v1::file_patch::Target::Path("src/q.txt".to_owned())),
+        action: Some(Operation::Quote(v1::Quote {
+            first_line: 3,
+            last_line: 5,
+            names: vec![v1::QuoteName { path: "src/q.txt".to_owned(), is_path: true }],
+            is_announced: false,
+            text: text.to_owned(),
+        })),
+        ..v1::FilePatch::default()
+    };
+    for (request, text) in [("small", "x\n".to_owned()), ("large", "x\n".repeat(50_000))] {
+        let files = vec![create_text("n", ""), line_patch("app/a.txt"), quote(&text), quote("y\n")];
+        let batch = client.submit(submit("w", request, files.clone())).await.unwrap();
+        assert_eq!(client.get("w", &batch.batch_id).await.unwrap(), batch);
+        let echoed = batch.edit.unwrap().files;
+        assert_eq!(echoed[2..], files[2..], "without ids");
+        let part = |id: &str| v1::GetChangeRequest { workspace_id: "w".to_owned(), id: id.to_owned() };
+        let file = client.batches.get_change(part(&echoed[1].file_patch_id)).await.unwrap().into_inner();
+        assert_eq!((file.file_index, file.file.as_ref()), (1, Some(&echoed[1])));
+        let change = client.batches.get_change(part(&change_ids(&echoed[1])[0])).await.unwrap().into_inner();
+        assert_eq!(change.file.unwrap().target, echoed[1].target);
+        let watch =
+            v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone(), after: None };
+        let told = next(&mut client.batches.watch_batch(watch).await.unwrap().into_inner()).await.unwrap();
+        let told = told.batch.unwrap();
+        let kept = if told.content_omitted { 2 } else { 4 };
+        assert_eq!((told.content_omitted, told.edit.unwrap().files.len()), (request == "large", kept));
+    }
+    let list = v1::ListBatchesRequest { workspace_id: "w".to_owned(), ..v1::ListBatchesRequest::default() };
+    for listed in client.batches.list_batches(list).await.unwrap().into_inner().batches {
+        assert_eq!(listed.edit.unwrap().files.len(), 2);
+    }
+    let misplaced = client.submit(submit("w", "order", vec![quote("x\n"), create_text("n", "")])).await;
+    assert_refused(misplaced, Code::InvalidArgument, "INVALID_REQUEST", "UNEXPECTED_FIELD");
+    let alone = client.submit(submit("w", "alone", vec![quote("x\n")])).await;
+    assert_refused(alone, Code::InvalidArgument, "INVALID_REQUEST", "EMPTY");
+}
