@@ -3,6 +3,7 @@
 
 mod stands;
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -104,10 +105,11 @@ pub(crate) fn settle(
     budget: &mut Budget,
 ) -> Result<Vec<Warning>, Vec<Failure>> {
     let mut observed = observed.iter();
+    let after = After::of(files);
     let (mut warnings, mut failures) = (Vec::new(), Vec::new());
     for quote in quotes {
         let named = quote.names.iter().zip(observed.by_ref());
-        let paths: Vec<Path<'_>> = named.filter_map(|(name, found)| Path::of(name, found.as_ref(), files)).collect();
+        let paths: Vec<Path<'_>> = named.filter_map(|(name, found)| Path::of(name, found.as_ref(), &after)).collect();
         match decide(quote.quote, &paths, budget) {
             Ok(why) => warnings.push(ignored(quote.quote, &why)),
             Err(failure) => failures.push(failure),
@@ -132,18 +134,41 @@ struct Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    fn of(name: &'a ValidName<'_>, found: Option<&'a Observed<'_>>, files: &'a [FilePlan<'a>]) -> Option<Self> {
-        let is_at = |file: &&FilePlan<'_>, found: &Observed<'_>| match file.moved_to {
-            Some(to) => to == &found.path && root(file.doc_path) == root(&found.doc_path),
-            None => file.doc_path == found.doc_path,
-        };
-        let after = found.and_then(|found| files.iter().find(|file| is_at(file, found)));
+    fn of(name: &'a ValidName<'_>, found: Option<&'a Observed<'_>>, after: &After<'a>) -> Option<Self> {
+        let after = found.and_then(|found| after.at(found));
         let before = found.and_then(|found| found.content);
         (name.name.is_path || before.is_some() || after.is_some()).then_some(Self {
             name: &name.name.path,
             before,
             after,
         })
+    }
+}
+
+/// The planned files by where they are afterwards.
+struct After<'a> {
+    /// Renamed ones, by their root and their new path.
+    moved: BTreeMap<(&'a str, &'a str), &'a FilePlan<'a>>,
+    /// All others, by their key.
+    here: BTreeMap<&'a str, &'a FilePlan<'a>>,
+}
+
+impl<'a> After<'a> {
+    fn of(files: &'a [FilePlan<'a>]) -> Self {
+        let mut after = Self { moved: BTreeMap::new(), here: BTreeMap::new() };
+        for file in files {
+            match file.moved_to {
+                Some(to) => after.moved.insert((root(file.doc_path), to.as_str()), file),
+                None => after.here.insert(file.doc_path, file),
+            };
+        }
+        after
+    }
+
+    /// The file that is planned for a place. One that is renamed comes in the place of one that goes.
+    fn at(&self, found: &Observed<'_>) -> Option<&'a FilePlan<'a>> {
+        let moved = self.moved.get(&(root(&found.doc_path), found.path.as_str()));
+        moved.or_else(|| self.here.get(found.doc_path.as_str())).copied()
     }
 }
 

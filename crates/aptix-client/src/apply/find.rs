@@ -162,14 +162,23 @@ impl<'w> Search<'w> {
         self.look(index, place, role)
     }
 
-    /// Finds what a block may be named for.
-    pub(super) fn find_quoted(&mut self, target: &ValidTarget, files: &[Found]) -> Result<Quoted, Failure> {
+    /// Finds what a block may be named for; what is known by its root and its real path is not read again.
+    pub(super) fn find_quoted(
+        &mut self,
+        target: &ValidTarget,
+        known: &mut HashMap<(usize, String), Quoted>,
+        others: &mut Vec<Found>,
+    ) -> Result<Quoted, Failure> {
         let place = resolve::resolve(self.workspace, &mut self.listings, target).map_err(|error| error.failure())?;
-        let is_here = |file: &Found| file.place.root() == place.root() && file.place.real() == place.real();
-        match files.iter().position(is_here) {
-            Some(index) => Ok(Quoted::Patched(index)),
-            None => Ok(Quoted::Other(Box::new(self.look(0, place, Role::Read)?))),
+        let key = (place.root(), place.real());
+        if let Some(quoted) = known.get(&key) {
+            return Ok(*quoted);
         }
+        let found = self.look(0, place, Role::Read)?;
+        let quoted = Quoted::Other(others.len());
+        others.push(found);
+        known.insert(key, quoted);
+        Ok(quoted)
     }
 
     /// As for a file patch that names it, for a path in a root whose position is known; the file may be as large as a

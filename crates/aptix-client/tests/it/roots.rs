@@ -12,6 +12,7 @@ use aptix_client::workspace::Workspace;
 use aptix_client::workspace::disk::SystemDisk;
 use aptix_client::workspace::history::find::Wanted;
 use aptix_model::batch::{Batch, Origin, Target};
+use aptix_model::quote::{Quote, QuoteName};
 use aptix_model::reason::Reason;
 
 use crate::faults::{self, Fault, FaultyDisk, Receipt};
@@ -353,18 +354,31 @@ fn the_files_of_a_batch_have_a_limit_together() {
     let place = tempfile::tempdir().unwrap();
     faults::lay_out(place.path());
     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
-    let with = |batch_bytes| {
+    let with = |batch: &Batch, batch_bytes| {
         let limits = Limits { batch_bytes, ..Limits::DEFAULT };
         let origin = aptix_model::batch::Origin::default();
         let mut policy = Policy::unstated(Caller::Shell);
         policy.limits = limits;
         let order = Order { policy: &policy, origin: &origin, diff_bytes: 1 << 20, mode: Mode::DryRun };
-        apply(&workspace, &faults::batch(2, 1), order, &mut |_| Decision::Apply)
+        apply(&workspace, batch, order, &mut |_| Decision::Apply)
     };
-    with(28).unwrap();
-    let refused = with(27).unwrap_err();
+    let batch = faults::batch(2, 1);
+    with(&batch, 28).unwrap();
+    let refused = with(&batch, 27).unwrap_err();
     assert_eq!(refused.failures.len(), 1);
     let failure = &refused.failures[0];
     assert_eq!((failure.reason, failure.file_index), (Reason::TooLarge, Some(1)), "{failure}");
     assert!(failure.hint.as_deref().is_some_and(|hint| hint.contains("split")), "{failure}");
+    // A file that is quoted is read once, however often that is, and not at all if the batch edits it.
+    let quote = |path: &str| Quote {
+        first_line: 1,
+        last_line: 3,
+        names: vec![QuoteName { path: path.to_owned(), is_path: true }],
+        is_announced: false,
+        text: "one\n".to_owned(),
+    };
+    let mut quoting = faults::batch(1, 1);
+    quoting.quotes = ["a.txt", "dir/b.txt"].into_iter().flat_map(|path| vec![quote(path); 3]).collect();
+    with(&quoting, 28).unwrap();
+    with(&quoting, 13).unwrap_err();
 }
