@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::boundary::Said;
 use crate::case::{Case, Expected};
+use crate::scan::{bare, fences, is_bare_diff};
 
 /// How an attempt is judged; the worst comes last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -87,6 +88,9 @@ pub(crate) fn judge(case: &Case, said: &Said, way: Way) -> Verdict {
     if verdict.class != Class::Applied {
         return verdict;
     }
+    if let Some(lines) = dropped_block(&case.answer, said) {
+        return Verdict::new(Class::Wrong, format!("the block {lines} is no edit, and no warning names it"));
+    }
     let code = case.warnings.iter().find(|code| said.warnings.iter().all(|(found, _)| found != *code));
     if let Some(code) = code {
         return Verdict::new(Class::Mute, format!("no warning {code} in {:?}", said.warnings));
@@ -98,6 +102,25 @@ pub(crate) fn judge(case: &Case, said: &Said, way: Way) -> Verdict {
         true => Verdict::new(Class::Mute, format!("the label is {:?}, expected {:?}", said.label, case.label)),
         false => verdict,
     }
+}
+
+/// The lines of the first fenced block of an applied answer that holds nothing like an edit and that no warning names.
+/// Blocks of a thought, and blocks around other blocks, are passed over.
+fn dropped_block(answer: &str, said: &Said) -> Option<String> {
+    const EDITS: [&str; 9] = ["<<<<<", "*** ", "@@", "--- ", "diff ", "rename ", "{", "[", "```"];
+    if is_bare_diff(answer) {
+        return None;
+    }
+    let lines: Vec<&str> = answer.lines().collect();
+    let thought = lines.iter().rposition(|line| line.trim_start().starts_with("</th")).unwrap_or_default();
+    let is_named = |place: &String| said.warnings.iter().any(|(_, message)| message.contains(place.as_str()));
+    let blocks = fences(&lines).into_iter().filter(|fence| thought == 0 || fence.first > thought);
+    let closed = blocks.filter_map(|fence| Some((fence.first, fence.last?)));
+    let idle = closed.filter(|(first, last)| {
+        let mut inside = lines.get(first + 1..*last).unwrap_or_default().iter();
+        !inside.any(|line| EDITS.iter().any(|edit| bare(line).starts_with(edit)))
+    });
+    idle.map(|(first, last)| format!("at lines {} to {}", first + 1, last + 1)).find(|place| !is_named(place))
 }
 
 fn refused(case: &Case, said: &Said, way: Way) -> Verdict {

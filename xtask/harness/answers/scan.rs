@@ -13,7 +13,7 @@ pub(crate) struct Fence {
 }
 
 /// A line without the marks of quotes and lists before it.
-fn bare(line: &str) -> &str {
+pub(crate) fn bare(line: &str) -> &str {
     line.trim_start_matches(['>', ' ', '\t'])
 }
 
@@ -47,6 +47,11 @@ pub(crate) fn fences(lines: &[&str]) -> Vec<Fence> {
         }
     }
     fences
+}
+
+/// Whether an answer is a diff from its first line on. What looks like a fence in it is a line of a file.
+pub(crate) fn is_bare_diff(answer: &str) -> bool {
+    ["--- ", "diff "].iter().any(|head| answer.starts_with(head))
 }
 
 /// Where a reader of a text that ends here is.

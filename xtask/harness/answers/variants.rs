@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::case::{Case, Expected};
-use crate::scan::{End, Fence, end, fences};
+use crate::scan::{End, Fence, end, fences, is_bare_diff};
 
 /// One answer made from a case.
 #[derive(Clone, Debug)]
@@ -145,9 +145,7 @@ fn with_other_tags(case: &Case) -> Vec<Variant> {
     const TAGS: [(&[&str], &[&str]); 2] =
         [(&["json"], &["JSON", "jsonc", ""]), (&["diff", "patch"], &["diff", "udiff", "patch", "Diff", ""])];
     let lines: Vec<&str> = case.answer.split_inclusive('\n').collect();
-    // What looks like a fence in a bare diff is a line of a file.
-    let is_bare_diff = ["--- ", "diff "].iter().any(|head| case.answer.starts_with(head));
-    let fences = if is_bare_diff { Vec::new() } else { fences(&lines) };
+    let fences = if is_bare_diff(&case.answer) { Vec::new() } else { fences(&lines) };
     let mut variants = Vec::new();
     for (from, to) in TAGS {
         let tagged: Vec<&Fence> = fences.iter().filter(|fence| from.contains(&fence.info.as_str())).collect();
