@@ -9,12 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// A file at one moment.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct File {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) is_executable: bool,
-}
+use crate::memory::File;
 
 /// One file's change.
 #[derive(Clone, PartialEq, Eq, Debug)]

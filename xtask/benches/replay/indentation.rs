@@ -7,8 +7,9 @@ use aptix_model::reason::Reason;
 use serde_json::{Value, json};
 
 use crate::express::{self, Part, Reach};
-use crate::history::{File, FileChange};
+use crate::history::FileChange;
 use crate::judge::{Verdict, judge};
+use crate::memory::File;
 
 /// What is said of text that may begin a value over several lines.
 const VALUE: &str = "can begin a text over several lines";

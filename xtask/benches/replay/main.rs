@@ -11,6 +11,9 @@ mod history;
 mod indentation;
 mod judge;
 mod lines;
+#[path = "../../harness/memory.rs"]
+#[expect(dead_code, reason = "the comparison with git uses all of it")]
+mod memory;
 mod parts;
 #[path = "../crash/random.rs"]
 #[expect(dead_code, reason = "the crash harness uses all of it")]

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::history::{File, FileChange};
+use crate::history::FileChange;
+use crate::memory::File;
 
 /// Whether git makes of the files what the commit made of them, and how long it took.
 #[expect(clippy::disallowed_methods, reason = "git works on files in a folder of its own")]

@@ -1,7 +1,8 @@
 //! The same history on other kinds of files: what changes stays the same, what surrounds it does not.
 
-use crate::history::{File, FileChange};
+use crate::history::FileChange;
 use crate::lines::{changes, lines};
+use crate::memory::File;
 
 /// A kind of files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

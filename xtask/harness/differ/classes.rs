@@ -5,8 +5,8 @@ use anyhow::{Result, ensure};
 
 use crate::family::Case;
 use crate::git::Theirs;
+use crate::memory::Tree;
 use crate::ours::Ours;
-use crate::tree::Tree;
 
 /// Who applies a diff of a class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +32,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) case: &'a Case,
     pub(crate) ours: &'a Ours,
     pub(crate) theirs: &'a Theirs,
+    /// What git does without its rule for the edges of a file, where it refuses the place of a hunk that Aptix applies.
+    pub(crate) unanchored: Option<&'a Theirs>,
 }
 
 impl Seen<'_> {
@@ -239,10 +241,10 @@ const CLASSES: &[Class] = &[
         by: By::Aptix,
         reason: "The hunk has fewer lines of context on one side. Git then applies it at the top or at the end of the file only; Aptix at the stated line, or at the only place, of which `HUNK_OFFSET` warns.",
         is_it: |seen| {
-            let Ours::Applied { warnings, .. } = seen.ours else { return false };
-            let known = ["HUNK_OFFSET", "NO_PREFIX", "CRLF_DIFF", "HUNK_COUNTS", "INDEX_DIFFERS"];
-            let is_moved = warnings.iter().all(|code| known.contains(&code.as_str()));
-            is_moved && seen.git_says(&["does not apply"])
+            let Ours::Applied { tree, .. } = seen.ours else { return false };
+            // Git does not look for every place that Aptix finds. At the stated line it has to agree.
+            seen.git_says(&["does not apply"]) && seen.warns("HUNK_OFFSET")
+                || matches!(seen.unanchored, Some(Theirs::Applied(theirs)) if theirs == tree)
         },
     },
     Class {

@@ -4,9 +4,10 @@
 use anyhow::Result;
 
 use crate::git::Repo;
+use crate::memory::Tree;
 use crate::perturb::{Perturbation, perturb};
 use crate::random::Random;
-use crate::tree::{Tree, change, edit, name, one_in, pick, tree};
+use crate::tree::{change, edit, name, one_in, pick, tree};
 
 /// Cases that come of one diff.
 pub(crate) const SIZE: usize = 4;

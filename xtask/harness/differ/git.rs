@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::tree::{File, Tree};
+use crate::memory::{File, Tree};
 
 /// Trees that follow one another, as commits of one repository.
 pub(crate) struct Repo {

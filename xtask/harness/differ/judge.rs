@@ -7,9 +7,9 @@ use anyhow::{Context, Result, ensure};
 use crate::classes::{self, Seen};
 use crate::family::Case;
 use crate::git::{self, Theirs};
+use crate::memory::{File, Tree};
 use crate::mend::mend;
 use crate::ours::{self, Ours};
-use crate::tree::{File, Tree};
 
 /// What came of a case.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -52,8 +52,15 @@ pub(crate) fn judge(case: &Case, folder: &Path) -> Result<Judged> {
             break;
         }
     }
-    let (_, last) = theirs.last().context("git is always asked")?;
-    let outcome = outcome(case, &ours, last);
+    let (flags, last) = theirs.last().context("git is always asked")?;
+    let is_misplaced = matches!(last, Theirs::Refused(message) if classes::kind(message) == "does not apply");
+    let unanchored = if is_misplaced && matches!(ours, Ours::Applied { .. }) {
+        let flags: Vec<&str> = flags.iter().copied().filter(|flag| flag.starts_with('-')).collect();
+        Some(git::apply(folder, &case.tree, &case.diff, &[flags.as_slice(), &["--unidiff-zero"]].concat())?)
+    } else {
+        None
+    };
+    let outcome = outcome(case, &ours, last, unanchored.as_ref());
     Ok(Judged { ours, theirs, outcome })
 }
 
@@ -83,7 +90,8 @@ fn counterparts(case: &Case, ours: &Ours) -> Vec<Vec<&'static str>> {
     vec![with(unprefixed)]
 }
 
-fn outcome(case: &Case, ours: &Ours, theirs: &Theirs) -> Outcome {
+/// `unanchored` is what git does if it may apply the hunks beside the edges of the file, where it was asked.
+fn outcome(case: &Case, ours: &Ours, theirs: &Theirs, unanchored: Option<&Theirs>) -> Outcome {
     let (is_true, is_same) = match (ours, theirs, &case.truth) {
         (Ours::Applied { tree, .. }, Theirs::Applied(theirs), truth) => {
             (truth.as_ref().is_none_or(|truth| truth == tree), tree == theirs)
@@ -100,7 +108,7 @@ fn outcome(case: &Case, ours: &Ours, theirs: &Theirs) -> Outcome {
         (Ours::Refused(_), Theirs::Applied(_)) => Outcome::OnlyTheirs,
         (Ours::Applied { .. }, Theirs::Refused(_)) => Outcome::OnlyOurs,
     };
-    classes::of(&Seen { case, ours, theirs }).map_or(other, |class| Outcome::Class(class.name))
+    classes::of(&Seen { case, ours, theirs, unanchored }).map_or(other, |class| Outcome::Class(class.name))
 }
 
 /// Lets the program do what was done in memory, and says what is different.
@@ -126,16 +134,23 @@ pub(crate) fn control() -> Result<()> {
     let case =
         Case { tree: tree("a\n", false), diff: Vec::new(), written: Vec::new(), perturbed: Vec::new(), truth: None };
     let applied = |tree: Tree| Ours::Applied { tree, warnings: Vec::new() };
-    let found = |ours: &Ours, theirs: Tree| outcome(&case, ours, &Theirs::Applied(theirs));
+    let found = |ours: &Ours, theirs: Tree| outcome(&case, ours, &Theirs::Applied(theirs), None);
     let right = applied(tree("b\n", false));
     ensure!(found(&right, tree("b\n", false)) == Outcome::Same, "equal trees are equal");
     for wrong in [tree("b", false), tree("b\n", true), tree("c\n", false), Tree::new()] {
         ensure!(found(&applied(wrong), tree("b\n", false)) == Outcome::Unlike, "a wrong tree is not seen");
     }
-    let unknown = outcome(&case, &right, &Theirs::Refused("some new message".to_owned()));
+    let unknown = outcome(&case, &right, &Theirs::Refused("some new message".to_owned()), None);
     ensure!(unknown == Outcome::OnlyOurs, "a difference without a class is not seen");
+    let refused = Theirs::Refused("error: patch failed: f:1\nerror: f: patch does not apply".to_owned());
+    for (unanchored, expected) in [("b\n", "not at an edge of the file"), ("c\n", "")] {
+        let unanchored = Theirs::Applied(tree(unanchored, false));
+        let found = outcome(&case, &right, &refused, Some(&unanchored));
+        let wanted = if expected.is_empty() { Outcome::OnlyOurs } else { Outcome::Class(expected) };
+        ensure!(found == wanted, "a place that git would not take is not seen");
+    }
     let truth = Case { truth: Some(tree("c\n", false)), ..case.clone() };
-    let untrue = outcome(&truth, &right, &Theirs::Refused("some new message".to_owned()));
+    let untrue = outcome(&truth, &right, &Theirs::Refused("some new message".to_owned()), None);
     ensure!(untrue == Outcome::Untrue, "a tree that the diff was not made of is not seen");
     Ok(())
 }

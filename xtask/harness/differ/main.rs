@@ -8,6 +8,8 @@ mod classes;
 mod family;
 mod git;
 mod judge;
+#[path = "../memory.rs"]
+mod memory;
 mod mend;
 mod ours;
 mod perturb;
@@ -26,8 +28,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use family::{Case, History};
 use git::Repo;
+use memory::Tree;
 use tally::Tally;
-use tree::Tree;
 
 /// Histories whose trees are in one repository.
 const BATCH: u64 = 40;

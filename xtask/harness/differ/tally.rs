@@ -10,8 +10,8 @@ use crate::classes;
 use crate::family::Case;
 use crate::git::Theirs;
 use crate::judge::{Judged, Outcome};
+use crate::memory::{File, Tree};
 use crate::ours::Ours;
-use crate::tree::{File, Tree};
 
 /// Cases that are shown of each kind that fails the run.
 const SHOWN: usize = 2;

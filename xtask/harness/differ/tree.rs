@@ -1,18 +1,7 @@
 //! Random trees of files, and random changes of them: what diffs are made of.
 
-use std::collections::BTreeMap;
-
+use crate::memory::{File, Tree};
 use crate::random::Random;
-
-/// A file of a tree.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct File {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) is_executable: bool,
-}
-
-/// Files by their paths.
-pub(crate) type Tree = BTreeMap<String, File>;
 
 /// Names of files. No name is also a directory, and no two differ in case only.
 const NAMES: [&str; 25] = [

@@ -9,8 +9,9 @@ use aptix_model::path::{WorkspacePath, lowercase};
 use aptix_model::protection;
 use serde_json::{Value, json};
 
-use crate::history::{File, FileChange};
+use crate::history::FileChange;
 use crate::lines::{BOM, Change, Line, beyond_lines, changes, lines};
+use crate::memory::File;
 use text::Block;
 
 /// One file's part of a document.

@@ -6,8 +6,8 @@ use aptix_model::documents::Dialect;
 use memchr::memmem;
 
 use super::{Reach, Unsaid, utf8};
-use crate::history::File;
 use crate::lines::{BOM, Change, Line, beyond_lines, changes, lines};
+use crate::memory::File;
 
 /// Lines around a change in a diff.
 const CONTEXT: usize = 3;

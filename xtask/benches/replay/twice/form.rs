@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use sha1::{Digest, Sha1};
 
 use crate::express::{self, Part, Reach, Unsaid};
-use crate::history::{File, FileChange};
+use crate::history::FileChange;
 use crate::lines::{Change, changes, lines};
+use crate::memory::File;
 
 /// In which words an edit is sent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

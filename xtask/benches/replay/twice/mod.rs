@@ -12,8 +12,8 @@ use aptix_model::documents::Dialect;
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 
-use crate::history::{File, FileChange, Step};
-use crate::judge::apply;
+use crate::history::{FileChange, Step};
+use crate::memory::{Applied, File, apply};
 use crate::random::Random;
 use form::{Form, Single, singles};
 use report::Report;
@@ -90,7 +90,7 @@ fn send_twice(dialect: Dialect, form: Form, single: &Single, said: &form::Said) 
     let path = single.file.path.as_str();
     let Some(before) = &single.file.before else { return Ok(Outcome::Unsaid("a file comes")) };
     let send = |file: &File| match apply(&said.document, dialect, &[(path, file)].into())? {
-        Ok(tree) if tree.len() == 1 => Ok(Ok(tree.get(path).cloned().unwrap_or_default())),
+        Ok(Applied { tree, .. }) if tree.len() == 1 => Ok(Ok(tree.get(path).cloned().unwrap_or_default())),
         Ok(_) => Ok(Ok(File::default())),
         Err(failure) => Ok(Err(failure)),
     };
