@@ -52,7 +52,7 @@ pub(crate) fn plan<'a>(
         })?
     };
     let plan = finish(observed, Some(original), draft);
-    if patch.move_to.is_some() { Ok(rename(plan, observed)?) } else { Ok(plan) }
+    if patch.move_to.is_some() { Ok(rename(plan, observed, work)?) } else { Ok(plan) }
 }
 
 /// Lines that come and go without one that stays between them.

@@ -185,7 +185,8 @@ fn rename<'a>(
         let hint = "it may have been renamed before; read the file under its new name";
         return Err(Failure::new(Reason::FileMissing, message).hint(hint).into());
     }
-    Ok(move_file(modify(base, patch, observed, work)?, observed)?)
+    let plan = modify(base, patch, observed, work)?;
+    Ok(move_file(plan, observed, work)?)
 }
 
 fn copy<'a>(

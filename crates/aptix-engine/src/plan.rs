@@ -1,7 +1,7 @@
 //! What will happen to each file of a valid batch: planned from values, for all files or for none.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -233,6 +233,8 @@ pub(crate) struct Work<'s> {
     /// How much more may be searched for.
     pub(crate) budget: Budget,
     pub(crate) clipboards: Pasteboard<'s>,
+    /// Where the files are that the batch renames, by key and path.
+    leaving: BTreeSet<(String, WorkspacePath)>,
     /// Bytes of new text that there still is room for.
     room: u64,
 }
@@ -250,6 +252,7 @@ impl<'s> Work<'s> {
             searches: Searches::new(),
             budget: Budget::new(bytes.fold(0, usize::saturating_add)),
             clipboards: Pasteboard::new(settings.clipboards),
+            leaving: batch.files().iter().zip(snapshot).filter_map(left_place).collect(),
             room: settings.limits.batch_bytes,
         }
     }
@@ -261,10 +264,11 @@ impl<'s> Work<'s> {
             searches: Searches::none(),
             budget: mem::replace(&mut self.budget, Budget::spent()),
             clipboards: self.clipboards.clone(),
+            leaving: mem::take(&mut self.leaving),
             room: self.settings.limits.batch_bytes,
         };
         let result = work(&mut rehearsal);
-        self.budget = rehearsal.budget;
+        (self.budget, self.leaving) = (rehearsal.budget, rehearsal.leaving);
         result
     }
 
@@ -281,6 +285,11 @@ impl<'s> Work<'s> {
         })?;
         Ok(())
     }
+}
+
+/// The place that a file leaves, if it is renamed.
+fn left_place((file, observed): (&ValidFile<'_>, &Observed<'_>)) -> Option<(String, WorkspacePath)> {
+    file.patch.edit.moved_to().map(|_| (observed.doc_path.clone(), observed.path.clone()))
 }
 
 fn text_of(content: &Content) -> Result<&str, Failure> {
@@ -328,14 +337,18 @@ pub(crate) fn finish<'a>(observed: &'a Observed<'a>, original: Option<Original<'
     }
 }
 
-/// The plan for a file that gets another path as well, where nothing may be.
-pub(crate) fn rename<'a>(plan: FilePlan<'a>, observed: &'a Observed<'a>) -> Result<FilePlan<'a>, Failure> {
+/// The plan for a file that gets another path as well, where nothing may be, or a file that is renamed too.
+pub(crate) fn rename<'a>(
+    plan: FilePlan<'a>,
+    observed: &'a Observed<'a>,
+    work: &Work<'_>,
+) -> Result<FilePlan<'a>, Failure> {
     let Some(other) = observed.other.as_deref() else {
         let message = "the path that the file is renamed to was not looked at";
         let hint = "this is a defect of the program that applies the batch; nothing was changed";
         return Err(Failure::new(Reason::Internal, message).hint(hint));
     };
-    if other.content.is_some() {
+    if other.content.is_some() && !work.leaving.contains(&(other.doc_path.clone(), other.path.clone())) {
         let message =
             format!("the file is to be renamed to {}, and that file already exists", quoted_path(other.path.as_str()));
         return Err(Failure::new(Reason::FileExists, message)

@@ -29,11 +29,16 @@ pub(crate) enum Kind {
     Move,
     /// It comes to be run, then not.
     Run,
+    /// It and another one, which can be run, swap their names, then swap them again.
+    Swap,
+    /// Its name gets another case, then the first one again.
+    Case,
 }
 
 impl Kind {
     /// Everything a batch can do.
-    pub(crate) const ALL: [Self; 5] = [Self::Edit, Self::Make, Self::Move, Self::Remove, Self::Run];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Edit, Self::Make, Self::Move, Self::Remove, Self::Run, Self::Swap, Self::Case];
 }
 
 /// Directories that the files are spread over.
@@ -107,6 +112,12 @@ impl Course {
                 }
                 Kind::Move => drop(put(format!("d{here}/here{file}.txt"), text, false)),
                 Kind::Run => drop(put(format!("d{here}/run{file}.sh"), self.text(file, 0), is_odd)),
+                Kind::Swap => {
+                    let [plain, runs] = swapped(file, is_odd);
+                    put(plain, text, false);
+                    put(runs, self.text(file, 0), true);
+                }
+                Kind::Case => drop(put(cased(file, is_odd), text, false)),
             }
         }
         tree.extend(made);
@@ -116,7 +127,7 @@ impl Course {
     /// The batch that leads from a generation to the next, file by file in the course's order.
     fn deeds(&self, generation: usize) -> Vec<Deed> {
         let (next, is_odd) = (generation + 1, generation % 2 == 1);
-        let deed = |(file, kind): (usize, &Kind)| {
+        let deeds = |(file, kind): (usize, &Kind)| {
             let (here, text) = (file % DIRECTORIES, self.text(file, next));
             let (path, becomes) = match kind {
                 Kind::Edit => (format!("d{here}/edit{file}.txt"), Outcome::Bytes(text, None)),
@@ -131,10 +142,19 @@ impl Course {
                     if is_odd { (to, Outcome::MovedTo(from, text)) } else { (from, Outcome::MovedTo(to, text)) }
                 }
                 Kind::Run => (format!("d{here}/run{file}.sh"), Outcome::Bytes(self.text(file, 0), Some(!is_odd))),
+                Kind::Swap => {
+                    let [plain, runs] = swapped(file, is_odd);
+                    let other = Outcome::MovedTo(plain.clone(), self.text(file, 0));
+                    return vec![
+                        Deed { path: plain, becomes: Outcome::MovedTo(runs.clone(), text) },
+                        Deed { path: runs, becomes: other },
+                    ];
+                }
+                Kind::Case => (cased(file, is_odd), Outcome::MovedTo(cased(file, !is_odd), text)),
             };
-            Deed { path, becomes }
+            vec![Deed { path, becomes }]
         };
-        self.kinds.iter().enumerate().map(deed).collect()
+        self.kinds.iter().enumerate().flat_map(deeds).collect()
     }
 
     /// The same batch as a document: a diff.
@@ -170,7 +190,8 @@ impl Course {
                 }
                 Outcome::MovedTo(to, bytes) => {
                     let head = format!("diff --git a/{path} b/{to}\nrename from {path}\nrename to {to}\n");
-                    head + &first_line(&path, &to, &old.unwrap_or_default(), &String::from_utf8_lossy(&bytes))
+                    let (old, new) = (old.unwrap_or_default(), String::from_utf8_lossy(&bytes));
+                    if old == new { head } else { head + &first_line(&path, &to, &old, &new) }
                 }
             }
         });
@@ -185,7 +206,7 @@ impl Course {
         let deeds = self.deeds(generation);
         let found = deeds.iter().map(|deed| {
             let to = match &deed.becomes {
-                Outcome::MovedTo(to, _) => Some(find(workspace, to)?.0),
+                Outcome::MovedTo(to, _) => Some(find_beside(workspace, to, Some(&deed.path))?.0),
                 Outcome::Bytes(..) | Outcome::Gone => None,
             };
             Ok((find(workspace, &deed.path)?, to))
@@ -221,6 +242,19 @@ impl Course {
     pub(crate) fn is_new_but_for_dirs(&self, found: &Tree, old: usize, new: usize) -> Result<bool> {
         which(&without_dirs(found), &without_dirs(&self.tree(old)), &without_dirs(&self.tree(new)))
     }
+}
+
+/// The names of two files that swap them: of the one that cannot be run, and of the one that can.
+fn swapped(file: usize, is_odd: bool) -> [String; 2] {
+    let dir = |number: usize| number % DIRECTORIES;
+    let [one, other] = [format!("d{}/one{file}.txt", dir(file)), format!("d{}/other{file}.txt", dir(file + 1))];
+    if is_odd { [other, one] } else { [one, other] }
+}
+
+/// The name of a file whose case changes.
+fn cased(file: usize, is_odd: bool) -> String {
+    let name = if is_odd { "CASE" } else { "Case" };
+    format!("d{}/{name}{file}.txt", file % DIRECTORIES)
 }
 
 fn which(found: &Tree, before: &Tree, after: &Tree) -> Result<bool> {
@@ -263,8 +297,14 @@ fn content(bytes: &Vec<u8>, executable: Option<bool>) -> Content<'_> {
 }
 
 fn find(workspace: &Workspace, path: &str) -> Result<(Place, Option<Original>)> {
+    find_beside(workspace, path, None)
+}
+
+/// Finds a file, where the one at another path is renamed.
+fn find_beside(workspace: &Workspace, path: &str, left: Option<&str>) -> Result<(Place, Option<Original>)> {
     let target = ValidTarget::Path(WorkspacePath::new(path)?);
     let mut listings = Listings::default();
+    left.into_iter().for_each(|left| listings.leave(0, left.to_owned()));
     let place = resolve(workspace, &mut listings, &target);
     let place = place.map_err(|error| anyhow::anyhow!("cannot resolve {path}: {error:?}"))?;
     let original =

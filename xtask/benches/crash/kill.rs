@@ -110,9 +110,9 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let aptix = aptix()?;
     let (mut between, mut new, mut undone, mut killed) = (0, 0, 0, 0);
     let mut longest = Duration::ZERO;
-    let [edit, make, moved, remove, run] = Kind::ALL;
+    let [edit, make, moved, remove, run, swap, case] = Kind::ALL;
     let single = Kind::ALL.map(|kind| Course::new(1, &[kind]));
-    let triple = [[edit, make, moved], [moved, remove, run]].map(|kinds| Course::new(3, &kinds));
+    let triple = [[edit, make, moved], [moved, remove, run], [swap, case, edit]].map(|kinds| Course::new(3, &kinds));
     let many = [10, 100].map(|files| Course::new(files, &Kind::ALL));
     let courses: Vec<_> = single.into_iter().chain(triple).chain(many).collect();
     for course in &courses {

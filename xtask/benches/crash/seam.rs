@@ -219,10 +219,10 @@ pub(crate) fn operations(course: &Course, generation: usize) -> Result<usize> {
 const SAMPLED: usize = 200;
 
 pub(crate) fn run(job: &mut Job) -> Result<Ending> {
-    let [edit, make, moved, remove, run] = Kind::ALL;
+    let [edit, make, moved, remove, run, swap, case] = Kind::ALL;
     let single = Kind::ALL.map(|kind| Course::new(1, &[kind]));
     // Some of them longer than what a disk writes at once.
-    let triple = [[edit, make, moved], [moved, remove, run]].map(|kinds| Course::new(3, &kinds));
+    let triple = [[edit, make, moved], [moved, remove, run], [swap, case, edit]].map(|kinds| Course::new(3, &kinds));
     let long = Course::new(3, &[edit, make, moved]).of_lines(200);
     let many = [10, 100].map(|files| Course::new(files, &Kind::ALL));
     let mut cases = Vec::new();
@@ -257,7 +257,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
         }
         Ok(())
     })?;
-    let [course, _] = &triple;
+    let [course, ..] = &triple;
     let calm = Crash::calm(course, 0, 1);
     let count = calm.operations()? + 1;
     let controls = [(Death::Process, Control::Record), (Death::System, Control::Flushes)];

@@ -218,9 +218,13 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
         return Ok(Ending::Skipped(why));
     }
     let aptix = aptix()?;
-    let [edit, make, moved, remove, run] = Kind::ALL;
-    let plots =
-        [(Deed::Apply, [edit, make, moved]), (Deed::Apply, [moved, remove, run]), (Deed::Undo, [run, make, moved])];
+    let [edit, make, moved, remove, run, swap, case] = Kind::ALL;
+    let plots = [
+        (Deed::Apply, [edit, make, moved]),
+        (Deed::Apply, [moved, remove, run]),
+        (Deed::Apply, [swap, case, edit]),
+        (Deed::Undo, [run, make, moved]),
+    ];
     let plots = plots.map(|(deed, kinds)| Plot { deed, course: Course::new(3, &kinds) });
     let mut told = Vec::new();
     let mut renames = Vec::new();

@@ -127,6 +127,45 @@ fn diffs_and_search_patches_become_the_cloud_files() {
     assert_eq!(local, kept.map(|(path, text)| (path.to_owned(), Some(text.to_owned()))));
 }
 
+/// FILE-SPEC-3.1.4: files that swap their names, hand them over, or get another case; the cloud files follow.
+#[test]
+fn names_that_files_take_over_become_those_of_the_cloud_files() {
+    let machine = Machine::new();
+    let server = machine.server();
+    let _agent = machine.agent(&server);
+    let bundle = json!({"files": [
+        {"path": "left", "operation": "create", "content": "left\n"},
+        {"path": "right", "operation": "create", "content": "right\n"},
+        {"path": "first", "operation": "create", "content": "first\n"},
+        {"path": "second", "operation": "create", "content": "second\n"},
+        {"path": "docs/README.MD", "operation": "create", "content": "read\n"},
+    ]});
+    submit(&machine, &server, &bundle.to_string());
+    let moved = |[from, to]: [&str; 2]| format!("diff --git a/{from} b/{to}\nrename from {from}\nrename to {to}\n");
+    let names = [
+        ["left", "right"],
+        ["right", "left"],
+        ["first", "second"],
+        ["second", "third"],
+        ["docs/README.MD", "docs/Readme.md"],
+    ];
+    let done = submit(&machine, &server, &names.map(moved).concat());
+    assert_eq!(outcomes(&done), names.map(|[from, to]| [from, "renamed", to]));
+    let texts = [
+        ("docs/Readme.md", "read\n"),
+        ("left", "right\n"),
+        ("right", "left\n"),
+        ("second", "first\n"),
+        ("third", "second\n"),
+    ];
+    assert_eq!(machine.files(), texts.map(|(path, text)| (path.to_owned(), text.to_owned())));
+    // The lower-case key of the first one stays the same; two files with it would be ambiguous.
+    let cloud =
+        texts.map(|(path, text)| if path.starts_with("docs") { ("docs/readme.md", text) } else { (path, text) });
+    assert_cloud(&machine, &server, &cloud.map(|(path, text)| (path, Some(text))));
+    assert_cloud(&machine, &server, &[("first", None)]);
+}
+
 /// What the tools of other authors write goes the same way.
 #[test]
 fn imported_dialects_become_the_cloud_files() {

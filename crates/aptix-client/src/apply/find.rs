@@ -21,7 +21,7 @@ use crate::workspace::Workspace;
 use crate::workspace::git_dir;
 use crate::workspace::ignored::Ignored;
 use crate::workspace::listing::Listings;
-use crate::workspace::resolve::{self, Place, Same};
+use crate::workspace::resolve::{self, Claim, Claims, Place};
 use crate::workspace::snapshot::{self, Attributes, Original, ReadError};
 
 /// What was found for one file patch, or at the other path that it names.
@@ -64,20 +64,31 @@ pub(super) fn find(workspace: &Workspace, batch: &ValidBatch<'_>, policy: &Polic
     let mut search = Search::new(workspace, policy);
     let mut found = Vec::new();
     let mut failures = Vec::new();
+    for (reads, patch) in plan::reads(batch).zip(&batch.batch.files) {
+        if patch.edit.moved_to().is_some() {
+            search.leave(reads.target);
+        }
+    }
     for (index, (reads, patch)) in plan::reads(batch).zip(&batch.batch.files).enumerate() {
         let other_is = if patch.edit.moved_to().is_some() { Role::Changed } else { Role::Read };
         let target_is = if patch.edit.edits_no_bytes() { Role::Whole } else { Role::Changed };
-        let both = search.find(index, reads.target, target_is).and_then(|target| {
+        let own = if patch.edit.moved_to().is_some() { Claim::Leaves } else { Claim::Stays };
+        let both = search.find(index, reads.target, (target_is, own)).and_then(|target| {
             let named = patch.edit.moved_to().or(patch.edit.copied_from()).unwrap_or_default();
-            let other = reads
-                .other
-                .map(|other| search.find(index, other, other_is).map_err(|failure| other_is.told_of(named, failure)));
+            let other = reads.other.map(|other| {
+                search
+                    .find(index, other, (other_is, Claim::Arrives))
+                    .map_err(|failure| other_is.told_of(named, failure))
+            });
             let other = other.transpose()?;
             let leaves = |other: &Found| other.place.root() != target.place.root();
             if other_is == Role::Changed && other.as_ref().is_some_and(leaves) {
                 let message = "the file is to be renamed from one root into another";
                 return Err(Failure::new(Reason::PatchUnsupported, message)
                     .hint("create the file in the other root, and delete it in this one"));
+            }
+            if other_is == Role::Changed && other.as_ref().is_some_and(|other| other.place.is_at(&target.place)) {
+                return Err(plan::same_file(index));
             }
             Ok(Found { other: other.map(Box::new), ..target })
         });
@@ -137,7 +148,7 @@ pub(crate) struct Search<'w> {
     policy: &'w Policy,
     listings: Listings,
     ignored: Ignored,
-    seen: HashMap<Same, usize>,
+    seen: Claims,
     left: u64,
     /// How many more bytes of withheld files may be read: apart, so that no other file measures them.
     withheld_left: u64,
@@ -151,15 +162,29 @@ impl<'w> Search<'w> {
             policy,
             listings: Listings::default(),
             ignored: Ignored::default(),
-            seen: HashMap::new(),
+            seen: Claims::new(),
             left,
             withheld_left: left,
         }
     }
 
-    fn find(&mut self, index: usize, target: &ValidTarget, role: Role) -> Result<Found, Failure> {
+    /// Notes that the file at a target is renamed. What is wrong with the target shows when it is found.
+    fn leave(&mut self, target: &ValidTarget) {
+        if let Ok(place) = resolve::resolve(self.workspace, &mut self.listings, target) {
+            self.listings.leave(place.root(), place.real());
+        }
+    }
+
+    /// As [`Self::leave`], for a path in a root whose position is known.
+    pub(crate) fn leave_in(&mut self, root: usize, path: &WorkspacePath) {
+        if let Ok(place) = resolve::resolve_in(self.workspace, &mut self.listings, root, path) {
+            self.listings.leave(place.root(), place.real());
+        }
+    }
+
+    fn find(&mut self, index: usize, target: &ValidTarget, as_what: (Role, Claim)) -> Result<Found, Failure> {
         let place = resolve::resolve(self.workspace, &mut self.listings, target).map_err(|error| error.failure())?;
-        self.look(index, place, role)
+        self.look(index, place, as_what)
     }
 
     /// Finds what a block may be named for; what is known by its root and its real path is not read again.
@@ -174,7 +199,7 @@ impl<'w> Search<'w> {
         if let Some(quoted) = known.get(&key) {
             return Ok(*quoted);
         }
-        let found = self.look(0, place, Role::Read)?;
+        let found = self.look(0, place, (Role::Read, Claim::Stays))?;
         let quoted = Quoted::Other(others.len());
         others.push(found);
         known.insert(key, quoted);
@@ -183,18 +208,23 @@ impl<'w> Search<'w> {
 
     /// As for a file patch that names it, for a path in a root whose position is known; the file may be as large as a
     /// batch, since what it was before may have been.
-    pub(crate) fn find_in(&mut self, index: usize, root: usize, path: &WorkspacePath) -> Result<Found, Failure> {
+    pub(crate) fn find_in(
+        &mut self,
+        index: usize,
+        (root, path): (usize, &WorkspacePath),
+        claim: Claim,
+    ) -> Result<Found, Failure> {
         let place = resolve::resolve_in(self.workspace, &mut self.listings, root, path);
-        self.look(index, place.map_err(|error| error.failure())?, Role::Whole)
+        self.look(index, place.map_err(|error| error.failure())?, (Role::Whole, claim))
     }
 
-    fn look(&mut self, index: usize, place: Place, role: Role) -> Result<Found, Failure> {
+    fn look(&mut self, index: usize, place: Place, (role, claim): (Role, Claim)) -> Result<Found, Failure> {
         let real = place.real();
         let sight = Sight { links: &place.links, ..Sight::of(place.named(&real)) };
         self.policy.open(sight.file).map_err(|denial| denial.failure())?;
         egress::refuse_secret(self.policy, sight)?;
         if role != Role::Read
-            && let Some(other) = place.same_file_as(&mut self.seen, index)
+            && let Some(other) = place.same_file_as(&mut self.seen, index, claim)
         {
             return Err(plan::same_file(other));
         }

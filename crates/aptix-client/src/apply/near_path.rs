@@ -12,6 +12,7 @@ use super::find::{Found, Search};
 use crate::cli::diff::Paths;
 use crate::policy::Policy;
 use crate::workspace::Workspace;
+use crate::workspace::resolve::Claim;
 use crate::workspace::walk::{Met, walk};
 
 /// Files and directories that are looked at.
@@ -62,7 +63,7 @@ pub(super) fn with_near_paths(
         let file = failure.file_index.and_then(|file| batch.batch.files.get(file)).map(|file| &file.target);
         let known = near.into_iter().take(NAMED + 1).filter_map(|path| {
             let mut search = Search::new(workspace, policy);
-            let found = search.find_in(0, 0, &WorkspacePath::new(&path).ok()?).ok()?;
+            let found = search.find_in(0, (0, &WorkspacePath::new(&path).ok()?), Claim::Stays).ok()?;
             let is_known = found.withheld.is_none() && found.original.is_some();
             is_known.then(|| match file {
                 Some(Target::DocPath(_)) => found.place.doc_path,

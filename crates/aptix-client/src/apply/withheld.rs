@@ -98,7 +98,11 @@ pub(super) fn check_rest(
     hidden: &[Hidden<'_>],
     settings: &Settings<'_>,
 ) -> Result<(), Vec<Failure>> {
-    let is_open = |index: &usize| hidden.iter().all(|hidden| hidden.file != *index);
+    let is_moved = |index: usize| batch.files.get(index).is_some_and(|patch| patch.edit.moved_to().is_some());
+    // A file may move to where a hidden one moves away from.
+    let hides_moved = hidden.iter().any(|hidden| is_moved(hidden.file));
+    let is_alone = |index: usize| !hides_moved || !is_moved(index);
+    let is_open = |index: &usize| is_alone(*index) && hidden.iter().all(|hidden| hidden.file != *index);
     let open: Vec<usize> = (0..batch.files.len()).filter(is_open).collect();
     if open.is_empty() {
         return Ok(());

@@ -10,6 +10,7 @@ use crate::apply::Search;
 use crate::policy::Policy;
 use crate::policy::egress;
 use crate::workspace::Workspace;
+use crate::workspace::resolve::Claim;
 
 /// Bytes of lines that are given at most.
 const TEXT_BYTES: usize = 256 << 10;
@@ -43,7 +44,7 @@ pub(super) struct Lines {
 /// When the file is closed, not there, not text, or does not have the lines.
 pub(super) fn read(workspace: &Workspace, policy: &Policy, call: &ReadFile) -> Result<Lines, Failure> {
     let named = |failure: Failure| Failure { path: Some(call.path.as_str().to_owned()), ..failure };
-    let found = Search::new(workspace, policy).find_in(0, 0, &call.path).map_err(named)?;
+    let found = Search::new(workspace, policy).find_in(0, (0, &call.path), Claim::Stays).map_err(named)?;
     if let Some(why) = found.withheld.filter(|_| found.original.is_some()) {
         return Err(named(egress::not_read(why, policy.caller)));
     }

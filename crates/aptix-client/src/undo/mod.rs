@@ -20,7 +20,8 @@ use crate::workspace::git_dir;
 use crate::workspace::history::find::{FindError, Found as FoundEntry, Wanted};
 use crate::workspace::history::{self, Entry, HistoryError, Images, PastFile, Reversal, pending};
 
-use crate::workspace::resolve::Place;
+use crate::workspace::resolve::{Claim, Place};
+use crate::workspace::snapshot::Original;
 
 use self::merge::Clash;
 
@@ -57,14 +58,19 @@ pub fn undo(
     let FoundEntry { entry, later } = history::find::find(workspace, wanted).map_err(|error| not_found(&error))?;
     let images = history::images(&entry).map_err(|error| told(&error))?;
     let mut ground = Ground { workspace, search: Search::new(workspace, order.policy), later: &later };
+    for file in &entry.files {
+        ground.leave(file);
+    }
     let mut deeds = Vec::new();
     let mut failures = Vec::new();
     for (index, (file, images)) in entry.files.iter().zip(&images).enumerate() {
-        match deed(&mut ground, index, file, images) {
+        let is_taken_over = entry.files.iter().any(|other| other.moves_to(file));
+        match deed(&mut ground, index, file, images, is_taken_over) {
             Ok(deed) => deeds.extend(deed.map(|deed| (deed, file))),
             Err(found) => failures.extend(found),
         }
     }
+    failures.extend(blocked(&deeds).map(|(index, file)| in_its_place(&file.path).file(index, &file.path)));
     if !failures.is_empty() {
         return Err(failures.into());
     }
@@ -201,8 +207,17 @@ struct Ground<'a> {
 }
 
 impl Ground<'_> {
+    /// Notes that a file that the batch moved is moved back, so that its name is free.
+    fn leave(&mut self, file: &PastFile) {
+        let root = self.workspace.roots().iter().position(|root| root.path() == file.root);
+        let path = file.moved_to.as_deref().and_then(|path| WorkspacePath::new(path).ok());
+        if let Some((root, path)) = root.zip(path) {
+            self.search.leave_in(root, &path);
+        }
+    }
+
     /// What there is now at a path in the root of a file.
-    fn find(&mut self, index: usize, file: &PastFile, path: &str) -> Result<Found, Failure> {
+    fn find(&mut self, index: usize, file: &PastFile, path: &str, claim: Claim) -> Result<Found, Failure> {
         let mut roots = self.workspace.roots().iter();
         let root = roots.position(|root| root.path() == file.root).ok_or_else(|| {
             let message = format!("the batch changed files in {} as well", file.root.display());
@@ -210,7 +225,7 @@ impl Ground<'_> {
         })?;
         let path = WorkspacePath::new(path)
             .map_err(|error| Failure::new(Reason::InvalidPath, error.to_string()).detail(error.detail()))?;
-        self.search.find_in(index, root, &path)
+        self.search.find_in(index, (root, &path), claim)
     }
 
     /// How an author would name a path in the root of a file.
@@ -248,17 +263,48 @@ impl Ground<'_> {
     }
 }
 
-/// Finds out what has to happen to one file; nothing where it is as before the batch already.
-fn deed(ground: &mut Ground<'_>, index: usize, file: &PastFile, images: &Images) -> Result<Option<Deed>, Vec<Failure>> {
+/// The files that would be moved back to where another one is that is not moved away from there.
+fn blocked<'d>(deeds: &'d [(Deed, &PastFile)]) -> impl Iterator<Item = (usize, &'d PastFile)> {
+    let moves = || {
+        let deeds = deeds.iter().enumerate();
+        deeds.filter_map(|(index, (deed, file))| Some((&deed.found.place, deed.found.other.as_ref()?, (index, *file))))
+    };
+    moves().filter_map(move |(_, to, file)| {
+        let is_free = to.original.is_none() || moves().any(|(from, ..)| from.is_at(&to.place));
+        (!is_free).then_some(file)
+    })
+}
+
+/// Finds out what has to happen to one file; nothing where it is as before the batch already. `is_taken_over` says whether
+/// the batch moved another file to where this one was.
+fn deed(
+    ground: &mut Ground<'_>,
+    index: usize,
+    file: &PastFile,
+    images: &Images,
+    is_taken_over: bool,
+) -> Result<Option<Deed>, Vec<Failure>> {
     let left_at = file.moved_to.as_deref().unwrap_or(&file.path);
     let (name, old_name) = (ground.name(file, left_at), ground.name(file, &file.path));
     let here = |failure: Failure| vec![failure.file(index, &name)];
     let in_its_place = || vec![in_its_place(&file.path).file(index, &old_name)];
-    let mut found = ground.find(index, file, left_at).map_err(here)?;
+    let (here_is, there_is) = match file.moved_to {
+        Some(_) => (Claim::Leaves, Claim::Arrives),
+        None => (Claim::Stays, Claim::Stays),
+    };
+    let mut found = ground.find(index, file, left_at, here_is).map_err(here)?;
     if file.moved_to.is_some() {
-        let there = ground.find(index, file, &file.path).map_err(|failure| vec![failure.file(index, &old_name)])?;
+        let there = ground.find(index, file, &file.path, there_is);
+        let there = there.map_err(|failure| vec![failure.file(index, &old_name)])?;
         let is_own = |bytes| [&images.before, &images.after].into_iter().flatten().any(|own| own == bytes);
+        let is = |original: &Original, image: &Option<Vec<u8>>| image.as_ref() == Some(&original.bytes);
         match (&found.original, &there.original) {
+            // Another process has moved the files back.
+            (Some(now), Some(back)) if is_taken_over && is(back, &images.before) && !is(now, &images.after) => {
+                found = there
+            }
+            (Some(_), Some(_)) if is_taken_over => found.other = Some(Box::new(there)),
+            (None, _) if is_taken_over => return Err(here(ground.gone(file, left_at))),
             (Some(_), Some(_)) => return Err(in_its_place()),
             // Somebody has moved it back by hand.
             (None, Some(back)) if is_own(&back.bytes) => found = there,

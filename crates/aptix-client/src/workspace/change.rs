@@ -1,11 +1,12 @@
 //! What a commit is to change, and the names that come to mean something else by it.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use aptix_engine::file_plan::FilePlan;
 use aptix_model::digest::Sha256Digest;
 
-use super::resolve::Place;
+use super::resolve::{At, Place};
 use super::snapshot::{Attributes, Original};
 
 /// One file that changes.
@@ -123,13 +124,22 @@ pub(super) struct Step<'a> {
 impl Step<'_> {
     /// Whether the new file can be run, where that is not so of the old one.
     pub(super) fn executable(&self) -> Option<bool> {
-        flips(self.original, self.content?.executable)
+        let (original, content, model) = (self.original?, self.content?, self.model?);
+        let runs = content.executable.map_or(model.is_executable(), |wanted| model.would_run(wanted));
+        (runs != original.is_executable()).then_some(runs)
+    }
+
+    /// Whether the file stays as it is: it has the bytes of another one that takes its name.
+    fn is_idle(&self) -> bool {
+        self.content.is_some_and(|content| Some(content.digest) == self.before) && self.executable().is_none()
     }
 }
 
 /// The names that changes give another meaning, in the order in which they get it: a file that moves is in its new place
-/// before it leaves the old one.
+/// before it leaves the old one. Where one file moves away and another one moves to, the name is given its new meaning in one
+/// step; the files whose bytes and rights are equal stay.
 pub(super) fn steps<'a>(changes: &[Change<'a>]) -> Vec<Step<'a>> {
+    let mut left = left(changes);
     let mut steps = Vec::with_capacity(changes.len());
     for (change, what) in changes.iter().enumerate() {
         let Change { place, original, before, becomes } = *what;
@@ -140,11 +150,40 @@ pub(super) fn steps<'a>(changes: &[Change<'a>]) -> Vec<Step<'a>> {
                 steps.push(Step { content: Some(content), model: model(content), ..here });
             }
             Becomes::Moved(to, content) => {
-                let there = Step { place: to, original: None, before: None, content: Some(content), ..here };
-                steps.extend([Step { model: model(content), ..there }, here]);
+                let taken_over = left.get_mut(&to.at()).map(|left| {
+                    left.is_taken_over = true;
+                    (left.original, left.before)
+                });
+                let (original, before) = taken_over.unwrap_or_default();
+                let there = Step { place: to, original, before, content: Some(content), model: model(content), ..here };
+                steps.extend([there, here]);
             }
             Becomes::Nothing => steps.push(here),
         }
     }
+    // The step in which a file leaves a name that another one takes over, or in which nothing comes of that.
+    let is_spare = |step: &Step<'_>| {
+        let is_taken_over = left.get(&step.place.at()).is_some_and(|left| left.is_taken_over);
+        is_taken_over && (step.content.is_none() || step.is_idle())
+    };
+    steps.retain(|step| !is_spare(step));
     steps
+}
+
+/// A file that moves away.
+struct Left<'a> {
+    original: Option<&'a Original>,
+    before: Option<Sha256Digest>,
+    /// Whether another file moves to where it was.
+    is_taken_over: bool,
+}
+
+/// The files that move away, by the places where they were.
+fn left<'a>(changes: &[Change<'a>]) -> HashMap<At<'a>, Left<'a>> {
+    let moved = changes.iter().filter(|change| matches!(change.becomes, Becomes::Moved(..)));
+    let left = |change: &Change<'a>| {
+        let Change { place, original, before, .. } = *change;
+        (place.at(), Left { original, before, is_taken_over: false })
+    };
+    moved.map(left).collect()
 }

@@ -1,6 +1,6 @@
 //! Directories that are looked at more than once, and their names, by the form in which some file systems take two of them for one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
@@ -20,6 +20,8 @@ pub struct Listings {
     held: HashMap<(usize, String), Rc<OwnedFd>>,
     of_git: HashMap<(usize, String), bool>,
     known: HashMap<(usize, String), HashMap<String, Vec<String>>>,
+    /// The real paths of files that the batch renames, by root.
+    leaving: HashSet<(usize, String)>,
 }
 
 impl Listings {
@@ -46,6 +48,16 @@ impl Listings {
         let found = git_dir::is_of_git(dir)?;
         self.of_git.insert((root, path.to_owned()), found);
         Ok(found)
+    }
+
+    /// Notes that the batch renames the file at a real path in a root: its name is free for another file.
+    pub fn leave(&mut self, root: usize, real: String) {
+        self.leaving.insert((root, real));
+    }
+
+    /// Whether the batch renames the file at a real path in a root.
+    pub(super) fn is_left(&self, root: usize, real: String) -> bool {
+        self.leaving.contains(&(root, real))
     }
 
     /// The names in a directory that fold to the same text as this one, itself included, in order.

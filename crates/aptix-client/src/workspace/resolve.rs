@@ -47,11 +47,27 @@ pub struct Place {
 }
 
 impl Place {
-    /// Notes that a file patch leads here; tells which earlier one leads to the same file.
-    pub(crate) fn same_file_as(&self, seen: &mut HashMap<Same, usize>, index: usize) -> Option<usize> {
-        let by_path = seen.insert(Same::Path(self.root, fold(&self.real())), index);
-        let by_inode = self.found.and_then(|found| seen.insert(Same::Inode(found), index));
-        by_path.or(by_inode)
+    /// Records that a file patch claims this place; returns the earlier one that claims the same file, if both cannot.
+    pub(crate) fn same_file_as(&self, seen: &mut Claims, index: usize, claim: Claim) -> Option<usize> {
+        let by_path = Same::Path(self.root, fold(&self.real()));
+        let keys = [Some(by_path), self.found.map(Same::Inode)];
+        let others = keys.into_iter().flatten().filter_map(|key| {
+            let claims = seen.entry(key).or_default();
+            let other = claims.iter().find(|(_, other)| !other.goes_with(claim)).map(|(index, _)| *index);
+            claims.push((index, claim));
+            other
+        });
+        others.collect::<Vec<_>>().first().copied()
+    }
+
+    /// Whether both are one place.
+    pub(crate) fn is_at(&self, other: &Self) -> bool {
+        self.at() == other.at()
+    }
+
+    /// Where in the workspace.
+    pub(super) fn at(&self) -> At<'_> {
+        (self.root, &self.dir, &self.name)
     }
 
     /// Which root of the workspace, from 0.
@@ -80,6 +96,30 @@ impl Place {
         join(&self.dir, &self.name)
     }
 }
+
+/// A root, and the real path of a directory and a name in it.
+pub(super) type At<'p> = (usize, &'p str, &'p str);
+
+/// What a file patch does at a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Claim {
+    /// It renames the file that is there.
+    Leaves,
+    /// It renames a file to there.
+    Arrives,
+    /// It does something else.
+    Stays,
+}
+
+impl Claim {
+    /// Whether two file patches can claim one place.
+    const fn goes_with(self, other: Self) -> bool {
+        matches!((self, other), (Self::Leaves, Self::Arrives) | (Self::Arrives, Self::Leaves))
+    }
+}
+
+/// The file patches that claim each file.
+pub(crate) type Claims = HashMap<Same, Vec<(usize, Claim)>>;
 
 /// What makes two places one file.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -404,7 +444,8 @@ fn refuse_twins(
     let mut twins =
         listings.twins(root, &walk.dir(), dir.as_fd(), name).map_err(|errno| walk.refused(&walk.dir(), errno))?;
     // A file of this very name was made just now: the commit finds that the name is taken.
-    twins.retain(|twin| twin != name);
+    // A file that the batch renames gives its name up.
+    twins.retain(|twin| twin != name && !listings.is_left(root, walk.at(twin)));
     if twins.is_empty() { Ok(()) } else { Err(ResolveError::Twins { wanted: name.to_owned(), twins }) }
 }
 

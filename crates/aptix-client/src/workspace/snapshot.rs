@@ -46,7 +46,7 @@ impl Original {
 
     /// Whether its owner could run it if those who may read it should be able to, or if nobody should.
     pub(super) const fn would_run(&self, executable: bool) -> bool {
-        self.attributes.mode_that_runs(executable) & Attributes::RUN_BY_OWNER != 0
+        self.attributes.would_run(executable)
     }
 
     /// Whether it runs with the rights of its owner or group, whoever starts it.
@@ -134,7 +134,13 @@ impl Attributes {
         }
     }
 
-    const fn is_executable(&self) -> bool {
+    /// Whether the owner could run it if those who may read it should be able to, or if nobody should.
+    pub(super) const fn would_run(&self, executable: bool) -> bool {
+        self.mode_that_runs(executable) & Self::RUN_BY_OWNER != 0
+    }
+
+    /// Whether the owner may run it.
+    pub(super) const fn is_executable(&self) -> bool {
         self.mode & Self::RUN_BY_OWNER != 0
     }
 

@@ -40,15 +40,35 @@ pub(crate) const DEEDS: &[Deed] = &[
     Deed::Write("a.txt", "two\n", Some(false)),
 ];
 
+/// Two files swap their names, two of equal bytes do too, one takes over that of another, and one gets another case.
+pub(crate) const SWAPS: &[Deed] = &[
+    Deed::Move("left.txt", "right.sh", "left\n"),
+    Deed::Move("right.sh", "left.txt", "right, changed\n"),
+    Deed::Move("equal", "equal.sh", "equal\n"),
+    Deed::Move("equal.sh", "equal", "equal\n"),
+    Deed::Move("chain/1", "chain/2", "1\n"),
+    Deed::Move("chain/2", "chain/3", "2, changed\n"),
+    Deed::Move("Readme.MD", "README.md", "read\n"),
+    Deed::Write("new.sh", "new\n", Some(true)),
+];
+
 pub(crate) fn lay_out(place: &Path) -> std::path::PathBuf {
     let ws = place.join("ws");
     std::fs::create_dir_all(ws.join("dir")).unwrap();
+    std::fs::create_dir_all(ws.join("chain")).unwrap();
     let files = [
         ("dir/gone.txt", "gone\n", 0o640),
         ("old.sh", "#!/bin/sh\n", 0o754),
         ("run.sh", "plain\n", 0o640),
         ("same.txt", "plain\n", 0o600),
         ("a.txt", "one\n", 0o755),
+        ("left.txt", "left\n", 0o600),
+        ("right.sh", "right\n", 0o755),
+        ("chain/1", "1\n", 0o644),
+        ("chain/2", "2\n", 0o600),
+        ("equal", "equal\n", 0o644),
+        ("equal.sh", "equal\n", 0o755),
+        ("Readme.MD", "read\n", 0o644),
     ];
     for (name, text, mode) in files {
         std::fs::write(ws.join(name), text).unwrap();
@@ -58,8 +78,14 @@ pub(crate) fn lay_out(place: &Path) -> std::path::PathBuf {
 }
 
 fn find(workspace: &Workspace, path: &str) -> (Place, Option<Original>) {
+    find_beside(workspace, path, None)
+}
+
+/// Finds a file, where the one at another path is renamed.
+fn find_beside(workspace: &Workspace, path: &str, left: Option<&str>) -> (Place, Option<Original>) {
     let target = ValidTarget::Path(WorkspacePath::new(path).unwrap());
     let mut listings = Listings::default();
+    left.into_iter().for_each(|left| listings.leave(0, left.to_owned()));
     let place = resolve(workspace, &mut listings, &target).unwrap();
     let original = snapshot::read(workspace, &mut listings, &place, 1 << 20).unwrap();
     (place, original)
@@ -85,7 +111,7 @@ pub(crate) fn commit_by(
         .map(|deed| match deed {
             Deed::Remove(path) => (find(workspace, path), None, Vec::new(), None),
             Deed::Move(from, to, text) => {
-                (find(workspace, from), Some(find(workspace, to).0), text.as_bytes().to_vec(), None)
+                (find(workspace, from), Some(find_beside(workspace, to, Some(from)).0), text.as_bytes().to_vec(), None)
             }
             Deed::Write(path, text, executable) => (find(workspace, path), None, text.as_bytes().to_vec(), *executable),
         })
@@ -113,11 +139,11 @@ pub(crate) fn receipt() -> Receipt {
 }
 
 /// The tree before and after a commit without faults, and how many operations it takes.
-pub(crate) fn reference(fault: Fault) -> (Tree, Tree, usize) {
+pub(crate) fn reference(deeds: &[Deed], fault: Fault) -> (Tree, Tree, usize) {
     let place = tempfile::tempdir().unwrap();
     let before = tree::read(&lay_out(place.path()).clone());
     let (workspace, count) = faults::open(place.path(), fault).unwrap();
-    commit(&workspace, DEEDS, Some(&receipt()), &|| {}).unwrap();
+    commit(&workspace, deeds, Some(&receipt()), &|| {}).unwrap();
     (before, tree::read(&place.path().join("ws")), count.load(Ordering::SeqCst))
 }
 
@@ -148,13 +174,21 @@ fn files_go_and_move_and_keep_what_they_have_besides_their_bytes() {
     assert_eq!(commit(&workspace, DEEDS, None, &|| {}).unwrap(), []);
     let found: Vec<_> = tree::read(&ws).into_iter().map(|(name, entry)| format!("{name}: {entry:?}")).collect();
     let expected = [
+        r"Readme.MD: file 644 of 5 bytes read\n",
         r"a.txt: file 644 of 4 bytes two\n",
+        "chain: directory 755",
+        r"chain/1: file 644 of 2 bytes 1\n",
+        r"chain/2: file 600 of 2 bytes 2\n",
         "deep: directory 755",
         "deep/er: directory 755",
         r"deep/er/moved.sh: file 754 of 15 bytes #!/bin/sh\nexit\n",
         "dir: directory 755",
         r"dir/same.txt: file 600 of 6 bytes plain\n",
+        r"equal: file 644 of 6 bytes equal\n",
+        r"equal.sh: file 755 of 6 bytes equal\n",
+        r"left.txt: file 600 of 5 bytes left\n",
         r"new.sh: file 755 of 4 bytes new\n",
+        r"right.sh: file 755 of 6 bytes right\n",
         r"run.sh: file 750 of 6 bytes plain\n",
     ];
     assert_eq!(found, expected);
@@ -169,6 +203,52 @@ fn files_go_and_move_and_keep_what_they_have_besides_their_bytes() {
         assert_eq!((moved.metadata().unwrap().uid(), moved.metadata().unwrap().gid()), (4321, 4321));
     }
     crate::scenarios::assert_no_debris(place.path(), "moved");
+}
+
+/// Each file takes its bytes, its mode and its owner along.
+#[test]
+fn files_that_take_over_names_keep_what_they_have_besides_their_bytes() {
+    let place = tempfile::tempdir().unwrap();
+    let ws = lay_out(place.path());
+    let owned = std::os::unix::fs::chown(ws.join("left.txt"), Some(4321), Some(4321)).is_ok();
+    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+    assert_eq!(commit(&workspace, SWAPS, None, &|| {}).unwrap(), []);
+    let found = tree::read(&ws);
+    let names = ["README.md", "chain/2", "chain/3", "equal", "equal.sh", "left.txt", "right.sh"];
+    let expected = [
+        r"file 644 of 5 bytes read\n",
+        r"file 644 of 2 bytes 1\n",
+        r"file 600 of 11 bytes 2, changed\n",
+        r"file 755 of 6 bytes equal\n",
+        r"file 644 of 6 bytes equal\n",
+        r"file 755 of 15 bytes right, changed\n",
+        r"file 600 of 5 bytes left\n",
+    ];
+    assert_eq!(names.map(|name| format!("{:?}", found[name])), expected);
+    assert!(!found.contains_key("Readme.MD") && !found.contains_key("chain/1"), "{found:?}");
+    if owned {
+        use std::os::unix::fs::MetadataExt;
+        assert_eq!(["left.txt", "right.sh"].map(|name| ws.join(name).metadata().unwrap().uid() == 4321), [false, true]);
+    }
+    crate::scenarios::assert_no_debris(place.path(), "swapped");
+}
+
+/// A save of a file whose name another one takes over refuses the batch and stays.
+#[test]
+fn a_file_that_is_saved_before_another_one_takes_its_name_keeps_what_was_saved() {
+    for name in ["left.txt", "right.sh", "chain/2", "Readme.MD", "equal"] {
+        let place = tempfile::tempdir().unwrap();
+        let ws = lay_out(place.path());
+        let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+        let saved = std::sync::Mutex::new(Tree::new());
+        let outcome = commit(&workspace, SWAPS, None, &|| {
+            save(&ws, name);
+            *saved.lock().unwrap() = tree::read(&ws);
+        });
+        assert_eq!(outcome.unwrap_err().failure().reason, Reason::FileChanged, "{name}");
+        tree::assert_same(&tree::read(&ws), &saved.lock().unwrap(), name);
+        crate::scenarios::assert_no_debris(place.path(), name);
+    }
 }
 
 #[test]
@@ -192,8 +272,15 @@ fn a_directory_that_loses_its_last_file_stays() {
 #[test]
 fn stopping_after_any_operation_leaves_all_old_or_all_new() {
     let lacking = Fault::WithoutAny(&["exchange", "rename_new"], Errno::INVAL);
-    for (fault, recoveries) in [(Fault::None, &[None, Some(2), Some(7)][..]), (lacking, &[None])] {
-        let (before, after, operations) = reference(fault);
+    let (again, once) = (&[None, Some(2), Some(7)][..], &[None][..]);
+    let cases = [
+        (DEEDS, Fault::None, again),
+        (DEEDS, lacking, once),
+        (SWAPS, Fault::None, &again[..2]),
+        (SWAPS, lacking, once),
+    ];
+    for (deeds, fault, recoveries) in cases {
+        let (before, after, operations) = reference(deeds, fault);
         let mut ends = [0, 0];
         for last in 0..=operations {
             for again in recoveries {
@@ -202,7 +289,7 @@ fn stopping_after_any_operation_leaves_all_old_or_all_new() {
                 lay_out(place.path());
                 let disk = FaultyDisk::new(Fault::StopAfter(last)).lacking(fault);
                 let (workspace, _) = faults::open_on(place.path(), disk).unwrap();
-                let outcome = commit(&workspace, DEEDS, Some(&receipt()), &|| {});
+                let outcome = commit(&workspace, deeds, Some(&receipt()), &|| {});
                 drop(workspace);
                 if let Some(again) = again {
                     let disk = FaultyDisk::new(Fault::StopAfter(*again)).lacking(fault);
@@ -219,14 +306,14 @@ fn stopping_after_any_operation_leaves_all_old_or_all_new() {
 
 #[test]
 fn any_error_of_any_operation_is_refused_and_leaves_nothing() {
-    let (before, after, operations) = reference(Fault::None);
-    for errno in [Errno::NOSPC, Errno::IO] {
+    for (deeds, errno) in [(DEEDS, Errno::NOSPC), (DEEDS, Errno::IO), (SWAPS, Errno::NOSPC)] {
+        let (before, after, operations) = reference(deeds, Fault::None);
         for at in 1..=operations {
             let what = format!("{errno:?} at operation {at} of {operations}");
             let place = tempfile::tempdir().unwrap();
             lay_out(place.path());
             let (workspace, _) = faults::open(place.path(), Fault::FailAt(at, errno)).unwrap();
-            let outcome = commit(&workspace, DEEDS, Some(&receipt()), &|| {});
+            let outcome = commit(&workspace, deeds, Some(&receipt()), &|| {});
             if let Err(error) = &outcome {
                 let reasons = [Reason::WriteFailed, Reason::DirectoryCreateFailed];
                 assert!(reasons.contains(&error.failure().reason), "{what}: {error}");

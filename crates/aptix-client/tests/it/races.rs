@@ -198,7 +198,7 @@ fn whatever_happens_before_any_move_is_kept_and_the_batch_is_whole() {
 
 #[test]
 fn a_directory_that_is_replaced_by_another_at_any_moment_is_whole_wherever_it_went() {
-    let (old, new, _) = moves::reference(Fault::None);
+    let (old, new, _) = moves::reference(moves::DEEDS, Fault::None);
     let mut ends = [0, 0];
     for number in 1.. {
         let what = format!("before operation {number}");

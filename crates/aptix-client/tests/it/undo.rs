@@ -19,7 +19,7 @@ use aptix_model::reason::Reason;
 use aptix_model::report::FileStatus;
 
 use crate::faults::{self, Fault, FaultyDisk, Receipt};
-use crate::moves;
+use crate::moves::{self, Deed};
 use crate::tree;
 
 /// Takes back the batch of this name, or the newest.
@@ -42,14 +42,8 @@ fn take_back_within(workspace: &Workspace, wanted: Wanted<'_>, retention: Retent
 
 #[test]
 fn everything_that_a_batch_can_do_is_undone_and_done_again() {
-    let place = tempfile::tempdir().unwrap();
-    let ws = moves::lay_out(place.path());
-    std::fs::set_permissions(ws.join("dir/gone.txt"), std::fs::Permissions::from_mode(0o640)).unwrap();
-    let before = tree::read(&ws);
-    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
-    moves::commit(&workspace, moves::DEEDS, None, &|| {}).unwrap();
-    let after = tree::read(&ws);
-    let undone = take_back(&workspace, None).unwrap();
+    undone_and_done_again(moves::SWAPS);
+    let undone = undone_and_done_again(moves::DEEDS);
     let statuses: Vec<_> = undone.report.files.iter().map(|file| file.status).collect();
     let expected = [
         FileStatus::Created,
@@ -60,6 +54,18 @@ fn everything_that_a_batch_can_do_is_undone_and_done_again() {
         FileStatus::Modified,
     ];
     assert_eq!(statuses, expected);
+}
+
+/// Takes a batch back and does it again, a few times; what came of the first undo.
+fn undone_and_done_again(deeds: &[Deed]) -> Undone {
+    let place = tempfile::tempdir().unwrap();
+    let ws = moves::lay_out(place.path());
+    std::fs::set_permissions(ws.join("dir/gone.txt"), std::fs::Permissions::from_mode(0o640)).unwrap();
+    let before = tree::read(&ws);
+    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+    moves::commit(&workspace, deeds, None, &|| {}).unwrap();
+    let after = tree::read(&ws);
+    let undone = take_back(&workspace, None).unwrap();
     tree::assert_same(&tree::read(&ws), &before, "undone");
     for (what, expected) in [("done again", &after), ("undone again", &before), ("and again", &after)] {
         let taken_back = if *expected == before { take_back(&workspace, None) } else { redo(&workspace) };
@@ -70,6 +76,56 @@ fn everything_that_a_batch_can_do_is_undone_and_done_again() {
     assert_eq!(entries.len(), 5);
     assert_eq!(entries[0].undoes.as_ref(), Some(&entries[1].id.to_string()));
     crate::scenarios::assert_no_debris(place.path(), "undone");
+    undone
+}
+
+/// Files that swapped their names swap them again, with what came later; one that was moved or replaced since is in the way.
+#[test]
+fn files_that_swapped_their_names_get_them_back() {
+    let swap: &[Deed] = &[Deed::Move("left.txt", "right.sh", "left\n"), Deed::Move("right.sh", "left.txt", "right\n")];
+    let read = |ws: &Path| ["left.txt", "right.sh"].map(|name| std::fs::read_to_string(ws.join(name)).ok());
+    type Case = (&'static str, fn(&Path), Result<[&'static str; 2], Reason>);
+    let cases: &[Case] = &[
+        ("untouched", |_| {}, Ok(["left\n", "right\n"])),
+        ("edited", |ws| std::fs::write(ws.join("right.sh"), "left\nmore\n").unwrap(), Ok(["left\nmore\n", "right\n"])),
+        ("removed", |ws| std::fs::remove_file(ws.join("right.sh")).unwrap(), Err(Reason::FileMissing)),
+        (
+            "swapped by hand",
+            |ws| {
+                std::fs::rename(ws.join("left.txt"), ws.join("aside")).unwrap();
+                std::fs::rename(ws.join("right.sh"), ws.join("left.txt")).unwrap();
+                std::fs::rename(ws.join("aside"), ws.join("right.sh")).unwrap();
+            },
+            Err(Reason::AlreadyApplied),
+        ),
+        (
+            "one copied over the other",
+            |ws| assert_eq!(std::fs::copy(ws.join("right.sh"), ws.join("left.txt")).unwrap(), 5),
+            Ok(["left\n", "left\n"]),
+        ),
+    ];
+    for (what, meddle, expected) in cases {
+        let place = tempfile::tempdir().unwrap();
+        let ws = moves::lay_out(place.path());
+        let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+        moves::commit(&workspace, swap, None, &|| {}).unwrap();
+        meddle(&ws);
+        let found = tree::read(&ws);
+        let undone = take_back(&workspace, None);
+        match expected {
+            Ok(texts) => {
+                undone.unwrap_or_else(|refusal| panic!("{what}: {refusal:?}"));
+                assert_eq!(read(&ws), texts.map(|text| Some(text.to_owned())), "{what}");
+                redo(&workspace).unwrap();
+                tree::assert_same(&tree::read(&ws), &found, what);
+            }
+            Err(reason) => {
+                assert_eq!(undone.unwrap_err().failures[0].reason, *reason, "{what}");
+                tree::assert_same(&tree::read(&ws), &found, what);
+            }
+        }
+        crate::scenarios::assert_no_debris(place.path(), what);
+    }
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub(crate) fn plan<'a>(
     if plan.executable.is_some() && plan.status == FileStatus::Unchanged {
         plan.status = FileStatus::Modified;
     }
-    if is_renamed { Ok(move_file(plan, observed)?) } else { Ok(plan) }
+    if is_renamed { Ok(move_file(plan, observed, work)?) } else { Ok(plan) }
 }
 
 /// Plans one part for what the parts before it leave.

@@ -80,7 +80,8 @@ fn check_as(field: &str, is: &str, target: &Target, site: &mut Site<'_, '_>) -> 
     None
 }
 
-/// Checks that no two paths of one kind are, or could be taken for, one file, nor one the directory of another.
+/// Checks that no two paths of one kind are, or could be taken for, one file, nor one the directory of another. A file may be
+/// renamed to the path that another one, or it itself in another case, is renamed from.
 ///
 /// A docPath and a path may still name one file; only who resolves them can tell.
 pub(super) fn check_twins<'a>(batch: &'a Batch, site: &mut Site<'_, 'a>) {
@@ -101,8 +102,21 @@ pub(super) fn check_twins<'a>(batch: &'a Batch, site: &mut Site<'_, 'a>) {
 struct Entry<'a> {
     /// Folded, with the separator below every other character, so that a directory comes right before what is in it.
     key: String,
+    /// Paths that files leave come first, so that two of one role lie side by side.
+    role: Role,
     spelled: Cow<'a, str>,
     index: usize,
+}
+
+/// What a batch does at a path.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Role {
+    /// A file is renamed from it.
+    Leaves,
+    /// A file is renamed to it.
+    Arrives,
+    /// Something else.
+    Stays,
 }
 
 fn check_kind<'a>(
@@ -114,15 +128,17 @@ fn check_kind<'a>(
     let files = batch.files.iter().enumerate();
     // What is copied is only read; what a file is renamed to is written like any target.
     let named = files.flat_map(|(index, patch)| {
-        let texts = [Some(patch.target.as_str()), patch.edit.moved_to()].into_iter().flatten();
-        texts.map(move |text| (index, &patch.target, text))
+        let to = patch.edit.moved_to();
+        let own = if to.is_some() { Role::Leaves } else { Role::Stays };
+        let texts = [Some((own, patch.target.as_str())), to.map(|to| (Role::Arrives, to))].into_iter().flatten();
+        texts.map(move |(role, text)| (index, role, &patch.target, text))
     });
-    let valid = named.filter_map(|(index, target, text)| Some((index, spelled(target, text)?)));
+    let valid = named.filter_map(|(index, role, target, text)| Some((index, role, spelled(target, text)?)));
     let mut entries: Vec<Entry<'a>> = valid
-        .filter(|(_, spelled)| WorkspacePath::new(spelled).is_ok())
-        .map(|(index, spelled)| Entry { key: fold(&spelled).replace('/', "\0"), spelled, index })
+        .filter(|(.., spelled)| WorkspacePath::new(spelled).is_ok())
+        .map(|(index, role, spelled)| Entry { key: fold(&spelled).replace('/', "\0"), role, spelled, index })
         .collect();
-    entries.sort_by(|a, b| (&a.key, &a.spelled, a.index).cmp(&(&b.key, &b.spelled, b.index)));
+    entries.sort_by(|a, b| (&a.key, a.role, &a.spelled, a.index).cmp(&(&b.key, b.role, &b.spelled, b.index)));
     // Paths that share folded directories lie together, so a difference between any two shows between two neighbours.
     for (a, b) in entries.iter().zip(entries.iter().skip(1)) {
         let (other, this) = if a.index < b.index { (a, b) } else { (b, a) };
@@ -134,6 +150,9 @@ fn check_kind<'a>(
 
 /// What is wrong between two paths, compared component by component.
 fn conflict(other: &Entry<'_>, this: &Entry<'_>) -> Option<Violation> {
+    if is_handed_over(other, this) {
+        return None;
+    }
     let path = || quoted_path(&other.spelled);
     let mut these = this.key.split('\0').zip(this.spelled.split('/'));
     let mut others = other.key.split('\0').zip(other.spelled.split('/'));
@@ -154,4 +173,13 @@ fn conflict(other: &Entry<'_>, this: &Entry<'_>) -> Option<Violation> {
             _ => {}
         }
     }
+}
+
+/// Whether one of two entries is a name that a file leaves, and the other one the same name, as it is or in another case, that a
+/// file gets. A file that keeps its name is none.
+fn is_handed_over(a: &Entry<'_>, b: &Entry<'_>) -> bool {
+    let dir = |entry: &Entry<'_>| entry.spelled.rsplit_once('/').map(|(dir, _)| dir.to_owned());
+    let is_renamed = a.index != b.index || a.spelled != b.spelled;
+    let roles = (a.role.min(b.role), a.role.max(b.role));
+    a.key == b.key && roles == (Role::Leaves, Role::Arrives) && is_renamed && dir(a) == dir(b)
 }

@@ -286,12 +286,41 @@ fn files_come_and_go_as_in_git() {
     }
 }
 
+/// Files that take each other's names, in whatever order the diff names them, and with changes; git agrees.
+#[test]
+fn files_swap_and_hand_over_their_names() {
+    let moved = |from: &str, to: &str| format!("diff --git a/{from} b/{to}\nrename from {from}\nrename to {to}\n");
+    let hunk = |from: &str, to: &str| format!("--- a/{from}\n+++ b/{to}\n@@ -1 +1 @@\n-{from}\n+{from}{to}\n");
+    let edited = |from: &str, to: &str| moved(from, to) + &hunk(from, to);
+    let cases: &[(String, &[&str])] = &[
+        (moved("f", "g") + &moved("g", "f"), &["f=g\\n", "g=f\\n", "h=h\\n"]),
+        (edited("f", "g") + &edited("g", "f"), &["f=gf\\n", "g=fg\\n", "h=h\\n"]),
+        (moved("f", "g") + &moved("g", "h") + &moved("h", "f"), &["f=h\\n", "g=f\\n", "h=g\\n"]),
+        (moved("g", "h") + &edited("f", "g") + &moved("h", "f"), &["f=h\\n", "g=fg\\n", "h=g\\n"]),
+        (moved("f", "g") + &moved("g", "i"), &["g=f\\n", "h=h\\n", "i=g\\n"]),
+        (moved("g", "i") + &moved("f", "g"), &["g=f\\n", "h=h\\n", "i=g\\n"]),
+        (moved("f", "F"), &["F=f\\n", "g=g\\n", "h=h\\n"]),
+        (edited("f", "F"), &["F=fF\\n", "g=g\\n", "h=h\\n"]),
+        (moved("f", "G") + &moved("g", "F"), &["F=g\\n", "G=f\\n", "h=h\\n"]),
+    ];
+    let before = tree(&[("f", b"f\n"), ("g", b"g\n"), ("h", b"h\n")]);
+    for (diff, after) in cases {
+        let changed =
+            apply(&before, diff.as_bytes(), &Settings::DEFAULT).unwrap_or_else(|why| panic!("{diff}: {why:?}"));
+        assert_eq!(words(&changed.tree), *after, "{diff}");
+        assert!(changed.reports.iter().all(|report| report.status == FileStatus::Renamed), "{diff}");
+        let found = git_apply(&before, diff.as_bytes(), &[]).map(|tree| words(&tree));
+        assert_eq!(found.unwrap_or_default(), *after, "{diff}");
+    }
+}
+
 /// What a file must be for a diff to make it, take it away, move it or copy it.
 #[test]
 fn files_that_are_not_as_the_diff_wants_are_left_alone() {
     let create = "diff --git a/f b/f\nnew file mode 100644\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+x\n";
     let delete = "diff --git a/f b/f\ndeleted file mode 100644\n--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n";
     let rename = "diff --git a/f b/g\nrename from f\nrename to g\n";
+    let moved = |from: &str, to: &str| format!("diff --git a/{from} b/{to}\nrename from {from}\nrename to {to}\n");
     let copy = "diff --git a/f b/g\ncopy from f\ncopy to g\n";
     let sha1 = "index 78981922613b2afb6025042ff6bd878ac1994e85..0000000000000000000000000000000000000000";
     let wrong = "index 1111111111111111111111111111111111111111..1111111111111111111111111111111111111111";
@@ -320,13 +349,29 @@ fn files_that_are_not_as_the_diff_wants_are_left_alone() {
             "diff --git a/f b/G\nrename from f\nrename to G\ndiff --git a/g b/g\nnew file mode 100644\nindex 0000000..e69de29\n".into(),
             "AMBIGUOUS_PATH.CASE_COLLISION",
         ),
-        // Files that trade names, and a name that changes in case alone, are refused whole.
+        // Only a file that is renamed gives its name up, and to one other file.
+        (&["f=a\\n", "g=b\\n", "h=c\\n"], format!("{}{}", moved("f", "h"), moved("g", "f")), "FILE_EXISTS"),
         (
-            &["f=a\\n", "g=b\\n"],
-            format!("{rename}diff --git a/g b/f\nrename from g\nrename to f\n"),
+            &["f=a\\n", "g=b\\n", "h=c\\n"],
+            format!("{}{}{}", moved("f", "g"), moved("h", "g"), moved("g", "i")),
             "INVALID_REQUEST.DUPLICATE_PATH",
         ),
-        (&["f=a\\n"], "diff --git a/f b/F\nrename from f\nrename to F\n".into(), "AMBIGUOUS_PATH.CASE_COLLISION"),
+        (&["f=a\\n"], format!("{}{}", moved("f", "g"), moved("f", "h")), "INVALID_REQUEST.DUPLICATE_PATH"),
+        (&["f=a\\n"], format!("{}{}", moved("f", "F"), moved("g", "h")), "FILE_MISSING"),
+        (&["f=a\\n", "g=b\\n"], format!("{}{}", moved("f", "H"), moved("g", "h")), "AMBIGUOUS_PATH.CASE_COLLISION"),
+        (&["d/f=a\\n"], moved("d/f", "D/f"), "AMBIGUOUS_PATH.CASE_COLLISION"),
+        (
+            &["f=a\\n", "g=a\\n"],
+            format!("{}{}{}", id("index 1111111..2222222").replace("/f", "/g"), moved("f", "g"), moved("g", "f")),
+            "INVALID_REQUEST.DUPLICATE_PATH",
+        ),
+        // Which of the two files that have the name is not sure; git refuses it too.
+        (
+            &["f=a\\n", "g=a\\n"],
+            format!("{}{}diff --git a/g b/g\n--- a/g\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n", moved("f", "g"), moved("g", "f")),
+            "INVALID_REQUEST.DUPLICATE_PATH",
+        ),
+        (&["f=a\\n"], moved("f", "f/g"), "INVALID_REQUEST.PREFIX_CONFLICT"),
         (&["f=a\\n"], id(wrong), "INDEX_MISMATCH"),
         (&["f=a\\n"], format!("diff --git a/f b/g\nrename from f\nrename to g\n{wrong}\n"), "INDEX_MISMATCH"),
         (&["f=b\\n"], id(sha1), "ALREADY_APPLIED"),

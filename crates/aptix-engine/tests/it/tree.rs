@@ -78,10 +78,10 @@ pub(crate) fn apply_batch(tree: &Tree, batch: &Batch, settings: &Settings<'_>) -
     let snapshot: Vec<_> = snapshot.collect();
     let plan = plan(&valid, &snapshot, settings)?;
     let mut changed = Changed { tree: tree.clone(), reports: Vec::new(), diff: Vec::new() };
-    for file in &plan.files {
+    let before: Vec<_> = plan.files.iter().map(|file| changed.tree.remove(file.path.as_str())).collect();
+    for (file, before) in plan.files.iter().zip(before) {
         let content = file.content().into_owned();
         let report = file.report(&content);
-        let before = changed.tree.remove(file.path.as_str());
         if report.written.is_some() {
             let is_executable = file.executable.unwrap_or(before.is_some_and(|(_, is_executable)| is_executable));
             let path = file.moved_to.unwrap_or(file.path).as_str().to_owned();

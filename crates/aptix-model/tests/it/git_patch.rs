@@ -80,6 +80,37 @@ fn check_refused(diff: impl AsRef<[u8]>, expected: &str) {
 const HUNK: &str = "@@ -1 +1 @@\n-a\n+b\n";
 const READ: &str = "@1,1 1,1:-a\\n+b\\n";
 
+/// Within one diff every name is that of before the diff; a later mail goes on from what the one before leaves.
+#[test]
+fn a_name_is_the_one_of_before_the_diff_that_renames_to_it() {
+    let moved = |from: &str, to: &str| format!("diff --git a/{from} b/{to}\nrename from {from}\nrename to {to}\n");
+    let mail = |diff: &str| {
+        format!(
+            "From 1111111111111111111111111111111111111111 Mon Sep 17 00:00:00 2001\nFrom: A <a@b>\nSubject: [PATCH] s\n\n---\n\n{diff}-- \n2.47.3\n\n"
+        )
+    };
+    let edited = format!("diff --git a/g b/g\n--- a/g\n+++ b/g\n{HUNK}");
+    check(moved("f", "g") + &moved("g", "f"), &["rename f to g", "rename g to f"]);
+    check(moved("f", "g") + &moved("g", "h") + &moved("h", "f"), &["rename f to g", "rename g to h", "rename h to f"]);
+    check(moved("f", "F"), &["rename f to F"]);
+    check_refused(moved("f", "g") + &moved("g", "f") + &edited, "INVALID_REQUEST.DUPLICATE_PATH");
+    // Each file, where it goes, and how many parts it has.
+    let series = |parts: &[&str]| {
+        let mails = parts.iter().map(|part| mail(part)).collect::<String>();
+        let files = parse(mails.as_bytes(), Some(Dialect::GitPatch)).unwrap().batch.files;
+        let words = files.iter().map(|file| {
+            let parts = if let FileEdit::GitSeries(parts) = &file.edit { parts.len() } else { 1 };
+            format!("{} {} {parts}", file.target.as_str(), file.edit.moved_to().unwrap_or("-"))
+        });
+        words.collect::<Vec<_>>()
+    };
+    let swapped = moved("f", "g") + &moved("g", "f");
+    assert_eq!(series(&[&edited, &swapped]), ["g f 2", "f g 1"]);
+    assert_eq!(series(&[&swapped, &edited]), ["f g 2", "g f 1"]);
+    let three = [moved("f", "t"), moved("g", "f"), moved("t", "g")];
+    assert_eq!(series(&three.each_ref().map(String::as_str)), ["f g 2", "g f 1"]);
+}
+
 /// FILE-SPEC-3.1.2, FILE-SPEC-3.1.4: everything that a diff can say of a file.
 #[test]
 fn what_happens_to_each_file_is_read_from_its_header() {

@@ -45,6 +45,11 @@ impl PastFile {
         }
     }
 
+    /// Whether the batch moved this file to where another one was.
+    pub(crate) fn moves_to(&self, other: &Self) -> bool {
+        self.root == other.root && self.moved_to.as_deref() == Some(&other.path)
+    }
+
     /// SHA-256 of the bytes before the batch; `None` where there was no file.
     pub(crate) fn digest_before(&self) -> Option<Sha256Digest> {
         self.before.as_ref().map(|before| before.digest.0)

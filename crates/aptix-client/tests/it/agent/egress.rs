@@ -184,6 +184,7 @@ async fn a_file_that_a_server_does_not_read_is_no_source() {
         let texts = [
             (Dialect::GitPatch, format!("diff --git a/{path} b/taken.txt\nsimilarity index 100%\ncopy from {path}\ncopy to taken.txt\n")),
             (Dialect::GitPatch, format!("diff --git a/{path} b/taken.txt\nsimilarity index 100%\nrename from {path}\nrename to taken.txt\n")),
+            (Dialect::GitPatch, format!("diff --git a/open.txt b/{path}\nrename from open.txt\nrename to {path}\ndiff --git a/{path} b/open.txt\nrename from {path}\nrename to open.txt\n")),
             (Dialect::CodexPatch, format!("*** Begin Patch\n*** Update File: {path}\n*** Move to: taken.txt\n@@\n-zebra-second\n+x\n*** End Patch\n")),
             (
                 Dialect::SearchPatch,

@@ -35,11 +35,18 @@ pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, Gi
     let mut all: Vec<Series> = Vec::with_capacity(parts.len());
     // Under which name each file is left by the parts above.
     let mut names: BTreeMap<Key, usize> = BTreeMap::new();
+    // The files that had the names before to which the mail or commit that is being read renames others.
+    let mut before: BTreeMap<Key, Option<usize>> = BTreeMap::new();
+    let mut newest = 0;
     for (position, part) in parts.into_iter().enumerate() {
         let Part { file, line, letter, is_of_log } = part;
         let refused = |why| (position, line, GitPatchError::Series(why));
         let FileEdit::GitPatch(patch) = &file.edit else { continue };
         let kind = patch.kind.clone();
+        if letter != newest {
+            before.clear();
+            newest = letter;
+        }
         let copied = match &kind {
             GitKind::Copy { from } => names.get(&Key::of_path(from)).and_then(|index| all.get(*index)),
             _ => None,
@@ -48,7 +55,16 @@ pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, Gi
             return Err(refused("a file is copied that an earlier mail or commit changes"));
         }
         let keys = Key::of(&file.target);
-        let known = keys.iter().find_map(|key| names.get(key)).copied();
+        let mut known = keys.iter().find_map(|key| names.get(key)).copied();
+        // A diff that renames a file to this name and renames this file moves the one that had the name before.
+        let name = file.target.as_str();
+        let is_taken_over =
+            known.and_then(|index| all.get(index)).is_some_and(|series| series.arrives_in(letter, name));
+        if is_taken_over && matches!(kind, GitKind::Rename { .. }) {
+            known = keys.iter().find_map(|key| before.get(key)).copied().flatten();
+        } else if is_taken_over && all.iter().any(|series| series.file.target.as_str() == name) {
+            return Err(refused("the diff renames another file to this name, and changes one that has it"));
+        }
         let index = known.unwrap_or(all.len());
         match known.and_then(|index| all.get_mut(index)) {
             Some(series) => {
@@ -66,9 +82,13 @@ pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, Gi
         match kind {
             GitKind::Rename { to } => {
                 for key in &keys {
-                    names.remove(key);
+                    if names.get(key) == Some(&index) {
+                        names.remove(key);
+                    }
                 }
-                names.insert(Key::of_path(&to), index);
+                let to = Key::of_path(&to);
+                let had = names.insert(to.clone(), index);
+                before.entry(to).or_insert(had);
             }
             _ => names.extend(keys.into_iter().map(|key| (key, index))),
         }
@@ -76,9 +96,16 @@ pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, Gi
     Ok(all.into_iter().map(|series| series.file).collect())
 }
 
+impl Series {
+    /// Whether a part in this mail or commit renames the file to this name.
+    fn arrives_in(&self, letter: usize, name: &str) -> bool {
+        self.letter == letter && self.file.edit.moved_to() == Some(name)
+    }
+}
+
 /// A name of a target, as other parts may have it too. Names that are alike behind what may be a prefix are not enough: they
 /// are those of two files where the diff has no prefixes.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     path: String,
     /// The name as it is written, if that may be the path.

@@ -693,7 +693,7 @@ pub struct GitPatch {
     /// What happens to the file as a whole.
     #[prost(enumeration = "GitKind", tag = "1")]
     pub kind: i32,
-    /// The new path, in the kind of path of the target. MUST be given with GIT_KIND_RENAME, and only there.
+    /// The new path, of the target's kind: free, or left by a rename of the batch. MUST be given with GIT_KIND_RENAME alone.
     #[prost(string, tag = "2")]
     pub rename_to: ::prost::alloc::string::String,
     /// The path of the file that is copied, in the target's kind of path. MUST be given with GIT_KIND_COPY, and only there.
@@ -772,7 +772,7 @@ pub struct HunkLine {
 /// Changes that are placed by the lines around them.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ContextPatch {
-    /// The path that the file is renamed to, in the kind of path of the target. Absent: it stays where it is.
+    /// The new path, of the target's kind: free, or left by a rename of the batch. Absent: the file stays where it is.
     #[prost(string, optional, tag = "1")]
     pub move_to: ::core::option::Option<::prost::alloc::string::String>,
     /// The chunks, top to bottom.
