@@ -38,7 +38,7 @@ use declined::Declined;
 use fence::{Answer, Block, Closing};
 use kind::Kind;
 pub(super) use outside::diff_header;
-use place::{open_fence, place};
+use place::{cut_fence, open_fence, place};
 use thought::Thoughtful;
 
 /// Most warnings about blocks that are no edits; the last one says how many more there are.
@@ -71,6 +71,9 @@ fn parse_answer(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     // Only now: what is wrong inside a block that nothing ends says more.
     if let Some(block) = answer.blocks.iter().find(|block| block.closing == Closing::Missing) {
         return Err(vec![open_fence(block)]);
+    }
+    if let Some(failure) = cut_fence(text) {
+        return Err(vec![failure]);
     }
     batch.quotes = quotes;
     warnings.extend(merged);

@@ -84,6 +84,8 @@ fn a_document_cut_at_any_byte_is_refused_or_comes_to_the_same() {
     }
 }
 
+const DIFF: &str = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n";
+
 #[test]
 fn what_is_cut_off_says_so() {
     let block = "a/one.txt\n<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPLACE\n";
@@ -100,6 +102,8 @@ fn what_is_cut_off_says_so() {
         (Dialect::SearchReplace, format!("{block}\nREADME.")),
         (Dialect::SearchReplace, format!("{block}\n```python\n")),
         (Dialect::SearchReplace, format!("{block}\nAnd in the other file:\n")),
+        (Dialect::Chat, format!("Words.\n\n```diff\n{DIFF}```\n\nAnd the other one.\n\n``")),
+        (Dialect::Chat, format!("Words.\n\n~~~diff\n{DIFF}~~~\n\n~")),
         (Dialect::CodexPatch, "*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** End Pat".to_owned()),
         (Dialect::CodexPatch, "*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** Upd".to_owned()),
         (Dialect::CodexPatch, "*** Begin Patch\n*** Add File: a\n+x\n***".to_owned()),

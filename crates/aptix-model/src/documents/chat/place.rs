@@ -30,6 +30,17 @@ pub(super) fn at_its_lines(block: &Block) -> String {
     text
 }
 
+/// Refuses an answer that ends within the marks of a fence: what the block above it may belong to never arrived.
+pub(super) fn cut_fence(text: &str) -> Option<Failure> {
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    matches!(last.trim(), "`" | "``" | "~" | "~~").then(|| {
+        let message = format!("the answer ends in the middle of a fence: {last:?}");
+        Failure::new(Reason::InvalidRequest, message)
+            .detail(Detail::Fence)
+            .hint("the answer was cut short; send it whole, each block closed by a fence as long as its opening one")
+    })
+}
+
 /// Refuses a block that nothing ends.
 pub(super) fn open_fence(block: &Block) -> Failure {
     Failure::new(Reason::InvalidRequest, format!("the {} has no closing fence", place(block)))
