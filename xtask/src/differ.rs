@@ -7,7 +7,7 @@ use crate::repo::cargo;
 use crate::steps::{run, step};
 
 /// What to compare.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub(crate) struct Args {
     /// 200,000 diffs instead of 20,000
     #[arg(long, conflicts_with = "count")]

@@ -70,14 +70,13 @@ pub(crate) fn replay(args: &Args) -> Result<()> {
     step("replay", || run(&mut bench))
 }
 
-/// Sends changes of this repository's own history twice: as many as tests have time for.
+/// Sends changes of this repository's own history twice, and cuts documents of it off: as many as tests have time for.
 ///
 /// # Errors
 ///
-/// When an edit takes effect twice.
-pub(crate) fn twice() -> Result<()> {
-    let arguments = ["--twice", "--most", "700", "--repo"];
-    step("edits sent twice (all of them: cargo xtask replay --repo . --twice)", || {
-        run(harness_of("replay").args(arguments).arg(root()))
-    })
+/// When an edit takes effect twice, or a document that was cut off is applied in part.
+pub(crate) fn damaged() -> Result<()> {
+    let own = |arguments: [&str; 3]| run(harness_of("replay").args(arguments).arg("--repo").arg(root()));
+    step("edits sent twice (all of them: cargo xtask replay --repo . --twice)", || own(["--twice", "--most", "700"]))?;
+    step("documents cut off (more of them: cargo xtask replay --repo . --cut)", || own(["--cut", "--most", "5000"]))
 }

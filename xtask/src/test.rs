@@ -6,6 +6,7 @@ use anyhow::Result;
 
 use crate::answers::answers;
 use crate::crash::crash;
+use crate::differ::{self, differ};
 use crate::repo::{capture, cargo};
 use crate::steps::{run, step};
 use crate::{python, replay};
@@ -24,7 +25,8 @@ pub(crate) fn test() -> Result<()> {
     step("doc tests", || run(cargo().args(["test", "--locked", "--quiet", "--workspace", "--all-features", "--doc"])))?;
     answers(&["--gate"])?;
     crash(&[] as &[&str])?;
-    replay::twice()?;
+    replay::damaged()?;
+    differ(&differ::Args::default())?;
     step("tests", || run(&mut tests()))
 }
 
