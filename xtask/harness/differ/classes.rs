@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 
 use crate::family::Case;
 use crate::git::Theirs;
-use crate::memory::Tree;
+use crate::memory::{File, Tree};
 use crate::ours::Ours;
 
 /// Who applies a diff of a class.
@@ -242,9 +242,28 @@ const CLASSES: &[Class] = &[
         reason: "The hunk has fewer lines of context on one side. Git then applies it at the top or at the end of the file only; Aptix at the stated line, or at the only place, of which `HUNK_OFFSET` warns.",
         is_it: |seen| {
             let Ours::Applied { tree, .. } = seen.ours else { return false };
-            // Git does not look for every place that Aptix finds. At the stated line it has to agree.
-            seen.git_says(&["does not apply"]) && seen.warns("HUNK_OFFSET")
+            // Git does not look for every place that Aptix finds, and holds parts of one file against each other. At the
+            // stated line it has to agree, or the tree is the one that the diff was made of.
+            let is_elsewhere =
+                seen.warns("HUNK_OFFSET") || ["mail", "series"].iter().any(|way| seen.case.is_written(way));
+            let is_known = is_elsewhere || seen.case.truth.as_ref() == Some(tree);
+            seen.git_says(&["does not apply"]) && is_known
                 || matches!(seen.unanchored, Some(Theirs::Applied(theirs)) if theirs == tree)
+        },
+    },
+    Class {
+        name: "a byte order mark that is not shown",
+        by: By::Aptix,
+        reason: "The file begins with a byte order mark, and the diff does not show it. Aptix does not count the mark as part of the first line, and keeps it.",
+        is_it: |seen| {
+            const MARK: &[u8] = b"\xef\xbb\xbf";
+            let Ours::Applied { tree, .. } = seen.ours else { return false };
+            let is_kept = |(path, before): (&String, &File)| {
+                let after = tree.get(path);
+                before.bytes.starts_with(MARK)
+                    && after.is_some_and(|after| after != before && after.bytes.starts_with(MARK))
+            };
+            seen.git_says(&["does not apply"]) && seen.case.tree.iter().any(is_kept)
         },
     },
     Class {
