@@ -8,6 +8,7 @@
 
 mod bytes;
 mod compare;
+mod here_document;
 mod opener;
 mod shift;
 

@@ -1,5 +1,7 @@
 //! What begins a text over several lines, in which the white space at the start of a line is part of a value.
 
+use super::here_document;
+
 /// How a text over several lines may begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Opener {
@@ -25,8 +27,10 @@ impl Opener {
     }
 
     /// The first one in lines, each without terminator.
-    pub(crate) fn first_in<'l>(lines: impl IntoIterator<Item = &'l [u8]>) -> Option<Self> {
-        lines.into_iter().find_map(Self::of)
+    pub(crate) fn first_in<'l>(lines: impl IntoIterator<Item = &'l [u8], IntoIter: Clone>) -> Option<Self> {
+        let lines = lines.into_iter();
+        let first = lines.clone().find_map(Self::of);
+        first.or_else(|| here_document::is_ended_in(lines).then_some(Self::HereDocument))
     }
 
     fn of(line: &[u8]) -> Option<Self> {
@@ -35,7 +39,7 @@ impl Opener {
             (Self::Quotes, has(b"\"\"\"")),
             (Self::SingleQuotes, has(b"'''")),
             (Self::Backtick, has_lone_backtick(line)),
-            (Self::HereDocument, has_here_document(line)),
+            (Self::HereDocument, here_document::is_begun_in(line)),
             (Self::RawString, has_raw_string(line)),
             (Self::RawStringOfCpp, has_raw_string_of_cpp(line)),
         ];
@@ -47,20 +51,6 @@ impl Opener {
 fn has_lone_backtick(line: &[u8]) -> bool {
     let runs = line.chunk_by(|a, b| (*a == b'`') == (*b == b'`'));
     runs.filter(|run| *run == b"`").count() % 2 == 1
-}
-
-/// Whether `<<` stands directly before a word, perhaps behind `-` or `~` and in quotes, and is no shift of a value.
-fn has_here_document(line: &[u8]) -> bool {
-    memchr::memmem::find_iter(line, b"<<").any(|at| {
-        let before = at.checked_sub(1).and_then(|at| line.get(at));
-        let rest = line.get(at + 2..).unwrap_or_default();
-        let rest = rest.strip_prefix(b"<").unwrap_or(rest);
-        let rest = rest.strip_prefix(b"-").or(rest.strip_prefix(b"~")).unwrap_or(rest);
-        let rest = rest.strip_prefix(b"'").or(rest.strip_prefix(b"\"")).unwrap_or(rest);
-        let is_value = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b')' | b']');
-        let is_word = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
-        !before.is_some_and(is_value) && rest.first().is_some_and(is_word)
-    })
 }
 
 /// Whether `r` stands before marks and a quote.
@@ -102,8 +92,14 @@ mod tests {
             ("br##\"", "r#\""),
             ("auto a = R\"(x", "R\"("),
             ("R\"sql(x", "R\"("),
+            ("cat << EOF", "<<WORD"),
+            ("cat<<-'EOF'", "<<WORD"),
+            ("x = <<<EOF", "<<WORD"),
+            ("cat << eof\n  a\n  eof", "<<WORD"),
+            ("exec 3<<x-1 | y\nx-1\r", "<<WORD"),
         ] {
-            assert_eq!(Opener::first_in([line.as_bytes()]).map(Opener::word), Some(word), "{line}");
+            let lines = line.split('\n').map(str::as_bytes);
+            assert_eq!(Opener::first_in(lines).map(Opener::word), Some(word), "{line}");
         }
         for line in [
             "x = \"a\" + 'b'",
@@ -116,6 +112,10 @@ mod tests {
             "r#type",
             "R\"x\"",
             "<<<<<<< HEAD",
+            "0x1 << SHIFT",
+            "a[i] << SHIFT)",
+            "a << SHIFT + 1",
+            "cout << \"a\"",
         ] {
             assert_eq!(Opener::first_in([line.as_bytes()]), None, "{line}");
         }

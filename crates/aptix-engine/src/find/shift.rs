@@ -102,8 +102,8 @@ impl Shift {
     /// When it may not.
     pub(crate) fn check<'l>(
         &self,
-        old: impl IntoIterator<Item = &'l [u8]>,
-        new: impl IntoIterator<Item = &'l [u8]>,
+        old: impl IntoIterator<Item = &'l [u8], IntoIter: Clone>,
+        new: impl IntoIterator<Item = &'l [u8], IntoIter: Clone>,
     ) -> Result<(), Unshiftable> {
         if *self == Self::None {
             return Ok(());

@@ -67,6 +67,31 @@ fn a_value_over_several_lines_is_not_indented_anew() {
     }
 }
 
+/// REQ-PATCH-005.2: a here document is one however its operator is written, and a shift is none.
+#[test]
+fn a_here_document_is_not_indented_anew() {
+    let begun = ["cat<<EOF", "cat << EOF", "cat <<- 'EOF' > x", "python3 << \"EOF\"", "f(<<~ SQL)", "cat<<-\\EOF | x"];
+    let begun = begun.map(|opener| format!("{opener}\nb\n"));
+    let ended = ["cat << eof\nb\neof\n", "exec 3<<x.y && a\n\tx.y\n", "cat << END-1 a\nb\nEND-1\n"].map(str::to_owned);
+    for text in begun.iter().chain(&ended) {
+        for (dialect, document) in documents("y()\nz(1)\n", &format!("y()\n{text}")) {
+            let failure = apply(dialect, &document, BASE).expect_err(&document);
+            assert!(failure.message.contains("<<WORD in the new text"), "{dialect}: {}", failure.message);
+        }
+        let base = BASE.replace("        z(1)\n", &text.replace("b\n", "        b\n"));
+        let old = format!("        y()\n{text}");
+        for (dialect, document) in documents(&old.replace("b\n", "        b\n"), "y()\n") {
+            assert!(apply(dialect, &document, &base).is_ok(), "{dialect}: {document}");
+        }
+    }
+    for line in ["a << B", "1<<SHIFT", "x = 1u << SHIFT;", "f(x) << SHIFT", "a << SHIFT + 1", "out << x << Y"] {
+        for (dialect, document) in documents("y()\nz(1)\n", &format!("y()\n{line}\n")) {
+            let applied = apply(dialect, &document, BASE).unwrap_or_else(|failure| panic!("{dialect}: {failure}"));
+            assert_eq!(applied.report.changes[0].tier.word(), "indent", "{dialect} {line}");
+        }
+    }
+}
+
 /// REQ-PATCH-004.1, REQ-PATCH-005.2: who says how lines are indented has found them as they are.
 #[test]
 fn reindent_turns_the_tier_off() {
