@@ -40,6 +40,14 @@ impl Hunk {
         self.lines.last().is_some_and(is_context) && !self.lines.iter().all(is_context)
     }
 
+    /// Whether some of its lines, without the surplus, end with a carriage return and others do not.
+    #[must_use]
+    pub fn has_mixed_ends(&self) -> bool {
+        let mut ends = self.lines.iter().map(|line| line.bytes.ends_with(b"\r\n"));
+        let first = ends.next();
+        ends.any(|end| Some(end) != first)
+    }
+
     /// The header that would fit the lines, without the surplus.
     #[must_use]
     pub fn fitting_header(&self) -> String {

@@ -127,6 +127,8 @@ fn locate(
         place::find(text, &sides, stated_at, is_sure, work)
     };
     let found = found.and_then(|place| match &reading.proof {
+        // How the last line ends never arrived, and the others end in several ways.
+        Proof::Completion(hunk) if place.tier == Tier::Eol && hunk.has_mixed_ends() => Err(Misplaced::NotFound),
         Proof::Completion(hunk) if place.is_elsewhere => {
             place::find_only(text, &Sides::of(hunk), stated_at, work).map(|_| place)
         }

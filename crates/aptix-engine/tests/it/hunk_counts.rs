@@ -227,6 +227,9 @@ fn counts_and_the_file_prove_context_that_lost_its_blank() {
     // a block like it stands elsewhere, with what is left of the line
     check_refused("0\na\nb\nc1\na\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c", "PATCH_TRUNCATED");
     check("a\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c", "a\nB\nc\n", &["HUNK_COUNTS"]);
+    // the other lines do not show how it ended, and so not how the new ones end
+    check_refused("a\r\nb\r\nc\r\n", "@@ -1,2 +1,3 @@\n a\r\n+x\n b", "PATCH_TRUNCATED");
+    check("a\r\nb\r\n", "@@ -1,2 +1,3 @@\n a\n+x\n b", "a\r\nx\r\nb\r\n", &["HUNK_COUNTS", "LINE_ENDINGS_KEPT"]);
 }
 
 /// A diff that stops within an added line, or without the line feed below it, looks whole: the marker, a closing fence or
