@@ -288,8 +288,14 @@ fn places(
     budget: &mut Budget,
 ) -> Result<Vec<Place>, FindError> {
     if let Some(bytes) = needle.bytes {
-        let places = exact(text.bytes(), bytes, region.clone(), most, budget)?;
-        if !places.is_empty() || !recovers {
+        let mut places = exact(text.bytes(), bytes, region.clone(), most, budget)?;
+        if !recovers {
+            return Ok(places);
+        }
+        if !places.is_empty() {
+            if places.len() < most {
+                places.extend(open_end(text.bytes(), bytes, &region));
+            }
             return Ok(places);
         }
     }
@@ -327,6 +333,22 @@ fn exact(
         from = start + 1;
     }
     Ok(places)
+}
+
+/// The place at the end of a file where only the needle's last terminator is missing: a terminator is no text of a line,
+/// so that it comes into question beside places that have one.
+fn open_end(bytes: &[u8], needle: &[u8], region: &Range<usize>) -> Option<Place> {
+    let needle = needle.strip_suffix(b"\n")?;
+    let needle = needle.strip_suffix(b"\r").unwrap_or(needle);
+    let is_there = !needle.is_empty() && region.end == bytes.len() && slice(bytes, region.clone()).ends_with(needle);
+    (is_there && !bytes.ends_with(b"\n")).then(|| Place {
+        range: region.end - needle.len()..region.end,
+        tier: Tier::Eol,
+        candidates: 1,
+        shift: Shift::None,
+        dropped: (0, 0),
+        is_open: true,
+    })
 }
 
 /// Looks at every line that has the needle's longest line in it.

@@ -320,7 +320,7 @@ fn replace(
     let first = places.first();
     Ok(Made {
         edit: edit.finished(),
-        tier: first.map_or(Tier::Exact, |place| place.tier),
+        tier: places.iter().map(|place| place.tier).max().unwrap_or(Tier::Exact),
         candidates: first.map_or(0, |place| place.candidates),
         has_other_ends,
         joins_last_line: false,

@@ -48,10 +48,16 @@ fn widened(base: &[u8], top: usize, block: &Block<'_>, work: &mut usize) -> Opti
     }
 }
 
-/// Whether the text at a place stands nowhere else, counting places that overlap.
+/// Whether the text at a place stands nowhere else, counting places that overlap, and the end of a file that lacks only
+/// its last terminator.
 fn is_unique(base: &[u8], range: Range<usize>, work: &mut usize) -> Option<bool> {
     *work = work.checked_sub(base.len())?;
-    let finder = memmem::Finder::new(slice(base, range.clone()));
+    let text = slice(base, range.clone());
+    let open = text.strip_suffix(b"\n").map(|open| open.strip_suffix(b"\r").unwrap_or(open));
+    if open.is_some_and(|open| !open.is_empty() && !base.ends_with(b"\n") && base.ends_with(open)) {
+        return Some(false);
+    }
+    let finder = memmem::Finder::new(text);
     let is_above = finder.find(slice(base, 0..range.end.saturating_sub(1))).is_some();
     Some(!is_above && finder.find(slice(base, range.start + 1..base.len())).is_none())
 }

@@ -137,7 +137,8 @@ pub(super) fn find(
         return but_for_ends(Place { range, tier: Tier::Eol, is_elsewhere: false }, text, sides, work);
     }
     let places = everywhere(text, sides, work).map_err(Misplaced::Several)?;
-    if stated_exactly.is_none() && is_open(&sides.old) {
+    let has_two_ends = is_open(&sides.old) || stands_open(text, sides, work);
+    if stated_exactly.is_none() && has_two_ends {
         // At the end of the file they stand with their end; with another one they may stand nearer.
         only_by_ends(text, sides, work)?;
     }
@@ -160,7 +161,11 @@ pub(super) fn find_only(
         return Err(Misplaced::NotFound);
     }
     let is_elsewhere = |start: usize| !sides.hunk.is_unnumbered && stated != Some(start);
-    match everywhere(text, sides, work).map_err(Misplaced::Several)?.as_slice() {
+    let places = everywhere(text, sides, work).map_err(Misplaced::Several)?;
+    if stands_open(text, sides, work) {
+        only_by_ends(text, sides, work)?;
+    }
+    match places.as_slice() {
         [] => {
             let place = find_by_ends(text, sides, None, work)?;
             Ok(Place { is_elsewhere: is_elsewhere(place.range.start), ..place })
@@ -318,6 +323,14 @@ fn may_be_end(text: &Text<'_>, start: usize, sides: &Sides<'_>) -> bool {
         return start > text.start();
     }
     (end == text.start() || slice(bytes, 0..end).ends_with(b"\n")) && stands_at(text, end, sides)
+}
+
+/// Whether the lines stand at the end of the file but for the last terminator, and may.
+fn stands_open(text: &Text<'_>, sides: &Sides<'_>, work: &Work<'_>) -> bool {
+    let old = without_end(&sides.old);
+    let may_be = work.settings.recovers && text.is_unterminated() && sides.ends_alike();
+    let above = slice(text.bytes(), text.start()..text.bytes().len()).strip_suffix(old);
+    may_be && !old.is_empty() && above.is_some_and(|above| above.is_empty() || above.ends_with(b"\n"))
 }
 
 /// The first places where the lines stand byte by byte.

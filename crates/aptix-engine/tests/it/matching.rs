@@ -4,6 +4,7 @@
 use aptix_model::batch::{
     FileEdit, FilePatch, Replacement, Replacements, Scope, SearchChange, SearchOperation, SearchPatch, Target,
 };
+use aptix_model::documents::parse;
 use aptix_model::limits::Limits;
 use proptest::prelude::*;
 
@@ -58,10 +59,63 @@ const WORDS: &[&str] = &["a", "b", "ab", "a b", "x = 1;", "}", "", "\u{e9}"];
 /// A last line without terminator that goes takes the terminator above with it: what another change takes is taken twice.
 #[test]
 fn changes_that_meet_in_what_they_take_beside_their_text_are_refused() {
-    for (before, old, other) in [("\nab", "ab\n", "\n"), ("b\nab", "ab\n", "b\n"), ("x\nab", "ab\n", "x\n")] {
+    for (before, old, other) in [("\nab", "ab\n", "\n"), ("b\nac", "ac\n", "b\n"), ("x\nab", "ab\n", "x\n")] {
         let patch = batch(vec![search(vec![(old, ""), (other, "z")])]);
         let failures = apply_all(&patch, &[Some(before.as_bytes())], &Limits::DEFAULT).unwrap_err();
         assert_eq!(code(&failures[0]), "MATCH_OVERLAP", "{before:?}: {}", failures[0]);
+    }
+}
+
+/// Rule 3.2 and 3.4: a terminator is no text of a line, so that the unterminated end of a file is a place like those above.
+#[test]
+fn the_unterminated_end_is_a_place_beside_those_that_have_a_terminator() {
+    let several = [
+        ("a {\n}\nb {\n}", search(vec![("}\n", "};\n")]), "at lines 2, 4"),
+        ("a {\r\n}\r\nb {\r\n}", search(vec![("}\r\n", "};\r\n")]), "at lines 2, 4"),
+        ("x\ny\nz\nx\ny", search(vec![("x\ny\n", "w\n")]), "at lines 1, 4"),
+        ("fox\nbox", search(vec![("x\n", "w\n")]), "at lines 1, 2"),
+        ("a {\n}\nb {\n}", steps(vec![("}\n", "};\n", Scope::Block { start_line: None })]), "at lines 2, 4"),
+    ];
+    for (before, patch, lines) in several {
+        let failure = apply(patch, Some(before.as_bytes())).unwrap_err();
+        assert_eq!(code(&failure), "TEXT_NOT_UNIQUE", "{before:?}: {failure}");
+        assert!(failure.to_string().contains(lines), "{before:?}: {failure}");
+    }
+    let made = [
+        ("a {\n}\nb {\n}", steps(vec![("}\n", "};\n", Scope::All)]), "a {\n};\nb {\n};"),
+        ("a {\n}\nb {\n}", search(vec![("}\n", "};\n"), ("}\n", "};\n")]), "a {\n};\nb {\n};"),
+        ("a {\n}\nb {\n}", search(vec![("b {\n}\n", "b {\n};\n")]), "a {\n}\nb {\n};"),
+        // Only the end has it, or the end has something else.
+        ("a\nb", search(vec![("\n", "\n\n")]), "a\n\nb"),
+        ("a\n}\nb", search(vec![("}\n", "};\n")]), "a\n};\nb"),
+        ("a\n}\nb }\n", search(vec![("b }\n", "}\n")]), "a\n}\n}\n"),
+    ];
+    for (before, patch, after) in made {
+        let applied = apply(patch, Some(before.as_bytes())).unwrap_or_else(|failure| panic!("{before:?}: {failure}"));
+        assert_eq!(shown(&applied.content), shown(after.as_bytes()), "{before:?}");
+    }
+    let first = apply(steps(vec![("}\n", "};\n", Scope::First)]), Some(b"a {\n}\nb {\n}")).unwrap();
+    assert_eq!(
+        first.report.warnings.iter().map(|warning| warning.code.as_str()).collect::<Vec<_>>(),
+        ["SEVERAL_OCCURRENCES"]
+    );
+}
+
+/// Whole lines of documents: the unterminated end is a line like the others.
+#[test]
+fn documents_of_whole_lines_meet_the_unterminated_end_as_well() {
+    for document in [
+        "*** Begin Patch\n*** Update File: a.txt\n@@\n x\n-}\n+};\n*** End Patch\n",
+        "a.txt\n<<<<<<< SEARCH\nx\n}\n=======\nx\n};\n>>>>>>> REPLACE\n",
+        "--- a/a.txt\n+++ b/a.txt\n@@ -4,2 +4,3 @@\n x\n }\n+z\n",
+        "--- a/a.txt\n+++ b/a.txt\n@@ -4,2 +4,2 @@\n x\n-}\n+};\n",
+        "--- a/a.txt\n+++ b/a.txt\n@@ -7,2 +7,2 @@\n x\n-}\n+};\n",
+        "```diff\n--- a/a.txt\n+++ b/a.txt\n@@ @@\n x\n-}\n+};\n```\n",
+    ] {
+        let batch = parse(document.as_bytes(), None).unwrap().batch;
+        let failures = apply_all(&batch, &[Some(b"x\n}\ny\nx\n}")], &Limits::DEFAULT).unwrap_err();
+        assert_eq!(code(&failures[0]), "TEXT_NOT_UNIQUE", "{document}: {}", failures[0]);
+        assert!(failures[0].to_string().contains("1, 4"), "{document}: {}", failures[0]);
     }
 }
 
@@ -72,7 +126,15 @@ proptest! {
     /// refused; all changes are of the file as it was.
     #[test]
     fn a_naive_model_agrees(before in "[ab\n]{1,12}", old in "[ab\n]{1,3}", other in "[ab\n]{1,3}", new in "[xy]{0,2}") {
-        let places = |old: &str| (0..before.len()).filter(|at| before[*at..].starts_with(old)).collect::<Vec<_>>();
+        let places = |old: &str| {
+            let mut places: Vec<_> = (0..before.len()).filter(|at| before[*at..].starts_with(old)).collect();
+            // Beside places that have a last terminator, the end of the file that lacks it is one.
+            let open = old.strip_suffix('\n').filter(|open| !open.is_empty() && !before.ends_with('\n'));
+            if let (false, Some(open)) = (places.is_empty(), open.filter(|open| before.ends_with(*open))) {
+                places.push(before.len() - open.len());
+            }
+            places
+        };
         let patch = batch(vec![search(vec![(&old, &new), (&other, "z")])]);
         let result = apply_all(&patch, &[Some(before.as_bytes())], &Limits::DEFAULT);
         match (places(&old).as_slice(), places(&other).as_slice()) {
