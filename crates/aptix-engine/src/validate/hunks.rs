@@ -87,7 +87,7 @@ pub(super) fn check<'a>(patch: &'a GitPatch, site: &mut Site<'_, 'a>) -> Option<
         GitKind::Modify if may_create(patch) => (Base::Any, None),
         GitKind::Modify | GitKind::Rename { .. } => (Base::MustExist, None),
     };
-    let mut last = 0;
+    let (mut last, mut made) = (0, 0_i64);
     for (index, hunk) in patch.hunks.iter().enumerate() {
         site.change = Some(index);
         if is_cut_off(hunk, index + 1 == patch.hunks.len()) {
@@ -121,8 +121,11 @@ pub(super) fn check<'a>(patch: &'a GitPatch, site: &mut Site<'_, 'a>) -> Option<
         }
         let (old, _) = hunk.line_counts();
         let above = if old == 0 { hunk.old_start } else { hunk.old_start - 1 };
-        if above < last && above >= 0 && index > 0 && only.is_none() {
-            let order = Malformed::Order { line: hunk.old_start, other: index - 1, last };
+        // A file that comes has no lines between which a hunk could go.
+        let is_between = patch.kind == GitKind::Create && above != made && patch.hunks.len() > 1;
+        made += i64::try_from(hunk.lines.len()).unwrap_or(i64::MAX);
+        if is_between || above < last && above >= 0 && index > 0 && only.is_none() {
+            let order = Malformed::Order { line: hunk.old_start, other: index.saturating_sub(1), last };
             is_valid = false;
             site.refuse("oldStart", || order.failure());
         }

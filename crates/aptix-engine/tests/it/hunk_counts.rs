@@ -140,6 +140,14 @@ fn lines_below_a_counted_hunk_are_surplus() {
             "{below}"
         );
     }
+    // between which lines of a file that is not there yet
+    for hunk in ["@@ -15,0 +16 @@\n+b\n@@ -0,0 +1 @@\n+a\n", "@@ -0,0 +1 @@\n+a\n@@ -0,0 +1 @@\n+b\n"] {
+        let diff = format!("--- /dev/null\n+++ b/f\n{hunk}");
+        let failures = apply(&tree(&[]), diff.as_bytes(), &Settings::DEFAULT).unwrap_err();
+        assert_eq!(failures.iter().map(code).next().unwrap(), "PATCH_MALFORMED.HUNK_ORDER", "{diff}");
+    }
+    let changed = apply(&tree(&[]), format!("{create}@@ -1,0 +2 @@\n+b\n").as_bytes(), &Settings::DEFAULT).unwrap();
+    assert_eq!(shown(&changed.tree["f"].0), shown(b"a\nb\n"));
     let delete = "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n";
     for (below, before) in [("-b\n", "a\nb\n"), ("\n- words\n", "a\n"), ("-- \n2.47.3\n", "a\n")] {
         let tree = tree(&[("f", before.as_bytes())]);
