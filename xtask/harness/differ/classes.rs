@@ -7,6 +7,7 @@ use crate::family::Case;
 use crate::git::Theirs;
 use crate::memory::{File, Tree};
 use crate::ours::Ours;
+use crate::perturb::Perturbation;
 
 /// Who applies a diff of a class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -193,14 +194,17 @@ const CLASSES: &[Class] = &[
         by: By::Git,
         reason: "A line of the header is not as git writes it, or contradicts another one. Git ignores lines that it does not understand.",
         is_it: |seen| {
-            seen.refuses(&[
-                "PATCH_MALFORMED.NAMES",
-                "PATCH_MALFORMED.MODE",
-                "PATCH_MALFORMED.QUOTE",
-                "PATCH_MALFORMED.HUNK_HEADER",
-                "PATCH_MALFORMED.EMPTY",
-                "PATCH_MALFORMED.GARBAGE",
-            ])
+            // Another name shows prefixes, so that there is no such file.
+            let has_other_name = seen.case.perturbed.contains(&Perturbation::HeaderChanged);
+            has_other_name && seen.refuses(&["FILE_MISSING"])
+                || seen.refuses(&[
+                    "PATCH_MALFORMED.NAMES",
+                    "PATCH_MALFORMED.MODE",
+                    "PATCH_MALFORMED.QUOTE",
+                    "PATCH_MALFORMED.HUNK_HEADER",
+                    "PATCH_MALFORMED.EMPTY",
+                    "PATCH_MALFORMED.GARBAGE",
+                ])
         },
     },
     Class {
@@ -338,6 +342,15 @@ const CLASSES: &[Class] = &[
         is_it: |seen| seen.git_says(&["inconsistent"]),
     },
     Class {
+        name: "a name that the diff frees",
+        by: By::Aptix,
+        reason: "A file takes over the name of one that the same diff, or an earlier part of it, renames or deletes. Git finds the name taken, or the other file gone.",
+        is_it: |seen| {
+            let says = |words: &str| matches!(seen.theirs, Theirs::Refused(message) if message.contains(words));
+            says("has been renamed/deleted") || says("already exists in working directory")
+        },
+    },
+    Class {
         name: "/dev/null is no file",
         by: By::Both,
         reason: "The line `deleted file mode` is missing above `+++ /dev/null`. Git leaves an empty file `dev/null`, Aptix deletes the file.",
@@ -355,6 +368,18 @@ const CLASSES: &[Class] = &[
         is_it: |seen| {
             seen.warns("LINE_ENDINGS_KEPT")
                 && seen.unlike().is_some_and(|files| files.iter().all(|(ours, theirs)| without_end(ours) == *theirs))
+        },
+    },
+    Class {
+        name: "other line ends at the stated line",
+        by: By::Both,
+        reason: "The old lines of a hunk stand at the stated line with other ends, and with theirs elsewhere, or a last line has no newline in the diff and one in the file. Aptix takes the stated line and keeps its ends; `LINE_ENDINGS_KEPT` warns. Git takes the other place, or the diff's ends.",
+        is_it: |seen| {
+            let have_same_lines =
+                |(ours, theirs): &(&[u8], &[u8])| lines_but_for_ends(ours) == lines_but_for_ends(theirs);
+            let is_stated =
+                |files: Vec<(&[u8], &[u8])>| seen.has_hunk_without_context() || files.iter().all(have_same_lines);
+            seen.warns("LINE_ENDINGS_KEPT") && seen.unlike().is_some_and(is_stated)
         },
     },
     Class {
@@ -409,6 +434,11 @@ const CLASSES: &[Class] = &[
 fn without_end(bytes: &[u8]) -> &[u8] {
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     bytes.strip_suffix(b"\r").unwrap_or(bytes)
+}
+
+/// The lines of some bytes, without their terminators.
+fn lines_but_for_ends(bytes: &[u8]) -> Vec<&[u8]> {
+    without_end(bytes).split(|byte| *byte == b'\n').map(without_end).collect()
 }
 
 /// Whether some bytes have all lines of others, in their order.
