@@ -11,16 +11,16 @@ use crate::steps::{run, step};
 pub(crate) struct Args {
     /// 200,000 diffs instead of 20,000
     #[arg(long, conflicts_with = "count")]
-    long: bool,
+    pub(crate) long: bool,
     /// So many diffs
     #[arg(long, value_name = "N")]
-    count: Option<usize>,
+    pub(crate) count: Option<usize>,
     /// The seed of a run that is to be made again
     #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
     /// Show the cases of one history in full
     #[arg(long, value_name = "N", requires = "seed")]
-    only: Option<u64>,
+    pub(crate) only: Option<u64>,
 }
 
 /// Compares.

@@ -1,11 +1,12 @@
 //! Starts the replay of real histories.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::Result;
 
 use crate::bench::{bench_of, corpus, harness_of};
-use crate::repo::root;
+use crate::repo::{capture, root};
 use crate::steps::{run, step};
 
 /// What to replay.
@@ -70,13 +71,24 @@ pub(crate) fn replay(args: &Args) -> Result<()> {
     step("replay", || run(&mut bench))
 }
 
+/// Commits that a history has at least of which the tests take changes; a shallow copy of this repository has fewer.
+const COMMITS: u64 = 100;
+
 /// Sends changes of this repository's own history twice, and cuts documents of it off: as many as tests have time for.
+/// Where the history is not there, changes between versions of published crates.
 ///
 /// # Errors
 ///
 /// When an edit takes effect twice, or a document that was cut off is applied in part.
-pub(crate) fn damaged() -> Result<()> {
-    let own = |arguments: [&str; 3]| run(harness_of("replay").args(arguments).arg("--repo").arg(root()));
-    step("edits sent twice (all of them: cargo xtask replay --repo . --twice)", || own(["--twice", "--most", "700"]))?;
-    step("documents cut off (more of them: cargo xtask replay --repo . --cut)", || own(["--cut", "--most", "5000"]))
+pub(crate) fn damaged(seed: u64) -> Result<()> {
+    let commits = capture(Command::new("git").current_dir(root()).args(["rev-list", "--count", "HEAD"]));
+    let has_history = commits.is_ok_and(|count| count.trim().parse().is_ok_and(|count: u64| count >= COMMITS));
+    let source = if has_history { ["--repo".into(), root().to_path_buf()] } else { ["--pairs".into(), corpus(2)?] };
+    let seed = seed.to_string();
+    let damaged =
+        |arguments: [&str; 3]| run(harness_of("replay").args(arguments).args(["--seed", &seed]).args(&source));
+    step("edits sent twice (all of them: cargo xtask replay --repo . --twice)", || {
+        damaged(["--twice", "--most", "700"])
+    })?;
+    step("documents cut off (more of them: cargo xtask replay --repo . --cut)", || damaged(["--cut", "--most", "5000"]))
 }
