@@ -127,7 +127,7 @@ pub(super) fn find(
         if !sides.ends_in_context() && may_be_end(text, start, sides) {
             return Err(Misplaced::MayBeEnd);
         }
-        if is_sure || !sides.has_context() {
+        if is_sure || (!sides.has_context() && !sides.old.is_empty()) {
             return Ok(exact(start));
         }
     }
