@@ -187,7 +187,10 @@ const CLASSES: &[Class] = &[
         name: "cut off",
         by: By::Git,
         reason: "A section ends in the middle of its header, of a hunk or of a marker. Git ignores a header or marker that is not complete.",
-        is_it: |seen| seen.refuses(&["PATCH_TRUNCATED"]),
+        is_it: |seen| {
+            let is_open = !seen.case.diff.ends_with(b"\n");
+            seen.refuses(&["PATCH_TRUNCATED"]) || is_open && seen.refuses(&["EXPECTED_MISMATCH"])
+        },
     },
     Class {
         name: "a damaged header",
@@ -262,10 +265,13 @@ const CLASSES: &[Class] = &[
         is_it: |seen| {
             const MARK: &[u8] = b"\xef\xbb\xbf";
             let Ours::Applied { tree, .. } = seen.ours else { return false };
+            // Under its name, or under a new one.
             let is_kept = |(path, before): (&String, &File)| {
-                let after = tree.get(path);
-                before.bytes.starts_with(MARK)
-                    && after.is_some_and(|after| after != before && after.bytes.starts_with(MARK))
+                let is_it = |(name, after): (&String, &File)| {
+                    let may_be = name == path && after != before || !seen.case.tree.contains_key(name);
+                    may_be && after.bytes.starts_with(MARK)
+                };
+                before.bytes.starts_with(MARK) && tree.iter().any(is_it)
             };
             seen.git_says(&["does not apply"]) && seen.case.tree.iter().any(is_kept)
         },
@@ -282,8 +288,11 @@ const CLASSES: &[Class] = &[
     Class {
         name: "an unterminated last line",
         by: By::Aptix,
-        reason: "The diff's last line has no newline, its hunk is complete by its counts, and the file has the line, or the new `index` id fits the result, of which `DIFF_UNTERMINATED` warns. Git calls the patch corrupt.",
-        is_it: |seen| !seen.case.diff.ends_with(b"\n") && seen.git_says(&["corrupt patch", "patch with only garbage"]),
+        reason: "The diff's last line has no newline, its hunk is complete by its counts, and the file has the line, or the new `index` id fits the result, of which `DIFF_UNTERMINATED` warns; or it repeats a name that stands above. Git calls the patch corrupt.",
+        is_it: |seen| {
+            !seen.case.diff.ends_with(b"\n")
+                && seen.git_says(&["corrupt patch", "patch with only garbage", "lacks filename information"])
+        },
     },
     Class {
         name: "blank lines around hunks",
@@ -368,6 +377,35 @@ const CLASSES: &[Class] = &[
         is_it: |seen| {
             seen.warns("LINE_ENDINGS_KEPT")
                 && seen.unlike().is_some_and(|files| files.iter().all(|(ours, theirs)| without_end(ours) == *theirs))
+        },
+    },
+    Class {
+        name: "no context, the stated line",
+        by: By::Both,
+        reason: "The hunk has no line of context, and its old lines stand at several places. Aptix takes the line of the old file that the header states, git the one of the new file, or the nearest.",
+        is_it: |seen| {
+            let letters = |bytes: &[u8]| {
+                let mut letters: Vec<u8> = bytes.iter().copied().filter(|byte| !b"\r\n".contains(byte)).collect();
+                letters.sort_unstable();
+                letters
+            };
+            let are_moved = |files: Vec<(&[u8], &[u8])>| files.iter().all(|(one, two)| letters(one) == letters(two));
+            seen.has_hunk_without_context() && seen.unlike().is_some_and(are_moved)
+        },
+    },
+    Class {
+        name: "sections with and without prefixes",
+        by: By::Both,
+        reason: "The names of one section have prefixes and those of another have none. Aptix reads each as it is written; `NO_PREFIX` warns. Git takes one `-p` for all.",
+        is_it: |seen| {
+            let is_prefixed = |line: &[u8]| line.starts_with(b"diff --git a/") || line.starts_with(b"diff --git \"a/");
+            let contents = |tree: &Tree| {
+                let mut contents: Vec<Vec<u8>> = tree.values().map(|file| file.bytes.clone()).collect();
+                contents.sort();
+                contents
+            };
+            let are_moved = |(ours, theirs): (&Tree, &Tree)| contents(ours) == contents(theirs);
+            seen.warns("NO_PREFIX") && seen.has_line(is_prefixed) && seen.trees().is_some_and(are_moved)
         },
     },
     Class {
