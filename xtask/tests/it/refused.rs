@@ -44,7 +44,7 @@ fn a_bad_batch_is_refused_by_the_server_with_everything_that_is_wrong() {
         }
         assert!(refused["batchId"].is_null(), "{refused}");
     }
-    let (text, code) = submit(&machine, &server, "{");
+    let (text, code) = submit(&machine, &server, r#"{"files": ["#);
     assert_eq!((code, &text["errors"][0]["detail"]), (Some(1), &"JSON".into()), "{text}");
     assert_eq!(submit(&machine, &server, &create("ok.txt", "")).1, Some(0), "the server is well");
     let (listed, _) = machine.ask(&server, "batches", &[]);
