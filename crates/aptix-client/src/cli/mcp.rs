@@ -2,9 +2,9 @@
 
 use tokio_util::sync::CancellationToken;
 
+use crate::mcp::server::serve;
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
-use crate::tools::server::serve;
 use crate::workspace::root::RootSpec;
 
 use super::{Exit, Places, serving};

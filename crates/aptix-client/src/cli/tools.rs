@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::tools::catalogue::{CATEGORY, EXECUTION_LOCATION, TOOLS};
+use crate::mcp::catalogue::{CATEGORY, EXECUTION_LOCATION, TOOLS};
 
 use super::{Exit, output};
 
