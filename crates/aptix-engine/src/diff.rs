@@ -11,7 +11,7 @@ use core::ops::Range;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::file_plan::{FileAction, FilePlan};
-use crate::text_edit::{TextEdit, slice};
+use crate::text::edit::{TextEdit, slice};
 
 /// Unchanged lines shown above and below a change.
 const CONTEXT: usize = 3;

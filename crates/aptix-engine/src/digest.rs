@@ -6,7 +6,7 @@ use aptix_model::digest::Sha256Digest;
 use memchr::{memchr_iter, memmem};
 use sha2::{Digest, Sha256};
 
-use crate::text::{BOM, Terminator};
+use crate::text::lines::{BOM, Terminator};
 
 /// The SHA-256 of some bytes.
 #[must_use]

@@ -10,7 +10,7 @@ use aptix_model::report::{ChangeReport, FileReport, FileStatus, Normalization, W
 
 use crate::diff;
 use crate::digest::{Original, sha256};
-use crate::text_edit::TextEdit;
+use crate::text::edit::TextEdit;
 
 /// What will happen to one file.
 #[derive(Debug)]

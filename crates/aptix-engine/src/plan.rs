@@ -16,21 +16,21 @@ use aptix_model::path::WorkspacePath;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{ChangeReport, FileStatus, Normalization, Warning};
 
-use crate::clipboards::Pasteboard;
 use crate::content::{self, Suspicion};
+use crate::content::{encoding, generated};
+use crate::dialect::line_patch::other_version;
+use crate::dialect::{anchor_edit, context_patch, git_patch, quote, replacements, search_patch};
 use crate::digest::{Original, is_canonical};
 use crate::file_plan::{FileAction, FilePlan};
-use crate::find::Budget;
 use crate::findings::Findings;
-use crate::line_patch::{self, LinePatchError, Lowered};
-use crate::nearest::{self, Searches};
+use crate::planning::clipboards::Pasteboard;
 use crate::shown::quoted_path;
-use crate::text::{NotText, Text, UTF_32_BE};
+use crate::text::find::Budget;
+use crate::text::line_changes::{self, LinePatchError, Lowered};
+use crate::text::lines::{NotText, Text, UTF_32_BE};
+use crate::text::nearest::{self, Searches};
+use crate::text::whole_text::{self, Formed};
 use crate::validate::{Base, LineChange, ValidBatch, ValidEdit, ValidFile, ValidTarget};
-use crate::whole_text::{self, Formed};
-use crate::{
-    anchor_edit, context_patch, encoding, generated, git_patch, other_version, quote, replacements, search_patch,
-};
 
 /// What to do where a file that is to be created is there already, in the words of no dialect.
 pub const REPLACE_HINT: &str = "read the file and edit it, or ask for all of it to be replaced";
@@ -432,7 +432,7 @@ fn plan_lines<'a>(
 ) -> Result<FilePlan<'a>, Findings> {
     let original = check_presence(precondition, observed)?.unwrap_or_else(|| Original::new(&[], None));
     let text = read_text(&original, limits)?;
-    let lowered = line_patch::lower(&text, line_changes, limits.line_bytes);
+    let lowered = line_changes::lower(&text, line_changes, limits.line_bytes);
     let mut normalized = Vec::new();
     if let Base::MustMatch(stated) = precondition {
         let shared = lowered.as_ref().ok().and_then(|lowered| lowered.edit.start()).unwrap_or(0);

@@ -1,15 +1,5 @@
 //! Everything that can be said about a batch without a file: all violations at once, each with its field.
 
-mod changes;
-mod context;
-mod hunks;
-pub(crate) mod regexes;
-pub mod replacements;
-pub mod search;
-mod series;
-mod targets;
-pub(crate) mod violation;
-
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -22,14 +12,16 @@ use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
 use aptix_model::path::{DocPath, WorkspacePath};
 
-use crate::anchor_edit;
+use crate::checking::regexes::Regexes;
+use crate::checking::targets;
+use crate::checking::violation::Violation;
+use crate::dialect::anchor_edit;
+use crate::dialect::quote::{self, ValidQuote};
+use crate::dialect::replacements::check::ValidStep;
+use crate::dialect::search_patch::check::ValidSearch;
+use crate::dialect::{context_patch, git_patch, line_patch, replacements, search_patch};
 use crate::findings::Findings;
-use crate::quote::{self, ValidQuote};
 use crate::shown;
-use regexes::Regexes;
-use replacements::ValidStep;
-use search::ValidSearch;
-use violation::Violation;
 
 /// A batch in which [`validate`] found nothing wrong. Only this can be planned.
 #[derive(Clone, Debug)]
@@ -236,7 +228,7 @@ fn check_edit<'a>(edit: &'a FileEdit, site: &mut Site<'_, 'a>) -> Option<(Base, 
         FileEdit::LinePatch(patch) => {
             let digest = patch.original_sha256.parse::<Sha256Digest>();
             let digest = digest.map_err(|error| site.report("originalSha256", || Violation::Digest(error))).ok();
-            let lines = changes::check(&patch.changes, site);
+            let lines = line_patch::check::check(&patch.changes, site);
             Some((Base::MustMatch(digest?), ValidEdit::Lines(lines?)))
         }
         FileEdit::CreateFile(create) => {
@@ -258,26 +250,28 @@ fn check_edit<'a>(edit: &'a FileEdit, site: &mut Site<'_, 'a>) -> Option<(Base, 
         FileEdit::AnchorEdit(edit) => anchor_edit::check(edit, site),
         FileEdit::DeleteFile => Some((Base::MustExist, ValidEdit::Delete)),
         FileEdit::SearchPatch(patch) => {
-            let (base, changes) = search::check(&patch.changes, site)?;
+            let (base, changes) = search_patch::check::check(&patch.changes, site)?;
             Some((base, ValidEdit::Search(changes)))
         }
         FileEdit::Replacements(replacements) => {
-            let (base, steps) = replacements::check(&replacements.steps, site)?;
+            let (base, steps) = replacements::check::check(&replacements.steps, site)?;
             Some((base, ValidEdit::Steps(steps)))
         }
-        FileEdit::ContextPatch(patch) => Some((Base::MustExist, ValidEdit::Context(context::check(patch, site)?))),
-        FileEdit::GitPatch(patch) => hunks::check(patch, site),
-        FileEdit::GitSeries(parts) => series::check(parts, site),
+        FileEdit::ContextPatch(patch) => {
+            Some((Base::MustExist, ValidEdit::Context(context_patch::check::check(patch, site)?)))
+        }
+        FileEdit::GitPatch(patch) => git_patch::check::check(patch, site),
+        FileEdit::GitSeries(parts) => git_patch::check_series::check(parts, site),
     }
 }
 
 /// The keys seen so far, each of which stands for one entry (TUL-002 4.2.1, 5.1.1).
 #[derive(Default)]
-struct Keys<'a>(BTreeMap<&'a str, usize>);
+pub(crate) struct Keys<'a>(BTreeMap<&'a str, usize>);
 
 impl<'a> Keys<'a> {
     /// Reports a key that an earlier entry has. An empty one is none.
-    fn check(&mut self, field: &str, index: usize, key: Option<&'a str>, site: &mut Site<'_, 'a>) {
+    pub(crate) fn check(&mut self, field: &str, index: usize, key: Option<&'a str>, site: &mut Site<'_, 'a>) {
         let Some(key) = key.filter(|key| !key.is_empty()) else { return };
         if let Some(other) = self.0.get(key).copied() {
             site.report(field, || Violation::DuplicateKey { key: shown::path(key).into_owned(), other });
@@ -309,25 +303,25 @@ fn check_format(format: Option<&str>, site: &mut Site<'_, '_>) {
 
 /// The place in a batch that is being looked at, and where what is wrong with it goes.
 pub(crate) struct Site<'f, 'a> {
-    findings: &'f mut Findings,
+    pub(crate) findings: &'f mut Findings,
     pub(crate) limits: &'f Limits,
     pub(crate) regexes: Regexes<'a>,
-    file: Option<(usize, &'a FilePatch)>,
-    change: Option<usize>,
+    pub(crate) file: Option<(usize, &'a FilePatch)>,
+    pub(crate) change: Option<usize>,
     /// How many changes of the file are listed in parts above the one that is looked at.
     above: usize,
 }
 
 impl Site<'_, '_> {
     /// Looks at a part of a file whose changes come after so many others.
-    fn below<T>(&mut self, above: usize, look: impl FnOnce(&mut Self) -> T) -> T {
+    pub(crate) fn below<T>(&mut self, above: usize, look: impl FnOnce(&mut Self) -> T) -> T {
         self.above = above;
         let seen = look(self);
         self.above = 0;
         seen
     }
 
-    fn check_text(&mut self, field: &str, text: Option<&str>) {
+    pub(crate) fn check_text(&mut self, field: &str, text: Option<&str>) {
         let (found, limit) = (text.unwrap_or_default().len(), self.limits.text_bytes);
         if found > limit {
             self.report(field, || Violation::Text { found, limit });
@@ -340,7 +334,7 @@ impl Site<'_, '_> {
     }
 
     /// Takes down a failure of the field of this name, which is only made if it is listed.
-    fn refuse(&mut self, field: &str, failure: impl FnOnce() -> Failure) {
+    pub(crate) fn refuse(&mut self, field: &str, failure: impl FnOnce() -> Failure) {
         let (file, change) = (self.file, self.change.map(|change| change + self.above));
         self.findings.add(|| {
             let failure = failure();

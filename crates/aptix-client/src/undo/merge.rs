@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use aptix_engine::text_edit::TextEdit;
+use aptix_engine::text::edit::TextEdit;
 use similar::{Algorithm, DiffOp};
 
 /// How long two versions of a file are compared for the shortest difference; beyond, a longer one will do.

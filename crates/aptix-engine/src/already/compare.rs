@@ -4,8 +4,8 @@
 use aptix_model::report::Tier;
 use memchr::{memchr, memrchr};
 
-use crate::find::{Budget, FindError};
-use crate::text_edit::slice;
+use crate::text::edit::slice;
+use crate::text::find::{Budget, FindError};
 
 /// How many bytes of `rest` an expected beginning takes up. The last line of a file may lack its terminator.
 ///

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use memchr::{memchr, memrchr};
 
-use crate::text::Text;
-use crate::text_edit::{TextEdit, slice};
+use crate::text::edit::{TextEdit, slice};
+use crate::text::lines::Text;
 
 /// A line that keeps what is apart in the file apart; no text that is searched for has it.
 const APART: &[u8] = b"\n\x01\x02\x03\n";

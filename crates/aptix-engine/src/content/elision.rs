@@ -7,8 +7,8 @@ use core::cell::OnceCell;
 use core::ops::Range;
 
 use super::{lines, words};
-use crate::text::BOM;
-use crate::text_edit::slice;
+use crate::text::edit::slice;
+use crate::text::lines::BOM;
 
 /// What a comment to the end of its line begins with, in the languages there are; longer marks first.
 const LINE_MARKS: [&str; 17] =

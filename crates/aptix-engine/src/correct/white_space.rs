@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use aptix_model::batch::{SearchChange, SearchOperation};
 
-use crate::find::Opener;
-use crate::text::Text;
+use crate::text::find::Opener;
+use crate::text::lines::Text;
 
 /// Places that are held against the old text at most.
 const PLACES: usize = 1000;

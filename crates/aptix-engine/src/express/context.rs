@@ -6,7 +6,7 @@ use core::ops::Range;
 use memchr::memmem;
 
 use crate::diff::{Block, line_start, lines_below};
-use crate::text_edit::slice;
+use crate::text::edit::slice;
 
 /// Bytes that are looked through for all blocks together before it is too much.
 const WORK: usize = 8 << 30;

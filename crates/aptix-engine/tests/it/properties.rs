@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use aptix_engine::digest::sha256;
-use aptix_engine::text_edit::TextEdit;
+use aptix_engine::text::edit::TextEdit;
 use aptix_model::batch::Change;
 use aptix_model::limits::Limits;
 use proptest::prelude::*;

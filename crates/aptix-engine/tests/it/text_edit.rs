@@ -1,6 +1,6 @@
 //! The one canonical edit, by itself.
 
-use aptix_engine::text_edit::{OverlapError, TextEdit};
+use aptix_engine::text::edit::{OverlapError, TextEdit};
 
 /// Overlapping, unsorted and reversed replacements are no edit; touching ones are one.
 #[test]

@@ -1,0 +1,191 @@
+//! The hunks of a git patch: lines that are lines, in order, and of the kinds that fit what happens to the file.
+
+use alloc::string::{String, ToString};
+
+use aptix_model::batch::{GitKind, GitPatch, Hunk, HunkLine, LineKind};
+use aptix_model::failure::Failure;
+use aptix_model::reason::{Detail, Reason};
+use memchr::memchr;
+
+use crate::checking::violation::Violation;
+use crate::dialect::git_patch::counts::{Counts, ends_openly, is_cut_off, unterminated, whole};
+use crate::dialect::git_patch::result;
+use crate::readings::may_create;
+use crate::validate::{Base, Site, ValidEdit};
+
+/// What is wrong with one file of a diff.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+enum Malformed {
+    #[error("nothing happens to the file: it has neither hunks nor a mode")]
+    Nothing,
+    #[error("a hunk has lines, and this has none")]
+    EmptyHunk,
+    #[error("a line of a hunk has a text or a terminator, and lines[{line}] has neither")]
+    EmptyLine { line: usize },
+    #[error("a line feed ends a line, and lines[{line}] goes on after one")]
+    EmbeddedNewline { line: usize },
+    #[error("only the last line of a file lacks a terminator, and more lines follow lines[{line}]")]
+    Unterminated { line: usize },
+    #[error("a line number is not negative")]
+    Negative,
+    #[error("the hunk begins at line {line}, and hunk {} reaches down to line {last}", other + 1)]
+    Order { line: i64, other: usize, last: i64 },
+    #[error("{what}, and lines[{line}] is another one")]
+    Kind { what: &'static str, line: usize },
+    #[error("a blob's id has 7 to 64 hexadecimal digits, found {found:?}")]
+    Id { found: String },
+}
+
+impl Malformed {
+    fn failure(&self) -> Failure {
+        let (reason, detail, hint) = match self {
+            Self::Nothing | Self::EmptyHunk => {
+                (Reason::PatchMalformed, Detail::Empty, "leave out what changes nothing")
+            }
+            Self::EmptyLine { .. } | Self::EmbeddedNewline { .. } => (
+                Reason::PatchMalformed,
+                Detail::EmbeddedNewline,
+                "give each line an entry of its own, with its terminator",
+            ),
+            Self::Unterminated { .. } => {
+                (Reason::PatchMalformed, Detail::EndOfFile, "end every line but the last one of a file")
+            }
+            Self::Negative => (Reason::LineRange, Detail::Negative, "lines are counted from 1"),
+            Self::Order { .. } => {
+                (Reason::PatchMalformed, Detail::HunkOrder, "list the hunks of a file top to bottom, none into another")
+            }
+            Self::Kind { .. } => (
+                Reason::PatchMalformed,
+                Detail::LineKind,
+                "a file that comes has added lines only, and a file that goes has removed lines only",
+            ),
+            Self::Id { .. } => {
+                (Reason::InvalidRequest, Detail::IdFormat, "give the id as the index line has it, or leave it out")
+            }
+        };
+        Failure::new(reason, self.to_string()).detail(detail).hint(hint)
+    }
+}
+
+/// Checks one file of a diff.
+pub(crate) fn check<'a>(patch: &'a GitPatch, site: &mut Site<'_, 'a>) -> Option<(Base, ValidEdit<'a>)> {
+    let mut is_valid = true;
+    for (field, id) in [("baseId", &patch.base_id), ("resultId", &patch.result_id)] {
+        if let Some(found) = id.as_ref().filter(|id| !is_id(id)) {
+            is_valid = false;
+            site.refuse(field, || Malformed::Id { found: found.chars().take(80).collect() }.failure());
+        }
+    }
+    if patch.kind == GitKind::Modify && patch.hunks.is_empty() && patch.executable.is_none() {
+        is_valid = false;
+        site.refuse("hunks", || Malformed::Nothing.failure());
+    }
+    let (base, only) = match patch.kind {
+        GitKind::Create => (Base::MustNotExist, Some((LineKind::Added, "a file that comes has added lines"))),
+        GitKind::Delete => (Base::MustExist, Some((LineKind::Removed, "a file that goes has removed lines"))),
+        GitKind::Copy { .. } => (Base::MustNotExist, None),
+        GitKind::Modify if may_create(patch) => (Base::Any, None),
+        GitKind::Modify | GitKind::Rename { .. } => (Base::MustExist, None),
+    };
+    let (mut last, mut made) = (0, 0_i64);
+    for (index, hunk) in patch.hunks.iter().enumerate() {
+        site.change = Some(index);
+        if is_cut_off(hunk, index + 1 == patch.hunks.len()) {
+            is_valid = false;
+            site.refuse("lines", || hunk.truncated());
+            continue;
+        }
+        if patch.result_id.is_none() && ends_openly(hunk) {
+            is_valid = false;
+            site.refuse("lines", || result::unproven(patch));
+            continue;
+        }
+        let mut refuse = |field: &str, malformed: Malformed| {
+            is_valid = false;
+            site.refuse(field, || malformed.failure());
+        };
+        if [hunk.old_start, hunk.old_count, hunk.new_start, hunk.new_count].iter().any(|number| *number < 0) {
+            refuse("lines", Malformed::Negative);
+            continue;
+        }
+        let other_kind = only.and_then(|(kind, what)| {
+            let line = hunk.lines.iter().position(|line| line.kind != kind)?;
+            Some(Malformed::Kind { what, line })
+        });
+        if let Some(malformed) = malformed_lines(hunk).or(other_kind) {
+            refuse("lines", malformed);
+        }
+        is_valid &= check_bytes(hunk, site);
+        if hunk.is_unnumbered {
+            continue;
+        }
+        let (old, _) = hunk.line_counts();
+        let above = if old == 0 { hunk.old_start } else { hunk.old_start - 1 };
+        // A file that comes has no lines between which a hunk could go.
+        let is_between = patch.kind == GitKind::Create && above != made && patch.hunks.len() > 1;
+        made += i64::try_from(hunk.lines.len()).unwrap_or(i64::MAX);
+        if is_between || above < last && above >= 0 && index > 0 && only.is_none() {
+            let order = Malformed::Order { line: hunk.old_start, other: index.saturating_sub(1), last };
+            is_valid = false;
+            site.refuse("oldStart", || order.failure());
+        }
+        last = above.max(0).saturating_add(i64::try_from(old).unwrap_or(i64::MAX));
+    }
+    site.change = None;
+    let created = patch.hunks.iter().flat_map(every_line).map(|line| line.bytes.len() as u64);
+    let (found, limit) = (created.sum::<u64>(), site.limits.created_bytes);
+    if patch.kind == GitKind::Create && found > limit {
+        is_valid = false;
+        site.report("hunks", || Violation::Content { found, limit });
+    }
+    is_valid.then_some((base, ValidEdit::Diff(patch)))
+}
+
+fn is_id(id: &str) -> bool {
+    (7..=64).contains(&id.len()) && id.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
+/// Lines that are no lines, or that no file could have in this order.
+fn malformed_lines(hunk: &Hunk) -> Option<Malformed> {
+    if every_line(hunk).next().is_none() {
+        return Some(Malformed::EmptyHunk);
+    }
+    for (line, HunkLine { bytes, .. }) in every_line(hunk).enumerate() {
+        if bytes.is_empty() {
+            return Some(Malformed::EmptyLine { line });
+        }
+        let feed = memchr(b'\n', bytes);
+        if feed.is_some_and(|feed| feed + 1 < bytes.len()) {
+            return Some(Malformed::EmbeddedNewline { line });
+        }
+    }
+    let line = match Counts::of(hunk) {
+        Counts::Surplus(_) => unterminated(&hunk.lines),
+        _ => unterminated(&whole(hunk).lines),
+    };
+    line.map(|line| Malformed::Unterminated { line })
+}
+
+/// The lines of a hunk, and those below that may belong to it.
+fn every_line(hunk: &Hunk) -> impl Iterator<Item = &HunkLine> {
+    hunk.lines.iter().chain(&hunk.surplus)
+}
+
+/// Whether the lines that come can be lines of a text.
+fn check_bytes(hunk: &Hunk, site: &mut Site<'_, '_>) -> bool {
+    let limit = site.limits.line_bytes;
+    let mut is_valid = true;
+    for line in every_line(hunk).filter(|line| line.kind == LineKind::Added) {
+        let found = line.bytes.len();
+        let violation = if found > limit {
+            Violation::LongLine { found, limit }
+        } else if memchr(0, &line.bytes).is_some() {
+            Violation::Nul
+        } else {
+            continue;
+        };
+        is_valid = false;
+        site.report("lines", || violation);
+    }
+    is_valid
+}

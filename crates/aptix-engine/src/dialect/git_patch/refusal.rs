@@ -1,0 +1,169 @@
+//! What the author of a diff is told when it does not fit the file.
+
+use alloc::format;
+use alloc::string::ToString;
+
+use aptix_model::batch::Hunk;
+use aptix_model::failure::Failure;
+use aptix_model::reason::{Detail, Reason};
+
+use super::blob;
+use super::counts::{self, Counts};
+use super::place::{Misplaced, Sides};
+use crate::digest::Original;
+use crate::plan::Work;
+use crate::shown::counted;
+use crate::text::find::FindError;
+use crate::text::lines::Text;
+use crate::text::nearest::excerpt;
+use crate::text::nearest_text;
+
+/// Tells the author of a hunk why it has no place.
+pub(super) fn explain(error: &Misplaced, text: &Text<'_>, sides: &Sides<'_>, work: &mut Work<'_>) -> Failure {
+    let needle = sides.needle();
+    let count = needle.as_lines().len();
+    let at = |offset: usize| {
+        let above = text.lines_above(offset);
+        (above + 1, excerpt(text.cursor_at(offset.max(text.start()), above), count))
+    };
+    match error {
+        Misplaced::NotFound if sides.old.is_empty() => {
+            let message = if sides.hunk.is_unnumbered {
+                "the hunk has neither line numbers nor lines around its change".to_string()
+            } else {
+                let line = sides.hunk.old_start;
+                format!("the hunk has no lines around its change, and nothing can be added below line {line}")
+            };
+            Failure::new(Reason::ExpectedMismatch, message)
+                .detail(Detail::NoContext)
+                .hint("give the hunk three lines of context above and below the change")
+        }
+        Misplaced::NotFound => {
+            let nearest = nearest_text::explain(&FindError::NotFound, text, &needle, work);
+            let nearness = nearest.message.trim_start_matches("old text not found").trim_start_matches(": ");
+            let colon = if nearness.is_empty() { "" } else { ": " };
+            let message = format!("the lines that the hunk keeps or removes do not stand in the file{colon}{nearness}");
+            let hint = "read the file again and make the diff for what it is now";
+            Failure { reason: Reason::ExpectedMismatch, message, ..nearest }.hint(hint)
+        }
+        Misplaced::Several(FindError::BudgetExceeded) => {
+            Failure::new(Reason::MatchBudgetExceeded, "searching for the lines of the hunk takes too long in a file like this")
+                .hint("make the diff for what the file is now, so that its line numbers are right, or send several smaller diffs, one after the other")
+        }
+        Misplaced::Several(error) => {
+            let failure = nearest_text::explain(error, text, &needle, work);
+            if failure.reason == Reason::TextNotUnique {
+                let message = "the lines that the hunk keeps or removes stand in more than one place, and not, or not for sure, where its header says";
+                let lines = failure.message.rsplit_once(", at ").map_or("", |(_, lines)| lines);
+                let message = format!("{message}: at {lines}");
+                let hint = "give the hunk the line number it has in the file now, or more lines around the change";
+                return Failure { message, ..failure }.hint(hint);
+            }
+            failure
+        }
+        Misplaced::MayBeEnd => {
+            let message = "the hunk has no lines below its change, so that it could stand where its header says or at the end of the file";
+            let (reason, detail) = if sides.old.is_empty() {
+                (Reason::PatchUnsupported, Detail::NoContext)
+            } else {
+                (Reason::TextNotUnique, Detail::NoContext)
+            };
+            let hint = "give the hunk three lines of context above and below the change";
+            Failure::new(reason, message).detail(detail).hint(hint)
+        }
+        Misplaced::Elsewhere { range } => {
+            let (line, lines) = at(range.start);
+            let message = format!("the hunk stands at line {line}, and its header says line {}", sides.hunk.old_start);
+            let mut failure = Failure::new(Reason::ExpectedMismatch, message)
+                .detail(Detail::Offset)
+                .line(line)
+                .hint("correct the line numbers; hunks are not searched for, as recovery is turned off");
+            failure.nearest.extend(lines);
+            failure
+        }
+        Misplaced::Ends { range } => {
+            let (line, lines) = at(range.start);
+            let message = format!("{} at line {line} differ from the hunk's in how they end", counted(count, "line"));
+            let hint = if sides.ends_alike() && !work.settings.recovers {
+                "give the lines of the diff the line endings of the file; others are refused, as recovery is turned off"
+            } else {
+                "give the lines that the hunk keeps or removes the line endings that they have in the file"
+            };
+            let mut failure =
+                Failure::new(Reason::ExpectedMismatch, message).detail(Detail::LineEndings).line(line).hint(hint);
+            failure.nearest.extend(lines);
+            failure
+        }
+    }
+}
+
+/// A hunk that stands above the end of the one before.
+pub(super) fn order(line: usize) -> Failure {
+    Failure::new(Reason::PatchMalformed, format!("the hunk stands at line {line}, above the end of the hunk before it"))
+        .detail(Detail::HunkOrder)
+        .line(line)
+        .hint("list the hunks of a file top to bottom, none into another")
+}
+
+/// A hunk whose counts are wrong or absent, where recovery is turned off.
+pub(super) fn miscounted(hunk: &Hunk, index: usize) -> Failure {
+    let failure = Failure::new(Reason::PatchMalformed, counts::miscounted(hunk, index)).change(index);
+    if hunk.is_unnumbered {
+        return failure.detail(Detail::HunkHeader).hint("give the hunk its numbers: '@@ -start,count +start,count @@'");
+    }
+    if Counts::of(hunk) == Counts::Completed {
+        let hint = "begin each line of context with a blank, and end the diff with a line feed";
+        return failure.detail(Detail::Counts).hint(hint);
+    }
+    failure.detail(Detail::Counts).hint("count context and removed lines for '-', context and added lines for '+'")
+}
+
+/// A hunk that has fewer lines than its header counts, and what keeps the file from proving that it is whole.
+pub(super) fn truncated(hunk: &Hunk, without_proof: Failure) -> Failure {
+    let truncated = hunk.truncated();
+    let message = format!("{}; {}", truncated.message, without_proof.message);
+    Failure { reason: truncated.reason, detail: None, message, hint: truncated.hint, ..without_proof }
+}
+
+/// A file that is not the blob that the diff was made from.
+pub(super) fn other_blob(id: &str, original: &Original<'_>) -> Failure {
+    let found = blob::hex(id.len(), original.bytes);
+    let message = format!(
+        "the index line says that the diff was made from blob {id}, and the file is blob {found}: the diff is refused for this id, whether or not its lines fit"
+    );
+    Failure::new(Reason::IndexMismatch, message)
+        .current(original.digest(0))
+        .hint("read the file again and make the diff for what it is now, or leave out the index line")
+}
+
+/// A file with text that the diff takes for an empty one.
+pub(super) fn not_empty(id: &str, original: &Original<'_>) -> Failure {
+    let message =
+        format!("the index line says that the diff was made from an empty file (blob {id}), and the file has text");
+    Failure::new(Reason::IndexMismatch, message)
+        .current(original.digest(0))
+        .hint("read the file again and make the diff for what it is now, or leave out the index line")
+}
+
+/// A file that is to go and has not the lines that are to go.
+pub(super) fn other_content(stated: &[u8], original: &Original<'_>) -> Failure {
+    let lines = |bytes: &[u8]| bytes.split_inclusive(|byte| *byte == b'\n').count();
+    let same = stated.iter().zip(original.bytes).take_while(|(stated, found)| stated == found).count();
+    let above = original.bytes.iter().take(same).filter(|byte| **byte == b'\n').count();
+    let line = above + 1;
+    let message = format!(
+        "the diff removes {}, and the file has {}; they differ at line {line}",
+        counted(lines(stated), "line"),
+        counted(lines(original.bytes), "line")
+    );
+    let mut failure = Failure::new(Reason::ExpectedMismatch, message)
+        .line(line)
+        .current(original.digest(0))
+        .hint("a diff removes a file with all of its lines; read the file again, or delete it in a file bundle");
+    if let Ok(text) = Text::new(original.bytes) {
+        let start =
+            original.bytes.iter().take(same).rposition(|byte| *byte == b'\n').map_or(text.start(), |feed| feed + 1);
+        failure.nearest.extend(excerpt(text.cursor_at(start, above), 1));
+    }
+    failure
+}

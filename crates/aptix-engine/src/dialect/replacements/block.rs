@@ -1,0 +1,149 @@
+//! A block: whole lines in the place of whole lines that stand only once, or at the end of the file.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+use aptix_model::report::Tier;
+
+use super::{Course, Made, made};
+use crate::already::{self, Proves};
+use crate::dialect::replacements::check::ValidStep;
+use crate::plan::Work;
+use crate::text::edit::TextEdit;
+use crate::text::find::{self, Needle, Place, Shift, is_blank};
+use crate::text::line_changes::{self, LinePatchError};
+use crate::text::lines::Text;
+use crate::text::nearest;
+use crate::text::nearest_text;
+use crate::validate::LineChange;
+
+/// Makes one step; of several places the one that is reserved for it will do, or the one at the offset `hint`.
+pub(super) fn make<'s>(
+    course: &mut Course<'_, 's>,
+    index: usize,
+    step: &ValidStep<'s>,
+    (reserved, hint): (Option<usize>, Option<usize>),
+    text: &Text<'_>,
+    work: &mut Work<'_>,
+) -> Result<Made, Failure> {
+    let new: Vec<&str> = lines(step.replace).collect();
+    work.take_room(step.replace.len())?;
+    if step.find.is_empty() {
+        let new: Vec<String> = new.into_iter().map(String::from).collect();
+        let end = text.bytes().len();
+        let ended: String = new.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+        let copy = already::above(text, end, ended.as_bytes());
+        if let Some(copy) =
+            copy.filter(|copy| course.is_of_equal(index, step, &copy.range) || !course.wrote(&copy.range))
+        {
+            return Err(already::applied(text, &copy));
+        }
+        let (edit, joins_last_line) = lower(text, &LineChange::new(0, text.lines(), &[], &new), work)?;
+        let at = end..end;
+        return Ok(Made {
+            edit,
+            tier: Tier::Exact,
+            candidates: 1,
+            has_other_ends: false,
+            joins_last_line,
+            at,
+            is_found_again: true,
+        });
+    }
+    let needle = Needle::lines(lines(step.find));
+    let region = text.start()..text.bytes().len();
+    let chosen = reserved.or(hint);
+    let place = match find::only(text, &needle, region, chosen, work.settings.recovers, &mut work.budget) {
+        Ok(place) => place,
+        Err(error) => return Err(course.unplaced(&error, index, step, &needle, text, work)),
+    };
+    course.refuse_made(index, step, &place, &needle, text, work)?;
+    if reserved.is_none() {
+        course.is_choice |= place.candidates > 1;
+        refuse_elsewhere(course, step, hint, &place, text)?;
+    }
+    let above = text.lines_above(place.range.start);
+    let (dropped_above, dropped_below) = place.dropped;
+    let old = needle.as_lines();
+    let old = old.get(dropped_above..old.len() - dropped_below).unwrap_or_default();
+    let new = without_edges(&new, place.dropped);
+    // Lines that stay are the file's, whatever white space the author has there.
+    let same = |(old, new): &(&&[u8], &&str)| **old == new.as_bytes();
+    let most = old.len().min(new.len());
+    let head = old.iter().zip(new).take_while(same).count();
+    let tail = old.iter().rev().zip(new.iter().rev()).take(most - head).take_while(same).count();
+    let mut cursor = text.cursor_at(place.range.start, above);
+    let going: Vec<String> = cursor
+        .by_ref()
+        .take(old.len())
+        .map(|line| String::from_utf8_lossy(line).into_owned())
+        .skip(head)
+        .take(old.len() - head - tail)
+        .collect();
+    let coming = new.get(head..new.len() - tail).unwrap_or_default();
+    let coming = shifted(coming, dropped_above + head, &place, old)
+        .map_err(|error| nearest_text::unshiftable(&error, text, above + 1, old.len()))?;
+    let (edit, joins_last_line) = if going.is_empty() && coming.is_empty() {
+        (TextEdit::default(), false)
+    } else {
+        lower(text, &LineChange::new(0, above + head, &going, &coming), work)?
+    };
+    let is_found_again = made::is_found_again(text, &needle, &place, step.replace);
+    let Place { tier, candidates, range, .. } = place;
+    Ok(Made { edit, tier, candidates, has_other_ends: false, joins_last_line, at: range, is_found_again })
+}
+
+/// Refuses a place that is not where the author saw it while the new lines stand there.
+fn refuse_elsewhere(
+    course: &Course<'_, '_>,
+    step: &ValidStep<'_>,
+    hint: Option<usize>,
+    place: &Place,
+    text: &Text<'_>,
+) -> Result<(), Failure> {
+    let Some(hint) = hint.filter(|hint| *hint != place.range.start) else { return Ok(()) };
+    match already::below(text, hint, step.replace.as_bytes()).filter(|copy| !course.wrote(&copy.range)) {
+        Some(copy) if copy.proves == Proves::Made => Err(already::applied(text, &copy)),
+        _ => Ok(()),
+    }
+}
+
+/// The lines of a block, which end as the file's do, whatever they end with here.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split_terminator('\n').map(|line| line.strip_suffix('\r').unwrap_or(line))
+}
+
+/// New lines without blank ones at the edges, as many as the file lacks of the old ones.
+fn without_edges<'n, 't>(new: &'n [&'t str], (above, below): (usize, usize)) -> &'n [&'t str] {
+    let blank = |line: &&&str| is_blank(line.as_bytes());
+    let start = new.iter().take(above).take_while(blank).count();
+    let rest = new.get(start..).unwrap_or_default();
+    let end = rest.iter().rev().take(below).take_while(blank).count();
+    rest.get(..rest.len() - end).unwrap_or_default()
+}
+
+/// New lines indented like the old ones in the file.
+fn shifted(new: &[&str], above: usize, place: &Place, old: &[&[u8]]) -> Result<Vec<String>, find::Unshiftable> {
+    place.shift.check(old.iter().copied(), new.iter().map(|line| line.as_bytes()))?;
+    let shift = |(position, line): (usize, &&str)| {
+        let shift = if is_blank(line.as_bytes()) { &Shift::None } else { &place.shift };
+        let (indent, rest) = shift.apply(line, above + position + 1, old)?;
+        Ok(format!("{indent}{rest}"))
+    };
+    new.iter().enumerate().map(shift).collect()
+}
+
+/// The edit, and whether an unterminated last line gets a terminator because lines come below it.
+fn lower(text: &Text<'_>, change: &LineChange<'_>, work: &Work<'_>) -> Result<(TextEdit, bool), Failure> {
+    let lowered = line_changes::lower(text, &[*change], work.settings.limits.line_bytes);
+    lowered.map(|lowered| (lowered.edit.finished(), lowered.joins_last_line)).map_err(|errors| {
+        let error = errors.first().map(|(_, error)| error);
+        error.map_or_else(
+            || Failure::new(Reason::Internal, "a block could not be made"),
+            |error: &LinePatchError| nearest::explain(error, text, change),
+        )
+    })
+}

@@ -1,0 +1,66 @@
+//! The steps of replacements: what they look for, and where (FILE-SPEC 2.2).
+
+use alloc::vec::Vec;
+
+use aptix_model::batch::{Replacement, Scope};
+use aptix_model::lines::LineNumber;
+
+use crate::checking::violation::Violation;
+use crate::dialect::search_patch::check::check_nul;
+use crate::validate::{Base, Site};
+
+/// One step, checked.
+#[derive(Clone, Copy, Debug)]
+pub struct ValidStep<'a> {
+    /// The text that goes; empty only for a block that comes at the end of the file.
+    pub find: &'a str,
+    /// The text that comes.
+    pub replace: &'a str,
+    /// Where.
+    pub place: StepPlace,
+}
+
+/// Which occurrences a step is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StepPlace {
+    /// The first one.
+    First,
+    /// Every one.
+    All,
+    /// The only place of whole lines, or the one that the author saw at this line.
+    Block(Option<LineNumber>),
+}
+
+/// Checks the steps one by one; `None` when anything is wrong.
+pub(crate) fn check<'a>(steps: &'a [Replacement], site: &mut Site<'_, 'a>) -> Option<(Base, Vec<ValidStep<'a>>)> {
+    if steps.is_empty() {
+        site.report("replacements", || Violation::Empty { what: "replacement" });
+        return None;
+    }
+    let mut valid = Vec::with_capacity(steps.len());
+    for (index, step) in steps.iter().enumerate() {
+        site.change = Some(index);
+        check_nul("find", Some(&step.find), site);
+        check_nul("replace", Some(&step.replace), site);
+        let place = match step.scope {
+            Scope::First => Some(StepPlace::First),
+            Scope::All => Some(StepPlace::All),
+            Scope::Block { start_line } => match start_line.map(LineNumber::new).transpose() {
+                Ok(line) => Some(StepPlace::Block(line)),
+                Err(error) => {
+                    site.report("startLine", || Violation::Line(error));
+                    None
+                }
+            },
+        };
+        if step.find.is_empty() && !matches!(step.scope, Scope::Block { .. }) {
+            site.report("find", || Violation::EmptyFind);
+        } else if let Some(place) = place {
+            valid.push(ValidStep { find: &step.find, replace: &step.replace, place });
+        }
+    }
+    site.change = None;
+    let creates = steps.first().is_some_and(|step| step.find.is_empty());
+    let base = if creates { Base::Any } else { Base::MustExist };
+    (valid.len() == steps.len()).then_some((base, valid))
+}

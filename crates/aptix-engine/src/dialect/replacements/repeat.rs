@@ -1,0 +1,99 @@
+//! Whether steps would be made once more if they were sent twice.
+
+use alloc::vec::Vec;
+
+use aptix_model::failure::Failure;
+use aptix_model::report::Tier;
+
+use super::{Course, Made, StepReport, needle, run};
+use crate::already::{self, Copy};
+use crate::dialect::replacements::check::{StepPlace, ValidStep};
+use crate::plan::Work;
+use crate::text::edit::slice;
+use crate::text::find::{self, Needle};
+use crate::text::lines::Text;
+use crate::text::nearest_text;
+
+/// What the first step left.
+pub(super) struct First {
+    left: Vec<u8>,
+    is_found_again: bool,
+    /// Whether it shows, where the old text stands no more, that the step was made.
+    shows: bool,
+}
+
+impl First {
+    /// What a step left in the text that it came to; `None` if that is too much to keep.
+    pub(super) fn of(
+        made: &Made,
+        place: Option<&StepReport>,
+        result: Option<&[u8]>,
+        step: &ValidStep<'_>,
+    ) -> Option<Self> {
+        let (place, result) = (place?, result?);
+        if step.find.is_empty() || step.place == StepPlace::All && made.candidates > 1 {
+            return None;
+        }
+        let (old, new) = (needle(step), Needle::text(step.replace));
+        let shows = made.tier <= Tier::Eol && !already::adds_nothing(old.as_lines(), new.as_lines());
+        let left = slice(result, place.range.clone()).to_vec();
+        Some(Self { left, is_found_again: made.is_found_again, shows })
+    }
+}
+
+/// Refuses steps that would make a file, and that made this one.
+pub(super) fn refuse_created(steps: &[ValidStep<'_>], base: &Text<'_>, work: &mut Work<'_>) -> Result<(), Failure> {
+    let creates = steps.len() > 1 && steps.first().is_some_and(|step| step.find.is_empty());
+    let Some(nothing) = Text::new(&[]).ok().filter(|_| creates && base.lines() > 0) else { return Ok(()) };
+    let made = work.rehearse(|work| run(steps, &nothing, work).map(|made| made.result));
+    let range = base.start()..base.bytes().len();
+    match made {
+        Ok(Some(made)) if made == slice(base.bytes(), range.clone()) => Err(already::applied(base, &Copy::made(range))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses steps that could all be made once more in their own result.
+pub(super) fn refuse(
+    steps: &[ValidStep<'_>],
+    text: &Text<'_>,
+    course: &Course<'_, '_>,
+    work: &mut Work<'_>,
+) -> Result<(), (usize, Failure)> {
+    let (Some(result), Some(step), Some(place)) = (&course.result, steps.first(), course.places.first()) else {
+        return Ok(());
+    };
+    let is_alone = steps.len() == 1;
+    if step.find.is_empty() && ((is_alone && !text.is_unterminated()) || text.lines() == 0) {
+        return Ok(());
+    }
+    let is_left = |first: &First| is_alone || slice(result, place.range.clone()) == first.left;
+    let is_open_end = already::is_open_end(text, &course.edit);
+    let first = course.first.as_ref().filter(|first| !is_open_end && !course.is_choice && is_left(first));
+    let all_show = !is_open_end && is_alone && step.place == StepPlace::All && place.tier <= Tier::Eol;
+    // A step below could have come between what is found again.
+    if is_alone && first.is_some_and(|first| first.is_found_again) {
+        return Ok(());
+    }
+    let needle = needle(step);
+    if first.is_some_and(|first| first.shows)
+        || (all_show && !already::adds_nothing(needle.as_lines(), Needle::text(step.replace).as_lines()))
+    {
+        // Only beside what was changed can the old text stand again.
+        let beside = already::neighbourhood(text, &course.edit, needle.as_lines().len());
+        let again = find::stands_in(&beside, &needle, work.settings.recovers, &mut work.budget);
+        if !again.map_err(|error| (0, nearest_text::explain(&error, text, &needle, work)))? {
+            return Ok(());
+        }
+    }
+    let Ok(after) = Text::new(result) else { return Ok(()) };
+    let after = after.come_from(text);
+    let again = work.rehearse(|work| run(steps, &after, work).map(|again| again.edit));
+    match again {
+        Ok(edit) if already::is_made_again(text.bytes(), result, &edit) => {
+            let at = course.edit.start().unwrap_or_default();
+            Err((0, already::repeats(text, at)))
+        }
+        _ => Ok(()),
+    }
+}

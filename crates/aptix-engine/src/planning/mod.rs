@@ -1,0 +1,3 @@
+//! What the files of a batch share while they are planned.
+
+pub(crate) mod clipboards;

@@ -1,0 +1,394 @@
+//! The one matcher: where old text stands in a file, in tiers, each of which must have exactly one place.
+//!
+//! A [`Needle`] is a text, which may begin and end within lines, or a list of whole lines. [`only`] finds its one place
+//! in a region of a text; [`all`] finds all of them. Compared are bytes, then lines but for terminators, for white space
+//! at their ends, for one indentation, and for blank lines at the needle's edges; nothing but white space ever differs.
+//! [`Place`] is the certificate; [`Shift::apply`] indents a new line like those that were found, and `new_text.rs` brings a
+//! whole new text into the form of its place.
+
+mod bytes;
+mod compare;
+mod here_document;
+mod opener;
+mod shift;
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use aptix_model::report::Tier;
+use memchr::{memchr_iter, memmem, memrchr};
+
+use crate::text::edit::slice;
+use crate::text::lines::Text;
+pub(crate) use bytes::Search;
+use compare::{Line, View, stands};
+pub(crate) use opener::Opener;
+pub(crate) use shift::{Shift, Unshiftable, is_blank, split_indent};
+
+/// Places that are listed when there are several.
+pub(crate) const LISTED: usize = 20;
+/// Places among which a line number can choose.
+const CHOICE: usize = 10_000;
+/// What comparing a line costs beside its bytes, in bytes searched through.
+const LINE_COST: usize = 1024;
+
+/// Text that is searched for.
+#[derive(Clone, Debug)]
+pub(crate) struct Needle<'n> {
+    /// The bytes, of a needle that may begin and end within a line.
+    bytes: Option<&'n [u8]>,
+    /// Its lines, without terminators.
+    lines: Vec<&'n [u8]>,
+    end: End,
+}
+
+/// What the last line of a needle must be in the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    /// The first bytes of a line.
+    Within,
+    /// A whole line, whose terminator does not belong to the place.
+    Line,
+    /// A whole line, whose terminator belongs to the place.
+    Terminated,
+}
+
+impl<'n> Needle<'n> {
+    /// A text, which may begin and end within lines. The empty text stands nowhere.
+    pub(crate) fn text(text: &'n str) -> Self {
+        let bytes = text.as_bytes();
+        let mut lines: Vec<&[u8]> = Vec::with_capacity(1 + memchr_iter(b'\n', bytes).count());
+        let mut start = 0;
+        for feed in memchr_iter(b'\n', bytes) {
+            lines.push(slice(bytes, start..feed));
+            start = feed + 1;
+        }
+        lines.push(slice(bytes, start..bytes.len()));
+        let mut end = End::Within;
+        if lines.len() > 1 && lines.last().is_some_and(|line| line.is_empty()) {
+            lines.pop();
+            end = End::Terminated;
+        }
+        let terminated = lines.len() - usize::from(end == End::Within);
+        lines.iter_mut().take(terminated).for_each(|line| *line = line.strip_suffix(b"\r").unwrap_or(line));
+        Self { bytes: Some(text.as_bytes()), lines, end }
+    }
+
+    /// The lines, without terminators.
+    pub(crate) fn as_lines(&self) -> &[&'n [u8]] {
+        &self.lines
+    }
+
+    /// Whether it stands for whole lines only.
+    pub(crate) const fn is_lines(&self) -> bool {
+        self.bytes.is_none()
+    }
+
+    /// Whole lines of bytes, given without terminators. No lines stand nowhere.
+    pub(crate) fn whole_lines(lines: impl IntoIterator<Item = &'n [u8]>) -> Self {
+        Self { bytes: None, lines: lines.into_iter().collect(), end: End::Terminated }
+    }
+
+    /// Whole lines, given without terminators. No lines stand nowhere.
+    pub(crate) fn lines(lines: impl IntoIterator<Item = &'n str>) -> Self {
+        Self { bytes: None, lines: lines.into_iter().map(str::as_bytes).collect(), end: End::Terminated }
+    }
+}
+
+/// Why a needle has no place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum FindError {
+    /// It stands nowhere, at no tier.
+    NotFound,
+    /// It stands at several places of the same tier.
+    Ambiguous {
+        /// The tier.
+        tier: Tier,
+        /// The first places' first lines.
+        lines: Vec<usize>,
+        /// Whether there are more places than listed.
+        has_more: bool,
+    },
+    /// Finding out would take too long.
+    BudgetExceeded,
+}
+
+/// How much work the searches of a batch have left, in bytes searched through.
+#[derive(Debug)]
+pub(crate) struct Budget(u64);
+
+impl Budget {
+    /// What a batch whose files have so many bytes gets.
+    pub(crate) const fn new(bytes: usize) -> Self {
+        Self((4_u64 << 30).saturating_add((bytes as u64).saturating_mul(64)))
+    }
+
+    /// None.
+    pub(crate) const fn spent() -> Self {
+        Self(0)
+    }
+
+    /// Takes the cost of some work.
+    ///
+    /// # Errors
+    /// When less is left.
+    pub(crate) fn charge(&mut self, cost: usize) -> Result<(), FindError> {
+        self.0 = self.0.checked_sub(cost as u64).ok_or(FindError::BudgetExceeded)?;
+        Ok(())
+    }
+
+    /// Takes the cost of looking at a line.
+    ///
+    /// # Errors
+    /// When less is left.
+    pub(crate) fn charge_line(&mut self, line: &[u8]) -> Result<(), FindError> {
+        self.charge(LINE_COST + line.len())
+    }
+}
+
+/// Where a needle stands: the match certificate.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    /// The bytes; of whole lines, with the terminator of the last one, if it has any.
+    pub(crate) range: Range<usize>,
+    /// How loosely it had to be compared.
+    pub(crate) tier: Tier,
+    /// How many places came into question at that tier.
+    pub(crate) candidates: usize,
+    /// How the file's indentation differs; the place then begins where a line does.
+    pub(crate) shift: Shift,
+    /// How many blank lines of the needle's beginning and end do not belong to it.
+    pub(crate) dropped: (usize, usize),
+    /// Whether the file ends where the needle has a last terminator.
+    pub(crate) is_open: bool,
+}
+
+/// The one place where a needle stands in a region of a text. A region for whole lines begins where a line does. Of
+/// several places, the one that begins at the offset `hint` will do.
+///
+/// # Errors
+/// When there is none, when there are several at the tightest tier that has any, and when it takes too long.
+pub(crate) fn only(
+    text: &Text<'_>,
+    needle: &Needle<'_>,
+    region: Range<usize>,
+    hint: Option<usize>,
+    recovers: bool,
+    budget: &mut Budget,
+) -> Result<Place, FindError> {
+    let most = if hint.is_some() { CHOICE } else { LISTED + 1 };
+    let mut places = places(text, needle, region, recovers, most, budget)?;
+    let candidates = places.len();
+    let chosen = match hint {
+        Some(hint) if candidates > 1 => places.iter().position(|place| place.range.start == hint),
+        _ => None,
+    };
+    if candidates > 1 && chosen.is_none() {
+        let tier = places.first().map_or(Tier::Exact, |place| place.tier);
+        let lines = places.iter().take(LISTED).map(|place| text.lines_above(place.range.start) + 1).collect();
+        return Err(FindError::Ambiguous { tier, lines, has_more: candidates > LISTED });
+    }
+    if places.is_empty() {
+        return Err(FindError::NotFound);
+    }
+    Ok(Place { candidates, ..places.swap_remove(chosen.unwrap_or(0)) })
+}
+
+/// The first place where a needle stands byte by byte, and the lines of the others, as far as they are listed; at looser
+/// tiers, its one place.
+///
+/// # Errors
+/// When there is none, when there are several at a looser tier, and when it takes too long.
+pub(crate) fn first(
+    text: &Text<'_>,
+    needle: &Needle<'_>,
+    recovers: bool,
+    budget: &mut Budget,
+) -> Result<(Place, Vec<usize>), FindError> {
+    let region = text.start()..text.bytes().len();
+    let mut places = places(text, needle, region, recovers, LISTED + 1, budget)?;
+    let candidates = places.len();
+    let lines =
+        |places: &[Place]| places.iter().take(LISTED).map(|place| text.lines_above(place.range.start) + 1).collect();
+    match places.first().map(|place| place.tier) {
+        None => Err(FindError::NotFound),
+        Some(tier) if candidates > 1 && tier != Tier::Exact => {
+            Err(FindError::Ambiguous { tier, lines: lines(&places), has_more: candidates > LISTED })
+        }
+        Some(_) => {
+            let place = places.remove(0);
+            Ok((Place { candidates, ..place }, lines(&places)))
+        }
+    }
+}
+
+/// Every place of the tightest tier that has any, top to bottom; of places that overlap, the first one.
+///
+/// # Errors
+/// When there is none, and when it takes too long.
+pub(crate) fn all(
+    text: &Text<'_>,
+    needle: &Needle<'_>,
+    recovers: bool,
+    budget: &mut Budget,
+) -> Result<Vec<Place>, FindError> {
+    let mut places = places(text, needle, text.start()..text.bytes().len(), recovers, usize::MAX, budget)?;
+    let mut end = 0;
+    places.retain(|place| {
+        let is_apart = place.range.start >= end;
+        if is_apart {
+            end = place.range.end;
+        }
+        is_apart
+    });
+    if places.is_empty() { Err(FindError::NotFound) } else { Ok(places) }
+}
+
+/// The first places where a needle stands but for terminators, at most so many; none where more white space differs.
+///
+/// # Errors
+/// When it takes too long.
+pub(crate) fn at_most(
+    text: &Text<'_>,
+    needle: &Needle<'_>,
+    region: Range<usize>,
+    most: usize,
+    budget: &mut Budget,
+) -> Result<Vec<Place>, FindError> {
+    let mut places = places(text, needle, region, true, most, budget)?;
+    places.retain(|place| place.tier <= Tier::Eol);
+    Ok(places)
+}
+
+/// Whether a needle stands anywhere in some bytes, however loosely compared.
+///
+/// # Errors
+/// When it takes too long.
+pub(crate) fn stands_in(
+    bytes: &[u8],
+    needle: &Needle<'_>,
+    recovers: bool,
+    budget: &mut Budget,
+) -> Result<bool, FindError> {
+    if let Some(text) = needle.bytes
+        && !exact(bytes, text, 0..bytes.len(), 1, budget)?.is_empty()
+    {
+        return Ok(true);
+    }
+    Ok(!by_lines(bytes, needle, 0..bytes.len(), recovers, 1, budget)?.is_empty())
+}
+
+/// The places of the tightest tier that has any, top to bottom, at most so many.
+fn places(
+    text: &Text<'_>,
+    needle: &Needle<'_>,
+    region: Range<usize>,
+    recovers: bool,
+    most: usize,
+    budget: &mut Budget,
+) -> Result<Vec<Place>, FindError> {
+    if let Some(bytes) = needle.bytes {
+        let mut places = exact(text.bytes(), bytes, region.clone(), most, budget)?;
+        if !recovers {
+            return Ok(places);
+        }
+        if !places.is_empty() {
+            if places.len() < most {
+                places.extend(open_end(text.bytes(), bytes, &region));
+            }
+            return Ok(places);
+        }
+    }
+    by_lines(text.bytes(), needle, region, recovers, most, budget)
+}
+
+/// Every place where the bytes stand, those that overlap included.
+fn exact(
+    bytes: &[u8],
+    needle: &[u8],
+    region: Range<usize>,
+    most: usize,
+    budget: &mut Budget,
+) -> Result<Vec<Place>, FindError> {
+    let mut places = Vec::new();
+    if needle.is_empty() {
+        return Ok(places);
+    }
+    let mut search = Search::new(needle, region.len());
+    let mut from = region.start;
+    while places.len() < most {
+        let rest = slice(bytes, from..region.end);
+        let hit = search.find(rest);
+        budget.charge(hit.unwrap_or(rest.len()) + needle.len())?;
+        let Some(hit) = hit else { break };
+        let start = from + hit;
+        places.push(Place {
+            range: start..start + needle.len(),
+            tier: Tier::Exact,
+            candidates: 1,
+            shift: Shift::None,
+            dropped: (0, 0),
+            is_open: false,
+        });
+        from = start + 1;
+    }
+    Ok(places)
+}
+
+/// The place at the end of a file where only the needle's last terminator is missing: a terminator is no text of a line,
+/// so that it comes into question beside places that have one.
+fn open_end(bytes: &[u8], needle: &[u8], region: &Range<usize>) -> Option<Place> {
+    let needle = needle.strip_suffix(b"\n")?;
+    let needle = needle.strip_suffix(b"\r").unwrap_or(needle);
+    let is_there = !needle.is_empty() && region.end == bytes.len() && slice(bytes, region.clone()).ends_with(needle);
+    (is_there && !bytes.ends_with(b"\n")).then(|| Place {
+        range: region.end - needle.len()..region.end,
+        tier: Tier::Eol,
+        candidates: 1,
+        shift: Shift::None,
+        dropped: (0, 0),
+        is_open: true,
+    })
+}
+
+/// Looks at every line that has the needle's longest line in it.
+fn by_lines(
+    bytes: &[u8],
+    needle: &Needle<'_>,
+    region: Range<usize>,
+    recovers: bool,
+    most: usize,
+    budget: &mut Budget,
+) -> Result<Vec<Place>, FindError> {
+    let Some(whole) = View::whole(needle) else { return Ok(Vec::new()) };
+    let trimmed = View::without_blank_edges(needle).filter(|_| recovers);
+    let finder = memmem::Finder::new(whole.anchor_text());
+    let mut places: Vec<Place> = Vec::new();
+    let mut from = region.start;
+    while from < region.end {
+        let rest = slice(bytes, from..region.end);
+        let hit = finder.find(rest);
+        budget.charge(hit.unwrap_or(rest.len()))?;
+        let Some(hit) = hit else { break };
+        let above = slice(bytes, region.start..from + hit);
+        let start = memrchr(b'\n', above).map_or(region.start, |feed| region.start + feed + 1);
+        let line = Line::at(bytes, start, region.end);
+        let mut place = stands(&whole, bytes, &region, line, budget)?;
+        if let (None, Some(trimmed)) = (&place, &trimmed) {
+            place = stands(trimmed, bytes, &region, line, budget)?;
+        }
+        let place = place.filter(|place| recovers || place.tier == Tier::Exact);
+        match (place, places.first().map(|best| best.tier)) {
+            (Some(place), Some(best)) if place.tier > best => {}
+            (Some(place), Some(best)) if place.tier == best => {
+                if places.len() < most {
+                    places.push(place);
+                }
+            }
+            (Some(place), _) => places = Vec::from_iter([place]),
+            (None, _) => {}
+        }
+        from = line.next;
+    }
+    Ok(places)
+}

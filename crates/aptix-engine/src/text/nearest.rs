@@ -1,0 +1,243 @@
+//! What an author is shown when a change does not fit the file: the real lines, the first difference, and
+//! where the expected lines stand instead.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use aptix_model::failure::{Excerpt, Failure};
+use aptix_model::reason::{Detail, Reason};
+use memchr::{memchr_iter, memmem, memrchr_iter};
+
+use crate::shown::cut;
+use crate::text::line_changes::LinePatchError;
+use crate::text::lines::{Cursor, Text};
+use crate::validate::LineChange;
+
+/// Lines of an excerpt.
+const LINES: usize = 20;
+/// Characters of a line of an excerpt.
+const LINE_CHARS: usize = 400;
+/// Characters of a line quoted in a message.
+const QUOTED_CHARS: usize = 80;
+/// Failures of a batch for which a whole file is searched for what was meant.
+const SEARCHES: usize = 8;
+/// How often a search may look at as many bytes as the file has.
+const LOOKS: usize = 8;
+
+/// Tells the author of a change why it does not fit, from what stands at its place.
+pub(crate) fn explain(error: &LinePatchError, text: &Text<'_>, change: &LineChange<'_>) -> Failure {
+    let message = error.to_string();
+    match *error {
+        LinePatchError::PastEnd { lines, .. } => {
+            let failure = Failure::new(Reason::LineRange, message).detail(Detail::PastEnd);
+            failure.hint(match (lines, change.removed()) {
+                (0, _) => "the file is empty: insert with afterLine 0".to_string(),
+                (_, 0) => format!("the last line is line {lines}; to append, insert with afterLine {lines}"),
+                _ => format!("the last line is line {lines}; take line numbers from the file as it is now"),
+            })
+        }
+        LinePatchError::LongLine { line, .. } => Failure::new(Reason::TooLarge, message)
+            .detail(Detail::Line)
+            .line(line)
+            .hint("leave the line out of the patch: lines that no change touches may be of any length"),
+        LinePatchError::Expected { first, offset, index } => {
+            let mut lines = text.cursor_at(offset, first - 1);
+            let found = lines.clone().nth(index).unwrap_or_default();
+            let expected = change.expected.get(index).map(String::as_str).unwrap_or_default();
+            let (words, hint) = match core::str::from_utf8(found) {
+                Ok(found) => (
+                    difference(expected, found),
+                    "take expectedOriginalLines from the file as it is now, word for word",
+                ),
+                // As text it could look like the expected line, and still not be it.
+                Err(error) => (
+                    format!("byte {} of it is no UTF-8, and no patch can name such a line", error.valid_up_to() + 1),
+                    "leave this line out of the patch",
+                ),
+            };
+            let message = format!("{message}: {words}");
+            let mut failure = Failure::new(Reason::ExpectedMismatch, message).hint(hint).line(first + index);
+            let skipped = if index < LINES { 0 } else { index - LINES / 2 };
+            if skipped > 0 {
+                lines.nth(skipped - 1);
+            }
+            failure.nearest.extend(excerpt(lines, change.removed() - skipped));
+            failure
+        }
+        LinePatchError::ByteOrderMark => Failure::new(Reason::InvalidRequest, message)
+            .detail(Detail::EmbeddedBom)
+            .hint("leave the U+FEFF out; a file keeps the byte order mark it has, and gets none"),
+    }
+}
+
+/// How many searches of whole files a batch has left.
+#[derive(Debug)]
+pub(crate) struct Searches(usize);
+
+impl Searches {
+    pub(crate) const fn new() -> Self {
+        Self(SEARCHES)
+    }
+
+    /// None at all.
+    pub(crate) const fn none() -> Self {
+        Self(0)
+    }
+
+    /// Takes one, if there is one left.
+    pub(crate) fn take(&mut self) -> Option<()> {
+        self.0 = self.0.checked_sub(1)?;
+        Some(())
+    }
+}
+
+/// Adds what only a search of the whole file can tell: the place where the expected lines stand now, or the
+/// file's last lines. Does so as long as there are searches left.
+pub(crate) fn look_around(
+    mut failure: Failure,
+    error: &LinePatchError,
+    text: &Text<'_>,
+    change: &LineChange<'_>,
+    searches: &mut Searches,
+) -> Failure {
+    let Some(()) = searches.take() else { return failure };
+    let (LinePatchError::PastEnd { .. } | LinePatchError::Expected { .. }) = *error else { return failure };
+    let place = only_place(text, change.expected);
+    if let Some(first) = place {
+        failure.hint = Some(elsewhere(first, change.removed()));
+    }
+    if let LinePatchError::PastEnd { lines, .. } = *error {
+        let (above, count) = place.map_or((lines.saturating_sub(5), 5), |first| (first - 1, change.removed()));
+        let mut cursor = text.cursor();
+        if cursor.seek(above).is_ok() {
+            failure.nearest.extend(excerpt(cursor, count));
+        }
+    }
+    failure
+}
+
+/// What to do where the expected lines are at another place.
+fn elsewhere(first: usize, count: usize) -> String {
+    let place = match count {
+        1 => format!("the expected line stands at line {first}"),
+        count => format!("the expected lines stand at lines {first} to {}", first + count - 1),
+    };
+    format!("{place} and nowhere else; correct the line numbers, and read the file again first")
+}
+
+/// The lines below a cursor, at most `count` and [`LINES`], or nothing at the end.
+pub(crate) fn excerpt(cursor: Cursor<'_>, count: usize) -> Option<Excerpt> {
+    let start_line = cursor.above() + 1;
+    let mut end_line = cursor.above();
+    let mut text = String::new();
+    for line in cursor.take(count.min(LINES)) {
+        if end_line >= start_line {
+            text.push('\n');
+        }
+        text.push_str(&cut(line, LINE_CHARS));
+        end_line += 1;
+    }
+    (end_line >= start_line).then_some(Excerpt { start_line, end_line, text })
+}
+
+/// Where and how a line differs from what was expected.
+pub(crate) fn difference(expected: &str, found: &str) -> String {
+    let mut common = expected.bytes().zip(found.bytes()).take_while(|(expected, found)| expected == found).count();
+    while !expected.is_char_boundary(common) {
+        common -= 1;
+    }
+    let (same, _) = expected.split_at(common);
+    let column = same.chars().count() + 1;
+    // Both quotations start at the same place, a little before the difference.
+    let start = same.char_indices().rev().nth(QUOTED_CHARS / 2).map_or(0, |(start, _)| start);
+    let quote = |text: &str| {
+        let start_mark = if start > 0 { "\u{2026}" } else { "" };
+        let tail = text.as_bytes().get(start..).unwrap_or_default();
+        format!("{:?}", format!("{start_mark}{}", cut(tail, QUOTED_CHARS)))
+    };
+    let mut words = format!("at column {column}, expected {}, found {}", quote(expected), quote(found));
+    if let Some((expected, found)) = alike(tail(expected, common), tail(found, common)) {
+        words.push_str(&format!(", where U+{:04X} is not U+{:04X}", u32::from(expected), u32::from(found)));
+    }
+    if let Some(kind) = invisible(expected, found) {
+        words.push_str(", which differs in ");
+        words.push_str(kind);
+    }
+    words
+}
+
+/// The text from a byte on.
+fn tail(text: &str, from: usize) -> &str {
+    text.get(from..).unwrap_or_default()
+}
+
+/// The first characters of two texts, if they are signs that can look alike, such as quotation marks and dashes.
+fn alike(expected: &str, found: &str) -> Option<(char, char)> {
+    let (expected, found) = (expected.chars().next()?, found.chars().next()?);
+    let is_sign = |character: char| !character.is_alphanumeric() && !character.is_control();
+    let is_typed = expected.is_ascii() && found.is_ascii();
+    (is_sign(expected) && is_sign(found) && !is_typed).then_some((expected, found))
+}
+
+/// What that cannot be seen tells two lines apart, if nothing else does.
+fn invisible(expected: &str, found: &str) -> Option<&'static str> {
+    let solid = |text: &'_ str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+    if expected.strip_prefix('\u{feff}') == Some(found) {
+        Some("a byte order mark, which is no part of line 1")
+    } else if expected.trim_end() == found.trim_end() {
+        Some("trailing white space")
+    } else if expected.trim_start() == found.trim_start() {
+        Some("leading white space")
+    } else if expected.trim() == found.trim() {
+        Some("leading and trailing white space")
+    } else if solid(expected) == solid(found) {
+        Some("white space")
+    } else {
+        None
+    }
+}
+
+/// The first line of the one place where the expected lines stand, if there is exactly one. Gives up, as if there
+/// were none, when finding it takes more than a few times the work of reading the file.
+pub(crate) fn only_place(text: &Text<'_>, expected: &[String]) -> Option<usize> {
+    let (above, anchor) = expected.iter().enumerate().max_by_key(|(_, line)| line.len())?;
+    if anchor.trim().is_empty() {
+        return None;
+    }
+    let bytes = text.bytes();
+    let mut place = None;
+    let mut budget = LOOKS * bytes.len();
+    for hit in memmem::find_iter(bytes, anchor.as_bytes()) {
+        budget = budget.checked_sub(1)?;
+        let head = bytes.get(text.start()..hit)?;
+        if !(head.is_empty() || head.ends_with(b"\n")) {
+            continue;
+        }
+        let near = head.get(head.len().saturating_sub(budget)..)?;
+        let mut lines_above = 0;
+        let feed = memrchr_iter(b'\n', near).find(|_| {
+            lines_above += 1;
+            lines_above > above
+        });
+        let start = match feed {
+            Some(feed) => hit - near.len() + feed + 1,
+            None if near.len() < head.len() => return None,
+            None => text.start(),
+        };
+        budget = budget.checked_sub(hit - start)?;
+        if lines_above < above {
+            continue;
+        }
+        let mut cursor = text.cursor_at(start, 0);
+        let mut looked = 0_usize;
+        let is_there = expected.iter().all(|line| {
+            looked = looked.saturating_add(line.len() + 1);
+            cursor.step_over(line.as_bytes()).is_some()
+        });
+        budget = budget.checked_sub(looked)?;
+        if is_there && place.replace(start).is_some() {
+            return None;
+        }
+    }
+    place.map(|start| memchr_iter(b'\n', bytes.get(..start).unwrap_or_default()).count() + 1)
+}

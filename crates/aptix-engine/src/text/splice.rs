@@ -1,0 +1,230 @@
+//! Changes whose places are known, made at once: put in order, refused where they meet, and reported by line.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::{Detail, Reason};
+use aptix_model::report::{ChangeReport, Normalization, Tier, Warning};
+use memchr::memchr_iter;
+
+use crate::findings::Findings;
+use crate::plan::Work;
+use crate::text::edit::{TextEdit, slice};
+use crate::text::lines::{BOM, Terminator, Text};
+use crate::text::new_text::Fitted;
+
+/// A change whose place is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Splice {
+    /// Its position in the patch.
+    pub(crate) index: usize,
+    /// Which of the texts that come at one place comes first.
+    pub(crate) rank: Rank,
+    /// What was found of the file, of which no other change may touch anything.
+    pub(crate) matched: Range<usize>,
+    /// What goes of it, and what comes.
+    pub(crate) fitted: Fitted,
+    /// How loosely it was compared.
+    pub(crate) tier: Tier,
+    /// How many places came into question.
+    pub(crate) candidates: usize,
+}
+
+/// Which of the texts that come at one place comes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Rank {
+    /// What is to be above everything.
+    Top,
+    /// Everything else, in the order of the patch.
+    Between,
+    /// What is to be below everything.
+    End,
+}
+
+/// All changes of a file as one edit.
+#[derive(Debug)]
+pub(crate) struct Spliced {
+    pub(crate) edit: TextEdit,
+    /// One entry for each change, in the patch's order.
+    pub(crate) reports: Vec<ChangeReport>,
+    pub(crate) normalized: Vec<Normalization>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// Makes changes of one text at once.
+///
+/// # Errors
+/// Changes that meet, and results that cannot be.
+pub(crate) fn all(text: &Text<'_>, mut splices: Vec<Splice>, work: &Work<'_>) -> Result<Spliced, Findings> {
+    splices.sort_by_key(|splice| (splice.matched.start, splice.matched.end, splice.rank, splice.index));
+    refuse_overlaps(text, &splices)?;
+    refuse_growth(text, &splices, work)?;
+    let new_bytes = splices.iter().map(|splice| splice.fitted.bytes.len() + 2).sum();
+    let mut edit = TextEdit::with_capacity(splices.len(), new_bytes);
+    let mut reports =
+        vec![ChangeReport { tier: Tier::Exact, candidates: 1, start_line: 0, end_line: 0 }; splices.len()];
+    let (mut normalized, mut warnings) = (Vec::new(), Vec::new());
+    separate_top(text, &mut splices, &mut normalized);
+    let (mut added, mut removed) = (0, 0);
+    for splice in &splices {
+        let Fitted { range, bytes, .. } = &splice.fitted;
+        if splice.rank == Rank::End
+            && !bytes.is_empty()
+            && let Some(joint) = joint(text, &edit)
+        {
+            edit.begin(range.start);
+            edit.insert(joint.as_bytes());
+            added += 1;
+            if warnings.is_empty() {
+                warnings.push(terminated());
+                normalized.push(Normalization::FileEofNewlineAdded);
+            }
+        }
+        edit.begin(range.start);
+        edit.insert(bytes);
+        edit.remove_to(range.end);
+        let feeds = memchr_iter(b'\n', bytes).count();
+        if let Some(report) = reports.get_mut(splice.index) {
+            let (above, lines) = match bytes.last() {
+                Some(b'\n') => (text.lines_above(range.start), feeds),
+                Some(_) => (text.lines_above(range.start), feeds + 1),
+                // What changes nothing stands where it was found.
+                None if range.is_empty() => lines_of(text, &splice.matched),
+                None => (text.lines_above(range.start), usize::from(!is_whole_lines(text, range))),
+            };
+            let above = (above + added).saturating_sub(removed);
+            *report = ChangeReport {
+                tier: splice.tier,
+                candidates: narrow(splice.candidates),
+                start_line: narrow(above + 1),
+                end_line: narrow(above + lines),
+            };
+        }
+        added += feeds;
+        removed += text.lines_above(range.end) - text.lines_above(range.start);
+    }
+    refuse_mark(text, &edit)?;
+    Ok(Spliced { edit: edit.finished(), reports, normalized, warnings })
+}
+
+/// Gives each text for the top of a file without text a terminator that lacks one and has another text below it.
+fn separate_top(text: &Text<'_>, splices: &mut [Splice], normalized: &mut Vec<Normalization>) {
+    let mut is_above_text = false;
+    for splice in splices.iter_mut().rev() {
+        let bytes = &mut splice.fitted.bytes;
+        if splice.rank == Rank::Top && is_above_text && terminate(bytes, text) && normalized.is_empty() {
+            normalized.push(Normalization::ContentEofNewlineAdded);
+        }
+        is_above_text |= !bytes.is_empty();
+    }
+}
+
+/// Ends text like the first line of a file, if there is any text and its last line lacks a terminator. Whether it did.
+pub(crate) fn terminate(bytes: &mut Vec<u8>, text: &Text<'_>) -> bool {
+    let is_open = bytes.last().is_some_and(|byte| *byte != b'\n');
+    if is_open {
+        // With a line feed alone, a carriage return that is text would become part of the terminator.
+        let end = if bytes.ends_with(b"\r") { Terminator::CrLf } else { text.first_terminator() };
+        bytes.extend_from_slice(end.as_bytes());
+    }
+    is_open
+}
+
+/// Refuses an edit that would give the file a byte order mark.
+pub(crate) fn refuse_mark(text: &Text<'_>, edit: &TextEdit) -> Result<(), Failure> {
+    let makes_mark = edit.replacements().next().is_some_and(|(range, new)| range.start == 0 && new.starts_with(BOM));
+    if !makes_mark || text.bytes().is_empty() {
+        return Ok(());
+    }
+    let message = "new text begins with U+FEFF, and at the top of the file that would become its byte order mark";
+    Err(Failure::new(Reason::InvalidRequest, message)
+        .detail(Detail::EmbeddedBom)
+        .hint("leave the U+FEFF out; a file keeps the byte order mark it has, and gets none"))
+}
+
+/// How many lines lie above a range of a result, and how many it leaves.
+pub(crate) fn lines_of(result: &Text<'_>, range: &Range<usize>) -> (usize, usize) {
+    let above = result.lines_above(range.start);
+    let lines = match slice(result.bytes(), range.clone()) {
+        [] => usize::from(!is_whole_lines(result, range)),
+        [.., b'\n'] => result.lines_above(range.end) - above,
+        _ => result.lines_above(range.end) - above + 1,
+    };
+    (above, lines)
+}
+
+/// Numbers of things in memory are far below this bound.
+pub(crate) fn narrow(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn refuse_overlaps(text: &Text<'_>, splices: &[Splice]) -> Result<(), Findings> {
+    let mut findings = Findings::default();
+    let mut widest: Option<&Splice> = None;
+    // What a change takes can begin before the text that was found: a last line goes with the terminator above it.
+    let meet = |other: &Splice, splice: &Splice| {
+        other.matched.end > splice.matched.start || other.fitted.range.end > splice.fitted.range.start
+    };
+    for splice in splices {
+        if let Some(other) = widest.filter(|other| meet(other, splice)) {
+            let (first, second) = (other.index.min(splice.index), other.index.max(splice.index));
+            let line = text.lines_above(splice.matched.start) + 1;
+            findings.add(|| {
+                let message = format!("the changes {} and {} both take text of line {line}", first + 1, second + 1);
+                Failure::new(Reason::MatchOverlap, message)
+                    .hint("make one change of the two: all changes are found in the file as it is now")
+                    .change(second)
+                    .line(line)
+            });
+        }
+        if widest.is_none_or(|other| other.matched.end < splice.matched.end) {
+            widest = Some(splice);
+        }
+    }
+    findings.check()
+}
+
+fn refuse_growth(text: &Text<'_>, splices: &[Splice], work: &Work<'_>) -> Result<(), Failure> {
+    let limit = work.settings.limits.file_bytes;
+    let found = splices.iter().map(|splice| splice.fitted.bytes.len() as u64).sum::<u64>() + text.bytes().len() as u64;
+    if found > limit && splices.iter().any(|splice| !splice.fitted.bytes.is_empty()) {
+        let message = format!("a file to be edited has at most {limit} bytes, and this would grow beyond that");
+        return Err(Failure::new(Reason::TooLarge, message).detail(Detail::File).hint("make smaller changes"));
+    }
+    Ok(())
+}
+
+/// Whether a range begins where a line does, and ends where one does or the file ends.
+fn is_whole_lines(text: &Text<'_>, range: &Range<usize>) -> bool {
+    let starts_line = |offset| offset == text.start() || slice(text.bytes(), 0..offset).ends_with(b"\n");
+    starts_line(range.start) && (starts_line(range.end) || range.end == text.bytes().len())
+}
+
+/// What keeps text that comes below everything apart from a last line without terminator.
+fn joint(text: &Text<'_>, edit: &TextEdit) -> Option<Terminator> {
+    let bytes = text.bytes();
+    let last = edit.last().filter(|last| last.end == bytes.len());
+    let tail = match &last {
+        Some(last) if edit.last_text().is_empty() => slice(bytes, text.start()..last.start),
+        Some(_) => edit.last_text(),
+        None => slice(bytes, text.start()..bytes.len()),
+    };
+    match tail {
+        [] | [.., b'\n'] => None,
+        // With a line feed alone, a carriage return that is text would become part of the terminator.
+        [.., b'\r'] => Some(Terminator::CrLf),
+        _ => Some(text.last_terminator()),
+    }
+}
+
+fn terminated() -> Warning {
+    Warning {
+        code: "FINAL_NEWLINE_ADDED".to_string(),
+        message: "the text above had no final newline, and got one so that the appended text begins a line".to_string(),
+        line: None,
+    }
+}
