@@ -139,3 +139,31 @@ fn prose_below_the_last_block_is_read_over() {
         assert!(parse(text.as_bytes(), Some(Dialect::SearchReplace)).is_ok(), "{text}");
     }
 }
+
+/// A header that breaks off within a line: what stands above the break is never taken for all that happens to the file.
+#[test]
+fn a_git_header_cut_within_a_line_is_refused() {
+    let whole = "diff --git a/f b/f\nindex 1111111..2222222 100644\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n";
+    let hunk = "@@ -1 +1 @@\n-a\n+b\n";
+    let headers = [
+        "new file mode 100644\nindex 0000000..3333333\n--- /dev/null\n+++ b/g\n",
+        "old mode 100644\nnew mode 100755\nindex 1111111..2222222\n--- a/g\n+++ b/g\n",
+        "deleted file mode 100644\nindex 3333333..0000000\n--- a/g\n+++ /dev/null\n",
+        "old mode 100644\nnew mode 100755\nsimilarity index 90%\nrename from g\nrename to h\nindex 1111111..2222222\n",
+        "similarity index 100%\nrename from g\nrename to h\n",
+        "index 1111111..2222222 100644\n--- a/g\n+++ b/g\n",
+    ];
+    for header in headers {
+        let new = if header.contains("rename") { "h" } else { "g" };
+        let first = format!("{whole}diff --git a/g b/{new}\n");
+        let text = format!("{first}{header}{hunk}");
+        for end in whole.len() + 1..first.len() + header.len() {
+            let head = &text[..end];
+            // What ends at a line can be whole: a file whose mode changes, or one that is removed or renamed as it is.
+            let ends_a_line = text[end..].starts_with('\n') || head.ends_with('\n');
+            if !ends_a_line {
+                assert!(parse(head.as_bytes(), Some(Dialect::GitPatch)).is_err(), "{head}");
+            }
+        }
+    }
+}

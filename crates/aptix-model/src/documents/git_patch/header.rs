@@ -6,7 +6,7 @@ use std::vec::Vec;
 use super::blob_ids::{self, changes_bytes};
 use super::malformed::{GitPatchError, quote};
 use super::name::{GitLine, Meaning, Name, Prefixes};
-use super::{Lines, trim_end};
+use super::{Extent, Lines, trim_end};
 use crate::batch::{FileEdit, FilePatch, GitKind, GitPatch, Hunk};
 
 /// The lines above the hunks of one file.
@@ -55,6 +55,24 @@ pub(super) struct Section {
     pub(super) backslashes: Vec<String>,
 }
 
+/// How the lines between `diff --git` and `---` begin.
+const EXTENDED: [&str; 14] = [
+    "old mode ",
+    "new mode ",
+    "new file mode ",
+    "deleted file mode ",
+    "similarity index ",
+    "dissimilarity index ",
+    "rename from ",
+    "rename to ",
+    "rename old ",
+    "rename new ",
+    "copy from ",
+    "copy to ",
+    "index ",
+    "GIT binary patch",
+];
+
 const DISAGREE: GitPatchError =
     GitPatchError::Names("the names of 'diff --git', '---' and '+++' are different ones, or one was cut short");
 
@@ -75,6 +93,9 @@ impl Header {
                 // What is left of an id that was cut short may begin that of any file.
                 header.has_ids &= line.ends_with(b"\n") || header.names_result();
                 lines.skip();
+            }
+            if is_cut_extended(lines) {
+                return Err(GitPatchError::CutHeader);
             }
         }
         if lines.is_at_sides() {
@@ -367,6 +388,12 @@ impl Mode {
             _ => Err(GitPatchError::Mode { found: quote(text) }),
         }
     }
+}
+
+/// Whether the document ends within what may be a further line between `diff --git` and `---`.
+fn is_cut_extended(lines: &Lines<'_>) -> bool {
+    let begun = lines.peek().filter(|line| lines.extent == Extent::Document && !line.ends_with(b"\n"));
+    begun.is_some_and(|begun| EXTENDED.iter().any(|start| start.as_bytes().starts_with(begun)))
 }
 
 fn refuse_nul(line: &[u8]) -> Result<(), GitPatchError> {
