@@ -3,17 +3,12 @@
 //! `workspace` is the only way to a user's file, `apply` the only way through it, `connection` the only way to a server.
 
 pub mod agent;
-mod answer;
 pub mod apply;
-mod backoff;
 pub mod cli;
 pub mod connection;
 pub mod mcp;
 mod person;
 pub mod policy;
-pub mod proposal;
-mod subject;
-mod terms;
+mod present;
 pub mod undo;
-mod upkeep;
 pub mod workspace;

@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
+use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{Mode, Order, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
-use aptix_client::proposal::Decision;
 use aptix_client::workspace::Workspace;
 use aptix_model::batch::{Batch, Content, FileEdit, FilePatch, Origin, Presence, Target, WriteFile};
 

@@ -11,10 +11,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{Mode, Order, Refusal, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
-use aptix_client::proposal::Decision;
 use aptix_client::workspace::Workspace;
 use aptix_client::workspace::disk::Disk;
 use aptix_engine::digest::sha256;

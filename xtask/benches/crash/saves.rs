@@ -12,10 +12,10 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{Mode, Order, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
-use aptix_client::proposal::Decision;
 use aptix_engine::digest::sha256;
 use aptix_model::batch::Origin;
 use aptix_model::documents;

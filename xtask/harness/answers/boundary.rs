@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{Mode, Order, Refusal, apply};
 use aptix_client::policy::caller::Caller;
 use aptix_client::policy::files::PolicyFiles;
-use aptix_client::proposal::Decision;
 use aptix_client::workspace::Workspace;
 use aptix_client::workspace::disk::SystemDisk;
 use aptix_model::batch::{Batch, Origin};

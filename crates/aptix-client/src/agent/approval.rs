@@ -14,11 +14,11 @@ use aptix_model::wire;
 use tokio_util::sync::CancellationToken;
 
 use crate::apply::Hidden;
-use crate::cli::diff::Paths;
+use crate::apply::proposal::{Decision, Proposal};
 use crate::person::{Answer, Person, allow_for_ever, say};
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
-use crate::proposal::{Decision, Proposal};
+use crate::present::diff::Paths;
 
 /// Agreements that are remembered, in case the same is tried again.
 const AGREED: usize = 16;

@@ -12,7 +12,7 @@ use aptix_model::report::{FileStatus, Report};
 use tokio_util::sync::CancellationToken;
 
 use super::{AgentError, blocking, told};
-use crate::backoff::Backoff;
+use crate::connection::backoff::Backoff;
 use crate::connection::receipt::{self, Receipt};
 use crate::connection::{CallError, Connection, Lease};
 use crate::workspace::Workspace;

@@ -19,11 +19,11 @@ use super::delivery::{self, Line};
 use super::inbox::Work;
 use super::quota::Begun;
 use super::{Agent, AgentError, blocking, log, told};
+use crate::apply::proposal::Decision;
 use crate::apply::{self, Hidden, Mode, Order};
-use crate::backoff::Backoff;
+use crate::connection::backoff::Backoff;
 use crate::connection::receipt::{self, Receipt};
 use crate::policy::REFUSED_PER_MINUTE;
-use crate::proposal::Decision;
 use crate::workspace::Workspace;
 use crate::workspace::outbox::{self, OutboxError, Owed, Pending};
 

@@ -28,10 +28,10 @@ pub use approval::{Approve, Attended};
 
 use self::approval::Approval;
 use self::quota::Quota;
-use crate::backoff::Backoff;
+use crate::connection::backoff::Backoff;
 use crate::connection::{CallError, LeaseSecret, Position, ServerUrl};
 use crate::policy::files::PolicyFiles;
-use crate::upkeep;
+use crate::policy::maintenance;
 use crate::workspace::Workspace;
 use crate::workspace::notes::{self, NoteError, Noted};
 use crate::workspace::outbox::{self, OutboxError};
@@ -171,7 +171,7 @@ pub async fn serve(
     let moved = Arc::new(Once::new());
     let agent = Arc::new(Agent { local: Arc::new(local), service, id, approval, stop, quota: Arc::default(), moved });
     let mut upkeep = JoinSet::new();
-    upkeep.spawn(upkeep::run(Arc::clone(&agent.local), Arc::clone(&agent.service.policy)));
+    upkeep.spawn(maintenance::run(Arc::clone(&agent.local), Arc::clone(&agent.service.policy)));
     let ended = serve_on(&agent, &mut standing).await.map_err(|error| match removed_state(&agent.local) {
         Some(path) => AgentError::StateRemoved(path),
         None => error,

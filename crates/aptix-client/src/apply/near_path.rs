@@ -9,8 +9,8 @@ use aptix_model::path::{WorkspacePath, lowercase};
 use aptix_model::reason::Reason;
 
 use super::find::{Found, Search};
-use crate::cli::diff::Paths;
 use crate::policy::Policy;
+use crate::present::diff::Paths;
 use crate::workspace::Workspace;
 use crate::workspace::resolve::Claim;
 use crate::workspace::walk::{Met, walk};

@@ -4,9 +4,9 @@ use aptix_engine::file_plan::{FileAction, FilePlan};
 use aptix_model::report::FileStatus;
 
 use super::find::Found;
+use crate::apply::proposal::{Ask, Need};
 use crate::policy::caller::Caller;
 use crate::policy::{Access, Deletions, Policy, ignore_rules};
-use crate::proposal::{Ask, Need};
 use crate::workspace::resolve::Place;
 
 /// Whether a person has to agree to what becomes of a file, wherever it comes from or goes to. One that stays as it is

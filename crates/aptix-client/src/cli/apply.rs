@@ -14,22 +14,22 @@ use aptix_model::limits::DOCUMENT_BYTES;
 use aptix_model::reason::Reason;
 use aptix_model::report::Warning;
 
-use crate::answer::{Shown, Stored};
+use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::{Mode, Order, Refusal, apply};
 use crate::person::{Answer, Person, allow_for_ever};
 use crate::policy::Policy;
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
-use crate::proposal::{Decision, Proposal};
-use crate::terms::in_words_of;
+use crate::present::answer::{Shown, Stored};
+use crate::present::dialect_terms::in_words_of;
 use crate::workspace::disk::SystemDisk;
 use crate::workspace::root::RootSpec;
 use crate::workspace::{OpenError, Workspace};
 
-use super::diff::Paths;
 use super::output::{self, Form};
 use super::progress::{self, Doing};
 use super::{Exit, Places};
+use crate::present::diff::Paths;
 
 /// Arguments of `aptix apply`.
 #[derive(clap::Args, Debug)]

@@ -11,7 +11,7 @@ use crate::connection::CallError;
 use super::Exit;
 use super::output::{self, Form};
 use super::server::{self, ServerArgs};
-use super::untrusted::Quoted;
+use crate::present::untrusted::Quoted;
 
 /// Arguments of `aptix batches`.
 #[derive(clap::Args, Debug)]

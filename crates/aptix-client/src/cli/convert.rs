@@ -10,18 +10,18 @@ use aptix_model::documents::{self, Dialect};
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::reason::Reason;
 
-use crate::answer::Shown;
 use crate::apply::{Refusal, look};
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
-use crate::terms::in_words_of;
+use crate::present::answer::Shown;
+use crate::present::dialect_terms::in_words_of;
 use crate::workspace::Workspace;
 use crate::workspace::disk::SystemDisk;
 use crate::workspace::root::RootSpec;
 
 use super::apply::{DialectChoice, End, dialect, read_document};
-use super::diff::Paths;
 use super::{Exit, Places, output};
+use crate::present::diff::Paths;
 
 /// Arguments of `aptix convert`.
 #[derive(clap::Args, Debug)]

@@ -6,8 +6,6 @@ mod batches;
 mod cancel;
 mod completions;
 mod convert;
-pub(crate) mod described;
-pub(crate) mod diff;
 mod log;
 mod mcp;
 mod output;
@@ -19,7 +17,6 @@ mod show;
 mod submit;
 mod tools;
 mod undo;
-pub(crate) mod untrusted;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;

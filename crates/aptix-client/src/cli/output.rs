@@ -10,14 +10,14 @@ use aptix_model::failure::{Failure, Visible};
 use aptix_model::report::{FileStatus, Report};
 use serde::Serialize;
 
-use crate::answer::{Shown, answer};
 use crate::apply::Refusal;
+use crate::present::answer::{Shown, answer};
 
 use super::Exit;
-use super::described::described;
-use super::diff::{Paths, ShownLine, add_notes, show_diff, show_diff_under};
 use super::progress;
-use super::untrusted::Quoted;
+use crate::present::description::described;
+use crate::present::diff::{Paths, ShownLine, add_notes, show_diff, show_diff_under};
+use crate::present::untrusted::Quoted;
 
 /// How a command prints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,15 +12,15 @@ use aptix_model::report::{Outcome, Warning};
 use aptix_model::state::BatchState;
 use tokio::time::Instant;
 
-use crate::answer::{Shown, Stored};
 use crate::apply::Refusal;
-use crate::backoff::Backoff;
+use crate::connection::backoff::Backoff;
 use crate::connection::{CallError, Connection, ServerUrl};
+use crate::present::answer::{Shown, Stored};
 
-use super::diff::Paths;
 use super::output::{self, Form, show};
 use super::progress::{self, Doing};
 use super::{Exit, interrupted};
+use crate::present::diff::Paths;
 
 /// How long a lost server is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -5,14 +5,14 @@ use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
 use aptix_model::report::{Outcome, Report};
 
-use crate::answer::{Shown, Stored};
 use crate::connection::{CallError, ChangeView};
+use crate::present::answer::{Shown, Stored};
 
 use super::Exit;
-use super::described::described;
-use super::diff::Paths;
 use super::output::{self, Form};
 use super::server::{self, ServerArgs};
+use crate::present::description::described;
+use crate::present::diff::Paths;
 
 /// Arguments of `aptix show`.
 #[derive(clap::Args, Debug)]

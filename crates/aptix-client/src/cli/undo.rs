@@ -8,11 +8,11 @@ use aptix_model::failure::Visible;
 use aptix_model::id::BatchId;
 use aptix_model::report::Warning;
 
-use crate::answer::{Shown, Stored};
+use crate::apply::proposal::Proposal;
 use crate::apply::{Mode, Order, Refusal};
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
-use crate::proposal::Proposal;
+use crate::present::answer::{Shown, Stored};
 use crate::undo::{Undone, acknowledge, undo};
 use crate::workspace::Workspace;
 use crate::workspace::disk::SystemDisk;
@@ -20,10 +20,10 @@ use crate::workspace::history::find::Wanted;
 use crate::workspace::root::RootSpec;
 
 use super::apply::{End, decide, displaced_writes, foresee};
-use super::diff::Paths;
 use super::output::{self, Form};
 use super::progress::{self, Doing};
 use super::{Exit, Places};
+use crate::present::diff::Paths;
 
 /// Arguments of `aptix undo`.
 #[derive(clap::Args, Debug)]

@@ -2,6 +2,7 @@
 //!
 //! Every call has a deadline, every message a limit; a connection that says nothing is noticed by keep-alive pings.
 
+pub(crate) mod backoff;
 mod batches;
 mod call_error;
 mod feed;

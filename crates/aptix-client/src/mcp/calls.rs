@@ -25,14 +25,14 @@ use super::hunks::{CallNumber, Hunks, InUse, Pinned, Plan};
 use super::read;
 use super::search::{self, Show};
 use super::until::Until;
-use crate::answer::{ErrorAnswer, FileAnswer, Shown, Stored, answer, errors};
+use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::{Mode, Order, Refusal, apply, look as plan_only};
-use crate::cli::diff::Paths;
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
 use crate::policy::places::Places;
-use crate::proposal::{Decision, Proposal};
-use crate::terms;
+use crate::present::answer::{ErrorAnswer, FileAnswer, Shown, Stored, answer, errors};
+use crate::present::dialect_terms;
+use crate::present::diff::Paths;
 use crate::workspace::Workspace;
 
 /// Bytes of a call that are looked into before its turn.
@@ -345,7 +345,7 @@ impl Author {
 
 /// A refusal in the words of the call; the tools that prepare edits have no dialect.
 fn in_words(mut refusal: Refusal, dialect: Option<Dialect>, batch: &Batch) -> Refusal {
-    terms::in_words_of(dialect.unwrap_or(Dialect::Chat), batch, &mut refusal.failures);
+    dialect_terms::in_words_of(dialect.unwrap_or(Dialect::Chat), batch, &mut refusal.failures);
     refusal
 }
 

@@ -26,7 +26,7 @@ use super::transport::{Arguments, Lines};
 use super::turns::Turns;
 use super::until::Until;
 use crate::policy::files::PolicyFiles;
-use crate::upkeep;
+use crate::policy::maintenance;
 use crate::workspace::Workspace;
 
 /// Calls that look at the same time.
@@ -67,7 +67,7 @@ pub async fn serve(
     let (workspace, policies) = (Arc::new(workspace), Arc::new(policies));
     let work = TaskTracker::new();
     let mut upkeep = JoinSet::new();
-    upkeep.spawn(upkeep::run(Arc::clone(&workspace), Arc::clone(&policies)));
+    upkeep.spawn(maintenance::run(Arc::clone(&workspace), Arc::clone(&policies)));
     let server = Server {
         author: Arc::new(Author::new(workspace, policies, name)),
         looks: Arc::new(Semaphore::new(LOOKS)),

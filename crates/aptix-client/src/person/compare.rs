@@ -4,7 +4,7 @@ use super::dialog::{NoAnswer, Talk, ask};
 use super::pager::{self, Pages, Read};
 use super::rows::Line;
 use crate::apply::Hidden;
-use crate::cli::untrusted::Name;
+use crate::present::untrusted::Name;
 
 const QUESTION: &str = "Compare the batch with these files? [y/n] ";
 

@@ -223,7 +223,7 @@ mod tests {
     use anstyle::Style;
 
     use super::*;
-    use crate::cli::diff::{DiffLine, LineKind};
+    use crate::present::diff::{DiffLine, LineKind};
 
     const CTRL_D: &str = "\u{4}";
 

@@ -20,9 +20,9 @@ use self::dialog::Talk;
 use self::keyboard::{Keyboard, Open, Typed};
 use self::rows::Size;
 use crate::apply::Hidden;
-use crate::cli::diff::Paths;
+use crate::apply::proposal::Proposal;
 use crate::policy::files::PolicyFiles;
-use crate::proposal::Proposal;
+use crate::present::diff::Paths;
 use crate::workspace::terminal::Terminal;
 
 /// Somebody who sees what is written to stderr, and types on the terminal.

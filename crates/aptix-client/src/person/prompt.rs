@@ -7,7 +7,7 @@ use aptix_model::failure::Visible;
 
 use super::rows::{Line, rows};
 use super::say;
-use crate::cli::untrusted::Untrusted;
+use crate::present::untrusted::Untrusted;
 
 /// Characters of a log line that are shown while somebody is asked.
 const LOGGED_CHARS: usize = 1000;

@@ -4,7 +4,7 @@
 use anstyle::Style;
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::cli::diff::DiffLine;
+use crate::present::diff::DiffLine;
 
 /// Begins a row with the beginning of a line of a diff.
 const DIFF: &str = "| ";

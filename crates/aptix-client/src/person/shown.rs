@@ -10,9 +10,9 @@ use aptix_model::report::{FileReport, FileStatus};
 
 use super::dialog::{Shown, ShownFile};
 use super::rows::Line;
-use crate::cli::diff::{DiffLine, LineKind, Paths, add_notes, diff_lines};
-use crate::cli::untrusted::{Name, Quoted};
-use crate::proposal::{Ask, Need, Proposal};
+use crate::apply::proposal::{Ask, Need, Proposal};
+use crate::present::diff::{DiffLine, LineKind, Paths, add_notes, diff_lines};
+use crate::present::untrusted::{Name, Quoted};
 use crate::workspace::resolve::Place;
 
 /// Bytes of a path that are shown where there is more to be shown than this.

@@ -12,8 +12,8 @@ use aptix_model::path::WorkspacePath;
 use aptix_model::reason::Reason;
 use aptix_model::report::{FileStatus, Report};
 
+use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::{self, Found, Mode, Order, Planned, Refusal, Search};
-use crate::proposal::{Decision, Proposal};
 use crate::workspace::Workspace;
 use crate::workspace::errno;
 use crate::workspace::git_dir;

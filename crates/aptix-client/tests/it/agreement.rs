@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use aptix_client::apply::proposal::{Decision, Proposal};
 use aptix_client::apply::{Mode, Order, Refusal, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
-use aptix_client::proposal::{Decision, Proposal};
 use aptix_client::workspace::Workspace;
 use aptix_client::workspace::disk::SystemDisk;
 use aptix_model::batch::{Batch, Origin};

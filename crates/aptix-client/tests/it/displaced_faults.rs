@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{Mode, Order, Refusal};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
-use aptix_client::proposal::Decision;
 use aptix_client::undo::undo;
 use aptix_client::workspace::Workspace;
 use aptix_client::workspace::history::find::Wanted;

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{Mode, Order, Refusal, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
-use aptix_client::proposal::Decision;
 use aptix_client::workspace::{OpenError, Workspace, outbox};
 use aptix_model::batch::{
     Batch, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, Target,

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{Mode, Order, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
-use aptix_client::proposal::Decision;
 use aptix_model::batch::Origin;
 use aptix_model::documents;
 use aptix_model::reason::{Detail, Reason};

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{Mode, Order, Refusal, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
-use aptix_client::proposal::Decision;
 use aptix_client::workspace::Workspace;
 use aptix_client::workspace::transaction::Terms;
 use aptix_model::batch::{Batch, FileEdit, Origin};

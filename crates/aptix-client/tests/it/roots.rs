@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
+use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{Mode, Order};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
-use aptix_client::proposal::Decision;
 use aptix_client::undo::undo;
 use aptix_client::workspace::Workspace;
 use aptix_client::workspace::disk::SystemDisk;
@@ -346,10 +346,10 @@ fn only_the_journal_of_another_root_is_looked_for_elsewhere() {
 
 #[test]
 fn the_files_of_a_batch_have_a_limit_together() {
+    use aptix_client::apply::proposal::Decision;
     use aptix_client::apply::{Mode, Order, apply};
     use aptix_client::policy::Policy;
     use aptix_client::policy::caller::Caller;
-    use aptix_client::proposal::Decision;
     use aptix_model::limits::Limits;
     let place = tempfile::tempdir().unwrap();
     faults::lay_out(place.path());

@@ -2,11 +2,11 @@
 
 use std::cell::Cell;
 
+use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{Mode, Order, Refusal, apply};
 use aptix_client::connection::receipt::{self, Receipt};
 use aptix_client::policy::caller::Caller;
 use aptix_client::policy::files::PolicyFiles;
-use aptix_client::proposal::Decision;
 use aptix_client::workspace::Workspace;
 use aptix_client::workspace::disk::SystemDisk;
 use aptix_engine::digest::sha256;

@@ -11,8 +11,8 @@ use aptix_model::state::BatchState;
 use serde::Serialize;
 
 use crate::apply::{Mode, Refusal};
-use crate::cli::described::described;
-use crate::cli::diff::Paths;
+use crate::present::description::described;
+use crate::present::diff::Paths;
 
 /// Everything there is to say about one batch.
 pub(crate) struct Shown<'a> {

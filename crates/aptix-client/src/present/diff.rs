@@ -88,7 +88,7 @@ pub(crate) fn show_diff(text: &mut String, diff: &[u8]) {
 }
 
 /// Adds a diff, each file's part under its name; the names are in the order of the parts.
-pub(super) fn show_diff_under<S: AsRef<str>>(text: &mut String, diff: &[u8], names: &[S]) {
+pub(crate) fn show_diff_under<S: AsRef<str>>(text: &mut String, diff: &[u8], names: &[S]) {
     let mut names = names.iter();
     for DiffLine { style, text: line, kind } in diff_lines(diff) {
         if kind == LineKind::Header
@@ -166,7 +166,7 @@ fn hunk(line: &str) -> Option<(usize, usize)> {
 }
 
 /// A line of untrusted text: control and invisible characters are shown, tabs are left to the terminal.
-pub(super) struct ShownLine<'a>(pub(super) &'a str);
+pub(crate) struct ShownLine<'a>(pub(crate) &'a str);
 
 impl std::fmt::Display for ShownLine<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -7,8 +7,8 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{FileReport, Withheld};
 
+use super::subject;
 use crate::policy::paths::Listed;
-use crate::subject;
 use crate::workspace::Workspace;
 use crate::workspace::change::Change;
 use crate::workspace::resolve::Place;

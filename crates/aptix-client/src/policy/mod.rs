@@ -9,6 +9,7 @@ pub mod egress;
 pub mod files;
 pub mod glob;
 pub mod ignore_rules;
+pub(crate) mod maintenance;
 pub mod paths;
 pub mod places;
 
