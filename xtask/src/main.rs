@@ -39,8 +39,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
-    /// Check what the compiler does not: arrows between crates, who names what, requirement ids, house rules.
-    Tidy,
+    /// Check what the compiler does not: arrows between crates and modules, who names what, requirement ids, house rules.
+    Tidy(tidy::Args),
     /// Show the main job on a small real project: server, agent, one batch applied, one refused.
     Demo,
     /// Measure beside floors and peers, in the same run.
@@ -84,7 +84,7 @@ fn run() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Codegen { check: true } => codegen::check(),
         Command::Codegen { check: false } => codegen::write(),
-        Command::Tidy => tidy::check(),
+        Command::Tidy(args) => tidy::tidy(&args),
         Command::Demo => demo::demo(),
         Command::Bench { subject } => bench::bench(subject),
         Command::Crash { told } => crash::crash(&told),

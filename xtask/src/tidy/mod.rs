@@ -1,7 +1,10 @@
 //! What the compiler does not check: arrows between crates, who names what, requirement ids, house rules.
 
-mod arrows;
+mod crates;
 mod ids;
+mod imports;
+mod layers;
+mod modules;
 mod names;
 mod pages;
 mod rules;
@@ -29,6 +32,30 @@ impl fmt::Display for Finding {
     }
 }
 
+/// Other than checking.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Print the imports that form circles or break the layers, of the crates whose name holds this
+    #[arg(long, value_name = "CRATE", num_args = 0..=1, default_missing_value = "", conflicts_with = "accept")]
+    arrows: Option<String>,
+    /// Rewrite the list of known circles and upward imports to what there is
+    #[arg(long)]
+    accept: bool,
+}
+
+/// Does what the arguments ask for.
+///
+/// # Errors
+///
+/// Those of [`check`].
+pub(crate) fn tidy(args: &Args) -> Result<()> {
+    match &args.arrows {
+        Some(part) => modules::print(&repo::texts()?, part),
+        None if args.accept => modules::accept(&repo::texts()?),
+        None => check(),
+    }
+}
+
 /// Checks the repository and prints every finding.
 ///
 /// # Errors
@@ -36,8 +63,9 @@ impl fmt::Display for Finding {
 /// When there are findings, or the repository cannot be read.
 pub(crate) fn check() -> Result<()> {
     let texts = repo::texts()?;
-    let mut findings = arrows::check()?;
+    let mut findings = crates::check()?;
     findings.extend(ids::check(&texts)?);
+    findings.extend(modules::check(&texts)?);
     findings.extend(pages::check(&texts));
     for text in &texts {
         findings.extend(names::check(text));

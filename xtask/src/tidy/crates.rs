@@ -49,7 +49,7 @@ fn check_packages(packages: &[Package]) -> Vec<Finding> {
     for package in packages {
         let manifest = manifest(&package.manifest_path);
         let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == package.name) else {
-            let message = format!("{} is a new crate: say in xtask/src/tidy/arrows.rs what it may use", package.name);
+            let message = format!("{} is a new crate: say in xtask/src/tidy/crates.rs what it may use", package.name);
             findings.push(Finding { path: manifest, line: 0, message });
             continue;
         };
@@ -119,7 +119,7 @@ mod tests {
                 "aptix-engine/Cargo.toml: aptix-engine uses aptix-model without features, not with [\"wire\"]",
                 "aptix-server/Cargo.toml: aptix-server must not use aptix-client; it may use \
                  [\"aptix-model\", \"aptix-engine\"]",
-                "aptix-extra/Cargo.toml: aptix-extra is a new crate: say in xtask/src/tidy/arrows.rs what it may use",
+                "aptix-extra/Cargo.toml: aptix-extra is a new crate: say in xtask/src/tidy/crates.rs what it may use",
             ]
         );
     }

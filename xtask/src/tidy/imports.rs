@@ -1,0 +1,413 @@
+//! Reads the imports of one crate: which file names an item of which other file, outside of tests.
+//!
+//! The scanner sees `mod`, `use`, and every path in code and in macro calls. It follows re-exports to the file that
+//! defines the item. `mod` declarations and re-exports are no imports by themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result, anyhow};
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+
+/// Which files of a crate import which. A file goes by its path below `src/` without `.rs`, and by `a/mod` also where it
+/// is an `a.rs` beside a folder `a/`.
+#[derive(Default)]
+pub(super) struct Imports {
+    pub(super) files: BTreeSet<String>,
+    /// The first line that imports, and what it names, by importing and imported file.
+    pub(super) arrows: BTreeMap<(String, String), (usize, String)>,
+}
+
+/// A module, in a file of its own or within one.
+struct Module {
+    file: String,
+    parent: Option<usize>,
+    children: BTreeMap<String, usize>,
+    /// Names that `use` brings into scope.
+    aliases: BTreeMap<String, Alias>,
+    paths: Vec<Named>,
+}
+
+struct Alias {
+    path: Vec<String>,
+    is_reexport: bool,
+}
+
+/// A path in code, and where.
+struct Named {
+    path: Vec<String>,
+    line: usize,
+    /// Whether it is the path of a `use`: then it is no import if it leads to a module, which paths in code begin with.
+    is_use: bool,
+}
+
+/// Where a path leads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Module(usize),
+    /// An item that this module defines.
+    ItemOf(usize),
+}
+
+/// Reads a crate from its files, by their paths below `src/`.
+///
+/// # Errors
+///
+/// When a file is missing or cannot be tokenized.
+pub(super) fn read(crate_name: &str, sources: &BTreeMap<&str, &str>) -> Result<Imports> {
+    let mut tree = Tree { sources, library: crate_name.replace('-', "_"), modules: Vec::new() };
+    for root in ["lib.rs", "main.rs"] {
+        if sources.contains_key(root) {
+            tree.read_file(root, "", None)?;
+        }
+    }
+    Ok(tree.imports())
+}
+
+struct Tree<'a> {
+    sources: &'a BTreeMap<&'a str, &'a str>,
+    /// The name under which the binary names the library, which is read first.
+    library: String,
+    modules: Vec<Module>,
+}
+
+impl Tree<'_> {
+    /// Reads a module from its file; `folder` is where its children are, empty or with a `/` at its end.
+    fn read_file(&mut self, path: &str, folder: &str, parent: Option<usize>) -> Result<usize> {
+        let source = self.sources.get(path).with_context(|| format!("{path} is missing"))?;
+        let tokens: TokenStream = source.parse().map_err(|error| anyhow!("failed to tokenize {path}: {error}"))?;
+        let stem = path.strip_suffix(".rs").unwrap_or(path);
+        let has_folder = self.sources.keys().any(|other| other.strip_prefix(stem).is_some_and(|r| r.starts_with('/')));
+        let file = if has_folder { format!("{stem}/mod") } else { stem.to_owned() };
+        let module = self.add(file, parent);
+        self.scan(module, folder, tokens)?;
+        Ok(module)
+    }
+
+    fn add(&mut self, file: String, parent: Option<usize>) -> usize {
+        let (children, aliases, paths) = Default::default();
+        self.modules.push(Module { file, parent, children, aliases, paths });
+        self.modules.len() - 1
+    }
+
+    fn scan(&mut self, module: usize, folder: &str, tokens: TokenStream) -> Result<()> {
+        let mut cursor = Cursor { tokens: tokens.into_iter().collect(), at: 0 };
+        let mut is_public = false;
+        while let Some(token) = cursor.peek(0).cloned() {
+            let line = token.span().start().line;
+            match &token {
+                TokenTree::Punct(punct) if punct.as_char() == '#' && cursor.is_test() => cursor.skip_item(),
+                TokenTree::Ident(ident) if ident == "pub" => {
+                    cursor.at += 1;
+                    cursor.at += usize::from(cursor.group(0, Delimiter::Parenthesis).is_some());
+                    is_public = true;
+                    continue;
+                }
+                TokenTree::Ident(ident) if ident == "use" && !cursor.is_punct(1, '<') => {
+                    cursor.at += 1;
+                    let mut leaves = Vec::new();
+                    cursor.use_tree(&mut Vec::new(), &mut leaves);
+                    for (path, alias) in leaves {
+                        self.add_use(module, path, alias, is_public, line);
+                    }
+                }
+                TokenTree::Ident(ident) if ident == "mod" => {
+                    self.add_child(module, folder, &mut cursor)?;
+                }
+                TokenTree::Ident(_) => {
+                    let path = cursor.path();
+                    self.modules[module].paths.push(Named { path, line, is_use: false });
+                }
+                TokenTree::Group(group) => {
+                    cursor.at += 1;
+                    self.scan(module, folder, group.stream())?;
+                }
+                TokenTree::Punct(_) | TokenTree::Literal(_) => cursor.skip_name(),
+            }
+            is_public = false;
+        }
+        Ok(())
+    }
+
+    fn add_use(&mut self, module: usize, path: Vec<String>, alias: String, is_reexport: bool, line: usize) {
+        let module = &mut self.modules[module];
+        if !is_reexport {
+            module.paths.push(Named { path: path.clone(), line, is_use: true });
+        }
+        if alias != "_" && alias != "*" {
+            module.aliases.insert(alias, Alias { path, is_reexport });
+        }
+    }
+
+    fn add_child(&mut self, module: usize, folder: &str, cursor: &mut Cursor) -> Result<()> {
+        cursor.at += 1;
+        let Some(TokenTree::Ident(name)) = cursor.peek(0) else { return Ok(()) };
+        let name = name.to_string();
+        cursor.at += 1;
+        let below = format!("{folder}{name}/");
+        let child = if let Some(group) = cursor.group(0, Delimiter::Brace) {
+            cursor.at += 1;
+            let child = self.add(self.modules[module].file.clone(), Some(module));
+            self.scan(child, &below, group.stream())?;
+            child
+        } else {
+            let own = format!("{folder}{name}.rs");
+            let path = if self.sources.contains_key(own.as_str()) { own } else { format!("{below}mod.rs") };
+            self.read_file(&path, &below, Some(module))?
+        };
+        self.modules[module].children.insert(name, child);
+        Ok(())
+    }
+
+    fn imports(&self) -> Imports {
+        let mut imports = Imports::default();
+        for (index, module) in self.modules.iter().enumerate() {
+            imports.files.insert(module.file.clone());
+            for named in &module.paths {
+                let target = match self.resolve(index, &named.path, 0) {
+                    Some(Target::ItemOf(target)) => target,
+                    // `a::b` of which `b` is a module names nothing in it yet; a lone `a` in code is no module.
+                    _ => continue,
+                };
+                let is_alias = named.path.len() == 1 && !named.is_use;
+                if is_alias && !module.aliases.get(&named.path[0]).is_some_and(|alias| alias.is_reexport) {
+                    continue;
+                }
+                let to = &self.modules[target].file;
+                if *to != module.file {
+                    let arrow = imports.arrows.entry((module.file.clone(), to.clone()));
+                    arrow.or_insert_with(|| (named.line, named.path.join("::")));
+                }
+            }
+        }
+        imports
+    }
+
+    /// Where a path leads that a module names; `None` outside of the crate.
+    fn resolve(&self, module: usize, path: &[String], depth: usize) -> Option<Target> {
+        let (first, rest) = path.split_first()?;
+        // A name may be imported under itself from another crate: `use uuid::Uuid` leads nowhere here.
+        if depth > 16 {
+            return None;
+        }
+        let start = match first.as_str() {
+            "crate" => self.root_of(module),
+            name if name == self.library => 0,
+            "self" => module,
+            "super" => self.modules[module].parent?,
+            name => match self.enter(module, name, depth)? {
+                Target::Module(child) => child,
+                item => return Some(item),
+            },
+        };
+        self.descend(start, rest, depth)
+    }
+
+    fn descend(&self, mut module: usize, path: &[String], depth: usize) -> Option<Target> {
+        for name in path {
+            match (name.as_str(), self.enter(module, name, depth)) {
+                ("self", _) => {}
+                ("super", _) => module = self.modules[module].parent?,
+                (_, Some(Target::Module(child))) => module = child,
+                (_, Some(item)) => return Some(item),
+                (_, None) => return Some(Target::ItemOf(module)),
+            }
+        }
+        Some(Target::Module(module))
+    }
+
+    /// What a name means in a module, if it is a child of it or an import.
+    fn enter(&self, module: usize, name: &str, depth: usize) -> Option<Target> {
+        let known = &self.modules[module];
+        if let Some(child) = known.children.get(name) {
+            return Some(Target::Module(*child));
+        }
+        self.resolve(module, &known.aliases.get(name)?.path, depth + 1)
+    }
+
+    fn root_of(&self, mut module: usize) -> usize {
+        while let Some(parent) = self.modules[module].parent {
+            module = parent;
+        }
+        module
+    }
+}
+
+/// A position in a list of tokens.
+struct Cursor {
+    tokens: Vec<TokenTree>,
+    at: usize,
+}
+
+impl Cursor {
+    fn peek(&self, ahead: usize) -> Option<&TokenTree> {
+        self.tokens.get(self.at + ahead)
+    }
+
+    fn is_punct(&self, ahead: usize, expected: char) -> bool {
+        matches!(self.peek(ahead), Some(TokenTree::Punct(punct)) if punct.as_char() == expected)
+    }
+
+    fn group(&self, ahead: usize, delimiter: Delimiter) -> Option<Group> {
+        match self.peek(ahead) {
+            Some(TokenTree::Group(group)) if group.delimiter() == delimiter => Some(group.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether here begins `#[cfg(test)]` or `#[cfg(all(test, ..))]`.
+    fn is_test(&self) -> bool {
+        let attribute = self.group(1, Delimiter::Bracket).map(|group| group.stream().to_string().replace(' ', ""));
+        attribute.is_some_and(|text| text == "cfg(test)" || text.starts_with("cfg(all(test"))
+    }
+
+    /// Skips an item with its attributes: up to its body, or the `;` that ends it.
+    fn skip_item(&mut self) {
+        let is_use = self.tokens[self.at..].iter().find_map(|token| match token {
+            TokenTree::Ident(ident) if ident != "pub" => Some(ident == "use"),
+            _ => None,
+        });
+        while self.at < self.tokens.len() {
+            let is_end = self.is_punct(0, ';') || (is_use != Some(true) && self.group(0, Delimiter::Brace).is_some());
+            self.at += 1;
+            if is_end {
+                break;
+            }
+        }
+    }
+
+    /// Skips a token that names nothing, and the name after a `.` or a `::`, which is no path of its own.
+    fn skip_name(&mut self) {
+        let is_member = self.is_punct(0, '.') && !self.is_punct(1, '.');
+        let is_inner = self.is_punct(0, ':') && self.is_punct(1, ':');
+        self.at += if is_inner { 2 } else { 1 };
+        if (is_member || is_inner) && matches!(self.peek(0), Some(TokenTree::Ident(_))) {
+            self.path();
+        }
+    }
+
+    /// Takes `a::b::c`.
+    fn path(&mut self) -> Vec<String> {
+        let mut path = Vec::new();
+        while let Some(TokenTree::Ident(ident)) = self.peek(0) {
+            path.push(ident.to_string());
+            self.at += 1;
+            let continues =
+                self.is_punct(0, ':') && self.is_punct(1, ':') && matches!(self.peek(2), Some(TokenTree::Ident(_)));
+            if !continues {
+                break;
+            }
+            self.at += 2;
+        }
+        path
+    }
+
+    /// Takes the tree of a `use` up to its `;`: each path with the name it is known by, `*` for a glob.
+    fn use_tree(&mut self, prefix: &mut Vec<String>, leaves: &mut Vec<(Vec<String>, String)>) {
+        let mut path = prefix.clone();
+        let mut alias = None;
+        let mut is_open = false;
+        while let Some(token) = self.peek(0).cloned() {
+            self.at += 1;
+            match token {
+                TokenTree::Ident(ident) if ident == "as" => {
+                    alias = self.peek(0).map(ToString::to_string);
+                    self.at += 1;
+                }
+                TokenTree::Ident(ident) if ident == "self" && !path.is_empty() => is_open = true,
+                TokenTree::Ident(ident) => {
+                    path.push(ident.to_string());
+                    is_open = true;
+                }
+                TokenTree::Group(group) => {
+                    let mut inner = Cursor { tokens: group.stream().into_iter().collect(), at: 0 };
+                    inner.use_tree(&mut path.clone(), leaves);
+                    is_open = false;
+                }
+                TokenTree::Punct(punct) if punct.as_char() == '*' => {
+                    leaves.push((path.iter().cloned().chain(["*".to_owned()]).collect(), "*".to_owned()));
+                    is_open = false;
+                }
+                TokenTree::Punct(punct) if matches!(punct.as_char(), ',' | ';') => {
+                    finish(&mut path, &mut alias, &mut is_open, leaves);
+                    path.clone_from(prefix);
+                    if punct.as_char() == ';' {
+                        return;
+                    }
+                }
+                _ => {}
+            }
+        }
+        finish(&mut path, &mut alias, &mut is_open, leaves);
+    }
+}
+
+fn finish(
+    path: &mut Vec<String>,
+    alias: &mut Option<String>,
+    is_open: &mut bool,
+    leaves: &mut Vec<(Vec<String>, String)>,
+) {
+    if std::mem::take(is_open)
+        && let Some(last) = path.last().cloned()
+    {
+        leaves.push((std::mem::take(path), alias.take().unwrap_or(last)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each import as `from -> to`.
+    fn arrows(sources: &[(&str, &str)]) -> Vec<String> {
+        let imports = read("a-crate", &sources.iter().copied().collect()).unwrap();
+        imports.arrows.keys().map(|(from, to)| format!("{from} -> {to}")).collect()
+    }
+
+    #[test]
+    fn uses_and_paths_are_imports_and_declarations_are_not() {
+        let found = arrows(&[
+            ("lib.rs", "pub mod a;\nmod b;\nmod c;\npub use self::a::Item;"),
+            ("a.rs", "use crate::b::{self as bee, deep::{One, Two as Three}};\nuse core::fmt;"),
+            ("b.rs", "pub mod deep;\nfn f() -> Vec<super::c::C> { assert!(crate::a::is(), \"crate::none\"); }"),
+            ("b/deep.rs", "impl crate::c::Show for One {} // crate::a::Item"),
+            ("c.rs", ""),
+        ]);
+        assert_eq!(found, ["a -> b/deep", "b/deep -> c", "b/mod -> a", "b/mod -> c"]);
+    }
+
+    #[test]
+    fn a_reexport_leads_to_the_file_that_defines_the_item() {
+        let found = arrows(&[
+            ("lib.rs", "mod a;\nmod b;\nmod c;"),
+            ("a.rs", "pub(crate) use crate::b::B;"),
+            ("b.rs", "pub struct B;"),
+            ("c.rs", "use super::a::B;\nuse crate::a;\nfn f(b: a::Other) {}"),
+        ]);
+        assert_eq!(found, ["c -> a", "c -> b"]);
+        let used = arrows(&[("lib.rs", "mod a;\npub use a::B;\nfn f(b: B) {}"), ("a.rs", "")]);
+        assert_eq!(used, ["lib -> a"]);
+    }
+
+    #[test]
+    fn a_parent_and_its_child_are_two_files() {
+        let found = arrows(&[
+            ("lib.rs", "mod a;"),
+            ("a/mod.rs", "mod b;\nfn f() { b::g(x.b, Self::b()); }"),
+            ("a/b.rs", "use super::*;"),
+        ]);
+        assert_eq!(found, ["a/b -> a/mod", "a/mod -> a/b"]);
+    }
+
+    #[test]
+    fn tests_are_left_out_and_modules_within_a_file_are_the_file() {
+        let found = arrows(&[
+            ("lib.rs", "mod a;\nmod b;\nmod c;"),
+            ("a.rs", "mod inner { use super::super::b::B; fn f() {} }\n#[cfg(test)]\nmod tests { use crate::c::C; }"),
+            ("b.rs", "#[cfg(test)]\nuse crate::{a::A, c::C};\n#[cfg(test)]\nfn f() { crate::c::d() }\nfn g() {}"),
+            ("c.rs", "macro_rules! m { () => { $crate::b::B } }"),
+            ("main.rs", "use a_crate::c::C;"),
+        ]);
+        assert_eq!(found, ["a -> b", "c -> b", "main -> c"]);
+    }
+}
