@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, anyhow};
-use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+use super::tokens::Cursor;
 
 /// Which files of a crate import which. A file goes by its path below `src/` without `.rs`, and by `a/mod` also where it
 /// is an `a.rs` beside a folder `a/`.
@@ -90,7 +92,7 @@ impl Tree<'_> {
     }
 
     fn scan(&mut self, module: usize, folder: &str, tokens: TokenStream) -> Result<()> {
-        let mut cursor = Cursor { tokens: tokens.into_iter().collect(), at: 0 };
+        let mut cursor = Cursor::new(tokens);
         let mut is_public = false;
         while let Some(token) = cursor.peek(0).cloned() {
             let line = token.span().start().line;
@@ -232,128 +234,6 @@ impl Tree<'_> {
     }
 }
 
-/// A position in a list of tokens.
-struct Cursor {
-    tokens: Vec<TokenTree>,
-    at: usize,
-}
-
-impl Cursor {
-    fn peek(&self, ahead: usize) -> Option<&TokenTree> {
-        self.tokens.get(self.at + ahead)
-    }
-
-    fn is_punct(&self, ahead: usize, expected: char) -> bool {
-        matches!(self.peek(ahead), Some(TokenTree::Punct(punct)) if punct.as_char() == expected)
-    }
-
-    fn group(&self, ahead: usize, delimiter: Delimiter) -> Option<Group> {
-        match self.peek(ahead) {
-            Some(TokenTree::Group(group)) if group.delimiter() == delimiter => Some(group.clone()),
-            _ => None,
-        }
-    }
-
-    /// Whether here begins `#[cfg(test)]` or `#[cfg(all(test, ..))]`.
-    fn is_test(&self) -> bool {
-        let attribute = self.group(1, Delimiter::Bracket).map(|group| group.stream().to_string().replace(' ', ""));
-        attribute.is_some_and(|text| text == "cfg(test)" || text.starts_with("cfg(all(test"))
-    }
-
-    /// Skips an item with its attributes: up to its body, or the `;` that ends it.
-    fn skip_item(&mut self) {
-        let is_use = self.tokens[self.at..].iter().find_map(|token| match token {
-            TokenTree::Ident(ident) if ident != "pub" => Some(ident == "use"),
-            _ => None,
-        });
-        while self.at < self.tokens.len() {
-            let is_end = self.is_punct(0, ';') || (is_use != Some(true) && self.group(0, Delimiter::Brace).is_some());
-            self.at += 1;
-            if is_end {
-                break;
-            }
-        }
-    }
-
-    /// Skips a token that names nothing, and the name after a `.` or a `::`, which is no path of its own.
-    fn skip_name(&mut self) {
-        let is_member = self.is_punct(0, '.') && !self.is_punct(1, '.');
-        let is_inner = self.is_punct(0, ':') && self.is_punct(1, ':');
-        self.at += if is_inner { 2 } else { 1 };
-        if (is_member || is_inner) && matches!(self.peek(0), Some(TokenTree::Ident(_))) {
-            self.path();
-        }
-    }
-
-    /// Takes `a::b::c`.
-    fn path(&mut self) -> Vec<String> {
-        let mut path = Vec::new();
-        while let Some(TokenTree::Ident(ident)) = self.peek(0) {
-            path.push(ident.to_string());
-            self.at += 1;
-            let continues =
-                self.is_punct(0, ':') && self.is_punct(1, ':') && matches!(self.peek(2), Some(TokenTree::Ident(_)));
-            if !continues {
-                break;
-            }
-            self.at += 2;
-        }
-        path
-    }
-
-    /// Takes the tree of a `use` up to its `;`: each path with the name it is known by, `*` for a glob.
-    fn use_tree(&mut self, prefix: &mut Vec<String>, leaves: &mut Vec<(Vec<String>, String)>) {
-        let mut path = prefix.clone();
-        let mut alias = None;
-        let mut is_open = false;
-        while let Some(token) = self.peek(0).cloned() {
-            self.at += 1;
-            match token {
-                TokenTree::Ident(ident) if ident == "as" => {
-                    alias = self.peek(0).map(ToString::to_string);
-                    self.at += 1;
-                }
-                TokenTree::Ident(ident) if ident == "self" && !path.is_empty() => is_open = true,
-                TokenTree::Ident(ident) => {
-                    path.push(ident.to_string());
-                    is_open = true;
-                }
-                TokenTree::Group(group) => {
-                    let mut inner = Cursor { tokens: group.stream().into_iter().collect(), at: 0 };
-                    inner.use_tree(&mut path.clone(), leaves);
-                    is_open = false;
-                }
-                TokenTree::Punct(punct) if punct.as_char() == '*' => {
-                    leaves.push((path.iter().cloned().chain(["*".to_owned()]).collect(), "*".to_owned()));
-                    is_open = false;
-                }
-                TokenTree::Punct(punct) if matches!(punct.as_char(), ',' | ';') => {
-                    finish(&mut path, &mut alias, &mut is_open, leaves);
-                    path.clone_from(prefix);
-                    if punct.as_char() == ';' {
-                        return;
-                    }
-                }
-                _ => {}
-            }
-        }
-        finish(&mut path, &mut alias, &mut is_open, leaves);
-    }
-}
-
-fn finish(
-    path: &mut Vec<String>,
-    alias: &mut Option<String>,
-    is_open: &mut bool,
-    leaves: &mut Vec<(Vec<String>, String)>,
-) {
-    if std::mem::take(is_open)
-        && let Some(last) = path.last().cloned()
-    {
-        leaves.push((std::mem::take(path), alias.take().unwrap_or(last)));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -393,7 +273,7 @@ mod tests {
     fn a_parent_and_its_child_are_two_files() {
         let found = arrows(&[
             ("lib.rs", "mod a;"),
-            ("a/mod.rs", "mod b;\nfn f() { b::g(x.b, Self::b()); }"),
+            ("a/mod.rs", "mod b;\nfn f() { X { x: x.b::<Self>::b(), ..b::g() } }"),
             ("a/b.rs", "use super::*;"),
         ]);
         assert_eq!(found, ["a/b -> a/mod", "a/mod -> a/b"]);

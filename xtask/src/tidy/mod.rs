@@ -8,6 +8,7 @@ mod modules;
 mod names;
 mod pages;
 mod rules;
+mod tokens;
 
 use std::fmt;
 
