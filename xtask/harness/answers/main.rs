@@ -10,7 +10,7 @@ mod boundary;
 mod case;
 mod control;
 mod judge;
-#[path = "../../benches/crash/random.rs"]
+#[path = "../random.rs"]
 mod random;
 mod report;
 mod rules;

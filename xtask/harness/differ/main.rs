@@ -13,7 +13,7 @@ mod memory;
 mod mend;
 mod ours;
 mod perturb;
-#[path = "../../benches/crash/random.rs"]
+#[path = "../random.rs"]
 #[expect(dead_code, reason = "the crash harness uses all of it")]
 mod random;
 mod tally;

@@ -11,11 +11,11 @@ mod history;
 mod indentation;
 mod judge;
 mod lines;
-#[path = "../../harness/memory.rs"]
+#[path = "../memory.rs"]
 #[expect(dead_code, reason = "the comparison with git uses all of it")]
 mod memory;
 mod parts;
-#[path = "../crash/random.rs"]
+#[path = "../random.rs"]
 #[expect(dead_code, reason = "the crash harness uses all of it")]
 mod random;
 mod rival;

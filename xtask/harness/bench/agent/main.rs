@@ -9,7 +9,7 @@
 #![expect(clippy::disallowed_methods, reason = "a bench lays out the directories it works in")]
 
 #[expect(dead_code, reason = "the crash harness does more with it than to count")]
-#[path = "../seam/disk.rs"]
+#[path = "../../watched_disk.rs"]
 mod disk;
 mod floors;
 

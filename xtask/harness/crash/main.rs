@@ -8,7 +8,7 @@
 
 mod agents;
 mod course;
-#[path = "../seam/disk.rs"]
+#[path = "../watched_disk.rs"]
 mod disk;
 mod flushed;
 mod ground;
@@ -16,6 +16,7 @@ mod kill;
 mod power;
 mod program;
 mod race;
+#[path = "../random.rs"]
 mod random;
 mod rewriter;
 mod saver;
