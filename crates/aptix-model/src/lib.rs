@@ -1,8 +1,9 @@
 //! What the things of Aptix are: paths, digests, lines, ids, batches, states, reasons, reports.
 //!
 //! Without features this crate is `no_std` and knows no serialisation. Feature `wire` adds the
-//! gRPC protocol, feature `documents` the texts LLMs write; both turn their input into the types
-//! of this crate at the door, so that nothing behind it sees a generated or a serde type.
+//! gRPC protocol, feature `documents` the texts LLMs write, feature `tools` the tools they call.
+//! All turn their input into the types of this crate at the door, so that nothing behind it sees
+//! a generated or a serde type.
 
 // Generated protocol code names `Box` and `format!` and so needs the prelude of `std`.
 #![cfg_attr(not(any(feature = "wire", feature = "documents", test)), no_std)]
@@ -28,5 +29,7 @@ pub mod reason;
 pub mod record;
 pub mod report;
 pub mod state;
+#[cfg(feature = "tools")]
+pub mod tools;
 #[cfg(feature = "wire")]
 pub mod wire;

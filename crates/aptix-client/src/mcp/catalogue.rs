@@ -277,7 +277,7 @@ pub fn find(name: &str) -> Option<&'static Tool> {
 
 #[cfg(test)]
 mod tests {
-    use aptix_model::documents::prepare;
+    use aptix_model::tools::prepare;
 
     use super::*;
 

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use aptix_engine::text::line_regex::{COMPILED_BYTES, CompileError, Letters, LineRegex, Search};
-use aptix_model::documents::look::Case;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
+use aptix_model::tools::look::Case;
 
 use super::until::Until;
 

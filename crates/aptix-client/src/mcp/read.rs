@@ -1,9 +1,9 @@
 //! `read_file`: lines of a file, and the digest that a line patch has to name.
 
 use aptix_engine::digest::sha256;
-use aptix_model::documents::look::ReadFile;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
+use aptix_model::tools::look::ReadFile;
 use serde::Serialize;
 
 use crate::apply::Search;

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
-use aptix_model::documents::look::Search;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
+use aptix_model::tools::look::Search;
 use globset::{GlobBuilder, GlobMatcher};
 use serde::Serialize;
 

@@ -6,9 +6,8 @@ use std::vec::Vec;
 
 use serde::Deserialize;
 
-use super::fields::required;
+use super::fields::{given, required};
 use super::json;
-use super::prepare::given;
 use super::recognise::Shape;
 use crate::batch::{Batch, Content, CreateFile, FileEdit, FilePatch, Target};
 use crate::failure::Failure;

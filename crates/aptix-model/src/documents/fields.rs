@@ -1,6 +1,7 @@
 //! What JSON documents of every dialect are refused for alike: fields that are missing, roots that are not there.
 
 use std::format;
+use std::string::String;
 use std::vec::Vec;
 
 use crate::failure::Failure;
@@ -17,6 +18,11 @@ pub(super) fn required(field: &str) -> Failure {
         .hint(format!("give '{field}' a value"))
 }
 
+/// A text that is not empty: providers that require every field send an empty one for a field without a value.
+pub(crate) fn given(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
+}
+
 /// The first failures, and how many more there are.
 pub(super) fn listed(mut failures: Vec<Failure>) -> Vec<Failure> {
     let more = failures.len().saturating_sub(LISTED);
@@ -30,7 +36,7 @@ pub(super) fn listed(mut failures: Vec<Failure>) -> Vec<Failure> {
 /// Refuses a `root` that is not the workspace itself: whoever applies a document chooses where, never the document.
 pub(super) fn check_root(root: Option<&str>) -> Result<(), Failure> {
     let Some(root) = root.filter(|root| !matches!(*root, "" | "." | "./")) else { return Ok(()) };
-    let shown: std::string::String = root.chars().take(100).collect();
+    let shown: String = root.chars().take(100).collect();
     let message = format!("'root' is absent or \".\", found {shown:?}");
     let failure = match WorkspacePath::new(root) {
         Err(error) if error != PathError::Empty => Failure::new(Reason::InvalidPath, message).detail(error.detail()),

@@ -7,9 +7,8 @@ use std::{format, vec};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::fields::{check_root, listed, required};
+use super::fields::{check_root, given, listed, required};
 use super::json::{self, Bounded, Named, Place};
-use super::prepare::given;
 use super::recognise::Shape;
 use crate::batch::{Batch, Content, FileEdit, FilePatch, Presence, Target, WriteFile};
 use crate::failure::Failure;

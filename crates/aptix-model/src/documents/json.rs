@@ -22,7 +22,7 @@ const DEPTH: usize = 64;
 const SHOWN: usize = 300;
 
 /// Reads a whole text as one object.
-pub(super) fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
+pub(crate) fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
     value(text).map(|Object(value)| value)
 }
 
@@ -78,7 +78,7 @@ fn check_size(text: &str) -> Result<(), Failure> {
 }
 
 /// The known word that an unknown one is most likely a misspelling of.
-pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let short: String = word.chars().take(100).collect::<String>().to_lowercase();
     let distance = |known: &str| strsim::damerau_levenshtein(&short, &known.to_lowercase());
     known.into_iter().min_by_key(|known| distance(known)).filter(|known| distance(known) <= known.len().max(3) / 2)

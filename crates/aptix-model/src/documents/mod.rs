@@ -4,14 +4,11 @@
 mod chat;
 mod codex_patch;
 mod create_file;
-mod fields;
+pub(crate) mod fields;
 mod file_bundle;
 mod git_patch;
-mod json;
+pub(crate) mod json;
 mod line_patch;
-pub mod look;
-pub mod prepare;
-pub mod preview;
 mod recognise;
 mod search_patch;
 mod search_replace;

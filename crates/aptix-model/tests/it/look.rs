@@ -1,7 +1,7 @@
 //! The tools that only look: their calls.
 
-use aptix_model::documents::look::{self, Case, ReadFile, Search};
 use aptix_model::path::WorkspacePath;
+use aptix_model::tools::look::{self, Case, ReadFile, Search};
 
 fn path(text: &str) -> WorkspacePath {
     WorkspacePath::new(text).unwrap()

@@ -1,11 +1,11 @@
 //! The prepare-first tools: their calls, and what they answer.
 
 use aptix_model::batch::{Anchor, AnchorEdit, AnchorMatch, AnchorPlace, FileEdit, Occurrence, Target};
-use aptix_model::documents::prepare::{Call, TOOLS, parse};
-use aptix_model::documents::preview::{Phase, to_yaml};
 use aptix_model::id::{FilePatchId, Uuid};
 use aptix_model::preview::{BlanklineStyle, Evidence, Preview};
 use aptix_model::record::UnixMillis;
+use aptix_model::tools::prepare::{Call, TOOLS, parse};
+use aptix_model::tools::preview::{Phase, to_yaml};
 
 const ID: &str = "018f6d2e-7c1a-7b3e-9d55-0123456789ab";
 

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use aptix_engine::digest::sha256;
 use aptix_model::batch::{Batch, FileEdit, GitKind, Target};
-use aptix_model::documents::{self, Dialect, prepare};
+use aptix_model::documents::{self, Dialect};
+use aptix_model::tools::prepare;
 use regex::bytes::Regex;
 use serde_json::json;
 

@@ -11,8 +11,9 @@ use aptix_client::workspace::Workspace;
 use aptix_client::workspace::disk::SystemDisk;
 use aptix_engine::digest::sha256;
 use aptix_model::batch::{Batch, Origin};
-use aptix_model::documents::{self, Dialect, prepare};
+use aptix_model::documents::{self, Dialect};
 use aptix_model::report::Report;
+use aptix_model::tools::prepare;
 use serde_json::json;
 
 use super::{Approve, Scene, TEXT, id, lay_out, of_batch};

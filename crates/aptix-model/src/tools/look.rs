@@ -7,8 +7,9 @@ use std::string::String;
 
 use serde::Deserialize;
 
-use super::json;
-use super::prepare::{given, range};
+use super::prepare::range;
+use crate::documents::fields::given;
+use crate::documents::json;
 use crate::failure::Failure;
 use crate::path::{WorkspacePath, document_spelling};
 use crate::reason::{Detail, Reason};

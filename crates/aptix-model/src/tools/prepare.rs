@@ -7,8 +7,9 @@ use std::string::{String, ToString};
 
 use serde::Deserialize;
 
-use super::json;
 use crate::batch::{Anchor, AnchorEdit, AnchorMatch, AnchorPlace, FileEdit, FilePatch, Occurrence, Target};
+use crate::documents::fields::given;
+use crate::documents::json;
 use crate::failure::Failure;
 use crate::id::FilePatchId;
 use crate::path::document_spelling;
@@ -181,10 +182,6 @@ pub fn unknown_tool(tool: &str, tools: &[&str]) -> Failure {
             None => failure.hint(format!("the tools are {}", tools.join(", "))),
         },
     }
-}
-
-pub(super) fn given(text: Option<String>) -> Option<String> {
-    text.filter(|text| !text.is_empty())
 }
 
 fn patch(path: &str, place: AnchorPlace, content: String) -> FilePatch {
