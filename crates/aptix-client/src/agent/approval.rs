@@ -10,7 +10,7 @@ use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
-use aptix_model::wire;
+use aptix_model::wire::bytes::batch_to_bytes;
 use tokio_util::sync::CancellationToken;
 
 use crate::apply::Hidden;
@@ -95,7 +95,7 @@ pub(super) struct Comparison<'a> {
 impl Comparison<'_> {
     /// What exactly is agreed to: these edits, and these files.
     fn subject(&self) -> Sha256Digest {
-        let mut bytes = wire::canonical_bytes(self.content);
+        let mut bytes = batch_to_bytes(self.content);
         for hidden in self.hidden {
             bytes.extend_from_slice(&(hidden.file as u64).to_be_bytes());
             bytes.extend_from_slice(hidden.why.word().as_bytes());

@@ -2,7 +2,7 @@
 
 use aptix_model::batch::Batch;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::wire;
+use aptix_model::wire::bytes::batch_to_bytes;
 use sha2::{Digest, Sha256};
 
 use crate::workspace::Workspace;
@@ -16,7 +16,7 @@ const MAKE: &[u8] = b"aptix subject 1";
 pub(crate) fn digest(workspace: &Workspace, batch: &Batch, changes: &[Change<'_>]) -> Sha256Digest {
     let mut subject = Subject(Sha256::new());
     subject.part(MAKE);
-    subject.part(&wire::canonical_bytes(batch));
+    subject.part(&batch_to_bytes(batch));
     for root in workspace.roots() {
         let (device, inode) = root.identity();
         subject.part(root.path().as_os_str().as_encoded_bytes());

@@ -3,7 +3,8 @@
 use std::format;
 use std::string::String;
 
-use super::{missing, unknown_enum, v1};
+use super::field::{missing, unknown_enum};
+use super::v1;
 use crate::batch::{Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Occurrence};
 use crate::failure::Failure;
 

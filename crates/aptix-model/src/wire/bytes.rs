@@ -18,7 +18,7 @@ pub struct BytesError {
     why: std::string::String,
 }
 
-/// A batch's content as bytes, without ids.
+/// A batch's content as bytes, without ids: the same for equal batches, different for any two others.
 #[must_use]
 pub fn batch_to_bytes(batch: &Batch) -> Vec<u8> {
     v1::Edit::from(batch.clone()).encode_to_vec()

@@ -2,7 +2,8 @@
 
 use std::string::ToString;
 
-use super::{digest, id, v1};
+use super::field::{digest, id};
+use super::v1;
 use crate::cursor::Cursor;
 use crate::failure::Failure;
 use crate::id::Revision;

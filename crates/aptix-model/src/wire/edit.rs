@@ -4,7 +4,9 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-use super::{anchor, digest, given, hunks, missing, quote, search, unexpected, unknown_enum, v1};
+use super::changes::{each, note, with_id};
+use super::field::{digest, given, missing, unexpected, unknown_enum};
+use super::{anchor, hunks, quote, search, v1};
 use crate::batch::{
     Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, Presence, Target,
     WriteFile,
@@ -15,9 +17,6 @@ use crate::limits::INLINE_BYTES;
 use crate::path_readings::PathReadings;
 use crate::reason::{Detail, Reason};
 use crate::record::FileIds;
-
-/// How much of what is wrong is told.
-const FAILURES: usize = 1000;
 
 impl TryFrom<v1::Edit> for Batch {
     type Error = Vec<Failure>;
@@ -83,28 +82,6 @@ fn file_edit(index: usize, action: v1::file_patch::Action, failures: &mut Vec<Fa
         Wire::Quote(_) => Err(quote::misplaced(index)),
     };
     read.map_err(|failure| note(failures, failure)).ok()
-}
-
-/// Takes down what is wrong. A message may have millions of wrong parts; nobody reads so many failures.
-pub(super) fn note(failures: &mut Vec<Failure>, failure: Failure) {
-    if failures.len() < FAILURES {
-        failures.push(failure);
-    }
-}
-
-/// Reads the changes of a file patch; whatever is wrong with one goes to `failures`. `read` is told the field of the
-/// change.
-pub(super) fn each<W, T>(
-    file: usize,
-    changes: Vec<W>,
-    failures: &mut Vec<Failure>,
-    read: impl Fn(&str, W) -> Result<T, Failure>,
-) -> Vec<T> {
-    let changes = changes.into_iter().enumerate().filter_map(|(position, change)| {
-        let read = read(&format!("files[{file}].changes[{position}]"), change);
-        read.map_err(|failure| note(failures, failure.change(position))).ok()
-    });
-    changes.collect()
 }
 
 fn line_change(field: &str, change: v1::Change) -> Result<Change, Failure> {
@@ -265,12 +242,6 @@ fn action_message(edit: FileEdit, ids: &[ChangeId]) -> v1::file_patch::Action {
             chunks: with_id(patch.chunks, ids, hunks::chunk_message),
         }),
     }
-}
-
-/// Each change as a message, with its id, or an empty one where there are none.
-pub(super) fn with_id<T, W>(changes: Vec<T>, ids: &[ChangeId], message: impl Fn(T, String) -> W) -> Vec<W> {
-    let ids = ids.iter().map(|id| format!("{id}")).chain(core::iter::repeat(String::new()));
-    changes.into_iter().zip(ids).map(|(change, id)| message(change, id)).collect()
 }
 
 pub(super) fn target_message(target: Target) -> v1::file_patch::Target {

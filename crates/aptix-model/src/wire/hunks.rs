@@ -4,8 +4,9 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-use super::edit::{each, with_id};
-use super::{missing, unexpected, unknown_enum, v1};
+use super::changes::{each, with_id};
+use super::field::{missing, unexpected, unknown_enum};
+use super::v1;
 use crate::batch::{Chunk, ChunkLine, ContextPatch, GitKind, GitPatch, Hunk, HunkLine, LineKind};
 use crate::failure::Failure;
 use crate::id::ChangeId;

@@ -4,7 +4,7 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-use super::edit::note;
+use super::changes::note;
 use super::v1;
 use super::v1::file_patch::{Action, Target};
 use crate::failure::Failure;

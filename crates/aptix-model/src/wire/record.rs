@@ -8,8 +8,9 @@ use std::vec::Vec;
 use prost_types::Timestamp;
 
 use super::edit::{path_readings, target_message, with_ids};
+use super::field::{given, id, missing, unknown_enum};
 use super::quote::is_quote;
-use super::{given, id, missing, unknown_enum, v1};
+use super::v1;
 use crate::batch::{Batch, Target};
 use crate::failure::Failure;
 use crate::record::{BatchOutline, BatchRecord, FileIds, UnixMillis};

@@ -5,7 +5,8 @@ use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
-use super::{digest, given, missing, unknown_enum, v1};
+use super::field::{digest, given, missing, unknown_enum};
+use super::v1;
 use crate::failure::{Excerpt, Failure, NextAction};
 use crate::limits::REPORT_DIFF_BYTES;
 use crate::path::{DocPath, PathError, WorkspacePath};

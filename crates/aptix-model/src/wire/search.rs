@@ -4,8 +4,9 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-use super::edit::each;
-use super::{missing, unexpected, unknown_enum, v1};
+use super::changes::each;
+use super::field::{missing, unexpected, unknown_enum};
+use super::v1;
 use crate::batch::{Reindent, Replacement, Replacements, Scope, SearchChange, SearchOperation, SearchPatch};
 use crate::failure::Failure;
 
