@@ -14,20 +14,21 @@ mod json;
 mod kind;
 mod merge;
 mod named;
+mod other_edits;
 mod outer;
 mod outside;
 mod path_name;
 mod place;
-mod thought;
+mod tagged_calls;
+pub(super) mod thought;
 
 use std::format;
 use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
-use super::recognise::{find_json, recognise};
-use super::search_replace::names;
-use super::{Dialect, read, search_replace};
+use super::git_patch::shape::diff_header;
+use super::search_replace::{self, names};
 use crate::batch::Batch;
 use crate::failure::Failure;
 use crate::quote::Quote;
@@ -37,27 +38,14 @@ pub(super) use bare::is_bare_diff;
 use declined::Declined;
 use fence::{Answer, Block, Closing};
 use kind::Kind;
-pub(super) use outside::diff_header;
+pub(super) use other_edits::{has_edits, has_other_blocks};
 use place::{cut_fence, open_fence, place};
-use thought::Thoughtful;
 
 /// Most warnings about blocks that are no edits; the last one says how many more there are.
 const WARNINGS: usize = 100;
 
+/// Reads an answer that begins with no thought.
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
-    let Some(Thoughtful { rest, warning }) = thought::take_out(text).map_err(|failure| vec![failure])? else {
-        return parse_answer(text);
-    };
-    // What is left may be a document alone, as any text may.
-    let dialect = if rest.trim().is_empty() { Ok(Dialect::Chat) } else { recognise(rest.as_bytes()) };
-    let (batch, warnings) = match dialect.map_err(|failure| vec![failure])? {
-        Dialect::Chat => parse_answer(&rest)?,
-        dialect => read(rest.as_bytes(), dialect)?,
-    };
-    Ok((batch, warning.into_iter().chain(warnings).collect()))
-}
-
-fn parse_answer(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     let Sorted { mut edits, mut warnings, quotes, answer, passed_over } =
         sort(text).map_err(|failure| vec![failure])?;
     let refusal = declined(&answer, &passed_over, &edits)
@@ -111,7 +99,7 @@ fn sort(text: &str) -> Result<Sorted, Failure> {
         outside.extend(found.into_iter().map(|found| found.below(block.text_line.saturating_sub(1))));
         block.text = rest;
     }
-    let (unfenced, calls) = call::take_out(&outside::of(&answer, &rest))?;
+    let (unfenced, calls) = tagged_calls::take_out(&outside::of(&answer, &rest))?;
     taken = places
         .iter()
         .copied()
@@ -138,7 +126,7 @@ fn sort(text: &str) -> Result<Sorted, Failure> {
             beside::check_rest(block)?;
             continue;
         }
-        add_text(&mut passed_over, &block.text);
+        declined::add_words(&mut passed_over, &block.text);
         match named::quote(block, &lines) {
             Some(quote) => quotes.push(quote),
             None => {
@@ -212,37 +200,6 @@ fn search_replace_document(answer: &str, places: &[(usize, usize)]) -> Option<Bl
     })
 }
 
-/// Whether a text has anything beside blocks of old and new lines that only an answer has: other fences, or other edits.
-pub(super) fn has_other_blocks(text: &str) -> bool {
-    let Ok(places) = search_replace::places(text) else { return false };
-    let (rest, _) = envelope::take_out(text, &places);
-    rest.lines().any(|line| names::fence(line).is_some()) || has_other_edits(text)
-}
-
-/// Whether a text has, or seems to have, edits beside blocks of old and new lines, or says that those were only thought
-/// of.
-fn has_other_edits(text: &str) -> bool {
-    let Ok(places) = search_replace::places(text) else { return false };
-    let (rest, envelopes) = envelope::take_out(text, &places);
-    let names_edit = |info: &str| {
-        let tag = info.split_whitespace().next().unwrap_or_default();
-        matches!(tag, "json" | "patch" | "diff") || names::behind(info).is_some_and(|named| named.is_sure)
-    };
-    !envelopes.is_empty()
-        || rest.lines().filter_map(names::fence).any(names_edit)
-        || rest.lines().any(|line| thought::ended(line).is_some())
-        || diff_header(&rest).is_some()
-        || rest.lines().any(|line| line.trim_start().starts_with("<!--") && !line.contains("-->"))
-        || outside::call(&rest).is_some()
-        || outside::indented_envelope(&rest).is_some()
-        || find_json(&rest).is_some()
-}
-
-/// Whether a text has, or seems to have, any edits.
-fn has_edits(text: &str) -> bool {
-    text.lines().any(search_replace::is_opening) || has_other_edits(text)
-}
-
 fn declined(answer: &Answer, passed_over: &str, edits: &[(Kind, Block)]) -> Option<Failure> {
     let in_blocks = || declined::find(passed_over).filter(|_| edits.is_empty());
     let (what, sentence) = declined::find(&answer.prose).or_else(in_blocks)?;
@@ -290,11 +247,4 @@ fn no_edit(answer: &Answer, quotes: &[Quote], warnings: &[Warning]) -> Failure {
     };
     Failure::new(Reason::NoEditFound, message)
         .hint("send the edit in a block fenced with ```json or ```patch, or as the document alone")
-}
-
-fn add_text(all: &mut String, text: &str) {
-    for word in text.split_whitespace() {
-        all.push_str(word);
-        all.push(' ');
-    }
 }

@@ -9,7 +9,6 @@ use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
-use super::recognise::Shape;
 use super::text_lines::{Line, cut_short, lines, malformed, quoted, too_many};
 use crate::batch::{
     Batch, Chunk, ChunkLine, Content, ContextPatch, FileEdit, FilePatch, LineKind, Presence, Target, WriteFile,
@@ -33,10 +32,8 @@ const CHUNK: &str = "@@";
 /// Lines and anchors of all updates together: far more than anybody writes, and few enough to be kept.
 const LINES: usize = 1_000_000;
 
-/// How a codex patch is recognised.
-pub(super) const SHAPE: Shape = Shape::Text(begins);
-
-fn begins(text: &str) -> bool {
+/// Whether a text begins as a codex patch does.
+pub(super) fn begins(text: &str) -> bool {
     let mut lines = lines(text).filter(|line| !is_blank(line)).map(|line| line.text);
     match lines.next() {
         Some(first) if heredoc(first).is_some() => lines.next().is_some_and(|second| second.trim() == BEGIN),

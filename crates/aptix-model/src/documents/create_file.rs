@@ -8,14 +8,14 @@ use serde::Deserialize;
 
 use super::fields::{given, required};
 use super::json;
-use super::recognise::Shape;
+use super::keys::Keys;
 use crate::batch::{Batch, Content, CreateFile, FileEdit, FilePatch, Target};
 use crate::failure::Failure;
 use crate::path::document_spelling;
 use crate::report::Warning;
 
 /// How a create-file document is recognised.
-pub(super) const SHAPE: Shape = Shape::Json { tells: &["content", "overwrite"], knows: &["path", "contentFormat"] };
+pub(super) const KEYS: Keys = Keys { tells: &["content", "overwrite"], knows: &["path", "contentFormat"] };
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

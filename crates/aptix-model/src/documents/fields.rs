@@ -7,6 +7,7 @@ use std::vec::Vec;
 use crate::failure::Failure;
 use crate::path::{PathError, WorkspacePath};
 use crate::reason::{Detail, Reason};
+use crate::report::Warning;
 
 /// Failures that are listed before the rest is only counted.
 const LISTED: usize = 100;
@@ -43,4 +44,13 @@ pub(super) fn check_root(root: Option<&str>) -> Result<(), Failure> {
         _ => Failure::new(Reason::InvalidRequest, message).detail(Detail::Root),
     };
     Err(failure.field("root").hint("leave 'root' out, and give each path from the workspace's root down"))
+}
+
+/// Warns of ids in a request: the server mints them.
+pub(super) fn id_ignored(field: &str) -> Warning {
+    Warning {
+        code: "ID_IGNORED".into(),
+        message: format!("{field} is given by the server; the one in the document has no effect"),
+        line: None,
+    }
 }

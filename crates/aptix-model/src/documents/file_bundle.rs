@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 
 use super::fields::{check_root, given, listed, required};
 use super::json::{self, Bounded, Named, Place};
-use super::recognise::Shape;
+use super::keys::Keys;
 use crate::batch::{Batch, Content, FileEdit, FilePatch, Presence, Target, WriteFile};
 use crate::failure::Failure;
 use crate::limits::Limits;
@@ -18,7 +18,7 @@ use crate::reason::{Detail, Reason};
 use crate::report::Warning;
 
 /// How a file bundle is recognised.
-pub(super) const SHAPE: Shape = Shape::Json {
+pub(super) const KEYS: Keys = Keys {
     tells: &["files.path", "files.content", "files.operation"],
     knows: &["root", "files", "files.replacements", "files.contentFormat"],
 };

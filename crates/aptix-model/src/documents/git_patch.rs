@@ -13,7 +13,7 @@ mod letter;
 mod malformed;
 mod name;
 mod series;
-mod shape;
+pub(super) mod shape;
 
 use std::vec;
 use std::vec::Vec;
@@ -21,16 +21,12 @@ use std::vec::Vec;
 use self::fence::Fence;
 use self::files::Diff;
 use self::malformed::{GitPatchError, Place};
-use super::recognise::Shape;
 use crate::batch::Batch;
 use crate::failure::Failure;
 use crate::report::Warning;
 
 /// Lines of a diff, each of which takes many times its own room once it is read.
 const LINES: usize = 4_000_000;
-
-/// How a git patch is recognised.
-pub(super) const SHAPE: Shape = Shape::Text(shape::is_diff);
 
 /// What bounds the text of a diff.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use serde_path_to_error::Segment;
 
+use super::bytes::decode;
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::reason::{Detail, Reason};
@@ -39,7 +40,7 @@ pub(super) fn value<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
 
 /// The text of a JSON document that costs no more to read than any document is worth.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, Vec<Failure>> {
-    super::decode(bytes).and_then(|text| check_size(text).map(|()| text)).map_err(|failure| vec![failure])
+    decode(bytes).and_then(|text| check_size(text).map(|()| text)).map_err(|failure| vec![failure])
 }
 
 /// Refuses what would cost more than any document is worth, before anything is built from it: nesting, and more objects

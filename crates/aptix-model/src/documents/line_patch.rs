@@ -6,10 +6,9 @@ use std::{format, vec};
 
 use serde::Deserialize;
 
-use super::fields::{listed, required};
-use super::id_ignored;
+use super::fields::{id_ignored, listed, required};
 use super::json::{self, Bounded, Given, Named, Place, Whole};
-use super::recognise::Shape;
+use super::keys::Keys;
 use crate::batch::{Batch, Change, FileEdit, FilePatch, LinePatch, Operation, Target};
 use crate::failure::Failure;
 use crate::limits::Limits;
@@ -18,7 +17,7 @@ use crate::reason::{Detail, Reason};
 use crate::report::Warning;
 
 /// How a line patch is recognised.
-pub(super) const SHAPE: Shape = Shape::Json {
+pub(super) const KEYS: Keys = Keys {
     tells: &["files.docPath", "files.originalSha256", "files.changes", "batchLabel", "batchKey", "batchId"],
     knows: &["files", "files.fileKey", "files.fileLabel", "files.filePatchId"],
 };

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::fields::{listed, required};
 use super::json::{self, Bounded, Named, Place};
-use super::recognise::Shape;
+use super::keys::Keys;
 use super::tokens;
 use crate::batch::{Batch, FileEdit, FilePatch, Reindent, SearchChange, SearchOperation, SearchPatch, Target};
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ use crate::reason::{Detail, Reason};
 use crate::report::Warning;
 
 /// How a search patch is recognised.
-pub(super) const SHAPE: Shape = Shape::Json {
+pub(super) const KEYS: Keys = Keys {
     tells: &[
         "patches.operation",
         "patches.oldText",

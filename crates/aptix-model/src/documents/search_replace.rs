@@ -14,7 +14,6 @@ use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
-use super::recognise::Shape;
 use super::text_lines::{Line, cut_short, lines, malformed, quoted, too_many};
 use crate::batch::{Batch, FileEdit, FilePatch, Replacement, Replacements, Target};
 use crate::failure::Failure;
@@ -26,10 +25,8 @@ use block::{Block, Marker};
 use file_name::{Above, Found, Name};
 use tail::Tail;
 
-/// How search-replace blocks are recognised: nothing but a name may stand above the first one.
-pub(super) const SHAPE: Shape = Shape::Text(begins);
-
-fn begins(text: &str) -> bool {
+/// Whether a text begins with a search-replace block: nothing but a name may stand above it.
+pub(super) fn begins(text: &str) -> bool {
     let mut lines = lines(text).filter(|line| !line.text.trim().is_empty()).map(|line| line.text);
     match lines.next() {
         Some(first) if Marker::of(first).is_some_and(Marker::is_open) => true,

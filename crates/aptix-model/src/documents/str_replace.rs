@@ -12,7 +12,7 @@ use serde::de::IgnoredAny;
 
 use super::fields::{listed, required};
 use super::json::{self, Named, OneOrMany, Whole};
-use super::recognise::Shape;
+use super::keys::Keys;
 use crate::batch::{
     Batch, Content, FileEdit, FilePatch, Presence, SearchChange, SearchOperation, SearchPatch, Target, WriteFile,
 };
@@ -23,7 +23,7 @@ use crate::reason::{Detail, Reason};
 use crate::report::Warning;
 
 /// How commands are recognised.
-pub(super) const SHAPE: Shape = Shape::Json {
+pub(super) const KEYS: Keys = Keys {
     tells: &["command", "file_text", "old_str", "new_str", "insert_line", "insert_text", "view_range"],
     knows: &["path"],
 };

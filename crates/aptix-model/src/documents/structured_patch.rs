@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::fields::{check_root, listed, required};
 use super::json::{self, Bounded, Named, Place};
-use super::recognise::Shape;
+use super::keys::Keys;
 use crate::batch::{Batch, FileEdit, FilePatch, Replacement, Replacements, Scope, Target};
 use crate::failure::Failure;
 use crate::limits::Limits;
@@ -17,8 +17,7 @@ use crate::reason::{Detail, Reason};
 use crate::report::Warning;
 
 /// How a structured patch is recognised.
-pub(super) const SHAPE: Shape =
-    Shape::Json { tells: &["patches.replacements", "patches.path"], knows: &["root", "patches"] };
+pub(super) const KEYS: Keys = Keys { tells: &["patches.replacements", "patches.path"], knows: &["root", "patches"] };
 
 const LIMITS: [&str; 2] = ["once", "all"];
 

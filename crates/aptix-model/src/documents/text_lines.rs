@@ -4,6 +4,7 @@ use std::string::String;
 use std::vec::Vec;
 use std::{format, vec};
 
+use super::bytes::decode;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
@@ -20,7 +21,7 @@ pub(super) struct Line<'a> {
 
 /// The text of a document that is read line by line.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, Vec<Failure>> {
-    super::decode(bytes).map_err(|failure| vec![failure])
+    decode(bytes).map_err(|failure| vec![failure])
 }
 
 /// The lines of a text; of a `\r\n` the `\r` is no part of the line either.

@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use serde::Serialize;
 
-use super::Dialect;
+use super::dialect::Dialect;
 use crate::batch::{
     Batch, Change, Content, FileEdit, FilePatch, LinePatch, Operation, Presence, Replacements, Scope, SearchChange,
     SearchOperation, SearchPatch, WriteFile,

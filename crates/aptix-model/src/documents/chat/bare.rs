@@ -2,10 +2,12 @@
 
 use std::string::String;
 
-use super::outside::{call, diff_header};
-use super::{declined, search_replace, thought};
+use super::outside::call;
+use super::{declined, thought};
 use crate::documents::codex_patch::BEGIN;
-use crate::documents::recognise::find_json;
+use crate::documents::git_patch::shape::diff_header;
+use crate::documents::json_dialect::find_json;
+use crate::documents::search_replace;
 
 /// Whether a text is prose around one diff: it has no fence, no other edit, no comment or thought, and no sentence that
 /// declines to edit.
@@ -31,7 +33,7 @@ pub(in crate::documents) fn is_bare_diff(text: &str) -> bool {
         }
         prose.push_str(line);
         prose.push('\n');
-        super::add_text(&mut words, line);
+        declined::add_words(&mut words, line);
     }
     declined::find(&words).is_none() && find_json(&prose).is_none() && call(&prose).is_none()
 }

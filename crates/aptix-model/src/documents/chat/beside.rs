@@ -5,10 +5,10 @@ use std::vec::Vec;
 
 use super::fence::{self, Block};
 use super::outer;
-use super::outside::diff_header;
 use super::place::place;
 use crate::documents::codex_patch::BEGIN;
-use crate::documents::recognise::find_json;
+use crate::documents::git_patch::shape::diff_header;
+use crate::documents::json_dialect::find_json;
 use crate::documents::search_replace::{self, names};
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};

@@ -1,5 +1,7 @@
 //! The fixed sentences with which an author says that no safe edit can be made (FILE-SPEC 2.4, 3.2, 6).
 
+use std::string::String;
+
 /// How the sentence about patches begins, in lower case.
 const NO_PATCH: &str = "a patch cannot be safely generated with the information provided";
 /// How the sentence about git patches begins, in lower case.
@@ -26,4 +28,12 @@ pub(super) fn find(prose: &str) -> Option<(Declined, &str)> {
     let end = rest.find(". ").map_or(rest.len(), |dot| dot + 1);
     let cut = rest.char_indices().nth(SHOWN).map_or(rest.len(), |(offset, _)| offset);
     Some((declined, rest.get(..end.min(cut))?.trim_end()))
+}
+
+/// Adds the words of a text, each with one blank behind it, to those in which [`find`] looks.
+pub(super) fn add_words(all: &mut String, text: &str) {
+    for word in text.split_whitespace() {
+        all.push_str(word);
+        all.push(' ');
+    }
 }

@@ -7,8 +7,8 @@ use std::string::String;
 use super::call;
 use super::fence::Block;
 use super::place::{at_its_lines, place, within};
-use crate::documents::Dialect;
-use crate::documents::recognise::{Telling, broken_edit, recognise_json, recognise_telling};
+use crate::documents::json_dialect::{JsonDialect, recognise_json};
+use crate::documents::telling::{Telling, broken_edit, recognise_telling};
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
@@ -30,7 +30,7 @@ pub(super) fn is_own_tag(tag: &str) -> bool {
 ///
 /// # Errors
 /// It is nearly an edit, or one that needs an envelope, or a call of another tool.
-pub(super) fn edit(block: &Block) -> Result<Result<(Dialect, Block), String>, Failure> {
+pub(super) fn edit(block: &Block) -> Result<Result<(JsonDialect, Block), String>, Failure> {
     let text = block.text.trim();
     match recognise_telling(text) {
         Ok(Telling::Edit(dialect)) => Ok(Ok((dialect, block.clone()))),
@@ -49,7 +49,7 @@ pub(super) fn edit(block: &Block) -> Result<Result<(Dialect, Block), String>, Fa
 ///
 /// # Errors
 /// It is none.
-pub(super) fn own(block: Block) -> Result<(Dialect, Block), Failure> {
+pub(super) fn own(block: Block) -> Result<(JsonDialect, Block), Failure> {
     if let Ok(Telling::Envelope) = recognise_telling(block.text.trim()) {
         return call::called(block);
     }
@@ -67,9 +67,9 @@ pub(super) fn own(block: Block) -> Result<(Dialect, Block), Failure> {
 }
 
 /// Refuses the arguments of a tool without the call around them: they may be a sample of data.
-fn bare(block: &Block, dialect: Dialect) -> Failure {
+fn bare(block: &Block, dialect: JsonDialect) -> Failure {
     let (what, tool) = match dialect {
-        Dialect::StrReplace => ("a command of a text-editor tool", "str_replace_based_edit_tool"),
+        JsonDialect::StrReplace => ("a command of a text-editor tool", "str_replace_based_edit_tool"),
         _ => ("a path and a content", "workspace_create_file"),
     };
     let message = format!(

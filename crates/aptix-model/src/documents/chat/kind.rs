@@ -6,17 +6,18 @@ use std::string::String;
 
 use super::fence::{Block, Closing};
 use super::json;
-use super::outside::{self, diff_header, misplaced_diff};
+use super::outside::{self, misplaced_diff};
 use super::place::{open_fence, place};
-use crate::documents::recognise::tells_json;
-use crate::documents::{Dialect, search_replace};
+use crate::documents::git_patch::shape::diff_header;
+use crate::documents::json_dialect::{JsonDialect, tells_json};
+use crate::documents::search_replace;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
 /// What a block holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    Json(Dialect),
+    Json(JsonDialect),
     Envelope,
     Diff,
     /// A diff outside of all blocks, with prose around it.
@@ -25,15 +26,6 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const fn dialect(self) -> Dialect {
-        match self {
-            Self::Json(dialect) => dialect,
-            Self::Envelope => Dialect::CodexPatch,
-            Self::Diff | Self::BareDiff => Dialect::GitPatch,
-            Self::SearchReplace => Dialect::SearchReplace,
-        }
-    }
-
     /// What edits of the kind are called.
     pub(super) const fn name(self) -> &'static str {
         match self {

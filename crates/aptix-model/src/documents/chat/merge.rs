@@ -11,7 +11,7 @@ use super::kind::Kind;
 use super::place::{at_its_lines, place, within};
 use crate::batch::{Batch, FilePatch, Target};
 use crate::documents::git_patch::{self, Extent};
-use crate::documents::{read, search_replace};
+use crate::documents::{codex_patch, search_replace};
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 use crate::report::Warning;
@@ -42,7 +42,8 @@ fn read_block(kind: Kind, block: &Block) -> Result<(Batch, Vec<Warning>), Vec<Fa
         Kind::SearchReplace => search_replace::parse_in_answer(text),
         Kind::Diff => git_patch::parse(text.as_bytes(), Extent::Fence),
         Kind::BareDiff => git_patch::parse(text.as_bytes(), Extent::Document),
-        _ => read(text.as_bytes(), kind.dialect()),
+        Kind::Envelope => codex_patch::parse(text),
+        Kind::Json(dialect) => dialect.parse(text.as_bytes()),
     };
     read(&block.text).map_err(|failures| {
         let again = read(&at_its_lines(block));

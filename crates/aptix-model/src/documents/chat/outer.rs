@@ -8,10 +8,11 @@ use std::string::String;
 use std::vec::Vec;
 
 use super::fence::{self, Answer, Block, Closing};
-use super::named;
 use super::place::place;
-use crate::documents::recognise::{Telling, recognise_telling};
+use super::{json, named};
+use crate::documents::git_patch::shape::diff_header;
 use crate::documents::search_replace::names;
+use crate::documents::telling::{Telling, recognise_telling};
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
@@ -197,9 +198,9 @@ fn is_word(info: &str) -> bool {
 pub(super) fn is_edit(block: &Block) -> bool {
     let tag: String = block.tag.to_ascii_lowercase();
     match tag.as_str() {
-        "patch" | "diff" | "udiff" => super::outside::diff_header(&block.text).is_some(),
-        "" => super::outside::diff_header(&block.text).is_some() || is_json(&block.text),
-        tag if super::json::is_tag(tag) || super::json::is_own_tag(tag) => is_json(&block.text),
+        "patch" | "diff" | "udiff" => diff_header(&block.text).is_some(),
+        "" => diff_header(&block.text).is_some() || is_json(&block.text),
+        tag if json::is_tag(tag) || json::is_own_tag(tag) => is_json(&block.text),
         _ => false,
     }
 }

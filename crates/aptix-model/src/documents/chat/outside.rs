@@ -7,12 +7,11 @@ use std::vec::Vec;
 use super::fence::Answer;
 use super::thought;
 use crate::documents::codex_patch::BEGIN;
-use crate::documents::recognise::find_json;
+use crate::documents::git_patch::shape::diff_header;
+use crate::documents::json_dialect::find_json;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
-/// What stands below the first line of a git diff.
-const HEADS: [&str; 6] = ["--- ", "index ", "old mode ", "new file mode ", "deleted file mode ", "similarity index "];
 /// How lines begin that call a tool.
 const CALLS: [&str; 9] = [
     "<write_to_file>",
@@ -84,19 +83,6 @@ pub(super) fn call(text: &str) -> Option<(usize, &'static str)> {
 /// The first line that would begin an envelope if it were not indented, in a text without envelopes.
 pub(super) fn indented_envelope(text: &str) -> Option<usize> {
     text.lines().position(|line| line.trim() == BEGIN).map(|index| index + 1)
-}
-
-/// The first line of the first header of a diff, which nothing but a diff has.
-pub(in crate::documents) fn diff_header(text: &str) -> Option<usize> {
-    let lines: Vec<&str> = text.lines().collect();
-    let header = |at: &[&str]| match at {
-        [old, new, hunk] if old.starts_with("--- ") => new.starts_with("+++ ") && hunk.starts_with("@@"),
-        [names, what, ..] => names.starts_with("diff --git ") && HEADS.into_iter().any(|head| what.starts_with(head)),
-        _ => false,
-    };
-    (0..lines.len())
-        .find(|start| header(lines.get(*start..lines.len().min(start + 3)).unwrap_or_default()))
-        .map(|index| index + 1)
 }
 
 /// Refuses an envelope that would be passed over.

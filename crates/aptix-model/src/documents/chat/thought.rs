@@ -3,7 +3,6 @@
 use std::format;
 use std::string::String;
 
-use super::has_edits;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 use crate::report::Warning;
@@ -19,30 +18,31 @@ const TAGS: [(&str, &str); 5] = [
 
 const HINT: &str = "send the answer without what was thought before it";
 
-/// An answer that begins with a thought: what is below it, at its lines, and a warning if the thought drafts edits.
-pub(super) struct Thoughtful {
-    pub(super) rest: String,
-    pub(super) warning: Option<Warning>,
+/// An answer that begins with a thought: what is below it, at its lines.
+pub(in crate::documents) struct Thoughtful<'a> {
+    pub(in crate::documents) rest: String,
+    /// The thought.
+    pub(in crate::documents) drafted: &'a str,
+    /// What is to be said if the thought drafts edits.
+    pub(in crate::documents) warning: Warning,
 }
 
 /// Takes out the thought that an answer begins with, if it does.
-pub(super) fn take_out(text: &str) -> Result<Option<Thoughtful>, Failure> {
+pub(in crate::documents) fn take_out(text: &str) -> Result<Option<Thoughtful<'_>>, Failure> {
     let begin = text.trim_start();
     let Some((open, close)) = TAGS.into_iter().find(|(open, _)| begin.starts_with(open)) else { return Ok(None) };
     let Some((thought, answer)) = text.split_once(close) else {
         let message = format!("the answer begins with {open}, and nothing ends it with {close}");
         return Err(Failure::new(Reason::InvalidRequest, message).detail(Detail::Fence).hint(HINT));
     };
-    let warning = has_edits(thought).then(|| {
-        let first = text.find(open).and_then(|start| text.get(..start)).unwrap_or_default().matches('\n').count() + 1;
-        let last = thought.lines().count();
-        let message =
-            format!("what is drafted between {open} and {close}, up to line {last} of the answer, is no edit");
-        Warning { code: "BLOCK_IGNORED".into(), message, line: Some(first) }
-    });
+    let first = text.len() - begin.len();
+    let first = text.get(..first).unwrap_or_default().matches('\n').count() + 1;
+    let last = thought.lines().count();
+    let message = format!("what is drafted between {open} and {close}, up to line {last} of the answer, is no edit");
+    let warning = Warning { code: "BLOCK_IGNORED".into(), message, line: Some(first) };
     let mut rest: String = thought.matches('\n').collect();
     rest.push_str(answer);
-    Ok(Some(Thoughtful { rest, warning }))
+    Ok(Some(Thoughtful { rest, drafted: thought, warning }))
 }
 
 /// The tag that ends a thought, if a line is nothing else.

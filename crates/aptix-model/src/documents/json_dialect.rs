@@ -1,0 +1,205 @@
+//! The dialects written in JSON, and which of them a text is in, or holds, by its keys.
+
+use core::fmt;
+use std::collections::BTreeSet;
+use std::format;
+use std::string::String;
+use std::vec::Vec;
+
+use super::dialect::Dialect;
+use super::keys::{Keys, Outline, is_near, shown_keys};
+use super::{create_file, file_bundle, json, line_patch, search_patch, str_replace, structured_patch};
+use crate::batch::Batch;
+use crate::failure::Failure;
+use crate::reason::{Detail, Reason};
+use crate::report::Warning;
+
+/// The keys that files are named under.
+const PATHS: [&str; 2] = ["path", "docPath"];
+
+/// A dialect written in JSON.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum JsonDialect {
+    LinePatch,
+    CreateFile,
+    SearchPatch,
+    StructuredPatch,
+    FileBundle,
+    StrReplace,
+}
+
+impl JsonDialect {
+    const ALL: [Self; 6] = [
+        Self::LinePatch,
+        Self::CreateFile,
+        Self::SearchPatch,
+        Self::StructuredPatch,
+        Self::FileBundle,
+        Self::StrReplace,
+    ];
+
+    pub(super) const fn dialect(self) -> Dialect {
+        match self {
+            Self::LinePatch => Dialect::LinePatch,
+            Self::CreateFile => Dialect::CreateFile,
+            Self::SearchPatch => Dialect::SearchPatch,
+            Self::StructuredPatch => Dialect::StructuredPatch,
+            Self::FileBundle => Dialect::FileBundle,
+            Self::StrReplace => Dialect::StrReplace,
+        }
+    }
+
+    const fn keys(self) -> Keys {
+        match self {
+            Self::LinePatch => line_patch::KEYS,
+            Self::CreateFile => create_file::KEYS,
+            Self::SearchPatch => search_patch::KEYS,
+            Self::StructuredPatch => structured_patch::KEYS,
+            Self::FileBundle => file_bundle::KEYS,
+            Self::StrReplace => str_replace::KEYS,
+        }
+    }
+
+    /// Reads a document in this dialect.
+    pub(super) fn parse(self, bytes: &[u8]) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+        let text = json::text(bytes)?;
+        match self {
+            Self::LinePatch => line_patch::parse(text),
+            Self::CreateFile => create_file::parse(text),
+            Self::SearchPatch => search_patch::parse(text),
+            Self::StructuredPatch => structured_patch::parse(text),
+            Self::FileBundle => file_bundle::parse(text),
+            Self::StrReplace => str_replace::parse(text),
+        }
+    }
+}
+
+impl fmt::Display for JsonDialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.dialect().fmt(f)
+    }
+}
+
+/// Finds the one JSON dialect whose telling keys the document has, or nearly has; else the one that has all its keys.
+/// If there is none, or several that the document tells apart by nothing, says what there is instead.
+pub(super) fn recognise_json(bytes: &[u8]) -> Result<Result<JsonDialect, String>, Failure> {
+    let text = json::text(bytes).map_err(|mut failures| failures.swap_remove(0))?;
+    let Outline(keys) = json::value(text)?;
+    let tells = |near: fn(&str, &str) -> bool| {
+        let keys = &keys;
+        one_of(move |tells, _| keys.iter().any(|key| tells.iter().any(|telling| near(key, telling))))
+    };
+    let has_all = || {
+        let known = |key: &String, (tells, knows): (&[&str], &[&str])| {
+            tells.iter().chain(knows).any(|known| is_near(key, known))
+        };
+        one_of(|tells, knows| !keys.is_empty() && keys.iter().all(|key| known(key, (tells, knows))))
+    };
+    let exact = tells(|key, telling| key == telling);
+    let shown = || shown_keys(&keys);
+    if let (Some(one), Some(other)) = exact {
+        return Err(ambiguous(one.dialect(), other.dialect(), &format!("its keys {}", told_by(&keys, one, other))));
+    }
+    // What is misspelt, or common to several dialects, tells one of them or nothing.
+    let found = [exact, tells(is_near), has_all()].into_iter().find(|(first, _)| first.is_some());
+    if let Some((Some(dialect), None)) = found {
+        return Ok(Ok(dialect));
+    }
+    let alone = if found.is_some() { ", which no dialect has alone" } else { "" };
+    let near = keys.iter().find_map(|key| Some(format!("; '{key}' may be meant as '{}'", near_key(key)?)));
+    Ok(Err(format!("its keys are {}{alone}{}", shown(), near.unwrap_or_default())))
+}
+
+/// The first key of a document that only one of two dialects has, and the first that only the other one has.
+fn told_by(keys: &BTreeSet<String>, one: JsonDialect, other: JsonDialect) -> String {
+    let first = |dialect: JsonDialect| {
+        let key = keys.iter().find(|key| dialect.keys().tells.contains(&key.as_str()));
+        key.map_or_else(String::new, |key| format!("'{key}' ({dialect})"))
+    };
+    format!("{} and {}", first(one), first(other))
+}
+
+/// The known key that an unknown one is most likely a misspelling of.
+fn near_key(key: &str) -> Option<&'static str> {
+    let known = || {
+        JsonDialect::ALL
+            .into_iter()
+            .map(JsonDialect::keys)
+            .flat_map(|Keys { tells, knows }| tells.iter().chain(knows).copied())
+    };
+    let is_known = known().any(|known| known == key);
+    known().find(|known| !is_known && is_near(key, known))
+}
+
+/// The JSON dialect of which a text has a telling key, whatever else is wrong with it.
+pub(super) fn tells_json(text: &str) -> Option<JsonDialect> {
+    if !text.trim_start().starts_with(['{', '[']) {
+        return None;
+    }
+    let Outline(keys) = json::text(text.as_bytes()).ok().and_then(|text| json::value(text).ok())?;
+    one_of(|tells, _| keys.iter().any(|key| tells.contains(&key.as_str()))).0
+}
+
+/// Where a text has an object with a telling key of a JSON dialect and a path, whole or broken, and that dialect.
+pub(super) fn find_json(text: &str) -> Option<(usize, JsonDialect)> {
+    let mut at = 0;
+    loop {
+        at += text.get(at..)?.find('{')?;
+        let rest = text.get(at..)?;
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter();
+        let (told, length) = match values.next()? {
+            Ok(Outline(keys)) => {
+                let names_file = keys.iter().any(|key| PATHS.iter().any(|path| key.rsplit('.').next() == Some(path)));
+                let told = one_of(|tells, _| names_file && keys.iter().any(|key| tells.contains(&key.as_str())));
+                (told, values.byte_offset())
+            }
+            Err(error) => {
+                let above = rest.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len);
+                let length = rest.floor_char_boundary(above.sum::<usize>() + error.column());
+                let begun = rest.get(..length)?;
+                let has = |key: &str| key.split('.').all(|part| begun.contains(&format!("\"{part}\"")));
+                let names_file = PATHS.into_iter().any(has);
+                // What it broke at may begin the next one.
+                (one_of(|tells, _| names_file && tells.iter().copied().any(has)), length.saturating_sub(1))
+            }
+        };
+        if let Some(dialect) = told.0 {
+            return Some((at, dialect));
+        }
+        at += length.max(1);
+    }
+}
+
+/// The first two JSON dialects for whose telling and other keys something holds.
+fn one_of(holds: impl Fn(&[&str], &[&str]) -> bool) -> (Option<JsonDialect>, Option<JsonDialect>) {
+    let mut found = JsonDialect::ALL.into_iter().filter(|dialect| {
+        let Keys { tells, knows } = dialect.keys();
+        holds(tells, knows)
+    });
+    (found.next(), found.next())
+}
+
+/// Refuses a document that could be in two dialects.
+pub(super) fn ambiguous(one: Dialect, other: Dialect, what: &str) -> Failure {
+    let message = format!("the document could be {one} or {other}: {what} are not of one dialect");
+    Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownDialect).hint(format!(
+        "send one document at a time, with what only one of them has: {}; {}",
+        has(one),
+        has(other)
+    ))
+}
+
+/// Refuses a JSON document that is in no dialect.
+pub(super) fn unrecognised(what: String) -> Failure {
+    let known = Dialect::ALL.map(has).join("; ");
+    let message = format!("the document is in no dialect that is understood: {what}");
+    Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownDialect).hint(known)
+}
+
+fn has(dialect: Dialect) -> String {
+    match JsonDialect::ALL.into_iter().find(|json| json.dialect() == dialect) {
+        Some(json) => format!("{dialect} has {}", json.keys().tells.join(", ")),
+        None if dialect == Dialect::Chat => format!("{dialect} is any other text"),
+        None => format!("{dialect} is no JSON"),
+    }
+}
