@@ -34,7 +34,7 @@ use crate::failure::Failure;
 use crate::report::Warning;
 use bytes::check_size;
 use chat::thought::{self, Thoughtful};
-use git_patch::Extent;
+use git_patch::lines::Extent;
 use json_dialect::JsonDialect;
 use recognise::recognise;
 

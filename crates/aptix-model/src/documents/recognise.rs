@@ -8,8 +8,11 @@ use super::{chat, codex_patch, git_patch, search_replace};
 use crate::failure::Failure;
 use crate::reason::Detail;
 
+/// Whether a text is written in a dialect.
+type Detects = fn(&str) -> bool;
+
 /// The dialects that are no JSON, and whether a text is in one of them. The text ends before the first byte that is not UTF-8.
-const TEXTS: [(Dialect, fn(&str) -> bool); 3] = [
+const TEXTS: [(Dialect, Detects); 3] = [
     (Dialect::CodexPatch, codex_patch::begins),
     (Dialect::SearchReplace, search_replace::begins),
     (Dialect::GitPatch, |text| git_patch::shape::is_diff(text) || chat::is_bare_diff(text)),

@@ -7,8 +7,8 @@ use std::vec::Vec;
 use super::fence::Fence;
 use super::header::not_a_header;
 use super::letter::Letter;
+use super::lines::{Lines, trim_end};
 use super::malformed::GitPatchError;
-use super::{Lines, trim_end};
 
 /// What a text between two files of a diff says of the files below it.
 #[derive(Default)]
@@ -26,7 +26,7 @@ pub(super) fn skip(lines: &mut Lines<'_>) -> Result<Around, GitPatchError> {
     let mut around = Around::default();
     let mut is_first = true;
     while let Some(line) = lines.peek() {
-        if is_file(lines) {
+        if lines.is_at_file() {
             break;
         }
         let text = trim_end(line);
@@ -70,17 +70,12 @@ fn is_command(line: &[u8]) -> bool {
         || line.starts_with(b"Index: ")
 }
 
-/// Whether a file of the diff begins at the next line.
-pub(super) fn is_file(lines: &Lines<'_>) -> bool {
-    lines.is_at_sides() || lines.peek().is_some_and(|line| line.starts_with(b"diff --git "))
-}
-
 /// Whether a file begins below the rule that Subversion draws under the name.
 fn is_file_below_rule(mut lines: Lines<'_>) -> bool {
     while lines.peek().is_some_and(|line| line.iter().all(|byte| matches!(byte, b'=' | b'\r' | b'\n'))) {
         lines.skip();
     }
-    is_file(&lines)
+    lines.is_at_file()
 }
 
 /// Refuses a line that belongs to a diff, and stands outside of one.

@@ -2,8 +2,8 @@
 
 use std::string::String;
 
-use super::header::Mode;
 use super::malformed::{GitPatchError, quote};
+use super::mode::Mode;
 
 /// How the ids of a blob without bytes begin, as SHA-1 and as SHA-256.
 const EMPTY_BLOBS: [&str; 2] =

@@ -1,7 +1,5 @@
 //! A Markdown fence around a diff, as far as it shows where the diff ends.
 
-use super::trim_end;
-
 /// A line of backticks or tildes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Fence {
@@ -14,7 +12,7 @@ pub(super) struct Fence {
 impl Fence {
     /// Reads a line that is a fence, indented by at most three blanks.
     pub(super) fn read(line: &[u8]) -> Option<Self> {
-        let line = trim_end(line);
+        let line = line.trim_ascii_end();
         let text = line.trim_ascii_start();
         let mark = *text.first().filter(|mark| matches!(mark, b'`' | b'~'))?;
         let length = text.iter().take_while(|byte| **byte == mark).count();

@@ -6,10 +6,11 @@ use std::vec::Vec;
 
 use super::around::{self, Around};
 use super::header::{Header, Section, not_a_header};
+use super::hunks;
+use super::lines::Lines;
 use super::malformed::{GitPatchError, Place};
 use super::name::Prefixes;
 use super::series::{self, Part};
-use super::{Lines, hunks};
 use crate::batch::{Batch, FileEdit, FilePatch, GitKind, GitPatch, Target};
 use crate::limits::Limits;
 use crate::report::Warning;

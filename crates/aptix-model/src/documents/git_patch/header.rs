@@ -4,9 +4,10 @@ use std::string::String;
 use std::vec::Vec;
 
 use super::blob_ids::{self, changes_bytes};
+use super::lines::{Extent, Lines, trim_end};
 use super::malformed::{GitPatchError, quote};
+use super::mode::Mode;
 use super::name::{GitLine, Meaning, Name, Prefixes};
-use super::{Extent, Lines, trim_end};
 use crate::batch::{FileEdit, FilePatch, GitKind, GitPatch, Hunk};
 
 /// The lines above the hunks of one file.
@@ -29,12 +30,6 @@ pub(super) struct Header {
     /// Whether it has the ids of the file.
     has_ids: bool,
     sides: Option<(Side, Side)>,
-}
-
-/// The mode of a regular file, as far as git keeps it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mode {
-    is_executable: bool,
 }
 
 /// One side of a file as `---` or `+++` names it.
@@ -374,20 +369,6 @@ const fn old_range(hunk: &Hunk) -> (i64, i64) {
 
 const fn new_range(hunk: &Hunk) -> (i64, i64) {
     (hunk.new_start, hunk.new_count)
-}
-
-impl Mode {
-    pub(super) fn read(text: &[u8]) -> Result<Self, GitPatchError> {
-        let is_octal = text.len() == 6 && text.iter().all(|digit| (b'0'..=b'7').contains(digit));
-        match text {
-            b"100644" => Ok(Self { is_executable: false }),
-            b"100755" => Ok(Self { is_executable: true }),
-            b"120000" => Err(GitPatchError::Symlink),
-            b"160000" => Err(GitPatchError::Submodule),
-            _ if is_octal && text.starts_with(b"10") => Err(GitPatchError::ModeBits { found: quote(text) }),
-            _ => Err(GitPatchError::Mode { found: quote(text) }),
-        }
-    }
 }
 
 /// Whether the document ends within what may be a further line between `diff --git` and `---`.

@@ -7,12 +7,11 @@ mod below;
 mod head;
 mod line;
 
-use std::boxed::Box;
 use std::vec::Vec;
 
 use self::line::{Found, next_line, take_marker};
+use super::lines::{Extent, Lines, trim_end};
 use super::malformed::GitPatchError;
-use super::{Extent, Lines, trim_end};
 use crate::batch::{Hunk, LineKind};
 use crate::limits::Limits;
 
@@ -170,9 +169,4 @@ impl Body<'_> {
         }
         self.hunk.lines = self.found.drain(..).map(|line| line.line).collect();
     }
-}
-
-/// A hunk that was cut off.
-fn cut_off(hunk: Hunk, start: usize) -> GitPatchError {
-    GitPatchError::Short { hunk: Box::new(hunk), start }
 }

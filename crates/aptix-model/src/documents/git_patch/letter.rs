@@ -4,9 +4,8 @@
 use std::string::String;
 use std::vec::Vec;
 
-use super::around::is_file;
+use super::lines::{Lines, trim_end};
 use super::malformed::GitPatchError;
-use super::{Lines, trim_end};
 
 /// A message, without what the program wrote around it.
 #[derive(Debug)]
@@ -101,7 +100,7 @@ fn header<'a>(lines: &Lines<'a>) -> Option<&'a [u8]> {
 
 /// Whether the text of a message ends above the next line: at a diffstat or a diff.
 fn is_end(lines: &Lines<'_>) -> bool {
-    lines.peek().is_some_and(|line| trim_end(line) == b"---") || is_file(lines)
+    lines.peek().is_some_and(|line| trim_end(line) == b"---") || lines.is_at_file()
 }
 
 /// Lines of a mail in these encodings are other ones than those of the diff.

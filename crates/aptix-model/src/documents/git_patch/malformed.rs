@@ -93,6 +93,11 @@ pub(super) enum GitPatchError {
 }
 
 impl GitPatchError {
+    /// A hunk that was cut off.
+    pub(super) fn short(hunk: Hunk, start: usize) -> Self {
+        Self::Short { hunk: Box::new(hunk), start }
+    }
+
     /// The error as its author is told it.
     pub(super) fn failure(&self, place: &Place) -> Failure {
         if let Self::Short { hunk, start } = self {

@@ -2,9 +2,8 @@
 
 use std::vec::Vec;
 
+use super::super::lines::{Extent, Lines, trim_end};
 use super::super::malformed::GitPatchError;
-use super::super::{Extent, Lines, trim_end};
-use super::cut_off;
 use super::line::{Found, is_hunk_line, next_line, take_marker};
 use crate::batch::{Hunk, HunkLine, LineKind};
 
@@ -80,7 +79,7 @@ fn pass_signature(lines: &mut Lines<'_>) {
 /// it ends in context.
 pub(super) fn short(lines: &Lines<'_>, hunk: Hunk, start: usize) -> Result<Hunk, GitPatchError> {
     let is_followed = lines.peek_past_blank().peek().is_some_and(|line| line.starts_with(b"@@"));
-    if is_followed && hunk.ends_in_context() { Ok(hunk) } else { Err(cut_off(hunk, start)) }
+    if is_followed && hunk.ends_in_context() { Ok(hunk) } else { Err(GitPatchError::short(hunk, start)) }
 }
 
 /// Reads a hunk whose header has no numbers, down to where it ends for sure.

@@ -2,8 +2,8 @@
 
 use std::vec::Vec;
 
+use super::super::lines::{Extent, Lines};
 use super::super::malformed::GitPatchError;
-use super::super::{Extent, Lines};
 use crate::batch::{HunkLine, LineKind};
 
 /// A line of a diff, read as one of a hunk.
