@@ -4,16 +4,12 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
-mod answers;
-mod bench;
 mod ci;
 mod codegen;
-mod crash;
 mod demo;
-mod differ;
+mod harness;
 mod python;
 mod register;
-mod replay;
 mod repo;
 mod steps;
 mod test;
@@ -46,13 +42,13 @@ enum Command {
     /// Measure beside floors and peers, in the same run.
     Bench {
         /// What to measure.
-        subject: bench::Subject,
+        subject: harness::Subject,
     },
     /// Kill, fail and cut the power of what writes files, in every way there is; `-- --help` tells the ways.
     Crash {
-        /// What the harness is told: suites, `--long`, `--cycles`, `--seed`.
+        /// Arguments of the harness: suites, `--long`, `--cycles`, `--seed`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        told: Vec<String>,
+        args: Vec<String>,
     },
     /// Apply whole answers of models and compare the files with what a reader expects; `-- --help` lists the options.
     Answers {
@@ -61,9 +57,9 @@ enum Command {
         args: Vec<String>,
     },
     /// Say real changes in every dialect, apply them, and compare with what really became of the files.
-    Replay(replay::Args),
+    Replay(harness::replay::Args),
     /// Let git and Aptix apply the same perturbed diffs, and compare the trees.
-    Differ(differ::Args),
+    Differ(harness::differ::Args),
     /// Run every test, with the binaries and the Python environment they need.
     Test,
     /// Run everything a change must pass before it lands.
@@ -86,11 +82,11 @@ fn run() -> anyhow::Result<()> {
         Command::Codegen { check: false } => codegen::write(),
         Command::Tidy(args) => tidy::tidy(&args),
         Command::Demo => demo::demo(),
-        Command::Bench { subject } => bench::bench(subject),
-        Command::Crash { told } => crash::crash(&told),
-        Command::Answers { args } => answers::answers(&args),
-        Command::Replay(args) => replay::replay(&args),
-        Command::Differ(args) => differ::differ(&args),
+        Command::Bench { subject } => harness::bench(subject),
+        Command::Crash { args } => harness::crash(&args),
+        Command::Answers { args } => harness::answers(&args),
+        Command::Replay(args) => harness::replay::replay(&args),
+        Command::Differ(args) => harness::differ::differ(&args),
         Command::Test => test::test(),
         Command::Ci => ci::ci(),
     }

@@ -4,12 +4,11 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::answers::answers;
-use crate::crash::crash;
-use crate::differ::{self, differ};
+use crate::harness::differ::{self, differ};
+use crate::harness::{answers, crash, replay};
+use crate::python;
 use crate::repo::{capture, cargo};
 use crate::steps::{run, step};
-use crate::{python, replay};
 
 /// What random trees, diffs and cuts of the tests are made from, so that two runs of one commit do the same. Other seeds
 /// are for runs of their own.

@@ -1,19 +1,13 @@
 //! Files that are committed but made by a program, so that a build needs no generator and a reader no build.
 
+mod generated;
 mod protocol;
 mod reference;
 
-use std::fs;
-
 use anyhow::{Result, bail};
 
+use self::generated::{Generated, stale};
 use crate::{register, repo};
-
-/// A committed file and what it must hold.
-struct Generated {
-    path: String,
-    content: Vec<u8>,
-}
 
 /// Writes every generated file that is not yet what it must be.
 ///
@@ -56,9 +50,4 @@ const GENERATORS: [fn() -> Result<Vec<Generated>>; 3] = [protocol::generate, sce
 fn scenarios() -> Result<Vec<Generated>> {
     let content = register::filled(&repo::read(register::PATH)?, &repo::texts()?);
     Ok(vec![Generated { path: register::PATH.to_owned(), content: content.into_bytes() }])
-}
-
-fn stale(mut files: Vec<Generated>) -> Vec<Generated> {
-    files.retain(|file| fs::read(repo::root().join(&file.path)).ok().as_ref() != Some(&file.content));
-    files
 }

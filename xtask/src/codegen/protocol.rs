@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
-use super::Generated;
+use super::generated::Generated;
 use crate::repo;
 
 const PROTO: &str = "proto";

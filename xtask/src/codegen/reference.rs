@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-use super::Generated;
+use super::generated::Generated;
 use crate::repo;
 
 /// Runs the example and takes what it prints.

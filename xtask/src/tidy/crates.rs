@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::repo;
 
 /// For each of our crates, those of ours that it may use in its code. Tests may use more.

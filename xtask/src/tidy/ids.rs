@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
 
-use super::Finding;
+use super::finding::Finding;
 use crate::register;
 use crate::repo::Text;
 

@@ -1,96 +1,84 @@
-//! The rooms of each crate in layers, from the ground up: a room imports only from rooms of layers below its own.
+//! The rooms of each crate in layers, lowest first. A file imports from its own room and from rooms of lower layers.
 
-/// A room: its name, and the files and folders below `src/` that belong to it. `a/mod` is the file `a.rs` or `a/mod.rs`
-/// alone, `a` also everything below the folder. The longest entry that fits a file names its room.
-pub(super) type Room = (&'static str, &'static [&'static str]);
-
-/// The layers of each crate. Rooms of one layer do not import from each other.
-pub(super) const LAYERS: [(&str, &[&[Room]]); 4] = [
+/// Each crate with its layers: one layer a line, ` | ` between rooms that do not import from each other.
+///
+/// A room is `name: entries`, or one entry that is also its name. An entry is a file or folder below `src/`, without
+/// `.rs`; `a/mod` is `a/mod.rs`, or `a.rs` beside a folder `a/`, alone. The longest entry that fits a file decides.
+pub(super) const LAYERS: [(&str, &str); 5] = [
     (
         "aptix-model",
-        &[
-            &[(
-                "domain",
-                &[
-                    "batch",
-                    "cursor",
-                    "digest",
-                    "failure",
-                    "hunk_counts",
-                    "id",
-                    "limits",
-                    "lines",
-                    "path",
-                    "path_readings",
-                    "preview",
-                    "protection",
-                    "quote",
-                    "reason",
-                    "record",
-                    "report",
-                    "state",
-                ],
-            )],
-            &[("documents", &["documents"]), ("wire", &["wire"])],
-            &[("tools", &["tools"])],
-            &[("the crate", &["lib"])],
-        ],
+        "
+        domain: batch cursor digest failure hunk_counts id limits lines path path_readings preview protection quote \
+        reason record report state
+        documents | wire
+        tools
+        lib",
     ),
     (
         "aptix-engine",
-        &[
-            &[("leaf types", &["digest", "findings", "hunk", "shown"])],
-            &[("text", &["text"])],
-            &[("file plan", &["file_plan", "diff"])],
-            &[("shared", &["planning", "checking"])],
-            &[("already", &["already"])],
-            &[("dialect", &["dialect"])],
-            &[("content", &["content"])],
-            &[("validate", &["validate"])],
-            &[("plan", &["plan"])],
-            &[("on top", &["correct", "express", "preview", "readings"])],
-            &[("the crate", &["lib"])],
-        ],
+        "
+        leaf types: digest findings hunk shown
+        text
+        file plan: file_plan diff
+        shared: planning checking
+        already
+        dialect
+        content
+        validate
+        plan
+        on top: correct express preview readings
+        lib",
     ),
     (
         "aptix-server",
-        &[
-            &[("base", &["ids", "mint", "config"])],
-            &[("store", &["store"])],
-            &[("dispatcher", &["dispatcher"])],
-            &[("service", &["service"])],
-            &[("program", &["serve", "accept"])],
-            &[("the crate", &["lib", "main"])],
-        ],
+        "
+        base: ids mint config
+        store
+        dispatcher
+        service
+        program: serve accept
+        lib: lib main",
     ),
     (
         "aptix-client",
-        &[
-            &[("fs", &["workspace/fs"])],
-            &[("roots", &["workspace/roots"])],
-            &[("read", &["workspace/read"])],
-            &[("commit", &["workspace/commit"])],
-            &[("keep", &["workspace/keep"])],
-            &[("policy", &["policy"])],
-            &[("apply", &["apply"])],
-            &[("undo", &["undo"])],
-            &[("present", &["present"])],
-            &[("connection", &["connection"])],
-            &[("person", &["person"])],
-            &[("agent", &["agent"])],
-            &[("mcp", &["mcp"])],
-            &[("cli", &["cli"])],
-            &[("the crate", &["lib", "main"])],
-        ],
+        "
+        workspace/fs
+        workspace/roots
+        workspace/read
+        workspace/commit
+        workspace/keep
+        policy
+        apply
+        undo
+        present
+        connection
+        person
+        agent
+        mcp
+        cli
+        lib: lib main",
+    ),
+    (
+        "xtask",
+        "
+        repository: repo register
+        steps
+        python
+        codegen | demo | harness | tidy
+        test
+        ci
+        main",
     ),
 ];
 
-/// The height of a file's layer and its room.
-pub(super) fn room_of(layers: &[&[Room]], file: &str) -> Option<(usize, &'static str)> {
-    let rooms = layers.iter().enumerate().flat_map(|(height, rooms)| rooms.iter().map(move |room| (height, room)));
-    let fits = rooms.flat_map(|(height, (name, entries))| {
-        let entries = entries.iter().filter(|entry| is_below(file, entry));
-        entries.map(move |entry| (entry.len(), height, *name))
+/// The height of a file's layer, from 0, and the name of its room.
+pub(super) fn room_of<'a>(layers: &'a str, file: &str) -> Option<(usize, &'a str)> {
+    let lines = layers.lines().filter(|line| !line.trim().is_empty());
+    let rooms = lines.enumerate().flat_map(|(height, line)| line.split(" | ").map(move |room| (height, room.trim())));
+    let fits = rooms.flat_map(|(height, room)| {
+        let (name, entries) = room.split_once(": ").unwrap_or((room, room));
+        let entries = entries.split_whitespace().filter(|entry| is_below(file, entry));
+        entries.map(move |entry| (entry.len(), height, name))
     });
     fits.max().map(|(_, height, name)| (height, name))
 }

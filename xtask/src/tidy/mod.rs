@@ -1,6 +1,7 @@
 //! What the compiler does not check: arrows between crates, who names what, requirement ids, house rules.
 
 mod crates;
+mod finding;
 mod ids;
 mod imports;
 mod layers;
@@ -10,28 +11,9 @@ mod pages;
 mod rules;
 mod tokens;
 
-use std::fmt;
-
 use anyhow::{Result, bail};
 
 use crate::repo;
-
-/// Something that has to change, where, and how.
-struct Finding {
-    path: String,
-    /// From 1; 0 where the file as a whole is meant.
-    line: usize,
-    message: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            0 => write!(f, "{}: {}", self.path, self.message),
-            line => write!(f, "{}:{line}: {}", self.path, self.message),
-        }
-    }
-}
 
 /// Other than checking.
 #[derive(clap::Args)]
@@ -80,14 +62,4 @@ pub(crate) fn check() -> Result<()> {
         1 => bail!("tidy found 1 thing to change"),
         count => bail!("tidy found {count} things to change"),
     }
-}
-
-/// The line without its line comment, as far as can be told without parsing: `//` in a string cuts too early.
-fn code(line: &str) -> &str {
-    line.split_once("//").map_or(line, |(code, _)| code)
-}
-
-/// Whether an identifier stands in a line, whole.
-fn names_word(line: &str, word: &str) -> bool {
-    line.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|token| token == word)
 }

@@ -1,6 +1,6 @@
 //! Who may name what: the system stays in one room, and generated types stop at the door.
 
-use super::{Finding, code, names_word};
+use super::finding::{Finding, code, names_word};
 use crate::repo::Text;
 
 /// Where the crates that reach the file system directly may be named.

@@ -1,6 +1,6 @@
 //! The page of promises names tests that exist.
 
-use super::Finding;
+use super::finding::Finding;
 use crate::repo::Text;
 
 /// The page, and where the tests are that it names by a short path.

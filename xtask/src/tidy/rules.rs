@@ -1,6 +1,6 @@
 //! House rules that hold for every file.
 
-use super::{Finding, code};
+use super::finding::{Finding, code};
 use crate::repo::Text;
 
 /// The longest a source file may be.

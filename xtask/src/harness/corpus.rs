@@ -1,26 +1,14 @@
-//! Starts the benches, with the real edits they are measured on: neighbouring versions of a few crates.
+//! Real edits for the harnesses: neighbouring versions of a few published crates, which cargo fetches.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::repo::{capture, cargo, root, target, write_file};
-use crate::steps::{run, step};
-
-/// What can be measured.
-#[derive(Clone, Copy, clap::ValueEnum)]
-pub(crate) enum Subject {
-    /// Applying files durably, beside what the disk takes at the least.
-    Agent,
-    /// Planning and applying line patches, beside `memcpy`, SHA-256 and diffy.
-    Engine,
-    /// Planning and applying one typical edit in each dialect, beside the search for the same bytes.
-    Dialects,
-}
+use crate::steps::step;
 
 /// Versions of each crate of the corpus.
-const VERSIONS: usize = 5;
+pub(super) const VERSIONS: usize = 5;
 
 /// The crates whose changed files are the corpus, each in a row of versions: the files that differ between neighbours
 /// are the edits. They were chosen to be like a developer's commit: files of some 30 KB, changed in a few places.
@@ -39,39 +27,9 @@ const CORPUS: [(&str, [&str; VERSIONS]); 12] = [
     ("wasmtime", ["28.0.0", "29.0.0", "30.0.0", "31.0.0", "32.0.0"]),
 ];
 
-/// Measures.
-///
-/// # Errors
-///
-/// When the corpus cannot be fetched, a result is wrong, or a goal is missed.
-pub(crate) fn bench(subject: Subject) -> Result<()> {
-    match subject {
-        Subject::Agent => step("bench agent", || run(&mut bench_of("agent"))),
-        Subject::Engine => bench_engine(),
-        Subject::Dialects => step("bench dialects", || run(&mut bench_of("dialects"))),
-    }
-}
-
-pub(crate) fn bench_of(name: &str) -> Command {
-    let mut bench = cargo();
-    bench.args(["bench", "--locked", "--package", "xtask", "--bench", name, "--"]);
-    bench
-}
-
-/// A harness that measures no time: built as tests are.
-pub(crate) fn harness_of(name: &str) -> Command {
-    let mut harness = cargo();
-    harness.args(["bench", "--locked", "--quiet", "--profile", "dev", "--package", "xtask", "--bench", name, "--"]);
-    harness
-}
-
-fn bench_engine() -> Result<()> {
-    let list = corpus(VERSIONS)?;
-    step("bench engine", || run(bench_of("engine").arg(list)))
-}
-
-/// Fetches so many versions of each crate; the answer is a file that lists the folders of neighbours, two lines a pair.
-pub(crate) fn corpus(versions: usize) -> Result<PathBuf> {
+/// Fetches so many versions of each crate, at most [`VERSIONS`]; returns a file that lists the folders of neighbours, two
+/// lines a pair.
+pub(super) fn corpus(versions: usize) -> Result<PathBuf> {
     let list = target()?.join("bench-corpus").join(format!("folders-{versions}"));
     step("fetch the corpus", || {
         let rows = (0..versions).map(fetch).collect::<Result<Vec<_>>>()?;

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::bench::{bench_of, corpus, harness_of};
+use super::corpus::corpus;
+use super::start::{debug, optimized};
 use crate::repo::{capture, root};
 use crate::steps::{run, step};
 
@@ -46,7 +47,7 @@ pub(crate) struct Args {
 pub(crate) fn replay(args: &Args) -> Result<()> {
     // Nothing but replaying is timed: the rest is built as tests are.
     let is_timed = !args.cut && !args.twice;
-    let mut bench = if is_timed { bench_of("replay") } else { harness_of("replay") };
+    let mut bench = if is_timed { optimized("replay") } else { debug("replay") };
     if let Some(repo) = &args.repo {
         bench.arg("--repo").arg(std::path::absolute(repo)?);
     }
@@ -85,8 +86,7 @@ pub(crate) fn damaged(seed: u64) -> Result<()> {
     let has_history = commits.is_ok_and(|count| count.trim().parse().is_ok_and(|count: u64| count >= COMMITS));
     let source = if has_history { ["--repo".into(), root().to_path_buf()] } else { ["--pairs".into(), corpus(2)?] };
     let seed = seed.to_string();
-    let damaged =
-        |arguments: [&str; 3]| run(harness_of("replay").args(arguments).args(["--seed", &seed]).args(&source));
+    let damaged = |arguments: [&str; 3]| run(debug("replay").args(arguments).args(["--seed", &seed]).args(&source));
     step("edits sent twice (all of them: cargo xtask replay --repo . --twice)", || {
         damaged(["--twice", "--most", "700"])
     })?;

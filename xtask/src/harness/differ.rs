@@ -2,8 +2,7 @@
 
 use anyhow::Result;
 
-use crate::bench::harness_of;
-use crate::repo::cargo;
+use super::start::{build_client, debug};
 use crate::steps::{run, step};
 
 /// What to compare.
@@ -29,8 +28,8 @@ pub(crate) struct Args {
 ///
 /// When both accept a diff and make different trees of it, or differ in a way that has no class.
 pub(crate) fn differ(args: &Args) -> Result<()> {
-    step("build", || run(cargo().args(["build", "--locked", "--package", "aptix-client"])))?;
-    let mut harness = harness_of("differ");
+    build_client()?;
+    let mut harness = debug("differ");
     harness.args(args.long.then_some("--long"));
     if let Some(count) = args.count {
         harness.args(["--count", &count.to_string()]);

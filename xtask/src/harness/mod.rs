@@ -1,0 +1,65 @@
+//! Builds and starts the harnesses: the programs of `xtask/harness`, which break, replay, compare and measure.
+
+mod corpus;
+pub(crate) mod differ;
+pub(crate) mod replay;
+mod start;
+
+use std::ffi::OsStr;
+
+use anyhow::Result;
+
+use self::corpus::{VERSIONS, corpus};
+use self::start::{build_client, debug, optimized};
+use crate::repo::{cargo, target};
+use crate::steps::{run, step};
+
+/// What can be measured.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Subject {
+    /// Applying files durably, beside what the disk takes at the least.
+    Agent,
+    /// Planning and applying line patches, beside `memcpy`, SHA-256 and diffy.
+    Engine,
+    /// Planning and applying one typical edit in each dialect, beside the search for the same bytes.
+    Dialects,
+}
+
+/// Measures.
+///
+/// # Errors
+///
+/// When the corpus cannot be fetched, a result is wrong, or a goal is missed.
+pub(crate) fn bench(subject: Subject) -> Result<()> {
+    match subject {
+        Subject::Agent => step("bench agent", || run(&mut optimized("agent"))),
+        Subject::Engine => {
+            let list = corpus(VERSIONS)?;
+            step("bench engine", || run(optimized("engine").arg(list)))
+        }
+        Subject::Dialects => step("bench dialects", || run(&mut optimized("dialects"))),
+    }
+}
+
+/// Builds the programs and lets the crash harness kill them.
+///
+/// # Errors
+///
+/// When a tree is torn, something is lost, or a control is not caught.
+pub(crate) fn crash(args: &[impl AsRef<OsStr>]) -> Result<()> {
+    step("build", || {
+        run(cargo().args(["build", "--locked", "--package", "aptix-client", "--package", "aptix-server"]))
+    })?;
+    step("crash harness (more of it: cargo xtask crash --long)", || run(debug("crash").args(args)))
+}
+
+/// Builds the program and applies every answer of the corpus.
+///
+/// # Errors
+///
+/// When an answer has another result than the corpus states.
+pub(crate) fn answers(args: &[impl AsRef<OsStr>]) -> Result<()> {
+    build_client()?;
+    let program = target()?.join("debug").join("aptix");
+    step("answers", || run(debug("answers").arg("--aptix").arg(program).args(args)))
+}
