@@ -4,6 +4,16 @@
 //! gRPC protocol, feature `documents` the texts LLMs write, feature `tools` the tools they call.
 //! All turn their input into the types of this crate at the door, so that nothing behind it sees
 //! a generated or a serde type.
+//!
+//! Modules in layers, from the ground up: each uses modules of its own row and of the rows above, and none in a circle.
+//!
+//! | layer | modules |
+//! | --- | --- |
+//! | values | `reason`, `limits`, `digest`, `id`, `lines`, `path`, `path_readings`, `quote`, `cursor` |
+//! | what is edited | `batch`, `preview`, `protection`, `failure` |
+//! | what became of it | `hunk_counts`, `report`, `state`, `record` |
+//! | doors | `documents`, `wire`: neither knows the other |
+//! | served to models | `tools` |
 
 // Generated protocol code names `Box` and `format!` and so needs the prelude of `std`.
 #![cfg_attr(not(any(feature = "wire", feature = "documents", test)), no_std)]
