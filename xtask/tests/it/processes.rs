@@ -246,7 +246,7 @@ pub(crate) fn json(output: &Output) -> (Value, Option<i32>) {
     (value, output.status.code())
 }
 
-fn binary(name: &str) -> PathBuf {
+pub(crate) fn binary(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name(name);
     assert!(path.exists(), "{} is missing: run `cargo xtask test`, which builds it", path.display());
     path
