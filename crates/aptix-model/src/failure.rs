@@ -141,7 +141,8 @@ impl fmt::Display for Failure {
             write!(f, ": {}", Visible(place))?;
         }
         if let Some(change) = self.change_index {
-            write!(f, ", change {change}")?;
+            // People count from 1; the field and the JSON count from 0.
+            write!(f, ", change {}", change + 1)?;
         }
         write!(f, ": {}", Visible(&self.message))
     }

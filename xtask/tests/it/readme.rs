@@ -83,6 +83,7 @@ fn shell(home: &Path, command: &str, output: &Path) -> Command {
     // Servers take the place of the shell, so that they end with it.
     let program =
         if command.starts_with("aptix-server ") || command.starts_with("aptix agent ") { "exec " } else { "" };
+    #[expect(clippy::disallowed_methods, reason = "a test's own file")]
     let output = fs::File::create(output).unwrap();
     shell
         .args(["-c", &format!("{program}{command}")])

@@ -113,7 +113,7 @@ pub(crate) fn add_notes(text: &mut String, file: &FileReport) {
             Tier::Indent => "in its indentation",
             Tier::BlankEdges => "in blank lines above or below",
         };
-        let _ = writeln!(text, "  change {index}: its old text differs from the file's {differs}");
+        let _ = writeln!(text, "  change {}: its old text differs from the file's {differs}", index + 1);
     }
     for normalization in &file.normalized {
         let _ = writeln!(text, "  normalized: {}", normalization.word());

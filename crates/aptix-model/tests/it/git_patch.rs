@@ -360,7 +360,7 @@ fn what_is_no_diff_is_refused_by_name() {
             "diff --git a/f b/n/new.py\nsimilarity index 100%\nrename from f\nrename to n/ne".into(),
             "PATCH_MALFORMED.NAMES",
         ),
-        ("diff --git a/f b/n/new.py\nsimilarity index 100%\nrename from f\nrename to".into(), "PATCH_MALFORMED.NAMES"),
+        ("diff --git a/f b/n/new.py\nsimilarity index 100%\nrename from f\nrename to".into(), "PATCH_TRUNCATED"),
         ("diff --git a/f b/n/new.py\nsimilarity index 100%\nrename from f\n".into(), "PATCH_MALFORMED.NAMES"),
         (
             "diff --git a/f b/n/new.py\nsimilarity index 100%\ncopy from f\ncopy to n/new.p".into(),
