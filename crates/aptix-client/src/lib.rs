@@ -9,6 +9,6 @@ pub mod connection;
 pub mod mcp;
 mod person;
 pub mod policy;
-mod present;
+pub mod present;
 pub mod undo;
 pub mod workspace;

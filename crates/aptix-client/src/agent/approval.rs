@@ -18,7 +18,7 @@ use crate::apply::proposal::{Decision, Proposal};
 use crate::person::{Answer, Person, allow_for_ever, say};
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
-use crate::present::diff::Paths;
+use crate::apply::path_style::PathStyle;
 
 /// Agreements that are remembered, in case the same is tried again.
 const AGREED: usize = 16;
@@ -162,7 +162,7 @@ impl Approval {
         if withdrawn.is_cancelled() || stop.is_cancelled() {
             return Verdict::Void;
         }
-        let (name, paths) = (format!("Batch {batch}"), Paths::among(proposal.workspace.roots().len()));
+        let (name, paths) = (format!("Batch {batch}"), PathStyle::among(proposal.workspace.roots().len()));
         tracing::info!(BatchId = %batch, "waiting for the person at the terminal to decide");
         let decided = person.decide(&name, proposal, subject, paths, policy.approval);
         let answer = tokio::runtime::Handle::current().block_on(async {

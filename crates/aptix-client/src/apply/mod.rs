@@ -6,6 +6,7 @@ mod find;
 mod names;
 mod near_path;
 mod need;
+pub mod path_style;
 pub mod proposal;
 mod quoted;
 mod reported;

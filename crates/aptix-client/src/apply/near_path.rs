@@ -9,8 +9,8 @@ use aptix_model::path::{WorkspacePath, lowercase};
 use aptix_model::reason::Reason;
 
 use super::find::{Found, Search};
+use crate::apply::path_style::PathStyle;
 use crate::policy::Policy;
-use crate::present::diff::Paths;
 use crate::workspace::Workspace;
 use crate::workspace::resolve::Claim;
 use crate::workspace::walk::{Met, walk};
@@ -57,7 +57,7 @@ pub(super) fn with_near_paths(
     if walked.is_err() {
         return failures;
     }
-    let paths = Paths::among(workspace.roots().len());
+    let paths = PathStyle::among(workspace.roots().len());
     for Missing { failure, near, .. } in missing {
         let Some(failure) = failures.get_mut(failure) else { continue };
         let file = failure.file_index.and_then(|file| batch.batch.files.get(file)).map(|file| &file.target);

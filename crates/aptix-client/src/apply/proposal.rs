@@ -91,7 +91,8 @@ impl Proposal<'_> {
     }
 
     /// Every name of a file, by the root's number and the path in it.
-    pub(crate) fn names(&self, file: usize) -> Vec<(usize, String)> {
+    #[must_use]
+    pub fn names(&self, file: usize) -> Vec<(usize, String)> {
         let places = self.places.get(file).into_iter().flat_map(|(place, other)| std::iter::once(*place).chain(*other));
         let mut names: Vec<_> = places
             .flat_map(|place| [(place.root(), place.path.as_str().to_owned()), (place.root(), place.real())])

@@ -29,7 +29,7 @@ use crate::workspace::{OpenError, Workspace};
 use super::output::{self, Form};
 use super::progress::{self, Doing};
 use super::{Exit, Places};
-use crate::present::diff::Paths;
+use crate::apply::path_style::PathStyle;
 
 /// Arguments of `aptix apply`.
 #[derive(clap::Args, Debug)]
@@ -86,7 +86,7 @@ pub(super) fn run(args: &Args, places: &Places, id: BatchId) -> anyhow::Result<E
     let shown = Shown {
         batch: &batch,
         dry_run: args.dry_run,
-        paths: Paths::among(args.roots.len()),
+        paths: PathStyle::among(args.roots.len()),
         stored: outcome.as_ref().ok().and_then(|report| Stored::here(mode, report)),
         outcome: outcome.as_ref().map(Some).map_err(|end| &end.refusal),
         warnings: &warnings,
@@ -148,7 +148,7 @@ fn attempt(
     let session_id = args.session.as_ref().map(|session| session.as_str().to_owned());
     let order =
         Order { policy: &policy, origin: &Origin { session_id, ..Origin::default() }, diff_bytes: usize::MAX, mode };
-    let paths = Paths::among(args.roots.len());
+    let paths = PathStyle::among(args.roots.len());
     let applied = apply(&workspace, batch, order, &mut |proposal| match args.dry_run {
         true => foresee(proposal, args.yes),
         false => decide(proposal, args.yes, paths, &policy, policies),
@@ -190,7 +190,7 @@ pub(super) fn displaced_writes(workspace: &Workspace) -> Vec<Warning> {
 pub(super) fn decide(
     proposal: &Proposal<'_>,
     agreed: bool,
-    paths: Paths,
+    paths: PathStyle,
     policy: &Policy,
     policies: &PolicyFiles,
 ) -> Decision {

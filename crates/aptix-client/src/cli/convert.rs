@@ -21,7 +21,7 @@ use crate::workspace::root::RootSpec;
 
 use super::apply::{DialectChoice, End, dialect, read_document};
 use super::{Exit, Places, output};
-use crate::present::diff::Paths;
+use crate::apply::path_style::PathStyle;
 
 /// Arguments of `aptix convert`.
 #[derive(clap::Args, Debug)]
@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
     Ok(match attempt(args, &places.state_home()?, &policies) {
         Ok(document) => output::print_bytes(&document),
         Err(End { exit, refusal }) => {
-            let (batch, dry_run, paths) = (&Batch::default(), true, Paths::InRoot);
+            let (batch, dry_run, paths) = (&Batch::default(), true, PathStyle::InRoot);
             output::show(
                 output::Form::Text,
                 &Shown { batch, dry_run, paths, stored: None, outcome: Err(&refusal), warnings: &[] },

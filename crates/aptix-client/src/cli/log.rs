@@ -1,19 +1,11 @@
-//! `aptix log`: the batches that were applied in a workspace, newest first, and which of them are undone.
+//! `aptix log`: lists the batches that were applied in a workspace.
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::path::Path;
 
-use aptix_model::failure::Visible;
-use serde::Serialize;
-
 use crate::apply::Refusal;
-use crate::undo;
+use crate::present::log::{Log, log};
 use crate::workspace::Workspace;
 use crate::workspace::disk::SystemDisk;
-use crate::workspace::history::effect::Effects;
-use crate::workspace::history::{self, Entry, PastFile};
-use crate::workspace::keep::displaced_writes::DisplacedWrite;
 use crate::workspace::root::RootSpec;
 
 use super::apply::End;
@@ -31,106 +23,12 @@ pub(super) struct Args {
     pub(super) json: bool,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer {
-    batches: Vec<Row>,
-    displaced_writes: Vec<WriteRow>,
-}
-
-/// What another process wrote to a file after a batch had replaced it.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct WriteRow {
-    path: String,
-    /// The batch that replaced the file, if it was not rolled back and is known.
-    batch_id: Option<String>,
-    kept_as: String,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Row {
-    batch_id: String,
-    applied_unix_ms: u64,
-    /// The batch that it took back: for a redo, an undo.
-    undoes: Option<String>,
-    /// For a redo, the batch that it brought back.
-    redoes: Option<String>,
-    /// The batch that took it back, unless it is in effect again.
-    undone_by: Option<String>,
-    /// Whether it can be undone: what was too much to be kept cannot.
-    can_be_undone: bool,
-    files: Vec<FileRow>,
-    /// The kept copies of displaced writes to its files.
-    kept: Vec<String>,
-    /// Paths of roots that have files of the batch and are not open: to undo it they have to be.
-    other_roots: Vec<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct FileRow {
-    path: String,
-    status: &'static str,
-    renamed_to: Option<String>,
-}
-
-impl Row {
-    fn of(entry: &Entry, workspace: &Workspace, past: &Past<'_>, writes: &[DisplacedWrite]) -> Self {
-        let undoes = entry.undoes.as_deref();
-        let brought_back = || past.by_id.get(undoes?)?.undoes.as_deref();
-        let id = entry.id.to_string();
-        let displaced = writes.iter().filter(|write| write.entry.as_deref() == Some(&id));
-        let displaced = displaced.map(|write| write.kept_as.display().to_string());
-        let other_roots = entry.other_roots(workspace);
-        Self {
-            can_be_undone: entry.is_whole(),
-            other_roots: other_roots.iter().map(|root| root.display().to_string()).collect(),
-            batch_id: entry.name(),
-            applied_unix_ms: entry.time.0,
-            undoes: undoes.map(|id| past.name(id)),
-            redoes: entry.is_redo.then(brought_back).flatten().map(|id| past.name(id)),
-            undone_by: past.effects.taken_back_by(entry).map(Entry::name),
-            kept: entry.kept.iter().cloned().chain(displaced).collect(),
-            files: entry.files.iter().map(FileRow::from).collect(),
-        }
-    }
-}
-
-impl From<&PastFile> for FileRow {
-    fn from(file: &PastFile) -> Self {
-        Self { status: file.status().word(), path: file.path.clone(), renamed_to: file.moved_to.clone() }
-    }
-}
-
-/// All batches that are known, and how they took one another back.
-struct Past<'e> {
-    by_id: HashMap<String, &'e Entry>,
-    effects: Effects<'e>,
-}
-
-impl<'e> Past<'e> {
-    fn of(entries: &'e [Entry]) -> Self {
-        let by_id = entries.iter().map(|entry| (entry.id.to_string(), entry)).collect();
-        Self { by_id, effects: Effects::of(entries) }
-    }
-
-    /// What a person calls the batch of an entry.
-    fn name(&self, id: &str) -> String {
-        self.by_id.get(id).map_or_else(|| id.to_owned(), |entry| entry.name())
-    }
-}
-
 pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
     let form = Form::of(args.json);
-    Ok(match rows(args, &places.state_home()?) {
-        Ok(answer) => match form {
-            Form::Json => output::print_object(&answer),
-            Form::Text => {
-                let writes = answer.displaced_writes.iter().map(write_line);
-                output::print(&answer.batches.iter().map(line).chain(writes).collect::<String>())
-            }
+    Ok(match listed(args, &places.state_home()?) {
+        Ok(log) => match form {
+            Form::Json => output::print_object(&log),
+            Form::Text => output::print(&log.text()),
         },
         Err(end) => {
             output::show_refusal(form, &end.refusal);
@@ -139,86 +37,7 @@ pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
     })
 }
 
-fn rows(args: &Args, state_home: &Path) -> Result<Answer, End> {
+fn listed(args: &Args, state_home: &Path) -> Result<Log, End> {
     let workspace = Workspace::open_to_look(&args.roots, state_home, Box::new(SystemDisk))?;
-    let failed = |error| Refusal::from(undo::told(&error));
-    let entries = history::list(&workspace).map_err(failed)?;
-    let past = Past::of(&entries);
-    let writes = workspace.displaced_writes().map_err(|error| Refusal::from(error.failure()))?;
-    let write = |write: &DisplacedWrite| WriteRow {
-        path: write.path_in(&workspace),
-        batch_id: write.entry.as_deref().map(|id| past.name(id)),
-        kept_as: write.kept_as.display().to_string(),
-    };
-    let displaced_writes = writes.iter().map(write).collect();
-    let batches = entries.iter().map(|entry| Row::of(entry, &workspace, &past, &writes)).collect();
-    Ok(Answer { batches, displaced_writes })
-}
-
-fn line(row: &Row) -> String {
-    let mut line = format!("{}  {}", row.batch_id, utc(row.applied_unix_ms));
-    let first = row.files.first().map_or("", |file| file.path.as_str());
-    let word = row.files.first().map_or("", |file| file.status);
-    let _ = write!(line, "  {word} {}", Visible(first));
-    if row.files.len() > 1 {
-        let _ = write!(line, " and {} more", row.files.len() - 1);
-    }
-    match (&row.redoes, &row.undoes) {
-        (Some(brought_back), _) => _ = write!(line, "  (redid {})", Visible(brought_back)),
-        (None, Some(undone)) => _ = write!(line, "  (undid {})", Visible(undone)),
-        (None, None) => {}
-    }
-    if let Some(undo) = &row.undone_by {
-        let _ = write!(line, "  (undone by {})", Visible(undo));
-    }
-    if !row.can_be_undone {
-        line.push_str("  (too much to be kept: cannot be undone)");
-    }
-    for kept in &row.kept {
-        let _ = write!(line, "  (written afterwards, kept as {})", Visible(kept));
-    }
-    for root in &row.other_roots {
-        let _ = write!(line, "  (with files in {})", Visible(root));
-    }
-    line.push('\n');
-    line
-}
-
-fn write_line(write: &WriteRow) -> String {
-    let batch =
-        write.batch_id.as_deref().map_or_else(String::new, |batch| format!(" (replaced by {})", Visible(batch)));
-    format!("displaced write: {}{batch}, kept as {}\n", Visible(&write.path), Visible(&write.kept_as))
-}
-
-/// A time, in milliseconds since 1970, as people read it.
-fn utc(millis: u64) -> String {
-    let (days, seconds) = (millis / 86_400_000, millis / 1000 % 86_400);
-    // Counted in years of which the last month is February, and in the 400 years after which all days are as before.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (year, month) = (era * 400 + year + month / 10, (month + 2) % 12 + 1);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn times_are_told_by_the_calendar() {
-        let cases = [
-            (0, "1970-01-01 00:00:00 UTC"),
-            (951_782_399_999, "2000-02-28 23:59:59 UTC"),
-            (951_868_799_000, "2000-02-29 23:59:59 UTC"),
-            (951_868_800_000, "2000-03-01 00:00:00 UTC"),
-            (1_798_761_599_000, "2026-12-31 23:59:59 UTC"),
-            (4_107_542_400_000, "2100-03-01 00:00:00 UTC"),
-        ];
-        for (millis, expected) in cases {
-            assert_eq!(super::utc(millis), expected);
-        }
-    }
+    Ok(log(&workspace).map_err(Refusal::from)?)
 }

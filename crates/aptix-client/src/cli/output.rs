@@ -1,23 +1,19 @@
 //! What commands print: the fixed JSON object, or text for people in which nothing can hide.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anstyle::AnsiColor;
 use aptix_model::batch::Batch;
 use aptix_model::failure::{Failure, Visible};
-use aptix_model::report::{FileStatus, Report};
 use serde::Serialize;
 
 use crate::apply::Refusal;
+use crate::apply::path_style::PathStyle;
 use crate::present::answer::{Shown, answer};
+use crate::present::text::{batch_text, failure_text};
 
 use super::Exit;
 use super::progress;
-use crate::present::description::described;
-use crate::present::diff::{Paths, ShownLine, add_notes, show_diff, show_diff_under};
-use crate::present::untrusted::Quoted;
 
 /// How a command prints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,7 +47,7 @@ pub(super) fn show_refusal(form: Form, refusal: &Refusal) {
         &Shown {
             batch: &batch,
             dry_run: false,
-            paths: Paths::InRoot,
+            paths: PathStyle::InRoot,
             stored: None,
             outcome: Err(refusal),
             warnings: &[],
@@ -95,70 +91,17 @@ pub(super) fn print_object(object: &impl Serialize) -> Exit {
 
 /// Prints the diff and one line a file to stdout, or what is wrong to stderr.
 fn print_text(shown: &Shown<'_>) -> Exit {
-    let mut head = String::new();
-    if let Some(stored) = shown.stored.filter(|stored| !stored.ids.is_empty()) {
-        let _ = write!(head, "batch {} {}", stored.id, stored.state);
-        let _ = match &shown.batch.label {
-            Some(label) => writeln!(head, " {}", Quoted(label)),
-            None => writeln!(head),
-        };
-    }
-    let of_report = shown.outcome.ok().flatten().map_or(&[][..], |report| &report.warnings);
-    for warning in shown.warnings.iter().chain(of_report) {
+    for warning in shown.all_warnings() {
         say(&format!("warning: {}: {}", warning.code, Visible(&warning.message)));
     }
+    let printed = print(&batch_text(shown));
     match shown.outcome {
-        Ok(Some(report)) => print(&(head + &text_of(report, shown.dry_run, shown.paths))),
-        Ok(None) => {
-            show_diff(&mut head, &shown.batch.files.iter().flat_map(described).collect::<Vec<_>>());
-            print(&head)
-        }
+        Ok(_) => printed,
         Err(refusal) => {
-            print(&head);
-            refusal.failures.iter().for_each(|failure| say(text_of_failure(failure).trim_end()));
+            refusal.failures.iter().for_each(|failure| say(failure_text(failure).trim_end()));
             Exit::Refused
         }
     }
-}
-
-fn text_of(report: &Report, dry_run: bool, paths: Paths) -> String {
-    let mut text = String::new();
-    let changed = report.files.iter().filter(|file| file.status != FileStatus::Unchanged);
-    let names: Vec<_> = changed.map(|file| paths.name(&file.path, &file.doc_path)).collect();
-    match paths {
-        Paths::InRoot => show_diff(&mut text, report.diff.as_bytes()),
-        Paths::WithRoot => show_diff_under(&mut text, report.diff.as_bytes(), &names),
-    }
-    let would = if dry_run { "would be " } else { "" };
-    for file in &report.files {
-        let _ = write!(text, "{would}{} {}", file.status.word(), Visible(&paths.name(&file.path, &file.doc_path)));
-        if let Some(path) = &file.renamed_to {
-            let _ = write!(text, " to {}", Visible(&paths.name(path, &file.doc_path)));
-        }
-        text.push('\n');
-        add_notes(&mut text, file);
-    }
-    text
-}
-
-fn text_of_failure(failure: &Failure) -> String {
-    let style = AnsiColor::Red.on_default().bold();
-    let mut text = format!("{style}error:{style:#} {}\n", ShownLine(&failure.to_string()));
-    for excerpt in &failure.nearest {
-        for (number, line) in (excerpt.start_line..).zip(excerpt.text.split('\n')) {
-            let _ = writeln!(text, "  {number:>6} | {}", ShownLine(line));
-        }
-    }
-    if let Some(digest) = failure.current_sha256 {
-        let _ = writeln!(text, "  the file's SHA-256 is {digest}");
-    }
-    if failure.next_action.is_some() {
-        text.push_str("  with --json comes the document corrected, ready to be sent\n");
-    }
-    if let Some(hint) = &failure.hint {
-        let _ = writeln!(text, "  hint: {}", ShownLine(hint));
-    }
-    text
 }
 
 /// Prints to stdout, without colour where it is not wanted. Somebody who stopped listening is not an error.

@@ -20,7 +20,7 @@ use crate::present::answer::{Shown, Stored};
 use super::output::{self, Form, show};
 use super::progress::{self, Doing};
 use super::{Exit, interrupted};
-use crate::present::diff::Paths;
+use crate::apply::path_style::PathStyle;
 
 /// How long a lost server is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -98,10 +98,10 @@ pub(super) fn show_sent(form: Form, record: &BatchRecord, warnings: &[Warning]) 
 }
 
 /// A server does not know how many roots an agent has, but in how many a batch changed files.
-fn paths_of(record: &BatchRecord) -> Paths {
+fn paths_of(record: &BatchRecord) -> PathStyle {
     let files = record.report.iter().flat_map(|report| &report.files);
     let roots: BTreeSet<_> = files.filter_map(|file| Some(file.doc_path.split_once('/')?.0)).collect();
-    Paths::among(roots.len())
+    PathStyle::among(roots.len())
 }
 
 /// Prints a batch that was stored, and why nothing more is known about it.

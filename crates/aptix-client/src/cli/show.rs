@@ -11,8 +11,8 @@ use crate::present::answer::{Shown, Stored};
 use super::Exit;
 use super::output::{self, Form};
 use super::server::{self, ServerArgs};
+use crate::apply::path_style::PathStyle;
 use crate::present::description::described;
-use crate::present::diff::Paths;
 
 /// Arguments of `aptix show`.
 #[derive(clap::Args, Debug)]
@@ -62,7 +62,7 @@ fn show_change(form: Form, view: ChangeView) -> Exit {
     });
     let batch = Batch { files: vec![view.patch], ..Batch::default() };
     let stored = Some(Stored { id: view.batch, state: view.state, ids: std::slice::from_ref(&view.ids) });
-    let paths = Paths::InRoot;
+    let paths = PathStyle::InRoot;
     output::show(
         form,
         &Shown { batch: &batch, dry_run: false, paths, stored, outcome: Ok(report.as_ref()), warnings: &[] },

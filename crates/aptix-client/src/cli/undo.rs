@@ -23,7 +23,7 @@ use super::apply::{End, decide, displaced_writes, foresee};
 use super::output::{self, Form};
 use super::progress::{self, Doing};
 use super::{Exit, Places};
-use crate::present::diff::Paths;
+use crate::apply::path_style::PathStyle;
 
 /// Arguments of `aptix undo`.
 #[derive(clap::Args, Debug)]
@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args, places: &Places, id: BatchId, answered: &Answered
     let shown = Shown {
         batch: outcome.as_ref().map_or(&nothing, |undone| &undone.batch),
         dry_run: args.dry_run,
-        paths: Paths::among(args.roots.len()),
+        paths: PathStyle::among(args.roots.len()),
         stored: outcome.as_ref().ok().and_then(|undone| {
             let mode = undone.name.map_or(mode, |batch| Mode::CommitNamed { batch });
             Stored::here(mode, &undone.report)
@@ -110,7 +110,7 @@ fn attempt(
     *warnings = displaced_writes(workspace);
     let policy = policies.read(workspace).map_err(|error| Refusal::from(error.failure()))?;
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: usize::MAX, mode };
-    let paths = Paths::among(args.roots.len());
+    let paths = PathStyle::among(args.roots.len());
     let decide = &mut |proposal: &Proposal<'_>| match args.dry_run {
         true => foresee(proposal, args.yes),
         false => decide(proposal, args.yes, paths, &policy, policies),

@@ -26,6 +26,7 @@ use super::hunks::{CallNumber, Hunks, InUse, Pinned, Plan};
 use super::read;
 use super::search::{self, Show};
 use super::until::Until;
+use crate::apply::path_style::PathStyle;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::{Mode, Order, Refusal, apply, look as plan_only};
 use crate::policy::Policy;
@@ -33,7 +34,6 @@ use crate::policy::files::PolicyFiles;
 use crate::policy::places::Places;
 use crate::present::answer::{ErrorAnswer, FileAnswer, Shown, Stored, answer, errors};
 use crate::present::dialect_terms;
-use crate::present::diff::Paths;
 use crate::workspace::Workspace;
 
 /// Bytes of a call that are looked into before its turn.
@@ -416,7 +416,7 @@ fn shown<'a>(batch: &'a Batch, outcome: Result<&'a Applied, &'a Refusal>) -> Sho
     Shown {
         batch,
         dry_run: false,
-        paths: Paths::InRoot,
+        paths: PathStyle::InRoot,
         stored: outcome.ok().map(|done| Stored { id: done.batch, state: BatchState::Applied, ids: &done.ids }),
         outcome: outcome.map(|done| Some(&done.report)),
         warnings: &[],
@@ -432,8 +432,14 @@ fn batch_answer(batch: &Batch, outcome: Result<&Applied, &Refusal>) -> Answer {
 }
 
 fn planned_answer(batch: &Batch, report: &Report, preview: &Preview, phase: Phase) -> Answer {
-    let shown =
-        Shown { batch, dry_run: true, paths: Paths::InRoot, stored: None, outcome: Ok(Some(report)), warnings: &[] };
+    let shown = Shown {
+        batch,
+        dry_run: true,
+        paths: PathStyle::InRoot,
+        stored: None,
+        outcome: Ok(Some(report)),
+        warnings: &[],
+    };
     hunk_answer(&shown, preview, phase)
 }
 

@@ -20,9 +20,9 @@ use self::dialog::Talk;
 use self::keyboard::{Keyboard, Open, Typed};
 use self::rows::Size;
 use crate::apply::Hidden;
+use crate::apply::path_style::PathStyle;
 use crate::apply::proposal::Proposal;
 use crate::policy::files::PolicyFiles;
-use crate::present::diff::Paths;
 use crate::workspace::terminal::Terminal;
 
 /// Somebody who sees what is written to stderr, and types on the terminal.
@@ -52,7 +52,7 @@ impl Person {
         name: &str,
         proposal: &Proposal<'_>,
         subject: Sha256Digest,
-        paths: Paths,
+        paths: PathStyle,
         wait: Duration,
     ) -> Answer {
         let shown = shown::shown(name, proposal, subject, paths);

@@ -10,8 +10,9 @@ use aptix_model::report::{FileReport, FileStatus};
 
 use super::dialog::{Shown, ShownFile};
 use super::rows::Line;
+use crate::apply::path_style::PathStyle;
 use crate::apply::proposal::{Ask, Need, Proposal};
-use crate::present::diff::{DiffLine, LineKind, Paths, add_notes, diff_lines};
+use crate::present::diff::{DiffLine, LineKind, add_notes, diff_lines};
 use crate::present::untrusted::{Name, Quoted};
 use crate::workspace::resolve::Place;
 
@@ -23,7 +24,7 @@ const IN_QUESTION: usize = 40;
 const RISKS: [&str; 5] = ["GENERATED_FILE", "HARD_LINK_BROKEN", "SETUID_CLEARED", "OWNER_CHANGED", "ATTRIBUTE_LOST"];
 
 /// Everything there is to see of a proposal; `subject` is its digest.
-pub(super) fn shown(name: &str, proposal: &Proposal<'_>, subject: Sha256Digest, paths: Paths) -> Shown {
+pub(super) fn shown(name: &str, proposal: &Proposal<'_>, subject: Sha256Digest, paths: PathStyle) -> Shown {
     let (mut files, mut unchanged) = (Vec::new(), Vec::new());
     let (mut stay, mut added, mut removed) = (0, 0, 0);
     for index in 0..proposal.plan.files.len() {
@@ -71,7 +72,7 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    fn of(proposal: &'a Proposal<'_>, index: usize, paths: Paths) -> Option<Self> {
+    fn of(proposal: &'a Proposal<'_>, index: usize, paths: PathStyle) -> Option<Self> {
         let file = proposal.plan.files.get(index)?;
         let patch = proposal.batch.files.get(index)?;
         let (place, other) = proposal.places.get(index).copied().unzip();

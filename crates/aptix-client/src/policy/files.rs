@@ -160,7 +160,8 @@ impl PolicyFiles {
     }
 
     /// The paths of this machine that messages about a workspace may hold.
-    pub(crate) fn private_places(&self, workspace: &Workspace) -> Places {
+    #[must_use]
+    pub fn private_places(&self, workspace: &Workspace) -> Places {
         let roots = workspace.roots().iter().map(|root| (root.path().to_owned(), root.name().to_owned()));
         let states = workspace.roots().iter().flat_map(|root| root.state().path().ancestors().take(STATE_DEPTH));
         let states = states.map(|state| (state.to_owned(), "(state)".to_owned()));

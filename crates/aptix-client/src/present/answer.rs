@@ -10,36 +10,49 @@ use aptix_model::report::{ChangeReport, FileReport, FileStatus, Report, Tier, Wa
 use aptix_model::state::BatchState;
 use serde::Serialize;
 
+use crate::apply::path_style::PathStyle;
 use crate::apply::{Mode, Refusal};
 use crate::present::description::described;
-use crate::present::diff::Paths;
 
 /// Everything there is to say about one batch.
-pub(crate) struct Shown<'a> {
-    pub(crate) batch: &'a Batch,
-    pub(crate) dry_run: bool,
+pub struct Shown<'a> {
+    /// As its author wrote it.
+    pub batch: &'a Batch,
+    /// Whether it was only planned.
+    pub dry_run: bool,
     /// How people are told which file it is.
-    pub(crate) paths: Paths,
+    pub paths: PathStyle,
     /// What it is known as, where it is kept.
-    pub(crate) stored: Option<Stored<'a>>,
+    pub stored: Option<Stored<'a>>,
     /// What became of it; nothing while nothing has.
-    pub(crate) outcome: Result<Option<&'a Report>, &'a Refusal>,
+    pub outcome: Result<Option<&'a Report>, &'a Refusal>,
     /// About the workspace, or the document, as a whole.
-    pub(crate) warnings: &'a [Warning],
+    pub warnings: &'a [Warning],
+}
+
+impl<'a> Shown<'a> {
+    /// The warnings about the workspace, the document or the batch as a whole.
+    pub fn all_warnings(&self) -> impl Iterator<Item = &'a Warning> {
+        let of_report = self.outcome.ok().flatten().map_or(&[][..], |report| &report.warnings);
+        self.warnings.iter().chain(of_report)
+    }
 }
 
 /// A batch as the server knows it, or the history of this machine.
 #[derive(Clone, Copy)]
-pub(crate) struct Stored<'a> {
-    pub(crate) id: BatchId,
-    pub(crate) state: BatchState,
+pub struct Stored<'a> {
+    /// Its id.
+    pub id: BatchId,
+    /// Its state.
+    pub state: BatchState,
     /// One entry for each file patch; none where files have no ids.
-    pub(crate) ids: &'a [FileIds],
+    pub ids: &'a [FileIds],
 }
 
 impl Stored<'_> {
     /// A batch as the history knows it, if it was committed under a name and has changed anything.
-    pub(crate) fn here(mode: Mode<'_>, report: &Report) -> Option<Self> {
+    #[must_use]
+    pub fn here(mode: Mode<'_>, report: &Report) -> Option<Self> {
         let has_changed = report.files.iter().any(|file| file.status != FileStatus::Unchanged);
         match mode {
             Mode::CommitNamed { batch } if has_changed => {
@@ -53,7 +66,7 @@ impl Stored<'_> {
 /// The object.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Answer<'a> {
+pub struct Answer<'a> {
     pub(crate) success: bool,
     pub(crate) batch_id: Option<String>,
     pub(crate) state: &'static str,
@@ -67,7 +80,7 @@ pub(crate) struct Answer<'a> {
 /// What became of a file.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct FileAnswer<'a> {
+pub struct FileAnswer<'a> {
     file_patch_id: Option<String>,
     path: &'a str,
     doc_path: Option<&'a str>,
@@ -84,7 +97,7 @@ pub(crate) struct FileAnswer<'a> {
 
 /// A warning about the document, the batch or the workspace as a whole.
 #[derive(Serialize)]
-pub(crate) struct TopWarning<'a> {
+pub struct TopWarning<'a> {
     code: &'a str,
     message: &'a str,
     line: Option<usize>,
@@ -111,7 +124,7 @@ struct ChangeAnswer<'a> {
 /// Why nothing changed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ErrorAnswer<'a> {
+pub struct ErrorAnswer<'a> {
     code: &'static str,
     detail: Option<&'static str>,
     message: String,
@@ -140,7 +153,8 @@ struct ActionAnswer {
 
 /// What there is to say about a batch. `taker` names what takes a document of a dialect, so that a corrected one can be
 /// sent there.
-pub(crate) fn answer<'a>(shown: &Shown<'a>, taker: fn(&str) -> Option<String>) -> Answer<'a> {
+#[must_use]
+pub fn answer<'a>(shown: &Shown<'a>, taker: fn(&str) -> Option<String>) -> Answer<'a> {
     let ids = |index| shown.stored.and_then(|stored| stored.ids.get(index));
     let patches = shown.batch.files.iter().enumerate();
     let (files, diff, errors) = match shown.outcome {
@@ -156,7 +170,6 @@ pub(crate) fn answer<'a>(shown: &Shown<'a>, taker: fn(&str) -> Option<String>) -
         }
         Err(refusal) => (Vec::new(), Cow::Borrowed(""), errors(&refusal.failures, taker)),
     };
-    let of_report = shown.outcome.ok().flatten().map_or(&[][..], |report| &report.warnings);
     let state = match (shown.stored, shown.outcome.is_ok(), shown.dry_run) {
         (Some(stored), _, _) => stored.state.word(),
         (None, false, _) => "FAILED",
@@ -171,7 +184,7 @@ pub(crate) fn answer<'a>(shown: &Shown<'a>, taker: fn(&str) -> Option<String>) -
         dry_run: shown.dry_run,
         files,
         errors,
-        warnings: shown.warnings.iter().chain(of_report).map(top_warning).collect(),
+        warnings: shown.all_warnings().map(top_warning).collect(),
         diff,
     }
 }
@@ -181,7 +194,8 @@ fn top_warning(warning: &Warning) -> TopWarning<'_> {
 }
 
 /// Why nothing changed; `taker` as for [`answer`].
-pub(crate) fn errors<'a>(failures: &'a [Failure], taker: fn(&str) -> Option<String>) -> Vec<ErrorAnswer<'a>> {
+#[must_use]
+pub fn errors<'a>(failures: &'a [Failure], taker: fn(&str) -> Option<String>) -> Vec<ErrorAnswer<'a>> {
     failures.iter().map(|failure| error_answer(failure, taker)).collect()
 }
 

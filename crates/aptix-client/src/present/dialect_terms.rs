@@ -116,7 +116,7 @@ const fn terms(dialect: Dialect, edit: Option<&FileEdit>) -> &'static Terms {
 }
 
 /// Puts what a batch is refused for into the words of the dialect that its document is written in.
-pub(crate) fn in_words_of(dialect: Dialect, batch: &Batch, failures: &mut [Failure]) {
+pub fn in_words_of(dialect: Dialect, batch: &Batch, failures: &mut [Failure]) {
     for failure in failures {
         let edit = failure.file_index.and_then(|file| batch.files.get(file)).map(|file| &file.edit);
         let terms = terms(dialect, edit);

@@ -1,6 +1,5 @@
 //! Diffs as people read them: what is a header is known by its place, never by how a line begins.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
@@ -9,30 +8,6 @@ use aptix_model::failure::Visible;
 use aptix_model::report::{FileReport, Tier};
 
 use super::untrusted::Untrusted;
-
-/// How people are told which file it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Paths {
-    /// By the path in the one root there is.
-    InRoot,
-    /// By the root's name and the path in that root.
-    WithRoot,
-}
-
-impl Paths {
-    /// What says enough when there are so many roots.
-    pub(crate) const fn among(roots: usize) -> Self {
-        if roots > 1 { Self::WithRoot } else { Self::InRoot }
-    }
-
-    /// A file's name, from its path in its root and its lower-case key.
-    pub(crate) fn name<'a>(self, path: &'a str, doc_path: &str) -> Cow<'a, str> {
-        match (self, doc_path.split_once('/')) {
-            (Self::WithRoot, Some((root, _))) => Cow::Owned(format!("{root}/{path}")),
-            _ => Cow::Borrowed(path),
-        }
-    }
-}
 
 /// A line of a diff as it is shown.
 #[derive(Clone, PartialEq, Eq, Debug)]

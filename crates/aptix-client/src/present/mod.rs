@@ -1,7 +1,9 @@
-//! What became of a batch, in words: for people, as the JSON object, and by the names that a dialect has for things.
+//! What became of a batch, in words: the JSON object, text for people, and the names that a dialect has for things.
 
-pub(crate) mod answer;
+pub mod answer;
 pub(crate) mod description;
-pub(crate) mod dialect_terms;
+pub mod dialect_terms;
 pub(crate) mod diff;
+pub mod log;
+pub mod text;
 pub(crate) mod untrusted;
