@@ -21,7 +21,7 @@ pub use search::{Reindent, Replacement, Replacements, Scope, SearchChange, Searc
 pub use whole_file::{BlobRef, Content, CreateFile, Presence, VERBATIM, WriteFile};
 
 /// One described change of a workspace: all of it happens, or nothing (TUL-002 4.1).
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Batch {
     /// What the batch is for, for people.
     pub label: Option<String>,
@@ -34,7 +34,7 @@ pub struct Batch {
 }
 
 /// What happens to one file (TUL-002 4.2).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FilePatch {
     /// Which file.
     pub target: Target,
@@ -47,7 +47,7 @@ pub struct FilePatch {
 }
 
 /// Which file, in the author's words.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Target {
     /// A lower-case key that begins with a root's name.
     DocPath(String),
@@ -69,7 +69,7 @@ impl Target {
 }
 
 /// What happens to a file.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum FileEdit {
     /// Whole lines come and go.
     LinePatch(LinePatch),
@@ -200,7 +200,7 @@ impl FileEdit {
 }
 
 /// Whose turn a batch came from; carried into every log line about it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Origin {
     /// The author's session.
     pub session_id: Option<String>,

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 /// The paths that the names of a diff's file may mean: one list for each reading of the whole diff. A list has one path, or
 /// two where the two sides of the file have different names; of two, the one that exists is meant.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PathReadings {
     /// The paths if `a/` and `b/` in front of the names are prefixes.
     pub stripped: Vec<String>,

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 /// A block of an answer that is no edit and may be named for a file. If it is, the batch is refused unless the block
 /// quotes that file: as it is, or as the batch leaves it. Which of its names are paths depends on the files.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Quote {
     /// Line of the answer that the block begins on, from 1.
     pub first_line: u32,
@@ -21,7 +21,7 @@ pub struct Quote {
 }
 
 /// A text that may be the path of the file that a block is named for.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct QuoteName {
     /// The text, with `/` between components.
     pub path: String,

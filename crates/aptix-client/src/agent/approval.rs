@@ -4,21 +4,20 @@ use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use aptix_engine::digest::sha256;
 use aptix_model::batch::Batch;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
-use aptix_model::wire::bytes::batch_to_bytes;
 use tokio_util::sync::CancellationToken;
 
 use crate::apply::Hidden;
+use crate::apply::path_style::PathStyle;
 use crate::apply::proposal::{Decision, Proposal};
+use crate::apply::subject;
 use crate::person::{Answer, Person, allow_for_ever, say};
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
-use crate::apply::path_style::PathStyle;
 
 /// Agreements that are remembered, in case the same is tried again.
 const AGREED: usize = 16;
@@ -95,12 +94,8 @@ pub(super) struct Comparison<'a> {
 impl Comparison<'_> {
     /// What exactly is agreed to: these edits, and these files.
     fn subject(&self) -> Sha256Digest {
-        let mut bytes = batch_to_bytes(self.content);
-        for hidden in self.hidden {
-            bytes.extend_from_slice(&(hidden.file as u64).to_be_bytes());
-            bytes.extend_from_slice(hidden.why.word().as_bytes());
-        }
-        sha256(&bytes)
+        let hidden: Vec<_> = self.hidden.iter().map(|hidden| (hidden.file, hidden.why.word())).collect();
+        subject::digest_of(&(self.content, hidden))
     }
 }
 

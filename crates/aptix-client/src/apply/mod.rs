@@ -10,7 +10,7 @@ pub mod path_style;
 pub mod proposal;
 mod quoted;
 mod reported;
-mod subject;
+pub(crate) mod subject;
 mod withheld;
 
 use aptix_engine::correct::correct;

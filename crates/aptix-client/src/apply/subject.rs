@@ -1,64 +1,57 @@
-//! What exactly a person agrees to: one digest over the batch, the roots, and every file before and after.
+//! The digest that binds a person's agreement to what they saw: the batch, the roots, and each file before and after.
+//!
+//! It is compared within one process and never stored, so that it may depend on the build.
+
+use std::hash::{Hash, Hasher};
 
 use aptix_model::batch::Batch;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::wire::bytes::batch_to_bytes;
 use sha2::{Digest, Sha256};
 
 use crate::workspace::Workspace;
 use crate::workspace::change::{Becomes, Change, Content};
 use crate::workspace::resolve::Place;
 
-/// Digests of another make never equal these.
-const MAKE: &[u8] = b"aptix subject 1";
-
 /// The digest of a change. A commit holds each file to the same digests, of what is there and of what it writes.
 pub(crate) fn digest(workspace: &Workspace, batch: &Batch, changes: &[Change<'_>]) -> Sha256Digest {
-    let mut subject = Subject(Sha256::new());
-    subject.part(MAKE);
-    subject.part(&batch_to_bytes(batch));
-    for root in workspace.roots() {
-        let (device, inode) = root.identity();
-        subject.part(root.path().as_os_str().as_encoded_bytes());
-        subject.part(&device.to_be_bytes());
-        subject.part(&inode.to_be_bytes());
-    }
-    for change in changes {
-        subject.place(change.place);
-        subject.part(change.before.as_ref().map_or(&[][..], |digest| digest.as_bytes()));
-        match change.becomes {
-            Becomes::Content(content) => subject.content("content", &content),
-            Becomes::Moved(place, content) => {
-                subject.content("moved", &content);
-                subject.place(place);
-            }
-            Becomes::Nothing => subject.part(b"nothing"),
-        }
-    }
-    Sha256Digest::from_bytes(subject.0.finalize().into())
+    let roots: Vec<_> = workspace.roots().iter().map(|root| (root.path().as_os_str(), root.identity())).collect();
+    let changes: Vec<_> = changes.iter().map(change).collect();
+    digest_of(&(batch, roots, changes))
 }
 
-struct Subject(Sha256);
+fn change(change: &Change<'_>) -> impl Hash {
+    let before = change.before.map(|digest| *digest.as_bytes());
+    let after = match change.becomes {
+        Becomes::Content(after) => (Some(content(&after)), None),
+        Becomes::Moved(to, after) => (Some(content(&after)), Some(place(to))),
+        Becomes::Nothing => (None, None),
+    };
+    (place(change.place), before, after)
+}
 
-impl Subject {
-    /// Adds bytes so that no other parts come to the same.
-    fn part(&mut self, bytes: &[u8]) {
-        self.0.update((bytes.len() as u64).to_be_bytes());
+fn content(content: &Content<'_>) -> impl Hash + use<> {
+    (*content.digest.as_bytes(), content.executable)
+}
+
+fn place(place: &Place) -> impl Hash + use<> {
+    (place.root(), place.real())
+}
+
+/// The SHA-256 of what a value puts into its hash, which keeps its parts and their lengths apart.
+pub(crate) fn digest_of(value: &impl Hash) -> Sha256Digest {
+    let mut hasher = Sha256Hasher(Sha256::new());
+    value.hash(&mut hasher);
+    Sha256Digest::from_bytes(hasher.0.finalize().into())
+}
+
+struct Sha256Hasher(Sha256);
+
+impl Hasher for Sha256Hasher {
+    fn write(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    fn place(&mut self, place: &Place) {
-        self.part(&(place.root() as u64).to_be_bytes());
-        self.part(place.real().as_bytes());
-    }
-
-    fn content(&mut self, word: &str, content: &Content<'_>) {
-        self.part(word.as_bytes());
-        self.part(content.digest.as_bytes());
-        self.part(match content.executable {
-            None => b"as before",
-            Some(true) => b"executable",
-            Some(false) => b"plain",
-        });
+    fn finish(&self) -> u64 {
+        self.0.clone().finalize().first_chunk().map_or(0, |first| u64::from_be_bytes(*first))
     }
 }

@@ -3,7 +3,7 @@
 use alloc::string::String;
 
 /// One edit that is prepared, looked at, and then applied (WS-MOD 2.1).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct AnchorEdit {
     /// Where lines come and go.
     pub place: AnchorPlace,
@@ -12,7 +12,7 @@ pub struct AnchorEdit {
 }
 
 /// Where the lines of an anchor edit come and go.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum AnchorPlace {
     /// In the place of lines, by number.
     Range {
@@ -59,7 +59,7 @@ impl AnchorPlace {
 }
 
 /// Describes a line.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Anchor {
     /// What the line has or is.
     pub text: String,
@@ -70,7 +70,7 @@ pub struct Anchor {
 }
 
 /// How an anchor is compared with a line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum AnchorMatch {
     /// The line has the text in it.
     #[default]
@@ -82,7 +82,7 @@ pub enum AnchorMatch {
 }
 
 /// One of several lines that an anchor describes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Occurrence {
     /// The one with this number, from 1.
     Number(u32),

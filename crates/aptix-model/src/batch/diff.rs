@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 /// What a diff says of one file (FILE-SPEC 3).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct GitPatch {
     /// What happens to the file as a whole.
     pub kind: GitKind,
@@ -31,7 +31,7 @@ impl GitPatch {
 }
 
 /// What a diff does to a file as a whole.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum GitKind {
     /// It stays where it is.
     Modify,
@@ -52,7 +52,7 @@ pub enum GitKind {
 }
 
 /// Lines that come and go at one place of a file.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Hunk {
     /// First line in the old file, from the header.
     pub old_start: i64,
@@ -71,7 +71,7 @@ pub struct Hunk {
 }
 
 /// One line of a hunk.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct HunkLine {
     /// Whether it stays, goes or comes.
     pub kind: LineKind,
@@ -80,7 +80,7 @@ pub struct HunkLine {
 }
 
 /// Whether a line stays, goes or comes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LineKind {
     /// It is there before and after.
     Context,
@@ -91,7 +91,7 @@ pub enum LineKind {
 }
 
 /// Changes placed by the lines around them.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ContextPatch {
     /// The path that the file is renamed to.
     pub move_to: Option<String>,
@@ -100,7 +100,7 @@ pub struct ContextPatch {
 }
 
 /// Lines that come and go at one place, which they themselves describe.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Chunk {
     /// Lines that stand above the place, each below the one before.
     pub anchors: Vec<String>,
@@ -111,7 +111,7 @@ pub struct Chunk {
 }
 
 /// One line of a chunk.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ChunkLine {
     /// Whether it stays, goes or comes.
     pub kind: LineKind,

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 /// Whole-line changes to one version of a file (TUL-002 5.1).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct LinePatch {
     /// SHA-256, in hex, of the version the author saw.
     pub original_sha256: String,
@@ -13,7 +13,7 @@ pub struct LinePatch {
 }
 
 /// One change of a line patch.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Change {
     /// The author's name for it; looks nothing up.
     pub key: Option<String>,
@@ -24,7 +24,7 @@ pub struct Change {
 }
 
 /// What a change does. Line numbers are those of the version the author saw.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Operation {
     /// Lines come in (TUL-002 5.2).
     Insert {

@@ -4,14 +4,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 /// Changes that are all found in the file as it is, and made at once (REQ-PATCH-001, REQ-PATCH-002).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SearchPatch {
     /// The changes, in any order; several at one end of the file keep theirs.
     pub changes: Vec<SearchChange>,
 }
 
 /// One change of a search patch.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SearchChange {
     /// What is done.
     pub operation: SearchOperation,
@@ -26,7 +26,7 @@ pub struct SearchChange {
 }
 
 /// Where the text of a search change goes.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum SearchOperation {
     /// In the place of a text that stands in the file exactly once.
     Replace {
@@ -47,7 +47,7 @@ pub enum SearchOperation {
 }
 
 /// Takes one prefix from every line that is not empty, and puts another before it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Reindent {
     /// What every such line begins with, and loses.
     pub strip: String,
@@ -56,14 +56,14 @@ pub struct Reindent {
 }
 
 /// Texts replaced one after the other (FILE-SPEC 2.2).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Replacements {
     /// The replacements, in the order in which they are made.
     pub steps: Vec<Replacement>,
 }
 
 /// One text that takes the place of another.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Replacement {
     /// The text that goes.
     pub find: String,
@@ -74,7 +74,7 @@ pub struct Replacement {
 }
 
 /// Which occurrences a replacement is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Scope {
     /// The first one.
     First,

@@ -5,7 +5,7 @@ use alloc::string::String;
 use crate::digest::Sha256Digest;
 
 /// A whole file's content (TUL-004 4.2).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct CreateFile {
     /// The content.
     pub content: Content,
@@ -16,7 +16,7 @@ pub struct CreateFile {
 }
 
 /// A whole file's content, written as it is (FILE-SPEC 1.1).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct WriteFile {
     /// The content.
     pub content: Content,
@@ -30,7 +30,7 @@ pub struct WriteFile {
 pub const VERBATIM: &str = "verbatim";
 
 /// Whether a file must be there before it is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Presence {
     /// It must not: the file is created.
     Absent,
@@ -41,7 +41,7 @@ pub enum Presence {
 }
 
 /// Text, here or stored elsewhere.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Content {
     /// The text itself.
     Text(String),
