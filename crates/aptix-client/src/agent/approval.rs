@@ -23,7 +23,8 @@ use crate::policy::files::PolicyFiles;
 const AGREED: usize = 16;
 
 /// Who decides.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Approve {
     /// The person at the terminal is shown the diff and asked; without a terminal, only what policy allows is applied.
     Ask,

@@ -9,6 +9,7 @@ pub mod egress;
 pub mod files;
 pub mod glob;
 pub mod ignore_rules;
+#[cfg(any(feature = "agent", feature = "mcp"))]
 pub(crate) mod maintenance;
 pub mod paths;
 pub mod places;
