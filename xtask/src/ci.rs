@@ -1,6 +1,6 @@
 //! Everything a change must pass before it lands, cheapest first, the tests last.
 
-use anyhow::Result;
+use anyhow::{Result, bail, ensure};
 
 use crate::repo::cargo;
 use crate::steps::{run, step};
@@ -21,6 +21,10 @@ pub(crate) fn ci() -> Result<()> {
     step("the model alone", || {
         run(cargo().args(["check", "--locked", "--package", "aptix-model", "--no-default-features"]))
     })?;
+    for features in ["", "agent", "mcp", "cli"] {
+        step(&format!("the client with features \"{features}\" alone"), || client_alone(features))?;
+    }
+    step("what the client as a library depends on", library_dependencies)?;
     step("lints", || {
         let clippy = ["clippy", "--locked", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
         run(cargo().args(clippy))
@@ -30,4 +34,22 @@ pub(crate) fn ci() -> Result<()> {
         run(cargo().args(doc).env("RUSTDOCFLAGS", "-D warnings"))
     })?;
     test::test()
+}
+
+fn client_alone(features: &str) -> Result<()> {
+    let clippy = ["clippy", "--locked", "--package", "aptix-client", "--all-targets", "--no-default-features"];
+    run(cargo().args(clippy).args(["--features", features, "--", "-D", "warnings"]))
+}
+
+/// Fails when a program that embeds the client gets the runtime, the protocols or the command line with it.
+fn library_dependencies() -> Result<()> {
+    let tree = ["tree", "--locked", "--package", "aptix-client", "--no-default-features", "--edges", "normal"];
+    let tree = cargo().args(tree).args(["--prefix", "none", "--format", "{lib}"]).output()?;
+    ensure!(tree.status.success(), "cargo tree failed: {}", String::from_utf8_lossy(&tree.stderr));
+    let names = String::from_utf8(tree.stdout)?;
+    ensure!(names.lines().any(|name| name == "aptix_engine"), "cargo tree does not list aptix_engine");
+    match names.lines().find(|name| ["clap", "prost", "rmcp", "tokio", "tonic"].contains(name)) {
+        Some(name) => bail!("without features aptix-client depends on {name}"),
+        None => Ok(()),
+    }
 }
