@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use aptix_engine::plan::{Observed, Settings, plan, reads};
+use aptix_engine::plan::{plan, reads};
+use aptix_engine::planning::observed::Observed;
+use aptix_engine::planning::settings::Settings;
 use aptix_engine::readings::{Entry, settle};
-use aptix_engine::validate::{ValidTarget, validate};
+use aptix_engine::target::ValidTarget;
+use aptix_engine::validate::validate;
 use aptix_model::documents::{self, Dialect};
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;

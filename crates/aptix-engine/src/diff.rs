@@ -12,13 +12,26 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::file_plan::{FileAction, FilePlan};
 use crate::text::edit::{TextEdit, slice};
+use aptix_model::report::FileStatus;
 
 /// Unchanged lines shown above and below a change.
 const CONTEXT: usize = 3;
 
+impl FilePlan<'_> {
+    /// The change as a unified diff, made from the plan; empty if nothing changes, `None` if it would have more
+    /// than `limit` bytes.
+    #[must_use]
+    pub fn diff(&self, limit: usize) -> Option<Vec<u8>> {
+        match self.status {
+            FileStatus::Unchanged => Some(Vec::new()),
+            _ => unified(self, limit),
+        }
+    }
+}
+
 /// The diff of one file: empty if nothing changes, `None` if it would have more than `limit` bytes. What is built
 /// until that shows is not much longer.
-pub(crate) fn unified(plan: &FilePlan<'_>, limit: usize) -> Option<Vec<u8>> {
+fn unified(plan: &FilePlan<'_>, limit: usize) -> Option<Vec<u8>> {
     let (path, base) = (plan.path.as_str(), plan.base());
     let new_path = plan.moved_to.unwrap_or(plan.path).as_str();
     let old = base.unwrap_or_default();

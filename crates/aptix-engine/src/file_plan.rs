@@ -8,7 +8,6 @@ use aptix_model::digest::Sha256Digest;
 use aptix_model::path::WorkspacePath;
 use aptix_model::report::{ChangeReport, FileReport, FileStatus, Normalization, Warning, Written};
 
-use crate::diff;
 use crate::digest::{Original, sha256};
 use crate::text::edit::TextEdit;
 
@@ -88,16 +87,6 @@ impl FilePlan<'_> {
             (FileStatus::Unchanged, Some(original)) => original.digest(usize::MAX),
             (_, Some(original)) => original.digest_of_result(content),
             (_, None) => sha256(content),
-        }
-    }
-
-    /// The change as a unified diff, made from the plan; empty if nothing changes, `None` if it would have more
-    /// than `limit` bytes.
-    #[must_use]
-    pub fn diff(&self, limit: usize) -> Option<Vec<u8>> {
-        match self.status {
-            FileStatus::Unchanged => Some(Vec::new()),
-            _ => diff::unified(self, limit),
         }
     }
 

@@ -9,13 +9,11 @@ use alloc::vec::Vec;
 
 use aptix_model::batch::{Batch, FileEdit, FilePatch, GitKind, GitPatch, Target};
 use aptix_model::failure::Failure;
-use aptix_model::limits::Limits;
 use aptix_model::path_readings::PathReadings;
 use aptix_model::reason::{Detail, Reason};
 
 use crate::findings::Findings;
 use crate::shown::quoted_path;
-use crate::validate::validate;
 
 /// What stands at a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,24 +84,11 @@ pub fn settle<'b>(batch: &'b Batch, entry: impl Fn(&str) -> Entry) -> Result<Cow
     findings.or(Cow::Owned(settled))
 }
 
-/// Checks everything about a batch that needs no file, under each way of reading its names.
-///
-/// # Errors
-/// What is wrong with it, whichever files exist.
-pub fn validate_open(batch: &Batch, limits: &Limits) -> Result<(), Vec<Failure>> {
-    if open(batch).next().is_none() {
-        return validate(batch, limits).map(drop);
-    }
-    let mut first = None;
-    for (reading, side) in
-        [(Reading::Stripped, 0), (Reading::Stripped, 1), (Reading::Written, 0), (Reading::Written, 1)]
-    {
-        match validate(&assumed(batch, reading, side), limits) {
-            Ok(_) => return Ok(()),
-            Err(failures) => drop(first.get_or_insert(failures)),
-        }
-    }
-    first.map_or(Ok(()), Err)
+/// A batch once for each way of reading its names; none if they can be read in one way only.
+pub(crate) fn assumptions(batch: &Batch) -> impl Iterator<Item = Batch> {
+    let ways = [(Reading::Stripped, 0), (Reading::Stripped, 1), (Reading::Written, 0), (Reading::Written, 1)];
+    let is_open = open(batch).next().is_some();
+    ways.into_iter().filter(move |_| is_open).map(|(reading, side)| assumed(batch, reading, side))
 }
 
 /// A batch as it would be under one reading, with one of the two sides of a file.

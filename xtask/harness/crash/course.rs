@@ -11,7 +11,7 @@ use aptix_client::workspace::resolve::{Place, resolve};
 use aptix_client::workspace::snapshot::{self, Original};
 use aptix_client::workspace::transaction::{self, Terms};
 use aptix_engine::digest::sha256;
-use aptix_engine::validate::ValidTarget;
+use aptix_engine::target::ValidTarget;
 use aptix_model::path::WorkspacePath;
 
 use crate::tree::{Entry, Tree};

@@ -6,7 +6,9 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use aptix_engine::plan::{Observed, Settings, plan};
+use aptix_engine::plan::plan;
+use aptix_engine::planning::observed::Observed;
+use aptix_engine::planning::settings::Settings;
 use aptix_engine::validate::validate;
 use aptix_model::documents::{self, Dialect};
 use aptix_model::path::{WorkspacePath, lowercase};

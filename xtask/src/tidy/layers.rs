@@ -17,16 +17,19 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
     (
         "aptix-engine",
         "
-        leaf types: digest findings hunk shown
-        text
-        file plan: file_plan diff
-        shared: planning checking
+        values: findings git_id hunk shown target
+        readings | text
+        digest
+        file plan: diff file_plan preview
+        checking | planning
+        content | nearest
         already
-        dialect
-        content
-        validate
-        plan
-        on top: correct express preview readings
+        dialect/anchor_edit | dialect/context_patch | dialect/git_patch | dialect/line_patch | dialect/quote | \
+         dialect/replacements | dialect/search_patch | dialect/whole_file
+        dialect: dialect/mod
+        valid
+        plan | validate
+        correct | express
         lib",
     ),
     (

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use aptix_engine::plan::{self, Observed};
-use aptix_engine::validate::{ValidBatch, ValidTarget};
+use aptix_engine::plan;
+use aptix_engine::planning::observed::Observed;
+use aptix_engine::target::ValidTarget;
+use aptix_engine::valid::ValidBatch;
 use aptix_model::batch::FileEdit;
 use aptix_model::failure::Failure;
 use aptix_model::path::WorkspacePath;

@@ -15,7 +15,10 @@ mod withheld;
 
 use aptix_engine::correct::correct;
 use aptix_engine::file_plan::FilePlan;
-use aptix_engine::plan::{self, BatchPlan, Clipboards, Observed, Settings};
+use aptix_engine::plan::{self, BatchPlan};
+use aptix_engine::planning::clipboards::Clipboards;
+use aptix_engine::planning::observed::Observed;
+use aptix_engine::planning::settings::Settings;
 use aptix_engine::validate;
 use aptix_model::batch::{Batch, FileEdit, Origin};
 use aptix_model::documents::{self, Dialect};

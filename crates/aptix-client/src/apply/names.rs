@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use aptix_engine::readings::{self, Entry};
-use aptix_engine::validate::ValidTarget;
+use aptix_engine::target::ValidTarget;
 use aptix_model::batch::Batch;
 use aptix_model::path::WorkspacePath;
 

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use aptix_engine::validate::ValidBatch;
+use aptix_engine::valid::ValidBatch;
 use aptix_model::batch::Target;
 use aptix_model::failure::Failure;
 use aptix_model::path::{WorkspacePath, lowercase};

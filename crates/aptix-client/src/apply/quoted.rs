@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use aptix_engine::plan::Observed;
-use aptix_engine::validate::ValidBatch;
+use aptix_engine::planning::observed::Observed;
+use aptix_engine::valid::ValidBatch;
 use aptix_model::failure::Failure;
 
 use super::Refusal;

@@ -1,7 +1,9 @@
 //! Files of a batch of which nothing leaves the machine: which edits would compare them, what is asked before that, and
 //! what their author is told.
 
-use aptix_engine::plan::{self, Observed, Settings};
+use aptix_engine::plan;
+use aptix_engine::planning::observed::Observed;
+use aptix_engine::planning::settings::Settings;
 use aptix_engine::validate;
 use aptix_model::batch::{Batch, FileEdit, FilePatch};
 use aptix_model::failure::Failure;

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aptix_engine::content::Suspicion;
+use aptix_engine::planning::settings::Suspicion;
 use aptix_model::batch::{Batch, Origin};
 use aptix_model::documents::{self, Dialect};
 use aptix_model::failure::{Failure, Visible};

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use aptix_engine::content::Suspicion;
+use aptix_engine::planning::settings::Suspicion;
 use serde::Deserialize;
 use toml::Spanned;
 

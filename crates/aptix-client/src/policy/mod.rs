@@ -18,7 +18,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use aptix_engine::content::Suspicion;
+use aptix_engine::planning::settings::Suspicion;
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
 use aptix_model::path::fold;

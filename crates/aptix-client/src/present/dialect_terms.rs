@@ -3,7 +3,7 @@
 //! The engine knows no dialect. Every way in that reads a document puts what it is refused for into the document's words
 //! here, before anybody is shown it.
 
-use aptix_engine::plan::REPLACE_HINT;
+use aptix_engine::planning::presence::REPLACE_HINT;
 use aptix_model::batch::{Batch, FileEdit};
 use aptix_model::documents::Dialect;
 use aptix_model::failure::Failure;

@@ -4,7 +4,10 @@ mod completed;
 mod merge;
 
 use aptix_engine::file_plan::{FileAction, FilePlan};
-use aptix_engine::plan::{self, BatchPlan, Clipboards, Observed};
+use aptix_engine::plan::BatchPlan;
+use aptix_engine::planning::clipboards::Clipboards;
+use aptix_engine::planning::draft;
+use aptix_engine::planning::observed::Observed;
 use aptix_model::batch::{Batch, Content, FileEdit, FilePatch, Presence, Target, WriteFile};
 use aptix_model::failure::{Excerpt, Failure};
 use aptix_model::id::BatchId;
@@ -363,7 +366,7 @@ fn clashed(clash: &Clash) -> Failure {
 
 /// The plan for one file.
 fn planned<'a>(observed: &'a Observed<'a>, action: FileAction<'a>, file: &PastFile) -> FilePlan<'a> {
-    let mut plan = plan::decided(observed, action);
+    let mut plan = draft::decided(observed, action);
     // Whether it can be run goes back only if it is still as the batch left it.
     let flipped = file.after.as_ref().and_then(|after| after.executable);
     plan.executable = flipped.filter(|left| observed.is_executable == *left).map(|left| !left);

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 use aptix_engine::digest::sha256;
-use aptix_engine::plan::Clipboards;
+use aptix_engine::planning::clipboards::Clipboards;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
-use aptix_engine::validate::ValidTarget;
+use aptix_engine::target::ValidTarget;
 use aptix_model::failure::Failure;
 use aptix_model::path::{PathError, WorkspacePath, fold};
 use aptix_model::protection::{self, Protection};

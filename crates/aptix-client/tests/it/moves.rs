@@ -13,7 +13,7 @@ use aptix_client::workspace::resolve::{Place, resolve};
 use aptix_client::workspace::snapshot::{self, Original};
 use aptix_client::workspace::transaction::{self, CommitError, Notice, Receipt, Terms};
 use aptix_engine::digest::sha256;
-use aptix_engine::validate::ValidTarget;
+use aptix_engine::target::ValidTarget;
 use aptix_model::batch::{Batch, FileEdit, FilePatch, Target};
 use aptix_model::path::WorkspacePath;
 use aptix_model::reason::Reason;

@@ -4,6 +4,7 @@
 //! after which its old side would stand there again is refused the first time: nothing could tell the second one apart.
 
 mod compare;
+mod copy;
 mod neighbourhood;
 mod refusal;
 
@@ -18,6 +19,7 @@ use crate::text::find::{self, Budget, FindError, Needle, Place, is_blank};
 use crate::text::lines::Text;
 use crate::text::new_text::Fitted;
 use compare::{ends_with, starts_with};
+pub(crate) use copy::{Copy, Proves};
 pub(crate) use neighbourhood::neighbourhood;
 pub(crate) use refusal::{applied, at_end, at_top, next_place, partly, repeats};
 
@@ -26,36 +28,6 @@ const PLACES: usize = 20;
 
 /// Lines of old text that are compared one by one, which takes less than to put them in order.
 const FEW: usize = 64;
-
-/// Where the whole new side of a change already stands.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Copy {
-    pub(crate) range: Range<usize>,
-    pub(crate) proves: Proves,
-}
-
-/// What a copy of the new side proves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Proves {
-    /// The change was made.
-    Made,
-    /// Little: what the change adds is blank.
-    Blank,
-    /// Little: the old side stands at this offset with other white space, and the copy is not around it.
-    Elsewhere(usize),
-}
-
-impl Copy {
-    /// A copy that proves that the change was made.
-    pub(crate) const fn made(range: Range<usize>) -> Self {
-        Self { range, proves: Proves::Made }
-    }
-
-    /// A copy that proves little where everything that it adds is blank.
-    const fn unless_blank(range: Range<usize>, is_blank: bool) -> Self {
-        Self { range, proves: if is_blank { Proves::Blank } else { Proves::Made } }
-    }
-}
 
 /// The new side of a change with the lines that it keeps, as the bytes that would stand in the file: the place of the old
 /// side and everything that takes it. `None` where more goes than the old side.

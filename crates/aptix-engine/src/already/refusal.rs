@@ -9,11 +9,11 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use memchr::memmem;
 
-use super::{Copy, Proves};
+use super::copy::{Copy, Proves};
+use crate::nearest::excerpt::excerpt;
 use crate::shown::cut;
 use crate::text::edit::slice;
 use crate::text::lines::Text;
-use crate::text::nearest::excerpt;
 
 /// What to do about a change that was made, of a batch of which nothing was applied.
 const LEAVE_OUT: &str = "leave this change out, and send the others again if there are any";

@@ -11,9 +11,10 @@ use aptix_model::path::{DocPath, PathError, WorkspacePath, compose, fold, lowerc
 use aptix_model::protection;
 use aptix_model::reason::Reason;
 
+use crate::checking::site::Site;
 use crate::checking::violation::Violation;
 use crate::shown::quoted_path;
-use crate::validate::{Site, ValidTarget};
+use crate::target::ValidTarget;
 
 /// Checks one path by itself.
 pub(crate) fn check(target: &Target, site: &mut Site<'_, '_>) -> Option<ValidTarget> {

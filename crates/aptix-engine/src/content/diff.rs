@@ -1,6 +1,6 @@
 //! Texts that are a diff and nothing else, by the form of each line; counts and names are not looked at.
 
-use super::lines;
+use super::scan::lines;
 
 /// What a line between the names of a file and its hunks begins with, in a diff as git or another program writes it.
 const HEADERS: [&[u8]; 16] = [

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::cell::OnceCell;
 use core::ops::Range;
 
-use super::{lines, words};
+use super::scan::{lines, words};
 use crate::text::edit::slice;
 use crate::text::lines::BOM;
 

@@ -7,25 +7,24 @@ use aptix_model::batch::FileEdit;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 
-use crate::content::is_whole;
-use crate::dialect::git_patch;
+use super::scan::is_whole;
 use crate::file_plan::{FileAction, FilePlan};
+use crate::git_id;
 use crate::text::edit::slice;
-use crate::validate::ValidFile;
 
 /// Refuses text beyond ASCII that is edited into a file that is not valid UTF-8. Characters that the file has as UTF-8
 /// already may come again, and the text of a diff that states the file's id is that of the file.
 ///
 /// # Errors
 /// `NOT_TEXT` (`ENCODING`), with the first line of the file that is not UTF-8.
-pub(crate) fn check(file: &ValidFile<'_>, plan: &FilePlan<'_>) -> Result<(), Failure> {
+pub(crate) fn check(author: &FileEdit, plan: &FilePlan<'_>) -> Result<(), Failure> {
     let FileAction::Edit(edit) = &plan.action else { return Ok(()) };
     if edit.replacements().all(|(_, new)| new.is_ascii()) {
         return Ok(());
     }
     let base = plan.base().unwrap_or_default();
     let Err(error) = core::str::from_utf8(base) else { return Ok(()) };
-    let parts = match &file.patch.edit {
+    let parts = match author {
         FileEdit::GitPatch(patch) => core::slice::from_ref(patch),
         FileEdit::GitSeries(parts) => parts,
         _ => &[],
@@ -40,7 +39,7 @@ pub(crate) fn check(file: &ValidFile<'_>, plan: &FilePlan<'_>) -> Result<(), Fai
     if is_whole(plan, base) || !edit.replacements().any(|(_, new)| is_foreign(new)) {
         return Ok(());
     }
-    if parts.first().is_some_and(|part| git_patch::names_file(part, base)) {
+    if parts.first().is_some_and(|part| git_id::names_base(part, base)) {
         return Ok(());
     }
     let line = memchr::memchr_iter(b'\n', slice(base, 0..error.valid_up_to())).count() + 1;

@@ -1,6 +1,6 @@
 //! A text that is one fenced block, as answers show files.
 
-use super::lines;
+use super::scan::lines;
 
 /// The offset of the first line, if it and the last line are one pair of fences; blank lines around them do not count.
 ///

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::lines;
+use super::scan::lines;
 
 /// The runs that conflict markers begin with, in their order.
 pub(super) const RUNS: [&[u8]; 3] = [b"<<<<<<<", b"=======", b">>>>>>>"];

@@ -6,8 +6,8 @@ use aptix_model::batch::{LinePatch, Operation};
 use aptix_model::digest::Sha256Digest;
 
 use crate::digest::is_canonical;
+use crate::nearest::line_change::only_place;
 use crate::text::lines::Text;
-use crate::text::nearest::only_place;
 
 /// Gives a patch the numbers and the digest that its expected lines have in the text. `None` if they do not tell.
 pub(super) fn correct(patch: &mut LinePatch, text: &Text<'_>, found: Sha256Digest) -> Option<()> {

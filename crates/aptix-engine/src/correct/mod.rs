@@ -11,7 +11,10 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 
 use crate::digest::Original;
-use crate::plan::{Observed, Settings, plan, read_text};
+use crate::plan::plan;
+use crate::planning::observed::Observed;
+use crate::planning::presence::read_text;
+use crate::planning::settings::Settings;
 use crate::validate::validate;
 
 /// Failures that are corrected at once.

@@ -20,10 +20,12 @@ use aptix_model::reason::Reason;
 use aptix_model::report::FileStatus;
 
 use crate::content;
-use crate::dialect::git_patch;
 use crate::diff::{self, Block};
 use crate::file_plan::{FileAction, FilePlan};
-use crate::plan::{BatchPlan, Observed, Settings, plan};
+use crate::git_id;
+use crate::plan::{BatchPlan, plan};
+use crate::planning::observed::Observed;
+use crate::planning::settings::Settings;
 use crate::text::edit::slice;
 use crate::text::lines::BOM;
 use crate::validate::validate;
@@ -120,7 +122,7 @@ pub fn diff(plan: &BatchPlan<'_>) -> Result<Vec<u8>, Failure> {
 fn with_index(mut diff: Vec<u8>, file: &FilePlan<'_>) -> Vec<u8> {
     let Some(base) = file.base().filter(|_| file.action != FileAction::Delete) else { return diff };
     if let Some(feed) = memchr::memmem::find(&diff, b"\n--- ") {
-        let index = format!("index {}..{}\n", git_patch::blob_id(base), git_patch::blob_id(&file.content()));
+        let index = format!("index {}..{}\n", git_id::full(base), git_id::full(&file.content()));
         diff.splice(feed + 1..=feed, index.into_bytes());
     }
     diff

@@ -1,7 +1,7 @@
 //! The clipboards of a session while a batch is planned: what was there before, and what the batch puts there.
 
 use alloc::borrow::ToOwned;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,7 +10,8 @@ use aptix_model::failure::Failure;
 use aptix_model::limits::{CLIPBOARD_BYTES, CLIPBOARDS};
 use aptix_model::reason::{Detail, Reason};
 
-use crate::plan::Clipboards;
+/// Texts by name, kept from one batch of a session to the next (REQ-PATCH-003).
+pub type Clipboards = BTreeMap<String, String>;
 
 /// Clipboards that a refusal names.
 const LISTED: usize = 20;

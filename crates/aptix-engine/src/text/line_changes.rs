@@ -4,16 +4,56 @@
 //! terminator is taken away again, so that unterminated stays unterminated whatever lines come or go. If the
 //! last line is then blank it does not show as a line: reports do not count it, and a warning says so.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use aptix_model::report::{ChangeReport, Tier};
+use aptix_model::report::{ChangeReport, Tier, Warning};
 
 use crate::shown::counted;
 use crate::text::edit::TextEdit;
 use crate::text::lines::{BOM, Cursor, Terminator, Text};
-use crate::validate::LineChange;
+use crate::text::outcome::narrow;
+
+/// One change of lines. Insert, replace and delete are all "below `above` lines, `removed` lines go and
+/// `new_lines` come".
+///
+/// A patch may have a great many: positions and line numbers take no more room than they need.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LineChange<'a> {
+    index: u32,
+    above: u32,
+    /// What the lines that go are, verbatim.
+    pub expected: &'a [String],
+    /// The lines that come.
+    pub new_lines: &'a [String],
+}
+
+impl<'a> LineChange<'a> {
+    /// Positions and lines that are in memory are far fewer than 2^32, and line numbers end at 2^31.
+    pub(crate) fn new(index: usize, above: usize, expected: &'a [String], new_lines: &'a [String]) -> Self {
+        let narrow = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        Self { index: narrow(index), above: narrow(above), expected, new_lines }
+    }
+
+    /// Position of the change in its file patch, from 0.
+    #[must_use]
+    pub const fn index(&self) -> usize {
+        self.index as usize
+    }
+
+    /// How many lines lie above.
+    #[must_use]
+    pub const fn above(&self) -> usize {
+        self.above as usize
+    }
+
+    /// How many lines go: as many as are expected.
+    #[must_use]
+    pub const fn removed(&self) -> usize {
+        self.expected.len()
+    }
+}
 
 /// Why a change does not fit the file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -75,8 +115,8 @@ pub(crate) fn lower(
         }
         if let Some(report) = reports.get_mut(change.index()) {
             let above = (change.above() + added).saturating_sub(removed);
-            report.start_line = line_number(above + 1);
-            report.end_line = line_number(above + change.new_lines.len());
+            report.start_line = narrow(above + 1);
+            report.end_line = narrow(above + change.new_lines.len());
         }
         added += change.new_lines.len();
         removed += change.removed();
@@ -87,18 +127,13 @@ pub(crate) fn lower(
     let lines = (text.lines() + added).saturating_sub(removed);
     let hides_blank_line = end.restore(text, &mut edit) && lines > 0;
     if hides_blank_line {
-        let last = line_number(lines - 1);
+        let last = narrow(lines - 1);
         for report in &mut reports {
             report.start_line = report.start_line.min(last + 1);
             report.end_line = report.end_line.min(last);
         }
     }
     Ok(Lowered { edit, changes: reports, hides_blank_line, joins_last_line: end.is_joined })
-}
-
-/// Lines that are in memory are far fewer than this could not count.
-fn line_number(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// The changes that take `changes` back, in the line numbers of their result.
@@ -111,6 +146,16 @@ pub(crate) fn undo<'a>(changes: &[LineChange<'a>]) -> Vec<LineChange<'a>> {
         LineChange::new(change.index(), above, change.new_lines, change.expected)
     });
     inverse.collect()
+}
+
+/// What is said of a blank last line that is not visible.
+pub(crate) fn final_blank_line() -> Warning {
+    Warning {
+        code: "FINAL_BLANK_LINE".to_string(),
+        message: "the last line is blank and the file has no final newline, so the blank line is not visible as a line"
+            .to_string(),
+        line: None,
+    }
 }
 
 /// Makes one change. After an error the edit is void, and the cursor ready for the next change.

@@ -7,8 +7,10 @@ use alloc::vec::Vec;
 use aptix_model::report::{Normalization, Warning};
 use memchr::{memchr, memchr_iter, memmem};
 
-use crate::text::create_file;
 use crate::text::lines::{BOM, Text};
+
+/// The byte order mark. Content with several would, less one, still begin with one.
+const BOM_CHAR: char = '\u{feff}';
 
 /// A text in the form in which it is written.
 #[derive(Debug, Default)]
@@ -45,7 +47,7 @@ pub(crate) fn keep_ends<'a>(new: &'a str, text: &Text<'_>) -> Formed<'a> {
 
 /// A text in the form in which files are created, whatever the form of the file in its place (TUL-004 5.1).
 pub(crate) fn create<'a>(new: &'a str, base: Option<&[u8]>) -> Formed<'a> {
-    let (bytes, normalized) = create_file::normalize(new);
+    let (bytes, normalized) = normalize(new);
     let base = base.unwrap_or_default();
     let mut warnings = Vec::from_iter(other_encoding(base));
     let is_text = Text::new(base).is_ok();
@@ -98,4 +100,29 @@ fn other_encoding(base: &[u8]) -> Option<Warning> {
 
 fn warning(code: &str, message: &str) -> Warning {
     Warning { code: code.to_string(), message: message.to_string(), line: None }
+}
+
+/// The content to write, and what was changed about it (TUL-004 5.1).
+///
+/// Every carriage return directly before a line feed goes, so that no `\r\n` is left; any other one is text.
+fn normalize(content: &str) -> (Cow<'_, [u8]>, Vec<Normalization>) {
+    let mut normalized = Vec::new();
+    let bytes = content.trim_start_matches(BOM_CHAR).as_bytes();
+    if bytes.len() < content.len() {
+        normalized.push(Normalization::BomRemoved);
+    }
+    let Some(first) = memmem::find(bytes, b"\r\n") else { return (Cow::Borrowed(bytes), normalized) };
+    normalized.push(Normalization::LineEndings);
+    let mut text = Vec::with_capacity(bytes.len());
+    let (mut head, mut rest) = bytes.split_at(first);
+    loop {
+        text.extend_from_slice(head);
+        let Some(tail) = rest.strip_prefix(b"\r\n") else { break };
+        while text.last() == Some(&b'\r') {
+            text.pop();
+        }
+        text.push(b'\n');
+        (head, rest) = tail.split_at(memmem::find(tail, b"\r\n").unwrap_or(tail.len()));
+    }
+    (Cow::Owned(text), normalized)
 }

@@ -1,8 +1,11 @@
 //! Rule 3.7: what was applied already is not applied again, whatever the dialect; evidence of the whole file comes first.
 
-use aptix_engine::plan::{Observed, Settings, plan, reads};
+use aptix_engine::plan::{plan, reads};
+use aptix_engine::planning::observed::Observed;
+use aptix_engine::planning::settings::Settings;
 use aptix_engine::readings::{Entry, settle};
-use aptix_engine::validate::{ValidTarget, validate};
+use aptix_engine::target::ValidTarget;
+use aptix_engine::validate::validate;
 use aptix_model::batch::{Anchor, AnchorMatch};
 use aptix_model::batch::{AnchorEdit, AnchorPlace, Batch, FileEdit, FilePatch, Target};
 use aptix_model::documents::{Dialect, parse};

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use aptix_engine::hunk::{self, Hunk, Member, TTL_MILLIS};
-use aptix_engine::plan::{Observed, Settings, plan};
+use aptix_engine::plan::plan;
+use aptix_engine::planning::observed::Observed;
+use aptix_engine::planning::settings::Settings;
 use aptix_engine::preview::preview;
 use aptix_engine::validate::validate;
 use aptix_model::batch::{Anchor, AnchorEdit, AnchorMatch, AnchorPlace, FileEdit, FilePatch, Occurrence, Target};

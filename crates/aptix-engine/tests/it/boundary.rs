@@ -1,7 +1,10 @@
 //! The one way in: a batch is validated, planned against files, and applied.
 
 use aptix_engine::digest::sha256;
-use aptix_engine::plan::{Clipboards, Observed, Settings, plan};
+use aptix_engine::plan::plan;
+use aptix_engine::planning::clipboards::Clipboards;
+use aptix_engine::planning::observed::Observed;
+use aptix_engine::planning::settings::Settings;
 use aptix_engine::readings::{Entry, settle};
 use aptix_engine::validate::validate;
 use aptix_model::batch::{Batch, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Target};

@@ -1,7 +1,8 @@
 //! New text that looks like an edit instead of the content of a file, in each kind of edit.
 
-use aptix_engine::content::Suspicion;
-use aptix_engine::plan::{Settings, plan};
+use aptix_engine::plan::plan;
+use aptix_engine::planning::settings::Settings;
+use aptix_engine::planning::settings::Suspicion;
 use aptix_engine::validate::validate;
 use aptix_model::batch::{Batch, Content, FileEdit, FilePatch, Presence, Target, WriteFile};
 use aptix_model::documents::{Dialect, parse};

@@ -1,6 +1,7 @@
 //! Codex patches from their text to the bytes of a file, and what they are refused for.
 
-use aptix_engine::plan::{Settings, plan};
+use aptix_engine::plan::plan;
+use aptix_engine::planning::settings::Settings;
 use aptix_engine::validate::validate;
 use aptix_model::batch::{Batch, Chunk, ChunkLine, ContextPatch, FileEdit, FilePatch, LineKind, Target};
 use aptix_model::documents::{Dialect, parse};
@@ -274,7 +275,7 @@ fn what_is_there_is_not_overwritten_and_what_is_not_there_not_edited() {
         let batch = document(sections);
         let valid = validate(&batch, &Settings::DEFAULT.limits).unwrap();
         let other = batch.files[0].edit.moved_to().map(|path| Box::new(observed(path, other)));
-        let files = [aptix_engine::plan::Observed { other, ..observed("a", content) }];
+        let files = [aptix_engine::planning::observed::Observed { other, ..observed("a", content) }];
         plan(&valid, &files, &Settings::DEFAULT).err().map(|failures| code(&failures[0]))
     };
     assert_eq!(refused("*** Add File: a\n+x\n", Some(b""), None).as_deref(), Some("FILE_EXISTS"));

@@ -2,7 +2,9 @@
 
 use aptix_engine::correct::correct;
 use aptix_engine::digest::sha256;
-use aptix_engine::plan::{Observed, Settings, plan};
+use aptix_engine::plan::plan;
+use aptix_engine::planning::observed::Observed;
+use aptix_engine::planning::settings::Settings;
 use aptix_engine::validate::validate;
 use aptix_model::batch::{Batch, Change, FileEdit, FilePatch, SearchChange, SearchOperation, SearchPatch, Target};
 use aptix_model::limits::Limits;

@@ -1,6 +1,6 @@
 //! TUL-004 4.2 and 5: whole-file content.
 
-use aptix_engine::plan::REPLACE_HINT;
+use aptix_engine::planning::presence::REPLACE_HINT;
 use aptix_model::batch::{BlobRef, Content, CreateFile, FileEdit};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::report::{FileStatus, Normalization};

@@ -1,7 +1,9 @@
 //! A plan said again in another form comes to the same bytes, or is refused with the reason.
 
 use aptix_engine::express::{self, Form};
-use aptix_engine::plan::{BatchPlan, Observed, Settings, plan};
+use aptix_engine::plan::{BatchPlan, plan};
+use aptix_engine::planning::observed::Observed;
+use aptix_engine::planning::settings::Settings;
 use aptix_engine::validate::validate;
 use aptix_model::batch::{Batch, Content, FileEdit, FilePatch, Presence, Target, WriteFile};
 use aptix_model::documents::{self, Dialect};

@@ -1,6 +1,6 @@
 //! Diffs that git makes of generated files, applied by git and by the engine.
 
-use aptix_engine::plan::Settings;
+use aptix_engine::planning::settings::Settings;
 use proptest::prelude::*;
 
 use crate::boundary::shown;

@@ -1,6 +1,6 @@
 //! FILE-SPEC 3: what a diff makes of files, and what it is refused for.
 
-use aptix_engine::plan::Settings;
+use aptix_engine::planning::settings::Settings;
 use aptix_model::report::{FileStatus, Tier};
 
 use crate::boundary::{code, shown};

@@ -1,6 +1,6 @@
 //! FILE-SPEC 3: hunks that have fewer or more lines than their headers count, or no numbers at all.
 
-use aptix_engine::plan::Settings;
+use aptix_engine::planning::settings::Settings;
 use aptix_engine::validate::validate;
 use aptix_model::batch::{FileEdit, Hunk, HunkLine, LineKind};
 use aptix_model::documents::{Dialect, parse};

@@ -1,6 +1,6 @@
 //! Diffs that git makes, cut off anywhere or with other counts: what is made of them is the whole, or nothing.
 
-use aptix_engine::plan::Settings;
+use aptix_engine::planning::settings::Settings;
 use aptix_model::batch::{Batch, FileEdit, Hunk, HunkLine, LineKind};
 use aptix_model::documents::{Dialect, parse};
 use proptest::prelude::*;

@@ -2,7 +2,9 @@
 //! holds for every edit.
 
 use aptix_engine::digest::sha256;
-use aptix_engine::plan::{Observed, Settings, plan};
+use aptix_engine::plan::plan;
+use aptix_engine::planning::observed::Observed;
+use aptix_engine::planning::settings::Settings;
 use aptix_engine::validate::validate;
 use aptix_model::documents::{Dialect, parse};
 use aptix_model::failure::Failure;

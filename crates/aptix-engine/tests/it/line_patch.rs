@@ -1,6 +1,6 @@
 //! TUL-002 5 and 6: what insert, replace and delete do to the bytes of a file.
 
-use aptix_engine::validate::LineChange;
+use aptix_engine::text::line_changes::LineChange;
 use aptix_model::batch::Change;
 use aptix_model::limits::Limits;
 use aptix_model::report::ChangeReport;

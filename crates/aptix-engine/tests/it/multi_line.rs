@@ -1,7 +1,7 @@
 //! Text whose indentation differs from the file's, where white space may be part of a value.
 
 use aptix_engine::correct::correct;
-use aptix_engine::plan::Settings;
+use aptix_engine::planning::settings::Settings;
 use aptix_model::documents::{Dialect, parse};
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;

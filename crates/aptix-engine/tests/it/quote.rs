@@ -1,7 +1,10 @@
 //! Blocks of an answer that are no edits, held against the files as they are and as the batch leaves them.
 
-use aptix_engine::plan::{Observed, Settings, plan, plan_quoting, quoted_reads, reads};
-use aptix_engine::validate::{ValidTarget, validate};
+use aptix_engine::plan::{plan, plan_quoting, quoted_reads, reads};
+use aptix_engine::planning::observed::Observed;
+use aptix_engine::planning::settings::Settings;
+use aptix_engine::target::ValidTarget;
+use aptix_engine::validate::validate;
 use aptix_model::batch::{
     Batch, Content, FileEdit, FilePatch, Presence, Replacement, Replacements, Scope, Target, WriteFile,
 };

@@ -1,7 +1,8 @@
 //! Names of a diff that can be read in several ways: decided by the files that exist, one way for the whole diff.
 
-use aptix_engine::plan::Settings;
-use aptix_engine::readings::{Entry, settle, validate_open};
+use aptix_engine::planning::settings::Settings;
+use aptix_engine::readings::{Entry, settle};
+use aptix_engine::validate::validate_open;
 use aptix_model::documents::{Dialect, parse};
 use aptix_model::limits::Limits;
 

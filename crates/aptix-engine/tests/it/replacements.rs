@@ -1,6 +1,6 @@
 //! FILE-SPEC 2 and blocks of whole lines: what replacements made one after the other do to the bytes of a file.
 
-use aptix_engine::plan::Settings;
+use aptix_engine::planning::settings::Settings;
 use aptix_model::batch::{FileEdit, FilePatch, Replacement, Replacements, Scope, Target};
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;

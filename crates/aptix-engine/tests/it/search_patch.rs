@@ -1,6 +1,7 @@
 //! REQ-PATCH: what search patches do to the bytes of a file, to clipboards, and what they are refused for.
 
-use aptix_engine::plan::{Clipboards, Settings};
+use aptix_engine::planning::clipboards::Clipboards;
+use aptix_engine::planning::settings::Settings;
 use aptix_model::batch::{FileEdit, FilePatch, Reindent, SearchChange, SearchOperation, SearchPatch, Target};
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;

@@ -5,9 +5,12 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use aptix_engine::plan::{Observed, Settings, plan, reads};
+use aptix_engine::plan::{plan, reads};
+use aptix_engine::planning::observed::Observed;
+use aptix_engine::planning::settings::Settings;
 use aptix_engine::readings::{Entry, settle};
-use aptix_engine::validate::{ValidTarget, validate};
+use aptix_engine::target::ValidTarget;
+use aptix_engine::validate::validate;
 use aptix_model::batch::Batch;
 use aptix_model::documents::{Dialect, parse};
 use aptix_model::failure::Failure;

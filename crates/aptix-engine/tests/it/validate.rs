@@ -1,7 +1,8 @@
 //! What is refused before any file is looked at.
 
 use aptix_engine::plan::reads;
-use aptix_engine::validate::{Base, ValidTarget, validate};
+use aptix_engine::target::{Base, ValidTarget};
+use aptix_engine::validate::validate;
 use aptix_model::batch::{Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::limits::Limits;

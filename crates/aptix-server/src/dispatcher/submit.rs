@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aptix_engine::readings::validate_open;
+use aptix_engine::validate::validate_open;
 use aptix_model::batch::{Batch, BlobRef, Content, Origin};
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};

@@ -7,8 +7,11 @@ use std::hint::black_box;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use aptix_engine::digest::sha256;
-use aptix_engine::plan::{Observed, Settings, plan, reads};
-use aptix_engine::validate::{ValidBatch, validate};
+use aptix_engine::plan::{plan, reads};
+use aptix_engine::planning::observed::Observed;
+use aptix_engine::planning::settings::Settings;
+use aptix_engine::valid::ValidBatch;
+use aptix_engine::validate::validate;
 use aptix_model::batch::Batch;
 use aptix_model::documents::{self, Dialect};
 use aptix_model::limits::Limits;

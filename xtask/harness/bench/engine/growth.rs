@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use anyhow::{Context, Result, ensure};
 use aptix_engine::digest::sha256;
-use aptix_engine::plan::Observed;
+use aptix_engine::planning::observed::Observed;
 use aptix_model::batch::{Batch, Change, Operation};
 use aptix_model::path::WorkspacePath;
 

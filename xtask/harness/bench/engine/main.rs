@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use aptix_engine::digest::sha256;
-use aptix_engine::plan::{Observed, Settings, plan};
+use aptix_engine::plan::plan;
+use aptix_engine::planning::observed::Observed;
+use aptix_engine::planning::settings::Settings;
 use aptix_engine::validate::validate;
 use aptix_model::batch::Batch;
 use aptix_model::limits::Limits;

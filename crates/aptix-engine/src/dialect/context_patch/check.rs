@@ -5,8 +5,8 @@ use alloc::format;
 use aptix_model::batch::{ContextPatch, LineKind};
 use memchr::{memchr, memchr3};
 
+use crate::checking::site::Site;
 use crate::checking::violation::Violation;
-use crate::validate::Site;
 
 /// Checks chunks one by one; `None` when there are none and the file does not move either.
 pub(crate) fn check<'a>(patch: &'a ContextPatch, site: &mut Site<'_, 'a>) -> Option<&'a ContextPatch> {

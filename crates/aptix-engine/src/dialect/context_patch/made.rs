@@ -7,13 +7,13 @@ use aptix_model::batch::{Chunk, ContextPatch, LineKind};
 use aptix_model::failure::Failure;
 use aptix_model::report::Tier;
 
-use super::place::Spot;
+use super::spot::Spot;
 use crate::already::{self, Copy, Several};
-use crate::plan::Work;
+use crate::nearest::old_text;
+use crate::planning::work::Work;
 use crate::text::edit::{TextEdit, slice};
 use crate::text::find::{self, FindError, Needle, Place, is_blank};
 use crate::text::lines::{Terminator, Text};
-use crate::text::nearest_text;
 
 /// The lines that a chunk leaves.
 fn new_side(chunk: &Chunk) -> Needle<'_> {
@@ -45,7 +45,7 @@ pub(super) fn refuse(chunk: &Chunk, spot: &Spot<'_>, text: &Text<'_>, work: &mut
     match found {
         Ok(None) => Ok(()),
         Ok(Some(copy)) => Err(already::applied(text, &copy)),
-        Err(error) => Err(nearest_text::explain(&error, text, &old, work)),
+        Err(error) => Err(old_text::explain(&error, text, &old, work)),
     }
 }
 
@@ -154,12 +154,12 @@ pub(super) fn first_of_equal(
     work: &mut Work<'_>,
 ) -> Result<Option<Place>, Failure> {
     let (old, new) = (old_side(chunk), new_side(chunk));
-    work.budget.charge(64 * others.len()).map_err(|error| nearest_text::explain(&error, text, &old, work))?;
+    work.budget.charge(64 * others.len()).map_err(|error| old_text::explain(&error, text, &old, work))?;
     let count = 1 + others.iter().filter(|other| *other == chunk).count();
     if count < 2 {
         return Ok(None);
     }
-    let explain = |error: FindError, work: &mut Work<'_>| nearest_text::explain(&error, text, &old, work);
+    let explain = |error: FindError, work: &mut Work<'_>| old_text::explain(&error, text, &old, work);
     let places =
         find::at_most(text, &old, region, count + 1, &mut work.budget).map_err(|error| explain(error, work))?;
     if places.len() != count {

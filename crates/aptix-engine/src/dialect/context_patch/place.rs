@@ -14,45 +14,17 @@ use aptix_model::reason::Reason;
 use aptix_model::report::Tier;
 
 use super::made;
+use super::spot::Spot;
 use crate::already;
-use crate::plan::Work;
+use crate::nearest::old_text;
+use crate::planning::work::Work;
 use crate::shown::cut;
 use crate::text::edit::slice;
 use crate::text::find::{self, Budget, FindError, Needle, Shift, is_blank, split_indent};
 use crate::text::lines::Text;
-use crate::text::nearest_text;
 
 /// Characters of an anchor that a message repeats.
 const ANCHOR_CHARS: usize = 80;
-
-/// The place of a chunk.
-#[derive(Debug)]
-pub(super) struct Spot<'a> {
-    /// The old lines, as far as they are in the file; where nothing but new lines are, an empty range.
-    pub(super) range: Range<usize>,
-    pub(super) tier: Tier,
-    pub(super) candidates: usize,
-    pub(super) shift: Shift,
-    /// The chunk's lines without blank ones at its edges that the file does not have.
-    pub(super) lines: &'a [ChunkLine],
-    /// What the places of the last anchor head, as far as they are known.
-    pub(super) heads: Vec<Range<usize>>,
-}
-
-impl<'a> Spot<'a> {
-    pub(super) fn old_lines(&self) -> impl Iterator<Item = &'a ChunkLine> {
-        self.lines.iter().filter(|line| line.kind != LineKind::Added)
-    }
-
-    /// Old lines that stand for all of them where only the indentation counts.
-    pub(super) fn indents(&self) -> Vec<&'a [u8]> {
-        let lines = self.old_lines().map(|line| line.text.as_bytes()).filter(|line| !is_blank(line));
-        let mut lines: Vec<_> = if self.shift == Shift::None { Vec::new() } else { lines.collect() };
-        lines.sort_by_key(|line| split_indent(line).0);
-        lines.dedup_by_key(|line| split_indent(line).0);
-        lines
-    }
-}
 
 /// Finds the place of a chunk at or below the line that starts at `from`. `others` are the chunks below.
 ///
@@ -243,7 +215,7 @@ fn line_at(text: &Text<'_>, line: usize) -> Option<Range<usize>> {
 
 fn anchor_failure(anchor: Option<&String>, error: &FindError, text: &Text<'_>, work: &mut Work<'_>) -> Failure {
     let anchor = anchor.map(String::as_str).unwrap_or_default();
-    let failure = nearest_text::explain(error, text, &Needle::lines([anchor]), work);
+    let failure = old_text::explain(error, text, &Needle::lines([anchor]), work);
     let message = format!("anchor '@@ {}': {}", cut(anchor.as_bytes(), ANCHOR_CHARS), failure.message);
     let hint = match error {
         FindError::NotFound => {
@@ -283,7 +255,7 @@ fn explain(
     from: usize,
     work: &mut Work<'_>,
 ) -> Failure {
-    let mut failure = nearest_text::explain(error, text, needle, work);
+    let mut failure = old_text::explain(error, text, needle, work);
     if *error != FindError::NotFound {
         return match failure.reason {
             Reason::TextNotUnique => failure.hint(

@@ -7,11 +7,12 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use memchr::memchr;
 
+use super::counts::{Counts, ends_openly, is_cut_off, unterminated, whole};
+use super::evidence;
+use crate::checking::site::Site;
 use crate::checking::violation::Violation;
-use crate::dialect::git_patch::counts::{Counts, ends_openly, is_cut_off, unterminated, whole};
-use crate::dialect::git_patch::result;
 use crate::readings::may_create;
-use crate::validate::{Base, Site, ValidEdit};
+use crate::target::Base;
 
 /// What is wrong with one file of a diff.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -68,7 +69,7 @@ impl Malformed {
 }
 
 /// Checks one file of a diff.
-pub(crate) fn check<'a>(patch: &'a GitPatch, site: &mut Site<'_, 'a>) -> Option<(Base, ValidEdit<'a>)> {
+pub(crate) fn check(patch: &GitPatch, site: &mut Site<'_, '_>) -> Option<Base> {
     let mut is_valid = true;
     for (field, id) in [("baseId", &patch.base_id), ("resultId", &patch.result_id)] {
         if let Some(found) = id.as_ref().filter(|id| !is_id(id)) {
@@ -97,7 +98,7 @@ pub(crate) fn check<'a>(patch: &'a GitPatch, site: &mut Site<'_, 'a>) -> Option<
         }
         if patch.result_id.is_none() && ends_openly(hunk) {
             is_valid = false;
-            site.refuse("lines", || result::unproven(patch));
+            site.refuse("lines", || evidence::unproven(patch));
             continue;
         }
         let mut refuse = |field: &str, malformed: Malformed| {
@@ -138,7 +139,7 @@ pub(crate) fn check<'a>(patch: &'a GitPatch, site: &mut Site<'_, 'a>) -> Option<
         is_valid = false;
         site.report("hunks", || Violation::Content { found, limit });
     }
-    is_valid.then_some((base, ValidEdit::Diff(patch)))
+    is_valid.then_some(base)
 }
 
 fn is_id(id: &str) -> bool {

@@ -6,8 +6,9 @@ use aptix_model::batch::{GitKind, GitPatch};
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 
-use super::check;
-use crate::validate::{Base, Site, ValidEdit};
+use super::check::check;
+use crate::checking::site::Site;
+use crate::target::Base;
 
 /// Why parts are no series.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -27,12 +28,12 @@ enum Unordered {
 }
 
 /// Checks all parts, and whether there is a file where one is changed, and none where one is made.
-pub(crate) fn check<'a>(parts: &'a [GitPatch], site: &mut Site<'_, 'a>) -> Option<(Base, ValidEdit<'a>)> {
+pub(crate) fn check_series(parts: &[GitPatch], site: &mut Site<'_, '_>) -> Option<Base> {
     let mut base = None;
     let mut above = 0;
     for part in parts {
-        let checked = site.below(above, |site| check::check(part, site))?;
-        base.get_or_insert(checked.0);
+        let checked = site.below(above, |site| check(part, site))?;
+        base.get_or_insert(checked);
         above += part.hunks.len();
     }
     if let Err(unordered) = order(parts) {
@@ -43,7 +44,7 @@ pub(crate) fn check<'a>(parts: &'a [GitPatch], site: &mut Site<'_, 'a>) -> Optio
         });
         return None;
     }
-    Some((base?, ValidEdit::Series(parts)))
+    base
 }
 
 fn order(parts: &[GitPatch]) -> Result<(), Unordered> {

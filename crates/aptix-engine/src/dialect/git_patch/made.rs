@@ -10,16 +10,16 @@ use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Tier;
 
 use super::counts;
-use super::lower::splice;
 use super::place::{self, Place, Sides};
 use super::settle::{Above, Settled};
+use super::splice::splice;
 use crate::already::{self, Copy};
-use crate::plan::Work;
+use crate::nearest::old_text;
+use crate::planning::work::Work;
 use crate::shown::counted;
 use crate::text::edit::{TextEdit, slice};
 use crate::text::find::{self, FindError, Needle};
 use crate::text::lines::Text;
-use crate::text::nearest_text;
 
 /// What became of a hunk, unless it was made before.
 ///
@@ -86,7 +86,7 @@ fn refuse(
     is_sure: bool,
     work: &mut Work<'_>,
 ) -> Result<(), Failure> {
-    let explain = |error: FindError, work: &mut Work<'_>| nearest_text::explain(&error, text, &sides.needle(), work);
+    let explain = |error: FindError, work: &mut Work<'_>| old_text::explain(&error, text, &sides.needle(), work);
     if sides.old.is_empty() {
         let copy = already::below(text, place.range.start, &sides.new);
         return match copy {

@@ -7,7 +7,7 @@ use aptix_model::batch::{Hunk, HunkLine, LineKind};
 use aptix_model::report::Tier;
 use memchr::memmem;
 
-use crate::plan::Work;
+use crate::planning::work::Work;
 use crate::text::edit::slice;
 use crate::text::find::{self, FindError, Needle};
 use crate::text::lines::{BOM, Text};

@@ -7,16 +7,16 @@ use aptix_model::batch::Hunk;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 
-use super::blob;
 use super::counts::{self, Counts};
 use super::place::{Misplaced, Sides};
 use crate::digest::Original;
-use crate::plan::Work;
+use crate::git_id;
+use crate::nearest::excerpt::excerpt;
+use crate::nearest::old_text;
+use crate::planning::work::Work;
 use crate::shown::counted;
 use crate::text::find::FindError;
 use crate::text::lines::Text;
-use crate::text::nearest::excerpt;
-use crate::text::nearest_text;
 
 /// Tells the author of a hunk why it has no place.
 pub(super) fn explain(error: &Misplaced, text: &Text<'_>, sides: &Sides<'_>, work: &mut Work<'_>) -> Failure {
@@ -39,7 +39,7 @@ pub(super) fn explain(error: &Misplaced, text: &Text<'_>, sides: &Sides<'_>, wor
                 .hint("give the hunk three lines of context above and below the change")
         }
         Misplaced::NotFound => {
-            let nearest = nearest_text::explain(&FindError::NotFound, text, &needle, work);
+            let nearest = old_text::explain(&FindError::NotFound, text, &needle, work);
             let nearness = nearest.message.trim_start_matches("old text not found").trim_start_matches(": ");
             let colon = if nearness.is_empty() { "" } else { ": " };
             let message = format!("the lines that the hunk keeps or removes do not stand in the file{colon}{nearness}");
@@ -51,7 +51,7 @@ pub(super) fn explain(error: &Misplaced, text: &Text<'_>, sides: &Sides<'_>, wor
                 .hint("make the diff for what the file is now, so that its line numbers are right, or send several smaller diffs, one after the other")
         }
         Misplaced::Several(error) => {
-            let failure = nearest_text::explain(error, text, &needle, work);
+            let failure = old_text::explain(error, text, &needle, work);
             if failure.reason == Reason::TextNotUnique {
                 let message = "the lines that the hunk keeps or removes stand in more than one place, and not, or not for sure, where its header says";
                 let lines = failure.message.rsplit_once(", at ").map_or("", |(_, lines)| lines);
@@ -127,7 +127,7 @@ pub(super) fn truncated(hunk: &Hunk, without_proof: Failure) -> Failure {
 
 /// A file that is not the blob that the diff was made from.
 pub(super) fn other_blob(id: &str, original: &Original<'_>) -> Failure {
-    let found = blob::hex(id.len(), original.bytes);
+    let found = git_id::hex(id.len(), original.bytes);
     let message = format!(
         "the index line says that the diff was made from blob {id}, and the file is blob {found}: the diff is refused for this id, whether or not its lines fit"
     );

@@ -9,12 +9,15 @@ use aptix_model::batch::{GitKind, GitPatch};
 use aptix_model::failure::Failure;
 use aptix_model::report::{ChangeReport, FileStatus, Warning};
 
+use super::plan::plan;
 use crate::digest::Original;
 use crate::file_plan::{FileAction, FilePlan};
 use crate::findings::Findings;
-use crate::plan::{Draft, Observed, Work, finish, rename as move_file};
+use crate::planning::draft::{Draft, finish, rename as move_file};
+use crate::planning::observed::Observed;
+use crate::planning::work::Work;
+use crate::target::Base;
 use crate::text::edit::TextEdit;
-use crate::validate::Base;
 
 /// What the parts so far leave of a file.
 struct State {
@@ -27,7 +30,7 @@ struct State {
 }
 
 /// Plans all parts.
-pub(crate) fn plan<'a>(
+pub(crate) fn plan_series<'a>(
     base: Base,
     parts: &'a [GitPatch],
     observed: &'a Observed<'a>,
@@ -90,7 +93,7 @@ fn take(
     let patch = GitPatch { kind, is_unprefixed: part.is_unprefixed && is_first, ..part.clone() };
     let base = if is_first { base } else { Base::Any };
     let mut findings = Findings::default();
-    let planned = super::plan(base, &patch, &before, work).map_err(|found| {
+    let planned = plan(base, &patch, &before, work).map_err(|found| {
         findings.absorb(found, |failure| {
             let failure = Failure { change_index: failure.change_index.map(|change| change + above), ..failure };
             if is_first {

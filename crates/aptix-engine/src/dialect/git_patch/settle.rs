@@ -8,7 +8,7 @@ use aptix_model::report::Tier;
 use super::counts::{self, Proof, Reading};
 use super::place::{self, Misplaced, Place, Sides};
 use super::refusal;
-use crate::plan::Work;
+use crate::planning::work::Work;
 use crate::text::edit::TextEdit;
 use crate::text::find::FindError;
 use crate::text::lines::{Cursor, Text};

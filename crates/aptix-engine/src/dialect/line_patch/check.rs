@@ -4,15 +4,26 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use aptix_model::batch::{Change, Operation};
+use aptix_model::batch::{Change, LinePatch, Operation};
+use aptix_model::digest::Sha256Digest;
 use aptix_model::lines::{LineAnchor, LineError, LineNumber, LineRange};
 use memchr::memchr3_iter;
 
+use crate::checking::site::{Keys, Site};
 use crate::checking::violation::Violation;
-use crate::validate::{Keys, LineChange, Site};
+use crate::target::Base;
+use crate::text::line_changes::LineChange;
+
+/// Checks a line patch: the stated digest, and its changes.
+pub(crate) fn check<'a>(patch: &'a LinePatch, site: &mut Site<'_, 'a>) -> Option<(Base, Vec<LineChange<'a>>)> {
+    let digest = patch.original_sha256.parse::<Sha256Digest>();
+    let digest = digest.map_err(|error| site.report("originalSha256", || Violation::Digest(error))).ok();
+    let lines = check_changes(&patch.changes, site);
+    Some((Base::MustMatch(digest?), lines?))
+}
 
 /// Checks changes one by one and against each other; `None` when anything is wrong.
-pub(crate) fn check<'a>(changes: &'a [Change], site: &mut Site<'_, 'a>) -> Option<Vec<LineChange<'a>>> {
+fn check_changes<'a>(changes: &'a [Change], site: &mut Site<'_, 'a>) -> Option<Vec<LineChange<'a>>> {
     if changes.is_empty() {
         site.report("changes", || Violation::Empty { what: "change" });
         return None;

@@ -1,4 +1,8 @@
 //! A line patch: lines inserted, replaced and deleted by their numbers in a stated version (TUL-002).
 
-pub(crate) mod check;
-pub(crate) mod other_version;
+mod check;
+mod lower;
+mod other_version;
+
+pub(crate) use check::check;
+pub(crate) use lower::plan;

@@ -9,9 +9,9 @@ use aptix_model::limits::Limits;
 use aptix_model::reason::Reason;
 
 use crate::digest::{ended_with, is_canonical, sha256};
+use crate::text::line_changes::LineChange;
 use crate::text::line_changes::{self, LinePatchError};
 use crate::text::lines::{BOM, Terminator, Text};
-use crate::validate::LineChange;
 
 /// Why a patch for the version `stated` is refused for a text with the digest `found`; `fits` tells whether its
 /// changes would fit all the same.

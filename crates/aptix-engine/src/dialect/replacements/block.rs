@@ -8,17 +8,19 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use aptix_model::report::Tier;
 
-use super::{Course, Made, made};
+use super::check::ValidStep;
+use super::course::{Course, Made};
+use super::made;
+use super::sides::lines;
 use crate::already::{self, Proves};
-use crate::dialect::replacements::check::ValidStep;
-use crate::plan::Work;
+use crate::nearest::line_change;
+use crate::nearest::old_text;
+use crate::planning::work::Work;
 use crate::text::edit::TextEdit;
 use crate::text::find::{self, Needle, Place, Shift, is_blank};
+use crate::text::line_changes::LineChange;
 use crate::text::line_changes::{self, LinePatchError};
 use crate::text::lines::Text;
-use crate::text::nearest;
-use crate::text::nearest_text;
-use crate::validate::LineChange;
 
 /// Makes one step; of several places the one that is reserved for it will do, or the one at the offset `hint`.
 pub(super) fn make<'s>(
@@ -85,7 +87,7 @@ pub(super) fn make<'s>(
         .collect();
     let coming = new.get(head..new.len() - tail).unwrap_or_default();
     let coming = shifted(coming, dropped_above + head, &place, old)
-        .map_err(|error| nearest_text::unshiftable(&error, text, above + 1, old.len()))?;
+        .map_err(|error| old_text::unshiftable(&error, text, above + 1, old.len()))?;
     let (edit, joins_last_line) = if going.is_empty() && coming.is_empty() {
         (TextEdit::default(), false)
     } else {
@@ -109,11 +111,6 @@ fn refuse_elsewhere(
         Some(copy) if copy.proves == Proves::Made => Err(already::applied(text, &copy)),
         _ => Ok(()),
     }
-}
-
-/// The lines of a block, which end as the file's do, whatever they end with here.
-pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
-    text.split_terminator('\n').map(|line| line.strip_suffix('\r').unwrap_or(line))
 }
 
 /// New lines without blank ones at the edges, as many as the file lacks of the old ones.
@@ -143,7 +140,7 @@ fn lower(text: &Text<'_>, change: &LineChange<'_>, work: &Work<'_>) -> Result<(T
         let error = errors.first().map(|(_, error)| error);
         error.map_or_else(
             || Failure::new(Reason::Internal, "a block could not be made"),
-            |error: &LinePatchError| nearest::explain(error, text, change),
+            |error: &LinePatchError| line_change::explain(error, text, change),
         )
     })
 }

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use aptix_model::batch::{Replacement, Scope};
 use aptix_model::lines::LineNumber;
 
+use crate::checking::site::Site;
 use crate::checking::violation::Violation;
-use crate::dialect::search_patch::check::check_nul;
-use crate::validate::{Base, Site};
+use crate::target::Base;
 
 /// One step, checked.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +40,8 @@ pub(crate) fn check<'a>(steps: &'a [Replacement], site: &mut Site<'_, 'a>) -> Op
     let mut valid = Vec::with_capacity(steps.len());
     for (index, step) in steps.iter().enumerate() {
         site.change = Some(index);
-        check_nul("find", Some(&step.find), site);
-        check_nul("replace", Some(&step.replace), site);
+        site.check_nul("find", Some(&step.find));
+        site.check_nul("replace", Some(&step.replace));
         let place = match step.scope {
             Scope::First => Some(StepPlace::First),
             Scope::All => Some(StepPlace::All),

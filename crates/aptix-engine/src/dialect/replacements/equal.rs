@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::dialect::replacements::check::{StepPlace, ValidStep};
+use super::check::{StepPlace, ValidStep};
 use crate::text::find::Place;
 
 /// The steps that have equal ones, and the places that are kept for them.

@@ -1,18 +1,17 @@
 //! Whether a step was made before: looked at in the text that it meets, less what the steps above it added.
 
-use core::ops::Range;
-
 use aptix_model::failure::Failure;
 use aptix_model::report::Tier;
 
-use super::Course;
+use super::check::ValidStep;
+use super::course::Course;
+use super::sides::new_side;
 use crate::already::{self, Copy, Several};
-use crate::dialect::replacements::check::{StepPlace, ValidStep};
-use crate::plan::Work;
+use crate::nearest::old_text;
+use crate::planning::work::Work;
 use crate::text::edit::slice;
 use crate::text::find::{self, Budget, FindError, Needle, Place};
 use crate::text::lines::Text;
-use crate::text::nearest_text;
 use crate::text::new_text;
 
 impl<'s> Course<'_, 's> {
@@ -39,8 +38,8 @@ impl<'s> Course<'_, 's> {
         };
         match found {
             Ok(Some(copy)) => already::applied(text, &copy),
-            Ok(None) => nearest_text::explain(error, text, needle, work),
-            Err(error) => nearest_text::explain(&error, text, needle, work),
+            Ok(None) => old_text::explain(error, text, needle, work),
+            Err(error) => old_text::explain(&error, text, needle, work),
         }
     }
 
@@ -61,7 +60,7 @@ impl<'s> Course<'_, 's> {
                 Ok(())
             }
             Ok(_) | Err(FindError::NotFound | FindError::Ambiguous { .. }) => Ok(()),
-            Err(error) => Err(nearest_text::explain(&error, text, needle, work)),
+            Err(error) => Err(old_text::explain(&error, text, needle, work)),
         }
     }
 
@@ -83,7 +82,7 @@ impl<'s> Course<'_, 's> {
         match copy {
             Ok(None) => Ok(()),
             Ok(Some(copy)) => Err(already::applied(text, &copy)),
-            Err(error) => Err(nearest_text::explain(&error, text, needle, work)),
+            Err(error) => Err(old_text::explain(&error, text, needle, work)),
         }
     }
 
@@ -115,7 +114,7 @@ impl<'s> Course<'_, 's> {
     ) -> Result<(), Failure> {
         let held =
             already::several(text, places, |place| self.standing(index, step, place, needle, text, &mut work.budget));
-        match held.map_err(|error| nearest_text::explain(&error, text, needle, work))? {
+        match held.map_err(|error| old_text::explain(&error, text, needle, work))? {
             Several::All(copy) => Err(already::applied(text, &copy)),
             Several::Some(made, open) => Err(already::partly(text, &made, &open)),
             Several::None => match places.first() {
@@ -145,7 +144,7 @@ impl<'s> Course<'_, 's> {
         }
         let region = text.start()..place.range.start;
         let copies = find::at_most(text, &new, region, find::LISTED, &mut work.budget);
-        let copies = copies.map_err(|error| nearest_text::explain(&error, text, &new, work))?;
+        let copies = copies.map_err(|error| old_text::explain(&error, text, &new, work))?;
         let is_like = |copy: &&Place| already::is_bounded_alike(text, &copy.range, &place.range);
         match copies.iter().filter(is_like).find(|copy| !self.wrote(&copy.range)) {
             Some(copy) => Err(already::next_place(text, &copy.range, place.range.start)),
@@ -171,35 +170,6 @@ impl<'s> Course<'_, 's> {
             self.is_of_equal(index, step, &copy.range) || !(self.wrote(&above) || self.wrote(&below))
         };
         Ok(copy.filter(is_there))
-    }
-
-    /// Whether an equal step above left something in a range.
-    pub(super) fn is_of_equal(&self, index: usize, step: &ValidStep<'s>, range: &Range<usize>) -> bool {
-        let mut equal = self.equal.above(index, step).filter_map(|other| self.places.get(other));
-        self.equal.at(index).is_none() && equal.any(|place| meets(&place.range, range))
-    }
-
-    /// Whether the steps so far wrote something in a range of their result.
-    pub(super) fn wrote(&self, range: &Range<usize>) -> bool {
-        let (mut kept, mut at) = (0, 0);
-        self.edit.replacements().any(|(cut, text)| {
-            at += cut.start - kept;
-            let written = at..at + text.len();
-            (kept, at) = (cut.end, written.end);
-            meets(&written, range)
-        })
-    }
-}
-
-const fn meets(a: &Range<usize>, b: &Range<usize>) -> bool {
-    a.start < b.end && b.start < a.end
-}
-
-/// The new text of a step as it is searched for.
-fn new_side<'s>(step: &ValidStep<'s>) -> Needle<'s> {
-    match step.place {
-        StepPlace::First | StepPlace::All => Needle::text(step.replace),
-        StepPlace::Block(_) => Needle::lines(super::block::lines(step.replace)),
     }
 }
 

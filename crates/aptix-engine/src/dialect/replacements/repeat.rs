@@ -1,51 +1,37 @@
 //! Whether steps would be made once more if they were sent twice.
 
-use alloc::vec::Vec;
-
 use aptix_model::failure::Failure;
 use aptix_model::report::Tier;
 
-use super::{Course, Made, StepReport, needle, run};
+use super::check::{StepPlace, ValidStep};
+use super::course::{Course, First};
+use super::sides::needle;
+use super::step;
 use crate::already::{self, Copy};
-use crate::dialect::replacements::check::{StepPlace, ValidStep};
-use crate::plan::Work;
+use crate::nearest::old_text;
+use crate::planning::work::Work;
 use crate::text::edit::slice;
 use crate::text::find::{self, Needle};
 use crate::text::lines::Text;
-use crate::text::nearest_text;
 
-/// What the first step left.
-pub(super) struct First {
-    left: Vec<u8>,
-    is_found_again: bool,
-    /// Whether it shows, where the old text stands no more, that the step was made.
-    shows: bool,
-}
-
-impl First {
-    /// What a step left in the text that it came to; `None` if that is too much to keep.
-    pub(super) fn of(
-        made: &Made,
-        place: Option<&StepReport>,
-        result: Option<&[u8]>,
-        step: &ValidStep<'_>,
-    ) -> Option<Self> {
-        let (place, result) = (place?, result?);
-        if step.find.is_empty() || step.place == StepPlace::All && made.candidates > 1 {
-            return None;
-        }
-        let (old, new) = (needle(step), Needle::text(step.replace));
-        let shows = made.tier <= Tier::Eol && !already::adds_nothing(old.as_lines(), new.as_lines());
-        let left = slice(result, place.range.clone()).to_vec();
-        Some(Self { left, is_found_again: made.is_found_again, shows })
-    }
+/// Makes the steps one after the other, unless they would make a file and made this one.
+///
+/// # Errors
+/// The first step that cannot be made, and why.
+pub(super) fn run<'t, 's>(
+    steps: &[ValidStep<'s>],
+    base: &'t Text<'t>,
+    work: &mut Work<'_>,
+) -> Result<Course<'t, 's>, (usize, Failure)> {
+    refuse_created(steps, base, work).map_err(|failure| (0, failure))?;
+    step::run(steps, base, work)
 }
 
 /// Refuses steps that would make a file, and that made this one.
-pub(super) fn refuse_created(steps: &[ValidStep<'_>], base: &Text<'_>, work: &mut Work<'_>) -> Result<(), Failure> {
+fn refuse_created(steps: &[ValidStep<'_>], base: &Text<'_>, work: &mut Work<'_>) -> Result<(), Failure> {
     let creates = steps.len() > 1 && steps.first().is_some_and(|step| step.find.is_empty());
     let Some(nothing) = Text::new(&[]).ok().filter(|_| creates && base.lines() > 0) else { return Ok(()) };
-    let made = work.rehearse(|work| run(steps, &nothing, work).map(|made| made.result));
+    let made = work.rehearse(|work| step::run(steps, &nothing, work).map(|made| made.result));
     let range = base.start()..base.bytes().len();
     match made {
         Ok(Some(made)) if made == slice(base.bytes(), range.clone()) => Err(already::applied(base, &Copy::made(range))),
@@ -82,7 +68,7 @@ pub(super) fn refuse(
         // Only beside what was changed can the old text stand again.
         let beside = already::neighbourhood(text, &course.edit, needle.as_lines().len());
         let again = find::stands_in(&beside, &needle, work.settings.recovers, &mut work.budget);
-        if !again.map_err(|error| (0, nearest_text::explain(&error, text, &needle, work)))? {
+        if !again.map_err(|error| (0, old_text::explain(&error, text, &needle, work)))? {
             return Ok(());
         }
     }

@@ -6,10 +6,11 @@ use aptix_model::batch::{Reindent, SearchChange, SearchOperation};
 use aptix_model::failure::is_invisible;
 use aptix_model::limits::CLIPBOARD_NAME_CHARS;
 use aptix_model::lines::LineAnchor;
-use memchr::{memchr, memchr2};
+use memchr::memchr2;
 
+use crate::checking::site::Site;
 use crate::checking::violation::Violation;
-use crate::validate::{Base, Site};
+use crate::target::Base;
 
 /// One change of a search patch, checked.
 #[derive(Clone, Debug)]
@@ -78,7 +79,7 @@ fn check_one<'a>(change: &'a SearchChange, site: &mut Site<'_, 'a>) -> Option<Va
     check_name("toClipboard", change.to_clipboard.as_deref(), site);
     check_name("fromClipboard", change.from_clipboard.as_deref(), site);
     check_reindent(change.reindent.as_ref(), site);
-    check_nul("newText", change.new_text.as_deref(), site);
+    site.check_nul("newText", change.new_text.as_deref());
     let is_replace = matches!(change.operation, SearchOperation::Replace { .. });
     if change.to_clipboard.is_some() && !is_replace {
         site.report("toClipboard", || Violation::NothingToKeep);
@@ -109,7 +110,7 @@ fn check_spot<'a>(operation: &'a SearchOperation, site: &mut Site<'_, 'a>) -> Op
             None
         }
         SearchOperation::Replace { old_text } => {
-            check_nul("oldText", Some(old_text), site);
+            site.check_nul("oldText", Some(old_text));
             Some(Spot::Replace(old_text))
         }
         SearchOperation::AppendEof => Some(Spot::End),
@@ -119,13 +120,6 @@ fn check_spot<'a>(operation: &'a SearchOperation, site: &mut Site<'_, 'a>) -> Op
             let anchor = LineAnchor::new(*line);
             anchor.map_err(|error| site.report("insertLine", || Violation::Line(error))).ok().map(Spot::After)
         }
-    }
-}
-
-/// Text that comes, or is looked for, is text.
-pub(crate) fn check_nul(field: &str, text: Option<&str>, site: &mut Site<'_, '_>) {
-    if memchr(0, text.unwrap_or_default().as_bytes()).is_some() {
-        site.report(field, || Violation::Nul);
     }
 }
 
@@ -144,6 +138,6 @@ fn check_reindent(reindent: Option<&Reindent>, site: &mut Site<'_, '_>) {
         if let Some(offset) = memchr2(b'\n', b'\r', prefix.as_bytes()) {
             site.report(field, || Violation::PrefixNewline { offset });
         }
-        check_nul(field, Some(prefix), site);
+        site.check_nul(field, Some(prefix));
     }
 }

@@ -6,12 +6,13 @@ use alloc::vec::Vec;
 use aptix_model::failure::Failure;
 
 use super::replace::standing;
+use super::source::coming;
 use crate::already::{self, Several};
 use crate::dialect::search_patch::check::{Source, Spot, ValidSearch};
-use crate::plan::Work;
+use crate::nearest::old_text;
+use crate::planning::work::Work;
 use crate::text::find::{self, FindError, Needle, Place};
 use crate::text::lines::Text;
-use crate::text::nearest_text;
 
 /// What makes changes equal: the text that goes, the text that comes, and how it is indented anew.
 type Key<'c> = (&'c str, &'c str, Option<(&'c str, &'c str)>);
@@ -48,14 +49,14 @@ impl<'c> Equal<'c> {
             return Ok(places.pop());
         }
         let needle = Needle::text(key.0);
-        let new = super::coming(change, work)?;
+        let new = coming(change, work)?;
         let found = match find::all(text, &needle, work.settings.recovers, &mut work.budget) {
             Ok(found) if found.len() == *count => found,
             Ok(_) | Err(FindError::NotFound | FindError::Ambiguous { .. }) => return Ok(None),
-            Err(error) => return Err(nearest_text::explain(&error, text, &needle, work)),
+            Err(error) => return Err(old_text::explain(&error, text, &needle, work)),
         };
         let held = already::several(text, &found, |place| standing(text, &needle, place, &new, &mut work.budget));
-        match held.map_err(|error| nearest_text::explain(&error, text, &needle, work))? {
+        match held.map_err(|error| old_text::explain(&error, text, &needle, work))? {
             Several::All(copy) => return Err(already::applied(text, &copy)),
             Several::Some(made, open) => return Err(already::partly(text, &made, &open)),
             Several::None => {}

@@ -3,14 +3,16 @@
 use aptix_model::failure::Failure;
 use aptix_model::report::Tier;
 
-use super::{Notes, locate_all};
+use super::locate::locate_all;
+use super::source::Notes;
 use crate::already;
 use crate::dialect::search_patch::check::{Source, Spot, ValidSearch};
-use crate::plan::Work;
+use crate::dialect::search_patch::splice;
+use crate::dialect::search_patch::splice::Spliced;
+use crate::nearest::old_text;
+use crate::planning::work::Work;
 use crate::text::find::{self, Needle};
 use crate::text::lines::Text;
-use crate::text::nearest_text;
-use crate::text::splice::{self, Spliced};
 
 /// Refuses changes that would all be made once more if they were sent twice.
 pub(super) fn refuse(
@@ -37,7 +39,7 @@ pub(super) fn refuse(
             // Only beside the changes can the old text stand again.
             let beside = already::neighbourhood(text, &spliced.edit, needle.as_lines().len());
             let again = find::stands_in(&beside, needle, work.settings.recovers, &mut work.budget);
-            if !again.map_err(|error| nearest_text::explain(&error, text, needle, work))? {
+            if !again.map_err(|error| old_text::explain(&error, text, needle, work))? {
                 return Ok(());
             }
         }

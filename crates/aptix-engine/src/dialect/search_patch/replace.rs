@@ -6,16 +6,16 @@ use alloc::string::{String, ToString};
 use aptix_model::failure::Failure;
 use aptix_model::report::{Tier, Warning};
 
-use super::{Notes, coming};
+use super::source::{Notes, coming};
 use crate::already::{self, Copy};
 use crate::dialect::search_patch::check::{Source, Spot, ValidSearch};
-use crate::plan::Work;
+use crate::dialect::search_patch::splice::{Rank, Splice};
+use crate::nearest::old_text;
+use crate::planning::work::Work;
 use crate::text::edit::slice;
 use crate::text::find::{self, FindError, Needle, Place, Shift, Unshiftable};
 use crate::text::lines::Text;
-use crate::text::nearest_text;
 use crate::text::new_text::{self, Fitted};
-use crate::text::splice::{Rank, Splice};
 
 /// Finds the one place of a text, and what comes there.
 ///
@@ -40,9 +40,9 @@ pub(super) fn locate(
             {
                 return Err(already::applied(text, &copy));
             }
-            let failure = nearest_text::explain(&error, text, &needle, work);
+            let failure = old_text::explain(&error, text, &needle, work);
             return Err(match change.source {
-                Source::Text(new) => nearest_text::with_new_text(failure, text, new),
+                Source::Text(new) => old_text::with_new_text(failure, text, new),
                 Source::Clipboard(_) | Source::Found => failure,
             });
         }
@@ -69,7 +69,7 @@ fn made_before(
         }
         FindError::Ambiguous { .. } | FindError::BudgetExceeded => Ok(None),
     };
-    found.map_err(|error| nearest_text::explain(&error, text, needle, work))
+    found.map_err(|error| old_text::explain(&error, text, needle, work))
 }
 
 /// Where the new side of a change stands around a place of its old side.
@@ -104,7 +104,7 @@ pub(super) fn at(
     let found = slice(text.bytes(), place.range.clone());
     let new = coming(change, work)?;
     let line = text.lines_above(place.range.start) + 1;
-    let explain = |error| nearest_text::unshiftable(&error, text, line, needle.as_lines().len());
+    let explain = |error| old_text::unshiftable(&error, text, line, needle.as_lines().len());
     if change.reindent.is_some() && place.shift != Shift::None {
         return Err(explain(Unshiftable::Explicit));
     }
@@ -121,7 +121,7 @@ pub(super) fn at(
                 None => already::at_other_white_space(text, &place, &whole, &Needle::text(&new), &mut work.budget),
                 copy => Ok(copy),
             })
-            .map_err(|error| nearest_text::explain(&error, text, &needle, work))?;
+            .map_err(|error| old_text::explain(&error, text, &needle, work))?;
         if let Some(copy) = copy {
             return Err(already::applied(text, &copy));
         }

@@ -5,8 +5,10 @@ use core::ops::Range;
 use aptix_model::report::Tier;
 use memchr::{memchr, memrchr};
 
+use super::budget::{Budget, FindError};
+use super::needle::{End, Needle};
+use super::place::Place;
 use super::shift::{Delta, is_blank, split_indent, trim_end};
-use super::{Budget, End, FindError, Needle, Place};
 use crate::text::edit::slice;
 
 /// A line of a file.

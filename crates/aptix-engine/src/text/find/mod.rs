@@ -6,162 +6,35 @@
 //! [`Place`] is the certificate; [`Shift::apply`] indents a new line like those that were found, and `new_text.rs` brings a
 //! whole new text into the form of its place.
 
+mod budget;
 mod bytes;
 mod compare;
 mod here_document;
+mod needle;
 mod opener;
+mod place;
 mod shift;
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use aptix_model::report::Tier;
-use memchr::{memchr_iter, memmem, memrchr};
+use memchr::{memmem, memrchr};
 
 use crate::text::edit::slice;
 use crate::text::lines::Text;
+pub(crate) use budget::{Budget, FindError, Searches};
 pub(crate) use bytes::Search;
 use compare::{Line, View, stands};
+pub(crate) use needle::Needle;
 pub(crate) use opener::Opener;
+pub(crate) use place::Place;
 pub(crate) use shift::{Shift, Unshiftable, is_blank, split_indent};
 
 /// Places that are listed when there are several.
 pub(crate) const LISTED: usize = 20;
 /// Places among which a line number can choose.
 const CHOICE: usize = 10_000;
-/// What comparing a line costs beside its bytes, in bytes searched through.
-const LINE_COST: usize = 1024;
-
-/// Text that is searched for.
-#[derive(Clone, Debug)]
-pub(crate) struct Needle<'n> {
-    /// The bytes, of a needle that may begin and end within a line.
-    bytes: Option<&'n [u8]>,
-    /// Its lines, without terminators.
-    lines: Vec<&'n [u8]>,
-    end: End,
-}
-
-/// What the last line of a needle must be in the file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
-    /// The first bytes of a line.
-    Within,
-    /// A whole line, whose terminator does not belong to the place.
-    Line,
-    /// A whole line, whose terminator belongs to the place.
-    Terminated,
-}
-
-impl<'n> Needle<'n> {
-    /// A text, which may begin and end within lines. The empty text stands nowhere.
-    pub(crate) fn text(text: &'n str) -> Self {
-        let bytes = text.as_bytes();
-        let mut lines: Vec<&[u8]> = Vec::with_capacity(1 + memchr_iter(b'\n', bytes).count());
-        let mut start = 0;
-        for feed in memchr_iter(b'\n', bytes) {
-            lines.push(slice(bytes, start..feed));
-            start = feed + 1;
-        }
-        lines.push(slice(bytes, start..bytes.len()));
-        let mut end = End::Within;
-        if lines.len() > 1 && lines.last().is_some_and(|line| line.is_empty()) {
-            lines.pop();
-            end = End::Terminated;
-        }
-        let terminated = lines.len() - usize::from(end == End::Within);
-        lines.iter_mut().take(terminated).for_each(|line| *line = line.strip_suffix(b"\r").unwrap_or(line));
-        Self { bytes: Some(text.as_bytes()), lines, end }
-    }
-
-    /// The lines, without terminators.
-    pub(crate) fn as_lines(&self) -> &[&'n [u8]] {
-        &self.lines
-    }
-
-    /// Whether it stands for whole lines only.
-    pub(crate) const fn is_lines(&self) -> bool {
-        self.bytes.is_none()
-    }
-
-    /// Whole lines of bytes, given without terminators. No lines stand nowhere.
-    pub(crate) fn whole_lines(lines: impl IntoIterator<Item = &'n [u8]>) -> Self {
-        Self { bytes: None, lines: lines.into_iter().collect(), end: End::Terminated }
-    }
-
-    /// Whole lines, given without terminators. No lines stand nowhere.
-    pub(crate) fn lines(lines: impl IntoIterator<Item = &'n str>) -> Self {
-        Self { bytes: None, lines: lines.into_iter().map(str::as_bytes).collect(), end: End::Terminated }
-    }
-}
-
-/// Why a needle has no place.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum FindError {
-    /// It stands nowhere, at no tier.
-    NotFound,
-    /// It stands at several places of the same tier.
-    Ambiguous {
-        /// The tier.
-        tier: Tier,
-        /// The first places' first lines.
-        lines: Vec<usize>,
-        /// Whether there are more places than listed.
-        has_more: bool,
-    },
-    /// Finding out would take too long.
-    BudgetExceeded,
-}
-
-/// How much work the searches of a batch have left, in bytes searched through.
-#[derive(Debug)]
-pub(crate) struct Budget(u64);
-
-impl Budget {
-    /// What a batch whose files have so many bytes gets.
-    pub(crate) const fn new(bytes: usize) -> Self {
-        Self((4_u64 << 30).saturating_add((bytes as u64).saturating_mul(64)))
-    }
-
-    /// None.
-    pub(crate) const fn spent() -> Self {
-        Self(0)
-    }
-
-    /// Takes the cost of some work.
-    ///
-    /// # Errors
-    /// When less is left.
-    pub(crate) fn charge(&mut self, cost: usize) -> Result<(), FindError> {
-        self.0 = self.0.checked_sub(cost as u64).ok_or(FindError::BudgetExceeded)?;
-        Ok(())
-    }
-
-    /// Takes the cost of looking at a line.
-    ///
-    /// # Errors
-    /// When less is left.
-    pub(crate) fn charge_line(&mut self, line: &[u8]) -> Result<(), FindError> {
-        self.charge(LINE_COST + line.len())
-    }
-}
-
-/// Where a needle stands: the match certificate.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
-    /// The bytes; of whole lines, with the terminator of the last one, if it has any.
-    pub(crate) range: Range<usize>,
-    /// How loosely it had to be compared.
-    pub(crate) tier: Tier,
-    /// How many places came into question at that tier.
-    pub(crate) candidates: usize,
-    /// How the file's indentation differs; the place then begins where a line does.
-    pub(crate) shift: Shift,
-    /// How many blank lines of the needle's beginning and end do not belong to it.
-    pub(crate) dropped: (usize, usize),
-    /// Whether the file ends where the needle has a last terminator.
-    pub(crate) is_open: bool,
-}
 
 /// The one place where a needle stands in a region of a text. A region for whole lines begins where a line does. Of
 /// several places, the one that begins at the offset `hint` will do.

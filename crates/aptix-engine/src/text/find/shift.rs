@@ -3,7 +3,7 @@
 
 use alloc::string::String;
 
-use super::Opener;
+use super::opener::Opener;
 
 /// How the indentation of a needle's lines differs from the file's.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -10,12 +10,13 @@ use aptix_model::reason::Reason;
 use aptix_model::report::Tier;
 use memchr::memmem;
 
-use crate::plan::Work;
+use crate::nearest::excerpt::{difference, excerpt};
+use crate::nearest::lookalike;
+use crate::nearest::lookalike::{Lookalike, What};
+use crate::planning::work::Work;
 use crate::shown::{counted, cut};
 use crate::text::find::{FindError, Needle, Unshiftable, is_blank};
 use crate::text::lines::Text;
-use crate::text::lookalike::{self, Lookalike, What};
-use crate::text::nearest::{difference, excerpt};
 
 /// Lines of old text that are looked for one by one.
 const LINES: usize = 1000;

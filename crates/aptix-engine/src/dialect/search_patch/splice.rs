@@ -12,10 +12,11 @@ use aptix_model::report::{ChangeReport, Normalization, Tier, Warning};
 use memchr::memchr_iter;
 
 use crate::findings::Findings;
-use crate::plan::Work;
+use crate::planning::work::Work;
 use crate::text::edit::{TextEdit, slice};
-use crate::text::lines::{BOM, Terminator, Text};
+use crate::text::lines::{Terminator, Text};
 use crate::text::new_text::Fitted;
+use crate::text::outcome::{is_whole_lines, lines_of, narrow, refuse_mark};
 
 /// A change whose place is known.
 #[derive(Clone, Debug)]
@@ -134,34 +135,6 @@ pub(crate) fn terminate(bytes: &mut Vec<u8>, text: &Text<'_>) -> bool {
     is_open
 }
 
-/// Refuses an edit that would give the file a byte order mark.
-pub(crate) fn refuse_mark(text: &Text<'_>, edit: &TextEdit) -> Result<(), Failure> {
-    let makes_mark = edit.replacements().next().is_some_and(|(range, new)| range.start == 0 && new.starts_with(BOM));
-    if !makes_mark || text.bytes().is_empty() {
-        return Ok(());
-    }
-    let message = "new text begins with U+FEFF, and at the top of the file that would become its byte order mark";
-    Err(Failure::new(Reason::InvalidRequest, message)
-        .detail(Detail::EmbeddedBom)
-        .hint("leave the U+FEFF out; a file keeps the byte order mark it has, and gets none"))
-}
-
-/// How many lines lie above a range of a result, and how many it leaves.
-pub(crate) fn lines_of(result: &Text<'_>, range: &Range<usize>) -> (usize, usize) {
-    let above = result.lines_above(range.start);
-    let lines = match slice(result.bytes(), range.clone()) {
-        [] => usize::from(!is_whole_lines(result, range)),
-        [.., b'\n'] => result.lines_above(range.end) - above,
-        _ => result.lines_above(range.end) - above + 1,
-    };
-    (above, lines)
-}
-
-/// Numbers of things in memory are far below this bound.
-pub(crate) fn narrow(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
-}
-
 fn refuse_overlaps(text: &Text<'_>, splices: &[Splice]) -> Result<(), Findings> {
     let mut findings = Findings::default();
     let mut widest: Option<&Splice> = None;
@@ -198,12 +171,6 @@ fn refuse_growth(text: &Text<'_>, splices: &[Splice], work: &Work<'_>) -> Result
     Ok(())
 }
 
-/// Whether a range begins where a line does, and ends where one does or the file ends.
-fn is_whole_lines(text: &Text<'_>, range: &Range<usize>) -> bool {
-    let starts_line = |offset| offset == text.start() || slice(text.bytes(), 0..offset).ends_with(b"\n");
-    starts_line(range.start) && (starts_line(range.end) || range.end == text.bytes().len())
-}
-
 /// What keeps text that comes below everything apart from a last line without terminator.
 fn joint(text: &Text<'_>, edit: &TextEdit) -> Option<Terminator> {
     let bytes = text.bytes();
@@ -226,5 +193,12 @@ fn terminated() -> Warning {
         code: "FINAL_NEWLINE_ADDED".to_string(),
         message: "the text above had no final newline, and got one so that the appended text begins a line".to_string(),
         line: None,
+    }
+}
+
+impl Splice {
+    /// Text that comes where nothing was looked for.
+    pub(crate) fn inserted(index: usize, rank: Rank, fitted: Fitted) -> Self {
+        Self { index, rank, matched: fitted.range.clone(), fitted, tier: Tier::Exact, candidates: 1 }
     }
 }

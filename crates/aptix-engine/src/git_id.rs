@@ -5,22 +5,23 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
+use aptix_model::batch::GitPatch;
 use memchr::memmem;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 /// Digits of a full id made with SHA-1, and with SHA-256.
-pub(super) const SHA1_DIGITS: usize = 40;
+const SHA1_DIGITS: usize = 40;
 const SHA256_DIGITS: usize = 64;
 
 /// Whether an id is a full one, which names one content and no other.
-pub(super) const fn is_full(id: &str) -> bool {
+pub(crate) const fn is_full(id: &str) -> bool {
     matches!(id.len(), SHA1_DIGITS | SHA256_DIGITS)
 }
 
 /// Whether an id, in full or abbreviated, names a file's bytes, or its text with `\n` alone, which is what git keeps of
 /// a file that it wrote with other line endings.
-pub(super) fn is_of(id: &str, bytes: &[u8]) -> bool {
+pub(crate) fn is_of(id: &str, bytes: &[u8]) -> bool {
     if names(id, bytes) {
         return true;
     }
@@ -38,6 +39,16 @@ pub(super) fn is_of(id: &str, bytes: &[u8]) -> bool {
     names(id, &text)
 }
 
+/// Whether the id of a diff, in full or abbreviated, is that of a file's bytes.
+pub(crate) fn names_base(patch: &GitPatch, bytes: &[u8]) -> bool {
+    patch.base_id.as_ref().is_some_and(|id| is_of(id, bytes))
+}
+
+/// The id that git gives to these bytes, in full.
+pub(crate) fn full(bytes: &[u8]) -> String {
+    hex(SHA1_DIGITS, bytes)
+}
+
 /// Whether an id is the one of these bytes. A full id tells by its length how it was made; an abbreviated one may be
 /// either.
 fn names(id: &str, bytes: &[u8]) -> bool {
@@ -51,7 +62,7 @@ fn begins(full: &str, id: &str) -> bool {
 }
 
 /// The id of a file's bytes, with so many digits of the one that another id of that length would be.
-pub(super) fn hex(digits: usize, bytes: &[u8]) -> String {
+pub(crate) fn hex(digits: usize, bytes: &[u8]) -> String {
     let mut id = if digits > SHA1_DIGITS { sha256(bytes) } else { sha1(bytes) };
     id.truncate(digits);
     id

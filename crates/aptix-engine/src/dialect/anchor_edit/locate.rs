@@ -1,0 +1,212 @@
+//! The place of an anchor edit in its file, and why it is not found.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use aptix_model::batch::{Anchor, AnchorMatch, Occurrence};
+use aptix_model::failure::{Excerpt, Failure};
+use aptix_model::reason::{Detail, Reason};
+use memchr::memmem;
+
+use super::lines::Lines;
+use super::place::{Finder, Place, Test};
+use crate::shown::{counted, cut};
+use crate::text::line_regex::{GivenUp, LineRegex, Search};
+
+/// Lines that an ambiguous anchor is told to fit.
+const CANDIDATES: usize = 20;
+/// Of these, how many are shown in full.
+const SHOWN: usize = 3;
+/// Characters of a line that is shown.
+const LINE_CHARS: usize = 400;
+
+/// The lines from one on that an anchor describes.
+fn fitting<'p>(lines: &Lines<'_>, finder: &'p Finder<'_>, from: usize) -> Result<Vec<usize>, PlaceError<'p>> {
+    let mut testing = Testing::of(&finder.test, lines.text.bytes().len());
+    let mut found = Vec::new();
+    for index in from..lines.count() {
+        let fits = testing.fits(lines.line(index));
+        if fits.map_err(|GivenUp| PlaceError::Costly { anchor: finder.anchor })? {
+            found.push(index);
+        }
+    }
+    Ok(found)
+}
+
+fn excerpt(lines: &Lines<'_>, index: usize) -> Excerpt {
+    let text = cut(lines.line(index), LINE_CHARS).into_owned();
+    Excerpt { start_line: index + 1, end_line: index + 1, text }
+}
+
+/// A test on its way through a text.
+enum Testing<'t> {
+    Contains(&'t memmem::Finder<'t>),
+    Equals(&'t [u8]),
+    Regex(&'t LineRegex, Box<Search>),
+}
+
+impl<'t> Testing<'t> {
+    fn of(test: &'t Test<'_>, bytes: usize) -> Self {
+        match test {
+            Test::Contains(finder) => Self::Contains(finder),
+            Test::Equals(text) => Self::Equals(text),
+            Test::Regex(regex) => Self::Regex(regex, Box::new(regex.search(bytes))),
+        }
+    }
+
+    fn fits(&mut self, line: &[u8]) -> Result<bool, GivenUp> {
+        match self {
+            Self::Contains(finder) => Ok(finder.find(line).is_some()),
+            Self::Equals(text) => Ok(line == *text),
+            Self::Regex(regex, search) => regex.is_match(search, line),
+        }
+    }
+}
+
+/// Why the place of an anchor edit is not found.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PlaceError<'a> {
+    #[error("the edit names line {named}, and the file has {}", counted(*lines, "line"))]
+    PastEnd { named: usize, lines: usize },
+    #[error("no line {} {:?}", verb(anchor), cut(anchor.text.as_bytes(), 80))]
+    None { anchor: &'a Anchor },
+    #[error("{} lines {} {:?}: {}", found.len(), verb_of_many(anchor), cut(anchor.text.as_bytes(), 80), listed(found))]
+    Several { anchor: &'a Anchor, found: Vec<usize> },
+    #[error("occurrence {asked} is asked for, and {} {:?}: {}", how_many(anchor, found.len()), cut(anchor.text.as_bytes(), 80), listed(found))]
+    TooFew { anchor: &'a Anchor, asked: u32, found: Vec<usize> },
+    #[error("no line below line {below} {} {:?}", verb(anchor), cut(anchor.text.as_bytes(), 80))]
+    NoEnd { anchor: &'a Anchor, below: usize },
+    #[error("looking for lines that match {:?} takes more steps than a file of this size is worth", cut(anchor.text.as_bytes(), 80))]
+    Costly { anchor: &'a Anchor },
+}
+
+fn verb(anchor: &Anchor) -> &'static str {
+    match anchor.matching {
+        AnchorMatch::Contains => "contains",
+        AnchorMatch::Equals => "equals",
+        AnchorMatch::Regex => "matches",
+    }
+}
+
+fn verb_of_many(anchor: &Anchor) -> &'static str {
+    match anchor.matching {
+        AnchorMatch::Contains => "contain",
+        AnchorMatch::Equals => "equal",
+        AnchorMatch::Regex => "match",
+    }
+}
+
+fn how_many(anchor: &Anchor, found: usize) -> String {
+    let verb = if found == 1 { verb(anchor) } else { verb_of_many(anchor) };
+    format!("only {} {verb}", counted(found, "line"))
+}
+
+fn listed(found: &[usize]) -> String {
+    let mut words = String::from(if found.len() == 1 { "line " } else { "lines " });
+    for (position, index) in found.iter().take(CANDIDATES).enumerate() {
+        let comma = if position == 0 { "" } else { ", " };
+        words.push_str(&format!("{comma}{}", index + 1));
+    }
+    if found.len() > CANDIDATES {
+        words.push_str(", \u{2026}");
+    }
+    words
+}
+
+impl PlaceError<'_> {
+    pub(super) fn failure(&self, lines: &Lines<'_>) -> Failure {
+        let (reason, detail, hint, shown): (_, _, _, &[usize]) = match self {
+            Self::PastEnd { .. } => (
+                Reason::LineRange,
+                Detail::PastEnd,
+                "take line numbers from the file as it is now; to add lines at the end, append them",
+                &[],
+            ),
+            Self::None { .. } => {
+                (Reason::TextNotFound, Detail::Anchor, "read the file, and name a line that stands in it", &[])
+            }
+            Self::Several { found, .. } => (
+                Reason::TextNotUnique,
+                Detail::Anchor,
+                "say which by its occurrence, counted from 1, or choose an anchor that fits one line",
+                found,
+            ),
+            Self::TooFew { found, .. } => {
+                (Reason::TextNotFound, Detail::Occurrence, "choose one of the lines that there are", found)
+            }
+            Self::Costly { .. } => (
+                Reason::MatchBudgetExceeded,
+                Detail::Anchor,
+                "write (?-u:\\b) for \\b, or choose the match contains or equals",
+                &[],
+            ),
+            Self::NoEnd { .. } => (
+                Reason::TextNotFound,
+                Detail::Anchor,
+                "name an end that stands below the start, or another occurrence of the start",
+                &[],
+            ),
+        };
+        let mut failure = Failure::new(reason, self.to_string()).detail(detail).hint(hint).change(0);
+        failure.line = shown.first().map(|index| index + 1);
+        failure.nearest = shown.iter().take(SHOWN).map(|index| excerpt(lines, *index)).collect();
+        failure
+    }
+}
+
+/// How many lines lie above the place, how many go, and how many places came into question.
+pub(super) fn find<'p>(place: &'p Place<'_>, lines: &Lines<'_>) -> Result<(usize, usize, u32), PlaceError<'p>> {
+    match place {
+        Place::Whole => Ok((0, lines.count(), 1)),
+        Place::Append => Ok((lines.count(), 0, 1)),
+        Place::Range { above, end } => {
+            let last = end.unwrap_or(lines.count()).max(above + 1);
+            if last > lines.count() {
+                return Err(PlaceError::PastEnd { named: last, lines: lines.count() });
+            }
+            Ok((*above, last - above, 1))
+        }
+        Place::After(finder) => one(finder, lines).map(|(index, candidates)| (index + 1, 0, candidates)),
+        Place::Before(finder) => one(finder, lines).map(|(index, candidates)| (index, 0, candidates)),
+        Place::Between { start, end, takes_anchors } => {
+            let (first, candidates) = one(start, lines)?;
+            let ends = fitting(lines, end, first + 1)?;
+            let last = match end.anchor.occurrence {
+                None => ends.first().copied().ok_or(PlaceError::NoEnd { anchor: end.anchor, below: first + 1 })?,
+                Some(occurrence) => pick(end.anchor, occurrence, ends)?,
+            };
+            Ok(if *takes_anchors {
+                (first, last - first + 1, candidates)
+            } else {
+                (first + 1, last - first - 1, candidates)
+            })
+        }
+    }
+}
+
+/// The one line that an anchor means, and how many it describes.
+fn one<'p>(finder: &'p Finder<'_>, lines: &Lines<'_>) -> Result<(usize, u32), PlaceError<'p>> {
+    let anchor = finder.anchor;
+    let found = fitting(lines, finder, 0)?;
+    let candidates = u32::try_from(found.len()).unwrap_or(u32::MAX);
+    match (anchor.occurrence, found.as_slice()) {
+        (None, [index]) => Ok((*index, candidates)),
+        (_, []) => Err(PlaceError::None { anchor }),
+        (None, _) => Err(PlaceError::Several { anchor, found }),
+        (Some(occurrence), _) => pick(anchor, occurrence, found).map(|index| (index, candidates)),
+    }
+}
+
+fn pick(anchor: &Anchor, occurrence: Occurrence, found: Vec<usize>) -> Result<usize, PlaceError<'_>> {
+    let index = match occurrence {
+        Occurrence::Last => found.last(),
+        Occurrence::Number(number) => (number as usize).checked_sub(1).and_then(|position| found.get(position)),
+    };
+    match (index, occurrence) {
+        (Some(index), _) => Ok(*index),
+        (None, Occurrence::Number(asked)) if !found.is_empty() => Err(PlaceError::TooFew { anchor, asked, found }),
+        (None, _) => Err(PlaceError::None { anchor }),
+    }
+}

@@ -1,0 +1,131 @@
+//! The lines of an anchor edit put at its place, each with a terminator.
+
+use alloc::borrow::Cow;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+use aptix_model::report::{ChangeReport, Normalization, Tier, Warning};
+
+use super::lines::Lines;
+use super::locate::find;
+use super::made;
+use super::place::{Place, ValidAnchorEdit};
+use crate::already;
+use crate::digest::Original;
+use crate::file_plan::{FileAction, FilePlan};
+use crate::findings::Findings;
+use crate::planning::draft::{Draft, finish};
+use crate::planning::observed::Observed;
+use crate::planning::presence::{check_presence, read_text};
+use crate::planning::work::Work;
+use crate::target::Base;
+use crate::text::edit::TextEdit;
+use crate::text::lines::{Terminator, Text};
+use crate::text::outcome::narrow;
+use crate::text::whole_text;
+
+/// Plans an anchor edit against the file.
+///
+/// # Errors
+/// When the place is not there, or not told apart from others.
+pub(crate) fn plan<'a>(
+    base: Base,
+    edit: &ValidAnchorEdit<'a>,
+    observed: &'a Observed<'a>,
+    work: &Work<'_>,
+) -> Result<FilePlan<'a>, Findings> {
+    let original = check_presence(base, observed)?;
+    let bytes = original.as_ref().map_or(&[][..], |original| original.bytes);
+    let empty = Original::new(&[], None);
+    let text = read_text(original.as_ref().unwrap_or(&empty), &work.settings.limits)?;
+    let lines = Lines::of(&text);
+    let (above, removed, candidates) = find(&edit.place, &lines).map_err(|error| {
+        original.iter().fold(error.failure(&lines), |failure, file| failure.current(file.digest(0)))
+    })?;
+    let mut normalized = Vec::new();
+    let mut warnings = Vec::new();
+    let (new, new_lines) = match edit.place {
+        Place::Whole => whole_text(edit.content, &text, &mut normalized, &mut warnings),
+        _ => new_text(edit.content, &lines, above, removed, &mut normalized),
+    };
+    let range = lines.range(above, removed);
+    if let Some(copy) = made::copy(&edit.place, &text, &range, &new) {
+        let failure = already::applied(&text, &copy).change(0);
+        return Err(original.iter().fold(failure, |failure, file| failure.current(file.digest(0))).into());
+    }
+    let mut replacements = vec![(range.clone(), new)];
+    if text.is_unterminated() && !(matches!(edit.place, Place::Whole) || range.end == bytes.len() && removed > 0) {
+        normalized.push(Normalization::FileEofNewlineAdded);
+        let terminator = text.last_terminator().as_bytes().to_vec();
+        if range.start == bytes.len() {
+            replacements.insert(0, (bytes.len()..bytes.len(), terminator));
+        } else {
+            replacements.push((bytes.len()..bytes.len(), terminator));
+        }
+    }
+    let edit = TextEdit::new(replacements)
+        .map_err(|error| Failure::new(Reason::Internal, error.to_string()).hint("nothing was changed; report this"))?;
+    let change = ChangeReport {
+        tier: Tier::Exact,
+        candidates,
+        start_line: narrow(above + 1),
+        end_line: narrow(above + new_lines),
+    };
+    let action = FileAction::Edit(edit);
+    Ok(finish(observed, original, Draft { action, normalized, warnings, changes: vec![change] }))
+}
+
+/// A whole new content with a final terminator, in the form of the file in its place, and how many lines it has.
+fn whole_text(
+    content: &str,
+    text: &Text<'_>,
+    normalized: &mut Vec<Normalization>,
+    warnings: &mut Vec<Warning>,
+) -> (Vec<u8>, usize) {
+    let mut content = Cow::Borrowed(content);
+    if !content.is_empty() && !content.ends_with('\n') {
+        normalized.push(Normalization::ContentEofNewlineAdded);
+        let end = if content.contains("\r\n") { "\r\n" } else { "\n" };
+        content.to_mut().push_str(end);
+    }
+    let formed = whole_text::keep_ends(&content, text);
+    normalized.extend(formed.normalized);
+    warnings.extend(formed.warnings);
+    let lines = memchr::memchr_iter(b'\n', &formed.bytes).count();
+    (formed.bytes.into_owned(), lines)
+}
+
+/// The content's lines as the file's own, and how many there are.
+fn new_text(
+    content: &str,
+    lines: &Lines<'_>,
+    above: usize,
+    removed: usize,
+    normalized: &mut Vec<Normalization>,
+) -> (Vec<u8>, usize) {
+    if content.is_empty() {
+        return (Vec::new(), 0);
+    }
+    if !content.ends_with('\n') {
+        normalized.push(Normalization::ContentEofNewlineAdded);
+    }
+    let body = content.strip_suffix('\n').unwrap_or(content);
+    let (mut new, mut count, mut is_converted) = (Vec::with_capacity(content.len() + 2), 0, false);
+    for line in body.split('\n') {
+        let text = line.strip_suffix('\r').unwrap_or(line);
+        let terminator =
+            lines.terminator(if count < removed { above + count } else { (above + removed).wrapping_sub(1) });
+        is_converted |= (text.len() < line.len()) != (terminator == Terminator::CrLf);
+        new.extend_from_slice(text.as_bytes());
+        new.extend_from_slice(terminator.as_bytes());
+        count += 1;
+    }
+    // The line feed of the last line was taken off before its carriage return could be seen.
+    if is_converted && content.contains("\r\n") {
+        normalized.push(Normalization::LineEndings);
+    }
+    (new, count)
+}

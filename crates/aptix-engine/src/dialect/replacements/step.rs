@@ -1,0 +1,244 @@
+//! One step after the other, each made in the result of those above it.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::{Detail, Reason};
+use aptix_model::report::{Normalization, Tier, Warning};
+
+use super::check::{StepPlace, ValidStep};
+use super::course::{Course, First, Made};
+use super::equal::Equal;
+use super::sides::needle;
+use super::{block, made};
+use crate::nearest::old_text;
+use crate::planning::work::Work;
+use crate::text::edit::TextEdit;
+use crate::text::find::{self, FindError, Needle, Place};
+use crate::text::lines::Text;
+use crate::text::new_text;
+use crate::text::outcome::refuse_mark;
+
+/// Makes the steps one after the other.
+///
+/// # Errors
+/// The first step that cannot be made, and why.
+pub(super) fn run<'t, 's>(
+    steps: &[ValidStep<'s>],
+    base: &'t Text<'t>,
+    work: &mut Work<'_>,
+) -> Result<Course<'t, 's>, (usize, Failure)> {
+    let mut course = Course {
+        base,
+        edit: TextEdit::default(),
+        result: None,
+        places: Vec::with_capacity(steps.len()),
+        equal: Equal::of(steps),
+        is_choice: false,
+        first: None,
+        normalized: Vec::new(),
+        warnings: Vec::new(),
+    };
+    for (index, step) in steps.iter().enumerate() {
+        course.make(index, step, work).map_err(|failure| (index, failure))?;
+    }
+    Ok(course)
+}
+
+impl<'s> Course<'_, 's> {
+    fn make(&mut self, index: usize, step: &ValidStep<'s>, work: &mut Work<'_>) -> Result<(), Failure> {
+        let before = self.result.take();
+        let text = match &before {
+            Some(bytes) => Text::new(bytes).map_err(|error| not_text(&error))?.come_from(self.base),
+            None => self.base.clone(),
+        };
+        let cost = 2 * text.bytes().len() + self.edit.size() + 64 * self.places.len();
+        let made = match work.budget.charge(cost) {
+            Err(error) => Err(old_text::explain(&error, &text, &Needle::text(step.find), work)),
+            Ok(()) => self.place(index, step, &text, work),
+        }
+        .map_err(|failure| old_text::with_new_text(failure, &text, step.replace))
+        .map_err(|failure| if before.is_some() { of_result(failure) } else { failure })?;
+        refuse_mark(&text, &made.edit)?;
+        let flags = [
+            (made.has_other_ends, Normalization::LineEndings),
+            (made.joins_last_line, Normalization::FileEofNewlineAdded),
+        ];
+        for (_, flag) in flags.into_iter().filter(|(is_set, _)| *is_set) {
+            if !self.normalized.contains(&flag) {
+                self.normalized.push(flag);
+            }
+        }
+        self.follow(&made);
+        if made.edit.start().is_some() {
+            self.edit = self.edit.then(&made.edit);
+            self.result = Some(made.edit.apply(text.bytes()));
+        } else {
+            self.result = before;
+        }
+        if index == 0 {
+            self.first = First::of(&made, self.places.last(), self.result.as_deref(), step);
+        }
+        Ok(())
+    }
+
+    /// Finds the place of a step, and what it does there.
+    fn place(
+        &mut self,
+        index: usize,
+        step: &ValidStep<'s>,
+        text: &Text<'_>,
+        work: &mut Work<'_>,
+    ) -> Result<Made, Failure> {
+        let needle = needle(step);
+        self.reserve_equal(index, step, &needle, text, work)?;
+        let reserved = self.equal.at(index);
+        match step.place {
+            StepPlace::First => match reserved {
+                Some(at) => self.reserved(index, step, at, &needle, text, work),
+                None => self.first(index, step, &needle, text, work),
+            },
+            StepPlace::All => self.all(index, step, &needle, text, work),
+            StepPlace::Block(line) => {
+                let hint = line.and_then(|line| self.now_at(line.get()));
+                block::make(self, index, step, (reserved, hint), text, work)
+            }
+        }
+    }
+
+    /// Makes a step at the place that is its own among those of equal ones.
+    fn reserved(
+        &mut self,
+        index: usize,
+        step: &ValidStep<'s>,
+        at: usize,
+        needle: &Needle<'_>,
+        text: &Text<'_>,
+        work: &mut Work<'_>,
+    ) -> Result<Made, Failure> {
+        let region = text.start()..text.bytes().len();
+        let place = match find::only(text, needle, region, Some(at), work.settings.recovers, &mut work.budget) {
+            Ok(place) => place,
+            Err(error) => return Err(self.unplaced(&error, index, step, needle, text, work)),
+        };
+        self.refuse_made(index, step, &place, needle, text, work)?;
+        replace(&[place], step.replace, text, needle, work)
+    }
+
+    fn all(
+        &mut self,
+        index: usize,
+        step: &ValidStep<'s>,
+        needle: &Needle<'_>,
+        text: &Text<'_>,
+        work: &mut Work<'_>,
+    ) -> Result<Made, Failure> {
+        let found = find::all(text, needle, work.settings.recovers, &mut work.budget);
+        let places = match found {
+            Ok(places) => places,
+            Err(error) => return Err(self.unplaced(&error, index, step, needle, text, work)),
+        };
+        self.refuse_made_at_all(index, step, &places, needle, text, work)?;
+        let made = replace(&places, step.replace, text, needle, work)?;
+        Ok(Made { candidates: places.len(), ..made })
+    }
+
+    fn first(
+        &mut self,
+        index: usize,
+        step: &ValidStep<'s>,
+        needle: &Needle<'_>,
+        text: &Text<'_>,
+        work: &mut Work<'_>,
+    ) -> Result<Made, Failure> {
+        let found = find::first(text, needle, work.settings.recovers, &mut work.budget);
+        let (place, others) = match found {
+            Ok(found) => found,
+            Err(error) => return Err(self.unplaced(&error, index, step, needle, text, work)),
+        };
+        self.refuse_made(index, step, &place, needle, text, work)?;
+        self.refuse_next(step, &place, others.is_empty(), text, work)?;
+        if !others.is_empty() {
+            self.is_choice = true;
+            if work.settings.refuses_several {
+                let line = text.lines_above(place.range.start) + 1;
+                let has_more = others.len() == find::LISTED;
+                let lines = [line].into_iter().chain(others).take(find::LISTED).collect();
+                let error = FindError::Ambiguous { tier: place.tier, lines, has_more };
+                return Err(old_text::explain(&error, text, needle, work));
+            }
+            self.warnings.push(several(self.places.len(), &others));
+        }
+        replace(&[place], step.replace, text, needle, work)
+    }
+}
+
+/// Puts new text in the place of every one of these, which are disjoint and top to bottom.
+fn replace(
+    places: &[Place],
+    new: &str,
+    text: &Text<'_>,
+    needle: &Needle<'_>,
+    work: &mut Work<'_>,
+) -> Result<Made, Failure> {
+    let growth = (places.len() as u64).saturating_mul(new.len() as u64);
+    let (found, limit) = (growth.saturating_add(text.bytes().len() as u64), work.settings.limits.file_bytes);
+    if found > limit && growth > 0 {
+        let message = format!("a file to be edited has at most {limit} bytes, and this would grow beyond that");
+        return Err(Failure::new(Reason::TooLarge, message).detail(Detail::File).hint("make smaller changes"));
+    }
+    let mut edit = TextEdit::with_capacity(places.len(), places.len() * new.len());
+    let mut has_other_ends = false;
+    for place in places {
+        let fitted = new_text::fit(text, needle, place, new).map_err(|error| {
+            let line = text.lines_above(place.range.start) + 1;
+            old_text::unshiftable(&error, text, line, needle.as_lines().len())
+        })?;
+        work.take_room(fitted.bytes.len())?;
+        has_other_ends |= fitted.has_other_ends;
+        edit.begin(fitted.range.start.max(edit.end().unwrap_or(0)));
+        edit.insert(&fitted.bytes);
+        edit.remove_to(fitted.range.end);
+    }
+    let first = places.first();
+    Ok(Made {
+        edit: edit.finished(),
+        tier: places.iter().map(|place| place.tier).max().unwrap_or(Tier::Exact),
+        candidates: first.map_or(0, |place| place.candidates),
+        has_other_ends,
+        joins_last_line: false,
+        at: first.map_or(0..0, |place| place.range.clone()),
+        is_found_again: first.is_some_and(|place| made::is_found_again(text, needle, place, new)),
+    })
+}
+
+/// Says that the lines a failure names are not those of the file.
+fn of_result(mut failure: Failure) -> Failure {
+    if failure.line.is_some() {
+        failure.message.push_str(" (lines are counted in the result of the replacements above)");
+    }
+    failure
+}
+
+fn several(step: usize, others: &[usize]) -> Warning {
+    let mut lines: Vec<String> = others.iter().map(ToString::to_string).collect();
+    // Several places may be on one line.
+    lines.dedup();
+    let more = if others.len() < find::LISTED { "" } else { ", ..." };
+    let what = match lines.as_slice() {
+        [line] if more.is_empty() => format!("line {line} has it"),
+        lines => format!("lines {}{more} have it", lines.join(", ")),
+    };
+    Warning {
+        code: "SEVERAL_OCCURRENCES".to_string(),
+        message: format!("replacements[{step}] took the first place of its text; {what} too"),
+        line: None,
+    }
+}
+
+/// A text stays one whatever text comes.
+pub(super) fn not_text(error: &crate::text::lines::NotText) -> Failure {
+    Failure::new(Reason::NotText, error.to_string()).hint("only text can be edited; leave this file out of the batch")
+}
