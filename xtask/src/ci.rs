@@ -2,9 +2,9 @@
 
 use anyhow::{Result, bail, ensure};
 
-use crate::repo::cargo;
+use crate::repo::{capture, cargo, root, target};
 use crate::steps::{run, step};
-use crate::{codegen, python, repo, test, tidy};
+use crate::{codegen, python, test, tidy};
 
 /// Runs every check and every test, and stops at the first that fails.
 ///
@@ -15,7 +15,7 @@ pub(crate) fn ci() -> Result<()> {
     step("format (mend: cargo fmt)", || run(cargo().args(["fmt", "--check"])))?;
     step("generated files (cargo xtask codegen --check)", codegen::check)?;
     step("house rules (cargo xtask tidy)", tidy::check)?;
-    step("protocol lint (buf lint proto)", || run(python::buf()?.args(["lint", "proto"]).current_dir(repo::root())))?;
+    step("protocol lint (buf lint proto)", || run(python::buf()?.args(["lint", "proto"]).current_dir(root())))?;
     // Alone, because cargo joins the features that a workspace's crates ask for: only so is `no_std` a compile error.
     step("the engine alone", || run(cargo().args(["check", "--locked", "--package", "aptix-engine"])))?;
     step("the model alone", || {
@@ -25,6 +25,8 @@ pub(crate) fn ci() -> Result<()> {
         step(&format!("the client with features \"{features}\" alone"), || client_alone(features))?;
     }
     step("what the client as a library depends on", library_dependencies)?;
+    step("the fuzz targets", fuzz_targets)?;
+    step("dependencies (cargo deny check)", dependencies)?;
     step("lints", || {
         let clippy = ["clippy", "--locked", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
         run(cargo().args(clippy))
@@ -52,4 +54,22 @@ fn library_dependencies() -> Result<()> {
         Some(name) => bail!("without features aptix-client depends on {name}"),
         None => Ok(()),
     }
+}
+
+/// Compiles the fuzz targets, which are a workspace of their own: nothing else compiles their entry points.
+fn fuzz_targets() -> Result<()> {
+    let manifest = root().join("fuzz/Cargo.toml");
+    let mut check = cargo();
+    check.args(["check", "--manifest-path"]).arg(&manifest).arg("--target-dir").arg(target()?);
+    // They are checked and not linked: with any file in its place, libFuzzer needs no C++ compiler.
+    run(check.env("CUSTOM_LIBFUZZER_PATH", manifest))
+}
+
+/// Also looks up advisories and yanked versions, which `cargo xtask tidy` does not.
+fn dependencies() -> Result<()> {
+    if capture(cargo().args(["deny", "--version"])).is_err() {
+        println!("    cargo-deny is not installed: advisories and yanked versions are not checked");
+        return Ok(());
+    }
+    run(cargo().args(["deny", "--locked", "check"]))
 }

@@ -38,6 +38,14 @@ pub(crate) fn metadata() -> Result<serde_json::Value> {
     serde_json::from_str(&text).context("failed to read what `cargo metadata` printed")
 }
 
+/// What cargo knows about every package that the workspace's own need on these targets, with all features.
+pub(crate) fn resolved(targets: &[String]) -> Result<serde_json::Value> {
+    let mut metadata = cargo();
+    metadata.args(["metadata", "--format-version", "1", "--locked", "--all-features"]);
+    metadata.args(targets.iter().flat_map(|target| ["--filter-platform", target]));
+    serde_json::from_str(&capture(&mut metadata)?).context("failed to read what `cargo metadata` printed")
+}
+
 /// Where cargo puts what it builds.
 pub(crate) fn target() -> Result<PathBuf> {
     let metadata = metadata()?;

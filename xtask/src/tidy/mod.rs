@@ -1,6 +1,7 @@
 //! What the compiler does not check: arrows between crates, who names what, requirement ids, house rules.
 
 mod crates;
+mod dependencies;
 mod finding;
 mod ids;
 mod imports;
@@ -47,6 +48,7 @@ pub(crate) fn tidy(args: &Args) -> Result<()> {
 pub(crate) fn check() -> Result<()> {
     let texts = repo::texts()?;
     let mut findings = crates::check()?;
+    findings.extend(dependencies::check()?);
     findings.extend(ids::check(&texts)?);
     findings.extend(modules::check(&texts)?);
     findings.extend(pages::check(&texts));
