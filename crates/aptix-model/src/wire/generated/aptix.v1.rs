@@ -13,7 +13,7 @@ pub struct PathReadings {
     pub written: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// A block of the author's answer that is no edit and may be named for a file. If it is, the block MUST quote that file:
-/// its text stands, as a whole or as runs of lines in order between elision lines, at one uniform indentation, in the file
+/// its text occurs, as a whole or as runs of lines in order between elision lines, at one uniform indentation, in the file
 /// as it is or as this batch leaves it. Otherwise the batch fails with INVALID_REQUEST (FENCE). The file patch's target is
 /// one of the names. An applied batch reports each quote in Report.warnings, as BLOCK_IGNORED.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -31,7 +31,7 @@ pub struct Quote {
     /// exactly one of them is a path; otherwise if any is.
     #[prost(bool, tag = "4")]
     pub is_announced: bool,
-    /// What stands in the block, at most 1 MiB.
+    /// The text of the block, at most 1 MiB.
     #[prost(string, tag = "5")]
     pub text: ::prost::alloc::string::String,
 }
@@ -132,7 +132,7 @@ pub struct Warning {
 /// How a change found its place.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ChangeReport {
-    /// How loosely old text had to be compared with the file: exact; eol, trailing, indent, blank_edges if it fits but for
+    /// How loosely old text had to be compared with the file: exact; eol, trailing, indent, blank_edges if it differs only in
     /// line terminators, white space at the ends of lines, one uniform indentation, blank lines above or below.
     #[prost(string, tag = "1")]
     pub tier: ::prost::alloc::string::String,
@@ -409,7 +409,7 @@ pub mod file_patch {
         /// One file of a unified diff.
         #[prost(message, tag = "12")]
         GitPatch(super::GitPatch),
-        /// Lines come and go where the lines around them stand, without line numbers.
+        /// Lines come and go where the lines around them are, without line numbers.
         #[prost(message, tag = "13")]
         ContextPatch(super::ContextPatch),
         /// Lines come and go at a line number, or beside a line that is described.
@@ -545,7 +545,7 @@ pub mod create_file {
 }
 /// Writes a whole file as it is given. A file that is replaced keeps its form where the content does not state one: content
 /// whose lines end in "\n" alone is written with "\r\n" where every line of the file ends in "\r\n", and with the byte order
-/// mark that the file begins with. The report says so.
+/// mark that the file begins with. The report flags it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WriteFile {
     /// What must be there before.
@@ -627,7 +627,7 @@ pub mod search_change {
         InsertAfter(super::InsertAfter),
     }
 }
-/// Replaces a text that stands in the file exactly once.
+/// Replaces a text that occurs in the file exactly once.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReplaceText {
     /// That text. If it is not there, the batch fails with TEXT_NOT_FOUND; if it is there several times, with
@@ -687,7 +687,7 @@ pub struct Replacement {
     #[prost(int64, optional, tag = "5")]
     pub start_line: ::core::option::Option<i64>,
 }
-/// What a diff says of one file.
+/// One file of a diff.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GitPatch {
     /// What happens to the file as a whole.
@@ -785,7 +785,7 @@ pub struct Chunk {
     /// Names this change for ever. Minted by the server. In a request it is ignored.
     #[prost(string, tag = "1")]
     pub change_id: ::prost::alloc::string::String,
-    /// Lines that stand above the place, each below the one before.
+    /// Lines above the place, each below the one before.
     #[prost(string, repeated, tag = "2")]
     pub anchors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Its lines.
@@ -860,7 +860,7 @@ pub struct AppendLines {}
 /// All of a file.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WholeFile {
-    /// What the author says the content is, in a word such as "verbatim", "text" or "diff". Absent: content that looks like an
+    /// What the author declares the content to be, in a word such as "verbatim", "text" or "diff". Absent: content that looks like an
     /// edit instead of a file fails with SUSPECT_CONTENT.
     #[prost(string, optional, tag = "1")]
     pub content_format: ::core::option::Option<::prost::alloc::string::String>,
@@ -871,7 +871,7 @@ pub struct Between {
     /// The line above them.
     #[prost(message, optional, tag = "1")]
     pub start: ::core::option::Option<Anchor>,
-    /// The line below them: the next one below the start that fits, or the one that its occurrence says, counted from
+    /// The line below them: the next one below the start that fits, or the one that its occurrence selects, counted from
     /// there.
     #[prost(message, optional, tag = "2")]
     pub end: ::core::option::Option<Anchor>,
@@ -931,7 +931,7 @@ pub struct Origin {
     #[prost(string, tag = "3")]
     pub turn_id: ::prost::alloc::string::String,
 }
-/// Where a reader of a workspace's events stands, and in which history: to be sent back as it came.
+/// The position of a reader in a workspace's events, and in which history: sent back unchanged.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Cursor {
     /// Names the store's history; minted when the store is created, kept by copies of it.
@@ -1005,7 +1005,7 @@ pub enum Scope {
     First = 1,
     /// Every one.
     All = 2,
-    /// The only place where the text stands as whole lines. An empty text is the end of the file, or a file that is not
+    /// The only place where the text occurs as whole lines. An empty text is the end of the file, or a file that is not
     /// there.
     Block = 3,
 }
@@ -1190,13 +1190,13 @@ pub enum BatchState {
     Approved = 4,
     /// Every file is as described. Ended.
     Applied = 5,
-    /// Nothing changed; the report says why. Ended.
+    /// Nothing changed; the report has the reasons. Ended.
     Failed = 6,
     /// A person said no; nothing changed. Ended.
     Rejected = 7,
     /// Withdrawn before an agent reported. Ended.
     Cancelled = 8,
-    /// Nobody acted on it in time. Ended.
+    /// No one acted on it in time. Ended.
     Expired = 9,
     /// Applied, and taken back by a later batch. Ended.
     Reverted = 10,
@@ -1259,16 +1259,16 @@ pub struct WatchBatchesRequest {
     #[prost(bytes = "bytes", tag = "5")]
     pub lease_secret: ::prost::bytes::Bytes,
 }
-/// Tells one thing.
+/// Carries one event or heartbeat.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WatchBatchesResponse {
-    /// What it tells.
+    /// Its content.
     #[prost(oneof = "watch_batches_response::Message", tags = "1, 2, 3")]
     pub message: ::core::option::Option<watch_batches_response::Message>,
 }
 /// Nested message and enum types in `WatchBatchesResponse`.
 pub mod watch_batches_response {
-    /// What it tells.
+    /// Its content.
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Message {
         /// The lease; the first message of every stream.
@@ -1293,7 +1293,7 @@ pub struct Lease {
     #[prost(message, optional, tag = "2")]
     pub heartbeat_interval: ::core::option::Option<::prost_types::Duration>,
     /// 32 random bytes that prove who holds the lease. Reports and uploads carry them, and the next WatchBatches does to
-    /// take the lease over. Never logged, and sent to nobody else.
+    /// take the lease over. Never logged, and sent to no other caller.
     #[prost(bytes = "bytes", tag = "3")]
     pub secret: ::prost::bytes::Bytes,
 }
@@ -1308,7 +1308,7 @@ pub struct BatchEvent {
     /// and GetBatch has it.
     #[prost(message, optional, tag = "2")]
     pub batch: ::core::option::Option<Batch>,
-    /// Where the stream stands after this event. Absent if the server cannot read the event's own record.
+    /// The position of the stream after this event. Absent if the server cannot read the event's own record.
     #[prost(message, optional, tag = "3")]
     pub cursor: ::core::option::Option<Cursor>,
     /// Set if the server cannot read the batch. Then batch is absent, or has only its batch_id; the feed goes on.
@@ -1442,7 +1442,7 @@ pub mod agent_service_client {
         ///
         /// Errors:
         /// - FAILED_PRECONDITION (LEASE_LOST.LEASE_HELD): the workspace is served, and lease_secret is not the holder's; the
-        ///   message says since when. Call again later.
+        ///   message names since when. Call again later.
         /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that cursor names: its data directory
         ///   was replaced or restored. Call again without cursor, with after_revision 0; batches that ended before come again.
         /// - RESOURCE_EXHAUSTED: too many streams are open; call again later.
@@ -1479,14 +1479,14 @@ pub mod agent_service_client {
         /// the workspace's cloud files: a deleted file is none any more, and a renamed one has its new path alone. Before it
         /// reports APPLIED, an agent uploads the new content of every file that changed (see FileService).
         ///
-        /// Repeating a report is a no-op with the same answer, whoever holds the lease.
+        /// Repeating a report is a no-op with the same answer, also from an agent that does not hold the lease.
         ///
         /// Errors:
         /// - NOT_FOUND: the workspace has no such batch.
         /// - FAILED_PRECONDITION (LEASE_LOST): lease_epoch is not in force, or lease_secret is not its secret; watch again.
         /// - FAILED_PRECONDITION (BLOB_MISSING): content of changed files was not uploaded; metadata of the ErrorInfo:
         ///   "missingBlobs" counts them, "sha256" has the first 16 digests, with commas between them.
-        /// - FAILED_PRECONDITION (RESULT_FINAL): the batch has ended another way; the first result stands.
+        /// - FAILED_PRECONDITION (RESULT_FINAL): the batch has ended another way; the first result remains.
         /// - INVALID_ARGUMENT: the report does not fit the batch, or holds more than a report may.
         /// - UNAVAILABLE: the server is shutting down or takes no writes at present; report again.
         pub async fn report_batch(
@@ -1545,7 +1545,7 @@ pub mod agent_service_server {
         ///
         /// Errors:
         /// - FAILED_PRECONDITION (LEASE_LOST.LEASE_HELD): the workspace is served, and lease_secret is not the holder's; the
-        ///   message says since when. Call again later.
+        ///   message names since when. Call again later.
         /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that cursor names: its data directory
         ///   was replaced or restored. Call again without cursor, with after_revision 0; batches that ended before come again.
         /// - RESOURCE_EXHAUSTED: too many streams are open; call again later.
@@ -1565,14 +1565,14 @@ pub mod agent_service_server {
         /// the workspace's cloud files: a deleted file is none any more, and a renamed one has its new path alone. Before it
         /// reports APPLIED, an agent uploads the new content of every file that changed (see FileService).
         ///
-        /// Repeating a report is a no-op with the same answer, whoever holds the lease.
+        /// Repeating a report is a no-op with the same answer, also from an agent that does not hold the lease.
         ///
         /// Errors:
         /// - NOT_FOUND: the workspace has no such batch.
         /// - FAILED_PRECONDITION (LEASE_LOST): lease_epoch is not in force, or lease_secret is not its secret; watch again.
         /// - FAILED_PRECONDITION (BLOB_MISSING): content of changed files was not uploaded; metadata of the ErrorInfo:
         ///   "missingBlobs" counts them, "sha256" has the first 16 digests, with commas between them.
-        /// - FAILED_PRECONDITION (RESULT_FINAL): the batch has ended another way; the first result stands.
+        /// - FAILED_PRECONDITION (RESULT_FINAL): the batch has ended another way; the first result remains.
         /// - INVALID_ARGUMENT: the report does not fit the batch, or holds more than a report may.
         /// - UNAVAILABLE: the server is shutting down or takes no writes at present; report again.
         async fn report_batch(
@@ -1796,7 +1796,7 @@ pub mod agent_service_server {
 /// Asks to store a batch.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SubmitBatchRequest {
-    /// The workspace whose files change. It comes to be with its first batch or its first agent.
+    /// The workspace whose files change. It is created with its first batch or its first agent.
     #[prost(string, tag = "1")]
     pub workspace_id: ::prost::alloc::string::String,
     /// Makes the call repeatable: 1 to 128 visible ASCII characters, chosen anew for each batch. Kept as long as the
@@ -1839,7 +1839,7 @@ pub mod get_batch_request {
         /// By its id.
         #[prost(string, tag = "2")]
         BatchId(::prost::alloc::string::String),
-        /// By the request id it was submitted under: tells a caller whose answer was lost whether the batch was stored.
+        /// By the request id it was submitted under: lets a caller whose answer was lost find out whether the batch was stored.
         #[prost(string, tag = "3")]
         RequestId(::prost::alloc::string::String),
     }
@@ -1861,7 +1861,7 @@ pub struct GetChangeRequest {
     #[prost(string, tag = "2")]
     pub id: ::prost::alloc::string::String,
 }
-/// Answers with the entry and where it stands.
+/// Answers with the entry and its position.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetChangeResponse {
     /// The batch it belongs to.
@@ -1912,7 +1912,7 @@ pub struct ListBatchesResponse {
     #[prost(message, repeated, tag = "3")]
     pub damaged: ::prost::alloc::vec::Vec<Damage>,
 }
-/// Asks to be told what becomes of a batch.
+/// Asks for the states of a batch.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WatchBatchRequest {
     /// The workspace.
@@ -1925,13 +1925,13 @@ pub struct WatchBatchRequest {
     #[prost(message, optional, tag = "3")]
     pub after: ::core::option::Option<Cursor>,
 }
-/// Tells the state a batch is in.
+/// Carries the state of a batch.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WatchBatchResponse {
     /// The batch as it is now.
     #[prost(message, optional, tag = "1")]
     pub batch: ::core::option::Option<Batch>,
-    /// Where the stream stands after this state. Absent if the server cannot read the event's own record.
+    /// The position of the stream after this state. Absent if the server cannot read the event's own record.
     #[prost(message, optional, tag = "2")]
     pub cursor: ::core::option::Option<Cursor>,
     /// Whether nothing happened for a while: the connection is alive, and batch has the ids, the revision and the state that the
@@ -1967,7 +1967,7 @@ pub mod batch_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Stores batches and tells what became of them.
+    /// Stores batches and reports what became of them.
     ///
     /// A refused call carries google.rpc.ErrorInfo (domain "aptix.dev", reason = the catalogued word, metadata "detail" =
     /// the finer word). A call refused for its content also carries google.rpc.BadRequest with one field violation for
@@ -2343,7 +2343,7 @@ pub mod batch_service_server {
             tonic::Status,
         >;
     }
-    /// Stores batches and tells what became of them.
+    /// Stores batches and reports what became of them.
     ///
     /// A refused call carries google.rpc.ErrorInfo (domain "aptix.dev", reason = the catalogued word, metadata "detail" =
     /// the finer word). A call refused for its content also carries google.rpc.BadRequest with one field violation for
@@ -3078,7 +3078,7 @@ pub mod file_service_client {
                 .insert(GrpcMethod::new("aptix.v1.FileService", "ListFiles"));
             self.inner.unary(req, path, codec).await
         }
-        /// Tells which of some blobs the workspace does not have yet.
+        /// Lists the blobs among some that the workspace does not have yet.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: a digest is not a SHA-256, or there are more than 10,000.
@@ -3214,7 +3214,7 @@ pub mod file_service_server {
             tonic::Response<super::ListFilesResponse>,
             tonic::Status,
         >;
-        /// Tells which of some blobs the workspace does not have yet.
+        /// Lists the blobs among some that the workspace does not have yet.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: a digest is not a SHA-256, or there are more than 10,000.
