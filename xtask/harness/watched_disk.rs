@@ -4,7 +4,7 @@ use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use aptix_client::workspace::disk::{Disk, SystemDisk};
+use aptix_client::workspace::fs::disk::{Disk, SystemDisk};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 

@@ -11,7 +11,7 @@ use aptix_client::apply::{Mode, Order, Refusal, apply};
 use aptix_client::policy::caller::Caller;
 use aptix_client::policy::files::PolicyFiles;
 use aptix_client::workspace::Workspace;
-use aptix_client::workspace::disk::SystemDisk;
+use aptix_client::workspace::fs::disk::SystemDisk;
 use aptix_model::batch::{Batch, Origin};
 use aptix_model::documents::{self, Dialect};
 use aptix_model::failure::Failure;

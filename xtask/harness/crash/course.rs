@@ -5,11 +5,11 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result, ensure};
 use aptix_client::workspace::Workspace;
-use aptix_client::workspace::change::{Becomes, Change, Content};
-use aptix_client::workspace::listing::Listings;
-use aptix_client::workspace::resolve::{Place, resolve};
-use aptix_client::workspace::snapshot::{self, Original};
-use aptix_client::workspace::transaction::{self, Terms};
+use aptix_client::workspace::commit::change::{Becomes, Change, Content};
+use aptix_client::workspace::commit::transaction::{self, Terms};
+use aptix_client::workspace::read::listing::Listings;
+use aptix_client::workspace::read::resolve::{Place, resolve};
+use aptix_client::workspace::read::snapshot::{self, Original};
 use aptix_engine::digest::sha256;
 use aptix_engine::target::ValidTarget;
 use aptix_model::path::WorkspacePath;

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use aptix_client::workspace::disk::Disk;
-use aptix_client::workspace::keep::displaced_writes::HELD_FOR;
-use aptix_client::workspace::transaction::Terms;
+use aptix_client::workspace::commit::displaced_writes::HELD_FOR;
+use aptix_client::workspace::commit::transaction::Terms;
+use aptix_client::workspace::fs::disk::Disk;
 use rustix::fs::{IFlags, OFlags, ioctl_getflags, ioctl_setflags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};

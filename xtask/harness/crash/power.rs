@@ -10,9 +10,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use aptix_client::workspace::disk::{Disk, SystemDisk};
-use aptix_client::workspace::outbox;
-use aptix_client::workspace::transaction::{Receipt, Terms};
+use aptix_client::workspace::commit::transaction::{Receipt, Terms};
+use aptix_client::workspace::fs::disk::{Disk, SystemDisk};
+use aptix_client::workspace::keep::outbox;
 use aptix_model::id::{BatchId, Uuid};
 
 use crate::course::{Course, Kind};

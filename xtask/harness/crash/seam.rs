@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
-use aptix_client::workspace::disk::Disk;
-use aptix_client::workspace::transaction::{CommitError, Receipt, Terms};
-use aptix_client::workspace::{OpenError, Workspace, outbox};
+use aptix_client::workspace::commit::transaction::{CommitError, Receipt, Terms};
+use aptix_client::workspace::fs::disk::Disk;
+use aptix_client::workspace::keep::outbox;
+use aptix_client::workspace::{OpenError, Workspace};
 use aptix_model::reason::Reason;
 use rustix::io::Errno;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, ensure};
-use aptix_client::workspace::transaction::Terms;
+use aptix_client::workspace::commit::transaction::Terms;
 
 use crate::course::{Course, Kind};
 use crate::program::{Deed, LOOK, aptix, prepare, private};

@@ -9,7 +9,7 @@ use aptix_client::agent::{Approve, Attended, Service, serve};
 use aptix_client::policy::caller::Caller;
 use aptix_client::policy::files::PolicyFiles;
 use aptix_client::workspace::Workspace;
-use aptix_client::workspace::disk::{Disk, SystemDisk};
+use aptix_client::workspace::fs::disk::{Disk, SystemDisk};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;

@@ -50,6 +50,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
         workspace/read
         workspace/commit
         workspace/keep
+        workspace
         policy
         apply
         undo

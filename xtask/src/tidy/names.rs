@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_system_is_named_in_its_room_alone() {
-        assert_eq!(found("crates/aptix-client/src/workspace/disk.rs", "use rustix::fs;"), 0);
+        assert_eq!(found("crates/aptix-client/src/workspace/fs/disk.rs", "use rustix::fs;"), 0);
         assert_eq!(found("crates/aptix-server/src/descriptors.rs", "use rustix::process;"), 0);
         assert_eq!(found("crates/aptix-client/src/executor.rs", "use rustix::fs;\nlet rustixes = 1; // rustix"), 1);
         assert_eq!(found("crates/aptix-client/tests/it/main.rs", "use rustix::fs;"), 0);

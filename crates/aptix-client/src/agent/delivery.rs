@@ -16,8 +16,8 @@ use crate::connection::backoff::Backoff;
 use crate::connection::receipt::{self, Receipt};
 use crate::connection::{CallError, Connection, Lease};
 use crate::workspace::Workspace;
-use crate::workspace::outbox::{self, Owed, Pending};
-use crate::workspace::reported;
+use crate::workspace::keep::outbox::{self, Owed, Pending};
+use crate::workspace::keep::reported;
 
 /// How often a report is tried before other work goes on.
 const ATTEMPTS: usize = 6;

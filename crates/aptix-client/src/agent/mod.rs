@@ -33,10 +33,10 @@ use crate::connection::{CallError, LeaseSecret, Position, ServerUrl};
 use crate::policy::files::PolicyFiles;
 use crate::policy::maintenance;
 use crate::workspace::Workspace;
-use crate::workspace::notes::{self, NoteError, Noted};
-use crate::workspace::outbox::{self, OutboxError};
-use crate::workspace::root::Root;
-use crate::workspace::state::StateError;
+use crate::workspace::keep::notes::{self, NoteError, Noted};
+use crate::workspace::keep::outbox::{self, OutboxError};
+use crate::workspace::roots::root::Root;
+use crate::workspace::roots::state::StateError;
 
 /// The first and the longest wait for a server.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));

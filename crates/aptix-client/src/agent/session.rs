@@ -14,7 +14,7 @@ use super::passed::Passed;
 use super::queue::Queue;
 use super::{Agent, AgentError, Standing, inbox};
 use crate::connection::{CallError, Connection, Feed, Position};
-use crate::workspace::root::Root;
+use crate::workspace::roots::root::Root;
 
 /// How often reports that could not be delivered are tried again, and how far the events were dealt with is kept.
 const REDELIVERY: Duration = Duration::from_secs(15);

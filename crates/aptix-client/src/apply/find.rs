@@ -20,11 +20,11 @@ use crate::policy::caller::Caller;
 use crate::policy::egress::{self, Sight};
 use crate::policy::ignore_rules;
 use crate::workspace::Workspace;
-use crate::workspace::git_dir;
-use crate::workspace::ignored::Ignored;
-use crate::workspace::listing::Listings;
-use crate::workspace::resolve::{self, Claim, Claims, Place};
-use crate::workspace::snapshot::{self, Attributes, Original, ReadError};
+use crate::workspace::read::git_dir;
+use crate::workspace::read::ignored::Ignored;
+use crate::workspace::read::listing::Listings;
+use crate::workspace::read::resolve::{self, Claim, Claims, Place};
+use crate::workspace::read::snapshot::{self, Attributes, Original, ReadError};
 
 /// What was found for one file patch, or at the other path that it names.
 #[derive(Debug)]

@@ -36,10 +36,10 @@ pub use self::withheld::Hidden;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::policy::{Policy, Recovery, Several};
 use crate::workspace::Workspace;
-use crate::workspace::change::{Becomes, Change, Content};
-use crate::workspace::clipboards::{self, Taken};
-use crate::workspace::history::Reversal;
-use crate::workspace::transaction::{self, CommitError, Receipt, Terms};
+use crate::workspace::commit::change::{Becomes, Change, Content};
+use crate::workspace::commit::transaction::{self, CommitError, Receipt, Terms};
+use crate::workspace::keep::clipboards::{self, Taken};
+use crate::workspace::keep::history::Reversal;
 
 /// Failures that are logged where they are not told.
 const LOGGED: usize = 20;

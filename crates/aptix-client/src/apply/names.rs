@@ -10,8 +10,8 @@ use aptix_model::path::WorkspacePath;
 
 use super::Refusal;
 use crate::workspace::Workspace;
-use crate::workspace::listing::Listings;
-use crate::workspace::resolve::{self, ResolveError};
+use crate::workspace::read::listing::Listings;
+use crate::workspace::read::resolve::{self, ResolveError};
 
 /// A batch with one path for each of its files. Whether a file exists is not withheld from anybody.
 ///

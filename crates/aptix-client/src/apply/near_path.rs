@@ -12,8 +12,8 @@ use super::find::{Found, Search};
 use crate::apply::path_style::PathStyle;
 use crate::policy::Policy;
 use crate::workspace::Workspace;
-use crate::workspace::resolve::Claim;
-use crate::workspace::walk::{Met, walk};
+use crate::workspace::read::resolve::Claim;
+use crate::workspace::read::walk::{Met, walk};
 
 /// Files and directories that are looked at.
 const MET: usize = 50_000;

@@ -7,7 +7,7 @@ use super::find::Found;
 use crate::apply::proposal::{Ask, Need};
 use crate::policy::caller::Caller;
 use crate::policy::{Access, Deletions, Policy, ignore_rules};
-use crate::workspace::resolve::Place;
+use crate::workspace::read::resolve::Place;
 
 /// Whether a person has to agree to what becomes of a file, wherever it comes from or goes to. One that stays as it is
 /// concerns nobody.

@@ -10,8 +10,8 @@ use aptix_model::report::{FileReport, Withheld};
 use super::subject;
 use crate::policy::paths::Listed;
 use crate::workspace::Workspace;
-use crate::workspace::change::Change;
-use crate::workspace::resolve::Place;
+use crate::workspace::commit::change::Change;
+use crate::workspace::read::resolve::Place;
 
 /// What is about to be written, for whoever decides about it.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::{Approve, Attended, Service, serve};
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
-use crate::workspace::root::RootSpec;
+use crate::workspace::roots::root::RootSpec;
 
 use super::server::ServerArgs;
 use super::{Exit, Places, serving};

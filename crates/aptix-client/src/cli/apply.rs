@@ -22,8 +22,8 @@ use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
 use crate::present::answer::{Shown, Stored};
 use crate::present::dialect_terms::in_words_of;
-use crate::workspace::disk::SystemDisk;
-use crate::workspace::root::RootSpec;
+use crate::workspace::fs::disk::SystemDisk;
+use crate::workspace::roots::root::RootSpec;
 use crate::workspace::{OpenError, Workspace};
 
 use super::output::{self, Form};

@@ -16,8 +16,8 @@ use crate::policy::files::PolicyFiles;
 use crate::present::answer::Shown;
 use crate::present::dialect_terms::in_words_of;
 use crate::workspace::Workspace;
-use crate::workspace::disk::SystemDisk;
-use crate::workspace::root::RootSpec;
+use crate::workspace::fs::disk::SystemDisk;
+use crate::workspace::roots::root::RootSpec;
 
 use super::apply::{DialectChoice, End, dialect, read_document};
 use super::{Exit, Places, output};

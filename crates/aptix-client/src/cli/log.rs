@@ -5,8 +5,8 @@ use std::path::Path;
 use crate::apply::Refusal;
 use crate::present::log::{Log, log};
 use crate::workspace::Workspace;
-use crate::workspace::disk::SystemDisk;
-use crate::workspace::root::RootSpec;
+use crate::workspace::fs::disk::SystemDisk;
+use crate::workspace::roots::root::RootSpec;
 
 use super::apply::End;
 use super::output::{self, Form};

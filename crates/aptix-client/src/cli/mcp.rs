@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 use crate::mcp::server::serve;
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
-use crate::workspace::root::RootSpec;
+use crate::workspace::roots::root::RootSpec;
 
 use super::{Exit, Places, serving};
 

@@ -34,7 +34,7 @@ use uuid::Uuid;
 use crate::apply::Refusal;
 use crate::person::prompt;
 use crate::workspace::OpenError;
-use crate::workspace::root::RootSpec;
+use crate::workspace::roots::root::RootSpec;
 use crate::workspace::wall::{self, Wall};
 
 use self::output::Form;

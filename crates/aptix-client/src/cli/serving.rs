@@ -9,8 +9,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::workspace::Workspace;
-use crate::workspace::disk::SystemDisk;
-use crate::workspace::root::RootSpec;
+use crate::workspace::fs::disk::SystemDisk;
+use crate::workspace::roots::root::RootSpec;
 
 use super::{Exit, output};
 

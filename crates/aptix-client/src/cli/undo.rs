@@ -15,9 +15,9 @@ use crate::policy::files::PolicyFiles;
 use crate::present::answer::{Shown, Stored};
 use crate::undo::{Undone, acknowledge, undo};
 use crate::workspace::Workspace;
-use crate::workspace::disk::SystemDisk;
-use crate::workspace::history::find::Wanted;
-use crate::workspace::root::RootSpec;
+use crate::workspace::fs::disk::SystemDisk;
+use crate::workspace::keep::history::find::Wanted;
+use crate::workspace::roots::root::RootSpec;
 
 use super::apply::{End, decide, displaced_writes, foresee};
 use super::output::{self, Form};

@@ -10,7 +10,7 @@ use crate::apply::Search;
 use crate::policy::Policy;
 use crate::policy::egress;
 use crate::workspace::Workspace;
-use crate::workspace::resolve::Claim;
+use crate::workspace::read::resolve::Claim;
 
 /// Bytes of lines that are given at most.
 const TEXT_BYTES: usize = 256 << 10;

@@ -14,7 +14,7 @@ use super::until::Until;
 use crate::policy::egress::{self, Sight};
 use crate::policy::{Named, Policy};
 use crate::workspace::Workspace;
-use crate::workspace::walk::{File, Met, walk};
+use crate::workspace::read::walk::{File, Met, walk};
 
 /// Bytes of a file that is searched.
 const FILE_BYTES: u64 = 16 << 20;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
 use super::rows::Size;
-use crate::workspace::terminal::{Input, Terminal};
+use crate::workspace::fs::terminal::{Input, Terminal};
 
 /// Something that was typed.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -23,7 +23,7 @@ use crate::apply::Hidden;
 use crate::apply::path_style::PathStyle;
 use crate::apply::proposal::Proposal;
 use crate::policy::files::PolicyFiles;
-use crate::workspace::terminal::Terminal;
+use crate::workspace::fs::terminal::Terminal;
 
 /// Somebody who sees what is written to stderr, and types on the terminal.
 #[derive(Debug)]

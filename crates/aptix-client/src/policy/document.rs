@@ -299,7 +299,7 @@ fn line_at(bytes: &[u8], offset: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::history::Retention;
+    use crate::workspace::keep::history::Retention;
 
     #[test]
     fn what_is_wrong_is_told_with_its_line() {

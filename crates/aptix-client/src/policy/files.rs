@@ -14,9 +14,9 @@ use super::document::{self, Author, DocumentError, Stated};
 use super::paths::Lists;
 use super::places::Places;
 use crate::workspace::Workspace;
-use crate::workspace::policy_file::{self, PolicyFileError};
-use crate::workspace::root::Root;
-use crate::workspace::state::real_path;
+use crate::workspace::roots::policy_file::{self, PolicyFileError};
+use crate::workspace::roots::root::Root;
+use crate::workspace::roots::state::real_path;
 
 /// Where the policy is, and what it was when it was last read.
 #[derive(Debug)]

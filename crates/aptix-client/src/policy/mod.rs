@@ -24,7 +24,7 @@ use aptix_model::limits::Limits;
 use aptix_model::path::fold;
 use aptix_model::reason::{Detail, Reason};
 
-use crate::workspace::history::Retention;
+use crate::workspace::keep::history::Retention;
 
 use self::caller::Caller;
 use self::document::Stated;

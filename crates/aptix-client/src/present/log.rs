@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use crate::undo;
 use crate::workspace::Workspace;
-use crate::workspace::history::effect::Effects;
-use crate::workspace::history::{self, Entry, PastFile};
-use crate::workspace::keep::displaced_writes::DisplacedWrite;
+use crate::workspace::commit::displaced_writes::DisplacedWrite;
+use crate::workspace::keep::history::effect::Effects;
+use crate::workspace::keep::history::{self, Entry, PastFile};
 
 /// The batches of a workspace, newest first, and the displaced writes; serialized, the object that `aptix log --json` prints.
 #[derive(Serialize)]

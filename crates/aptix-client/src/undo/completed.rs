@@ -6,8 +6,8 @@ use aptix_model::report::{FileReport, FileStatus, Outcome, Report, Warning, Writ
 
 use super::{Undone, label, patch};
 use crate::workspace::Workspace;
-use crate::workspace::history::find::{self, Wanted};
-use crate::workspace::history::{self, Entry, HistoryError, Images, PastFile, pending};
+use crate::workspace::keep::history::find::{self, Wanted};
+use crate::workspace::keep::history::{self, Entry, HistoryError, Images, PastFile, pending};
 
 /// The answer to a request that a process has carried out which died before it could answer; `None` if there is none.
 pub(super) fn completed(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Option<Undone>, HistoryError> {

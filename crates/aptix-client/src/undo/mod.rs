@@ -18,13 +18,13 @@ use aptix_model::report::{FileStatus, Report};
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::{self, Found, Mode, Order, Planned, Refusal, Search};
 use crate::workspace::Workspace;
-use crate::workspace::errno;
-use crate::workspace::git_dir;
-use crate::workspace::history::find::{FindError, Found as FoundEntry, Wanted};
-use crate::workspace::history::{self, Entry, HistoryError, Images, PastFile, Reversal, pending};
+use crate::workspace::fs::errno;
+use crate::workspace::keep::history::find::{FindError, Found as FoundEntry, Wanted};
+use crate::workspace::keep::history::{self, Entry, HistoryError, Images, PastFile, Reversal, pending};
+use crate::workspace::read::git_dir;
 
-use crate::workspace::resolve::{Claim, Place};
-use crate::workspace::snapshot::Original;
+use crate::workspace::read::resolve::{Claim, Place};
+use crate::workspace::read::snapshot::Original;
 
 use self::merge::Clash;
 

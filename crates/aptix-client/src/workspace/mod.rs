@@ -1,38 +1,11 @@
 //! The directories a person opened for editing, and the only code that reads or writes in them.
 
-mod beneath;
-pub mod change;
-pub mod clipboards;
-mod debris;
-pub mod disk;
-mod emptied;
-pub mod errno;
-pub(crate) mod git_dir;
-pub mod history;
-mod ignore_files;
-pub(crate) mod ignored;
-pub mod journal;
+pub mod commit;
+pub mod fs;
 pub mod keep;
-pub mod listing;
-pub mod notes;
-pub mod outbox;
-pub(crate) mod policy_file;
-pub mod publish;
-mod record_bounds;
-pub mod recovery;
-pub(crate) mod reported;
-pub mod resolve;
-pub mod root;
-mod roots;
-pub mod snapshot;
-mod staging;
-mod standing;
-pub mod state;
-pub(crate) mod terminal;
-pub mod transaction;
-pub(crate) mod walk;
+pub mod read;
+pub mod roots;
 pub mod wall;
-mod written_ahead;
 
 use std::fmt;
 use std::os::fd::AsFd;
@@ -42,13 +15,13 @@ use std::time::Duration;
 
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
-use disk::Disk;
-use history::Retention;
-use journal::JournalError;
-use keep::displaced_writes::{self, DisplacedWrite, Indexes, Sweeping};
-use recovery::RecoveryError;
-use root::{Root, RootError, RootSpec};
-use state::{Lock, StateError};
+use commit::displaced_writes::{self, DisplacedWrite, Indexes, Sweeping};
+use commit::journal::JournalError;
+use commit::recovery::{self, RecoveryError};
+use fs::disk::{self, Disk};
+use keep::history::{self, Retention};
+use roots::root::{self, Root, RootError, RootSpec};
+use roots::state::{self, Lock, StateError};
 
 /// One or more roots, held open, with nothing of an earlier commit left half-way.
 pub struct Workspace {

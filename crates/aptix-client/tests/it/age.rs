@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use aptix_client::workspace::history::{self, Retention};
-use aptix_client::workspace::{Workspace, clipboards};
+use aptix_client::workspace::Workspace;
+use aptix_client::workspace::keep::clipboards;
+use aptix_client::workspace::keep::history::{self, Retention};
 
 use crate::faults::{self, Fault, FaultyDisk, Receipt};
 

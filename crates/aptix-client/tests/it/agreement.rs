@@ -7,7 +7,7 @@ use aptix_client::apply::{Mode, Order, Refusal, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::workspace::Workspace;
-use aptix_client::workspace::disk::SystemDisk;
+use aptix_client::workspace::fs::disk::SystemDisk;
 use aptix_model::batch::{Batch, Origin};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::documents;

@@ -8,7 +8,7 @@ use aptix_client::apply::{Mode, Order, Refusal, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::workspace::Workspace;
-use aptix_client::workspace::clipboards;
+use aptix_client::workspace::keep::clipboards;
 use aptix_model::batch::{Batch, FileEdit, FilePatch, Origin, SearchChange, SearchOperation, SearchPatch, Target};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{FileStatus, Report};

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use aptix_client::workspace::history;
+use aptix_client::workspace::keep::history;
 use aptix_model::reason::Reason;
 
 use crate::faults::{self, Fault, Receipt};

@@ -8,7 +8,8 @@ use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{Mode, Order, Refusal, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
-use aptix_client::workspace::{OpenError, Workspace, outbox};
+use aptix_client::workspace::keep::outbox;
+use aptix_client::workspace::{OpenError, Workspace};
 use aptix_model::batch::{
     Batch, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, Target,
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-use aptix_client::workspace::disk::{Disk, SystemDisk};
+use aptix_client::workspace::fs::disk::{Disk, SystemDisk};
 use rustix::fs::{Mode as Bits, OFlags};
 use rustix::io::Errno;
 

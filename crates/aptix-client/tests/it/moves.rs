@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use aptix_client::workspace::Workspace;
-use aptix_client::workspace::change::{Becomes, Change, Content};
-use aptix_client::workspace::listing::Listings;
-use aptix_client::workspace::outbox;
-use aptix_client::workspace::resolve::{Place, resolve};
-use aptix_client::workspace::snapshot::{self, Original};
-use aptix_client::workspace::transaction::{self, CommitError, Notice, Receipt, Terms};
+use aptix_client::workspace::commit::change::{Becomes, Change, Content};
+use aptix_client::workspace::commit::transaction::{self, CommitError, Notice, Receipt, Terms};
+use aptix_client::workspace::keep::outbox;
+use aptix_client::workspace::read::listing::Listings;
+use aptix_client::workspace::read::resolve::{Place, resolve};
+use aptix_client::workspace::read::snapshot::{self, Original};
 use aptix_engine::digest::sha256;
 use aptix_engine::target::ValidTarget;
 use aptix_model::batch::{Batch, FileEdit, FilePatch, Target};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use aptix_client::workspace::Workspace;
-use aptix_client::workspace::transaction::{self, Receipt, Terms};
-use aptix_client::workspace::{history, outbox};
+use aptix_client::workspace::commit::transaction::{self, Receipt, Terms};
+use aptix_client::workspace::keep::{history, outbox};
 use aptix_engine::digest::sha256;
 use aptix_model::reason::Reason;
 

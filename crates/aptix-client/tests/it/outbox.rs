@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use aptix_client::workspace::Workspace;
-use aptix_client::workspace::outbox::{self, Owed};
+use aptix_client::workspace::keep::outbox::{self, Owed};
 use aptix_model::id::{BatchId, HistoryId};
 use rustix::io::Errno;
 

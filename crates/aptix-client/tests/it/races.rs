@@ -10,7 +10,7 @@ use aptix_client::apply::{Mode, Order, Refusal, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::workspace::Workspace;
-use aptix_client::workspace::transaction::Terms;
+use aptix_client::workspace::commit::transaction::Terms;
 use aptix_model::batch::{Batch, FileEdit, Origin};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Report;

@@ -8,10 +8,10 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::super::disk::Disk;
-use super::super::history;
-use super::super::roots::own_file::{self, Found, Owner, Temporary};
-use super::super::state::{OwnError, StateDir};
+use crate::workspace::fs::disk::Disk;
+use crate::workspace::keep::history;
+use crate::workspace::roots::own_file::{self, Found, Owner, Temporary};
+use crate::workspace::roots::state::{OwnError, StateDir};
 
 /// What counts at most of the time during which the system was not up, from one look to the next.
 const MOST_BETWEEN_BOOTS: u64 = 24 * 60 * 60 * 1000;
@@ -21,7 +21,7 @@ const NEAR: u64 = 60 * 60 * 1000;
 /// When something happened.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Since {
+pub(in crate::workspace) struct Since {
     /// Names the time since a start of the system.
     boot: String,
     /// Milliseconds since that start.
@@ -32,7 +32,7 @@ pub(super) struct Since {
 
 impl Since {
     /// Now.
-    pub(super) fn now(disk: &dyn Disk) -> Self {
+    pub(in crate::workspace) fn now(disk: &dyn Disk) -> Self {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let unix = disk.now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { boot: disk.boot(), up: millis(disk.uptime()), unix: millis(unix) }
@@ -44,7 +44,7 @@ impl Since {
     }
 
     /// How long ago it was. Within one time since a start of the system no clock that can be set is asked.
-    pub(super) fn age(&self, disk: &dyn Disk) -> Duration {
+    pub(in crate::workspace) fn age(&self, disk: &dyn Disk) -> Duration {
         let now = Self::now(disk);
         // A clock that was set back shows nothing; no process of that time lives.
         let by_wall = || now.unix.checked_sub(self.unix).unwrap_or(u64::MAX);
@@ -76,13 +76,13 @@ impl Look {
 }
 
 /// What the clock shows, in milliseconds. Writes nothing.
-pub(in super::super) fn now(disk: &dyn Disk, state: &StateDir) -> Result<u64, OwnError> {
+pub(in crate::workspace) fn now(disk: &dyn Disk, state: &StateDir) -> Result<u64, OwnError> {
     Ok(looks(disk, state)?.1.age)
 }
 
 /// What the clock shows, in milliseconds. Where the time up to now could not be counted later, the look is noted, for
 /// everybody but a power cut: that loses time, and so lets things live longer.
-pub(in super::super) fn look(disk: &dyn Disk, state: &StateDir) -> Result<u64, OwnError> {
+pub(in crate::workspace) fn look(disk: &dyn Disk, state: &StateDir) -> Result<u64, OwnError> {
     let (earlier, now) = looks(disk, state)?;
     if !earlier.is_some_and(|earlier| now.is_near(&earlier))
         && let Err(error) = note(disk, state, &now)
@@ -93,7 +93,7 @@ pub(in super::super) fn look(disk: &dyn Disk, state: &StateDir) -> Result<u64, O
 }
 
 /// How long it was from one time of the clock to another.
-pub(in super::super) const fn between(made: u64, now: u64) -> Duration {
+pub(in crate::workspace) const fn between(made: u64, now: u64) -> Duration {
     Duration::from_millis(now.saturating_sub(made))
 }
 

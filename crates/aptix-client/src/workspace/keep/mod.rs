@@ -1,4 +1,8 @@
-//! What is kept of files that batches have changed, and for how long.
+//! What is kept of batches that have ended: for undoing them, for the server, for their session, for the agent.
 
-pub(super) mod age;
-pub mod displaced_writes;
+pub(in crate::workspace) mod age;
+pub mod clipboards;
+pub mod history;
+pub mod notes;
+pub mod outbox;
+pub(crate) mod reported;

@@ -13,9 +13,10 @@ use aptix_engine::digest::sha256;
 use rustix::fs::{Dir, FlockOperation, Mode};
 use rustix::io::Errno;
 
-use super::super::disk::{self, Disk};
-use super::super::state::{StateDir, StateError};
-use super::super::{beneath, journal};
+use crate::workspace::commit::journal;
+use crate::workspace::fs::beneath;
+use crate::workspace::fs::disk::{self, Disk};
+use crate::workspace::roots::state::{StateDir, StateError};
 
 /// The first word of every sealed file; the version of the form follows.
 const KIND: &str = "aptix-own-";
@@ -28,10 +29,10 @@ const ATTEMPTS: usize = 100;
 
 /// Which file it is: the part of the state directory, the name in it, and the state directory of which root.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Owner<'a> {
-    pub(in super::super) part: &'a str,
-    pub(in super::super) name: &'a str,
-    pub(in super::super) state: &'a StateDir,
+pub(in crate::workspace) struct Owner<'a> {
+    pub(in crate::workspace) part: &'a str,
+    pub(in crate::workspace) name: &'a str,
+    pub(in crate::workspace) state: &'a StateDir,
 }
 
 impl fmt::Display for Owner<'_> {
@@ -42,7 +43,7 @@ impl fmt::Display for Owner<'_> {
 
 /// Why the bytes of a file are not believed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub(in super::super) enum Damage {
+pub(in crate::workspace) enum Damage {
     /// Written by another version.
     #[error("its form is not one that this version knows")]
     Version,
@@ -59,7 +60,7 @@ pub(in super::super) enum Damage {
 
 /// What a file holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(in super::super) enum Found<T> {
+pub(in crate::workspace) enum Found<T> {
     /// What its owner wrote.
     Sealed(T),
     /// The bytes of a file that is not sealed: earlier versions wrote such.
@@ -69,7 +70,7 @@ pub(in super::super) enum Found<T> {
 }
 
 /// The bytes of a sealed file.
-pub(in super::super) fn seal(owner: Owner<'_>, body: &[u8]) -> Vec<u8> {
+pub(in crate::workspace) fn seal(owner: Owner<'_>, body: &[u8]) -> Vec<u8> {
     let mut sealed = format!("{owner}\n").into_bytes();
     sealed.extend_from_slice(body);
     let mut bytes = format!("{MAGIC} {}\n", sha256(&sealed)).into_bytes();
@@ -78,7 +79,7 @@ pub(in super::super) fn seal(owner: Owner<'_>, body: &[u8]) -> Vec<u8> {
 }
 
 /// Reads back what [`seal`] wrote.
-pub(in super::super) fn unseal<'b>(owner: Owner<'_>, bytes: &'b [u8]) -> Found<&'b [u8]> {
+pub(in crate::workspace) fn unseal<'b>(owner: Owner<'_>, bytes: &'b [u8]) -> Found<&'b [u8]> {
     if !bytes.starts_with(KIND.as_bytes()) {
         return Found::Old(bytes);
     }
@@ -96,7 +97,7 @@ pub(in super::super) fn unseal<'b>(owner: Owner<'_>, bytes: &'b [u8]) -> Found<&
 
 /// Reads a file of a part of the state directory; nothing where there is none. A directory, a link or a bad sector in its
 /// place is damage.
-pub(in super::super) fn read(dir: BorrowedFd<'_>, owner: Owner<'_>) -> Result<Option<Found<Vec<u8>>>, Errno> {
+pub(in crate::workspace) fn read(dir: BorrowedFd<'_>, owner: Owner<'_>) -> Result<Option<Found<Vec<u8>>>, Errno> {
     let bytes = match read_whole(dir, owner.name) {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return Ok(None),
@@ -113,7 +114,7 @@ pub(in super::super) fn read(dir: BorrowedFd<'_>, owner: Owner<'_>) -> Result<Op
 }
 
 /// The whole of a file, whatever it holds; `None` when there is none.
-pub(in super::super) fn read_whole(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Vec<u8>>, Errno> {
+pub(in crate::workspace) fn read_whole(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Vec<u8>>, Errno> {
     let file = match beneath::open_file(dir, name) {
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok(None),
@@ -126,7 +127,7 @@ pub(in super::super) fn read_whole(dir: BorrowedFd<'_>, name: &str) -> Result<Op
 }
 
 /// Reads from an offset until the buffer is full or the file ends; gives the number of bytes.
-pub(in super::super) fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> Result<usize, Errno> {
+pub(in crate::workspace) fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> Result<usize, Errno> {
     let mut count = 0;
     while let Some(rest) = buffer.get_mut(count..).filter(|rest| !rest.is_empty()) {
         match rustix::io::pread(file, rest, at + count as u64) {
@@ -140,7 +141,7 @@ pub(in super::super) fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], at: u64
 }
 
 /// Writes a sealed file, durably, in the place of whatever has its name.
-pub(in super::super) fn put(
+pub(in crate::workspace) fn put(
     disk: &dyn Disk,
     dir: BorrowedFd<'_>,
     owner: Owner<'_>,
@@ -152,7 +153,7 @@ pub(in super::super) fn put(
 }
 
 /// Writes a file, durably, in the place of whatever has its name; `tmp` is the directory of its temporary name.
-pub(in super::super) fn replace(
+pub(in crate::workspace) fn replace(
     disk: &dyn Disk,
     tmp: BorrowedFd<'_>,
     dir: BorrowedFd<'_>,
@@ -165,7 +166,7 @@ pub(in super::super) fn replace(
 }
 
 /// A file that is being written. It vanishes unless it gets its name.
-pub(in super::super) struct Temporary<'a> {
+pub(in crate::workspace) struct Temporary<'a> {
     disk: &'a dyn Disk,
     tmp: BorrowedFd<'a>,
     name: String,
@@ -175,7 +176,7 @@ pub(in super::super) struct Temporary<'a> {
 impl<'a> Temporary<'a> {
     /// Makes an empty file under a name that nothing else has. It is locked for as long as it is open, so that it is not
     /// taken for one of a dead process.
-    pub(in super::super) fn make(disk: &'a dyn Disk, tmp: BorrowedFd<'a>) -> Result<Self, Errno> {
+    pub(in crate::workspace) fn make(disk: &'a dyn Disk, tmp: BorrowedFd<'a>) -> Result<Self, Errno> {
         for _ in 0..ATTEMPTS {
             let name = format!(".{}{ENDING}", disk::random_digits());
             let file = disk.create(tmp, &name, Mode::RUSR | Mode::WUSR)?;
@@ -190,12 +191,12 @@ impl<'a> Temporary<'a> {
     }
 
     /// Writes more bytes.
-    pub(in super::super) fn write(&mut self, bytes: &[u8]) -> Result<(), Errno> {
+    pub(in crate::workspace) fn write(&mut self, bytes: &[u8]) -> Result<(), Errno> {
         disk::write_all(self.disk, self.file.as_ref().ok_or(Errno::BADF)?.as_fd(), bytes)
     }
 
     /// Gives it its name, durably.
-    pub(in super::super) fn put_durably(self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+    pub(in crate::workspace) fn put_durably(self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
         let disk = self.disk;
         disk.sync(self.file.as_ref().ok_or(Errno::BADF)?.as_fd())?;
         self.put(dir, name)?;
@@ -203,7 +204,7 @@ impl<'a> Temporary<'a> {
     }
 
     /// Gives it its name, for everybody but a power cut; gives the file, which is not durable yet.
-    pub(in super::super) fn put(mut self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+    pub(in crate::workspace) fn put(mut self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
         self.disk.rename(self.tmp, &self.name, dir, name)?;
         self.file.take().ok_or(Errno::BADF)
     }
@@ -219,7 +220,7 @@ impl Drop for Temporary<'_> {
 }
 
 /// Removes what processes that died were writing.
-pub(in super::super) fn sweep(disk: &dyn Disk, tmp: BorrowedFd<'_>) -> Result<(), Errno> {
+pub(in crate::workspace) fn sweep(disk: &dyn Disk, tmp: BorrowedFd<'_>) -> Result<(), Errno> {
     for entry in Dir::new(disk::open_readable(tmp)?)? {
         let entry = entry?;
         let Some(name) = entry.file_name().to_str().ok().filter(|name| name.ends_with(ENDING)) else { continue };
@@ -241,7 +242,7 @@ fn lock(file: &OwnedFd, operation: FlockOperation) -> Result<(), Errno> {
 }
 
 /// Takes a file that is not believed out of the way, under a name of its own in the part `damaged`; tells its new path.
-pub(in super::super) fn set_aside(
+pub(in crate::workspace) fn set_aside(
     disk: &dyn Disk,
     dir: BorrowedFd<'_>,
     owner: Owner<'_>,
@@ -258,7 +259,7 @@ pub(in super::super) fn set_aside(
 }
 
 /// Sets a file aside that is about to be written anew, if it is damaged.
-pub(in super::super) fn clear_damaged(
+pub(in crate::workspace) fn clear_damaged(
     disk: &dyn Disk,
     dir: BorrowedFd<'_>,
     owner: Owner<'_>,
@@ -271,7 +272,7 @@ pub(in super::super) fn clear_damaged(
 }
 
 /// A name in the part `damaged` that nothing else has.
-pub(in super::super) fn aside_name(part: &str, name: &str) -> String {
+pub(in crate::workspace) fn aside_name(part: &str, name: &str) -> String {
     let random = disk::random_digits();
     format!("{part}-{name}-{}", random.get(..8).unwrap_or_default())
 }

@@ -8,7 +8,7 @@ use aptix_client::connection::receipt::{self, Receipt};
 use aptix_client::policy::caller::Caller;
 use aptix_client::policy::files::PolicyFiles;
 use aptix_client::workspace::Workspace;
-use aptix_client::workspace::disk::SystemDisk;
+use aptix_client::workspace::fs::disk::SystemDisk;
 use aptix_engine::digest::sha256;
 use aptix_model::batch::{Batch, Origin};
 use aptix_model::documents::{self, Dialect};

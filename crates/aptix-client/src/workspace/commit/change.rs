@@ -1,0 +1,189 @@
+//! What a commit is to change, and the names that come to mean something else by it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use aptix_engine::file_plan::FilePlan;
+use aptix_model::digest::Sha256Digest;
+
+use crate::workspace::read::resolve::{At, Place};
+use crate::workspace::read::snapshot::{Attributes, Original};
+
+/// One file that changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    /// Where.
+    pub place: &'a Place,
+    /// What is there; absent when there is no file.
+    pub original: Option<&'a Original>,
+    /// The digest of what is there.
+    pub before: Option<Sha256Digest>,
+    /// What it comes to.
+    pub becomes: Becomes<'a>,
+}
+
+/// What a change comes to.
+#[derive(Clone, Copy, Debug)]
+pub enum Becomes<'a> {
+    /// A file of new bytes in the same place, with the mode, owner and attributes of the old one.
+    Content(Content<'a>),
+    /// A file at another place, where there must be none, with the mode, owner and attributes of the old one, which goes.
+    Moved(&'a Place, Content<'a>),
+    /// No file.
+    Nothing,
+}
+
+/// What a file is to hold.
+#[derive(Clone, Copy)]
+pub struct Content<'a> {
+    /// The digest of the bytes.
+    pub digest: Sha256Digest,
+    /// Whether those who may read the file may run it; `None` leaves that as it is.
+    pub executable: Option<bool>,
+    /// What a file gets, besides its bytes, where there is no old one to take it from.
+    pub attributes: Option<&'a Attributes>,
+    /// Makes the bytes.
+    pub bytes: &'a dyn Source,
+}
+
+impl std::fmt::Debug for Content<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Content").field("digest", &self.digest).field("executable", &self.executable).finish()
+    }
+}
+
+/// Bytes that are made when they are needed, and not kept.
+pub trait Source {
+    /// Makes them; the same ones each time.
+    fn bytes(&self) -> Cow<'_, [u8]>;
+}
+
+impl Source for FilePlan<'_> {
+    fn bytes(&self) -> Cow<'_, [u8]> {
+        self.content()
+    }
+}
+
+impl Source for Vec<u8> {
+    fn bytes(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(self)
+    }
+}
+
+impl Change<'_> {
+    /// Whether the file comes to be run, or not to, where it is otherwise.
+    pub(in crate::workspace) fn flips(&self) -> Option<bool> {
+        match self.becomes {
+            Becomes::Content(content) | Becomes::Moved(_, content) => flips(self.original, content.executable),
+            Becomes::Nothing => None,
+        }
+    }
+
+    /// Where a file is, or comes to be.
+    pub(in crate::workspace) fn places(&self) -> impl Iterator<Item = &Place> {
+        let to = match self.becomes {
+            Becomes::Moved(to, _) => Some(to),
+            Becomes::Content(_) | Becomes::Nothing => None,
+        };
+        to.into_iter().chain([self.place])
+    }
+
+    /// Whether it would leave everything as it is.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        match self.becomes {
+            Becomes::Content(content) => self.before == Some(content.digest) && self.flips().is_none(),
+            Becomes::Moved(..) => false,
+            Becomes::Nothing => self.original.is_none(),
+        }
+    }
+}
+
+/// Whether a file is to come to be run, or not to, where the original is otherwise.
+fn flips(original: Option<&Original>, executable: Option<bool>) -> Option<bool> {
+    let (original, wanted) = (original?, executable?);
+    (original.would_run(wanted) != original.is_executable()).then_some(wanted)
+}
+
+/// One name that comes to mean something else.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::workspace) struct Step<'a> {
+    /// By which change, from 0.
+    pub(in crate::workspace) change: usize,
+    pub(in crate::workspace) place: &'a Place,
+    /// What is there.
+    pub(in crate::workspace) original: Option<&'a Original>,
+    /// The digest of what is there.
+    pub(in crate::workspace) before: Option<Sha256Digest>,
+    /// What is to be there; absent when the file goes.
+    pub(in crate::workspace) content: Option<Content<'a>>,
+    /// The mode, owner and attributes that it gets.
+    pub(in crate::workspace) model: Option<&'a Attributes>,
+}
+
+impl Step<'_> {
+    /// Whether the new file can be run, where that is not so of the old one.
+    pub(in crate::workspace) fn executable(&self) -> Option<bool> {
+        let (original, content, model) = (self.original?, self.content?, self.model?);
+        let runs = content.executable.map_or(model.is_executable(), |wanted| model.would_run(wanted));
+        (runs != original.is_executable()).then_some(runs)
+    }
+
+    /// Whether the file stays as it is: it has the bytes of another one that takes its name.
+    fn is_idle(&self) -> bool {
+        self.content.is_some_and(|content| Some(content.digest) == self.before) && self.executable().is_none()
+    }
+}
+
+/// The names that changes give another meaning, in the order in which they get it: a file that moves is in its new place
+/// before it leaves the old one. Where one file moves away and another one moves to, the name is given its new meaning in one
+/// step; the files whose bytes and rights are equal stay.
+pub(in crate::workspace) fn steps<'a>(changes: &[Change<'a>]) -> Vec<Step<'a>> {
+    let mut left = left(changes);
+    let mut steps = Vec::with_capacity(changes.len());
+    for (change, what) in changes.iter().enumerate() {
+        let Change { place, original, before, becomes } = *what;
+        let here = Step { change, place, original, before, content: None, model: None };
+        let model = |content: Content<'a>| original.map(|original| &original.attributes).or(content.attributes);
+        match becomes {
+            Becomes::Content(content) => {
+                steps.push(Step { content: Some(content), model: model(content), ..here });
+            }
+            Becomes::Moved(to, content) => {
+                let taken_over = left.get_mut(&to.at()).map(|left| {
+                    left.is_taken_over = true;
+                    (left.original, left.before)
+                });
+                let (original, before) = taken_over.unwrap_or_default();
+                let there = Step { place: to, original, before, content: Some(content), model: model(content), ..here };
+                steps.extend([there, here]);
+            }
+            Becomes::Nothing => steps.push(here),
+        }
+    }
+    // The step in which a file leaves a name that another one takes over, or in which nothing comes of that.
+    let is_spare = |step: &Step<'_>| {
+        let is_taken_over = left.get(&step.place.at()).is_some_and(|left| left.is_taken_over);
+        is_taken_over && (step.content.is_none() || step.is_idle())
+    };
+    steps.retain(|step| !is_spare(step));
+    steps
+}
+
+/// A file that moves away.
+struct Left<'a> {
+    original: Option<&'a Original>,
+    before: Option<Sha256Digest>,
+    /// Whether another file moves to where it was.
+    is_taken_over: bool,
+}
+
+/// The files that move away, by the places where they were.
+fn left<'a>(changes: &[Change<'a>]) -> HashMap<At<'a>, Left<'a>> {
+    let moved = changes.iter().filter(|change| matches!(change.becomes, Becomes::Moved(..)));
+    let left = |change: &Change<'a>| {
+        let Change { place, original, before, .. } = *change;
+        (place.at(), Left { original, before, is_taken_over: false })
+    };
+    moved.map(left).collect()
+}

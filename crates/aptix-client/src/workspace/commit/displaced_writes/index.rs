@@ -1,0 +1,161 @@
+//! The index of displaced files: one line for each, appended when it is moved. A line is a checksum and JSON; a later line
+//! of the same name replaces an earlier one, and a damaged line is left out: the file's own name then says what it held.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use aptix_model::digest::Sha256Digest;
+use rustix::fs::Stat;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::workspace::commit::journal::Hex;
+use crate::workspace::fs::beneath;
+use crate::workspace::fs::disk::{self, Disk};
+use crate::workspace::keep::age::Since;
+use crate::workspace::read::snapshot::Stamp;
+use crate::workspace::roots::own_file::{self, Temporary};
+use crate::workspace::roots::state::StateDir;
+
+/// The name of the index, with the version of its form.
+pub(super) const NAME: &str = "index-1";
+/// Digits of a line's checksum.
+const SUM: usize = 16;
+
+/// One displaced file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DisplacedFile {
+    /// Its name in the directory of displaced files.
+    pub(super) name: String,
+    /// Real path in the root of the file that it was.
+    pub(super) path: String,
+    /// The directory in the root in which it still is, where it could not be moved.
+    pub(super) beside: Option<String>,
+    /// Real path in the root of a copy beside the file that the commit has kept itself; there is no other file then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) copy: Option<String>,
+    /// The digest of what it held when it was displaced.
+    pub(super) digest: Hex,
+    /// What shows that it is unchanged; absent when only its bytes can.
+    pub(super) stamp: Option<Stamp>,
+    /// When it was displaced.
+    pub(super) since: Since,
+    /// The entry of the history that tells of the batch.
+    pub(super) entry: Option<String>,
+    pub(super) size: u64,
+    pub(super) standing: Standing,
+}
+
+/// What is known of a displaced file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Standing {
+    /// It held what it was displaced with when it was last looked at.
+    Held,
+    /// Another process wrote to it.
+    Changed,
+    /// As [`Self::Changed`], and a result has named it.
+    Named,
+}
+
+impl DisplacedFile {
+    /// A file that is known by its name alone.
+    pub(super) const fn found(name: String, path: String, digest: Sha256Digest, size: u64, since: Since) -> Self {
+        let (beside, copy, stamp, entry, standing) = (None, None, None, None, Standing::Held);
+        Self { name, path, beside, copy, digest: Hex(digest), stamp, since, entry, size, standing }
+    }
+
+    /// The bytes that it counts for.
+    pub(super) fn counted(&self) -> u64 {
+        self.size.max(super::LEAST_BYTES)
+    }
+}
+
+/// Adds files, for everybody but a power cut.
+pub(super) fn append(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, files: &[&DisplacedFile]) -> Result<(), Errno> {
+    let file = disk.open_own(dir.as_fd(), NAME)?;
+    let end = u64::try_from(rustix::fs::fstat(&file)?.st_size).unwrap_or_default();
+    // The line before may have been cut short.
+    let lines: Vec<u8> = std::iter::once(b'\n').chain(files.iter().flat_map(|file| encode(state, file))).collect();
+    disk::write_all_at(disk, file.as_fd(), &lines, end)
+}
+
+/// Makes the index and the names in its directory durable.
+pub(super) fn sync(disk: &dyn Disk, dir: &OwnedFd) -> Result<(), Errno> {
+    let file = disk.open_own(dir.as_fd(), NAME)?;
+    disk.sync(file.as_fd())?;
+    disk::sync_dir(disk, dir.as_fd())
+}
+
+/// Replaces the whole index; durable if it is needed to find a file again.
+pub(super) fn write(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, files: &[DisplacedFile]) -> Result<(), Errno> {
+    let bytes: Vec<u8> = files.iter().flat_map(|file| encode(state, file)).collect();
+    let tmp = state.open_tmp().map_err(|error| error.errno())?;
+    let mut new = Temporary::make(disk, tmp.as_fd())?;
+    new.write(&bytes)?;
+    match files.iter().any(|file| file.beside.is_some()) {
+        true => new.put_durably(dir.as_fd(), NAME),
+        false => new.put(dir.as_fd(), NAME).map(drop),
+    }
+}
+
+/// Holds the index open, so that no other gets its inode. What is known of a file changes by a new index alone: lines that are
+/// appended are of files that nobody has written to yet.
+pub(super) fn hold(dir: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
+    match beneath::open_file(dir.as_fd(), NAME) {
+        Ok(index) => Ok(Some(index)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Whether an index that is held is the one that there is.
+pub(super) fn is_current(dir: &OwnedFd, held: Option<&OwnedFd>) -> Result<bool, Errno> {
+    let identity = |stat: Stat| (stat.st_dev, stat.st_ino);
+    let now = beneath::look_up(dir.as_fd(), NAME)?.map(identity);
+    Ok(now == held.map(rustix::fs::fstat).transpose()?.map(identity))
+}
+
+/// The files of the index, oldest first.
+pub(super) fn read(state: &StateDir, dir: &OwnedFd) -> Result<Vec<DisplacedFile>, Errno> {
+    let bytes = own_file::read_whole(dir.as_fd(), NAME)?.unwrap_or_default();
+    let mut files: Vec<DisplacedFile> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let Some(file) = decode(state, line) else {
+            tracing::warn!("a line of the index of displaced files is damaged and left out");
+            continue;
+        };
+        match places.get(&file.name).and_then(|at: &usize| files.get_mut(*at)) {
+            Some(known) => *known = file,
+            None => {
+                places.insert(file.name.clone(), files.len());
+                files.push(file);
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn encode(state: &StateDir, file: &DisplacedFile) -> Vec<u8> {
+    // Strings and numbers: there is nothing in it that JSON could refuse.
+    let json = serde_json::to_string(file).unwrap_or_default();
+    format!("{} {json}\n", sum(state, json.as_bytes())).into_bytes()
+}
+
+fn decode(state: &StateDir, line: &[u8]) -> Option<DisplacedFile> {
+    let (stated, json) = line.split_at_checked(SUM)?;
+    let json = json.strip_prefix(b" ")?;
+    if stated != sum(state, json).as_bytes() {
+        return None;
+    }
+    serde_json::from_slice(json).ok()
+}
+
+/// The checksum of a line. It fits in the index of one root alone.
+fn sum(state: &StateDir, json: &[u8]) -> String {
+    let mut sum =
+        aptix_engine::digest::sha256(&[state.name().to_string().as_bytes(), b"\n", json].concat()).to_string();
+    sum.truncate(SUM);
+    sum
+}

@@ -1,0 +1,144 @@
+//! Where one file of a record stands, found out from what its two names mean.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Errno;
+
+use crate::workspace::commit::journal::{FileStep, Hex};
+use crate::workspace::fs::beneath;
+use crate::workspace::read::snapshot::{self, Stamp};
+
+/// Where one file of a record stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::workspace) enum Standing {
+    /// The file is as it was; what is to take its place, if anything is, is staged, whole.
+    Staged,
+    /// The new bytes are not in place, and cannot be put there: the file is no longer as it was.
+    Outrun,
+    /// The file is as planned and can be taken back.
+    Published,
+    /// Something that nobody planned has the staged name: it was displaced by the new bytes, or taken out in the stead
+    /// of what was to go.
+    Displaced,
+    /// The new bytes are in place and the old ones were cleared away.
+    Finished,
+    /// The file was to go, and it is gone; whoever took it away, it is not kept.
+    Gone,
+    /// The file was as planned, and somebody has written it since.
+    Overwritten,
+    /// The old state, with nothing staged.
+    Cleared,
+    /// Nothing of the batch is there any more, and the old file is not either.
+    Foreign,
+}
+
+/// The two ends of a commit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::workspace) enum Direction {
+    /// Every file is as planned.
+    Forward,
+    /// Every file is as it was.
+    Back,
+}
+
+/// What a name means, as far as a record can tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::workspace) enum Holds {
+    /// There is nothing of this name.
+    Nothing,
+    /// The file as it was.
+    Before,
+    /// The file as planned.
+    After,
+    /// Something else.
+    Other,
+}
+
+/// Finds out what a name of a directory means, and the stamp of the file it names.
+///
+/// # Errors
+/// When the system refuses to look.
+pub(in crate::workspace) fn holds(dir: &OwnedFd, name: &str, file: &FileStep) -> Result<(Holds, Option<Stamp>), Errno> {
+    let found = snapshot::digest(dir.as_fd(), name)?;
+    let is_executable = |stamp: Stamp| file.executable.is_none_or(|wanted| stamp.is_executable() == wanted);
+    let was_executable = |stamp: Stamp| file.executable.is_none_or(|wanted| stamp.is_executable() != wanted);
+    let holds = match found {
+        Some((digest, stamp)) if file.after == Some(Hex(digest)) && is_executable(stamp) => Holds::After,
+        Some((digest, stamp)) if file.before == Some(Hex(digest)) && was_executable(stamp) => Holds::Before,
+        None if is_gone(dir, name) => Holds::Nothing,
+        _ => Holds::Other,
+    };
+    Ok((holds, found.map(|(_, stamp)| stamp)))
+}
+
+/// Whether a name of a directory is known to mean nothing.
+pub(in crate::workspace) fn is_gone(dir: &OwnedFd, name: &str) -> bool {
+    matches!(beneath::look_up(dir.as_fd(), name), Ok(None))
+}
+
+/// Finds out where a file stands, from what its two names mean. Without its directory it has neither name.
+///
+/// # Errors
+/// When the system refuses to look.
+pub(in crate::workspace) fn standing(dir: Option<&OwnedFd>, file: &FileStep) -> Result<Standing, Errno> {
+    let nothing = (Holds::Nothing, None);
+    let ((now, published), (staged, first)) = match dir {
+        Some(dir) => (holds(dir, &file.name, file)?, holds(dir, &file.staged, file)?),
+        None => (nothing, nothing),
+    };
+    let is_one_file = published.zip(first).is_some_and(|(published, first)| published.is_same_file(first));
+    Ok(match (file.before.is_some(), file.after.is_some()) {
+        (true, true) => of_edited(now, staged),
+        (false, _) => of_created(now, staged, is_one_file),
+        (true, false) => of_removed(now, staged),
+    })
+}
+
+const fn of_edited(now: Holds, staged: Holds) -> Standing {
+    match (now, staged) {
+        (Holds::Before, Holds::After) => Standing::Staged,
+        (Holds::After, Holds::Before) => Standing::Published,
+        (Holds::After, Holds::Nothing) => Standing::Finished,
+        (Holds::Other | Holds::Nothing, Holds::Nothing) => Standing::Foreign,
+        (Holds::Before, Holds::Nothing) => Standing::Cleared,
+        (_, Holds::Before) => Standing::Overwritten,
+        (Holds::After, Holds::Other) => Standing::Displaced,
+        // With something else staged, somebody saved once more while what they had saved was being put back.
+        (_, Holds::After | Holds::Other) => Standing::Outrun,
+    }
+}
+
+const fn of_created(now: Holds, staged: Holds, is_one_file: bool) -> Standing {
+    match (now, staged) {
+        (Holds::Nothing, Holds::After) => Standing::Staged,
+        (Holds::After, Holds::Nothing) => Standing::Published,
+        // Without a flag for it, a new file is published by a second link; another file of these bytes is somebody's.
+        (Holds::After, Holds::After) if is_one_file => Standing::Published,
+        (Holds::Nothing, Holds::Nothing) => Standing::Cleared,
+        (Holds::Other | Holds::Before, Holds::Nothing) => Standing::Overwritten,
+        (_, Holds::Other | Holds::Before) => Standing::Displaced,
+        (_, Holds::After) => Standing::Outrun,
+    }
+}
+
+const fn of_removed(now: Holds, staged: Holds) -> Standing {
+    match (now, staged) {
+        (Holds::Before, Holds::Nothing) => Standing::Staged,
+        (Holds::Nothing, Holds::Before) => Standing::Published,
+        (Holds::Nothing, Holds::Nothing) => Standing::Gone,
+        (_, Holds::Nothing) => Standing::Foreign,
+        (_, Holds::Before) => Standing::Overwritten,
+        (_, Holds::Other | Holds::After) => Standing::Displaced,
+    }
+}
+
+impl Standing {
+    /// Whether an end can be reached from here, or is reached already.
+    pub(in crate::workspace) const fn can_go(self, direction: Direction) -> bool {
+        match self {
+            Self::Staged | Self::Published | Self::Overwritten | Self::Gone => true,
+            Self::Finished => matches!(direction, Direction::Forward),
+            Self::Outrun | Self::Displaced | Self::Cleared | Self::Foreign => matches!(direction, Direction::Back),
+        }
+    }
+}

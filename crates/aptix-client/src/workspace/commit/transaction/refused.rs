@@ -1,0 +1,180 @@
+//! Why a batch is not committed, and what its author is told of it.
+
+use std::path::PathBuf;
+
+use aptix_model::digest::Sha256Digest;
+use aptix_model::failure::Failure;
+use aptix_model::reason::{Detail, Reason};
+use rustix::io::Errno;
+
+use crate::workspace::commit::journal::JournalError;
+use crate::workspace::commit::recovery::RecoveryError;
+use crate::workspace::fs::errno;
+use crate::workspace::roots::state::StateError;
+
+/// What keeps one file from being written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum FileFault {
+    /// Somebody else wrote it since it was read.
+    #[error("somebody else wrote the file after it was read")]
+    Changed {
+        /// The digest it has now.
+        current: Option<Sha256Digest>,
+    },
+    /// There is no file any more.
+    #[error("somebody else removed the file after it was read")]
+    Removed,
+    /// Its bytes are as they were, but not the rest.
+    #[error("somebody else changed the file's owner, mode or attributes after it was read")]
+    Attributes,
+    /// A file that must not exist has appeared.
+    #[error("a file appeared at this path after it was found free")]
+    Exists,
+    /// The directory was removed since.
+    #[error("its directory was removed after it was found")]
+    ParentGone,
+    /// The file or its directory is closed to changes.
+    #[error("the file or its directory is immutable or append-only")]
+    Immutable,
+    /// The staged file is not as it was written.
+    #[error("the staged file was altered by somebody else")]
+    Tampered,
+    /// A parent cannot be made.
+    #[error("cannot make the directory: {errno}")]
+    MakeDir {
+        /// What the system says.
+        errno: Errno,
+    },
+    /// The system refuses.
+    #[error("cannot {doing}: {errno}")]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// What the system says.
+        errno: Errno,
+    },
+}
+
+/// Why a batch was not committed. Unless it says otherwise, nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// The locks or the state directory.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// An earlier commit is in the way.
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
+    /// The journal cannot be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A file, before any was published.
+    #[error("{fault}")]
+    File {
+        /// Position among the changes.
+        change: usize,
+        /// What is wrong.
+        fault: FileFault,
+    },
+    /// A file, after others were published; those were put back.
+    #[error("{fault}; every file was put back")]
+    RolledBack {
+        /// Position among the changes.
+        change: usize,
+        /// What is wrong.
+        fault: FileFault,
+    },
+    /// A batch that was taken back, from between what somebody else wrote meanwhile.
+    #[error("{error}; what somebody else wrote meanwhile is kept as {}", names.join(", "))]
+    Kept {
+        /// Why it was taken back.
+        error: Box<CommitError>,
+        /// The real paths of what was kept.
+        names: Vec<String>,
+    },
+    /// The disk failed at the commit point, and again when that was to be undone: the next command finds out.
+    #[error(
+        "{error}; clearing away failed as well: {cause}; the next command on this root applies the batch wholly or not \
+         at all, by the record {}",
+        record.display()
+    )]
+    Undecided {
+        /// What failed at first.
+        error: Box<CommitError>,
+        /// What failed then.
+        cause: String,
+        /// The record.
+        record: PathBuf,
+    },
+    /// A file, after others were published, and those could not be put back.
+    #[error("{fault}; putting the other files back failed as well: {cause}; see the record {}", record.display())]
+    NeedsOperator {
+        /// Position among the changes.
+        change: usize,
+        /// What is wrong with it.
+        fault: FileFault,
+        /// What is wrong with putting back.
+        cause: Errno,
+        /// The record that says which files are concerned.
+        record: PathBuf,
+    },
+}
+
+impl FileFault {
+    /// Tells it to the author of the edit.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        let again = "read the file again and send the batch anew, made for what it holds now";
+        let changed = Failure::new(Reason::FileChanged, self.to_string()).hint(again);
+        match self {
+            Self::Changed { current } => Failure { current_sha256: *current, ..changed },
+            Self::Attributes | Self::Tampered => changed,
+            Self::Removed => changed.hint("bring the file back, or leave it out of the batch"),
+            Self::Exists => Failure::new(Reason::FileExists, self.to_string())
+                .hint("read the file, then send the batch again with overwrite, or with another path"),
+            Self::ParentGone => Failure::new(Reason::WriteFailed, self.to_string())
+                .detail(Detail::ParentGone)
+                .hint("look which directories there are before sending the batch again"),
+            Self::Immutable => Failure::new(Reason::WriteFailed, self.to_string())
+                .detail(Detail::Immutable)
+                .hint("a person has to take the attribute away first"),
+            Self::MakeDir { errno } => {
+                Failure { reason: Reason::DirectoryCreateFailed, ..errno::write_failure(*errno, self.to_string()) }
+            }
+            Self::System { errno, .. } => errno::write_failure(*errno, self.to_string()),
+        }
+    }
+}
+
+impl CommitError {
+    /// Which change it is about.
+    #[must_use]
+    pub fn change(&self) -> Option<usize> {
+        match self {
+            Self::Kept { error, .. } => error.change(),
+            Self::File { change, .. } | Self::RolledBack { change, .. } | Self::NeedsOperator { change, .. } => {
+                Some(*change)
+            }
+            Self::State(_) | Self::Recovery(_) | Self::Journal(_) | Self::Undecided { .. } => None,
+        }
+    }
+
+    /// Tells it to the author of the edit.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::State(error) => error.failure(),
+            Self::Recovery(error) => error.failure(),
+            Self::Journal(error) => error.failure(),
+            Self::Kept { error, .. } => Failure { message: self.to_string(), ..error.failure() },
+            Self::File { fault, .. } => fault.failure(),
+            Self::RolledBack { fault, .. } => {
+                let failure = Failure { message: self.to_string(), ..fault.failure() };
+                let system = failure.reason == Reason::WriteFailed && failure.detail != Some(Detail::ParentGone);
+                if system { failure.detail(Detail::RolledBack) } else { failure }
+            }
+            Self::NeedsOperator { .. } | Self::Undecided { .. } => {
+                Failure::new(Reason::NeedsOperator, self.to_string()).hint(errno::OPERATOR)
+            }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The only place that writes: user files and Aptix's own state alike, relative to directories held open.
+//!
+//! [`Disk`] is the seam at which tests stop the world after any operation, or make any one fail.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
+use rustix::io::Errno;
+
+/// Every operation that changes something on disk. Names are single components of the directory.
+///
+/// Each method fails with the system's own error number and is retried when a signal interrupts it.
+pub trait Disk: Send + Sync {
+    /// Makes a new file that is open for writing; fails when the name is taken.
+    fn create(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<OwnedFd, Errno>;
+    /// Writes some of the bytes at the end of what was written before; tells how many.
+    fn write(&self, file: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno>;
+    /// Gives an open file a group, and an owner where one is named.
+    fn set_owner(&self, file: BorrowedFd<'_>, user: Option<u32>, group: u32) -> Result<(), Errno>;
+    /// Gives an open file its permission bits.
+    fn set_mode(&self, file: BorrowedFd<'_>, mode: Mode) -> Result<(), Errno>;
+    /// Gives an open file an extended attribute.
+    fn set_xattr(&self, file: BorrowedFd<'_>, name: &[u8], value: &[u8]) -> Result<(), Errno>;
+    /// Makes an open file or directory durable.
+    fn sync(&self, file: BorrowedFd<'_>) -> Result<(), Errno>;
+    /// Exchanges what two names mean, in one step.
+    fn exchange(&self, dir: BorrowedFd<'_>, one: &str, other: &str) -> Result<(), Errno>;
+    /// Renames in one step, unless the new name is taken.
+    fn rename_new(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno>;
+    /// Renames, from one directory to another, in the place of whatever has the new name.
+    fn rename(&self, dir: BorrowedFd<'_>, from: &str, to_dir: BorrowedFd<'_>, to: &str) -> Result<(), Errno>;
+    /// Gives a file a second name; fails when that is taken.
+    fn link(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno>;
+    /// Takes away a file's name.
+    fn unlink(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno>;
+    /// Makes a directory.
+    fn make_dir(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<(), Errno>;
+    /// Takes away an empty directory.
+    fn remove_dir(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno>;
+    /// The time, which anybody may set. Nothing expires by it alone; across a restart of the system it counts for a little.
+    #[expect(clippy::disallowed_methods, reason = "the seam at which tests set another time")]
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
+    /// The time since the system was started, sleep included. No one can set it.
+    fn uptime(&self) -> Duration {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), u32::try_from(time.tv_nsec).unwrap_or_default())
+    }
+    /// Opens a file of Aptix's own for reading and writing, and makes it if there is none.
+    fn open_own(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno>;
+    /// Writes some of the bytes at a place of an open file; tells how many.
+    fn write_at(&self, file: BorrowedFd<'_>, bytes: &[u8], at: u64) -> Result<usize, Errno>;
+    /// Cuts an open file to a length.
+    fn truncate(&self, file: BorrowedFd<'_>, length: u64) -> Result<(), Errno>;
+    /// Makes an open file's bytes durable.
+    fn sync_data(&self, file: BorrowedFd<'_>) -> Result<(), Errno>;
+    /// Names the time since the system was started; empty where it is not known. What was not flushed outlives
+    /// everything within it, and nothing beyond.
+    fn boot(&self) -> String {
+        static BOOT: OnceLock<String> = OnceLock::new();
+        // Where it cannot be read, every record counts as made since the last start: what stands is then looked at.
+        let read = || std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
+        BOOT.get_or_init(read).clone()
+    }
+}
+
+/// The real disk.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemDisk;
+
+/// Asks again when a signal came in between.
+fn retried<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+impl Disk for SystemDisk {
+    fn create(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        retried(|| rustix::fs::openat(dir, name, flags, mode))
+    }
+
+    fn write(&self, file: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+        retried(|| rustix::io::write(file, bytes))
+    }
+
+    fn set_owner(&self, file: BorrowedFd<'_>, user: Option<u32>, group: u32) -> Result<(), Errno> {
+        retried(|| rustix::fs::fchown(file, user.map(Uid::from_raw), Some(Gid::from_raw(group))))
+    }
+
+    fn set_mode(&self, file: BorrowedFd<'_>, mode: Mode) -> Result<(), Errno> {
+        retried(|| rustix::fs::fchmod(file, mode))
+    }
+
+    fn set_xattr(&self, file: BorrowedFd<'_>, name: &[u8], value: &[u8]) -> Result<(), Errno> {
+        retried(|| rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()))
+    }
+
+    fn sync(&self, file: BorrowedFd<'_>) -> Result<(), Errno> {
+        retried(|| rustix::fs::fsync(file))
+    }
+
+    fn exchange(&self, dir: BorrowedFd<'_>, one: &str, other: &str) -> Result<(), Errno> {
+        retried(|| rustix::fs::renameat_with(dir, one, dir, other, RenameFlags::EXCHANGE))
+    }
+
+    fn rename_new(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
+        retried(|| rustix::fs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE))
+    }
+
+    fn rename(&self, dir: BorrowedFd<'_>, from: &str, to_dir: BorrowedFd<'_>, to: &str) -> Result<(), Errno> {
+        retried(|| rustix::fs::renameat(dir, from, to_dir, to))
+    }
+
+    fn link(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
+        retried(|| rustix::fs::linkat(dir, from, dir, to, AtFlags::empty()))
+    }
+
+    fn unlink(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+        retried(|| rustix::fs::unlinkat(dir, name, AtFlags::empty()))
+    }
+
+    fn make_dir(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<(), Errno> {
+        retried(|| rustix::fs::mkdirat(dir, name, mode))
+    }
+
+    fn remove_dir(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+        retried(|| rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR))
+    }
+
+    fn open_own(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        retried(|| rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR))
+    }
+
+    fn write_at(&self, file: BorrowedFd<'_>, bytes: &[u8], at: u64) -> Result<usize, Errno> {
+        retried(|| rustix::io::pwrite(file, bytes, at))
+    }
+
+    fn truncate(&self, file: BorrowedFd<'_>, length: u64) -> Result<(), Errno> {
+        retried(|| rustix::fs::ftruncate(file, length))
+    }
+
+    fn sync_data(&self, file: BorrowedFd<'_>) -> Result<(), Errno> {
+        retried(|| rustix::fs::fdatasync(file))
+    }
+}
+
+/// Writes all the bytes, however few the system takes at a time.
+pub(in crate::workspace) fn write_all(disk: &dyn Disk, file: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match disk.write(file, bytes)? {
+            0 => return Err(Errno::IO),
+            count => bytes = bytes.get(count..).unwrap_or_default(),
+        }
+    }
+    Ok(())
+}
+
+/// Writes all the bytes at a place, however few the system takes at a time.
+pub(in crate::workspace) fn write_all_at(
+    disk: &dyn Disk,
+    file: BorrowedFd<'_>,
+    mut bytes: &[u8],
+    mut at: u64,
+) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match disk.write_at(file, bytes, at)? {
+            0 => return Err(Errno::IO),
+            count => {
+                bytes = bytes.get(count..).unwrap_or_default();
+                at += count as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How many files are made durable at the same time; more of them do not make a disk faster.
+const FLUSHERS: usize = 8;
+
+/// Makes open files durable, several at a time.
+///
+/// # Errors
+/// The position of the first file that failed, and what the system says.
+pub(in crate::workspace) fn sync_all(disk: &dyn Disk, files: &[OwnedFd]) -> Result<(), (usize, Errno)> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(file) = files.get(index) else { return Ok(()) };
+            disk.sync(file.as_fd()).map_err(|errno| (index, errno))?;
+        }
+    };
+    if files.len() < 3 {
+        return work();
+    }
+    std::thread::scope(|scope| {
+        let helpers: Vec<_> = (1..FLUSHERS.min(files.len())).map(|_| scope.spawn(work)).collect();
+        let mine = work();
+        // A thread that panics has flushed nothing that can be relied on.
+        let theirs = helpers.into_iter().map(|helper| helper.join().unwrap_or(Err((0, Errno::IO))));
+        theirs.chain([mine]).filter_map(Result::err).min_by_key(|(index, _)| *index).map_or(Ok(()), Err)
+    })
+}
+
+/// Makes an open directory's entries durable; the descriptor may be one that only names the directory.
+pub(in crate::workspace) fn sync_dir(disk: &dyn Disk, dir: BorrowedFd<'_>) -> Result<(), Errno> {
+    let readable = open_readable(dir)?;
+    disk.sync(readable.as_fd())
+}
+
+/// Opens a directory that is held by name only, so that it can be listed and made durable.
+pub(in crate::workspace) fn open_readable(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    retried(|| rustix::fs::openat(dir, ".", flags, Mode::empty()))
+}
+
+/// Takes away a name that may already be gone.
+pub(in crate::workspace) fn unlink_if_there(disk: &dyn Disk, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+    match disk.unlink(dir, name) {
+        Err(Errno::NOENT) => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// Makes a directory of Aptix's own and those above it, open to their owner alone.
+pub(in crate::workspace) fn private_dir(path: &Path) -> Result<(), std::io::Error> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Opens a lock file, making it if need be.
+#[expect(clippy::disallowed_types, reason = "this is the one place that writes")]
+pub(in crate::workspace) fn lock_file(path: &Path) -> Result<std::fs::File, std::io::Error> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// Lets a lock file say whose it is.
+pub(in crate::workspace) fn sign_lock(mut file: &std::fs::File, text: &[u8]) -> Result<(), std::io::Error> {
+    file.set_len(0)?;
+    std::io::Write::write_all(&mut file, text)
+}
+
+/// A name for something that happens at a time; greater for a later time.
+pub(in crate::workspace) fn entry_name(time: SystemTime) -> uuid::Uuid {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let stamp = uuid::Timestamp::from_unix(uuid::NoContext, since.as_secs(), since.subsec_nanos());
+    uuid::Uuid::new_v7(stamp)
+}
+
+/// Thirty-two hexadecimal digits that nobody can foresee.
+#[expect(clippy::disallowed_methods, reason = "the name of a staged file must be one that nobody can foresee")]
+pub(in crate::workspace) fn random_digits() -> String {
+    uuid::Uuid::new_v4().simple().to_string()
+}

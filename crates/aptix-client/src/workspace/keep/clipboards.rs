@@ -1,0 +1,266 @@
+//! The clipboards of sessions: texts that one batch takes up and a later one puts down (REQ-PATCH-003).
+//!
+//! A session has one file, named by the digest of its id. It changes where the record of a batch ends, and nowhere else:
+//! what is refused or only tried changes no clipboard. Left alone for a week by the age clock it counts for nothing,
+//! and goes.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
+
+use aptix_engine::digest::sha256;
+use aptix_engine::planning::clipboards::Clipboards;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::failure::Failure;
+use aptix_model::reason::{Detail, Reason};
+use rustix::fs::Dir;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::workspace::Workspace;
+use crate::workspace::commit::journal;
+use crate::workspace::fs::disk::{self, Disk};
+use crate::workspace::fs::{beneath, errno};
+use crate::workspace::keep::age;
+use crate::workspace::roots::own_file::{self, Owner};
+use crate::workspace::roots::state::{OwnError, StateDir, StateError};
+
+/// How long a session that nobody comes back to keeps its clipboards.
+const LIFE: Duration = Duration::from_hours(7 * 24);
+/// How old a file may be before a session that only pastes makes it anew.
+const FRESH: Duration = Duration::from_hours(24);
+/// Sessions of one root; the ones left alone for longest make room.
+const SESSIONS: usize = 100;
+/// Bytes of the clipboards of one session, names and texts.
+const SESSION_BYTES: usize = 16 << 20;
+/// What the first line of a file begins with; what the age clock showed follows.
+const AGE: &[u8] = b"age ";
+/// Bytes in which the first lines of a file end.
+const HEAD_BYTES: usize = 512;
+
+/// What a batch leaves on the clipboards of its session, once it is carried out.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Taken {
+    /// The name of the session's file.
+    session: String,
+    /// Seconds since 1970, by which earlier versions went.
+    at: u64,
+    /// What the age clock showed: by then, what was left alone for too long was gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    age: Option<u64>,
+    /// The clipboards that have another text from then on.
+    texts: Clipboards,
+}
+
+impl Taken {
+    /// Whether the file of its session is named as such files are.
+    pub(in crate::workspace) fn is_named(&self) -> bool {
+        self.session.parse::<Sha256Digest>().is_ok()
+    }
+}
+
+/// Why the clipboards of a session cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ClipboardError {
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The system refuses.
+    #[error("cannot read the clipboards {}: {errno}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        errno: Errno,
+    },
+    /// They would be too much to keep.
+    #[error("the clipboards of the session would hold {found} bytes, and at most {SESSION_BYTES} are kept")]
+    TooMuch {
+        /// How many bytes.
+        found: usize,
+    },
+}
+
+impl ClipboardError {
+    /// Tells it to the author of the edit.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::State(error) => error.failure(),
+            Self::Read { errno, .. } => errno::read_failure(*errno, self.to_string()),
+            Self::TooMuch { .. } => Failure::new(Reason::ResourceExhausted, self.to_string())
+                .detail(Detail::Clipboard)
+                .hint("use the names of clipboards that are no longer needed, or leave toClipboard out"),
+        }
+    }
+}
+
+/// The clipboards of a session; none where it has left them alone for too long.
+///
+/// # Errors
+/// When the system refuses to read them.
+pub fn read(workspace: &Workspace, session: &str) -> Result<Clipboards, ClipboardError> {
+    let state = workspace.primary().state();
+    let Some(dir) = state.find_clipboards()? else { return Ok(Clipboards::new()) };
+    let name = file_name(session);
+    let now = now(workspace)?;
+    let path = state.path().join("clipboards").join(&name);
+    let found = load(state, &dir, &name, now).map_err(|errno| ClipboardError::Read { path, errno })?;
+    if found.is_over {
+        // What is told to be gone stays so: the time by which it went is noted.
+        age::look(workspace.disk(), state).map_err(failed(state))?;
+    }
+    Ok(found.texts)
+}
+
+/// What the age clock shows.
+fn now(workspace: &Workspace) -> Result<u64, ClipboardError> {
+    let state = workspace.primary().state();
+    age::now(workspace.disk(), state).map_err(failed(state))
+}
+
+fn failed(state: &StateDir) -> impl FnOnce(OwnError) -> ClipboardError {
+    |error| match error {
+        OwnError::State(error) => error.into(),
+        OwnError::System(errno) => ClipboardError::Read { path: state.path().join("clipboards"), errno },
+    }
+}
+
+/// What a batch that saw the clipboards `before` is to leave on them; nothing if it has nothing to do with any.
+///
+/// # Errors
+/// When the session would have too much on them.
+pub fn taken(
+    workspace: &Workspace,
+    session: &str,
+    before: &Clipboards,
+    texts: Clipboards,
+) -> Result<Option<Taken>, ClipboardError> {
+    if before.is_empty() && texts.is_empty() {
+        return Ok(None);
+    }
+    let kept = before.iter().filter(|(name, _)| !texts.contains_key(*name));
+    let found = kept.chain(&texts).map(|(name, text)| name.len() + text.len()).sum();
+    if found > SESSION_BYTES {
+        return Err(ClipboardError::TooMuch { found });
+    }
+    let at = workspace.disk().now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    Ok(Some(Taken { session: file_name(session), at, age: Some(now(workspace)?), texts }))
+}
+
+/// Puts on the clipboards what a batch that is carried out leaves there. Doing it again does nothing. The caller holds
+/// the lock of the root.
+pub(in crate::workspace) fn put(disk: &dyn Disk, state: &StateDir, taken: &Taken) -> Result<(), journal::JournalError> {
+    // The name comes from a record; a file of any other name is not one of ours.
+    if taken.session.parse::<Sha256Digest>().is_err() {
+        return Ok(());
+    }
+    let dir = state.open_clipboards()?;
+    put_in(disk, state, &dir, taken)
+}
+
+fn put_in(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, taken: &Taken) -> Result<(), journal::JournalError> {
+    let failed = |error: OwnError| journal::JournalError::System {
+        doing: "keep clipboards beside",
+        path: state.path().join("clipboards"),
+        errno: error.errno(),
+    };
+    // An earlier version did not say the age.
+    let now = taken.age.map_or_else(|| age::now(disk, state), Ok).map_err(failed)?;
+    let found = load(state, dir, &taken.session, now).map_err(|errno| failed(errno.into()))?;
+    let mut texts = found.texts.clone();
+    texts.extend(taken.texts.clone());
+    if texts == found.texts && found.age.is_none_or(|age| age < FRESH) {
+        return Ok(());
+    }
+    // Clipboards are names and texts: there is nothing in them that JSON could refuse.
+    let json = serde_json::to_vec(&texts).unwrap_or_default();
+    let bytes = [AGE, format!("{now}\n").as_bytes(), &json].concat();
+    own_file::clear_damaged(disk, dir.as_fd(), owner(state, &taken.session))?;
+    own_file::put(disk, dir.as_fd(), owner(state, &taken.session), &bytes)?;
+    if let Err(errno) = clear(disk, dir, &taken.session, now) {
+        tracing::warn!(%errno, "clipboards that nobody needs any more are kept until the next time");
+    }
+    Ok(())
+}
+
+/// Takes away what other sessions left alone for too long, and the oldest of what is too much.
+fn clear(disk: &dyn Disk, dir: &OwnedFd, session: &str, now: u64) -> Result<(), Errno> {
+    let mut sessions = Vec::new();
+    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().to_str() else { continue };
+        if name != session
+            && name.parse::<Sha256Digest>().is_ok()
+            && let Some(age) = age(dir, name, now)?
+        {
+            sessions.push((age, name.to_owned()));
+        }
+    }
+    sessions.sort();
+    let mut old = sessions.iter().enumerate().filter(|(index, (age, _))| *index + 1 >= SESSIONS || *age >= LIFE);
+    old.try_for_each(|(_, (_, name))| disk::unlink_if_there(disk, dir.as_fd(), name))
+}
+
+/// The clipboards in a file, and for how long they were left alone; no age where there is none that counts.
+#[derive(Default)]
+struct Found {
+    texts: Clipboards,
+    age: Option<Duration>,
+    /// Whether there is a file that was left alone for too long.
+    is_over: bool,
+}
+
+const fn owner<'a>(state: &'a StateDir, name: &'a str) -> Owner<'a> {
+    Owner { part: "clipboards", name, state }
+}
+
+fn load(state: &StateDir, dir: &OwnedFd, name: &str, now: u64) -> Result<Found, Errno> {
+    let Some(age) = age(dir, name, now)? else { return Ok(Found::default()) };
+    if age >= LIFE {
+        return Ok(Found { is_over: true, ..Found::default() });
+    }
+    let damaged = |error: &dyn std::fmt::Display| {
+        // They can be filled again; a session that can never be used again would help nobody.
+        tracing::warn!(%error, name, "the clipboards of a session cannot be read and count for nothing");
+        Clipboards::new()
+    };
+    let texts = match own_file::read(dir.as_fd(), owner(state, name))? {
+        None => return Ok(Found::default()),
+        Some(own_file::Found::Sealed(bytes) | own_file::Found::Old(bytes)) => {
+            let json = match journal::split_line(&bytes) {
+                Some((first, json)) if first.starts_with(AGE) => json,
+                _ => &bytes,
+            };
+            serde_json::from_slice(json).unwrap_or_else(|error| damaged(&error))
+        }
+        Some(own_file::Found::Damaged(damage)) => damaged(&damage),
+    };
+    Ok(Found { texts, age: Some(age), is_over: false })
+}
+
+/// For how long a file was left alone; nothing where there is none. One that does not say when it was written was there
+/// before the age clock was.
+fn age(dir: &OwnedFd, name: &str, now: u64) -> Result<Option<Duration>, Errno> {
+    let file = match beneath::open_file(dir.as_fd(), name) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    let mut head = vec![0; HEAD_BYTES];
+    let length = loop {
+        match rustix::io::pread(&file, head.as_mut_slice(), 0) {
+            Err(Errno::INTR) => {}
+            read => break read?,
+        }
+    };
+    head.truncate(length);
+    let said = head.split(|byte| *byte == b'\n').nth(2).and_then(|line| line.strip_prefix(AGE));
+    let said = said.and_then(|said| std::str::from_utf8(said).ok()?.parse().ok());
+    Ok(Some(age::between(said.unwrap_or_default(), now)))
+}
+
+fn file_name(session: &str) -> String {
+    sha256(session.as_bytes()).to_string()
+}

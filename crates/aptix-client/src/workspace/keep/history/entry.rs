@@ -1,0 +1,354 @@
+//! The form of an entry: a checksum line, a line of JSON that says what the batch was, and the compressed bytes.
+
+use std::path::PathBuf;
+
+use aptix_model::digest::Sha256Digest;
+use aptix_model::record::UnixMillis;
+use aptix_model::report::FileStatus;
+use serde::{Deserialize, Serialize};
+
+use crate::workspace::Workspace;
+use crate::workspace::commit::change::{Becomes, Change};
+use crate::workspace::commit::journal::{self, Hex};
+use crate::workspace::commit::{record_bounds, staging};
+use crate::workspace::read::snapshot::Attributes;
+
+/// The first word of every entry, with the version of its form.
+const MAGIC: &str = "aptix-history-1";
+
+/// Into at most so many bytes one byte of what is kept unpacks.
+const MOST_PACKED: usize = 255;
+
+/// A file that a batch changed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PastFile {
+    /// The path of its root.
+    #[serde(with = "any_path")]
+    pub root: PathBuf,
+    /// Its path in the root.
+    pub path: String,
+    /// Where in the root it went, if it moved.
+    pub moved_to: Option<String>,
+    pub(crate) before: Option<PastBefore>,
+    pub(crate) after: Option<PastAfter>,
+}
+
+impl PastFile {
+    /// What the batch made of it.
+    #[must_use]
+    pub const fn status(&self) -> FileStatus {
+        match (&self.before, &self.after, &self.moved_to) {
+            (_, _, Some(_)) => FileStatus::Renamed,
+            (None, ..) => FileStatus::Created,
+            (Some(_), None, None) => FileStatus::Deleted,
+            (Some(_), Some(_), None) => FileStatus::Modified,
+        }
+    }
+
+    /// Whether the batch moved this file to where another one was.
+    pub(crate) fn moves_to(&self, other: &Self) -> bool {
+        self.root == other.root && self.moved_to.as_deref() == Some(&other.path)
+    }
+
+    /// SHA-256 of the bytes before the batch; `None` where there was no file.
+    pub(crate) fn digest_before(&self) -> Option<Sha256Digest> {
+        self.before.as_ref().map(|before| before.digest.0)
+    }
+
+    /// SHA-256 of the bytes that the batch left; `None` where it left no file.
+    pub(crate) fn digest_after(&self) -> Option<Sha256Digest> {
+        self.after.as_ref().map(|after| after.digest.0)
+    }
+
+    fn is_kept(&self) -> bool {
+        self.before.as_ref().is_none_or(|before| before.packed.is_some())
+            && self.after.as_ref().is_none_or(|after| after.packed.is_some())
+    }
+}
+
+/// A file as it was.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PastBefore {
+    digest: Hex,
+    pub(crate) attributes: Attributes,
+    /// How many bytes it takes, compressed; `None` if the entry would have been too large with them.
+    packed: Option<usize>,
+}
+
+/// A file as it was left: what it has in common with the file before, at both ends, is not kept twice.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PastAfter {
+    digest: Hex,
+    /// Whether it came to be run, or not to.
+    pub(crate) executable: Option<bool>,
+    head: usize,
+    tail: usize,
+    packed: Option<usize>,
+}
+
+/// A directory that the batch made.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::workspace) struct PastDir {
+    /// The path of its root.
+    #[serde(with = "any_path")]
+    pub(in crate::workspace) root: PathBuf,
+    pub(in crate::workspace) parent: String,
+    pub(in crate::workspace) name: String,
+}
+
+/// What an entry is about.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Head {
+    /// The name of the entry; earlier versions did not say it.
+    #[serde(default)]
+    pub(super) id: Option<String>,
+    pub(super) batch: Option<String>,
+    pub(super) undoes: Option<String>,
+    /// Whether the batch that it undoes is an undo.
+    #[serde(default, rename = "redo", skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_redo: bool,
+    /// When the batch was carried out, in milliseconds since 1970; where it is not said, by the name of the entry.
+    #[serde(default)]
+    pub(super) time: Option<u64>,
+    /// What the age clock showed then, in milliseconds; earlier versions did not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) age: Option<u64>,
+    pub(super) files: Vec<PastFile>,
+    /// Parents first.
+    #[serde(default)]
+    pub(super) dirs: Vec<PastDir>,
+}
+
+/// Paths in JSON, whatever bytes they have: text where they are text.
+mod any_path {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum AnyPath {
+        Text(PathBuf),
+        Bytes(Vec<u8>),
+    }
+
+    pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        match path.to_str() {
+            Some(text) => serializer.serialize_str(text),
+            None => serializer.collect_seq(path.as_os_str().as_bytes()),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+        Ok(match AnyPath::deserialize(deserializer)? {
+            AnyPath::Text(path) => path,
+            AnyPath::Bytes(bytes) => OsString::from_vec(bytes).into(),
+        })
+    }
+}
+
+/// The bytes of a file before and after a batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Images {
+    pub(crate) before: Option<Vec<u8>>,
+    pub(crate) after: Option<Vec<u8>>,
+}
+
+/// What an entry says of a batch that has just been planned.
+pub(super) struct Words {
+    pub(super) id: String,
+    pub(super) batch: Option<String>,
+    pub(super) undoes: Option<String>,
+    pub(super) is_redo: bool,
+    pub(super) time: UnixMillis,
+    pub(super) age: u64,
+}
+
+/// Compressed bytes, one after the other, as long as they are not too many.
+struct Packed {
+    blob: Vec<u8>,
+    limit: u64,
+    is_over: bool,
+}
+
+impl Packed {
+    fn push(&mut self, bytes: &[u8]) -> Option<usize> {
+        if self.is_over {
+            return None;
+        }
+        let packed = lz4_flex::compress_prepend_size(bytes);
+        self.blob.extend_from_slice(&packed);
+        self.is_over = self.blob.len() as u64 > self.limit;
+        Some(packed.len())
+    }
+}
+
+/// The entry of a batch, in at most so many bytes: if it would take more, only what the batch was, and nothing of what it
+/// takes to undo it.
+///
+/// # Errors
+/// When what the batch was cannot be put into JSON.
+pub(super) fn encode(
+    workspace: &Workspace,
+    changes: &[Change<'_>],
+    words: Words,
+    limit: u64,
+) -> Result<Encoded, serde_json::Error> {
+    let mut packed = Packed { blob: Vec::new(), limit, is_over: false };
+    let root = |index| workspace.root(index).map_or_else(PathBuf::new, |root| root.path().to_owned());
+    let files = changes.iter().map(|change| past_file(change, root(change.place.root), &mut packed)).collect();
+    let dirs = staging::missing_dirs(changes.iter().flat_map(Change::places)).into_iter();
+    let dirs = dirs.map(|dir| PastDir { root: root(dir.root), parent: dir.parent, name: dir.name });
+    let Words { id, batch, undoes, is_redo, time, age } = words;
+    let (id, time, age, dirs) = (Some(id), Some(time.0), Some(age), dirs.collect());
+    let mut head = Head { id, batch, undoes, is_redo, time, age, files, dirs };
+    let bytes = sealed(&head, packed.blob)?;
+    if !packed.is_over && bytes.len() as u64 <= limit {
+        return Ok(Encoded { bytes, is_whole: true });
+    }
+    for file in &mut head.files {
+        file.before.iter_mut().for_each(|before| before.packed = None);
+        file.after.iter_mut().for_each(|after| after.packed = None);
+    }
+    Ok(Encoded { bytes: sealed(&head, Vec::new())?, is_whole: false })
+}
+
+/// An entry as it is written.
+pub(super) struct Encoded {
+    pub(super) bytes: Vec<u8>,
+    /// Whether it has what it takes to undo the batch.
+    pub(super) is_whole: bool,
+}
+
+fn past_file(change: &Change<'_>, root: PathBuf, packed: &mut Packed) -> PastFile {
+    let (content, moved_to) = match change.becomes {
+        Becomes::Content(content) => (Some(content), None),
+        Becomes::Moved(to, content) => (Some(content), Some(to.path.to_string())),
+        Becomes::Nothing => (None, None),
+    };
+    let old = change.original.map_or(&[][..], |original| original.bytes.as_slice());
+    let before = change.original.zip(change.before).map(|(original, digest)| PastBefore {
+        digest: Hex(digest),
+        attributes: original.attributes.clone(),
+        packed: packed.push(&original.bytes),
+    });
+    let after = content.map(|content| {
+        let new = content.bytes.bytes();
+        let (head, tail) = common_ends(old, &new);
+        PastAfter {
+            digest: Hex(content.digest),
+            executable: change.flips(),
+            head,
+            tail,
+            packed: packed.push(new.get(head..new.len() - tail).unwrap_or_default()),
+        }
+    });
+    PastFile { root, path: change.place.path.to_string(), moved_to, before, after }
+}
+
+fn sealed(head: &Head, mut blob: Vec<u8>) -> Result<Vec<u8>, serde_json::Error> {
+    let mut body = serde_json::to_vec(head)?;
+    body.push(b'\n');
+    body.append(&mut blob);
+    let mut bytes = format!("{MAGIC} {}\n", aptix_engine::digest::sha256(&body)).into_bytes();
+    bytes.append(&mut body);
+    Ok(bytes)
+}
+
+/// How many bytes two texts have in common at their beginnings, and, after those, at their ends.
+fn common_ends(old: &[u8], new: &[u8]) -> (usize, usize) {
+    /// As many bytes are compared at once.
+    const STRIDE: usize = 64;
+    let strides = old.chunks_exact(STRIDE).zip(new.chunks_exact(STRIDE));
+    let head = STRIDE * strides.take_while(|(old, new)| old == new).count();
+    let same = |(old, new): &(&u8, &u8)| old == new;
+    let head = head + old.iter().skip(head).zip(new.iter().skip(head)).take_while(same).count();
+    let (old, new) = (old.get(head..).unwrap_or_default(), new.get(head..).unwrap_or_default());
+    let strides = old.rchunks_exact(STRIDE).zip(new.rchunks_exact(STRIDE));
+    let tail = STRIDE * strides.take_while(|(old, new)| old == new).count();
+    (head, tail + old.iter().rev().skip(tail).zip(new.iter().rev().skip(tail)).take_while(same).count())
+}
+
+/// What an entry is about, from its first two lines; `None` if it is damaged.
+pub(super) fn decode_head(lines: &[Vec<u8>]) -> Option<Head> {
+    let [_, head] = lines.first_chunk().filter(|[first, _]| first.starts_with(MAGIC.as_bytes()))?;
+    let head: Head = serde_json::from_slice(head).ok()?;
+    let files = || head.files.iter().flat_map(|file| std::iter::once(&file.path).chain(&file.moved_to));
+    let is_bounded = files().all(|path| record_bounds::is_inner(path))
+        && head.dirs.iter().all(|dir| record_bounds::is_entry(&dir.parent, &dir.name));
+    is_bounded.then_some(head)
+}
+
+/// Why an entry does not give back what it keeps.
+pub(super) enum Lack {
+    /// Its bytes are not those that were written.
+    Damaged,
+    /// They were too many to be kept.
+    TooMuch,
+}
+
+/// The bytes that an entry keeps of these files, in their order.
+///
+/// # Errors
+/// When there is not all that is needed to undo the batch.
+pub(super) fn decode(bytes: &[u8], files: &[PastFile]) -> Result<Vec<Images>, Lack> {
+    let mut blob = checked(bytes).ok_or(Lack::Damaged)?;
+    if !is_whole(files) {
+        return Err(Lack::TooMuch);
+    }
+    files.iter().map(|file| images(file, &mut blob).ok_or(Lack::Damaged)).collect()
+}
+
+/// Whether an entry of these files has what it takes to undo the batch.
+pub(super) fn is_whole(files: &[PastFile]) -> bool {
+    files.iter().all(PastFile::is_kept)
+}
+
+fn images(file: &PastFile, blob: &mut &[u8]) -> Option<Images> {
+    let before = match &file.before {
+        Some(kept) => Some(unpack(blob, kept.packed?)?),
+        None => None,
+    };
+    let after = match &file.after {
+        Some(kept) => {
+            let new = unpack(blob, kept.packed?)?;
+            let old = before.as_deref().unwrap_or_default();
+            let tail = old.len().checked_sub(kept.tail).and_then(|start| old.get(start..))?;
+            Some([old.get(..kept.head)?, &new, tail].concat())
+        }
+        None => None,
+    };
+    let fits = |bytes: &Option<Vec<u8>>, digest: Option<Sha256Digest>| {
+        bytes.as_deref().map(aptix_engine::digest::sha256) == digest
+    };
+    let is_right = fits(&before, file.before.as_ref().map(|kept| kept.digest.0))
+        && fits(&after, file.after.as_ref().map(|kept| kept.digest.0));
+    is_right.then_some(Images { before, after })
+}
+
+/// The compressed bytes of an entry whose checksum fits.
+fn checked(bytes: &[u8]) -> Option<&[u8]> {
+    let (head, body) = journal::split_line(bytes)?;
+    let stated = std::str::from_utf8(head).ok()?.strip_prefix(MAGIC)?.trim_start();
+    if stated.parse() != Ok(aptix_engine::digest::sha256(body)) {
+        return None;
+    }
+    journal::split_line(body).map(|(_, blob)| blob)
+}
+
+fn unpack(blob: &mut &[u8], length: usize) -> Option<Vec<u8>> {
+    let (packed, rest) = blob.split_at_checked(length)?;
+    *blob = rest;
+    // What is stated of the size is believed only as far as the bytes can come to it.
+    let (stated, _) = packed.split_first_chunk()?;
+    let stated = usize::try_from(u32::from_le_bytes(*stated)).ok()?;
+    (stated <= packed.len().saturating_mul(MOST_PACKED)).then_some(())?;
+    lz4_flex::decompress_size_prepended(packed).ok()
+}

@@ -1,0 +1,84 @@
+//! A note of the batch that is being taken back, kept until the answer was printed. After a process died in between, the
+//! same command run again finds by it that nothing is left to do, and does not take back another batch.
+
+use std::os::fd::AsFd;
+
+use rustix::io::Errno;
+use uuid::Uuid;
+
+use super::effect::Reversal;
+use super::{EntryId, HistoryError};
+use crate::workspace::Workspace;
+use crate::workspace::fs::disk;
+use crate::workspace::roots::own_file::{self, Found, Owner};
+use crate::workspace::roots::state::StateDir;
+
+/// The file of the note, beside the entries.
+const PENDING: &str = "pending";
+
+/// What was being taken back.
+#[derive(Clone, Copy)]
+pub(crate) struct Pending {
+    pub(crate) of: EntryId,
+    /// Whether that is an undo.
+    pub(crate) is_redo: bool,
+}
+
+/// What was being taken back by a process whose answer was not printed, if there is such a process.
+///
+/// # Errors
+/// When the state directory cannot be read.
+pub(crate) fn read(workspace: &Workspace) -> Result<Option<Pending>, HistoryError> {
+    let state = workspace.primary().state();
+    let Some(dir) = state.find_history()? else { return Ok(None) };
+    Ok(match own_file::read(dir.as_fd(), owner(state)).map_err(system(workspace, "read"))? {
+        Some(Found::Sealed(note)) => parse(&String::from_utf8_lossy(&note)),
+        Some(Found::Old(_) | Found::Damaged(_)) => {
+            tracing::warn!("the note of a batch that was being taken back is damaged and counts for nothing");
+            None
+        }
+        None => None,
+    })
+}
+
+const fn owner(state: &StateDir) -> Owner<'_> {
+    Owner { part: "history", name: PENDING, state }
+}
+
+fn parse(note: &str) -> Option<Pending> {
+    let (word, id) = note.trim_end().split_once(' ')?;
+    let is_redo = match word {
+        "undo" => false,
+        "redo" => true,
+        _ => return None,
+    };
+    Some(Pending { of: EntryId(Uuid::try_parse(id).ok()?), is_redo })
+}
+
+/// Notes what is about to be taken back.
+///
+/// # Errors
+/// When another process holds the workspace for long, or the note cannot be kept.
+pub(crate) fn note(workspace: &Workspace, reversal: &Reversal) -> Result<(), HistoryError> {
+    let _locks = workspace.lock()?;
+    let state = workspace.primary().state();
+    let dir = state.open_history()?;
+    let word = if reversal.is_redo { "redo" } else { "undo" };
+    let text = format!("{word} {}\n", reversal.of);
+    Ok(own_file::put(workspace.disk(), dir.as_fd(), owner(state), text.as_bytes())?)
+}
+
+/// Removes the note.
+///
+/// # Errors
+/// When another process holds the workspace for long, or the note cannot be removed.
+pub(crate) fn forget(workspace: &Workspace) -> Result<(), HistoryError> {
+    let _locks = workspace.lock()?;
+    let Some(dir) = workspace.primary().state().find_history()? else { return Ok(()) };
+    disk::unlink_if_there(workspace.disk(), dir.as_fd(), PENDING).map_err(system(workspace, "remove"))
+}
+
+fn system(workspace: &Workspace, doing: &'static str) -> impl FnOnce(Errno) -> HistoryError {
+    let path = workspace.primary().state().path().join("history").join(PENDING);
+    move |errno| HistoryError::System { doing, path, errno }
+}

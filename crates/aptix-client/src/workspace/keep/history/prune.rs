@@ -1,0 +1,69 @@
+//! Forgets the oldest entries: what is too old by the age clock, and what is too much together with all that came later.
+
+use std::cmp::Reverse;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, UNIX_EPOCH};
+
+use rustix::fs::Stat;
+use rustix::io::Errno;
+
+use super::{EntryId, HistoryError, LATE, Retention, ids, read_head, read_words};
+use crate::workspace::Workspace;
+use crate::workspace::fs::beneath;
+use crate::workspace::fs::disk::{self, Disk};
+use crate::workspace::keep::age;
+
+/// Forgets the oldest entries. What came last and was too much by itself stays known. Tells how many bytes the others take.
+/// The caller holds the lock.
+pub(in crate::workspace) fn prune(workspace: &Workspace, retention: Retention) -> Result<u64, HistoryError> {
+    let state = workspace.primary().state();
+    let (path, dir) = (state.path().join("history"), state.open_history()?);
+    let system = |errno| HistoryError::System { doing: "clear", path: path.clone(), errno };
+    let now = age::look(workspace.disk(), state).map_err(|error| system(error.errno()))?;
+    let mut entries = ids(&dir).map_err(system)?;
+    entries.sort_by_key(|id| Reverse(*id));
+    let young = entries.len() - old(workspace.disk(), &dir, &entries, now, retention.age).map_err(system)?;
+    let (mut kept, mut is_over) = (0, false);
+    for (index, id) in entries.into_iter().enumerate() {
+        let name = id.to_string();
+        let Some(stat) = beneath::look_up(dir.as_fd(), &name).map_err(system)? else { continue };
+        let size = u64::try_from(stat.st_size).unwrap_or_default();
+        let is_word = || Ok(index == 0 && read_head(state, &dir, id)?.is_some_and(|entry| !entry.is_whole()));
+        is_over |= index >= young || (kept + size > retention.bytes && !is_word().map_err(system)?);
+        if is_over {
+            for name in [format!("{name}{LATE}"), name] {
+                disk::unlink_if_there(workspace.disk(), dir.as_fd(), &name).map_err(system)?;
+            }
+        } else {
+            kept += size;
+        }
+    }
+    Ok(kept)
+}
+
+/// How many of the entries, which are in order and the newest first, are too old. What came before one that is too old is
+/// so too, and what came after one that is not is not; a damaged entry shows neither.
+fn old(disk: &dyn Disk, dir: &OwnedFd, entries: &[EntryId], now: u64, limit: Duration) -> Result<usize, Errno> {
+    let mut old = 0;
+    for (index, id) in entries.iter().rev().enumerate() {
+        let Some(head) = read_words(dir, *id)? else { continue };
+        // An earlier version did not say the age: it counts from the first look on, and the wall clock has to agree.
+        let is_old = age::between(head.age.unwrap_or_default(), now) > limit
+            && (head.age.is_some() || is_old_by_wall(disk, dir, *id, limit)?);
+        if !is_old {
+            break;
+        }
+        old = index + 1;
+    }
+    Ok(old)
+}
+
+fn is_old_by_wall(disk: &dyn Disk, dir: &OwnedFd, id: EntryId, limit: Duration) -> Result<bool, Errno> {
+    let now = disk.now();
+    let written = |stat: Stat| UNIX_EPOCH + Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or_default());
+    let written = beneath::look_up(dir.as_fd(), &id.to_string())?.map_or(now, written);
+    // A name that is ahead of the clock tells nothing.
+    let named = Some(UNIX_EPOCH + Duration::from_millis(id.time().0)).filter(|named| *named <= now);
+    let made = named.map_or(written, |named| named.max(written));
+    Ok(now.duration_since(made).is_ok_and(|ago| ago > limit))
+}

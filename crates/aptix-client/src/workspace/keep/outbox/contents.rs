@@ -1,0 +1,107 @@
+//! The new contents of batches that the server is owed, each named by its digest: in one directory for each batch.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use aptix_engine::digest::sha256;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::BatchId;
+use rustix::fs::{Dir, Mode};
+use rustix::io::Errno;
+
+use crate::workspace::commit::journal;
+use crate::workspace::fs::beneath;
+use crate::workspace::fs::disk::{self, Disk};
+use crate::workspace::roots::own_file;
+use crate::workspace::roots::state::{OwnError, StateDir};
+
+/// One content, by its digest; `None` where there is none, or none that has this digest.
+pub(super) fn read(outbox: &OwnedFd, batch: BatchId, digest: Sha256Digest) -> Result<Option<Vec<u8>>, Errno> {
+    let dir = match beneath::open_dir(outbox.as_fd(), &contents_name(&batch.to_string())) {
+        Ok(dir) => dir,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    let bytes = own_file::read_whole(dir.as_fd(), &digest.to_string())?;
+    Ok(bytes.filter(|bytes| {
+        let is_whole = sha256(bytes) == digest;
+        if !is_whole {
+            tracing::error!(BatchId = %batch, %digest, "a content that is kept for the server is damaged and is not sent");
+        }
+        is_whole
+    }))
+}
+
+fn contents_name(batch: &str) -> String {
+    format!("{batch}.d")
+}
+
+/// Makes the place for a batch's new contents, empty.
+pub(in crate::workspace) fn open(disk: &dyn Disk, state: &StateDir, batch: &str) -> Result<OwnedFd, OwnError> {
+    let outbox = state.open_outbox()?;
+    remove(disk, &outbox, batch)?;
+    let name = contents_name(batch);
+    disk.make_dir(outbox.as_fd(), &name, Mode::RWXU)?;
+    Ok(beneath::open_dir(outbox.as_fd(), &name)?)
+}
+
+/// Keeps one new content. It is durable once the file that is returned, if any, is, and [`sync`] was called.
+pub(in crate::workspace) fn put(
+    disk: &dyn Disk,
+    dir: &OwnedFd,
+    digest: Sha256Digest,
+    bytes: &[u8],
+) -> Result<Option<OwnedFd>, Errno> {
+    if beneath::look_up(dir.as_fd(), &digest.to_string())?.is_some() {
+        return Ok(None);
+    }
+    let file = disk.create(dir.as_fd(), &digest.to_string(), Mode::RUSR | Mode::WUSR)?;
+    disk::write_all(disk, file.as_fd(), bytes)?;
+    Ok(Some(file))
+}
+
+/// Makes the names of new contents durable.
+pub(in crate::workspace) fn sync(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd) -> Result<(), OwnError> {
+    let outbox = state.open_outbox()?;
+    disk::sync_dir(disk, dir.as_fd())?;
+    Ok(disk::sync_dir(disk, outbox.as_fd())?)
+}
+
+/// Forgets the contents of a batch that was not applied.
+pub(in crate::workspace) fn discard(
+    disk: &dyn Disk,
+    state: &StateDir,
+    batch: Option<&str>,
+) -> Result<(), journal::JournalError> {
+    let Some(batch) = batch else { return Ok(()) };
+    let outbox = state.open_outbox()?;
+    remove(disk, &outbox, batch).map_err(|errno| journal::JournalError::System {
+        doing: "clear",
+        path: state.path().join("outbox"),
+        errno,
+    })
+}
+
+/// The batches that have contents here.
+pub(super) fn batches(outbox: &OwnedFd) -> Result<Vec<String>, Errno> {
+    let mut found = Vec::new();
+    for entry in Dir::new(disk::open_readable(outbox.as_fd())?)? {
+        found.extend(entry?.file_name().to_str().ok().and_then(|name| name.strip_suffix(".d")).map(str::to_owned));
+    }
+    Ok(found)
+}
+
+pub(super) fn remove(disk: &dyn Disk, outbox: &OwnedFd, batch: &str) -> Result<(), Errno> {
+    let name = contents_name(batch);
+    let dir = match beneath::open_dir(outbox.as_fd(), &name) {
+        Ok(dir) => dir,
+        Err(Errno::NOENT) => return Ok(()),
+        Err(errno) => return Err(errno),
+    };
+    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
+        let entry = entry?;
+        if let Some(file) = entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | "..")) {
+            disk::unlink_if_there(disk, dir.as_fd(), file)?;
+        }
+    }
+    disk.remove_dir(outbox.as_fd(), &name)
+}

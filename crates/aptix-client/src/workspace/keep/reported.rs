@@ -1,0 +1,86 @@
+//! Reports that a server has acknowledged, the newest of them: a server whose data directory is put back forgets that a
+//! batch ended, and is told again.
+//!
+//! They are kept as well as can be and not flushed: what is lost or damaged is a report that says less.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use aptix_engine::digest::sha256;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::BatchId;
+use rustix::fs::Mode;
+use rustix::io::Errno;
+
+use crate::workspace::Workspace;
+use crate::workspace::fs::disk;
+use crate::workspace::keep::history::find::Wanted;
+use crate::workspace::keep::{history, outbox};
+use crate::workspace::roots::own_file::{self, Found, Owner};
+use crate::workspace::roots::state::{StateDir, StateError};
+
+/// Bytes of the largest report that is kept.
+const LARGEST: usize = 64 << 10;
+/// The part of the state directory.
+const PART: &str = "reported";
+
+/// Keeps the report of a batch, unless it is large.
+pub(crate) fn keep(workspace: &Workspace, batch: BatchId, receipt: &[u8]) {
+    if receipt.len() > LARGEST {
+        return;
+    }
+    let kept = dir(workspace).map_err(|error| error.to_string()).and_then(|dir| {
+        let name = batch.to_string();
+        let bytes = own_file::seal(owner(workspace.primary().state(), &name), receipt);
+        match workspace.disk().create(dir.as_fd(), &name, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => disk::write_all(workspace.disk(), file.as_fd(), &bytes).map_err(|errno| errno.to_string()),
+            Err(Errno::EXIST) => Ok(()),
+            Err(errno) => Err(errno.to_string()),
+        }
+    });
+    if let Err(error) = kept {
+        tracing::warn!(BatchId = %batch, error, "a report is not kept for a server that is set back");
+    }
+}
+
+/// The report of a batch, if it is kept and whole.
+///
+/// # Errors
+/// When the state directory cannot be used.
+pub(crate) fn find(workspace: &Workspace, batch: BatchId) -> Result<Option<Vec<u8>>, StateError> {
+    let dir = dir(workspace)?;
+    let name = batch.to_string();
+    Ok(match own_file::read(dir.as_fd(), owner(workspace.primary().state(), &name)) {
+        Ok(Some(Found::Sealed(receipt))) => Some(receipt),
+        Ok(Some(Found::Old(_) | Found::Damaged(_)) | None) | Err(_) => None,
+    })
+}
+
+/// The new content of a file that a batch changed, from what is kept for undoing it. `digest` is one that the report of the
+/// batch states.
+pub(crate) fn content(workspace: &Workspace, batch: BatchId, digest: Sha256Digest) -> Option<Vec<u8>> {
+    let entry = history::find::find(workspace, Wanted::Named(&batch.to_string())).ok()?.entry;
+    let images = history::images(&entry).ok()?;
+    images.into_iter().filter_map(|images| images.after).find(|content| sha256(content) == digest)
+}
+
+/// Forgets the oldest reports, all but so many.
+pub(crate) fn forget(workspace: &Workspace, keep: usize) {
+    let forgotten = dir(workspace).ok().and_then(|dir| {
+        let batches = outbox::batches(&dir).ok()?;
+        for batch in batches.iter().take(batches.len().saturating_sub(keep)) {
+            disk::unlink_if_there(workspace.disk(), dir.as_fd(), &batch.to_string()).ok()?;
+        }
+        Some(())
+    });
+    if forgotten.is_none() {
+        tracing::warn!("old reports are not forgotten");
+    }
+}
+
+const fn owner<'a>(state: &'a StateDir, name: &'a str) -> Owner<'a> {
+    Owner { part: PART, name, state }
+}
+
+fn dir(workspace: &Workspace) -> Result<OwnedFd, StateError> {
+    workspace.primary().state().open_reported()
+}

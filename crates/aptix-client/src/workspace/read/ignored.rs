@@ -1,0 +1,328 @@
+//! Whether git ignores a path: by the files `.gitignore` and `.ignore` above it, `.git/info/exclude`, and the excludes that
+//! the configuration of the repository or of the person names. Rules that are there and cannot be read are an error, never no rules.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, gitconfig_excludes_path};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use crate::workspace::fs::beneath;
+use crate::workspace::read::ignore_files;
+use crate::workspace::roots::root::Root;
+
+/// Bytes of a file of ignore rules.
+const RULE_BYTES: u64 = 256 << 10;
+/// Bytes of a file of git's configuration.
+const CONFIG_BYTES: u64 = 256 << 10;
+/// Bytes of a file `.git` or `commondir`, which hold a path.
+const POINTER_BYTES: u64 = 16 << 10;
+
+/// The rules above the paths that were asked about so far.
+#[derive(Debug, Default)]
+pub(crate) struct Ignored {
+    /// The person's own excludes.
+    global: Option<Rc<Gitignore>>,
+    /// Where files of rules are that a configuration names.
+    named: HashSet<PathBuf>,
+    /// By root and real path of a directory; nothing where there is no such directory.
+    levels: HashMap<(usize, String), Option<Rc<Level>>>,
+    above: HashMap<usize, Rc<Vec<Above>>>,
+}
+
+/// What the files of one directory say.
+#[derive(Debug)]
+struct Level {
+    git: Gitignore,
+    other: Gitignore,
+    excludes: Gitignore,
+    /// What the files say that the repository's own configuration names.
+    configured: Gitignore,
+    /// Where they are.
+    named: Vec<PathBuf>,
+    /// Whether the directory is the top of a repository.
+    is_top: bool,
+}
+
+/// A directory above a root, and the path of the root in it.
+#[derive(Debug)]
+struct Above {
+    level: Level,
+    within: String,
+}
+
+/// Rules that may say something about a path, and the path as they have it.
+struct Ruled<'a> {
+    level: &'a Level,
+    path: String,
+}
+
+impl Ignored {
+    /// Whether a path in a root is ignored, itself or with a directory that it is in.
+    ///
+    /// # Errors
+    /// Rules above it cannot be read.
+    pub(crate) fn is_ignored(&mut self, index: usize, root: &Root, path: &str) -> Result<bool, Errno> {
+        let above = self.above(index, root)?;
+        let global = match &self.global {
+            Some(global) => Rc::clone(global),
+            None => {
+                let own = gitconfig_excludes_path();
+                let rules = own.as_deref().map_or_else(|| Ok(Gitignore::empty()), rules_at)?;
+                self.named.extend(own.map(real));
+                Rc::clone(self.global.insert(Rc::new(rules)))
+            }
+        };
+        let mut levels: Vec<(String, Rc<Level>)> =
+            self.level(index, root, "")?.into_iter().map(|top| (String::new(), top)).collect();
+        // The root itself may be ignored by what is above it.
+        if let Some(outermost) = above.last()
+            && !outermost.within.is_empty()
+        {
+            let parts: Vec<&str> = outermost.within.split('/').collect();
+            for end in 1..=parts.len() {
+                let mut ruled = Vec::new();
+                for Above { level, within } in above.iter() {
+                    let path = parts.get(parts.len() - within.split('/').count()..end).unwrap_or_default();
+                    ruled.extend((!path.is_empty()).then(|| Ruled { level, path: path.join("/") }));
+                }
+                if is_ignored_by(&ruled, &global, true) {
+                    return Ok(true);
+                }
+            }
+        }
+        let mut at = String::new();
+        let mut names = path.split('/').peekable();
+        while let Some(name) = names.next() {
+            if !at.is_empty() {
+                at.push('/');
+            }
+            at.push_str(name);
+            let is_dir = names.peek().is_some();
+            let near = levels.iter().rev().map(|(dir, level)| Ruled { level, path: within(dir, &at) });
+            let far = above.iter().map(|above| Ruled { level: &above.level, path: format!("{}/{at}", above.within) });
+            let ruled: Vec<_> = near.chain(far).collect();
+            if is_ignored_by(&ruled, &global, is_dir) {
+                return Ok(true);
+            }
+            if is_dir && let Some(level) = self.level(index, root, &at)? {
+                levels.push((at.clone(), level));
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a file that was asked about is one that a configuration names for its rules, whatever it is called.
+    pub(crate) fn has_rules(&self, root: &Root, real: &str) -> bool {
+        self.named.contains(&root.path().join(real))
+    }
+
+    fn level(&mut self, index: usize, root: &Root, dir: &str) -> Result<Option<Rc<Level>>, Errno> {
+        let key = (index, dir.to_owned());
+        if let Some(known) = self.levels.get(&key) {
+            return Ok(known.clone());
+        }
+        let level = match beneath::open_dir(root.dir(), dir) {
+            Ok(opened) => {
+                let at = root.path().join(dir);
+                Some(Rc::new(Level::read(&at, |name| read(opened.as_fd(), name), |name| kind(opened.as_fd(), name))?))
+            }
+            // A link on the way: git takes that for a file, and looks at nothing behind it.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
+            Err(errno) => return Err(errno),
+        };
+        self.named.extend(level.iter().flat_map(|level| level.named.clone()));
+        self.levels.insert(key, level.clone());
+        Ok(level)
+    }
+
+    /// The directories above a root as far as the top of the repository that it is in, nearest first; none where the root
+    /// is such a top, or in no repository.
+    fn above(&mut self, index: usize, root: &Root) -> Result<Rc<Vec<Above>>, Errno> {
+        if let Some(known) = self.above.get(&index) {
+            return Ok(Rc::clone(known));
+        }
+        let mut found = Vec::new();
+        let mut is_in_repository = root.path().join(".git").symlink_metadata().is_ok();
+        if !is_in_repository {
+            for dir in root.path().ancestors().skip(1) {
+                let Some(within) = root.path().strip_prefix(dir).ok().and_then(Path::to_str) else { break };
+                let level =
+                    Level::read(dir, |name| read_at(&dir.join(name), RULE_BYTES), |name| kind_at(&dir.join(name)))?;
+                is_in_repository = level.is_top;
+                found.push(Above { level, within: within.to_owned() });
+                if is_in_repository {
+                    break;
+                }
+            }
+            if !is_in_repository {
+                found.clear();
+            }
+        }
+        let found = Rc::new(found);
+        self.named.extend(found.iter().flat_map(|above| above.level.named.clone()));
+        self.above.insert(index, Rc::clone(&found));
+        Ok(found)
+    }
+}
+
+/// Whether rules, nearest first, ignore a path: git's or those of `.ignore`, each by itself, so that neither opens what the
+/// other closes.
+fn is_ignored_by(rules: &[Ruled<'_>], global: &Gitignore, is_dir: bool) -> bool {
+    let git = rules.iter().find_map(|ruled| said(&ruled.level.git, &ruled.path, is_dir));
+    let excluded = || rules.iter().find_map(|ruled| said(&ruled.level.excludes, &ruled.path, is_dir));
+    let configured = || rules.iter().find_map(|ruled| said(&ruled.level.configured, &ruled.path, is_dir));
+    let by_person = || said(global, &rules.last()?.path, is_dir);
+    let other = rules.iter().find_map(|ruled| said(&ruled.level.other, &ruled.path, is_dir));
+    git.or_else(excluded).or_else(configured).or_else(by_person) == Some(true) || other == Some(true)
+}
+
+fn within(dir: &str, path: &str) -> String {
+    path.strip_prefix(dir).map_or(path, |rest| rest.trim_start_matches('/')).to_owned()
+}
+
+pub(in crate::workspace) fn said(rules: &Gitignore, path: &str, is_dir: bool) -> Option<bool> {
+    match rules.matched(path, is_dir) {
+        Match::Ignore(_) => Some(true),
+        Match::Whitelist(_) => Some(false),
+        Match::None => None,
+    }
+}
+
+impl Level {
+    fn read(
+        at: &Path,
+        read: impl Fn(&str) -> Result<Option<Vec<u8>>, Errno>,
+        kind: impl Fn(&str) -> Result<Option<FileType>, Errno>,
+    ) -> Result<Self, Errno> {
+        let none = || Ok(Gitignore::empty());
+        let git = kind(".git")?;
+        let own = match git {
+            Some(FileType::RegularFile) => OwnDir::of_link(at)?,
+            Some(_) => Some(OwnDir { common: at.join(".git"), git: at.join(".git") }),
+            None => None,
+        };
+        let (named, configured) = match &own {
+            Some(own) => own.configured(at)?,
+            None => (Vec::new(), none()?),
+        };
+        Ok(Self {
+            git: read(".gitignore")?.map_or_else(none, |bytes| ignore_files::of_git(&bytes))?,
+            other: read(".ignore")?.map_or_else(none, |bytes| ignore_files::of_searches(&bytes))?,
+            excludes: own.as_ref().map_or_else(none, OwnDir::excludes)?,
+            configured,
+            named,
+            is_top: git.is_some(),
+        })
+    }
+}
+
+/// Where git keeps what belongs to a repository.
+struct OwnDir {
+    /// For all its worktrees.
+    common: PathBuf,
+    /// For this one.
+    git: PathBuf,
+}
+
+impl OwnDir {
+    /// That of a repository whose `.git` is a file that says where it really is: a worktree's, or a submodule's.
+    fn of_link(at: &Path) -> Result<Option<Self>, Errno> {
+        let path_in = |file: &Path| -> Result<Option<PathBuf>, Errno> {
+            let text = read_at(file, POINTER_BYTES)?.and_then(|bytes| String::from_utf8(bytes).ok());
+            let path = |text: &str| PathBuf::from(text.strip_prefix("gitdir:").unwrap_or(text).trim_start());
+            Ok(text.map(|text| path(text.trim_end())))
+        };
+        let Some(git) = path_in(&at.join(".git"))? else { return Ok(None) };
+        let git = at.join(git);
+        let common = path_in(&git.join("commondir"))?.map_or_else(|| git.clone(), |common| git.join(common));
+        Ok(Some(Self { common, git }))
+    }
+
+    fn excludes(&self) -> Result<Gitignore, Errno> {
+        rules_at(&self.common.join("info/exclude"))
+    }
+
+    /// The files that its configuration names, and what they say; those of a worktree count although they may be switched
+    /// off.
+    fn configured(&self, top: &Path) -> Result<(Vec<PathBuf>, Gitignore), Errno> {
+        let read = |path: &Path| read_at(path, CONFIG_BYTES);
+        let (mut named, mut rules) = (Vec::new(), Vec::new());
+        for config in [self.common.join("config"), self.git.join("config.worktree")] {
+            for file in ignore_files::named_in(&config, top, &read)? {
+                rules.extend(read_at(&file, RULE_BYTES)?.unwrap_or_default());
+                rules.push(b'\n');
+                named.push(real(file));
+            }
+        }
+        Ok((named, ignore_files::of_git(&rules)?))
+    }
+}
+
+/// The path of a file with links expanded, if there is such a file.
+fn real(path: PathBuf) -> PathBuf {
+    path.canonicalize().unwrap_or(path)
+}
+
+fn rules_at(path: &Path) -> Result<Gitignore, Errno> {
+    read_at(path, RULE_BYTES)?.map_or_else(|| Ok(Gitignore::empty()), |bytes| ignore_files::of_git(&bytes))
+}
+
+/// The bytes of a file of rules in a directory; nothing where there is none. Git follows no link in the place of its own.
+fn read(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Vec<u8>>, Errno> {
+    match beneath::open_file(dir, name) {
+        Ok(file) => whole(File::from(file), RULE_BYTES),
+        Err(Errno::NOENT | Errno::NXIO) => Ok(None),
+        Err(Errno::LOOP) if name == ".gitignore" => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn kind(dir: BorrowedFd<'_>, name: &str) -> Result<Option<FileType>, Errno> {
+    Ok(beneath::look_up(dir, name)?.map(|stat| FileType::from_raw_mode(stat.st_mode)))
+}
+
+/// As [`read`], for a file outside of every root, where git itself is told what to ignore.
+fn read_at(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Errno> {
+    match path.metadata() {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => return Ok(None),
+        Err(error) => return nothing_there(&error),
+    }
+    match File::open(path) {
+        Ok(file) => whole(file, limit),
+        Err(error) => nothing_there(&error),
+    }
+}
+
+fn kind_at(path: &Path) -> Result<Option<FileType>, Errno> {
+    match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => Ok(Some(FileType::Directory)),
+        Ok(metadata) if metadata.is_file() => Ok(Some(FileType::RegularFile)),
+        Ok(_) => Ok(Some(FileType::Unknown)),
+        Err(error) => nothing_there(&error),
+    }
+}
+
+fn nothing_there<T>(error: &io::Error) -> Result<Option<T>, Errno> {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
+        _ => Err(Errno::from_io_error(error).unwrap_or(Errno::IO)),
+    }
+}
+
+fn whole(file: File, limit: u64) -> Result<Option<Vec<u8>>, Errno> {
+    let failed = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > limit { Err(Errno::FBIG) } else { Ok(Some(bytes)) }
+}

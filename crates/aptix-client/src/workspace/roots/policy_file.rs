@@ -1,0 +1,165 @@
+//! Policy files as they are on disk: the person's own, which nobody else may have written, and that of a root.
+
+use std::fs::{File, Metadata};
+use std::io::{ErrorKind, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use crate::workspace::Workspace;
+use crate::workspace::fs::{beneath, disk};
+use crate::workspace::roots::own_file;
+use crate::workspace::roots::root::{self, Root};
+
+/// Bytes of a policy file.
+const LIMIT: u64 = 256 << 10;
+/// Where a root has its policy, in its own directory.
+const IN_ROOT: (&str, &str) = (".aptix", "policy.toml");
+
+/// Why a policy file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyFileError {
+    /// The system refuses to read it.
+    #[error("it cannot be read: {0}")]
+    System(std::io::Error),
+    /// It is something else than a file.
+    #[error("it is not a regular file")]
+    NotRegular,
+    /// The system refuses to write it.
+    #[error("it cannot be written: {0}")]
+    Write(std::io::Error),
+    /// It is a link to where Aptix does not write.
+    #[error("it is a link to {}, and Aptix writes only in its own directories and in roots", .0.display())]
+    Elsewhere(PathBuf),
+    /// It is somebody else's, who could have written it.
+    #[error("{} belongs to the user with the id {found}, expected {own}, who runs this", path.display())]
+    Owner {
+        /// The file, or its directory.
+        path: PathBuf,
+        /// Whose it is.
+        found: u32,
+        /// Whose it should be.
+        own: u32,
+    },
+    /// Others could have written it, or read it.
+    #[error("{} has the mode {found:04o}, expected {expected}", path.display())]
+    Mode {
+        /// The file, or its directory.
+        path: PathBuf,
+        /// The mode it has.
+        found: u32,
+        /// Modes that it may have.
+        expected: &'static str,
+    },
+    /// Too many bytes.
+    #[error("it has more than {LIMIT} bytes")]
+    TooLarge,
+}
+
+impl From<Errno> for PolicyFileError {
+    fn from(errno: Errno) -> Self {
+        Self::System(errno.into())
+    }
+}
+
+/// Reads a person's own policy file; nothing where there is none.
+///
+/// # Errors
+/// It is there and cannot be read, or others can write it, its directory, or read it.
+#[expect(clippy::disallowed_types, reason = "a file is opened for reading that may have become a FIFO")]
+pub(crate) fn of_person(path: &Path) -> Result<Option<Vec<u8>>, PolicyFileError> {
+    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
+    let file = match std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        // A link that leads nowhere is a file that is missing.
+        Err(error) if error.kind() == ErrorKind::NotFound && path.symlink_metadata().is_err() => return Ok(None),
+        opened => opened.map_err(PolicyFileError::System)?,
+    };
+    let metadata = file.metadata().map_err(PolicyFileError::System)?;
+    let own = rustix::process::geteuid().as_raw();
+    refuse_open(path, &metadata, own, (0o077, "0600, so that it is yours alone"))?;
+    if let Some(directory) = path.parent() {
+        let metadata = directory.metadata().map_err(PolicyFileError::System)?;
+        refuse_open(directory, &metadata, own, (0o022, "0755 or less, so that nobody else writes in it"))?;
+    }
+    read(file).map(Some)
+}
+
+/// Refuses what is somebody else's, or has any of the bits of a mode.
+fn refuse_open(
+    path: &Path,
+    metadata: &Metadata,
+    own: u32,
+    (bits, expected): (u32, &'static str),
+) -> Result<(), PolicyFileError> {
+    let (path, mode, found) = (path.to_owned(), metadata.mode() & 0o7777, metadata.uid());
+    if found != own {
+        return Err(PolicyFileError::Owner { path, found, own });
+    }
+    if mode & bits != 0 {
+        return Err(PolicyFileError::Mode { path, found: mode, expected });
+    }
+    Ok(())
+}
+
+/// Reads a person's own policy file and writes it anew, while no other process does: what each of them adds is kept.
+///
+/// # Errors
+/// The system refuses, or what `change` refuses.
+pub(crate) fn change_of_person<E: From<PolicyFileError>>(
+    workspace: &Workspace,
+    path: &Path,
+    change: impl FnOnce(Vec<u8>) -> Result<Vec<u8>, E>,
+) -> Result<(), E> {
+    let lock = workspace.primary().state().lock_shared();
+    let _lock = lock.map_err(|error| PolicyFileError::Write(error.errno().into()))?;
+    let text = change(of_person(path)?.unwrap_or_default())?;
+    Ok(put_of_person(workspace, path, &text)?)
+}
+
+/// Writes a person's own policy file anew, in its real place if it is a link.
+fn put_of_person(workspace: &Workspace, path: &Path, bytes: &[u8]) -> Result<(), PolicyFileError> {
+    let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let (Some(directory), Some(name)) = (place.parent(), place.file_name().and_then(|name| name.to_str())) else {
+        return Err(PolicyFileError::NotRegular);
+    };
+    disk::private_dir(directory).map_err(PolicyFileError::Write)?;
+    let held = root::open_held(directory).map_err(PolicyFileError::Write)?;
+    // What a process that died has left; where it cannot be removed, it stays, and nothing reads it.
+    let _ = own_file::sweep(workspace.disk(), held.as_fd());
+    own_file::replace(workspace.disk(), held.as_fd(), held.as_fd(), name, bytes).map_err(|errno| {
+        let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+        match errno {
+            Errno::ACCESS | Errno::PERM if is_link => PolicyFileError::Elsewhere(place.clone()),
+            errno => PolicyFileError::Write(errno.into()),
+        }
+    })
+}
+
+/// Reads the policy file of a root, beneath it and through no link; nothing where there is none.
+///
+/// # Errors
+/// It is there and cannot be read.
+pub(crate) fn of_root(root: &Root) -> Result<Option<Vec<u8>>, PolicyFileError> {
+    let opened = beneath::open_dir(root.dir(), IN_ROOT.0).and_then(|dir| beneath::open_file(dir.as_fd(), IN_ROOT.1));
+    match opened {
+        Err(Errno::NOENT) => Ok(None),
+        opened => read(opened?.into()).map(Some),
+    }
+}
+
+/// Where the policy file of a root is, to be told.
+pub(crate) fn place_in(root: &Root) -> std::path::PathBuf {
+    root.path().join(IN_ROOT.0).join(IN_ROOT.1)
+}
+
+fn read(file: File) -> Result<Vec<u8>, PolicyFileError> {
+    if !file.metadata().map_err(PolicyFileError::System)?.is_file() {
+        return Err(PolicyFileError::NotRegular);
+    }
+    let mut bytes = Vec::new();
+    file.take(LIMIT + 1).read_to_end(&mut bytes).map_err(PolicyFileError::System)?;
+    if bytes.len() as u64 > LIMIT { Err(PolicyFileError::TooLarge) } else { Ok(bytes) }
+}
