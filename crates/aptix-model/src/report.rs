@@ -1,5 +1,7 @@
 //! What became of a batch, as the agent tells it and the server keeps it.
 
+pub mod fit;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 

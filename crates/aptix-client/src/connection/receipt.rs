@@ -2,8 +2,9 @@
 
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, WorkspaceId};
-use aptix_model::reason::Reason;
+use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Report;
+use aptix_model::wire::fit::{self, SENT_BYTES};
 use aptix_model::wire::{id, v1};
 use prost::Message;
 
@@ -23,14 +24,31 @@ pub struct Receipt {
 /// Puts a receipt into bytes.
 #[must_use]
 pub fn encode(receipt: Receipt) -> Vec<u8> {
-    let message = v1::ReportBatchRequest {
+    message(receipt).encode_to_vec()
+}
+
+/// Puts a receipt into bytes that one message carries, without those parts of the report for which there is no room.
+///
+/// # Errors
+/// The names and digests of the files are already too much.
+pub fn encode_to_fit(receipt: Receipt) -> Result<Vec<u8>, Box<Failure>> {
+    let mut message = message(receipt);
+    fit::sent(&mut message).map_err(|bytes| {
+        let message = format!("the report would have {bytes} bytes, at most {SENT_BYTES} can be sent");
+        let failure = Failure::new(Reason::TooLarge, message).detail(Detail::File);
+        failure.hint("send several smaller batches")
+    })?;
+    Ok(message.encode_to_vec())
+}
+
+fn message(receipt: Receipt) -> v1::ReportBatchRequest {
+    v1::ReportBatchRequest {
         workspace_id: receipt.workspace.to_string(),
         batch_id: receipt.batch.to_string(),
         lease_epoch: 0,
         report: Some(receipt.report.into()),
         lease_secret: tonic::codegen::Bytes::new(),
-    };
-    message.encode_to_vec()
+    }
 }
 
 /// Reads back what [`encode`] wrote.

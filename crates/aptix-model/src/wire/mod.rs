@@ -9,6 +9,7 @@ mod changes;
 mod cursor;
 mod edit;
 mod field;
+pub mod fit;
 mod hunks;
 mod quote;
 mod record;

@@ -7,13 +7,13 @@ use std::time::Duration;
 use aptix_model::cursor::Cursor;
 use aptix_model::id::Revision;
 use aptix_model::report::Report;
-use aptix_model::wire::{self, event_message, v1};
+use aptix_model::wire::{self, event_message, fit, v1};
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
 
 use super::batch::{damage, missing};
+use super::report;
 use super::status::status;
-use super::{report, size};
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::feed::{Delivery, Start};
 use crate::dispatcher::lease::secret_digest;
@@ -83,7 +83,7 @@ fn delivery_message(delivery: Delivery, heartbeat: Duration) -> v1::WatchBatches
             Message::Lease(v1::Lease { epoch, heartbeat_interval, secret: secret.bytes().to_vec().into() })
         }
         Delivery::Event(revision, cursor, batch) => {
-            let batch = Some(size::told(event_message(*batch)));
+            let batch = Some(fit::event(event_message(*batch)));
             let cursor = cursor.map(Into::into);
             Message::Event(v1::BatchEvent { revision: revision.0, batch, cursor, damage: None })
         }

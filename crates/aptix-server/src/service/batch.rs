@@ -9,7 +9,7 @@ use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, RequestId, Revision, Uuid, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
-use aptix_model::wire::{self, listed_message, v1};
+use aptix_model::wire::{self, fit, listed_message, v1};
 use prost::Message;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
@@ -49,7 +49,7 @@ impl v1::batch_service_server::BatchService for BatchService {
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let which = selector(request.batch).map_err(status)?;
         let batch = self.0.batch(&workspace, which).await.map_err(status)?;
-        Ok(Response::new(v1::GetBatchResponse { batch: Some(size::fitted(batch.into())) }))
+        Ok(Response::new(v1::GetBatchResponse { batch: Some(fit::answer(batch.into())) }))
     }
 
     async fn get_change(
@@ -60,7 +60,7 @@ impl v1::batch_service_server::BatchService for BatchService {
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let id: Uuid = wire::id("id", &request.id).map(|aptix_model::id::ChangeId(id)| id).map_err(status)?;
         let part = self.0.part(&workspace, id).await.map_err(status)?;
-        Ok(Response::new(size::fitted_part(part_message(part))))
+        Ok(Response::new(fit::part(part_message(part))))
     }
 
     async fn list_batches(
@@ -73,7 +73,7 @@ impl v1::batch_service_server::BatchService for BatchService {
         let page = page::batch(&request.page_token).map_err(status)?;
         let listed = self.0.list(&workspace, page, wanted + 1).await.map_err(status)?;
         let mut answer = v1::ListBatchesResponse::default();
-        let mut room = size::ROOM;
+        let mut room = fit::ROOM;
         let mut last = None;
         for entry in listed {
             let (revision, entry) = self.list_entry(&workspace, entry).await?;
@@ -117,14 +117,14 @@ impl v1::batch_service_server::BatchService for BatchService {
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let batch = wire::id("batchId", &request.batch_id).map_err(status)?;
         let batch = self.0.cancel(workspace, batch).await.map_err(status)?;
-        Ok(Response::new(v1::CancelBatchResponse { batch: Some(size::fitted(batch.into())) }))
+        Ok(Response::new(v1::CancelBatchResponse { batch: Some(fit::answer(batch.into())) }))
     }
 }
 
 fn state_message(told: Told) -> v1::WatchBatchResponse {
     match told {
         Told::State { batch, cursor, first } => {
-            let fit = if first { size::told } else { size::told_again };
+            let fit = if first { fit::event } else { fit::later_event };
             let batch = Some(fit((*batch).into()));
             v1::WatchBatchResponse { batch, cursor: cursor.map(Into::into), heartbeat: false }
         }
@@ -154,7 +154,7 @@ impl BatchService {
             Err(Damaged { revision, why }) => return Ok((revision, Err(damage(revision, None, why)))),
         };
         match self.0.batch(workspace, BatchSelector::Id(entry.batch)).await {
-            Ok(batch) => Ok((entry.revision, Ok(size::fitted(listed_message(batch))))),
+            Ok(batch) => Ok((entry.revision, Ok(fit::answer(listed_message(batch))))),
             Err(ReadError::Store(error)) if error.will_pass() => Err(status(error)),
             Err(error) => Ok((entry.revision, Err(damage(entry.revision, Some(entry.batch), error.to_string())))),
         }
@@ -170,7 +170,7 @@ impl BatchService {
         if validate_only {
             return Ok(without_ids(self.0.rehearse(record).await?));
         }
-        Ok(size::fitted(self.0.keep(record).await?.into()))
+        Ok(fit::answer(self.0.keep(record).await?.into()))
     }
 }
 

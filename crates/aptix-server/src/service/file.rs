@@ -9,6 +9,7 @@ use aptix_model::failure::Failure;
 use aptix_model::limits::CHUNK_BYTES;
 use aptix_model::path::{DocPath, PathError, RootedPath};
 use aptix_model::reason::{Detail, Reason};
+use aptix_model::wire::fit::ROOM;
 use aptix_model::wire::{self, v1};
 use prost::Message;
 use tokio::time::timeout;
@@ -16,8 +17,8 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::batch::missing;
+use super::page;
 use super::status::{status, too_late};
-use super::{page, size};
 use crate::caller::Peer;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::files::FileSelector;
@@ -76,7 +77,7 @@ impl v1::file_service_server::FileService for FileService {
         let cursor = self.dispatcher.cursor_at(&workspace, None).await.map_err(status)?;
         let listed = self.dispatcher.files(&workspace, page, wanted + 1).await.map_err(status)?;
         let mut answer = v1::ListFilesResponse::default();
-        let mut room = size::ROOM;
+        let mut room = ROOM;
         let mut last = None;
         for file in listed {
             let (path, file) = match file {

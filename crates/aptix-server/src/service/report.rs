@@ -1,25 +1,13 @@
-//! What a report may hold. It is kept for ever and comes with every answer about its batch, so it is bounded when it is
-//! taken.
+//! Holds a report to its bounds when it is received: it is stored for ever, and comes with every answer about its batch.
 
 use aptix_model::failure::Failure;
 use aptix_model::limits::NEXT_ACTION_BYTES;
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::wire::v1;
+use aptix_model::report::fit::{EXCERPT_LINES, EXCERPTS, FAILURES, REMARKS, STORED_BYTES, TEXT_BYTES};
+use aptix_model::wire::{fit, v1};
 use prost::Message;
 
-/// Bytes of one text.
-const TEXT_BYTES: usize = 64 << 10;
-/// Failures of a report.
-const FAILURES: usize = 1000;
-/// Excerpts of a failure, and lines of an excerpt.
-const EXCERPTS: usize = 3;
-const EXCERPT_LINES: usize = 20;
-/// Warnings of a report; warnings and normalizations of a file.
-const REMARKS: usize = 100;
-/// Bytes of failures; of a report as it is kept, unless its files alone are more.
-const KEPT_BYTES: usize = 2 << 20;
-
-/// The report as it is kept: if it is large, without its diff and what it says of single changes.
+/// The report as it is stored: if it is large, without its diff.
 ///
 /// # Errors
 /// Everything that no report may hold.
@@ -38,17 +26,14 @@ pub(super) fn bounded(mut report: v1::Report) -> Result<v1::Report, Vec<Failure>
     check_count("report.warnings", report.warnings.len(), &mut found);
     check_warnings("report", &report.warnings, &mut found);
     let failures: usize = report.failures.iter().map(Message::encoded_len).sum();
-    if failures > KEPT_BYTES {
-        let message = format!("the failures have {failures} bytes, at most {KEPT_BYTES} are kept");
+    if failures > STORED_BYTES {
+        let message = format!("the failures have {failures} bytes, at most {STORED_BYTES} are kept");
         found.push(too_large("report.failures", message).hint("leave out what they quote, then the last of them"));
     }
     if !found.is_empty() {
         return Err(found);
     }
-    if report.encoded_len() > KEPT_BYTES {
-        report.diff_omitted |= !report.diff.is_empty();
-        report.diff.clear();
-    }
+    fit::stored(&mut report);
     Ok(report)
 }
 
