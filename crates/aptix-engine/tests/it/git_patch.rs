@@ -96,6 +96,11 @@ fn lines_that_moved_are_found_only_if_there_is_one_place() {
     check("0\na\nb\nc\n", "@@ -0,3 +0,3 @@\n a\n-b\n+x\n c\n", "0\na\nx\nc\n", &["HUNK_OFFSET"]);
     check("a\nb\nc\n", "@@ -900,3 +900,3 @@\n a\n-b\n+x\n c\n", "a\nx\nc\n", &["HUNK_OFFSET"]);
     check_refused("a\nb\nc\n", "@@ -900,3 +900,3 @@\n a\n-y\n+x\n c\n", &["EXPECTED_MISMATCH"]);
+    // where the header says with other ends, and elsewhere with the same ones
+    for added in [hunk, "@@ -1,3 +1,4 @@\n+x\n a\n b\n c\n", "@@ -1,3 +1,4 @@\n a\n+x\n b\n c\n"] {
+        check_refused("a\r\nb\r\nc\r\n0\na\nb\nc\n", added, &["TEXT_NOT_UNIQUE"]);
+        check_refused("a\r\nb\nc\n0\na\nb\nc\n", added, &["TEXT_NOT_UNIQUE"]);
+    }
     // headers whose two sides put the hunk in two places
     check("a\nb\nc\n0\n", "@@ -1,3 +2,3 @@\n a\n-b\n+x\n c\n", "a\nx\nc\n0\n", &[]);
     check_refused("a\nb\nc\n0\na\nb\nc\n", "@@ -1,3 +5,3 @@\n a\n-b\n+x\n c\n", &["TEXT_NOT_UNIQUE"]);

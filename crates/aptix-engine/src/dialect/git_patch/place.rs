@@ -144,7 +144,12 @@ pub(super) fn find(
     }
     match places.as_slice() {
         [] => find_by_ends(text, sides, stated, work),
-        [start] if stated_exactly == Some(*start) || work.settings.recovers => Ok(exact(*start)),
+        [start] if stated_exactly == Some(*start) => Ok(exact(*start)),
+        [start] if work.settings.recovers => match by_ends(text, sides, stated) {
+            // They stand where the header says, too, but for their ends.
+            Some(stated) => Err(ambiguous(text, &[stated.start.min(*start), stated.start.max(*start)])),
+            None => Ok(exact(*start)),
+        },
         [start] => Err(Misplaced::Elsewhere { range: exact(*start).range }),
         several => Err(ambiguous(text, several)),
     }
