@@ -111,6 +111,22 @@ fn a_name_is_the_one_of_before_the_diff_that_renames_to_it() {
     assert_eq!(series(&three.each_ref().map(String::as_str)), ["f g 2", "g f 1"]);
 }
 
+/// Of diffs that follow one another without a mail between them, nothing shows which of them copies a file that one changes.
+#[test]
+fn a_copy_of_a_changed_file_is_refused_in_diffs_that_follow_one_another() {
+    let copy = "diff --git a/f b/c\nsimilarity index 100%\ncopy from f\ncopy to c\n";
+    let edited = |file: &str, line: &str| {
+        format!("diff --git a/{file} b/{file}\n--- a/{file}\n+++ b/{file}\n@@ -1 +1 @@\n-{line}\n+{line}{line}\n")
+    };
+    check(edited("f", "a") + copy, &["modify f @1,1 1,1:-a\\n+aa\\n", "copy f to c"]);
+    check_refused(edited("f", "a") + &edited("f", "aa") + copy, "INVALID_REQUEST.DUPLICATE_PATH");
+    check_refused(edited("f", "a") + copy + &edited("f", "aa"), "INVALID_REQUEST.DUPLICATE_PATH");
+    check_refused(edited("f", "a") + &edited("g", "a") + &edited("g", "aa") + copy, "INVALID_REQUEST.DUPLICATE_PATH");
+    // what is copied above is the file as it was
+    let above = copy.to_owned() + &edited("f", "a") + &edited("f", "aa");
+    assert_eq!(parse(above.as_bytes(), Some(Dialect::GitPatch)).unwrap().batch.files.len(), 2);
+}
+
 /// FILE-SPEC-3.1.2, FILE-SPEC-3.1.4: everything that a diff can say of a file.
 #[test]
 fn what_happens_to_each_file_is_read_from_its_header() {

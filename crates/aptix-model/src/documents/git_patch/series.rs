@@ -38,6 +38,8 @@ pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, Gi
     // The files that had the names before to which the mail or commit that is being read renames others.
     let mut before: BTreeMap<Key, Option<usize>> = BTreeMap::new();
     let mut newest = 0;
+    // Whether diffs follow one another within a mail or commit, and the first copy there of a file that changes above it.
+    let (mut follows, mut doubtful) = (false, None);
     for (position, part) in parts.into_iter().enumerate() {
         let Part { file, line, letter, is_of_log } = part;
         let refused = |why| (position, line, GitPatchError::Series(why));
@@ -54,6 +56,7 @@ pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, Gi
         if copied.is_some_and(|source| source.letter != letter) {
             return Err(refused("a file is copied that an earlier mail or commit changes"));
         }
+        doubtful = doubtful.or(copied.map(|_| (position, line)));
         let keys = Key::of(&file.target);
         let mut known = keys.iter().find_map(|key| names.get(key)).copied();
         // A diff that renames a file to this name and renames this file moves the one that had the name before.
@@ -75,6 +78,7 @@ pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, Gi
                 }
                 check(series, patch, letter).map_err(refused)?;
                 append(series, file);
+                follows |= series.letter == letter;
                 series.letter = letter;
             }
             None => all.push(Series { file, letter }),
@@ -92,6 +96,10 @@ pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, Gi
             }
             _ => names.extend(keys.into_iter().map(|key| (key, index))),
         }
+    }
+    if let (true, Some((position, line))) = (follows, doubtful) {
+        let why = "the diff has files in several parts, and copies one that it changes above";
+        return Err((position, line, GitPatchError::Series(why)));
     }
     Ok(all.into_iter().map(|series| series.file).collect())
 }
