@@ -142,6 +142,8 @@ fn a_diff_without_prefixes_has_none_in_any_of_its_files() {
     check(&(git("src/f") + &git("a/f")), &["src/f", "f"], Err(("FILE_MISSING", &[])));
     let moved = "diff --git a/g x\nrename from a/g\nrename to x\n";
     check(&(moved.to_owned() + &mode("a/f")), &["a/g", "a/f", "f"], Ok(&["a/f", "x"]));
+    let moved = "diff --git i/f a/f\nrename from i/f\nrename to a/f\n";
+    check(&(moved.to_owned() + &git("a/f")), &["i/f"], Ok(&["a/f"]));
     // both prefixes, each on both sides
     check(&(git("a/f") + &git("b/g")), &["f", "g", "a/f", "b/g"], Ok(&["a/f", "b/g"]));
     // a new file alone says nothing, unless its names differ

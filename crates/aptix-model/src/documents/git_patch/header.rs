@@ -278,12 +278,12 @@ impl Header {
         }
     }
 
-    /// Whether the file of a rename or a copy comes from one prefix that git writes and goes to another one, if they are some.
+    /// Whether the file of a rename or a copy comes from `a/` and goes to `b/`, which are prefixes or directories.
     fn moves_between_prefixes(&self) -> bool {
         let moves = [(&self.rename_from, &self.rename_to), (&self.copy_from, &self.copy_to)];
-        moves
-            .iter()
-            .any(|(from, to)| from.as_ref().zip(to.as_ref()).is_some_and(|(from, to)| from.has_other_prefix(to)))
+        moves.iter().any(|(from, to)| {
+            from.as_ref().zip(to.as_ref()).is_some_and(|(from, to)| from.is_in("a/") && to.is_in("b/"))
+        })
     }
 
     /// The two paths of a rename or a copy, and whether its other names have prefixes.

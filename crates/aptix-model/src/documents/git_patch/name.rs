@@ -202,13 +202,9 @@ impl Name {
         Some(self.path_of(rest))
     }
 
-    /// Whether two names begin with two different prefixes that git writes.
-    pub(super) fn has_other_prefix(&self, new: &Self) -> bool {
-        let prefix = |name: &Self| match name.text.as_bytes() {
-            [letter, b'/', ..] if b"abciow12".contains(letter) => Some(*letter),
-            _ => None,
-        };
-        prefix(self).zip(prefix(new)).is_some_and(|(old, new)| old != new)
+    /// Whether the name begins with a prefix, or a directory of that name.
+    pub(super) fn is_in(&self, prefix: &str) -> bool {
+        self.text.starts_with(prefix)
     }
 
     /// Two names that differ in their first component alone, as prefixes do.
