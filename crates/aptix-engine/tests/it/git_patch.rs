@@ -53,7 +53,10 @@ fn hunks_change_lines_where_they_say() {
     check(b"\xff\nb\n", "@@ -2 +2 @@\n-b\n+x\n", b"\xff\nx\n", &[]);
     check("\u{feff}a\nb\n", "@@ -1,2 +1,2 @@\n-\u{feff}a\n+\u{feff}x\n b\n", "\u{feff}x\nb\n", &[]);
     check("\u{feff}a\nb\n", "@@ -1,2 +1,2 @@\n-\u{feff}a\n+a\n b\n", "a\nb\n", &[]);
-    check("a\nb\n", "@@ -1,2 +1,2 @@\n-a\n+\u{feff}a\n b\n", "\u{feff}a\nb\n", &[]);
+    let marked = "@@ -1,2 +1,2 @@\n-a\n+\u{feff}a\n b\n";
+    check("a\nb\n", marked, "\u{feff}a\nb\n", &[]);
+    check_refused("\u{feff}a\nb\n", marked, &["ALREADY_APPLIED"]);
+    check_refused("\u{feff}a\nc\n", "@@ -1 +1,2 @@\n-a\n+\u{feff}a\n+b\n", &["EXPECTED_MISMATCH"]);
     // a hunk without context stands where it says, or nowhere
     check("a\nb\nc\n", "@@ -2 +2 @@\n-b\n+x\n", "a\nx\nc\n", &[]);
     check_refused("a\nb\nc\n", "@@ -0,0 +1 @@\n+x\n", &["EXPECTED_MISMATCH.NO_CONTEXT"]);

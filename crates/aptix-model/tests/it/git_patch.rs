@@ -104,6 +104,11 @@ fn a_name_is_the_one_of_before_the_diff_that_renames_to_it() {
         });
         words.collect::<Vec<_>>()
     };
+    let copy = "diff --git a/g b/c\ncopy from g\ncopy to c\n".to_owned();
+    assert_eq!(series(&[&(edited.clone() + &copy)]), ["g - 1", "c - 1"]);
+    for mails in [[edited.clone(), copy.clone()], [edited.clone(), edited.replace("-a\n+b", "-b\n+c") + &copy]] {
+        check_refused(mails.iter().map(|diff| mail(diff)).collect::<String>(), "INVALID_REQUEST.DUPLICATE_PATH");
+    }
     let swapped = moved("f", "g") + &moved("g", "f");
     assert_eq!(series(&[&edited, &swapped]), ["g f 2", "f g 1"]);
     assert_eq!(series(&[&swapped, &edited]), ["f g 2", "g f 1"]);

@@ -208,6 +208,11 @@ fn find_by_ends(
 
 /// A place whose lines end in another way, where that may be.
 fn but_for_ends(place: Place, text: &Text<'_>, sides: &Sides<'_>, work: &Work<'_>) -> Result<Place, Misplaced> {
+    let is_below_mark = place.range.start == text.start() && text.start() > 0;
+    if is_below_mark && sides.new.starts_with(BOM) {
+        // The mark that the file keeps would have a second one below it.
+        return Err(Misplaced::NotFound);
+    }
     let is_cut_short = is_open(&sides.old) && place.range.end < text.bytes().len();
     if is_cut_short || !work.settings.recovers || !sides.ends_alike() {
         return Err(Misplaced::Ends { range: place.range });
@@ -264,6 +269,10 @@ pub(super) fn applied(text: &Text<'_>, sides: &Sides<'_>, start: usize) -> Optio
     }
     let bytes = text.bytes();
     let top = text.start().max(start);
+    if text.start() > 0 && top == text.start() && new.starts_with(BOM) && !old.starts_with(BOM) {
+        // The hunk is about the mark.
+        return is_at(bytes, 0, new).then_some(0..new.len());
+    }
     let is_there = |side: &[u8]| is_at(bytes, start, side) || is_at(bytes, top, side);
     if is_there(new) && !is_there(old) {
         return Some(top..(start + new.len()).min(bytes.len()));

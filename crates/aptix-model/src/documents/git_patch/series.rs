@@ -23,8 +23,8 @@ pub(super) struct Part {
 /// A file, with the parts of it that were read so far.
 struct Series {
     file: FilePatch,
-    /// The mail or commit of its last part.
-    letter: usize,
+    /// The mails or commits of its first part and of its last one.
+    letters: (usize, usize),
 }
 
 /// Puts the parts of each file together.
@@ -53,7 +53,7 @@ pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, Gi
             GitKind::Copy { from } => names.get(&Key::of_path(from)).and_then(|index| all.get(*index)),
             _ => None,
         };
-        if copied.is_some_and(|source| source.letter != letter) {
+        if copied.is_some_and(|source| source.letters.0 != letter) {
             return Err(refused("a file is copied that an earlier mail or commit changes"));
         }
         doubtful = doubtful.or(copied.map(|_| (position, line)));
@@ -71,17 +71,17 @@ pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, Gi
         let index = known.unwrap_or(all.len());
         match known.and_then(|index| all.get_mut(index)) {
             Some(series) => {
-                if series.letter != letter && is_of_log {
+                if series.letters.1 != letter && is_of_log {
                     return Err(refused(
                         "a log lists the newest commit first, and several of its commits change this file",
                     ));
                 }
                 check(series, patch, letter).map_err(refused)?;
                 append(series, file);
-                follows |= series.letter == letter;
-                series.letter = letter;
+                follows |= series.letters.1 == letter;
+                series.letters.1 = letter;
             }
-            None => all.push(Series { file, letter }),
+            None => all.push(Series { file, letters: (letter, letter) }),
         }
         match kind {
             GitKind::Rename { to } => {
@@ -107,7 +107,7 @@ pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, Gi
 impl Series {
     /// Whether a part in this mail or commit renames the file to this name.
     fn arrives_in(&self, letter: usize, name: &str) -> bool {
-        self.letter == letter && self.file.edit.moved_to() == Some(name)
+        self.letters.1 == letter && self.file.edit.moved_to() == Some(name)
     }
 }
 
@@ -143,7 +143,7 @@ fn check(series: &Series, part: &GitPatch, letter: usize) -> Result<(), &'static
         GitKind::Create if !is_gone => Err("the diff creates this file, and changes it above"),
         GitKind::Copy { .. } => Err("the diff makes this file by copying another one, and changes it above"),
         // One diff renames what its files were before; only a later one renames what they are by then.
-        GitKind::Rename { .. } if series.letter == letter => Err("the diff renames this file, and changes it above"),
+        GitKind::Rename { .. } if series.letters.1 == letter => Err("the diff renames this file, and changes it above"),
         GitKind::Modify | GitKind::Delete | GitKind::Rename { .. } if is_gone => {
             Err("the diff changes this file, and deletes it above")
         }
