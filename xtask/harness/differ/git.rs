@@ -87,7 +87,7 @@ impl Repo {
 }
 
 /// A path as fast-import reads it.
-fn quoted(path: &str) -> String {
+pub(crate) fn quoted(path: &str) -> String {
     let mut text = String::from("\"");
     for byte in path.bytes() {
         match byte {

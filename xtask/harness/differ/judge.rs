@@ -4,12 +4,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::classes::{self, Seen};
+use crate::classes;
 use crate::family::Case;
 use crate::git::{self, Theirs};
 use crate::memory::{File, Tree};
 use crate::mend::mend;
 use crate::ours::{self, Ours};
+use crate::proof::{Proof, prove};
+use crate::seen::Seen;
 
 /// What came of a case.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -52,15 +54,13 @@ pub(crate) fn judge(case: &Case, folder: &Path) -> Result<Judged> {
             break;
         }
     }
-    let (flags, last) = theirs.last().context("git is always asked")?;
-    let is_misplaced = matches!(last, Theirs::Refused(message) if classes::kind(message) == "does not apply");
-    let unanchored = if is_misplaced && matches!(ours, Ours::Applied { .. }) {
-        let flags: Vec<&str> = flags.iter().copied().filter(|flag| flag.starts_with('-')).collect();
-        Some(git::apply(folder, &case.tree, &case.diff, &[flags.as_slice(), &["--unidiff-zero"]].concat())?)
-    } else {
-        None
+    let (_, last) = theirs.last().context("git is always asked")?;
+    let proof = match (&ours, last) {
+        (Ours::Applied { tree, .. }, Theirs::Applied(theirs)) if tree == theirs => Proof::Bytes,
+        (Ours::Applied { tree, .. }, _) => prove(case, tree, folder)?,
+        (Ours::Refused(_), _) => Proof::None,
     };
-    let outcome = outcome(case, &ours, last, unanchored.as_ref());
+    let outcome = outcome(case, &ours, last, proof);
     Ok(Judged { ours, theirs, outcome })
 }
 
@@ -90,8 +90,7 @@ fn counterparts(case: &Case, ours: &Ours) -> Vec<Vec<&'static str>> {
     vec![with(unprefixed)]
 }
 
-/// `unanchored` is what git does if it may apply the hunks beside the edges of the file, where it was asked.
-fn outcome(case: &Case, ours: &Ours, theirs: &Theirs, unanchored: Option<&Theirs>) -> Outcome {
+fn outcome(case: &Case, ours: &Ours, theirs: &Theirs, proof: Proof) -> Outcome {
     let (is_true, is_same) = match (ours, theirs, &case.truth) {
         (Ours::Applied { tree, .. }, Theirs::Applied(theirs), truth) => {
             (truth.as_ref().is_none_or(|truth| truth == tree), tree == theirs)
@@ -108,7 +107,7 @@ fn outcome(case: &Case, ours: &Ours, theirs: &Theirs, unanchored: Option<&Theirs
         (Ours::Refused(_), Theirs::Applied(_)) => Outcome::OnlyTheirs,
         (Ours::Applied { .. }, Theirs::Refused(_)) => Outcome::OnlyOurs,
     };
-    classes::of(&Seen { case, ours, theirs, unanchored }).map_or(other, |class| Outcome::Class(class.name))
+    classes::of(&Seen { case, ours, theirs, proof }).map_or(other, |class| Outcome::Class(class.name))
 }
 
 /// Lets the program do what was done in memory, and says what is different.
@@ -134,23 +133,22 @@ pub(crate) fn control() -> Result<()> {
     let case =
         Case { tree: tree("a\n", false), diff: Vec::new(), written: Vec::new(), perturbed: Vec::new(), truth: None };
     let applied = |tree: Tree| Ours::Applied { tree, warnings: Vec::new() };
-    let found = |ours: &Ours, theirs: Tree| outcome(&case, ours, &Theirs::Applied(theirs), None);
+    let found = |ours: &Ours, theirs: Tree| outcome(&case, ours, &Theirs::Applied(theirs), Proof::None);
     let right = applied(tree("b\n", false));
     ensure!(found(&right, tree("b\n", false)) == Outcome::Same, "equal trees are equal");
     for wrong in [tree("b", false), tree("b\n", true), tree("c\n", false), Tree::new()] {
         ensure!(found(&applied(wrong), tree("b\n", false)) == Outcome::Unlike, "a wrong tree is not seen");
     }
-    let unknown = outcome(&case, &right, &Theirs::Refused("some new message".to_owned()), None);
+    let unknown = outcome(&case, &right, &Theirs::Refused("some new message".to_owned()), Proof::Bytes);
     ensure!(unknown == Outcome::OnlyOurs, "a difference without a class is not seen");
     let refused = Theirs::Refused("error: patch failed: f:1\nerror: f: patch does not apply".to_owned());
-    for (unanchored, expected) in [("b\n", "not at an edge of the file"), ("c\n", "")] {
-        let unanchored = Theirs::Applied(tree(unanchored, false));
-        let found = outcome(&case, &right, &refused, Some(&unanchored));
-        let wanted = if expected.is_empty() { Outcome::OnlyOurs } else { Outcome::Class(expected) };
-        ensure!(found == wanted, "a place that git would not take is not seen");
+    let wanted = Outcome::Class("not at an edge of the file");
+    for (proof, wanted) in [(Proof::Bytes, wanted), (Proof::Lines, Outcome::OnlyOurs), (Proof::None, Outcome::OnlyOurs)]
+    {
+        ensure!(outcome(&case, &right, &refused, proof) == wanted, "a place that git would not take is not seen");
     }
     let truth = Case { truth: Some(tree("c\n", false)), ..case.clone() };
-    let untrue = outcome(&truth, &right, &Theirs::Refused("some new message".to_owned()), None);
+    let untrue = outcome(&truth, &right, &Theirs::Refused("some new message".to_owned()), Proof::Bytes);
     ensure!(untrue == Outcome::Untrue, "a tree that the diff was not made of is not seen");
     Ok(())
 }

@@ -4,18 +4,23 @@
 #![expect(clippy::print_stdout, reason = "what was found is printed")]
 #![expect(clippy::indexing_slicing, reason = "numbers are below the lengths that they are drawn for")]
 
+mod class;
 mod classes;
 mod family;
 mod git;
 mod judge;
+mod level;
 #[path = "../memory.rs"]
 mod memory;
 mod mend;
 mod ours;
 mod perturb;
+mod proof;
 #[path = "../random.rs"]
 #[expect(dead_code, reason = "the crash harness uses all of it")]
 mod random;
+mod section;
+mod seen;
 mod tally;
 mod tree;
 

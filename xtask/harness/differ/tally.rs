@@ -12,6 +12,7 @@ use crate::git::Theirs;
 use crate::judge::{Judged, Outcome};
 use crate::memory::{File, Tree};
 use crate::ours::Ours;
+use crate::seen;
 
 /// Cases that are shown of each kind that fails the run.
 const SHOWN: usize = 2;
@@ -124,7 +125,7 @@ fn sides(judged: &Judged) -> String {
     let theirs = judged.theirs.iter().map(|(flags, theirs)| {
         let said = match theirs {
             Theirs::Applied(_) => "applied".to_owned(),
-            Theirs::Refused(message) => classes::kind(message),
+            Theirs::Refused(message) => seen::kind(message),
         };
         format!("git {}: {said}", flags.join(" "))
     });
