@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::mcp::catalogue::{CATEGORY, EXECUTION_LOCATION, TOOLS};
+use aptix_model::tools::TOOLS;
+use aptix_model::tools::tool::{CATEGORY, EXECUTION_LOCATION};
 
 use super::{Exit, output};
 

@@ -4,7 +4,7 @@ use aptix_engine::digest::sha256;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::tools::look::ReadFile;
-use serde::Serialize;
+use aptix_model::tools::read_file::Lines;
 
 use crate::apply::Search;
 use crate::policy::Policy;
@@ -14,29 +14,6 @@ use crate::workspace::read::resolve::Claim;
 
 /// Bytes of lines that are given at most.
 const TEXT_BYTES: usize = 256 << 10;
-
-/// What is given of a file.
-#[derive(Serialize, Debug)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Lines {
-    success: bool,
-    path: String,
-    doc_path: String,
-    /// Of all the file's bytes.
-    sha256: String,
-    size_bytes: usize,
-    line_count: usize,
-    start_line: usize,
-    /// One less than the first line where there is none.
-    end_line: usize,
-    /// What to ask for to see more, if lines that were asked for are left.
-    next_range: Option<String>,
-    line_endings: &'static str,
-    ends_with_newline: bool,
-    /// Whether every byte shown is UTF-8; others are shown as U+FFFD.
-    is_utf8: bool,
-    pub(super) text: String,
-}
 
 /// Reads what a call asks for.
 ///
@@ -132,16 +109,5 @@ fn line_endings(lines: &[&[u8]]) -> &'static str {
         (0, _) => "lf",
         (with, all) if with == all => "crlf",
         _ => "mixed",
-    }
-}
-
-impl Lines {
-    /// Everything but the text, in one line.
-    pub(super) fn head(&self) -> String {
-        let mut head = serde_json::to_value(self).unwrap_or_default();
-        if let Some(object) = head.as_object_mut() {
-            object.remove("text");
-        }
-        head.to_string()
     }
 }

@@ -1,13 +1,12 @@
 //! `ripgrep_files` and `ripgrep_content`: which files there are, which have a line that fits, and which lines.
 
-use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
 use aptix_model::failure::Failure;
-use aptix_model::reason::{Detail, Reason};
+use aptix_model::reason::Reason;
 use aptix_model::tools::look::Search;
+use aptix_model::tools::ripgrep::{FileFound, Found, LineFound};
 use globset::{GlobBuilder, GlobMatcher};
-use serde::Serialize;
 
 use super::line_search::{Line, LineSearch, Stopped};
 use super::until::Until;
@@ -34,38 +33,6 @@ pub(super) enum Show {
     Lines,
 }
 
-/// What was found.
-#[derive(Serialize, Debug)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Found {
-    success: bool,
-    files: Vec<FileFound>,
-    /// Why there may be more than is told; absent when there is not.
-    cut: Option<&'static str>,
-    /// Files and directories that could not be looked into: too large, or closed by the system.
-    skipped: u32,
-}
-
-#[derive(Serialize, Debug)]
-#[serde(rename_all = "camelCase")]
-struct FileFound {
-    path: String,
-    /// How many lines fit, as far as they were looked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    matches: Option<u32>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    lines: Vec<LineFound>,
-}
-
-#[derive(Serialize, Debug)]
-#[serde(rename_all = "camelCase")]
-struct LineFound {
-    line: u64,
-    text: String,
-    /// Whether it fits, or stands near one that does.
-    is_match: bool,
-}
-
 /// Searches as a call asks.
 ///
 /// # Errors
@@ -77,12 +44,6 @@ pub(super) fn search(
     show: Show,
     until: &Until,
 ) -> Result<Found, Failure> {
-    if show == Show::Lines && call.pattern.is_none() {
-        return Err(Failure::new(Reason::InvalidRequest, "there is no pattern to look for")
-            .detail(Detail::Missing)
-            .field("pattern")
-            .hint("give a pattern, or list files with ripgrep_files"));
-    }
     let pattern = call.pattern.as_deref().map(|pattern| LineSearch::new(pattern, call.case)).transpose()?;
     let glob = call.glob.as_deref().map(glob).transpose()?;
     let mut hunt = Hunt {
@@ -248,39 +209,5 @@ impl Taken {
         self.room = room;
         self.lines.push(LineFound { line: line.number, text, is_match: line.is_match });
         ControlFlow::Continue(())
-    }
-}
-
-impl Found {
-    /// As people and models read it: a path, its lines beneath it.
-    pub(super) fn text(&self) -> String {
-        let mut text = String::new();
-        for file in &self.files {
-            let _ = match (file.lines.is_empty(), file.matches) {
-                (true, Some(matches)) => writeln!(text, "{} ({matches})", file.path),
-                _ => writeln!(text, "{}", file.path),
-            };
-            let mut last = None;
-            for line in &file.lines {
-                if last.is_some_and(|last| last + 1 < line.line) {
-                    text.push_str("--\n");
-                }
-                last = Some(line.line);
-                let _ = writeln!(text, "{}{}{}", line.line, if line.is_match { ':' } else { '-' }, line.text);
-            }
-            if !file.lines.is_empty() {
-                text.push('\n');
-            }
-        }
-        if self.files.is_empty() {
-            text.push_str("nothing found\n");
-        }
-        if let Some(cut) = self.cut {
-            let _ = writeln!(text, "there may be more: stopped at {cut}; narrow the search or raise the limit");
-        }
-        if self.skipped > 0 {
-            let _ = writeln!(text, "{} files or directories could not be searched", self.skipped);
-        }
-        text
     }
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
+use aptix_model::tools::tool::{CATEGORY, EXECUTION_LOCATION, Effect, Form};
+use aptix_model::tools::{self, TOOLS};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult, MetaObject,
     PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
@@ -20,8 +22,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::calls::{Answer, Author, broken_off};
-use super::catalogue::{self, CATEGORY, EXECUTION_LOCATION, Effect, TOOLS};
+use super::answer::{ToolAnswer, refused};
+use super::author::Author;
+use super::calls;
 use super::transport::{Arguments, Lines};
 use super::turns::Turns;
 use super::until::Until;
@@ -98,12 +101,15 @@ struct Server {
 
 impl Server {
     /// Carries out a call when it is its turn.
-    async fn call(&self, tool: String, arguments: Arguments, until: Until) -> Answer {
+    async fn call(&self, name: &str, arguments: Arguments, until: Until) -> ToolAnswer {
         let Arguments { text: arguments, number } = arguments;
-        let writes = catalogue::find(&tool).is_some_and(|tool| tool.effect == Effect::Writes);
+        let tool = match tools::find(name) {
+            Ok(tool) => tool,
+            Err(failure) => return refused(Form::Plain, &[failure]),
+        };
         let begun = async {
-            if writes {
-                let (created, id) = self.author.turn(&tool, &arguments);
+            if tool.effect == Effect::Writes {
+                let (created, id) = calls::turn(&self.author, tool, &arguments);
                 Ok(self.turns.take(created, id).await)
             } else {
                 Err(Arc::clone(&self.looks).acquire_owned().await)
@@ -111,11 +117,11 @@ impl Server {
         };
         let turn = tokio::select! {
             turn = begun => turn,
-            () = until.over() => return broken_off(&tool, until.failure()),
+            () = until.over() => return refused(tool.form, &[until.failure()]),
         };
-        let (author, name) = (Arc::clone(&self.author), tool.clone());
+        let author = Arc::clone(&self.author);
         let done = self.work.spawn_blocking(move || {
-            let answer = author.call(number, &tool, &arguments, &until);
+            let answer = calls::call(&author, number, tool, &arguments, &until);
             drop(turn);
             answer
         });
@@ -123,7 +129,8 @@ impl Server {
             tracing::error!(%error, "a call broke off");
             let hint =
                 "look at the files before sending it again; what was begun is brought to an end by the next call";
-            broken_off(&name, Failure::new(Reason::Internal, "the call broke off inside the program").hint(hint))
+            let failure = Failure::new(Reason::Internal, "the call broke off inside the program").hint(hint);
+            refused(tool.form, &[failure])
         })
     }
 }
@@ -151,7 +158,7 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let written = context.extensions.get::<Arguments>().cloned();
         let arguments = written.unwrap_or_else(|| Arguments { text: "{}".into(), number: 0 });
-        let answer = self.call(request.name.into_owned(), arguments, Until::from_now(context.ct.clone())).await;
+        let answer = self.call(&request.name, arguments, Until::from_now(context.ct.clone())).await;
         let mut result = CallToolResult::success(answer.text.into_iter().map(ContentBlock::text).collect());
         result.structured_content = Some(answer.structured);
         result.is_error = Some(answer.is_error);
@@ -160,7 +167,7 @@ impl ServerHandler for Server {
 }
 
 /// A tool as the protocol tells it.
-fn told(tool: &catalogue::Tool) -> Tool {
+fn told(tool: &tools::tool::Tool) -> Tool {
     let hints = ToolAnnotations::new()
         .read_only(tool.effect != Effect::Writes)
         .destructive(tool.effect == Effect::Writes)

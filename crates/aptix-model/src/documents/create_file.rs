@@ -18,11 +18,21 @@ use crate::report::Warning;
 pub(super) const KEYS: Keys = Keys { tells: &["content", "overwrite"], knows: &["path", "contentFormat"] };
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct CreateFileDocument {
+pub(crate) struct CreateFileDocument {
+    /// The file, relative to the workspace root, with forward slashes: src/main.rs
+    #[cfg_attr(feature = "tools", schemars(required))]
     path: Option<String>,
+    /// The full text of the file
+    #[cfg_attr(feature = "tools", schemars(required))]
     content: Option<String>,
+    /// true if the file exists and is meant to be replaced
+    #[cfg_attr(feature = "tools", schemars(extend("default" = false)))]
     overwrite: Option<bool>,
+    /// verbatim: the content is meant as it is, even if it looks like a diff, a fenced block or a text with lines left out;
+    /// empty: such content is refused
+    #[cfg_attr(feature = "tools", schemars(extend("enum" = ["", "verbatim"])))]
     content_format: Option<String>,
 }
 

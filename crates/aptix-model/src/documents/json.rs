@@ -227,7 +227,7 @@ fn rest_at(text: &str, line: usize, column: usize) -> &str {
 
 /// A whole number; one that no integer type holds becomes the nearest that one does, so that the range check names it.
 #[derive(Clone, Copy)]
-pub(super) struct Whole(pub(super) i64);
+pub(crate) struct Whole(pub(super) i64);
 
 impl<'de> Deserialize<'de> for Whole {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -263,7 +263,7 @@ impl<'de> Deserialize<'de> for Whole {
 
 /// A field where it matters whether it is absent or null.
 #[derive(Default)]
-pub(super) enum Given<T> {
+pub(crate) enum Given<T> {
     /// The document does not have it.
     #[default]
     Absent,
@@ -293,7 +293,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Given<T> {
 }
 
 /// A list that stops reading once it is longer than any batch may be.
-pub(super) struct Bounded<T, const MAX: usize>(pub(super) Vec<T>);
+pub(crate) struct Bounded<T, const MAX: usize>(pub(super) Vec<T>);
 
 impl<'de, T: Deserialize<'de> + Named, const MAX: usize> Deserialize<'de> for Bounded<T, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

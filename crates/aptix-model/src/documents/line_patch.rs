@@ -25,22 +25,38 @@ pub(super) const KEYS: Keys = Keys {
 const OPERATIONS: [&str; 3] = ["insert", "replace", "delete"];
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct BatchDocument {
+pub(crate) struct BatchDocument {
+    /// What the batch is for
     batch_label: Option<String>,
+    /// Your own name for the batch; echoed
     batch_key: Option<String>,
+    #[cfg_attr(feature = "tools", schemars(skip))]
     batch_id: Option<String>,
+    /// Each file once
+    #[cfg_attr(feature = "tools", schemars(required))]
     files: Option<Bounded<FileDocument, { Limits::DEFAULT.files }>>,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct FileDocument {
+    /// Your own name for this file's changes; echoed
     file_key: Option<String>,
+    #[cfg_attr(feature = "tools", schemars(skip))]
     file_patch_id: Option<String>,
+    /// The file: the root's name and its path, lower-case, as read_file gives it
+    #[cfg_attr(feature = "tools", schemars(required))]
     doc_path: Option<String>,
+    /// SHA-256 of the whole file as it is now, in hex, as read_file gives it
+    #[cfg_attr(feature = "tools", schemars(required))]
     original_sha256: Option<String>,
+    /// What the changes of this file are for
     file_label: Option<String>,
+    /// From top to bottom, without overlap
+    #[cfg_attr(feature = "tools", schemars(required))]
     changes: Option<Bounded<ChangeDocument, { Limits::DEFAULT.changes }>>,
 }
 
@@ -49,16 +65,27 @@ impl Named for FileDocument {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ChangeDocument {
+    /// Your own name for this change; echoed
     change_key: Option<String>,
+    #[cfg_attr(feature = "tools", schemars(skip))]
     change_id: Option<String>,
+    /// What is done
+    #[cfg_attr(feature = "tools", schemars(required, extend("enum" = OPERATIONS)))]
     operation: Option<String>,
+    /// Why, in a few words; echoed
     description: Option<String>,
+    /// insert: the line below which newLines come; 0 is the top of the file
     after_line: Option<Whole>,
+    /// replace, delete: the first line, from 1
     start_line: Option<Whole>,
+    /// replace, delete: the last line, included
     end_line: Option<Whole>,
+    /// replace, delete: the lines as they are now, verbatim, without terminators
     expected_original_lines: Option<Vec<String>>,
+    /// insert, replace: the lines that come, without terminators
     #[serde(default)]
     new_lines: Given<Vec<String>>,
 }

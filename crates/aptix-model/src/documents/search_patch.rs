@@ -33,19 +33,31 @@ pub(super) const KEYS: Keys = Keys {
 const OPERATIONS: [&str; 4] = ["replace", "append_eof", "prepend_bof", "overwrite"];
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct PatchDocument {
+pub(crate) struct PatchDocument {
+    /// The file, relative to the workspace root, with forward slashes: src/main.rs
+    #[cfg_attr(feature = "tools", schemars(required))]
     path: Option<String>,
+    /// All found in the file as it is now
+    #[cfg_attr(feature = "tools", schemars(required))]
     patches: Option<Bounded<ChangeDocument, { Limits::DEFAULT.changes }>>,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ChangeDocument {
+    /// What is done
+    #[cfg_attr(feature = "tools", schemars(required, extend("enum" = OPERATIONS)))]
     operation: Option<String>,
+    /// replace: text that stands in the file exactly once
     old_text: Option<String>,
+    /// What comes instead, or is added
     new_text: Option<String>,
+    /// replace: the name under which the old text is kept
     to_clipboard: Option<String>,
+    /// The name of kept text that is used as new text
     from_clipboard: Option<String>,
     reindent: Option<ReindentDocument>,
 }
@@ -55,9 +67,12 @@ impl Named for ChangeDocument {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ReindentDocument {
+    /// The prefix that each non-empty line of the new text has, and loses
     strip: Option<String>,
+    /// The prefix that each of them gets
     add: Option<String>,
 }
 

@@ -1,10 +1,31 @@
 //! The tools that only look: their calls.
 
+use aptix_model::failure::Failure;
 use aptix_model::path::WorkspacePath;
-use aptix_model::tools::look::{self, Case, ReadFile, Search};
+use aptix_model::tools::find;
+use aptix_model::tools::look::{Case, ReadFile, Search};
+use aptix_model::tools::tool::Call;
 
 fn path(text: &str) -> WorkspacePath {
     WorkspacePath::new(text).unwrap()
+}
+
+fn parse(tool: &str, arguments: &str) -> Result<Call, Failure> {
+    find(tool).unwrap().parse(arguments).map_err(|mut failures| failures.remove(0))
+}
+
+fn read_file(arguments: &str) -> Result<ReadFile, Failure> {
+    parse("read_file", arguments).map(|call| match call {
+        Call::Read(call) => call,
+        other => panic!("{other:?}"),
+    })
+}
+
+fn search(arguments: &str) -> Result<Search, Failure> {
+    parse("ripgrep_files", arguments).map(|call| match call {
+        Call::FindFiles(call) => call,
+        other => panic!("{other:?}"),
+    })
 }
 
 /// WS-MOD-4.2.11: an empty range is none, and no limit is the usual one.
@@ -24,7 +45,7 @@ fn fill_in_values_of_read_file_are_as_if_left_out() {
         (r#"{"path":"a/b","range":"501~"}"#, ReadFile { start_line: 501, ..whole.clone() }),
         (r#"{"path":"a/b","max_lines":4294967295}"#, ReadFile { max_lines: 5_000, ..whole.clone() }),
     ] {
-        assert_eq!(look::read_file(arguments), Ok(expected), "{arguments}");
+        assert_eq!(read_file(arguments), Ok(expected), "{arguments}");
     }
 }
 
@@ -60,13 +81,13 @@ fn fill_in_values_of_ripgrep_are_as_if_left_out() {
             },
         ),
     ] {
-        assert_eq!(look::search(arguments), Ok(expected), "{arguments}");
+        assert_eq!(search(arguments), Ok(expected), "{arguments}");
     }
 }
 
 #[test]
 fn what_does_not_have_the_shape_is_refused_by_name() {
-    let refused = |outcome: Result<(), aptix_model::failure::Failure>| outcome.unwrap_err().to_string();
+    let refused = |outcome: Result<(), Failure>| outcome.unwrap_err().to_string();
     for (arguments, expected) in [
         (r#"{}"#, "INVALID_REQUEST"),
         (r#"{"path":"a","path":"b"}"#, "INVALID_REQUEST (DUPLICATE_KEY)"),
@@ -79,7 +100,7 @@ fn what_does_not_have_the_shape_is_refused_by_name() {
         (r#"{"path":"a","range":"5~3"}"#, "LINE_RANGE (INVERTED)"),
         (r#"{"path":"a","max_lines":-1}"#, "INVALID_REQUEST"),
     ] {
-        let told = refused(look::read_file(arguments).map(drop));
+        let told = refused(read_file(arguments).map(drop));
         assert!(told.starts_with(expected), "{arguments}: {told}");
     }
     for (arguments, expected) in [
@@ -87,7 +108,7 @@ fn what_does_not_have_the_shape_is_refused_by_name() {
         (r#"{"pattern":"x","path":"../.."}"#, "INVALID_PATH (TRAVERSAL)"),
         (r#"{"query":"x"}"#, "INVALID_REQUEST (UNKNOWN_FIELD)"),
     ] {
-        let told = refused(look::search(arguments).map(drop));
+        let told = refused(search(arguments).map(drop));
         assert!(told.starts_with(expected), "{arguments}: {told}");
     }
 }

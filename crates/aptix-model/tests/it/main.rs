@@ -28,4 +28,6 @@ mod str_replace;
 #[cfg(test)]
 mod structured_patch;
 #[cfg(test)]
+mod tools;
+#[cfg(test)]
 mod wire;

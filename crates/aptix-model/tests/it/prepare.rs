@@ -1,19 +1,36 @@
 //! The prepare-first tools: their calls, and what they answer.
 
 use aptix_model::batch::{Anchor, AnchorEdit, AnchorMatch, AnchorPlace, FileEdit, Occurrence, Target};
+use aptix_model::failure::Failure;
 use aptix_model::id::{FilePatchId, Uuid};
 use aptix_model::preview::{BlanklineStyle, Evidence, Preview};
 use aptix_model::record::UnixMillis;
-use aptix_model::tools::prepare::{Call, TOOLS, parse};
+use aptix_model::tools::find;
 use aptix_model::tools::preview::{Phase, to_yaml};
+use aptix_model::tools::tool::Call;
 
 const ID: &str = "018f6d2e-7c1a-7b3e-9d55-0123456789ab";
+
+/// The tools of the family.
+const TOOLS: [&str; 7] = [
+    "prepare_file_range_edit",
+    "prepare_file_append",
+    "prepare_file_insert_after",
+    "prepare_file_insert_before",
+    "prepare_file_block_replace",
+    "overwrite_entire_file",
+    "apply_file_modification",
+];
+
+fn parse(tool: &str, arguments: &str) -> Result<Call, Failure> {
+    find(tool)?.parse(arguments).map_err(|mut failures| failures.remove(0))
+}
 
 fn edit(call: Call) -> (AnchorEdit, Option<FilePatchId>) {
     let (patch, existing) = match call {
         Call::Prepare { patch, existing } => (patch, existing),
         Call::Overwrite { patch } => (patch, None),
-        Call::Apply { .. } => panic!("an edit"),
+        _ => panic!("an edit"),
     };
     assert_eq!(patch.target, Target::Path("a/b".to_owned()));
     let FileEdit::AnchorEdit(edit) = patch.edit else { panic!("an anchor edit") };
@@ -105,7 +122,7 @@ fn what_is_no_call_is_refused_with_the_next_step() {
         ("replace_block", "{}", "INVALID_REQUEST (UNKNOWN_OPERATION)", "use prepare_file_block_replace"),
         ("apply_block_replace", "{}", "INVALID_REQUEST (UNKNOWN_OPERATION)", "use apply_file_modification"),
         ("prepare_file_apend", "{}", "INVALID_REQUEST (UNKNOWN_OPERATION)", "did you mean prepare_file_append?"),
-        ("zzz", "{}", "INVALID_REQUEST (UNKNOWN_OPERATION)", "the tools are prepare_file_range_edit"),
+        ("zzz", "{}", "INVALID_REQUEST (UNKNOWN_OPERATION)", "the tools are workspace_write_patch"),
         (
             TOOLS[1],
             r#"{"path":"a","content":"x","existing_hunk_id":"mine"}"#,

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use aptix_engine::digest::sha256;
 use aptix_model::batch::{Batch, FileEdit, GitKind, Target};
 use aptix_model::documents::{self, Dialect};
-use aptix_model::tools::prepare;
+use aptix_model::tools::find;
+use aptix_model::tools::tool::Call;
 use regex::bytes::Regex;
 use serde_json::json;
 
@@ -212,10 +213,11 @@ fn edits(number: u32) -> Vec<Batch> {
         let document = documents::parse(text.as_bytes(), Some(*dialect));
         document.unwrap_or_else(|error| panic!("{dialect:?} {error:?}: {text}")).batch
     });
-    let prepared = prepared.iter().filter_map(|(tool, arguments)| match prepare::parse(tool, &arguments.to_string()) {
-        Ok(prepare::Call::Prepare { patch, .. }) => Some(Batch { files: vec![patch], ..Batch::default() }),
-        _ => None,
-    });
+    let prepared =
+        prepared.iter().filter_map(|(tool, arguments)| match find(tool).unwrap().parse(&arguments.to_string()) {
+            Ok(Call::Prepare { patch, .. }) => Some(Batch { files: vec![patch], ..Batch::default() }),
+            _ => None,
+        });
     parsed.chain(prepared).collect()
 }
 

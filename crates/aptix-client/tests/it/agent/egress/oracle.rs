@@ -13,7 +13,8 @@ use aptix_engine::digest::sha256;
 use aptix_model::batch::{Batch, Origin};
 use aptix_model::documents::{self, Dialect};
 use aptix_model::report::Report;
-use aptix_model::tools::prepare;
+use aptix_model::tools::find;
+use aptix_model::tools::tool::Call;
 use serde_json::json;
 
 use super::{Approve, Scene, TEXT, id, lay_out, of_batch};
@@ -53,7 +54,7 @@ fn pairs(path: &str) -> Vec<[Batch; 2]> {
     ];
     let anchored = |anchor: &str| {
         let arguments = json!({ "path": path, "anchor": anchor, "content": "x" }).to_string();
-        let Ok(prepare::Call::Prepare { patch, .. }) = prepare::parse("prepare_file_insert_after", &arguments) else {
+        let Ok(Call::Prepare { patch, .. }) = find("prepare_file_insert_after").unwrap().parse(&arguments) else {
             panic!()
         };
         Batch { files: vec![patch], ..Batch::default() }

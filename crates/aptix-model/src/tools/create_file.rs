@@ -1,12 +1,43 @@
-//! What `workspace_create_file` answers (TUL-004 4.3, 5.3).
+//! `workspace_create_file`: creates a file, or replaces a whole one (TUL-004 4, 5.3). Its arguments are a document.
 
-use aptix_model::failure::Failure;
-use aptix_model::reason::Reason;
-use aptix_model::report::{FileReport, FileStatus};
+use std::borrow::ToOwned;
+use std::format;
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::schema;
+use super::tool::{Call, Effect, Form, Tool};
+use crate::documents::create_file::CreateFileDocument;
+use crate::documents::{self, Dialect};
+use crate::failure::Failure;
+use crate::reason::Reason;
+use crate::report::{FileReport, FileStatus};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "workspace_create_file",
+    description: "Create a new file in the user's workspace or fully replace an existing file when explicitly \
+        allowed.\n\n\
+        Inputs: path (required, relative, inside the workspace), content (required, the full text; written as \
+        UTF-8 without byte order mark, lines ended by \\n), overwrite (optional, default false; true if the file \
+        exists and is meant to be replaced), contentFormat (optional; verbatim: content that looks like a diff, a \
+        fenced block or a text with lines left out is written all the same).\n\n\
+        Behavior: fails if the file exists and overwrite is false. Creates missing directories. Writes the \
+        complete file at once or nothing. Not for edits of existing files: use patch or workspace_write_patch.\n\n\
+        Output: success, message, the normalized path, sizeBytes, hash (SHA-256 of the bytes written), created, \
+        overwritten, errorCode (FileExists, InvalidPath, DirectoryCreateFailed, WriteFailed, TooLarge, HashFailed, \
+        UnhandledException, or null).",
+    effect: Effect::Writes,
+    form: Form::Created,
+    input: schema::input::<CreateFileDocument>,
+    output: schema::output::<Created>,
+    parse: |text| documents::parse(text.as_bytes(), Some(Dialect::CreateFile)).map(Call::Document),
+};
+
 /// Every code that a failed call may have (TUL-004 5.3).
-pub(super) const ERROR_CODES: [&str; 7] = [
+const ERROR_CODES: [&str; 7] = [
     "FileExists",
     "InvalidPath",
     "DirectoryCreateFailed",
@@ -17,22 +48,26 @@ pub(super) const ERROR_CODES: [&str; 7] = [
 ];
 
 /// The answer.
-#[derive(Serialize, Debug)]
+#[derive(Serialize, JsonSchema, Debug)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Created {
+#[schemars(deny_unknown_fields)]
+pub struct Created {
     success: bool,
     message: String,
     path: String,
     size_bytes: u64,
+    /// SHA-256 of the bytes written, in hex; empty on failure
     hash: String,
     created: bool,
     overwritten: bool,
+    #[schemars(extend("enum" = error_codes()))]
     error_code: Option<&'static str>,
 }
 
 impl Created {
     /// Of a file that is as asked for.
-    pub(super) fn done(file: &FileReport) -> Self {
+    #[must_use]
+    pub fn done(file: &FileReport) -> Self {
         let created = file.status == FileStatus::Created;
         let mut message = if created { "File created.".to_owned() } else { "File overwritten.".to_owned() };
         for warning in &file.warnings {
@@ -51,7 +86,8 @@ impl Created {
     }
 
     /// Of a call that was refused; `path` is the one in the call, as far as it could be read.
-    pub(super) fn refused(path: &str, failures: &[Failure]) -> Self {
+    #[must_use]
+    pub fn refused(path: &str, failures: &[Failure]) -> Self {
         let told = failures.iter().map(|failure| match &failure.hint {
             Some(hint) => format!("{failure}; {hint}"),
             None => failure.to_string(),
@@ -67,6 +103,11 @@ impl Created {
             error_code: Some(failures.first().map_or("UnhandledException", code)),
         }
     }
+}
+
+/// What `errorCode` may be: a code, or null on success.
+fn error_codes() -> Vec<Option<&'static str>> {
+    ERROR_CODES.map(Some).into_iter().chain([None]).collect()
 }
 
 /// The code of a failure.

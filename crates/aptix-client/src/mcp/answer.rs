@@ -1,0 +1,211 @@
+//! The answers of tools: a JSON object for programs, texts for models, in the form of each tool.
+
+use aptix_model::batch::Batch;
+use aptix_model::documents::{Dialect, Document};
+use aptix_model::failure::Failure;
+use aptix_model::id::{BatchId, FilePatchId};
+use aptix_model::preview::Preview;
+use aptix_model::record::FileIds;
+use aptix_model::report::{Report, Warning};
+use aptix_model::state::BatchState;
+use aptix_model::tools::create_file::Created;
+use aptix_model::tools::preview::{Phase, to_yaml};
+use aptix_model::tools::tool::Form;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::apply::Refusal;
+use crate::apply::path_style::PathStyle;
+use crate::present::answer::{ErrorAnswer, FileAnswer, Shown, Stored, answer, errors};
+
+/// Bytes of diff that an answer may carry.
+pub(super) const DIFF_BYTES: usize = 256 << 10;
+
+/// The answer to a call.
+#[derive(Debug)]
+pub(super) struct ToolAnswer {
+    /// For programs.
+    pub(super) structured: Value,
+    /// For models.
+    pub(super) text: Vec<String>,
+    pub(super) is_error: bool,
+}
+
+/// A batch that was applied.
+pub(super) struct Applied {
+    pub(super) ids: Vec<FileIds>,
+    pub(super) batch: BatchId,
+    pub(super) report: Report,
+}
+
+/// The tool that takes a document of a dialect.
+fn tool_for(dialect: &str) -> Option<String> {
+    let tool = match dialect.parse() {
+        Ok(Dialect::LinePatch) => "workspace_write_patch",
+        Ok(Dialect::SearchPatch) => "patch",
+        Ok(Dialect::CreateFile) => "workspace_create_file",
+        _ => return None,
+    };
+    Some(tool.to_owned())
+}
+
+/// The envelope of `workspace_write_patch` (TUL-002 9).
+#[derive(Serialize)]
+struct InvokeResult<'a> {
+    successful: bool,
+    result: Option<PatchResult<'a>>,
+    errors: Vec<ErrorAnswer<'a>>,
+    warnings: Vec<WarningAnswer<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PatchResult<'a> {
+    batch_id: String,
+    batch_key: Option<&'a str>,
+    batch_label: Option<&'a str>,
+    files: Vec<FileAnswer<'a>>,
+    diff: &'a str,
+}
+
+#[derive(Serialize)]
+struct WarningAnswer<'a> {
+    code: &'a str,
+    message: &'a str,
+}
+
+#[derive(Serialize)]
+struct Refused<'a> {
+    success: bool,
+    state: &'static str,
+    errors: Vec<ErrorAnswer<'a>>,
+}
+
+/// The answer of a document's tool.
+pub(super) fn of_document(form: Form, document: &Document, outcome: Result<&Applied, &Refusal>) -> ToolAnswer {
+    let (batch, warnings) = (&document.batch, &document.warnings);
+    match form {
+        Form::InvokeResult => envelope(batch, warnings, outcome),
+        Form::Created => created(batch, outcome),
+        Form::Batch | Form::Plain => {
+            let mut answer = of_batch(batch, outcome);
+            let told = warnings.iter().map(|warning| format!("warning: {}: {}", warning.code, warning.message));
+            answer.text.extend(told);
+            answer
+        }
+    }
+}
+
+fn envelope(batch: &Batch, warnings: &[Warning], outcome: Result<&Applied, &Refusal>) -> ToolAnswer {
+    let shown = shown(batch, outcome);
+    let told = answer(&shown, tool_for);
+    let result = InvokeResult {
+        successful: told.success,
+        result: told.batch_id.map(|batch_id| PatchResult {
+            batch_id,
+            batch_key: batch.key.as_deref(),
+            batch_label: batch.label.as_deref(),
+            files: told.files,
+            diff: &told.diff,
+        }),
+        errors: told.errors,
+        warnings: warnings
+            .iter()
+            .map(|warning| WarningAnswer { code: &warning.code, message: &warning.message })
+            .collect(),
+    };
+    serialized(&result, outcome.is_err())
+}
+
+fn created(batch: &Batch, outcome: Result<&Applied, &Refusal>) -> ToolAnswer {
+    let path = batch.files.first().map_or("", |file| file.target.as_str());
+    let result = match outcome {
+        Ok(applied) => match applied.report.files.first() {
+            Some(file) => Created::done(file),
+            None => Created::refused(path, &[]),
+        },
+        Err(refusal) => Created::refused(path, &refusal.failures),
+    };
+    serialized(&result, outcome.is_err())
+}
+
+fn shown<'a>(batch: &'a Batch, outcome: Result<&'a Applied, &'a Refusal>) -> Shown<'a> {
+    Shown {
+        batch,
+        dry_run: false,
+        paths: PathStyle::InRoot,
+        stored: outcome.ok().map(|done| Stored { id: done.batch, state: BatchState::Applied, ids: &done.ids }),
+        outcome: outcome.map(|done| Some(&done.report)),
+        warnings: &[],
+    }
+}
+
+pub(super) fn of_batch(batch: &Batch, outcome: Result<&Applied, &Refusal>) -> ToolAnswer {
+    let mut told = serialized(&answer(&shown(batch, outcome), tool_for), outcome.is_err());
+    if outcome.is_ok_and(|done| done.report.diff_omitted) {
+        told.text.push(format!("the diff has more than {DIFF_BYTES} bytes and is left out"));
+    }
+    told
+}
+
+pub(super) fn of_plan(batch: &Batch, report: &Report, preview: &Preview, phase: Phase) -> ToolAnswer {
+    let shown = Shown {
+        batch,
+        dry_run: true,
+        paths: PathStyle::InRoot,
+        stored: None,
+        outcome: Ok(Some(report)),
+        warnings: &[],
+    };
+    hunk_answer(&shown, preview, phase)
+}
+
+pub(super) fn of_applied(batch: &Batch, applied: &Applied, preview: &Preview, hunk: FilePatchId) -> ToolAnswer {
+    hunk_answer(&shown(batch, Ok(applied)), preview, Phase::Applied { hunk })
+}
+
+fn hunk_answer(shown: &Shown<'_>, preview: &Preview, phase: Phase) -> ToolAnswer {
+    let mut told = serialized(&answer(shown, tool_for), false);
+    let (hunk, expires) = match phase {
+        Phase::Planned { hunk, expires } => (hunk, Some(expires.0)),
+        Phase::Applied { hunk } => (hunk, None),
+    };
+    if let Some(object) = told.structured.as_object_mut() {
+        object.insert("hunkId".to_owned(), hunk.to_string().into());
+        if let Some(expires) = expires {
+            object.insert("expiresAtMs".to_owned(), expires.into());
+        }
+    }
+    // A summary is texts and numbers: there is nothing in it that YAML could refuse.
+    let yaml = to_yaml(preview, phase).unwrap_or_default();
+    let diff = preview.diff.clone().unwrap_or_else(|| format!("the diff has more than {DIFF_BYTES} bytes"));
+    ToolAnswer { text: vec![yaml, diff], ..told }
+}
+
+/// The answer of a tool that only looks.
+pub(super) fn looked<T: Serialize>(found: Result<T, Refusal>, text: impl FnOnce(&T) -> Vec<String>) -> ToolAnswer {
+    match found {
+        Ok(found) => ToolAnswer { text: text(&found), ..serialized(&found, false) },
+        Err(refusal) => refused(Form::Plain, &refusal.failures),
+    }
+}
+
+/// The answer of a call that changed nothing, in the form of its tool.
+pub(super) fn refused(form: Form, failures: &[Failure]) -> ToolAnswer {
+    let errors = || errors(failures, tool_for);
+    match form {
+        Form::InvokeResult => {
+            let result = InvokeResult { successful: false, result: None, errors: errors(), warnings: Vec::new() };
+            serialized(&result, true)
+        }
+        Form::Created => serialized(&Created::refused("", failures), true),
+        Form::Batch => of_batch(&Batch::default(), Err(&failures.to_vec().into())),
+        Form::Plain => serialized(&Refused { success: false, state: "FAILED", errors: errors() }, true),
+    }
+}
+
+fn serialized(object: &impl Serialize, is_error: bool) -> ToolAnswer {
+    // Answers are texts and numbers under fixed names: there is nothing in them that JSON could refuse.
+    let structured = serde_json::to_value(object).unwrap_or_default();
+    ToolAnswer { structured, text: vec![serde_json::to_string(object).unwrap_or_default()], is_error }
+}

@@ -1,0 +1,122 @@
+//! Calls that prepare edits, and those that apply them: planned on the file as it is, applied only to that file (WS-MOD).
+
+use std::sync::Arc;
+
+use aptix_engine::preview::preview;
+use aptix_model::batch::{Batch, FileEdit, FilePatch};
+use aptix_model::failure::Failure;
+use aptix_model::id::FilePatchId;
+use aptix_model::preview::Preview;
+use aptix_model::reason::Reason;
+use aptix_model::report::{Outcome, Report};
+use aptix_model::tools::preview::Phase;
+use aptix_model::tools::tool::Form;
+
+use super::answer::{DIFF_BYTES, ToolAnswer, of_applied, of_batch, of_plan, refused};
+use super::author::{Author, in_words, mint};
+use super::hunks::{CallNumber, InUse, Pinned, Plan};
+use super::until::Until;
+use crate::apply::{Refusal, look as plan_only};
+
+/// Replaces a whole file, without a plan.
+pub(super) fn overwrite(author: &Author, patch: FilePatch, until: &Until) -> ToolAnswer {
+    let batch = Batch { files: vec![patch], ..Batch::default() };
+    of_batch(&batch, author.apply(None, &batch, until, &mut |_| Ok(())).as_ref())
+}
+
+/// Plans an edit and keeps the plan.
+pub(super) fn prepare(
+    author: &Author,
+    number: CallNumber,
+    patch: FilePatch,
+    existing: Option<FilePatchId>,
+) -> ToolAnswer {
+    let batch = Arc::new(Batch { files: vec![patch], ..Batch::default() });
+    match plan(author, number, &batch, existing) {
+        Ok((report, preview, phase)) => of_plan(&batch, &report, &preview, phase),
+        Err(refusal) => refused(Form::Plain, &author.for_model(refusal).failures),
+    }
+}
+
+fn plan(
+    author: &Author,
+    number: CallNumber,
+    batch: &Arc<Batch>,
+    existing: Option<FilePatchId>,
+) -> Result<(Report, Preview, Phase), Refusal> {
+    let Some(FileEdit::AnchorEdit(edit)) = batch.files.first().map(|file| &file.edit) else {
+        return Err(nothing_planned().into());
+    };
+    let policy = author.policy()?;
+    policy.may_write()?;
+    let now = author.clock.now();
+    let slot = author.hunks().place(existing, author.member(), edit.place.kind(), FilePatchId(mint()), now)?;
+    let (report, preview) = plan_only(&author.workspace, batch, &policy, |plan| {
+        let file = plan.files.first()?;
+        let preview = preview(edit, file, DIFF_BYTES)?;
+        let report = Report {
+            outcome: Outcome::Applied,
+            files: vec![file.report(&file.content())],
+            failures: Vec::new(),
+            warnings: Vec::new(),
+            diff: preview.diff.clone().unwrap_or_default(),
+            diff_omitted: preview.diff.is_none(),
+        };
+        Some((report, preview))
+    })
+    .map_err(|refusal| in_words(refusal, None, batch))?
+    .ok_or_else(nothing_planned)?;
+    let pinned = report.files.first().map(Pinned::of).ok_or_else(nothing_planned)?;
+    let phase = Phase::Planned { hunk: slot.hunk.id, expires: slot.hunk.expires };
+    let plan = Plan { batch: Arc::clone(batch), pinned, bytes: edit.content.len() };
+    author.hunks().keep(slot, plan, number, now)?;
+    Ok((report, preview, phase))
+}
+
+/// Applies a plan to the file that it was made for.
+pub(super) fn apply(author: &Author, number: CallNumber, id: FilePatchId, until: &Until) -> ToolAnswer {
+    let in_use = match InUse::take(&author.hunks, id, author.member(), number, author.clock.now()) {
+        Ok(in_use) => in_use,
+        Err(failure) => return refused(Form::Plain, &[failure]),
+    };
+    let plan = &in_use.plan;
+    let mut seen = None;
+    let applied = author.apply(None, &plan.batch, until, &mut |proposal| {
+        let (file, edit) = proposal.plan.files.first().zip(plan.batch.files.first()).ok_or_else(nothing_planned)?;
+        if Pinned::of(&file.report(&file.content())) != plan.pinned {
+            return Err(changed_since(plan, id));
+        }
+        if let FileEdit::AnchorEdit(edit) = &edit.edit {
+            seen = preview(edit, file, DIFF_BYTES);
+        }
+        Ok(())
+    });
+    match (applied, seen) {
+        (Ok(mut applied), Some(preview)) => {
+            // The plan's id is the file patch's.
+            applied.ids.iter_mut().for_each(|ids| ids.file = id);
+            let answer = of_applied(&plan.batch, &applied, &preview, id);
+            in_use.applied();
+            answer
+        }
+        (outcome, _) => of_batch(&plan.batch, outcome.map_err(|refusal| stale(refusal, plan, id)).as_ref()),
+    }
+}
+/// What a refusal comes to if the file is not the one that the edit was planned for.
+fn stale(refusal: Refusal, plan: &Plan, id: FilePatchId) -> Refusal {
+    let is_other = |failure: &Failure| failure.current_sha256.is_some_and(|now| !plan.pinned.is_for(now));
+    if refusal.failures.iter().any(is_other) { changed_since(plan, id).into() } else { refusal }
+}
+
+fn changed_since(plan: &Plan, id: FilePatchId) -> Failure {
+    let message = format!("the file is not as it was when the edit {id} was prepared, and nothing was written");
+    let path = plan.batch.files.first().map(|file| file.target.as_str().to_owned());
+    let failure = Failure::new(Reason::FileChanged, message)
+        .hint("prepare the edit again, with existing_hunk_id to take this one's place, look at it, then apply it");
+    Failure { path, ..failure }
+}
+
+fn nothing_planned() -> Failure {
+    Failure::new(Reason::Internal, "the edit came to no plan")
+        .hint("this is a defect of the program; nothing was changed")
+}

@@ -1,0 +1,40 @@
+//! `apply_file_modification`: applies an edit that a `prepare_file_*` tool planned.
+
+use std::string::String;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::planning::{apart, hunk_id};
+use super::tool::{Call, Effect, Form, Tool, read};
+use super::{answer, schema};
+use crate::failure::Failure;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "apply_file_modification",
+    description: concat!(
+        "Write one edit that a prepare_file_* tool planned.\n\n\
+        Inputs: hunk_id, as preparing gave it.\n\n\
+        Behavior: writes exactly what was planned, for the file exactly as it was then; if anybody changed the \
+        file since, nothing is written and the edit has to be prepared again. A plan can be applied once, by \
+        whoever prepared it, within its hour.\n\n\
+        Output: a YAML summary with the lines as they are now (apply_evidence), and the unified diff.",
+        apart!()
+    ),
+    effect: Effect::Writes,
+    form: Form::Plain,
+    input: schema::input::<Arguments>,
+    output: answer::planned,
+    parse: |text| read(text, call),
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The plan, as preparing it gave it
+    hunk_id: String,
+}
+
+fn call(arguments: Arguments) -> Result<Call, Failure> {
+    Ok(Call::Apply { hunk: hunk_id("hunk_id", &arguments.hunk_id)? })
+}

@@ -1,0 +1,65 @@
+//! `prepare_file_block_replace`: plans the replacement of the lines between two lines that anchors describe.
+
+use std::string::String;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::planning::{MATCHES, Which, anchor, apart, matching, planned, prepare};
+use super::tool::{Call, Effect, Form, Tool, read};
+use super::{answer, schema};
+use crate::batch::AnchorPlace;
+use crate::failure::Failure;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "prepare_file_block_replace",
+    description: concat!(
+        "Plan the replacement of the lines between two lines that anchors describe. Writes nothing.\n\n\
+        Inputs: path, start_anchor, end_anchor (the next line below the start that fits), content, \
+        include_anchors (true, the default: the two anchor lines stay; false: they are replaced as well), match \
+        (contains, the default, equals or regex; for both anchors), occurrence (of the start anchor: a number from \
+        1, or last; empty or 0: it fits one line), existing_hunk_id (a plan of yours that this one replaces; \
+        empty: a new one).",
+        planned!(),
+        apart!()
+    ),
+    effect: Effect::Prepares,
+    form: Form::Plain,
+    input: schema::input::<Arguments>,
+    output: answer::planned,
+    parse: |text| read(text, call),
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The file, relative to the workspace root, with forward slashes: src/main.rs
+    path: String,
+    /// What describes the line above the block
+    start_anchor: String,
+    /// What describes the line below it: the next one below the start that fits
+    end_anchor: String,
+    /// What comes in the place of the block; empty: it goes
+    content: String,
+    /// true: the two anchor lines stay; false: they are replaced as well
+    #[schemars(extend("default" = true))]
+    include_anchors: Option<bool>,
+    /// How the anchor is compared with a line; empty: contains
+    #[serde(rename = "match")]
+    #[schemars(extend("enum" = MATCHES, "default" = "contains"))]
+    matching: Option<String>,
+    /// Which of several start lines: from 1, or "last"; 0 or empty: it fits one line
+    occurrence: Option<Which>,
+    /// A plan of yours, made by the same tool, that this one replaces; empty or left out: a new plan
+    existing_hunk_id: Option<String>,
+}
+
+fn call(arguments: Arguments) -> Result<Call, Failure> {
+    let matching = matching(arguments.matching.as_deref())?;
+    let place = AnchorPlace::Between {
+        start: anchor(arguments.start_anchor, matching, arguments.occurrence)?,
+        end: anchor(arguments.end_anchor, matching, None)?,
+        takes_anchors: !arguments.include_anchors.unwrap_or(true),
+    };
+    prepare(&arguments.path, place, arguments.content, arguments.existing_hunk_id)
+}

@@ -1,0 +1,145 @@
+//! What the prepare-first tools share: the words of their descriptions, and how their arguments become an edit (WS-MOD 2.1, 4.2).
+
+use std::borrow::Cow;
+use std::format;
+use std::string::{String, ToString};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+
+use super::tool::Call;
+use crate::batch::{Anchor, AnchorEdit, AnchorMatch, AnchorPlace, FileEdit, FilePatch, Occurrence, Target};
+use crate::documents::fields::given;
+use crate::failure::Failure;
+use crate::id::FilePatchId;
+use crate::path::document_spelling;
+use crate::reason::{Detail, Reason};
+
+/// What every tool of the family says about the order of calls (WS-MOD 2.1, 3.1).
+macro_rules! apart {
+    () => {
+        "\n\nOrder: calls of one message run in parallel and do not see each other's results. Never mix preparing \
+         (prepare_file_*) and applying (apply_file_modification) in one message: prepare, read the answer, and apply \
+         in the next message."
+    };
+}
+
+/// What every prepare tool says about its answer.
+macro_rules! planned {
+    () => {
+        "\n\nOutput: a YAML summary with hunk_id, expires_at_ms (one hour), the lines of the place (evidence), \
+         normalized.* flags and a style_warning about blank lines where there is one; and the unified diff. Nothing is \
+         written until apply_file_modification gets that hunk_id."
+    };
+}
+
+pub(super) use {apart, planned};
+
+/// The words of `match`.
+pub(super) const MATCHES: [&str; 4] = ["", "contains", "equals", "regex"];
+
+/// An occurrence as a caller writes it: a number or a word.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a number from 1, or \"last\"; 0 or empty for none")]
+pub(super) enum Which {
+    Number(u32),
+    Word(String),
+}
+
+impl JsonSchema for Which {
+    fn schema_name() -> Cow<'static, str> {
+        "Which".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["integer", "string"], "minimum": 0, "maximum": u32::MAX })
+    }
+}
+
+/// The edit of one file at a place in it.
+pub(super) fn patch(path: &str, place: AnchorPlace, content: String) -> FilePatch {
+    let edit = FileEdit::AnchorEdit(AnchorEdit { place, content });
+    FilePatch { target: Target::Path(document_spelling(path)), key: None, label: None, edit }
+}
+
+/// The call that plans an edit; `existing` names the plan that it replaces.
+pub(super) fn prepare(
+    path: &str,
+    place: AnchorPlace,
+    content: String,
+    existing: Option<String>,
+) -> Result<Call, Failure> {
+    let existing = given(existing).map(|id| hunk_id("existing_hunk_id", &id)).transpose()?;
+    Ok(Call::Prepare { patch: patch(path, place, content), existing })
+}
+
+/// Parses the id of a plan.
+pub(super) fn hunk_id(field: &str, text: &str) -> Result<FilePatchId, Failure> {
+    text.parse().map_err(|error| {
+        Failure::new(Reason::InvalidRequest, format!("{error}"))
+            .detail(Detail::IdFormat)
+            .field(field)
+            .hint("give the hunk_id that preparing the edit gave; ids are never chosen")
+    })
+}
+
+/// Parses `10~20`, `10`, `10~`, `~20` or `~`: first and last line, each the file's own if left out.
+pub(super) fn range(text: &str) -> Result<(i64, Option<i64>), Failure> {
+    let number = |part: &str| part.trim().parse::<i64>().ok();
+    let parts = match text.split_once('~') {
+        None => number(text).map(|line| (line, Some(line))),
+        Some((first, last)) => {
+            let first = if first.trim().is_empty() { Some(1) } else { number(first) };
+            let last = if last.trim().is_empty() { Some(None) } else { number(last).map(Some) };
+            first.zip(last)
+        }
+    };
+    parts.ok_or_else(|| {
+        let shown: String = text.chars().take(40).collect();
+        Failure::new(Reason::InvalidRequest, format!("{shown:?} is no range of lines"))
+            .detail(Detail::Number)
+            .field("range")
+            .hint("write 10~20 for lines 10 to 20, 10 for one line, 10~ for line 10 to the end, ~20 for the first 20")
+    })
+}
+
+/// The anchor that a call describes.
+pub(super) fn anchor(text: String, matching: AnchorMatch, which: Option<Which>) -> Result<Anchor, Failure> {
+    Ok(Anchor { text, matching, occurrence: occurrence(which)? })
+}
+
+/// Parses how an anchor is compared with a line.
+pub(super) fn matching(word: Option<&str>) -> Result<AnchorMatch, Failure> {
+    match word.unwrap_or_default() {
+        "" | "contains" => Ok(AnchorMatch::Contains),
+        "equals" => Ok(AnchorMatch::Equals),
+        "regex" => Ok(AnchorMatch::Regex),
+        other => {
+            let shown: String = other.chars().take(40).collect();
+            Err(Failure::new(Reason::InvalidRequest, format!("there is no match {shown:?}"))
+                .detail(Detail::UnknownEnum)
+                .field("match")
+                .hint("match says how the anchor is compared: contains (the default), equals or regex"))
+        }
+    }
+}
+
+fn occurrence(which: Option<Which>) -> Result<Option<Occurrence>, Failure> {
+    let word = match which {
+        None | Some(Which::Number(0)) => return Ok(None),
+        Some(Which::Number(number)) => return Ok(Some(Occurrence::Number(number))),
+        Some(Which::Word(word)) => word,
+    };
+    match (word.as_str(), word.parse()) {
+        ("", _) | (_, Ok(0)) => Ok(None),
+        ("last", _) => Ok(Some(Occurrence::Last)),
+        (_, Ok(number)) => Ok(Some(Occurrence::Number(number))),
+        (_, Err(_)) => {
+            let shown = word.chars().take(40).collect::<String>().to_string();
+            Err(Failure::new(Reason::InvalidRequest, format!("{shown:?} is no occurrence"))
+                .detail(Detail::Occurrence)
+                .field("occurrence")
+                .hint("count from 1, or say last; leave it out if the anchor fits one line"))
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What a tool is: the name it is called by, what the model reads about it, and how its arguments become a call.
+
+use std::string::String;
+use std::vec;
+use std::vec::Vec;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::look::{ReadFile, Search};
+use crate::batch::FilePatch;
+use crate::documents::{Document, json};
+use crate::failure::Failure;
+use crate::id::FilePatchId;
+
+/// Every tool's category (TUL-004 4.1).
+pub const CATEGORY: &str = "workspace";
+/// Where every tool is executed (TUL-004 4.1).
+pub const EXECUTION_LOCATION: &str = "client";
+
+/// A tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Tool {
+    /// The name that calls give.
+    pub name: &'static str,
+    /// What the model reads: inputs, behaviour and output.
+    pub description: &'static str,
+    /// What a call does to files.
+    pub effect: Effect,
+    /// The form of its answers.
+    pub form: Form,
+    /// Generates the schema of the arguments.
+    pub(super) input: fn() -> Map<String, Value>,
+    /// Generates the schema of the structured answer.
+    pub(super) output: fn() -> Map<String, Value>,
+    /// Parses the arguments.
+    pub(super) parse: fn(&str) -> Result<Call, Vec<Failure>>,
+}
+
+/// What a tool does to files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// Nothing.
+    Reads,
+    /// Nothing yet: it keeps an edit for a later call.
+    Prepares,
+    /// It changes them.
+    Writes,
+}
+
+/// The form of a tool's answers, of those to refused calls as well.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// The result; of a refused call `success`, `state` and `errors`.
+    Plain,
+    /// The object that `aptix apply --json` prints.
+    Batch,
+    /// The envelope of TUL-002 9.
+    InvokeResult,
+    /// The result of TUL-004 4.3.
+    Created,
+}
+
+/// What a call asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Call {
+    /// Apply a document.
+    Document(Document),
+    /// Plan an edit.
+    Prepare {
+        /// The edit.
+        patch: FilePatch,
+        /// The plan that the new one replaces; absent for a new plan.
+        existing: Option<FilePatchId>,
+    },
+    /// Apply a planned edit.
+    Apply {
+        /// The plan.
+        hunk: FilePatchId,
+    },
+    /// Replace a whole file without a plan.
+    Overwrite {
+        /// The edit.
+        patch: FilePatch,
+    },
+    /// Read lines of a file.
+    Read(ReadFile),
+    /// List files, or those with a line that matches.
+    FindFiles(Search),
+    /// Show the lines that match.
+    FindLines(Search),
+}
+
+impl Tool {
+    /// The schema of the arguments, generated from the type that [`Tool::parse`] reads.
+    #[must_use]
+    pub fn input_schema(&self) -> Map<String, Value> {
+        (self.input)()
+    }
+
+    /// The schema of the structured answer.
+    #[must_use]
+    pub fn output_schema(&self) -> Map<String, Value> {
+        (self.output)()
+    }
+
+    /// Parses the arguments of a call, as the caller wrote them.
+    ///
+    /// # Errors
+    /// When they do not have the shape that the schema describes, or a text in them cannot be parsed.
+    pub fn parse(&self, arguments: &str) -> Result<Call, Vec<Failure>> {
+        (self.parse)(arguments)
+    }
+}
+
+/// Parses arguments into their type, and the type into a call.
+pub(super) fn read<A: DeserializeOwned>(
+    arguments: &str,
+    call: impl FnOnce(A) -> Result<Call, Failure>,
+) -> Result<Call, Vec<Failure>> {
+    json::from_str(arguments).and_then(call).map_err(|failure| vec![failure])
+}
