@@ -7,13 +7,16 @@ use crate::repo::Text;
 /// Where the register stands.
 pub(crate) const PATH: &str = "docs/requirements.md";
 
+/// What a row may say of its rule.
+pub(crate) const STATUSES: [&str; 4] = ["tested", "author", "later", "refused by design"];
+
 /// One row of the register: a rule with its id.
 pub(crate) struct Row<'a> {
     /// Index of its line in the text, from 0.
     pub(crate) line: usize,
     /// The id tests name.
     pub(crate) id: &'a str,
-    /// Whether it is `tested`, left to the `author`, or comes `later`.
+    /// One of [`STATUSES`].
     pub(crate) status: &'a str,
     /// The cells of the row, as they stand between the bars.
     cells: Vec<&'a str>,
@@ -78,15 +81,68 @@ fn test_part(file: &Text) -> Option<&str> {
     source.then(|| &file.content[start..])
 }
 
-/// Which test files name each id, by their short names.
-pub(crate) fn scenarios<'a>(files: &'a [Text], families: &BTreeSet<&str>) -> BTreeMap<&'a str, BTreeSet<String>> {
-    let mut scenarios: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+/// A place in a test file that names an id, and the test it belongs to.
+pub(crate) struct Claim<'a> {
+    /// The id that is named.
+    pub(crate) id: &'a str,
+    /// The file.
+    pub(crate) path: &'a str,
+    /// Its line within the part of the file that is test, from 1.
+    pub(crate) line: usize,
+    /// Name of the function, or title of the scenario; none where the id stands outside of both.
+    pub(crate) test: Option<String>,
+}
+
+/// Every place in a test that names an id.
+pub(crate) fn claims<'a>(files: &'a [Text], families: &BTreeSet<&str>) -> Vec<Claim<'a>> {
+    let mut claims = Vec::new();
     for file in files {
-        for mention in test_part(file).map(|text| mentions(text, families)).unwrap_or_default() {
-            scenarios.entry(mention.id).or_default().insert(short(&file.path));
+        let Some(text) = test_part(file) else { continue };
+        let lines: Vec<&str> = text.lines().collect();
+        for Mention { id, line } in mentions(text, families) {
+            let test = match file.path.ends_with(".txt") {
+                true => scenario(&lines[..line]),
+                false => function(&lines, line - 1),
+            };
+            claims.push(Claim { id, path: &file.path, line, test });
         }
     }
-    scenarios
+    claims
+}
+
+/// Title of the scenario that the last of these lines belongs to, without the ids it begins with.
+fn scenario(lines: &[&str]) -> Option<String> {
+    let head = lines.iter().rev().find_map(|line| line.strip_prefix("== "))?;
+    let title = match head.split_once(": ") {
+        Some((ids, title)) if ids.split([' ', ',']).all(|word| word.is_empty() || family(word).is_some()) => title,
+        _ => head,
+    };
+    Some(format!("\"{title}\""))
+}
+
+/// Name of the function that a line stands in, or right above in its comments and attributes.
+fn function(lines: &[&str], at: usize) -> Option<String> {
+    let is_above = |line: &&&str| ["//", "#[", "@"].iter().any(|start| line.trim_start().starts_with(start));
+    let below = lines.get(at + lines[at..].iter().take_while(is_above).count());
+    let name = |line: &&str| {
+        let line = line.trim_start();
+        let line = line.strip_prefix("pub(crate) ").unwrap_or(line);
+        let line = line.strip_prefix("async ").unwrap_or(line);
+        let rest = line.strip_prefix("fn ").or_else(|| line.strip_prefix("def "))?;
+        rest.split(['(', '<']).next().map(str::to_owned)
+    };
+    below.and_then(name).or_else(|| lines[..=at].iter().rev().find_map(name))
+}
+
+/// Which tests name each id: names of tests by the short name of their file.
+pub(crate) fn tests<'a>(claims: &[Claim<'a>]) -> BTreeMap<&'a str, BTreeMap<String, BTreeSet<String>>> {
+    let mut tests: BTreeMap<&str, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    for claim in claims {
+        if let Some(test) = &claim.test {
+            tests.entry(claim.id).or_default().entry(short(claim.path)).or_default().insert(test.clone());
+        }
+    }
+    tests
 }
 
 /// `crates/aptix-engine/tests/it/lines.rs` is `engine/lines.rs`: what tells test files apart, and no more.
@@ -95,14 +151,20 @@ fn short(path: &str) -> String {
     path.replacen("/tests/it/", "/", 1).replacen("/tests/", "/", 1).replacen("/src/", "/", 1)
 }
 
-/// The register with its column `scenario` filled in: `?` where a test is owed, `-` where none is.
+/// The register with its column `test` filled in: `?` where a test is owed, `-` where none is.
 pub(crate) fn filled(register: &str, files: &[Text]) -> String {
     let rows = rows(register);
-    let scenarios = scenarios(files, &families(&rows));
+    let claims = claims(files, &families(&rows));
+    let tests = tests(&claims);
     let mut lines: Vec<String> = register.lines().map(str::to_owned).collect();
     for row in &rows {
-        let cell = match scenarios.get(row.id) {
-            Some(names) => names.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
+        let cell = match tests.get(row.id) {
+            Some(files) => {
+                let named = |(file, names): (&String, &BTreeSet<String>)| {
+                    format!("{file}: {}", names.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+                };
+                files.iter().map(named).collect::<Vec<_>>().join("; ")
+            }
             None if row.status == "tested" => "?".to_owned(),
             None => "-".to_owned(),
         };
@@ -116,7 +178,7 @@ mod tests {
     use super::*;
 
     const REGISTER: &str = "\
-| id | rule | status | scenario |
+| id | rule | status | test |
 | --- | --- | --- | --- |
 | DOC-1-2.1 | One. | tested | ? |
 | DOC-1-2.10 | Ten. | tested | old.rs |
@@ -128,16 +190,32 @@ mod tests {
     }
 
     #[test]
-    fn the_scenario_column_names_each_test_file_once_and_in_order() {
+    fn the_column_names_each_test_once_and_in_order() {
         let files = [
-            file("crates/aptix-model/src/path.rs", "//! DOC-1-2.10\n\n#[cfg(test)]\nmod tests {} // DOC-1-2.1"),
-            file("crates/aptix-engine/tests/it/lines.rs", "// DOC-1-2.1.\nDOC-1-2.1"),
+            file(
+                "crates/aptix-model/src/path.rs",
+                "//! DOC-1-2.10\n\n#[cfg(test)]\nmod tests {\nfn b() {\n// DOC-1-2.1\n}",
+            ),
+            file(
+                "crates/aptix-engine/tests/it/lines.rs",
+                "/// DOC-1-2.1.\n#[test]\nfn z() {}\nfn a() {\n// DOC-1-2.1\nDOC-1-2.1",
+            ),
+            file("crates/aptix-engine/tests/it/s.txt", "== DOC-1-2.1, DOC-1-3: a: title\n== Other: title\nDOC-1-2.1"),
             file("docs/other.md", "DOC-1-2.10"),
         ];
         let filled = filled(REGISTER, &files);
-        assert!(filled.contains("| DOC-1-2.1 | One. | tested | engine/lines.rs, model/path.rs |\n"), "{filled}");
+        let tests = r#"engine/lines.rs: a, z; engine/s.txt: "Other: title", "a: title"; model/path.rs: b"#;
+        assert!(filled.contains(&format!("| DOC-1-2.1 | One. | tested | {tests} |\n")), "{filled}");
         assert!(filled.contains("| DOC-1-2.10 | Ten. | tested | ? |\n"), "{filled}");
-        assert!(filled.ends_with("| DOC-1-3 | Later. | later | - |\n"), "{filled}");
+        assert!(filled.ends_with("| DOC-1-3 | Later. | later | engine/s.txt: \"a: title\" |\n"), "{filled}");
+    }
+
+    #[test]
+    fn an_id_outside_of_every_test_claims_nothing() {
+        let files = [file("crates/aptix-engine/tests/it/lines.rs", "//! DOC-1-2.1\n\nuse x;\n\nfn a() {}\n")];
+        let claims = claims(&files, &families(&rows(REGISTER)));
+        assert_eq!(claims.iter().map(|claim| (claim.line, claim.test.as_deref())).collect::<Vec<_>>(), [(1, None)]);
+        assert!(tests(&claims).is_empty());
     }
 
     #[test]

@@ -18,20 +18,25 @@ pub(super) fn check(texts: &[Text]) -> Result<Vec<Finding>> {
 fn compare(register: &str, texts: &[Text]) -> Vec<Finding> {
     let rows = register::rows(register);
     let families = register::families(&rows);
-    let scenarios = register::scenarios(texts, &families);
+    let claims = register::claims(texts, &families);
+    let tests = register::tests(&claims);
     let mut findings = Vec::new();
     let mut known = BTreeSet::new();
     for row in &rows {
         let message = if !known.insert(row.id) {
             format!("{} stands here for the second time; an id belongs to one rule for ever", row.id)
-        } else if !["tested", "author", "later"].contains(&row.status) {
-            format!("{} has status {:?}; expected tested, author or later", row.id, row.status)
-        } else if row.status == "tested" && !scenarios.contains_key(row.id) {
+        } else if !register::STATUSES.contains(&row.status) {
+            format!("{} has status {:?}; expected one of {:?}", row.id, row.status, register::STATUSES)
+        } else if row.status == "tested" && !tests.contains_key(row.id) {
             format!("no test names {}; name it in the test that holds it, or set its status to `later`", row.id)
         } else {
             continue;
         };
         findings.push(Finding { path: register::PATH.to_owned(), line: row.line + 1, message });
+    }
+    for claim in claims.iter().filter(|claim| claim.test.is_none() && known.contains(claim.id)) {
+        let message = format!("{} is named outside of any test; name it in the test that holds it", claim.id);
+        findings.push(Finding { path: claim.path.to_owned(), line: claim.line, message });
     }
     // Several rules of one section may be spoken of together, by the section's own number.
     let section = |id: &str| known.iter().any(|known| known.strip_prefix(id).is_some_and(|rest| rest.starts_with('.')));
@@ -59,6 +64,7 @@ mod tests {
 | DOC-1-2 | Owed. | tested | ? |
 | DOC-1-3 | Later. | later | - |
 | DOC-1-3 | Again. | maybe | - |
+| DOC-1-5 | Odd. | maybe | - |
 ";
         let text = |path: &str, content: &str| Text { path: path.to_owned(), content: content.to_owned() };
         let texts = [
@@ -66,6 +72,7 @@ mod tests {
                 "crates/aptix-engine/tests/it/lines.txt",
                 "== DOC-1-1: a scenario\n== DOC-1-4.1, of DOC-1-4\n== DOC-1-11: a slip",
             ),
+            text("crates/aptix-engine/tests/it/a.rs", "//! DOC-1-1\n\nfn a() {}"),
             text("docs/guide.md", "DOC-1-2 is named here, which is no test"),
         ];
         let found: Vec<String> = compare(register, &texts).iter().map(Finding::to_string).collect();
@@ -75,6 +82,10 @@ mod tests {
                 "docs/requirements.md:3: no test names DOC-1-2; name it in the test that holds it, or set its status to \
                  `later`",
                 "docs/requirements.md:5: DOC-1-3 stands here for the second time; an id belongs to one rule for ever",
+                "docs/requirements.md:6: DOC-1-5 has status \"maybe\"; expected one of [\"tested\", \"author\", \"later\", \
+                 \"refused by design\"]",
+                "crates/aptix-engine/tests/it/a.rs:1: DOC-1-1 is named outside of any test; name it in the test that \
+                 holds it",
                 "crates/aptix-engine/tests/it/lines.txt:3: DOC-1-11 is not in docs/requirements.md; correct the id or \
                  register the rule",
             ]

@@ -45,6 +45,25 @@ fn several_files_change_in_one_batch_and_become_the_cloud_files() {
     assert_eq!(listed["batches"][0]["batchId"], done["batchId"], "{listed}");
 }
 
+/// TUL-004-3.1.1, TUL-004-3.2.6, TUL-004-3.2.7, TUL-004-6.1.3: a server that runs in the very project creates no file
+/// there and answers nothing for it; the file is made, and the batch ends, when an agent has come.
+#[test]
+fn a_file_is_created_by_the_agent_and_never_by_the_server() {
+    let machine = Machine::new();
+    machine.put("kept.txt", "kept\n");
+    let kept = ("kept.txt", "kept\n");
+    let server = machine.server_that(|command| _ = command.current_dir(machine.path("project")));
+    write(&machine.path("new.json"), &create("docs/New.md", "hello\n"));
+    let (stored, code) = machine.ask(&server, "submit", &["new.json"]);
+    assert_eq!(code, Some(0), "{stored}");
+    let id = stored["batchId"].as_str().unwrap();
+    let state = || machine.ask(&server, "show", &[id]).0["state"].clone();
+    assert_eq!((state(), machine.files()), ("APPROVED".into(), vec![owned(kept)]));
+    let _agent = machine.agent_that(&server, "auto");
+    eventually("the batch ends", || state() != "APPROVED");
+    assert_eq!((state(), machine.files()), ("APPLIED".into(), [("docs/New.md", "hello\n"), kept].map(owned).into()));
+}
+
 /// TUL-002-8.6.5: one file of two is another version; neither changes.
 #[test]
 fn a_batch_with_one_stale_file_changes_none() {
@@ -59,7 +78,7 @@ fn a_batch_with_one_stale_file_changes_none() {
     assert_eq!(machine.files(), before);
 }
 
-/// TUL-004-6.1.2, TUL-004-6.1.4.2, TUL-004-6.2.1, TUL-004-6.2.3: both sides log the file, with size and hash.
+/// TUL-004-6.1.4.2, TUL-004-6.2.1, TUL-004-6.2.3: both sides log the file, with size and hash.
 #[test]
 fn a_created_file_is_logged_on_both_sides() {
     let (machine, server, _agent) = served("auto");

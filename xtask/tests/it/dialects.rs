@@ -69,7 +69,7 @@ fn whole_files_and_renamed_files_become_the_cloud_files() {
     assert_eq!((code, &shown["files"][0]["renamedTo"]), (Some(0), &json!("there/moved.txt")), "{shown}");
 }
 
-/// REQ-PATCH-001.1, FILE-SPEC-3.1.4: a diff that makes, deletes, renames and changes files, then a search patch; the cloud
+/// A diff that makes, deletes, renames and changes files, then a search patch; the cloud
 /// files are those of the workspace, and the mode is the new one.
 #[test]
 fn diffs_and_search_patches_become_the_cloud_files() {
@@ -127,7 +127,7 @@ fn diffs_and_search_patches_become_the_cloud_files() {
     assert_eq!(local, kept.map(|(path, text)| (path.to_owned(), Some(text.to_owned()))));
 }
 
-/// FILE-SPEC-3.1.4: files that swap their names, hand them over, or get another case; the cloud files follow.
+/// Files that swap their names, hand them over, or get another case; the cloud files follow.
 #[test]
 fn names_that_files_take_over_become_those_of_the_cloud_files() {
     let machine = Machine::new();

@@ -75,7 +75,7 @@ fn apply(machine: &Machine, document: &str) -> (serde_json::Value, Option<i32>) 
     (serde_json::from_slice(&output.stdout).unwrap_or_default(), output.status.code())
 }
 
-/// FILE-SPEC-3.1.2: what git and people put around a diff is skipped, here and over a server.
+/// FILE-SPEC-3.1.3.2: what git and people put around a diff is skipped, here and over a server.
 #[test]
 fn what_git_writes_around_a_diff_is_no_obstacle() {
     let repository = Repository::new();
@@ -112,7 +112,7 @@ fn what_git_writes_around_a_diff_is_no_obstacle() {
     }
 }
 
-/// FILE-SPEC-3.1.2: a mail that was cut between two of its files is not done in part: its diffstat counts them.
+/// A mail that was cut between two of its files is not done in part: its diffstat counts them.
 #[test]
 fn a_mail_that_was_cut_is_refused() {
     let repository = Repository::new();
@@ -129,7 +129,7 @@ fn a_mail_that_was_cut_is_refused() {
     }
 }
 
-/// FILE-SPEC-3.1.2: `diff` between a copy and the file, and the file's other reading, over a server.
+/// `diff` between a copy and the file, and the file's other reading, over a server.
 #[test]
 fn the_file_that_exists_is_the_one_that_diff_compared() {
     let machine = Machine::new();
@@ -150,7 +150,7 @@ fn the_file_that_exists_is_the_one_that_diff_compared() {
     assert_eq!(machine.files(), [("src/a.txt".to_owned(), NEW.to_owned())]);
 }
 
-/// FILE-SPEC-3.1.4: a series of mails about the same files comes to what its last commit has, here and over a server, and is
+/// A series of mails about the same files comes to what its last commit has, here and over a server, and is
 /// undone as one batch.
 #[test]
 fn a_series_of_mails_is_one_batch() {

@@ -70,13 +70,13 @@ mod tests {
     async fn turns_go_by_creation_then_by_id() {
         let turns = Turns::default();
         let first = turns.take(UnixMillis(50), Uuid::nil()).await;
-        let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let (told, mut heard) = tokio::sync::mpsc::channel(4);
         let mut waiting = tokio::task::JoinSet::new();
         for (created, id) in [(30, 3), (20, 9), (30, 1), (40, 0)] {
             let (turns, told) = (turns.clone(), told.clone());
             waiting.spawn(async move {
                 let turn = turns.take(UnixMillis(created), Uuid::from_u128(id)).await;
-                told.send((created, id)).unwrap();
+                told.send((created, id)).await.unwrap();
                 drop(turn);
             });
             tokio::task::yield_now().await;

@@ -122,7 +122,13 @@ fn a_created_file_is_logged_with_what_it_came_from_and_what_became_of_it() {
         assert!(logged.contains(field), "{field}: {logged}");
     }
     let logged = text(&aptix(place.path(), &["apply"], document).stderr);
-    for field in ["Success=false", "ErrorCode=\"FILE_EXISTS\""] {
+    for field in ["Path=\"a.txt\"", "Overwrite=false", "Success=false", "ErrorCode=\"FILE_EXISTS\""] {
+        assert!(logged.contains(field), "{field}: {logged}");
+    }
+    let document = r#"{"path":"a.txt","content":"","overwrite":true}"#;
+    let logged = text(&aptix(place.path(), &["apply"], document).stderr);
+    let empty = "Hash=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    for field in ["Event=\"Tool.CreateFile.Executed\"", "Overwrite=true", "Success=true", "SizeBytes=0", empty] {
         assert!(logged.contains(field), "{field}: {logged}");
     }
 }

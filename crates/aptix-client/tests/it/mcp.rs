@@ -2,6 +2,7 @@
 
 mod client;
 mod looking;
+mod patched;
 mod prepared;
 mod secrets;
 mod twice;
@@ -14,12 +15,13 @@ use self::client::{Client, PATIENCE, Told, code, told};
 use aptix_client::workspace::wall::{Wall, raise};
 
 use crate::command_line::{aptix, text};
+use crate::tree;
 
 fn sha256(text: &str) -> String {
     aptix_engine::digest::sha256(text.as_bytes()).to_string()
 }
 
-/// TUL-004-3.2.1, TUL-004-3.2.2, TUL-004-4.1.1, TUL-004-4.1.2, TUL-004-4.1.3, TUL-004-7.1.1, WS-MOD-2.1.3: the catalogue says
+/// TUL-004-3.2.1, TUL-004-3.2.2, TUL-004-4.1.1, TUL-004-4.1.2, TUL-004-4.1.3, WS-MOD-1.3: the catalogue says
 /// of each tool its name, what it does, its schemas, its category and where it runs; and is the same, wherever it is asked for.
 #[test]
 fn the_catalogue_lists_every_tool_with_its_schemas() {
@@ -39,15 +41,31 @@ fn the_catalogue_lists_every_tool_with_its_schemas() {
         assert_eq!(one["_meta"], json!({ "aptix/category": "workspace", "aptix/executionLocation": "client" }));
     }
     let names: Vec<_> = printed.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert!(names.contains(&"workspace_create_file") && names.contains(&"workspace_write_patch"), "{names:?}");
-    for tool in printed.iter().filter(|tool| tool["name"].as_str().unwrap().starts_with("prepare_file_")) {
-        assert!(tool["description"].as_str().unwrap().contains("Never mix preparing"), "{tool}");
+    for gone in ["append_file", "insert_after", "insert_before", "replace_block", "apply_block_replace"] {
+        assert!(!names.contains(&gone), "{gone}");
     }
+    let tool = printed.iter().find(|tool| tool["name"] == "workspace_create_file").unwrap();
+    assert!(tool["description"].as_str().unwrap().starts_with("Create"), "{tool}");
+    assert_eq!(tool["inputSchema"]["required"], json!(["path", "content"]));
+    assert_eq!(tool["inputSchema"]["properties"]["overwrite"]["type"], "boolean");
+    let output = &tool["outputSchema"]["properties"];
+    for (key, kind) in [
+        ("success", "boolean"),
+        ("message", "string"),
+        ("path", "string"),
+        ("sizeBytes", "integer"),
+        ("hash", "string"),
+        ("created", "boolean"),
+        ("overwritten", "boolean"),
+    ] {
+        assert_eq!(output[key]["type"], kind, "{key}: {output}");
+    }
+    assert!(output["errorCode"].is_object(), "{output}");
     let shown = text(&aptix(place.path(), &["tools"], "").stdout);
     assert!(names.iter().all(|name| shown.contains(&format!("\n{name}\n")) || shown.starts_with(name)), "{shown}");
 }
 
-/// TUL-002-9.1, TUL-002-9.3: a line patch is answered with an envelope, whatever came of it; ids are given, keys echoed.
+/// TUL-002-9.1, TUL-002-9.3, TUL-002-5.1.3, TUL-002-10.1: a line patch is answered with an envelope, whatever came of it; ids are given, keys echoed.
 #[test]
 fn a_line_patch_is_answered_with_an_invoke_result() {
     let mut client = Client::start(|ws| std::fs::write(ws.join("a.txt"), "one\ntwo\n").unwrap());
@@ -60,6 +78,7 @@ fn a_line_patch_is_answered_with_an_invoke_result() {
             "changes": [
                 { "changeKey": "c", "description": "why", "operation": "replace", "startLine": 2, "endLine": 2,
                   "expectedOriginalLines": ["two"], "newLines": ["2"] },
+                { "operation": "insert", "afterLine": 2, "newLines": ["3"] },
             ],
         }],
     });
@@ -72,11 +91,12 @@ fn a_line_patch_is_answered_with_an_invoke_result() {
         (&file["fileKey"], &change["changeKey"], &change["description"]),
         (&"f".into(), &"c".into(), &"why".into())
     );
-    for id in [&result["batchId"], &file["filePatchId"], &change["changeId"]] {
-        assert_eq!(id.as_str().unwrap().len(), 36);
-    }
-    assert_eq!(file["sha256"], sha256("one\n2\n"));
-    assert_eq!(client.read("a.txt"), "one\n2\n");
+    let ids = [&result["batchId"], &file["filePatchId"], &change["changeId"], &file["changes"][1]["changeId"]]
+        .map(|id| id.as_str().unwrap());
+    assert!(ids.iter().all(|id| id.len() == 36), "{ids:?}");
+    assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "{ids:?}");
+    assert_eq!(file["sha256"], sha256("one\n2\n3\n"));
+    assert_eq!(client.read("a.txt"), "one\n2\n3\n");
 
     let told = client.call("workspace_write_patch", &patch);
     assert!(told.is_error);
@@ -87,6 +107,7 @@ fn a_line_patch_is_answered_with_an_invoke_result() {
     // What can be proven is a call, ready to be sent.
     patch["files"][0]["changes"][0]["expectedOriginalLines"] = json!(["2"]);
     patch["files"][0]["changes"][0]["newLines"] = json!(["zwei"]);
+    patch["files"][0]["changes"].as_array_mut().unwrap().truncate(1);
     let told = client.call("workspace_write_patch", &patch);
     assert_eq!(code(&told.structured), "SHA_MISMATCH");
     let next = &told.structured["errors"][0]["nextAction"];
@@ -94,35 +115,37 @@ fn a_line_patch_is_answered_with_an_invoke_result() {
     let arguments = next["arguments"].clone();
     assert_eq!(tool, "workspace_write_patch");
     client.done(&tool, &arguments);
-    assert_eq!(client.read("a.txt"), "one\nzwei\n");
-
-    for (change, expected) in [
-        (json!({ "operation": "insert", "afterLine": 9, "newLines": ["x"] }), "LINE_RANGE.PAST_END"),
-        (
-            json!({ "operation": "replace", "startLine": 2, "endLine": 1, "expectedOriginalLines": [], "newLines": ["x"] }),
-            "LINE_RANGE.INVERTED",
-        ),
+    assert_eq!(client.read("a.txt"), "one\nzwei\n3\n");
+    let digest = sha256("one\nzwei\n3\n");
+    let delete = |start: u32, end: u32, expected: &[&str]| json!({ "operation": "delete", "startLine": start, "endLine": end, "expectedOriginalLines": expected });
+    for (digest, changes, expected) in [
+        (digest.as_str(), json!([{ "operation": "insert", "afterLine": 9, "newLines": ["x"] }]), "LINE_RANGE.PAST_END"),
+        (&digest, json!([delete(2, 1, &[])]), "LINE_RANGE.INVERTED"),
+        (&digest, json!([delete(1, 1, &["one"]), delete(1, 1, &["one"])]), "LINE_OVERLAP"),
+        ("abc", json!([delete(1, 1, &["one"])]), "INVALID_REQUEST.SHA_FORMAT"),
     ] {
-        let digest = sha256("one\nzwei\n");
-        let file = json!({ "docPath": "ws/a.txt", "originalSha256": digest, "changes": [change] });
-        assert_eq!(client.refused("workspace_write_patch", &json!({ "files": [file] })), expected);
+        let file = json!({ "docPath": "ws/a.txt", "originalSha256": digest, "changes": changes });
+        let told = client.call("workspace_write_patch", &json!({ "files": [file] }));
+        assert_eq!((told.is_error, code(&told.structured).as_str()), (true, expected));
+        assert_eq!((&told.structured["successful"], &told.structured["result"]), (&false.into(), &Value::Null));
     }
     assert_eq!(client.refused("workspace_write_patch", &json!({ "files": 3 })), "INVALID_REQUEST.TYPE");
     client.end();
 }
 
-/// What the answer to a created file says: everything but its message.
-fn created(told: &Told) -> Value {
+/// An answer without its message, and the message.
+fn created(told: &Told) -> (Value, String) {
     let mut told = told.structured.clone();
-    assert!(told.as_object_mut().unwrap().remove("message").unwrap().as_str().unwrap().len() > 5);
-    told
+    let message = told.as_object_mut().unwrap().remove("message").unwrap();
+    (told, message.as_str().unwrap().to_owned())
 }
 
-/// TUL-004-3.3.6, TUL-004-6.2.2, TUL-004-4.2.9, TUL-004-4.2.11, TUL-004-4.3.1 to TUL-004-4.3.10, TUL-004-5.1.7.1 to
-/// TUL-004-5.1.7.7: what a created file is answered with.
-/// TUL-004-4.3.2, TUL-004-4.3.3, TUL-004-4.3.4, TUL-004-4.3.5, TUL-004-4.3.6, TUL-004-4.3.7, TUL-004-4.3.8, TUL-004-4.3.9,
-/// TUL-004-5.1.7.2, TUL-004-5.1.7.3, TUL-004-5.1.7.4, TUL-004-5.1.7.5, TUL-004-5.1.7.6: each key of it.
-/// TUL-004-5.1.3.2, TUL-004-5.1.4.3, TUL-004-5.2.5, TUL-004-5.3.3, TUL-004-5.3.4, TUL-004-5.3.5: and each code.
+/// TUL-004-3.3.6, TUL-004-6.2.2, TUL-004-4.2.9, TUL-004-4.2.11: what a created file is answered with.
+/// TUL-004-4.3.1, TUL-004-4.3.2, TUL-004-4.3.3, TUL-004-4.3.4, TUL-004-4.3.5, TUL-004-4.3.6, TUL-004-4.3.7, TUL-004-4.3.8,
+/// TUL-004-4.3.9, TUL-004-4.3.10, TUL-004-5.1.7.1, TUL-004-5.1.7.2, TUL-004-5.1.7.3, TUL-004-5.1.7.4, TUL-004-5.1.7.5,
+/// TUL-004-5.1.7.6, TUL-004-5.1.7.7: each key of it.
+/// TUL-004-5.1.3.2, TUL-004-5.2.5, TUL-004-5.3.3, TUL-004-5.3.5: each code, and what is wrong in words.
+/// TUL-004-3.3.7, TUL-004-6.2.1: each call is logged.
 #[test]
 fn a_created_file_is_answered_as_the_contract_says() {
     let mut client = Client::start(|ws| std::fs::write(ws.join("file"), "x").unwrap());
@@ -134,36 +157,42 @@ fn a_created_file_is_answered_as_the_contract_says() {
         })
     };
     let told = client.done(tool, &json!({ "path": ".\\src\\a.txt", "content": "\u{feff}x\r\ny" }));
-    assert_eq!(created(&told), done("src/a.txt", "x\ny", true));
+    assert_eq!(created(&told), (done("src/a.txt", "x\ny", true), "File created.".to_owned()));
     assert_eq!(client.read("src/a.txt"), "x\ny");
+    let read = client.done("read_file", &json!({ "path": "src/a.txt" }));
+    assert_eq!(read.structured["sha256"], told.structured["hash"], "one hash for one file, whoever tells it");
     let told = client.done(tool, &json!({ "path": "src/a.txt", "content": "zz", "overwrite": true }));
-    assert_eq!(created(&told), done("src/a.txt", "zz", false));
+    assert_eq!(created(&told), (done("src/a.txt", "zz", false), "File overwritten.".to_owned()));
     let told = client.done(tool, &json!({ "path": "new", "content": "", "overwrite": true }));
-    assert_eq!(created(&told), done("new", "", true));
+    assert_eq!(created(&told), (done("new", "", true), "File created.".to_owned()));
 
     let large = "x".repeat((10 << 20) + 1);
-    for (path, content, expected) in [
-        ("src/a.txt", json!("y"), "FileExists"),
-        ("/etc/x", json!("y"), "InvalidPath"),
-        ("C:\\x", json!("y"), "InvalidPath"),
-        ("\\\\server\\x", json!("y"), "InvalidPath"),
-        ("a/../../x", json!("y"), "InvalidPath"),
-        (" ", json!("y"), "InvalidPath"),
-        (".git/config", json!("y"), "InvalidPath"),
-        ("file/below", json!("y"), "InvalidPath"),
-        (".vscode/tasks.json", json!("{}"), "WriteFailed"),
-        ("large", json!(large), "TooLarge"),
-        ("none", Value::Null, "UnhandledException"),
+    for (path, content, expected, words) in [
+        ("src/a.txt", json!("y"), "FileExists", "FILE_EXISTS"),
+        ("/etc/x", json!("y"), "InvalidPath", "INVALID_PATH (ABSOLUTE)"),
+        ("C:\\x", json!("y"), "InvalidPath", "INVALID_PATH (DRIVE)"),
+        ("\\\\server\\x", json!("y"), "InvalidPath", "INVALID_PATH (UNC)"),
+        ("a/../../x", json!("y"), "InvalidPath", "INVALID_PATH (TRAVERSAL)"),
+        (" ", json!("y"), "InvalidPath", "INVALID_PATH (EMPTY)"),
+        (".git/config", json!("y"), "InvalidPath", "POLICY_DENIED (PROTECTED)"),
+        ("file/below", json!("y"), "InvalidPath", "INVALID_PATH (NOT_DIRECTORY)"),
+        (".vscode/tasks.json", json!("{}"), "WriteFailed", "APPROVAL_REQUIRED (SENSITIVE)"),
+        ("large", json!(large), "TooLarge", "TOO_LARGE (FILE)"),
+        ("none", Value::Null, "UnhandledException", "INVALID_REQUEST (MISSING)"),
     ] {
         let told = client.call(tool, &json!({ "path": path, "content": content }));
         assert!(told.is_error, "{path}");
         let refused = json!({
-            "success": false, "path": told.structured["path"], "sizeBytes": 0, "hash": "",
+            "success": false, "path": if content.is_null() { String::new() } else { path.replace('\\', "/") }, "sizeBytes": 0, "hash": "",
             "created": false, "overwritten": false, "errorCode": expected,
         });
-        assert_eq!(created(&told), refused, "{path}: {}", told.structured);
-        assert!(!client.ws().join("large").exists());
+        let (found, message) = created(&told);
+        assert_eq!(found, refused, "{message}");
+        let place = client.place.path().to_str().unwrap();
+        assert!(message.starts_with(&format!("{words}: ")) && !message.contains(place), "{message}");
     }
+    let files = tree::read(&client.ws()).into_keys().collect::<Vec<_>>();
+    assert_eq!(files, ["file", "new", "src", "src/a.txt"], "nothing is left of what was refused");
     use std::os::unix::fs::PermissionsExt;
     let closed = client.ws().join("closed");
     std::fs::create_dir(&closed).unwrap();
@@ -176,7 +205,15 @@ fn a_created_file_is_answered_as_the_contract_says() {
     let told = client.call(tool, &json!({ "path": "x", "path2": "y" }));
     assert_eq!(told.structured["errorCode"], "UnhandledException");
     let (_, log) = client.end();
-    assert!(log.contains("Tool.CreateFile.Executed"), "{log}");
+    let executed: Vec<_> = log.lines().filter(|line| line.contains("Tool.CreateFile.Executed")).collect();
+    let hash = format!("Hash={}", sha256("zz"));
+    for (line, fields) in [
+        (0, ["Path=\"src/a.txt\"", "Overwrite=false", "Success=true", "SizeBytes=3"]),
+        (1, ["Overwrite=true", "Success=true", "SizeBytes=2", &hash]),
+        (3, ["Path=\"src/a.txt\"", "Overwrite=false", "Success=false", "ErrorCode=\"FILE_EXISTS\""]),
+    ] {
+        assert!(fields.iter().all(|field| executed[line].contains(field)), "{fields:?}: {}", executed[line]);
+    }
 }
 
 /// A search patch: confirmed with where it stands, refused with what stands there; clipboards live as long as the connection.
@@ -215,7 +252,7 @@ fn a_search_patch_is_confirmed_or_refused_and_clipboards_belong_to_the_connectio
     client.end();
 }
 
-/// WS-MOD-4.2.8, WS-MOD-4.1.1, WS-MOD-2.1.2: an edit is planned, looked at, replaced, applied once, exactly as it was planned.
+/// WS-MOD-4.1.1, WS-MOD-2.1.2: an edit is planned, looked at, replaced, applied once, exactly as it was planned.
 #[test]
 fn an_edit_is_prepared_looked_at_and_applied() {
     let mut client = Client::start(|ws| std::fs::write(ws.join("a.txt"), "one\ntwo\nthree\n").unwrap());
@@ -259,24 +296,6 @@ fn an_edit_is_prepared_looked_at_and_applied() {
     let unknown = "018f6d2e-7c1a-7b3e-9d55-0123456789ab";
     assert_eq!(client.refused("apply_file_modification", &json!({ "hunk_id": unknown })), "NOT_FOUND");
 
-    for (tool, arguments, expected) in [
-        ("prepare_file_range_edit", json!({ "path": "a.txt", "range": "1", "content": "1\n" }), "1\ntwo\n2c\nthree\n"),
-        ("prepare_file_append", json!({ "path": "a.txt", "content": "end\n" }), "1\ntwo\n2c\nthree\nend\n"),
-        (
-            "prepare_file_insert_before",
-            json!({ "path": "a.txt", "anchor": "end", "content": "4\n" }),
-            "1\ntwo\n2c\nthree\n4\nend\n",
-        ),
-        (
-            "prepare_file_block_replace",
-            json!({ "path": "a.txt", "start_anchor": "two", "end_anchor": "three", "content": "x\n" }),
-            "1\ntwo\nx\nthree\n4\nend\n",
-        ),
-    ] {
-        let told = client.done(tool, &arguments);
-        client.done("apply_file_modification", &json!({ "hunk_id": told.structured["hunkId"] }));
-        assert_eq!(client.read("a.txt"), expected, "{tool}");
-    }
     assert_eq!(
         client.refused("prepare_file_append", &json!({ "path": "a.txt", "content": "" })),
         "INVALID_REQUEST.EMPTY_NEW_LINES"

@@ -1,6 +1,6 @@
 //! Runs the scenario files: a tree, a document, what the command answers, and the tree afterwards.
 //!
-//! A scenario begins with `== IDS: TITLE`. Its parts begin with `--- ` and a word:
+//! A scenario begins with `== TITLE`, with `IDS: ` before the title where it holds rules of the register. Its parts begin with `--- ` and a word:
 //! `file PATH [mode=OCTAL]`, `dir PATH`, `link PATH -> TARGET`, `fifo PATH`, `socket PATH`, `hard PATH -> PATH` lay out the tree; `flags` and `roots`
 //! (default `ws=ws`) go to the command, `policy [mode=OCTAL]` is the person's policy file; `document` is its input; `exit N` (default 0), `error CODE [DETAIL] [KEY=VALUE]...`,
 //! `warning CODE`, `example LINE` (a block that was taken for one) and `says KEY=VALUE...` are what it answers; `after PATH [mode=OCTAL]` is a file afterwards, `after PATH gone` none; everything else is as before.

@@ -35,7 +35,7 @@ const BUNDLE: &str = r#"{"files":[{"path":"a.rs","content":"x\ny\n"}]}"#;
 const CREATE: &str = r#"{"path":"a.rs","content":"x\ny\n","overwrite":true}"#;
 const OVERWRITE: &str = r#"{"path":"a.rs","patches":[{"operation":"overwrite","newText":"x\ny\n"}]}"#;
 
-/// FILE-SPEC-1.2.1: a whole text keeps the terminators and the byte order mark of the file in its place, and says so.
+/// A whole text keeps the terminators and the byte order mark of the file in its place, and says so.
 #[test]
 fn a_whole_text_keeps_the_form_of_the_file() {
     for (dialect, document) in [(FileBundle, BUNDLE), (SearchPatch, OVERWRITE)] {
@@ -82,7 +82,7 @@ fn a_created_file_has_its_own_form() {
     check(CreateFile, &returns, b"a\n", b"x\ny\n", "bom_removed line_endings");
 }
 
-/// REQ-PATCH-001.4, REQ-PATCH-001.5: text that is prepended ends, and text that is appended begins a line.
+/// Text that is prepended ends, and text that is appended begins a line.
 #[test]
 fn text_at_an_end_is_a_line_of_its_own() {
     let patch = |operation: &str, text: &str| {

@@ -166,7 +166,7 @@ fn bytes_that_are_no_utf8_are_kept() {
     check(b"\xff\xe9\nb\n\x80", &[replace(2, 2, &["b"], &["x"])], b"\xff\xe9\nx\n\x80");
 }
 
-/// TUL-002-10.1: the report says where each change is in the new text, in the patch's order.
+/// The report says where each change is in the new text, in the patch's order.
 #[test]
 fn the_report_places_each_change_in_the_new_text() {
     let before = b"1\n2\n3\n4\n";

@@ -41,7 +41,7 @@ fn documents(old: &str, new: &str) -> [(Dialect, String); 5] {
     ]
 }
 
-/// REQ-PATCH-005.2: text is not indented anew where that may change a value, in any dialect.
+/// Text is not indented anew where that may change a value, in any dialect.
 #[test]
 fn a_value_over_several_lines_is_not_indented_anew() {
     for opener in ["s = \"\"\"a", "s = '''a", "s = `a", "cat <<EOF", "s = r#\"a", "s = R\"(a"] {
@@ -67,7 +67,7 @@ fn a_value_over_several_lines_is_not_indented_anew() {
     }
 }
 
-/// REQ-PATCH-005.2: a here document is one however its operator is written, and a shift is none.
+/// A here document is one however its operator is written, and a shift is none.
 #[test]
 fn a_here_document_is_not_indented_anew() {
     let begun = ["cat<<EOF", "cat << EOF", "cat <<- 'EOF' > x", "python3 << \"EOF\"", "f(<<~ SQL)", "cat<<-\\EOF | x"];
@@ -92,7 +92,7 @@ fn a_here_document_is_not_indented_anew() {
     }
 }
 
-/// REQ-PATCH-004.1, REQ-PATCH-005.2: who says how lines are indented has found them as they are.
+/// Who says how lines are indented has found them as they are.
 #[test]
 fn reindent_turns_the_tier_off() {
     let patch = |old: &str| {
@@ -108,7 +108,7 @@ fn reindent_turns_the_tier_off() {
     assert_eq!(applied.content, b"def f():\n    if x:\n        a()\n");
 }
 
-/// REQ-PATCH-005.2: a line that takes the place of a blank one is indented like the lines below it.
+/// A line that takes the place of a blank one is indented like the lines below it.
 #[test]
 fn a_line_in_the_place_of_a_blank_one_is_indented() {
     let base = "f(\n\n    x,\n    y,\n";

@@ -148,7 +148,7 @@ fn cuts() -> impl Strategy<Value = Vec<(usize, usize, String)>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, max_global_rejects: 65_536, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// TUL-002-5.1.7, TUL-002-6.3: lines outside the changes keep every byte, and the others are the naive model's.
+    /// TUL-002-5.1.7, TUL-002-6.3, TUL-002-8.6.6: lines outside the changes keep every byte, and the others are the naive model's, every time.
     #[test]
     fn a_naive_model_agrees(file in file(), steps in steps()) {
         let (changes, after) = patch(&file, &steps);
@@ -156,6 +156,8 @@ proptest! {
         let before = file.bytes();
         let result = applied(&before, &changes)?;
         prop_assert_eq!(shown(&result.content), shown(&after.bytes()));
+        let again = applied(&before, &changes)?;
+        prop_assert_eq!((&again.content, &again.diff, &again.report), (&result.content, &result.diff, &result.report));
         prop_assert_eq!(result.report.status.word() == "unchanged", result.content == before);
         prop_assert_eq!(result.diff.is_empty(), result.content == before);
         let hides_blank = after.is_unterminated && after.lines.last().is_some_and(|(text, _)| text.is_empty());

@@ -203,7 +203,7 @@ fn a_batch_without_open_names_is_settled() {
     assert_eq!(*settled, document.batch);
 }
 
-/// FILE-SPEC-3.1.4: parts of one file follow one another: each changes what the one before leaves.
+/// Parts of one file follow one another: each changes what the one before leaves.
 #[test]
 fn parts_of_one_file_follow_one_another() {
     let file = |path: &str, hunk: &str| format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n{hunk}");

@@ -188,7 +188,7 @@ fn a_missing_file_is_not_patched() {
     assert_eq!(refused(apply(line_patch(b"", &[insert(0, &["x"])]), None)), "FILE_MISSING");
 }
 
-/// TUL-002-10.2, H7: everything that is wrong in any file is told at once, with file and change; nothing is planned.
+/// H7: everything that is wrong in any file is told at once, with file and change; nothing is planned.
 #[test]
 fn all_files_and_changes_are_told_at_once() {
     let patch = |path: &str, before: &[u8], changes: &[_]| line_patch_of(path, &sha256(before).to_string(), changes);

@@ -65,8 +65,7 @@ fn certificates(applied: &Applied) -> Vec<(&'static str, u32, u32, u32)> {
     changes.map(|change| (change.tier.word(), change.candidates, change.start_line, change.end_line)).collect()
 }
 
-/// FILE-SPEC-2.2.5, FILE-SPEC-2.2.6, FILE-SPEC-2.3.1, FILE-SPEC-2.3.2.1, FILE-SPEC-2.3.2.2, FILE-SPEC-2.3.2.3,
-/// FILE-SPEC-2.3.3, R10, R11: each step takes the first place in the result of the one before.
+/// FILE-SPEC-2.2.5, FILE-SPEC-2.2.6, FILE-SPEC-2.3.2.1, FILE-SPEC-2.3.2.2, FILE-SPEC-2.3.2.3, R10, R11: each step takes the first place in the result of the one before.
 #[test]
 fn steps_are_made_one_after_the_other() {
     check("a b c\n", &[once("b", "x")], "a x c\n");
@@ -99,7 +98,7 @@ fn a_missing_text_fails_the_patch() {
     assert_eq!(code(&apply(patch(&[once("a", "b")]), None).unwrap_err()), "FILE_MISSING");
 }
 
-/// FILE-SPEC-2.2.7, FILE-SPEC-2.4.3: where there are several, the first one goes and the others are told; or the
+/// FILE-SPEC-2.2.7, FILE-SPEC-2.4.3.2, FILE-SPEC-2.4.3.3: where there are several, the first one goes and the others are told; or the
 /// patch is refused, if that is configured.
 #[test]
 fn the_first_of_several_goes_with_a_warning() {

@@ -251,7 +251,7 @@ fn violations_are_told_together_and_counted_past_a_hundred() {
     assert_eq!(failures[100].message, "4900 more failures are not listed");
 }
 
-/// TUL-002-7.2.3, TUL-002-5.1.6, TUL-004-5.1.1.2, TUL-004-5.1.1.3: what a valid batch says.
+/// TUL-004-5.1.1.2, TUL-004-5.1.1.3: what a valid batch says.
 #[test]
 fn a_valid_batch_names_files_and_bases() {
     let batch = batch(vec![line_patch(b"", &[insert(0, &["x"])]), create("A", ""), overwrite("b", "")]);

@@ -137,9 +137,19 @@ fn code(failure: &Failure) -> &'static str {
 mod tests {
     use super::*;
 
-    /// TUL-004-5.3.4, TUL-004-4.3.10, TUL-004-5.1.4.3: every failure has one of the codes, and those that the text speaks of have theirs.
+    /// TUL-004-5.3.4, TUL-004-4.3.10, TUL-004-5.1.4.3, TUL-004-5.1.7.6: every failure has one of the codes, and those that the text speaks of have theirs.
     #[test]
     fn every_reason_has_one_of_the_codes() {
+        let codes = [
+            "FileExists",
+            "InvalidPath",
+            "DirectoryCreateFailed",
+            "WriteFailed",
+            "TooLarge",
+            "HashFailed",
+            "UnhandledException",
+        ];
+        assert_eq!(ERROR_CODES, codes);
         for reason in Reason::ALL {
             let found = code(&Failure::new(*reason, "x"));
             assert!(ERROR_CODES.contains(&found), "{reason}: {found}");

@@ -45,7 +45,7 @@ pub(crate) fn refuse(answer: &str, code: &str, words: &str) {
     assert!(said.contains(words), "{answer}\n{said}");
 }
 
-/// FILE-SPEC-1.0.1, FILE-SPEC-8.1: edits stand in fenced blocks, however these are fenced.
+/// FILE-SPEC-1.0.1: edits stand in fenced blocks, however these are fenced.
 #[test]
 fn a_block_is_found_whatever_its_fence() {
     for answer in [
@@ -85,7 +85,7 @@ fn a_structured_patch_is_read_from_its_block() {
     refuse(&format!("```json\n{patch}\n```\n\n```json\n{patch}\n```\n"), "INVALID_REQUEST.DUPLICATE_PATH", "");
 }
 
-/// FILE-SPEC-1.0.2, FILE-SPEC-1.0.3, FILE-SPEC-1.0.4, FILE-SPEC-1.0.5, FILE-SPEC-8.2: a block holds an edit and nothing else.
+/// FILE-SPEC-1.0.2, FILE-SPEC-1.0.3, FILE-SPEC-1.0.4, FILE-SPEC-1.0.5, FILE-SPEC-8.1, FILE-SPEC-8.2.1: a block holds an edit and nothing else.
 #[test]
 fn what_is_wrong_is_told_with_its_block_and_its_line() {
     let block = |text: &str| format!("One.\n\n```json\n{text}\n```\n");
@@ -170,7 +170,7 @@ fn an_envelope_is_found_wherever_it_stands() {
     refuse("Look:\n\n*** Begin Patch\n*** Drop File: a\n*** End Patch", "PATCH_MALFORMED.MARKER", "line 4");
 }
 
-/// FILE-SPEC-5.1, FILE-SPEC-5.2, FILE-SPEC-5.4: blocks of different kinds are one batch, and are not about one file.
+/// FILE-SPEC-5.1, FILE-SPEC-5.2, FILE-SPEC-5.3, FILE-SPEC-5.4: blocks of different kinds are one batch, and are not about one file.
 #[test]
 fn blocks_of_different_kinds_are_one_batch() {
     let delete = |path: &str| format!("*** Begin Patch\n*** Delete File: {path}\n*** End Patch\n");
@@ -202,7 +202,7 @@ pub(crate) fn blocks(old: &str) -> String {
     format!("<<<<<<< SEARCH\n{old}\n=======\nnew\n>>>>>>> REPLACE\n")
 }
 
-/// FILE-SPEC-3.1.1, FILE-SPEC-3.1.3, FILE-SPEC-5.3: a git patch comes in a block tagged `patch` or `diff`, and has no commentary.
+/// FILE-SPEC-3.1.1, FILE-SPEC-8.1: a git patch comes in a block tagged `patch` or `diff`, and has no commentary.
 #[test]
 fn a_diff_is_read_from_its_block() {
     for tag in ["patch", "diff"] {
@@ -237,7 +237,7 @@ fn a_diff_is_read_from_its_block() {
     assert!(said.message.contains("patch block at lines 2 to 12") && said.to_string().contains("line 11"), "{said}");
 }
 
-/// FILE-SPEC-5.1: all SEARCH/REPLACE blocks are one document, whatever their fences and what they hold.
+/// All SEARCH/REPLACE blocks are one document, whatever their fences and what they hold.
 #[test]
 fn blocks_of_old_and_new_lines_are_one_document() {
     for answer in [

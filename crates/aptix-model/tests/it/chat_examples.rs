@@ -203,7 +203,7 @@ fn calls_of_our_tools_are_edits() {
     refuse(&format!("Now:\n<aptix>\n{arguments}\n"), "INVALID_REQUEST.FENCE", "expected </aptix>");
 }
 
-/// FILE-SPEC-5.1: a fence around the layout of an answer is read through if it can only be that.
+/// A fence around the layout of an answer is read through if it can only be that.
 #[test]
 fn an_outer_fence_is_read_through_or_refused() {
     let bundle = format!("### Bundle\n```json\n{A}\n```\n");
@@ -256,7 +256,7 @@ fn an_outer_fence_is_read_through_or_refused() {
     check(&format!("````text\nf.md\n```\n{}```\n````\n", blocks("a")), &["f.md"]);
 }
 
-/// FILE-SPEC-5.1: the fences of the layout may be as long as the one around them. As Markdown has it the first closing fence
+/// The fences of the layout may be as long as the one around them. As Markdown has it the first closing fence
 /// ends the outer one and nothing closes the last one, so that an answer has at most one of both readings.
 #[test]
 fn an_outer_fence_may_be_as_long_as_those_inside() {

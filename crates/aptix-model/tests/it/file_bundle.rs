@@ -56,8 +56,8 @@ fn a_bundle_creates_replaces_and_deletes_whole_files() {
     assert_eq!(read(r#"{"files": [{"path": "a", "content": "x"}]}"#), Ok(vec![write("a", "x", Presence::Either)]));
 }
 
-/// FILE-SPEC-1.0.2, FILE-SPEC-1.0.3, FILE-SPEC-1.0.4, FILE-SPEC-1.0.5, FILE-SPEC-1.1.9, FILE-SPEC-1.1.10,
-/// FILE-SPEC-1.2.2: what is not in the format is refused with its place.
+/// FILE-SPEC-1.0.2, FILE-SPEC-1.0.3, FILE-SPEC-1.0.4, FILE-SPEC-1.0.5, FILE-SPEC-1.1.3, FILE-SPEC-1.1.4, FILE-SPEC-1.1.9, FILE-SPEC-1.1.10,
+/// FILE-SPEC-1.2.2, FILE-SPEC-8.2.1: what is not in the format is refused with its place.
 #[test]
 fn what_is_no_bundle_is_refused_with_its_place() {
     let entry = |entry: &str| format!(r#"{{"files": [{entry}]}}"#);
@@ -65,6 +65,7 @@ fn what_is_no_bundle_is_refused_with_its_place() {
     let cases = [
         (entry(r#"{"content": ""}"#), vec!["files[0].path: INVALID_REQUEST.MISSING"]),
         (entry(r#"{"path": "a"}"#), vec!["files[0].content: INVALID_REQUEST.MISSING"]),
+        (entry(r#"{"path": "a", "operation": "replace"}"#), vec!["files[0].content: INVALID_REQUEST.MISSING"]),
         (entry(r#"{"path": "a", "content": null}"#), vec!["files[0].content: INVALID_REQUEST.MISSING"]),
         (
             entry(r#"{"operation": "create"}"#),

@@ -300,7 +300,7 @@ fn a_diff_with_carriage_returns_makes_files_with_them() {
     }
 }
 
-/// FILE-SPEC-3.1.3, FILE-SPEC-8.2: what is no unified diff of text files is refused by name.
+/// FILE-SPEC-3.1.2, FILE-SPEC-3.1.4, FILE-SPEC-8.2.2: what is no unified diff of text files is refused by name.
 #[test]
 fn what_is_no_diff_is_refused_by_name() {
     let git = |header: &str| format!("diff --git a/f b/f\n{header}");
@@ -441,7 +441,7 @@ fn what_is_no_diff_is_refused_by_name() {
     }
 }
 
-/// FILE-SPEC-3.1.2: what stands around the files of a diff is skipped, and a mail's message becomes the label.
+/// FILE-SPEC-3.1.3.2: what stands around the files of a diff is skipped, and a mail's message becomes the label.
 #[test]
 fn text_around_the_files_of_a_diff_is_skipped() {
     let f = format!("--- a/f\n+++ b/f\n{HUNK}");

@@ -107,7 +107,7 @@ fn calls_are_read_and_fill_in_values_are_as_if_left_out() {
     assert_eq!(edit(parse(TOOLS[1], &named).unwrap()).1, Some(ID.parse().unwrap()));
 }
 
-/// WS-MOD-1.2: writing takes the id of a plan.
+/// Writing takes the id of a plan.
 #[test]
 fn a_plan_is_applied_by_its_id() {
     let call = parse("apply_file_modification", &format!(r#"{{"hunk_id":"{ID}"}}"#)).unwrap();
@@ -119,6 +119,8 @@ fn a_plan_is_applied_by_its_id() {
 fn what_is_no_call_is_refused_with_the_next_step() {
     for (tool, arguments, expected, hint) in [
         ("append_file", "{}", "INVALID_REQUEST (UNKNOWN_OPERATION)", "use prepare_file_append"),
+        ("insert_after", "{}", "INVALID_REQUEST (UNKNOWN_OPERATION)", "use prepare_file_insert_after"),
+        ("insert_before", "{}", "INVALID_REQUEST (UNKNOWN_OPERATION)", "use prepare_file_insert_before"),
         ("replace_block", "{}", "INVALID_REQUEST (UNKNOWN_OPERATION)", "use prepare_file_block_replace"),
         ("apply_block_replace", "{}", "INVALID_REQUEST (UNKNOWN_OPERATION)", "use apply_file_modification"),
         ("prepare_file_apend", "{}", "INVALID_REQUEST (UNKNOWN_OPERATION)", "did you mean prepare_file_append?"),

@@ -9,7 +9,7 @@ use crate::server::{Server, assert_refused, create_file, create_text, fields, li
 
 const ABSENT: &str = "01900000-0000-7000-8000-000000000000";
 
-/// TUL-002-9.2, TUL-002-8.6.2: what a submit can have wrong with it.
+/// TUL-002-9.2: what a submit can have wrong with it.
 #[tokio::test]
 async fn a_submit_names_what_is_wrong_with_it() {
     let server = Server::start();

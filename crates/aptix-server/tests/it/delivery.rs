@@ -26,7 +26,7 @@ use crate::server::{
 const START: Start = Start::Revision(Revision(0));
 
 /// TUL-002-8.6.4, TUL-002-8.6.7, TUL-002-8.6.8: the stored batch is handed to the agent; the new file is uploaded, and
-/// with the report it becomes the cloud file. TUL-004-3.2.5: request and result stay readable.
+/// with the report it becomes the cloud file. TUL-004-3.2.5: request and result stay readable, with the turn they belong to.
 #[tokio::test]
 async fn a_batch_goes_to_its_agent_and_its_files_become_cloud_files() {
     let server = Server::start();
@@ -53,6 +53,8 @@ async fn a_batch_goes_to_its_agent_and_its_files_become_cloud_files() {
     assert_eq!((event.revision, event.batch.unwrap().state()), (2, v1::BatchState::Applied));
     let whole = author.get("w", &batch.batch_id).await.unwrap();
     assert_eq!((whole.report, whole.edit), (Some(report), batch.edit));
+    let origin = whole.origin.unwrap();
+    assert_eq!((origin.session_id.as_str(), origin.turn_id.as_str()), ("session-1", "turn-1"));
 
     let read = author.read("w", File::DocPath("app/src/a.txt".to_owned())).await.unwrap();
     assert_eq!((read.source(), read.content.as_deref()), (v1::Source::Cloud, Some(b"first\nnew\n".as_slice())));
@@ -159,7 +161,7 @@ async fn a_report_must_fit_its_batch() {
     client.report("w", &batch.batch_id, epoch, good).await.unwrap();
 }
 
-/// FILE-SPEC-1.1.8: a file that a batch deleted is no cloud file any more, and a file written as it is becomes one. What a
+/// A file that a batch deleted is no cloud file any more, and a file written as it is becomes one. What a
 /// report says must be what such an edit can come to.
 #[tokio::test]
 async fn deleted_files_leave_the_cloud_files() {
@@ -346,7 +348,7 @@ async fn renamed_files_come_under_their_new_name() {
     assert_refused(client.read("w", File::DocPath("app/b.txt".to_owned())).await, Code::NotFound, "NOT_FOUND", "");
 }
 
-/// FILE-SPEC-3.1.2: a diff whose names can be read in several ways is stored as it is, and a report may be about any of its
+/// A diff whose names can be read in several ways is stored as it is, and a report may be about any of its
 /// paths, and about no other.
 #[tokio::test]
 async fn a_report_may_be_about_any_reading_of_a_name() {

@@ -45,7 +45,7 @@ impl Program {
     /// Waits for its end; answers its exit code.
     pub(crate) fn end(mut self) -> Option<i32> {
         let mut child = self.child.take().unwrap();
-        let (ended, end) = mpsc::channel();
+        let (ended, end) = mpsc::sync_channel(1);
         std::thread::spawn(move || ended.send(child.wait().unwrap().code()));
         end.recv_timeout(Duration::from_secs(10)).unwrap_or_else(|_| {
             self.signal("-KILL");

@@ -20,20 +20,20 @@ use aptix_server::store::{
 
 /// Runs a promise against every store.
 macro_rules! promised {
-    ($($(#[$doc:meta])* $name:ident,)+) => {
+    ($($name:ident,)+) => {
         mod memory {
-            $($(#[$doc])* #[tokio::test] async fn $name() {
+            $(#[tokio::test] async fn $name() {
                 super::$name(std::sync::Arc::new(super::MemoryStore::default())).await;
             })+
         }
         mod embedded {
-            $($(#[$doc])* #[tokio::test] async fn $name() {
+            $(#[tokio::test] async fn $name() {
                 let dir = tempfile::tempdir().unwrap();
                 super::$name(std::sync::Arc::new(super::EmbeddedStore::open(dir.path()).unwrap())).await;
             })+
         }
         mod healing {
-            $($(#[$doc])* #[tokio::test] async fn $name() {
+            $(#[tokio::test] async fn $name() {
                 let dir = tempfile::tempdir().unwrap();
                 super::$name(std::sync::Arc::new(super::healing(dir.path()))).await;
             })+
@@ -47,12 +47,10 @@ fn healing(dir: &std::path::Path) -> HealingStore {
 }
 
 promised! {
-    /// TUL-002-7.1.4, TUL-002-8.6.3
     what_is_stored_is_found_again,
     revisions_have_no_gap_and_begin_at_one,
     one_request_id_stores_one_batch,
     a_step_is_taken_from_the_expected_state_and_lease_alone,
-    /// TUL-002-8.6.8
     a_step_makes_files_at_the_same_instant,
     a_file_without_twins_takes_the_place_of_what_is_kept_of_them,
     a_file_that_goes_is_found_no_more,
@@ -123,6 +121,7 @@ pub(crate) async fn append(store: &Arc<impl Store>, record: BatchRecord) -> Batc
     }
 }
 
+/// TUL-002-7.1.4, TUL-002-8.6.3: under its id.
 async fn what_is_stored_is_found_again(store: Arc<impl Store>) {
     let (w, v) = (workspace("w"), workspace("w.v"));
     assert_eq!(store.newest(w.clone()).await, Ok(None));
@@ -208,6 +207,7 @@ fn file(path: &str, size_bytes: u64) -> FileUpdate {
     }
 }
 
+/// TUL-002-8.6.8: the uploaded files are cloud files once the report is stored.
 async fn a_step_makes_files_at_the_same_instant(store: Arc<impl Store>) {
     let w = workspace("w");
     let first = append(&store, batch(1, "w", "r1")).await;

@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use aptix_model::wire::v1;
 use tonic::Code;
 
-use crate::server::{Server, applied, assert_refused, create_text, failed, fields, line_patch, next, refusal, submit};
+use crate::server::{
+    Server, applied, assert_refused, create_text, failed, fields, line_patch, next, next_event, refusal, submit,
+};
 
 type Operation = v1::file_patch::Action;
 
@@ -16,7 +18,7 @@ fn change_ids(file: &v1::FilePatch) -> Vec<String> {
     }
 }
 
-/// TUL-002-7.1.1, TUL-002-7.1.2, TUL-002-7.1.3, TUL-002-8.6.3, TUL-002-10.1, TUL-002-10.2, TUL-002-10.5: a batch of
+/// TUL-002-7.1.1, TUL-002-7.1.2, TUL-002-7.1.3, TUL-002-8.6.3, TUL-002-10.2, TUL-002-10.5: a batch of
 /// several files is stored, and the answer has all three kinds of ids, each once, although the request has none.
 /// TUL-002-7.2.1, TUL-002-7.2.2, TUL-002-10.6: keys and descriptions come back.
 #[tokio::test]
@@ -26,6 +28,7 @@ async fn a_batch_of_several_files_comes_back_with_ids_and_keys() {
     let files = vec![line_patch("app/a.txt"), create_text("src/New.txt", "text\n"), line_patch("app/b.txt")];
     let mut without_keys = create_text("plain.txt", "");
     without_keys.key.clear();
+    without_keys.label = "why".to_owned();
     let files: Vec<_> = files.into_iter().chain([without_keys]).collect();
     let batch = client.submit(submit("w", "r1", files.clone())).await.unwrap();
     assert_eq!((batch.revision, batch.state()), (1, v1::BatchState::Approved));
@@ -51,13 +54,38 @@ async fn a_batch_of_several_files_comes_back_with_ids_and_keys() {
     assert_eq!(client.get("w", &batch.batch_id).await.unwrap(), batch);
 }
 
-/// TUL-002-7.1.4: file patches and changes are found again under their ids. TUL-002-7.2.3: a key finds nothing.
+/// TUL-002-10.5: ids in a request are not those of the answer, which has its own; so has every later answer.
+#[tokio::test]
+async fn ids_in_a_request_are_replaced_by_the_server_s() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let given = "01900000-0000-7000-8000-000000000001";
+    let mut file = line_patch("app/a.txt");
+    file.file_patch_id = given.to_owned();
+    if let Some(Operation::LinePatch(patch)) = &mut file.action {
+        patch.changes.iter_mut().for_each(|change| change.change_id = given.to_owned());
+    }
+    let mut request = submit("w", "r1", vec![file]);
+    request.edit.as_mut().unwrap().key.clear();
+    let batch = client.submit(request.clone()).await.unwrap();
+    let files = &batch.edit.as_ref().unwrap().files;
+    let mut ids = change_ids(&files[0]);
+    ids.extend([files[0].file_patch_id.clone(), batch.batch_id.clone()]);
+    assert!(ids.iter().all(|id| id.len() == 36 && id != given), "{ids:?}");
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 4, "no id stands twice");
+    assert_eq!(client.submit(request).await.unwrap(), batch, "a repeated request");
+    let (_, mut feed) = client.lease("w", "agent", 0).await.unwrap();
+    assert_eq!(next_event(&mut feed).await.unwrap().batch.as_ref(), Some(&batch));
+}
+
+/// TUL-002-7.1.4: file patches and changes are found again under their ids. TUL-002-4.1.2, TUL-002-4.2.1, TUL-002-5.1.1,
+/// TUL-002-7.2.3: a key finds nothing, and two batches may have one.
 #[tokio::test]
 async fn parts_are_found_by_id_and_never_by_key() {
     let server = Server::start();
     let mut client = server.connect().await;
     let batch = client.submit(submit("w", "r1", vec![create_text("n", ""), line_patch("app/a.txt")])).await.unwrap();
-    let files = batch.edit.unwrap().files;
+    let files = batch.edit.clone().unwrap().files;
     let ask = |workspace: &str, id: &str| v1::GetChangeRequest { workspace_id: workspace.into(), id: id.into() };
     let file = client.batches.get_change(ask("w", &files[1].file_patch_id)).await.unwrap().into_inner();
     assert_eq!((file.file_index, file.change_index, file.batch_id.as_str()), (1, None, batch.batch_id.as_str()));
@@ -70,8 +98,18 @@ async fn parts_are_found_by_id_and_never_by_key() {
         assert_refused(client.batches.get_change(ask("w", id)).await, Code::NotFound, "NOT_FOUND", "");
     }
     assert_refused(client.batches.get_change(ask("v", &changes[1])).await, Code::NotFound, "NOT_FOUND", "");
-    let by_key = client.batches.get_change(ask("w", &files[1].key)).await;
-    assert_refused(by_key, Code::InvalidArgument, "INVALID_REQUEST", "ID_FORMAT");
+    for key in [files[1].key.as_str(), "replace"] {
+        let by_key = client.batches.get_change(ask("w", key)).await;
+        assert_refused(by_key, Code::InvalidArgument, "INVALID_REQUEST", "ID_FORMAT");
+    }
+    assert_refused(client.get("w", "batch-key").await, Code::InvalidArgument, "INVALID_REQUEST", "ID_FORMAT");
+    let twin = client.submit(submit("w", "r2", vec![line_patch("app/a.txt")])).await.unwrap();
+    let edits = [client.get("w", &batch.batch_id).await, client.get("w", &twin.batch_id).await];
+    let edits = edits.map(|found| found.unwrap().edit.unwrap());
+    assert_eq!(
+        edits.each_ref().map(|edit| (edit.key.as_str(), edit.files.len())),
+        [("batch-key", 2), ("batch-key", 1)]
+    );
 }
 
 /// The same request id gives the same answer; with other content it is refused and nothing is stored.
@@ -225,7 +263,7 @@ async fn a_batch_is_withdrawn_once_and_stays_withdrawn() {
     assert_refused(client.batches.cancel_batch(cancel).await, Code::FailedPrecondition, "INVALID_STATE", "");
 }
 
-/// FILE-SPEC-8.2: a hunk with fewer lines than its header counts was cut off, and is not stored.
+/// A hunk with fewer lines than its header counts was cut off, and is not stored.
 #[tokio::test]
 async fn a_diff_that_was_cut_off_is_not_stored() {
     let server = Server::start();

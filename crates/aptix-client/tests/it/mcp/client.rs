@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ impl Client {
     }
 
     fn listening(mut self) -> Self {
-        let (told, lines) = channel();
+        let (told, lines) = sync_channel(4_096);
         let stdout = self.child.stdout.take().unwrap();
         std::thread::spawn(move || {
             BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| told.send(line))
@@ -81,7 +81,7 @@ impl Client {
             .spawn()
             .unwrap();
         let stdin = child.stdin.take();
-        Self { place, child, stdin, lines: channel().1, next: 0 }
+        Self { place, child, stdin, lines: sync_channel(0).1, next: 0 }
     }
 
     pub(super) fn ws(&self) -> PathBuf {

@@ -1,4 +1,6 @@
-//! A prepared edit that is applied while another call replaces it.
+//! Prepared edits: each kind from its plan to the file, and plans that are applied while another call replaces them.
+
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
@@ -70,5 +72,74 @@ fn a_plan_is_applied_or_replaced_never_both() {
         assert_eq!(client.read("a.txt"), expected, "round {round}");
     }
     assert!(won[0] > 0, "an apply never won");
+    client.end();
+}
+
+/// WS-MOD-1.1, WS-MOD-1.2, WS-MOD-2.1.1.1, WS-MOD-2.1.2, WS-MOD-4.1.1, WS-MOD-4.2.1, WS-MOD-4.2.5, WS-MOD-4.2.6, WS-MOD-4.2.8: each
+/// kind of edit answers with its plan, evidence and diff, writes nothing, is replaced under its id, and is written by
+/// `apply_file_modification` alone.
+#[test]
+fn each_kind_of_edit_is_planned_shown_replaced_and_applied() {
+    let mut client = Client::start(|ws| std::fs::write(ws.join("a.txt"), "one\ntwo\nthree\n").unwrap());
+    let mut before = client.read("a.txt");
+    for (tool, arguments, content, after) in [
+        ("prepare_file_range_edit", json!({ "range": "1" }), "1\n", "1\ntwo\nthree\n"),
+        ("prepare_file_append", json!({}), "4\n", "1\ntwo\nthree\n4\n"),
+        ("prepare_file_insert_after", json!({ "anchor": "two" }), "2.5\n", "1\ntwo\n2.5\nthree\n4\n"),
+        ("prepare_file_insert_before", json!({ "anchor": "two" }), "1.5\n", "1\n1.5\ntwo\n2.5\nthree\n4\n"),
+        (
+            "prepare_file_block_replace",
+            json!({ "start_anchor": "two", "end_anchor": "three" }),
+            "x\n",
+            "1\n1.5\ntwo\nx\nthree\n4\n",
+        ),
+    ] {
+        let mut call = arguments;
+        (call["path"], call["content"], call["existing_hunk_id"]) = ("a.txt".into(), "other\n".into(), "".into());
+        let first = client.done(tool, &call);
+        let hunk = first.structured["hunkId"].clone();
+        assert_ne!(client.done(tool, &call).structured["hunkId"], hunk, "{tool}: an empty id makes a new plan");
+        (call["content"], call["existing_hunk_id"]) = (content.into(), hunk.clone());
+        let again = client.done(tool, &call);
+        assert_eq!(again.structured["hunkId"], hunk, "{tool}");
+        for (told, line) in [(&first, "+other\n".to_owned()), (&again, format!("+{content}"))] {
+            for part in ["status: planned", "expires_at_ms:", "\nevidence:", hunk.as_str().unwrap(), &line] {
+                assert!(told.text.contains(part), "{tool}: {part}: {}", told.text);
+            }
+        }
+        assert_eq!(client.read("a.txt"), before, "{tool}: nothing is written by planning");
+        let applied = client.done("apply_file_modification", &json!({ "hunk_id": hunk }));
+        for part in ["status: applied", "\napply_evidence:", &format!("+{content}")] {
+            assert!(applied.text.contains(part), "{tool}: {part}: {}", applied.text);
+        }
+        assert_eq!(client.read("a.txt"), after, "{tool}");
+        after.clone_into(&mut before);
+    }
+    client.end();
+}
+
+/// WS-MOD-4.1.4: a plan that was made while its member could write is not applied once they cannot.
+#[test]
+fn a_plan_is_not_applied_in_restricted_mode() {
+    let place = tempfile::tempdir().unwrap();
+    let policy = place.path().join("config/aptix/policy.toml");
+    for directory in [place.path().join("ws"), policy.parent().unwrap().to_owned()] {
+        std::fs::create_dir_all(directory).unwrap();
+    }
+    std::fs::write(place.path().join("ws/a.txt"), "one\n").unwrap();
+    let set = |mode: &str| {
+        std::fs::write(&policy, format!("mode = \"{mode}\"\n")).unwrap();
+        std::fs::set_permissions(&policy, std::fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    set("unrestricted");
+    let mut client = Client::start_in(place);
+    let planned = client.done("prepare_file_append", &json!({ "path": "a.txt", "content": "two\n" }));
+    let apply = json!({ "hunk_id": planned.structured["hunkId"] });
+    set("restricted");
+    assert_eq!(client.refused("apply_file_modification", &apply), "POLICY_DENIED.RESTRICTED_MODE");
+    assert_eq!(client.read("a.txt"), "one\n");
+    set("unrestricted");
+    client.done("apply_file_modification", &apply);
+    assert_eq!(client.read("a.txt"), "one\ntwo\n");
     client.end();
 }
