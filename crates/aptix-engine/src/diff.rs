@@ -101,41 +101,53 @@ fn blocks<'a>(edit: &'a TextEdit, base: &'a [u8], limit: usize) -> Option<Vec<Bl
         done.push(block);
         Some(())
     };
+    // The last block, without the rest of its last line: where the next one starts decides what becomes of that. Nothing
+    // above it is looked at again, so that a line of any length is scanned once.
     let mut open: Option<Block<'a>> = None;
     for (range, text) in edit.replacements() {
-        let start = line_start(base, range.start);
-        let mut block = match open.take() {
-            // The last block took the rest of this line along; take back what is decided here.
-            Some(mut last) if last.old.end > start => {
-                let new = last.new.to_mut();
-                new.truncate(new.len().saturating_sub(last.old.end.saturating_sub(range.start)));
-                new.extend_from_slice(text);
-                last
-            }
-            last => {
-                last.map_or(Some(()), &mut finish)?;
-                let new = match slice(base, start..range.start) {
-                    [] => Cow::Borrowed(text),
-                    head => Cow::Owned([head, text].concat()),
-                };
-                Block { old: start..range.end, new }
+        let top = match open.take() {
+            None => 0,
+            Some(mut last) => {
+                let gap = slice(base, last.old.end..range.start);
+                if ends_within_a_line(base, &last) && memchr(b'\n', gap).is_none() {
+                    let new = last.new.to_mut();
+                    new.extend_from_slice(gap);
+                    new.extend_from_slice(text);
+                    last.old.end = range.end;
+                    open = Some(last);
+                    continue;
+                }
+                let last = with_rest_of_line(base, last);
+                let end = last.old.end;
+                finish(last)?;
+                end
             }
         };
-        block.old.end = range.end;
-        if line_start(base, range.end) < range.end || ends_within_a_line(base, &block) {
-            let end = line_end(base, range.end);
-            block.new.to_mut().extend_from_slice(slice(base, range.end..end));
-            block.old.end = end;
-        }
-        open = Some(block);
+        let start = top + line_start(slice(base, top..range.start), range.start.saturating_sub(top));
+        let new = match slice(base, start..range.start) {
+            [] => Cow::Borrowed(text),
+            head => Cow::Owned([head, text].concat()),
+        };
+        open = Some(Block { old: start..range.end, new });
     }
-    open.map_or(Some(()), finish)?;
+    open.map_or(Some(()), |last| finish(with_rest_of_line(base, last)))?;
     Some(done)
 }
 
-/// Whether a block's new text ends in the middle of a line that the base goes on with.
+/// Whether a line goes on below a block: one that the block ends in, or one that its new text begins.
 fn ends_within_a_line(base: &[u8], block: &Block<'_>) -> bool {
-    block.old.end < base.len() && !block.new.is_empty() && !block.new.ends_with(b"\n")
+    let cuts = |text: &[u8]| !text.is_empty() && !text.ends_with(b"\n");
+    cuts(slice(base, 0..block.old.end)) || (block.old.end < base.len() && cuts(&block.new))
+}
+
+/// A block that ends where a line does, or starts.
+fn with_rest_of_line<'a>(base: &[u8], mut block: Block<'a>) -> Block<'a> {
+    if ends_within_a_line(base, &block) {
+        let end = line_end(base, block.old.end);
+        block.new.to_mut().extend_from_slice(slice(base, block.old.end..end));
+        block.old.end = end;
+    }
+    block
 }
 
 /// A block without the lines it has in common with the base at either end; `None` if nothing is left.

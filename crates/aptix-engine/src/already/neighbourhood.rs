@@ -2,8 +2,6 @@
 
 use alloc::vec::Vec;
 
-use memchr::{memchr, memrchr};
-
 use crate::text::edit::{TextEdit, slice};
 use crate::text::lines::Text;
 
@@ -17,8 +15,8 @@ pub(crate) fn neighbourhood(text: &Text<'_>, edit: &TextEdit, lines: usize) -> V
     // A byte order mark is no part of the first line.
     let mut kept = text.start();
     for (index, (range, new)) in edit.replacements().enumerate() {
-        let from = lines_above(base, range.start, lines).max(kept);
-        let to = if index == 0 { kept } else { lines_below(base, kept, lines) };
+        let from = lines_above(text, range.start, lines).max(kept);
+        let to = if index == 0 { kept } else { lines_below(text, kept, lines) };
         if to >= from && index > 0 {
             found.extend_from_slice(slice(base, kept..range.start));
         } else {
@@ -29,24 +27,26 @@ pub(crate) fn neighbourhood(text: &Text<'_>, edit: &TextEdit, lines: usize) -> V
         found.extend_from_slice(new);
         kept = range.end;
     }
-    found.extend_from_slice(slice(base, kept..lines_below(base, kept, lines)));
+    found.extend_from_slice(slice(base, kept..lines_below(text, kept, lines)));
     found
 }
 
-fn lines_above(bytes: &[u8], at: usize, lines: usize) -> usize {
+/// Where the line starts that is so many lines above the one that an offset is in.
+fn lines_above(text: &Text<'_>, at: usize, lines: usize) -> usize {
     let mut start = at;
     for _ in 0..=lines {
-        let Some(feed) = memrchr(b'\n', slice(bytes, 0..start)) else { return 0 };
+        let Some(feed) = text.previous_feed(start) else { return 0 };
         start = feed;
     }
     start + 1
 }
 
-fn lines_below(bytes: &[u8], at: usize, lines: usize) -> usize {
+/// Where the line ends that is so many lines below the one that an offset is in.
+fn lines_below(text: &Text<'_>, at: usize, lines: usize) -> usize {
     let mut end = at;
     for _ in 0..=lines {
-        let Some(feed) = memchr(b'\n', slice(bytes, end..bytes.len())) else { return bytes.len() };
-        end += feed + 1;
+        let Some(feed) = text.next_feed(end) else { return text.bytes().len() };
+        end = feed + 1;
     }
     end
 }

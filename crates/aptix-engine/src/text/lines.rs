@@ -118,6 +118,34 @@ impl<'a> Text<'a> {
         feeds + memchr_iter(b'\n', rest).count()
     }
 
+    /// Where the first line feed at or below an offset is; the cost does not depend on how far that is.
+    pub(crate) fn next_feed(&self, from: usize) -> Option<usize> {
+        let feed_in = |from: usize, block: usize| {
+            let end = (block + 1) * BLOCK;
+            memchr(b'\n', self.bytes.get(from..end.min(self.bytes.len()))?).map(|feed| from + feed)
+        };
+        let block = from / BLOCK;
+        feed_in(from, block).or_else(|| {
+            let passed = *self.feeds.get(block)?;
+            let next = self.feeds.partition_point(|feeds| *feeds <= passed);
+            feed_in(next * BLOCK, next)
+        })
+    }
+
+    /// Where the last line feed above an offset is; the cost does not depend on how far that is.
+    pub(crate) fn previous_feed(&self, to: usize) -> Option<usize> {
+        let feed_in = |block: usize, to: usize| {
+            let start = block * BLOCK;
+            memrchr(b'\n', self.bytes.get(start..to.min(self.bytes.len()))?).map(|feed| start + feed)
+        };
+        let block = to / BLOCK;
+        feed_in(block, to).or_else(|| {
+            let above = *self.feeds.get(block.checked_sub(1)?)?;
+            let holder = self.feeds.partition_point(|feeds| *feeds < above);
+            feed_in(holder, (holder + 1) * BLOCK).filter(|_| above > 0)
+        })
+    }
+
     /// Whether some lines end with `\r\n` and others do not. Looks at every byte.
     pub(crate) fn is_mixed(&self) -> bool {
         let with_return = memmem::find_iter(self.bytes, b"\r\n").count();
@@ -136,12 +164,12 @@ impl<'a> Text<'a> {
 
     /// The terminator of line 1, the usual one if it has none.
     pub(crate) fn first_terminator(&self) -> Terminator {
-        self.terminator_at(memchr(b'\n', self.bytes))
+        self.terminator_at(self.next_feed(0))
     }
 
     /// What an unterminated last line would end with: the terminator of the line above it, else the usual one.
     pub(crate) fn last_terminator(&self) -> Terminator {
-        self.terminator_at(memrchr(b'\n', self.bytes))
+        self.terminator_at(self.previous_feed(self.bytes.len()))
     }
 
     fn terminator_at(&self, feed: Option<usize>) -> Terminator {
@@ -270,5 +298,26 @@ impl<'a> Iterator for Cursor<'a> {
         self.at += end + 1;
         let line = rest.get(..=end)?;
         line.strip_suffix(Terminator::at_end_of(line).as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    /// Line feeds beside the ends of blocks, and far from each other, are found from every offset.
+    #[test]
+    fn feeds_are_found_at_any_distance() {
+        for feeds in [vec![], vec![0], vec![BLOCK - 1, BLOCK], vec![3, 5 * BLOCK], vec![2 * BLOCK, 7 * BLOCK + 1]] {
+            let mut bytes = vec![b'x'; 7 * BLOCK + 2];
+            feeds.iter().for_each(|feed: &usize| bytes[*feed] = b'\n');
+            let text = Text::new(&bytes).unwrap();
+            for at in 0..=bytes.len() {
+                assert_eq!(text.next_feed(at), memchr(b'\n', &bytes[at..]).map(|feed| at + feed), "{feeds:?} {at}");
+                assert_eq!(text.previous_feed(at), memrchr(b'\n', &bytes[..at]), "{feeds:?} {at}");
+            }
+        }
     }
 }

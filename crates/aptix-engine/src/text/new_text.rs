@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use memchr::{memchr, memchr_iter};
+use memchr::memchr_iter;
 
 use crate::text::edit::slice;
 use crate::text::find::{Needle, Place, Shift, Unshiftable, is_blank};
@@ -152,7 +152,7 @@ fn split(new: &str) -> Vec<NewLine<'_>> {
 
 /// The terminators of the lines of a range, the last one again and again.
 struct Ends<'t> {
-    bytes: &'t [u8],
+    text: &'t Text<'t>,
     at: usize,
     end: usize,
     /// None as long as no line of the file has one.
@@ -160,25 +160,23 @@ struct Ends<'t> {
 }
 
 impl<'t> Ends<'t> {
-    fn of(text: &Text<'t>, range: Range<usize>) -> Self {
+    fn of(text: &'t Text<'t>, range: Range<usize>) -> Self {
         let bytes = text.bytes();
-        let rest = slice(bytes, range.start..bytes.len());
         let head = slice(bytes, text.start()..range.start);
-        let last = match memchr(b'\n', rest) {
+        let last = match text.next_feed(range.start) {
             // Lines that only come are ended like the line above them.
             _ if range.is_empty() && head.ends_with(b"\n") => Some(Terminator::at_end_of(head)),
-            Some(feed) => Some(Terminator::at_end_of(slice(bytes, 0..range.start + feed + 1))),
+            Some(feed) => Some(Terminator::at_end_of(slice(bytes, 0..feed + 1))),
             None => (text.lines_above(bytes.len()) > 0).then(|| text.last_terminator()),
         };
-        Self { bytes, at: range.start, end: range.end, last }
+        Self { text, at: range.start, end: range.end, last }
     }
 
     fn next(&mut self) -> Option<Terminator> {
-        let rest = slice(self.bytes, self.at..self.end);
-        match memchr(b'\n', rest) {
+        match self.text.next_feed(self.at).filter(|feed| *feed < self.end) {
             Some(feed) => {
-                self.at += feed + 1;
-                self.last = Some(Terminator::at_end_of(slice(self.bytes, 0..self.at)));
+                self.at = feed + 1;
+                self.last = Some(Terminator::at_end_of(slice(self.text.bytes(), 0..self.at)));
             }
             None => self.at = self.end,
         }

@@ -237,3 +237,15 @@ fn growth_and_work_are_bounded() {
     check(&before, &steps, &before.replace('<', "[").replace('>', "]"));
     assert!(start.elapsed().as_secs() < 5);
 }
+
+/// A long line with fifty thousand places: each place costs the same, however long its line is.
+#[test]
+fn many_places_in_one_line_cost_no_more_than_in_many() {
+    let count = 50_000;
+    for new in ["yy", "y\nz"] {
+        let start = ThreadTime::now();
+        let line = "ab, x, cd; ".repeat(count);
+        check(&line, &[all("x", new)], &line.replace('x', new));
+        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    }
+}
