@@ -260,7 +260,7 @@ pub(crate) fn is_made_again(base: &[u8], result: &[u8], again: &TextEdit) -> boo
 pub(crate) enum Several {
     /// None has the new text.
     None,
-    /// Some have it: their lines, and those of the others.
+    /// Some have it: their offsets, and those of the others.
     Some(Vec<usize>, Vec<usize>),
     /// All have it; the first copy.
     All(Copy),
@@ -271,19 +271,17 @@ pub(crate) enum Several {
 /// # Errors
 /// When finding out takes too long.
 pub(crate) fn several<'p, E>(
-    text: &Text<'_>,
     places: impl IntoIterator<Item = &'p Place>,
     mut standing: impl FnMut(&Place) -> Result<Option<Copy>, E>,
 ) -> Result<Several, E> {
     let (mut first, mut made, mut open) = (None, Vec::new(), Vec::new());
     for place in places {
-        let line = text.lines_above(place.range.start) + 1;
         match standing(place)? {
             Some(copy) => {
                 first.get_or_insert(copy);
-                made.push(line);
+                made.push(place.range.start);
             }
-            None => open.push(line),
+            None => open.push(place.range.start),
         }
     }
     Ok(match first {
@@ -308,7 +306,7 @@ pub(crate) fn everywhere(
     if places.len() > PLACES {
         return Ok(None);
     }
-    match several(text, &places, |place| standing(place, budget))? {
+    match several(&places, |place| standing(place, budget))? {
         Several::All(copy) => Ok(Some(copy)),
         Several::None | Several::Some(..) => Ok(None),
     }

@@ -1,5 +1,6 @@
 //! What the author of a change is shown that was made before, or could be made twice.
 
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -129,16 +130,20 @@ fn shown(mut failure: Failure, text: &Text<'_>, range: &Range<usize>) -> Failure
     failure.line(first)
 }
 
-/// A change of several places of which some have the new text.
+/// A change of several places, by their offsets, of which some have the new text.
 pub(crate) fn partly(text: &Text<'_>, made: &[usize], open: &[usize]) -> Failure {
+    let line = |at: &usize| text.lines_above(*at) + 1;
+    // Where one line has places of both kinds, its number does not tell them apart.
+    let shared: BTreeSet<usize> = made.iter().map(line).collect();
+    let has_columns = open.iter().any(|at| shared.contains(&line(at)));
     let message = format!(
         "the change is already made at some of its places and not at others: the new text stands at {}, and not at {}",
-        listed(made),
-        listed(open)
+        listed(text, made, has_columns),
+        listed(text, open, has_columns)
     );
     let mut failure = Failure::new(Reason::TextNotUnique, message)
         .hint("give each place that is left a change of its own, with more of the lines around it");
-    failure.line = open.first().copied();
+    failure.line = open.first().map(line);
     let mut cursor = text.cursor();
     if let Some(line) = failure.line
         && cursor.seek(line - 1).is_ok()
@@ -148,12 +153,20 @@ pub(crate) fn partly(text: &Text<'_>, made: &[usize], open: &[usize]) -> Failure
     failure
 }
 
-fn listed(lines: &[usize]) -> String {
-    let mut lines = lines.to_vec();
-    lines.dedup();
-    let s = if lines.len() == 1 { "" } else { "s" };
-    let more = if lines.len() > LISTED { ", ..." } else { "" };
-    let words: Vec<String> = lines.iter().take(LISTED).map(ToString::to_string).collect();
+/// Offsets by their lines and, if asked for, by their columns, which are counted in characters from 1.
+fn listed(text: &Text<'_>, offsets: &[usize], has_columns: bool) -> String {
+    let mut places: Vec<(usize, usize)> = offsets.iter().map(|at| (text.lines_above(*at) + 1, *at)).collect();
+    if !has_columns {
+        places.dedup_by_key(|(line, _)| *line);
+    }
+    let word = |(line, at): &(usize, usize)| {
+        let start = text.previous_feed(*at).map_or(text.start(), |feed| feed + 1);
+        let column = || String::from_utf8_lossy(slice(text.bytes(), start..*at)).chars().count() + 1;
+        if has_columns { format!("{line} (column {})", column()) } else { line.to_string() }
+    };
+    let words: Vec<String> = places.iter().take(LISTED).map(word).collect();
+    let s = if places.len() == 1 { "" } else { "s" };
+    let more = if places.len() > LISTED { ", ..." } else { "" };
     format!("line{s} {}{more}", words.join(", "))
 }
 

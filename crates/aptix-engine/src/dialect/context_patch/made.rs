@@ -165,7 +165,7 @@ pub(super) fn first_of_equal(
     if places.len() != count {
         return Ok(None);
     }
-    let held = already::several(text, &places, |place| {
+    let held = already::several(&places, |place| {
         let copies = find::at_most(text, &new, place.range.start..text.bytes().len(), 1, &mut work.budget)?;
         let is_here = |copy: &Place| copy.range.start == place.range.start && copy.range.end >= place.range.end;
         Ok(copies.into_iter().find(is_here).map(|copy| Copy::made(copy.range)))

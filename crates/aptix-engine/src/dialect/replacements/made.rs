@@ -112,8 +112,7 @@ impl<'s> Course<'_, 's> {
         text: &Text<'_>,
         work: &mut Work<'_>,
     ) -> Result<(), Failure> {
-        let held =
-            already::several(text, places, |place| self.standing(index, step, place, needle, text, &mut work.budget));
+        let held = already::several(places, |place| self.standing(index, step, place, needle, text, &mut work.budget));
         match held.map_err(|error| old_text::explain(&error, text, needle, work))? {
             Several::All(copy) => Err(already::applied(text, &copy)),
             Several::Some(made, open) => Err(already::partly(text, &made, &open)),

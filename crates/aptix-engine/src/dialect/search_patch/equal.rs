@@ -55,7 +55,7 @@ impl<'c> Equal<'c> {
             Ok(_) | Err(FindError::NotFound | FindError::Ambiguous { .. }) => return Ok(None),
             Err(error) => return Err(old_text::explain(&error, text, &needle, work)),
         };
-        let held = already::several(text, &found, |place| standing(text, &needle, place, &new, &mut work.budget));
+        let held = already::several(&found, |place| standing(text, &needle, place, &new, &mut work.budget));
         match held.map_err(|error| old_text::explain(&error, text, &needle, work))? {
             Several::All(copy) => return Err(already::applied(text, &copy)),
             Several::Some(made, open) => return Err(already::partly(text, &made, &open)),
