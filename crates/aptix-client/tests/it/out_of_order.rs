@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +10,6 @@ use aptix_client::workspace::Workspace;
 use aptix_client::workspace::commit::transaction::{self, Receipt, Terms};
 use aptix_client::workspace::keep::{history, outbox};
 use aptix_engine::digest::sha256;
-use aptix_model::reason::Reason;
 
 use crate::faults::{self, BATCH, Fault, FaultyDisk, Watcher};
 use crate::moves::{self, Deed};
@@ -116,25 +116,42 @@ fn a_batch_of_another_process_is_found_to_be_undone() {
     assert_eq!(history::list(&mine).unwrap().len(), 1);
 }
 
-/// Files that are held while more are published.
+/// Files that are held while more are published; the limit is a child's alone.
 #[test]
 fn a_batch_of_more_files_than_descriptors_is_applied_or_refused() {
+    const FILES: usize = 200;
     let place = tempfile::tempdir().unwrap();
-    let ws = moves::lay_out(place.path());
-    let deeds: Vec<_> = (0..200)
-        .map(|number| {
-            std::fs::create_dir(ws.join(format!("d{number:03}"))).unwrap();
-            std::fs::write(ws.join(format!("d{number:03}/f")), "old\n").unwrap();
-            Deed::Write(Box::leak(format!("d{number:03}/f").into_boxed_str()), "new\n", None)
-        })
-        .collect();
-    let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
-    let limit =
-        rustix::process::Rlimit { current: Some(160), ..rustix::process::getrlimit(rustix::process::Resource::Nofile) };
-    rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
-    let outcome = moves::commit_by(&workspace, &deeds, Terms::default(), &|| {});
-    let reason = outcome.map_err(|error| (error.failure().reason, error.to_string()));
-    assert!(!matches!(reason, Err((Reason::NeedsOperator, _))), "{reason:?}");
+    let file = |number| place.path().join(format!("ws/d{number:03}/f"));
+    let mut document = "*** Begin Patch\n".to_owned();
+    for number in 0..FILES {
+        std::fs::create_dir_all(file(number).parent().unwrap()).unwrap();
+        std::fs::write(file(number), "old\n").unwrap();
+        document += &format!("*** Update File: d{number:03}/f\n@@\n-old\n+new\n");
+    }
+    std::fs::write(place.path().join("document"), document + "*** End Patch\n").unwrap();
+    let apply = |open_files: usize| {
+        let output = Command::new("prlimit")
+            .args([&format!("--nofile={open_files}:{open_files}"), "--", env!("CARGO_BIN_EXE_aptix")])
+            .args(["apply", "--json", "--root", "ws=ws", "document"])
+            .current_dir(place.path())
+            .env("XDG_STATE_HOME", place.path().join("state"))
+            .env("XDG_CONFIG_HOME", place.path().join("config"))
+            .output()
+            .unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let is_applied = answer["success"] == true;
+        let expected = if is_applied { "new\n" } else { "old\n" };
+        for number in 0..FILES {
+            assert_eq!(std::fs::read_to_string(file(number)).unwrap(), expected, "{number}: {answer}");
+        }
+        (is_applied, answer)
+    };
+    let (is_applied, answer) = apply(160);
+    assert_ne!(answer["errors"][0]["code"], "NEEDS_OPERATOR", "{answer}");
+    if !is_applied {
+        let (is_applied, answer) = apply(1024);
+        assert!(is_applied, "with enough descriptors: {answer}");
+    }
 }
 
 /// A torn record beside one that has to be carried on.
