@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use aptix_client::connection::{Connection, ServerUrl};
@@ -20,6 +20,7 @@ use aptix_model::state::BatchState;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
+use crate::moment::until;
 use crate::program::{aptix, private, program};
 use crate::random::Random;
 use crate::tree;
@@ -186,10 +187,8 @@ impl<'a> Scene<'a> {
         }
         // About as many bytes as some lines have.
         let enough = self.logged() + 150 * random.below(40) as u64;
-        let deadline = Instant::now() + LIFE;
-        while Instant::now() < deadline && self.logged() < enough {
-            std::thread::sleep(Duration::from_micros(500));
-        }
+        // It is killed then, or once its life is over.
+        until(LIFE, Duration::from_micros(500), || Ok(self.logged() >= enough))?;
         let ended = self.ended(&mut agents)?;
         ensure!(ended < agents.len(), "no agent serves: {}", self.tail());
         ensure!(agents.len() > 1 || ended == 0, "the agent ended by itself: {}", self.tail());
@@ -222,23 +221,14 @@ impl<'a> Scene<'a> {
     fn settle(&mut self) -> Result<()> {
         let mut agent = [self.agent()?];
         for sent in self.sent.iter().skip(self.settled) {
-            let deadline = Instant::now() + PATIENCE;
-            let record = loop {
-                let record = self.runtime.block_on(self.connection.get(sent.id))?;
-                if !record.state.is_open() {
-                    break record;
-                }
+            let get = || self.runtime.block_on(self.connection.get(sent.id));
+            let mut record = get()?;
+            let has_ended = until(PATIENCE, Duration::from_millis(5), || {
                 ensure!(self.ended(&mut agent)? == 0, "the agent ended by itself: {}", self.tail());
-                ensure!(
-                    Instant::now() < deadline,
-                    "{} ({}) stays {:?}: {}",
-                    sent.id,
-                    sent.path,
-                    record.state,
-                    self.tail()
-                );
-                std::thread::sleep(Duration::from_millis(5));
-            };
+                record = get()?;
+                Ok(!record.state.is_open())
+            })?;
+            ensure!(has_ended, "{} ({}) stays {:?}: {}", sent.id, sent.path, record.state, self.tail());
             check(sent, &record).with_context(|| format!("batch {} of {}", sent.id, sent.path))?;
             if sent.fits {
                 let text = std::fs::read_to_string(self.place.join("ws").join(&sent.path))?;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use crate::course::{Course, Kind};
+use crate::moment::pass;
 use crate::program::{Deed, aptix, prepare, private};
 use crate::seam::{open, stopping};
 use crate::tree::{self, lay_out};
@@ -66,10 +67,7 @@ impl Scene<'_> {
         let answer = self.place.join("answer");
         let stdout = std::fs::File::create(&answer)?;
         let mut process = self.command(deed).stdout(stdout).stderr(Stdio::null()).spawn()?;
-        let due = Instant::now() + after;
-        while Instant::now() < due {
-            std::thread::sleep(Duration::from_micros(50));
-        }
+        pass(after);
         process.kill()?;
         let status = process.wait()?;
         // What was answered was told, however the process ended.

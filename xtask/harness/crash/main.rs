@@ -13,6 +13,7 @@ mod disk;
 mod flushed;
 mod ground;
 mod kill;
+mod moment;
 mod power;
 mod program;
 mod race;

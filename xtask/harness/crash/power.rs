@@ -17,6 +17,7 @@ use aptix_model::id::{BatchId, Uuid};
 
 use crate::course::{Course, Kind};
 use crate::disk::{Operation, Verdict, Watched};
+use crate::moment::pass;
 use crate::program::{LOOK, aptix, prepare, private};
 use crate::seam::open;
 use crate::tree::{self, Tree, lay_out};
@@ -168,7 +169,7 @@ impl Scene<'_> {
                 Err(error) => bail!("the writer acknowledges nothing more after generation {acknowledged}: {error}"),
             }
         }
-        std::thread::sleep(pause);
+        pass(pause);
         acknowledged = running.stop(|| self.volume.shut_down())?.unwrap_or(acknowledged);
         self.volume.mount_again()?;
         self.boot += 1;

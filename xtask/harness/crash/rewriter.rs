@@ -3,9 +3,11 @@
 //! They tell what was in all that they replace or remove, so that a mark that is nowhere was lost by somebody else.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, Write};
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::ChildStdin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -27,7 +29,7 @@ pub(crate) struct Rewriter {
 
 /// So many deeds come one after the other, on average.
 const BURST: usize = 64;
-/// Microseconds between them, at most.
+/// Microseconds between them at most, unless stdin says otherwise.
 const PAUSE: usize = 3000;
 /// How a mark begins.
 const MARK: &str = "theirs ";
@@ -37,14 +39,27 @@ fn mark(number: usize) -> String {
     format!("{MARK}{number};\n")
 }
 
-/// One deed after the other, until there is a file `stop`. Tells each mark that was put into the root, and those that
-/// were in what was taken out of it.
+/// One deed after the other until stdin ends; each of its lines is the longest pause from then on, in microseconds. Prints
+/// each mark that was put into the root, and those that were in what was taken out of it.
 pub(crate) fn rewrite(told: &Rewriter) -> Result<()> {
+    let (pause, is_over) = (AtomicUsize::new(PAUSE), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+                pause.store(line.parse().unwrap_or(PAUSE), Ordering::Relaxed);
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        rewrite_until(told, &pause, &is_over)
+    })
+}
+
+fn rewrite_until(told: &Rewriter, pause: &AtomicUsize, is_over: &AtomicBool) -> Result<()> {
     let mut random = Random::new(told.seed);
     let mut out = std::io::stdout().lock();
     let (ws, own) = (told.place.join("ws"), told.place.join("theirs"));
     for number in 0.. {
-        if told.place.join("stop").exists() {
+        if is_over.load(Ordering::Relaxed) {
             break;
         }
         let file = ws.join(FILES.get(random.below(FILES.len())).copied().unwrap_or_default());
@@ -81,13 +96,33 @@ pub(crate) fn rewrite(told: &Rewriter) -> Result<()> {
         let _ = fs::remove_file(&own).or_else(|_| fs::remove_dir(&own));
         // Who never pauses lets nothing come as far as being published.
         if random.below(BURST) == 0 {
-            let due = Instant::now() + Duration::from_micros(random.below(PAUSE) as u64);
+            let due = Instant::now() + Duration::from_micros(random.below(pause.load(Ordering::Relaxed) + 1) as u64);
             while Instant::now() < due {
                 std::thread::yield_now();
             }
         }
     }
     Ok(())
+}
+
+/// How long a rewriter pauses: so long that most batches are applied and many are not, however fast this machine is.
+pub(crate) struct Pace {
+    stdin: ChildStdin,
+    pause: f64,
+}
+
+impl Pace {
+    /// Paces the rewriter with this input.
+    pub(crate) fn new(stdin: ChildStdin) -> Self {
+        Self { stdin, pause: PAUSE as f64 }
+    }
+
+    /// Lets the rewriter come oftener after a batch that was applied, and seldomer after one that was refused. These
+    /// factors balance when two of three are applied.
+    pub(crate) fn follow(&mut self, is_applied: bool) -> Result<()> {
+        self.pause = (self.pause * if is_applied { 0.94 } else { 1.13 }).clamp(1.0, 1e6);
+        Ok(writeln!(self.stdin, "{:.0}", self.pause)?)
+    }
 }
 
 /// The marks in a text.

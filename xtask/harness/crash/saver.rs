@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::moment::pass;
 use crate::random::Random;
 
 /// Arguments of a saver.
@@ -105,14 +106,14 @@ pub(crate) fn save(told: &Saver) -> Result<()> {
                     let opened = &opened;
                     scope.spawn(move || {
                         let (file, way, begin, wait, flushes) = *plan;
-                        std::thread::sleep(begin);
+                        pass(begin);
                         let path = told.ws.join(name(file));
                         let open = open(way, &path);
                         if is_at_once {
                             opened.wait();
                         }
                         let done = open.and_then(|open| {
-                            std::thread::sleep(wait);
+                            pass(wait);
                             write(way, open, &path, &mark(round, file), flushes)
                         });
                         done.is_ok().then(|| file.to_string())

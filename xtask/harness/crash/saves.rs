@@ -23,6 +23,7 @@ use rustix::fs::AtFlags;
 use serde_json::{Value, json};
 
 use crate::disk::{Operation, Verdict, Watched};
+use crate::moment::pass;
 use crate::program::{aptix, private};
 use crate::random::Random;
 use crate::saver::{Style, mark, name};
@@ -418,7 +419,7 @@ fn play_long(job: &mut Job, files: usize, span: Duration) -> Result<Tally> {
         *(if base.is_some() { &mut tally.applied } else { &mut tally.refused }) += 1;
         bases.extend(base);
         scene.displaced()?;
-        std::thread::sleep(span / 20);
+        pass(span / 20);
     }
     let saved = saving.saved()?;
     scene.look(0, &saved, &bases, &mut tally)?;

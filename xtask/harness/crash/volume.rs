@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
+
+use crate::moment::until;
 
 /// Lets ext4 forget everything that it has not written, at once: the ioctl `EXT4_IOC_SHUTDOWN` without a flush of the log.
 const SHUT_DOWN: &str = "import fcntl, os, struct, sys\n\
@@ -55,11 +57,8 @@ impl Volume {
     pub(crate) fn mount_again(&mut self) -> Result<()> {
         unmount(&self.path())?;
         // Whoever has mounts of their own may hold a copy of this one for a moment, and with it what was shut down.
-        let due = Instant::now() + RELEASED;
-        while is_attached(&self.image())? {
-            ensure!(Instant::now() < due, "somebody holds the file system that was shut down");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let released = until(RELEASED, Duration::from_millis(1), || Ok(!is_attached(&self.image())?))?;
+        ensure!(released, "another process holds the file system that was shut down");
         self.mount()
     }
 }
