@@ -1,5 +1,6 @@
 //! Every test, and what the tests need: our binaries, and the example client's Python environment.
 
+use std::fs;
 use std::process::Command;
 
 use anyhow::Result;
@@ -7,7 +8,7 @@ use anyhow::Result;
 use crate::harness::differ::{self, differ};
 use crate::harness::{answers, crash, replay};
 use crate::python;
-use crate::repo::{capture, cargo};
+use crate::repo::{capture, cargo, target, write_file};
 use crate::steps::{run, step};
 
 /// What random trees, diffs and cuts of the tests are made from, so that two runs of one commit do the same. Other seeds
@@ -30,11 +31,20 @@ pub(crate) fn test() -> Result<()> {
     crash(&[] as &[&str])?;
     replay::damaged(SEED)?;
     differ(&differ::Args { seed: Some(SEED), ..differ::Args::default() })?;
-    step("tests", || run(&mut tests()))
+    step("tests", tests)
+}
+
+/// Runs the tests, and then prints what they had to skip on this machine.
+fn tests() -> Result<()> {
+    let skipped = target()?.join("skipped-tests.txt");
+    write_file(&skipped, b"")?;
+    run(runner().env("APTIX_SKIPPED", &skipped))?;
+    print!("{}", fs::read_to_string(&skipped).unwrap_or_default());
+    Ok(())
 }
 
 /// One process for each test where nextest is installed, else cargo's own runner.
-fn tests() -> Command {
+fn runner() -> Command {
     let mut tests = cargo();
     if capture(cargo().args(["nextest", "--version"])).is_ok() {
         tests.args(["nextest", "run", "--no-fail-fast"]);

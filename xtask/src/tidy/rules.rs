@@ -17,6 +17,16 @@ const UNFINISHED: [(&str, &str); 4] = [
 /// Directories of one machine or one person.
 const MACHINE: [&str; 3] = [concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/wo", "rk/")];
 
+/// The helpers of tests that wait until something holds: who sleeps elsewhere waits too long or not long enough.
+const WAITING: [&str; 3] =
+    ["crates/aptix-client/tests/it/agent.rs", "xtask/harness/crash/moment.rs", "xtask/tests/it/processes.rs"];
+
+/// Whether a file is of tests or harnesses.
+fn is_test(path: &str) -> bool {
+    (path.starts_with("crates/") && path.contains("/tests/"))
+        || ["xtask/tests/", "xtask/harness/"].iter().any(|folder| path.starts_with(folder))
+}
+
 /// Checks one file.
 pub(super) fn check(text: &Text) -> Vec<Finding> {
     let finding = |line, message| Finding { path: text.path.clone(), line, message };
@@ -38,6 +48,10 @@ pub(super) fn check(text: &Text) -> Vec<Finding> {
         }
         if !text.path.ends_with(".rs") || generated {
             continue;
+        }
+        if is_test(&text.path) && !WAITING.contains(&text.path.as_str()) && code(line).contains("sleep(") {
+            let message = format!("wait until something holds instead, with a helper of {}", WAITING.join(", "));
+            findings.push(finding(index + 1, message));
         }
         for (pattern, instead) in UNFINISHED {
             if code(line).contains(pattern) {
@@ -81,6 +95,16 @@ mod tests {
             assert_eq!(found("a.rs", &format!("fine\n{pattern}")).len(), 1, "{pattern}");
             assert!(found("a.rs", &format!("fine // {pattern}")).is_empty(), "{pattern}");
             assert!(found("a.md", pattern).is_empty(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_test_that_sleeps_is_found_unless_it_is_the_helper_that_waits() {
+        for path in ["crates/a/tests/it/a.rs", "xtask/harness/crash/a.rs", "xtask/tests/it/a.rs"] {
+            assert_eq!(found(path, "std::thread::sleep(time);\ntokio::time::sleep(time)").len(), 2, "{path}");
+        }
+        for path in WAITING.into_iter().chain(["crates/a/src/a.rs"]) {
+            assert!(found(path, "sleep(time)").is_empty(), "{path}");
         }
     }
 

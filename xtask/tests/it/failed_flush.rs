@@ -12,6 +12,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
 use crate::processes::{Machine, Running, Server, create_request, eventually};
+use crate::skip::skip;
 
 /// Nothing that is waited for takes longer, unless it is broken.
 const SOON: Duration = Duration::from_secs(30);
@@ -34,7 +35,10 @@ impl Faults {
         command.args(["-e", &format!("trace={}", calls.join(","))]);
         let mut strace: Child = match command.stderr(Stdio::piped()).spawn() {
             Ok(strace) => strace,
-            Err(error) => return skip(&format!("strace cannot be started ({error}); install the package strace")),
+            Err(error) => {
+                skip(&format!("strace cannot be started ({error}); install the package strace"));
+                return None;
+            }
         };
         let mut refused = None;
         eventually("strace traces every thread, or may not", || {
@@ -44,7 +48,8 @@ impl Faults {
         if refused.is_some() {
             let mut told = String::new();
             strace.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-            return skip(&format!("strace may not trace here: {}", told.trim()));
+            skip(&format!("strace may not trace here: {}", told.trim()));
+            return None;
         }
         Some(Self { strace: Running(strace), process })
     }
@@ -66,13 +71,6 @@ fn tracers(process: u32) -> Vec<String> {
 
 fn is_traced(process: u32) -> bool {
     tracers(process).iter().all(|tracer| tracer != "0")
-}
-
-/// Names what this machine lacks, and fails where nothing may be skipped.
-fn skip<T>(why: &str) -> Option<T> {
-    assert!(std::env::var_os("APTIX_SKIP_NOTHING").is_none(), "nothing may be skipped here: {why}");
-    eprintln!("skipped: {why}");
-    None
 }
 
 /// An author who remembers what was acknowledged.

@@ -35,4 +35,7 @@ mod screen;
 #[cfg(test)]
 mod serve;
 #[cfg(test)]
+#[path = "../../../crates/aptix-client/tests/it/skip.rs"]
+mod skip;
+#[cfg(test)]
 mod withheld;

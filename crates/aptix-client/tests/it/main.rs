@@ -60,6 +60,8 @@ mod roots;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]
+mod skip;
+#[cfg(test)]
 mod surroundings;
 #[cfg(test)]
 mod tree;

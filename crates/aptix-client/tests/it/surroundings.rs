@@ -11,13 +11,8 @@ use aptix_model::report::Report;
 
 use crate::faults::{self, Fault, FaultyDisk, Receipt, Watcher};
 use crate::races::apply_while;
+use crate::skip::skip;
 use crate::tree;
-
-/// Says what this machine lacks, and fails where nothing may be skipped.
-fn skip(why: &str) {
-    assert!(std::env::var_os("APTIX_SKIP_NOTHING").is_none(), "nothing may be skipped here: {why}");
-    eprintln!("skipped: {why}");
-}
 
 /// A batch that puts content in the place of whatever file there is.
 fn overwrite(path: &str, content: &str) -> Batch {

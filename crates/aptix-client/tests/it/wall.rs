@@ -7,11 +7,13 @@ use std::path::Path;
 
 use aptix_client::workspace::wall::{Wall, raise};
 
+use crate::skip::skip;
+
 /// Does this behind a wall around `inside`, in a thread of its own, which alone is behind it.
 fn behind_the_wall(inside: &Path, deed: impl FnOnce() + Send) {
     let behind = || match raise(&[inside.to_owned(), inside.join("never-made")]) {
         Wall::Up => deed(),
-        Wall::Absent(why) => eprintln!("skipped: the kernel has no Landlock: {why}"),
+        Wall::Absent(why) => skip(&format!("the kernel has no Landlock: {why}")),
     };
     std::thread::scope(|scope| scope.spawn(behind).join().unwrap());
 }
