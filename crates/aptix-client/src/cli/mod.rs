@@ -17,6 +17,7 @@ mod show;
 mod submit;
 mod tools;
 mod undo;
+mod usage;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -216,7 +217,7 @@ pub fn main() -> ExitCode {
             if !error.use_stderr() {
                 return Exit::Done.into();
             }
-            output::show_broken_off(asked_form(), misused(&error));
+            output::show_broken_off(asked_form(), usage::failure(&error));
             return Exit::Usage.into();
         }
     };
@@ -239,14 +240,6 @@ pub fn main() -> ExitCode {
 fn asked_form() -> Form {
     let mut arguments = std::env::args_os().skip(1).take_while(|argument| argument != "--");
     Form::of(arguments.any(|argument| argument == "--json"))
-}
-
-/// Wrong usage as a failure: what is wrong, without the lines about how to use the command.
-fn misused(error: &clap::Error) -> Failure {
-    let told = error.to_string();
-    let mut paragraphs = told.trim_start_matches("error: ").split("\n\n");
-    let message = paragraphs.next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
-    Failure::new(Reason::InvalidRequest, message).hint("see what `aptix help` says about the command")
 }
 
 /// An error and what caused it, each once: many say it themselves.
