@@ -31,21 +31,19 @@ const SHOWN: usize = 3;
 /// Characters of a line that a hint shows.
 const SHOWN_CHARS: usize = 120;
 
-/// Tells the author of a change why its old text has no place.
+/// Explains to the author of a change why its old text has no place.
 pub(crate) fn explain(error: &FindError, text: &Text<'_>, needle: &Needle<'_>, work: &mut Work<'_>) -> Failure {
     match error {
-        FindError::NotFound => not_found(text, needle, work),
+        FindError::NotFound => not_found("old text not found", text, needle, work),
         FindError::Ambiguous { tier, lines, has_more } => {
             // Several places may be on one line.
             let mut named = lines.clone();
             named.dedup();
             let is_one_line = named.len() == 1 && !has_more;
-            let listed: Vec<String> = named.iter().map(ToString::to_string).collect();
-            let s = if is_one_line { "" } else { "s" };
             let count = if *has_more { format!("more than {}", lines.len()) } else { lines.len().to_string() };
             let loosely = if *tier == Tier::Exact { "" } else { " but for white space" };
-            let more = if *has_more { ", ..." } else { "" };
-            let message = format!("old text stands at {count} places{loosely}, at line{s} {}{more}", listed.join(", "));
+            let at = listed(&named, *has_more);
+            let message = format!("old text stands at {count} places{loosely}, at {at}");
             let mut failure = Failure::new(Reason::TextNotUnique, message).hint(if is_one_line {
                 "add what stands before or after it in its line to old text until it stands only once"
             } else {
@@ -63,27 +61,36 @@ pub(crate) fn explain(error: &FindError, text: &Text<'_>, needle: &Needle<'_>, w
     }
 }
 
-fn not_found(text: &Text<'_>, needle: &Needle<'_>, work: &mut Work<'_>) -> Failure {
-    let failure = |message: &str| Failure::new(Reason::TextNotFound, message);
+/// The numbers of different lines, ascending; `has_more` if there are others.
+pub(crate) fn listed(lines: &[usize], has_more: bool) -> String {
+    let s = if lines.len() == 1 && !has_more { "" } else { "s" };
+    let more = if has_more { ", ..." } else { "" };
+    let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+    format!("line{s} {}{more}", lines.join(", "))
+}
+
+/// Says `what` of old text that stands nowhere, and which lines of the file are most like it.
+pub(crate) fn not_found(what: &str, text: &Text<'_>, needle: &Needle<'_>, work: &mut Work<'_>) -> Failure {
+    let failure = |message: String| Failure::new(Reason::TextNotFound, message);
     let off = if work.settings.recovers { "" } else { "; white space must agree too, as recovery is turned off" };
     let hint = format!("read the file again and take old text from it, word for word{off}");
     if text.lines() == 0 {
-        return failure("old text not found: the file is empty").hint("append the text, or overwrite the file");
+        return failure(format!("{what}: the file is empty")).hint("append the text, or overwrite the file");
     }
     let may_search = work.searches.take();
     let lines = needle.as_lines();
     let found = may_search.and_then(|()| lookalike::find(text, needle));
     if let Some(found) = found.as_ref().filter(|found| found.what != What::Signs) {
-        return as_the_file_has_it(found, text);
+        return as_the_file_has_it(what, found, text);
     }
     let blank = lines.iter().take_while(|line| is_blank(line)).count();
     let same = found.as_ref().map(|found| (found.above.saturating_sub(blank), blank));
     let hint = found.as_ref().map_or(hint, |found| did_you_mean(found, text));
     let Some((above, position)) = same.or_else(|| may_search.and_then(|()| nearest(text, needle))) else {
-        return failure("old text not found").hint(hint);
+        return failure(what.to_string()).hint(hint);
     };
     let mut cursor = text.cursor();
-    let Ok(()) = cursor.seek(above) else { return failure("old text not found").hint(hint) };
+    let Ok(()) = cursor.seek(above) else { return failure(what.to_string()).hint(hint) };
     // What differs in more than white space tells more.
     let find = |differs: fn(&[u8], &[u8]) -> bool| {
         let mut pairs = lines.iter().zip(cursor.clone()).enumerate();
@@ -99,20 +106,17 @@ fn not_found(text: &Text<'_>, needle: &Needle<'_>, work: &mut Work<'_>) -> Failu
         None if cursor.clone().count() < lines.len() => (position, "the file ends before old text does".to_string()),
         None => (position, "only how the last line ends differs".to_string()),
     };
-    let message = format!(
-        "old text not found: the lines most like it begin at line {}; at line {}, {words}",
-        above + 1,
-        above + index + 1
-    );
-    let mut failure = failure(&message).hint(hint).line(above + index + 1);
+    let message =
+        format!("{what}: the lines most like it begin at line {}; at line {}, {words}", above + 1, above + index + 1);
+    let mut failure = failure(message).hint(hint).line(above + index + 1);
     failure.nearest.extend(lines_at(text, above, lines.len()));
     failure
 }
 
 /// Shows where old text stands that was only written down in another way.
-fn as_the_file_has_it(found: &Lookalike, text: &Text<'_>) -> Failure {
+fn as_the_file_has_it(what: &str, found: &Lookalike, text: &Text<'_>) -> Failure {
     let line = found.above + 1;
-    let message = format!("old text not found: it is like the text at line {line}, where {}", found.what.words());
+    let message = format!("{what}: it is like the text at line {line}, where {}", found.what.words());
     let mut failure = Failure::new(Reason::TextNotFound, message).line(line);
     failure.nearest.extend(lines_at(text, found.above, found.lines));
     failure.hint(did_you_mean(found, text))

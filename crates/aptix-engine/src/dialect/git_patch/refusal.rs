@@ -39,12 +39,10 @@ pub(super) fn explain(error: &Misplaced, text: &Text<'_>, sides: &Sides<'_>, wor
                 .hint("give the hunk three lines of context above and below the change")
         }
         Misplaced::NotFound => {
-            let nearest = old_text::explain(&FindError::NotFound, text, &needle, work);
-            let nearness = nearest.message.trim_start_matches("old text not found").trim_start_matches(": ");
-            let colon = if nearness.is_empty() { "" } else { ": " };
-            let message = format!("the lines that the hunk keeps or removes do not stand in the file{colon}{nearness}");
+            let what = "the lines that the hunk keeps or removes do not stand in the file";
+            let nearest = old_text::not_found(what, text, &needle, work);
             let hint = "read the file again and make the diff for what it is now";
-            Failure { reason: Reason::ExpectedMismatch, message, ..nearest }.hint(hint)
+            Failure { reason: Reason::ExpectedMismatch, ..nearest }.hint(hint)
         }
         Misplaced::Several(FindError::BudgetExceeded) => {
             Failure::new(Reason::MatchBudgetExceeded, "searching for the lines of the hunk takes too long in a file like this")
@@ -52,14 +50,13 @@ pub(super) fn explain(error: &Misplaced, text: &Text<'_>, sides: &Sides<'_>, wor
         }
         Misplaced::Several(error) => {
             let failure = old_text::explain(error, text, &needle, work);
-            if failure.reason == Reason::TextNotUnique {
-                let message = "the lines that the hunk keeps or removes stand in more than one place, and not, or not for sure, where its header says";
-                let lines = failure.message.rsplit_once(", at ").map_or("", |(_, lines)| lines);
-                let message = format!("{message}: at {lines}");
-                let hint = "give the hunk the line number it has in the file now, or more lines around the change";
-                return Failure { message, ..failure }.hint(hint);
-            }
-            failure
+            let FindError::Ambiguous { lines, has_more, .. } = error else { return failure };
+            let mut lines = lines.clone();
+            lines.dedup();
+            let at = old_text::listed(&lines, *has_more);
+            let message = format!("the lines that the hunk keeps or removes stand in more than one place, and not, or not for sure, where its header says: at {at}");
+            let hint = "give the hunk the line number it has in the file now, or more lines around the change";
+            Failure { message, ..failure }.hint(hint)
         }
         Misplaced::MayBeEnd => {
             let message = "the hunk has no lines below its change, so that it could stand where its header says or at the end of the file";
