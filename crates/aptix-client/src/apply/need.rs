@@ -6,7 +6,8 @@ use aptix_model::report::FileStatus;
 use super::find::Found;
 use crate::apply::proposal::{Ask, Need};
 use crate::policy::caller::Caller;
-use crate::policy::{Access, Deletions, Policy, ignore_rules};
+use crate::policy::choices::Deletions;
+use crate::policy::{Access, Policy, ignore_rules};
 use crate::workspace::read::resolve::Place;
 
 /// Whether a person has to agree to what becomes of a file, wherever it comes from or goes to. One that stays as it is

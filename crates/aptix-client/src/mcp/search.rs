@@ -10,8 +10,9 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use super::line_search::{Line, LineSearch, Stopped};
 use super::until::Until;
+use crate::policy::Policy;
 use crate::policy::egress::{self, Sight};
-use crate::policy::{Named, Policy};
+use crate::policy::paths::Named;
 use crate::workspace::Workspace;
 use crate::workspace::read::walk::{File, Met, walk};
 

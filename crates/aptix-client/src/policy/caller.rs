@@ -1,6 +1,6 @@
 //! Who sends edits and asks for files, as far as policy tells them apart.
 
-use super::Deletions;
+use super::choices::Deletions;
 
 /// Who sends edits and asks for files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,9 +9,8 @@ use aptix_engine::planning::settings::Suspicion;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::egress::{Excerpts, HardLinks, Reads};
+use super::choices::{Deletions, Excerpts, HardLinks, Links, Reads, Recovery, Several, WriteMode};
 use super::paths::{Lists, Patterns, Room};
-use super::{Deletions, Links, Recovery, Several, WriteMode};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 

@@ -8,9 +8,10 @@ use aptix_model::protection::{self, Protection, Secret};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Withheld;
 
+use super::Policy;
 use super::caller::Caller;
-use super::paths::Patterns;
-use super::{Named, Policy};
+use super::choices::{Excerpts, HardLinks};
+use super::paths::Named;
 
 /// Who is not shown a file, in the plural.
 const fn readers(caller: Caller) -> &'static str {
@@ -18,57 +19,6 @@ const fn readers(caller: Caller) -> &'static str {
         Caller::Shell => "people",
         Caller::Model => "models",
         Caller::Server => "servers",
-    }
-}
-
-/// Which files a server may read, as one policy file has it.
-#[derive(Clone, Debug)]
-pub enum Reads {
-    /// Every file that nothing else withholds.
-    All,
-    /// No file.
-    None,
-    /// Those that match.
-    Matching(Patterns),
-}
-
-/// When a server is shown lines and digests of a file that it may read. The later of two is the stricter one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Excerpts {
-    /// Always.
-    Readable,
-    /// Once a person has agreed that the batch is compared with the files.
-    AfterApproval,
-}
-
-/// Whether a server is shown files with more than one name. The later of two is the stricter one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HardLinks {
-    /// It is.
-    Allow,
-    /// It is not: another name may lead out of the root, or to what it must not read.
-    Withhold,
-}
-
-/// What one policy file says about reading.
-#[derive(Clone, Debug)]
-pub(super) struct ReadRule {
-    /// The root whose files it is about, from 0; every root when absent.
-    pub(super) root: Option<usize>,
-    pub(super) reads: Reads,
-}
-
-impl ReadRule {
-    fn closes(&self, file: Named<'_>) -> bool {
-        let is_about = self.root.is_none_or(|root| root == file.root);
-        is_about
-            && match &self.reads {
-                Reads::All => false,
-                Reads::None => true,
-                Reads::Matching(patterns) => !file.names().all(|path| patterns.find(path).is_some()),
-            }
     }
 }
 

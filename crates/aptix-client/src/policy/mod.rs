@@ -4,6 +4,8 @@
 
 pub mod allow;
 pub mod caller;
+pub mod choices;
+pub mod denial;
 pub mod document;
 pub mod egress;
 pub mod files;
@@ -27,9 +29,10 @@ use aptix_model::reason::{Detail, Reason};
 use crate::workspace::keep::history::Retention;
 
 use self::caller::Caller;
+use self::choices::{Deletions, Excerpts, HardLinks, Links, ReadRule, Recovery, Several, WriteMode};
+use self::denial::Denial;
 use self::document::Stated;
-use self::egress::{Excerpts, HardLinks, ReadRule};
-use self::paths::{Listed, Patterns, Rules};
+use self::paths::{Listed, Named, Patterns, Rules};
 
 /// What is said where nothing is written, word by word (REQ-PATCH-009).
 const RESTRICTED: &str = "Patch tool is disabled in Restricted mode. Use request_mode_upgrade to request write access.";
@@ -76,55 +79,6 @@ pub struct Policy {
     own: Vec<(usize, String)>,
 }
 
-/// Whether batches write at all.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum WriteMode {
-    /// They do, as far as the rest of the policy lets them.
-    Unrestricted,
-    /// They do not (REQ-PATCH-009).
-    Restricted,
-}
-
-/// Whether links are followed. The later of two is the stricter one, as in all of these.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Links {
-    /// Those that stay in the root are.
-    Follow,
-    /// None is.
-    Refuse,
-}
-
-/// Whether old text may differ from the file in white space.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Recovery {
-    /// It may, and is then told in the report.
-    On,
-    /// It must not.
-    Off,
-}
-
-/// What becomes of an edit of one occurrence where there are several.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Several {
-    /// The first one is edited.
-    First,
-    /// It is refused.
-    Refuse,
-}
-
-/// Whether a person is asked before a file is deleted.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Deletions {
-    /// No.
-    Allow,
-    /// Yes.
-    Ask,
-}
-
 /// What the lists say about a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Access {
@@ -134,57 +88,6 @@ pub enum Access {
     Usual,
     /// A person has to agree.
     Asked(Listed),
-}
-
-/// Why policy closes a file to every batch.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Denial {
-    /// It is on a list.
-    #[error("{0}")]
-    Listed(Listed),
-    /// Policy itself is in it.
-    #[error("the file belongs to Aptix itself and is never edited ({real:?})")]
-    Own {
-        /// The real path.
-        real: String,
-    },
-    /// A link leads to it.
-    #[error("it is reached by a link, and policy says links = \"refuse\"; its real path is {real:?}")]
-    Link {
-        /// The real path.
-        real: String,
-    },
-}
-
-impl Denial {
-    /// Tells it to the author of the edit.
-    #[must_use]
-    pub fn failure(&self) -> Failure {
-        let (detail, hint) = match self {
-            Self::Listed(_) => (Detail::Denied, "leave this file out of the batch; no answer opens it"),
-            Self::Own { .. } => (Detail::Protected, "leave this file out of the batch; no answer opens it"),
-            Self::Link { .. } => (Detail::Symlink, "name the file by its real path"),
-        };
-        Failure::new(Reason::PolicyDenied, self.to_string()).detail(detail).hint(hint)
-    }
-}
-
-/// A file as policy looks at it.
-#[derive(Clone, Copy, Debug)]
-pub struct Named<'a> {
-    /// Which root, from 0.
-    pub root: usize,
-    /// Its path in the root as the author named it, in its real case.
-    pub path: &'a str,
-    /// Its real path in the root, links expanded.
-    pub real: &'a str,
-}
-
-impl<'a> Named<'a> {
-    /// Every name it has.
-    fn names(self) -> impl Iterator<Item = &'a str> {
-        std::iter::once(self.path).chain(Some(self.real).filter(|real| *real != self.path))
-    }
 }
 
 impl Policy {

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use aptix_model::path::{compose, fold, lowercase};
 use regex::RegexSet;
 
-use super::Named;
 use super::glob::{self, GlobError};
 
 /// Patterns that are looked for together: many more at once take many times as long.
@@ -22,6 +21,24 @@ const EXPRESSION_BYTES: usize = 128 << 10;
 
 /// Repetitions in them, which is what makes a path take long: `*.lock` has three, with the directories above and below.
 const REPETITIONS: usize = 3000;
+
+/// A file as policy looks at it.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// Which root, from 0.
+    pub root: usize,
+    /// Its path in the root as the author named it, in its real case.
+    pub path: &'a str,
+    /// Its real path in the root, links expanded.
+    pub real: &'a str,
+}
+
+impl<'a> Named<'a> {
+    /// Every name it has.
+    pub(super) fn names(self) -> impl Iterator<Item = &'a str> {
+        std::iter::once(self.path).chain(Some(self.real).filter(|real| *real != self.path))
+    }
+}
 
 /// The lists of one policy file.
 #[derive(Clone, Debug, Default)]

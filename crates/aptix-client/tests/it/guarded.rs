@@ -72,7 +72,7 @@ fn refused(place: &Path, caller: Caller, document: &str) -> (Reason, Option<Deta
     let batch = documents::parse(document.as_bytes(), None).unwrap().batch;
     let mut policy = Policy::unstated(caller);
     // What is asked about every deletion is not what this is about.
-    policy.deletions = aptix_client::policy::Deletions::Allow;
+    policy.deletions = aptix_client::policy::choices::Deletions::Allow;
     let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
     let outcome = apply(&workspace, &batch, order, &mut |proposal| Decision::Refuse(proposal.unanswered()));
     let refusal = outcome.expect_err("nobody agreed");

@@ -15,7 +15,7 @@ use aptix_model::reason::{Detail, Reason};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::policy::Named;
+use crate::policy::paths::Named;
 use crate::workspace::Workspace;
 use crate::workspace::fs::{beneath, errno};
 use crate::workspace::read::listing::Listings;

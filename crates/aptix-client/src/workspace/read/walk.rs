@@ -16,8 +16,9 @@ use ignore::gitignore::Gitignore;
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
+use crate::policy::Policy;
 use crate::policy::egress::{self, Sight};
-use crate::policy::{Named, Policy};
+use crate::policy::paths::Named;
 use crate::workspace::Workspace;
 use crate::workspace::fs::{beneath, disk, errno};
 use crate::workspace::read::{git_dir, ignore_files, ignored};

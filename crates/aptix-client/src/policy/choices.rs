@@ -1,0 +1,103 @@
+//! What a policy file chooses, one enum for each key. Where an order is derived, the later of two is the stricter one.
+
+use super::paths::{Named, Patterns};
+
+/// Whether batches write at all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WriteMode {
+    /// They do, as far as the rest of the policy lets them.
+    Unrestricted,
+    /// They do not (REQ-PATCH-009).
+    Restricted,
+}
+
+/// Whether links are followed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Links {
+    /// Those that stay in the root are.
+    Follow,
+    /// None is.
+    Refuse,
+}
+
+/// Whether old text may differ from the file in white space.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Recovery {
+    /// It may, and is then told in the report.
+    On,
+    /// It must not.
+    Off,
+}
+
+/// What becomes of an edit of one occurrence where there are several.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Several {
+    /// The first one is edited.
+    First,
+    /// It is refused.
+    Refuse,
+}
+
+/// Whether a person is asked before a file is deleted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Deletions {
+    /// No.
+    Allow,
+    /// Yes.
+    Ask,
+}
+
+/// Which files a server may read, as one policy file has it.
+#[derive(Clone, Debug)]
+pub enum Reads {
+    /// Every file that nothing else withholds.
+    All,
+    /// No file.
+    None,
+    /// Those that match.
+    Matching(Patterns),
+}
+
+/// When a server is shown lines and digests of a file that it may read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Excerpts {
+    /// Always.
+    Readable,
+    /// Once a person has agreed that the batch is compared with the files.
+    AfterApproval,
+}
+
+/// Whether a server is shown files with more than one name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HardLinks {
+    /// It is.
+    Allow,
+    /// It is not: another name may lead out of the root, or to what it must not read.
+    Withhold,
+}
+
+/// What one policy file says about reading.
+#[derive(Clone, Debug)]
+pub(super) struct ReadRule {
+    /// The root whose files it is about, from 0; every root when absent.
+    pub(super) root: Option<usize>,
+    pub(super) reads: Reads,
+}
+
+impl ReadRule {
+    pub(super) fn closes(&self, file: Named<'_>) -> bool {
+        let is_about = self.root.is_none_or(|root| root == file.root);
+        is_about
+            && match &self.reads {
+                Reads::All => false,
+                Reads::None => true,
+                Reads::Matching(patterns) => !file.names().all(|path| patterns.find(path).is_some()),
+            }
+    }
+}
