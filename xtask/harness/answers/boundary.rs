@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use aptix_client::apply::proposal::Decision;
-use aptix_client::apply::{Mode, Order, Refusal, apply};
+use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::policy::caller::Caller;
 use aptix_client::policy::files::PolicyFiles;
 use aptix_client::workspace::Workspace;
@@ -168,8 +168,8 @@ impl Library<'_> {
         label.clone_from(&document.batch.label);
         let batch: Batch = document.batch;
         let origin = Origin::default();
-        let order = Order { policy: &policy, origin: &origin, diff_bytes: 0, mode: Mode::Commit };
-        apply(&self.workspace, &batch, order, &mut |proposal| {
+        let options = ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 0, mode: Mode::Commit };
+        apply(&self.workspace, &batch, options, &mut |proposal| {
             let unanswered = proposal.unanswered();
             if unanswered.is_empty() { Decision::Apply } else { Decision::Refuse(unanswered) }
         })

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use aptix_client::apply::proposal::Decision;
-use aptix_client::apply::{Mode, Order, Refusal, apply};
+use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::workspace::Workspace;
@@ -228,9 +228,9 @@ impl Applier {
         let origin = Origin::default();
         for number in 0..applies {
             let batch = batch(&place.join("ws"), &mut job.random, number);
-            let order = Order { policy: &policy, origin: &origin, diff_bytes: usize::MAX, mode: Mode::Commit };
+            let options = ApplyOptions { policy: &policy, origin: &origin, diff_bytes: usize::MAX, mode: Mode::Commit };
             let mut bases = BTreeSet::new();
-            let outcome = apply(&workspace, &batch, order, &mut |proposal| {
+            let outcome = apply(&workspace, &batch, options, &mut |proposal| {
                 let texts = proposal.plan.files.iter().filter_map(|file| file.base());
                 bases = texts.flat_map(|text| marks(&String::from_utf8_lossy(text)).collect::<Vec<_>>()).collect();
                 Decision::Apply

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use aptix_client::apply::proposal::Decision;
-use aptix_client::apply::{Mode, Order, apply};
+use aptix_client::apply::{ApplyOptions, Mode, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_engine::digest::sha256;
@@ -138,8 +138,8 @@ pub(crate) fn apply_carelessly(told: &Applier) -> Result<()> {
     let document = std::fs::read(told.place.join("document"))?;
     let document = documents::parse(&document, None).map_err(|failures| anyhow::anyhow!("{failures:?}"))?;
     let policy = Policy::unstated(Caller::Shell);
-    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
-    let done = apply(&workspace, &document.batch, order, &mut |_| Decision::Apply);
+    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
+    let done = apply(&workspace, &document.batch, options, &mut |_| Decision::Apply);
     if done.is_err() {
         std::process::exit(1);
     }

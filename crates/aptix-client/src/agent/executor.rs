@@ -20,7 +20,7 @@ use super::inbox::Work;
 use super::quota::Begun;
 use super::{Agent, AgentError, blocking, log, told};
 use crate::apply::proposal::Decision;
-use crate::apply::{self, Hidden, Mode, Order};
+use crate::apply::{self, ApplyOptions, Hidden, Mode};
 use crate::connection::backoff::Backoff;
 use crate::connection::receipt::{self, Receipt};
 use crate::policy::REFUSED_PER_MINUTE;
@@ -207,13 +207,13 @@ async fn carry_out(
                 false
             })
         };
-        let order = Order {
+        let options = ApplyOptions {
             policy: &policy,
             origin: &origin,
             diff_bytes: REPORT_DIFF_BYTES,
             mode: Mode::CommitWithReceipt { batch: id, encode: &encode, compare: &compare },
         };
-        let applied = apply::apply(&local, &batch, order, &mut |proposal| {
+        let applied = apply::apply(&local, &batch, options, &mut |proposal| {
             if let Some(Err(failure)) = told.get() {
                 return Decision::Refuse(vec![(**failure).clone()]);
             }

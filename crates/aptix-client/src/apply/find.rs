@@ -13,8 +13,7 @@ use aptix_model::protection::{KEY_HEAD_BYTES, Secret};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Withheld;
 
-use super::Refusal;
-use super::quoted::Quoted;
+use super::refusal::Refusal;
 use crate::policy::Policy;
 use crate::policy::caller::Caller;
 use crate::policy::egress::{self, Sight};
@@ -142,6 +141,17 @@ impl Role {
         };
         Failure { message: format!("{is}, {path:?}: {}", failure.message), ..failure }
     }
+}
+
+/// What was found for one name of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Quoted {
+    /// No file.
+    Nothing,
+    /// The file of the file patch at this position in the batch.
+    Patched(usize),
+    /// The file at this position among the others.
+    Other(usize),
 }
 
 /// The files of a batch that were found so far, and how many more bytes may be read.

@@ -8,7 +8,7 @@ use aptix_engine::target::ValidTarget;
 use aptix_model::batch::Batch;
 use aptix_model::path::WorkspacePath;
 
-use super::Refusal;
+use super::refusal::Refusal;
 use crate::workspace::Workspace;
 use crate::workspace::read::listing::Listings;
 use crate::workspace::read::resolve::{self, ResolveError};

@@ -4,7 +4,7 @@ use aptix_engine::file_plan::{FileAction, FilePlan};
 use aptix_model::report::FileStatus;
 
 use super::find::Found;
-use crate::apply::proposal::{Ask, Need};
+use super::proposal::{Ask, Need};
 use crate::policy::caller::Caller;
 use crate::policy::choices::Deletions;
 use crate::policy::{Access, Policy, ignore_rules};

@@ -6,22 +6,11 @@ use aptix_engine::planning::observed::Observed;
 use aptix_engine::valid::ValidBatch;
 use aptix_model::failure::Failure;
 
-use super::Refusal;
-use super::find::{Found, Search};
+use super::find::{Found, Quoted, Search};
+use super::refusal::Refusal;
 use super::withheld::Hidden;
 use crate::policy::Policy;
 use crate::workspace::Workspace;
-
-/// What was found for one name of a block.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Quoted {
-    /// No file.
-    Nothing,
-    /// The file of the file patch at this position in the batch.
-    Patched(usize),
-    /// The file at this position among the others.
-    Other(usize),
-}
 
 /// What was found for the names of all blocks.
 #[derive(Debug)]

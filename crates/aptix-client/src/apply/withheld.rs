@@ -14,6 +14,9 @@ use super::find::{Found, Role};
 use crate::policy::caller::Caller;
 use crate::policy::egress;
 
+/// Failures that are logged where they are not told.
+const LOGGED: usize = 20;
+
 /// A withheld file that an edit would be compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hidden<'a> {
@@ -34,6 +37,13 @@ impl Hidden<'_> {
 /// The one answer where edits would compare withheld files and nothing is applied.
 pub(super) fn not_compared(hidden: &[Hidden<'_>], caller: Caller) -> Vec<Failure> {
     hidden.iter().map(|hidden| hidden.failure(caller)).collect()
+}
+
+/// The same answer, whatever failed while the edits were compared; that is logged alone.
+pub(super) fn not_applied(failures: &[Failure], hidden: &[Hidden<'_>], caller: Caller) -> Vec<Failure> {
+    let found: Vec<_> = failures.iter().take(LOGGED).map(ToString::to_string).collect();
+    tracing::info!(Failures = ?found, "edits of files that are withheld from their author were not applied; why is not told");
+    not_compared(hidden, caller)
 }
 
 /// The withheld files that the edits of a batch would be compared with.

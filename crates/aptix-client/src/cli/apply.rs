@@ -15,7 +15,7 @@ use aptix_model::reason::Reason;
 use aptix_model::report::Warning;
 
 use crate::apply::proposal::{Decision, Proposal};
-use crate::apply::{Mode, Order, Refusal, apply};
+use crate::apply::{ApplyOptions, Mode, Refusal, apply};
 use crate::person::{Answer, Person, allow_for_ever};
 use crate::policy::Policy;
 use crate::policy::caller::Caller;
@@ -146,10 +146,14 @@ fn attempt(
     let dialect = document.dialect;
     progress::begin(Doing::Planning(batch.files.len()));
     let session_id = args.session.as_ref().map(|session| session.as_str().to_owned());
-    let order =
-        Order { policy: &policy, origin: &Origin { session_id, ..Origin::default() }, diff_bytes: usize::MAX, mode };
+    let options = ApplyOptions {
+        policy: &policy,
+        origin: &Origin { session_id, ..Origin::default() },
+        diff_bytes: usize::MAX,
+        mode,
+    };
     let paths = PathStyle::among(args.roots.len());
-    let applied = apply(&workspace, batch, order, &mut |proposal| match args.dry_run {
+    let applied = apply(&workspace, batch, options, &mut |proposal| match args.dry_run {
         true => foresee(proposal, args.yes),
         false => decide(proposal, args.yes, paths, &policy, policies),
     });

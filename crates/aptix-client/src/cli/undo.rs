@@ -9,7 +9,7 @@ use aptix_model::id::BatchId;
 use aptix_model::report::Warning;
 
 use crate::apply::proposal::Proposal;
-use crate::apply::{Mode, Order, Refusal};
+use crate::apply::{ApplyOptions, Mode, Refusal};
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
 use crate::present::answer::{Shown, Stored};
@@ -109,11 +109,11 @@ fn attempt(
     let workspace = &*opened.insert(open(&args.roots, state_home, Box::new(SystemDisk))?);
     *warnings = displaced_writes(workspace);
     let policy = policies.read(workspace).map_err(|error| Refusal::from(error.failure()))?;
-    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: usize::MAX, mode };
+    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: usize::MAX, mode };
     let paths = PathStyle::among(args.roots.len());
     let decide = &mut |proposal: &Proposal<'_>| match args.dry_run {
         true => foresee(proposal, args.yes),
         false => decide(proposal, args.yes, paths, &policy, policies),
     };
-    Ok(undo(workspace, Wanted::new(args.batch.as_deref(), args.redo), order, decide)?)
+    Ok(undo(workspace, Wanted::new(args.batch.as_deref(), args.redo), options, decide)?)
 }

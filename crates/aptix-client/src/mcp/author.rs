@@ -14,7 +14,7 @@ use super::clock::Clock;
 use super::hunks::Hunks;
 use super::until::Until;
 use crate::apply::proposal::{Decision, Proposal};
-use crate::apply::{Mode, Order, Refusal, apply};
+use crate::apply::{ApplyOptions, Mode, Refusal, apply};
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
 use crate::policy::places::Places;
@@ -81,13 +81,13 @@ impl Author {
     ) -> Result<Applied, Refusal> {
         let policy = self.policy()?;
         let (id, ids) = (BatchId(mint()), FileIds::mint(batch, mint));
-        let order = Order {
+        let options = ApplyOptions {
             policy: &policy,
             origin: &Origin { session_id: Some(self.name.clone()), ..Origin::default() },
             diff_bytes: DIFF_BYTES,
             mode: Mode::CommitNamed { batch: id },
         };
-        let mut report = apply(&self.workspace, batch, order, &mut |proposal| {
+        let mut report = apply(&self.workspace, batch, options, &mut |proposal| {
             let unanswered = proposal.unanswered();
             if !unanswered.is_empty() {
                 return Decision::Refuse(unanswered);

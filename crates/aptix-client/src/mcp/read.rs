@@ -6,7 +6,7 @@ use aptix_model::reason::{Detail, Reason};
 use aptix_model::tools::look::ReadFile;
 use aptix_model::tools::read_file::Lines;
 
-use crate::apply::Search;
+use crate::apply::find::Search;
 use crate::policy::Policy;
 use crate::policy::egress;
 use crate::workspace::Workspace;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use aptix_model::failure::{Failure, Visible};
 use serde::Serialize;
 
-use crate::undo;
+use crate::undo::failure::history_failure;
 use crate::workspace::Workspace;
 use crate::workspace::commit::displaced_writes::DisplacedWrite;
 use crate::workspace::keep::history::effect::Effects;
@@ -109,7 +109,7 @@ impl<'e> Past<'e> {
 /// # Errors
 /// When the history or the displaced writes cannot be read.
 pub fn log(workspace: &Workspace) -> Result<Log, Failure> {
-    let entries = history::list(workspace).map_err(|error| undo::told(&error))?;
+    let entries = history::list(workspace).map_err(|error| history_failure(&error))?;
     let past = Past::of(&entries);
     let writes = workspace.displaced_writes().map_err(|error| error.failure())?;
     let write = |write: &DisplacedWrite| WriteRow {

@@ -4,7 +4,7 @@ use aptix_model::batch::Batch;
 use aptix_model::path::fold;
 use aptix_model::report::{FileReport, FileStatus, Outcome, Report, Warning, Written};
 
-use super::{Undone, label, patch};
+use super::undone::{Undone, label, patch};
 use crate::workspace::Workspace;
 use crate::workspace::keep::history::find::{self, Wanted};
 use crate::workspace::keep::history::{self, Entry, HistoryError, Images, PastFile, pending};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use aptix_client::apply::proposal::{Decision, Proposal};
-use aptix_client::apply::{Mode, Order, Refusal, apply};
+use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::workspace::Workspace;
@@ -30,8 +30,8 @@ fn decided(
     let spec = format!("ws={}", place.join(root).display()).parse().unwrap();
     let workspace = Workspace::open(&[spec], place, Box::new(SystemDisk)).unwrap();
     let policy = Policy::unstated(Caller::Shell);
-    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
-    apply(&workspace, batch, order, decide)
+    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
+    apply(&workspace, batch, options, decide)
 }
 
 /// What would be agreed to; nothing is written.

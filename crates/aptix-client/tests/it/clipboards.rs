@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use aptix_client::apply::proposal::Decision;
-use aptix_client::apply::{Mode, Order, Refusal, apply};
+use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::workspace::Workspace;
@@ -55,8 +55,8 @@ fn run_as(
 ) -> Result<Report, Refusal> {
     let policy = Policy::unstated(Caller::Shell);
     let origin = Origin { session_id: session.map(str::to_owned), ..Origin::default() };
-    let order = Order { policy: &policy, origin: &origin, diff_bytes: 1 << 20, mode };
-    apply(workspace, &Batch { files, ..Batch::default() }, order, &mut |_| Decision::Apply)
+    let options = ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 1 << 20, mode };
+    apply(workspace, &Batch { files, ..Batch::default() }, options, &mut |_| Decision::Apply)
 }
 
 #[track_caller]
@@ -101,8 +101,8 @@ fn callers_share_no_clipboards() {
     let call = |caller, file| {
         let policy = Policy::unstated(caller);
         let origin = Origin { session_id: Some("s".to_owned()), ..Origin::default() };
-        let order = Order { policy: &policy, origin: &origin, diff_bytes: 0, mode: Mode::Commit };
-        apply(&workspace, &Batch { files: vec![file], ..Batch::default() }, order, &mut |_| Decision::Apply)
+        let options = ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 0, mode: Mode::Commit };
+        apply(&workspace, &Batch { files: vec![file], ..Batch::default() }, options, &mut |_| Decision::Apply)
     };
     let callers = [Caller::Shell, Caller::Model, Caller::Server];
     for (index, caller) in callers.into_iter().enumerate() {
@@ -162,10 +162,10 @@ fn what_is_refused_or_only_tried_changes_no_clipboard() {
     run(&workspace, Some("s"), vec![patch("a.txt", other.clone()), absent]).unwrap_err();
     let policy = Policy::unstated(Caller::Shell);
     let origin = Origin { session_id: Some("s".to_owned()), ..Origin::default() };
-    let order = Order { policy: &policy, origin: &origin, diff_bytes: 0, mode: Mode::Commit };
+    let options = ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 0, mode: Mode::Commit };
     let batch = Batch { files: vec![patch("a.txt", other)], ..Batch::default() };
     let no = aptix_model::failure::Failure::new(Reason::Rejected, "no");
-    apply(&workspace, &batch, order, &mut |_| Decision::Refuse(vec![no.clone()])).unwrap_err();
+    apply(&workspace, &batch, options, &mut |_| Decision::Refuse(vec![no.clone()])).unwrap_err();
     assert_eq!(clipboards::read(&workspace, "s").unwrap(), before);
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use aptix_client::apply::proposal::Decision;
-use aptix_client::apply::{Mode, Order, Refusal};
+use aptix_client::apply::{ApplyOptions, Mode, Refusal};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::undo::undo;
@@ -99,8 +99,8 @@ fn assert_nothing_lost(workspace: &Workspace, ws: &Path, marks: &[&str], what: &
 
 fn undo_newest(workspace: &Workspace) -> Result<(), Refusal> {
     let policy = Policy::unstated(Caller::Shell);
-    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
-    undo(workspace, Wanted::Newest, order, &mut |_| Decision::Apply).map(drop)
+    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
+    undo(workspace, Wanted::Newest, options, &mut |_| Decision::Apply).map(drop)
 }
 
 #[test]

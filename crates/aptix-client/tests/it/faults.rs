@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aptix_client::apply::proposal::Decision;
-use aptix_client::apply::{Mode, Order, Refusal, apply};
+use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::workspace::keep::outbox;
@@ -84,8 +84,8 @@ pub(crate) fn commit(workspace: &Workspace, batch: &Batch, with_receipt: Receipt
         }
     };
     let policy = Policy::unstated(Caller::Shell);
-    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode };
-    apply(workspace, batch, order, &mut |_| Decision::Apply)
+    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode };
+    apply(workspace, batch, options, &mut |_| Decision::Apply)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

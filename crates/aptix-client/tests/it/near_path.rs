@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use aptix_client::apply::proposal::Decision;
-use aptix_client::apply::{Mode, Order, apply};
+use aptix_client::apply::{ApplyOptions, Mode, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_model::batch::Origin;
@@ -27,8 +27,8 @@ fn refused(place: &Path, caller: Caller, document: &str) -> Failure {
     let (workspace, _) = faults::open(place, Fault::None).unwrap();
     let batch = documents::parse(document.as_bytes(), None).unwrap().batch;
     let policy = Policy::unstated(caller);
-    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
-    apply(&workspace, &batch, order, &mut |_| Decision::Apply).unwrap_err().failures.remove(0)
+    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
+    apply(&workspace, &batch, options, &mut |_| Decision::Apply).unwrap_err().failures.remove(0)
 }
 
 fn edit(path: &str) -> String {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use aptix_client::apply::proposal::Decision;
-use aptix_client::apply::{Mode, Order, Refusal, apply};
+use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::workspace::Workspace;
@@ -22,8 +22,8 @@ use crate::tree;
 
 pub(crate) fn apply_while(workspace: &Workspace, batch: &Batch, meanwhile: &dyn Fn()) -> Result<Report, Refusal> {
     let policy = Policy::unstated(Caller::Shell);
-    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
-    apply(workspace, batch, order, &mut |_| {
+    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
+    apply(workspace, batch, options, &mut |_| {
         meanwhile();
         Decision::Apply
     })

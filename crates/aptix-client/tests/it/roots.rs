@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use aptix_client::apply::proposal::Decision;
-use aptix_client::apply::{Mode, Order};
+use aptix_client::apply::{ApplyOptions, Mode};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::undo::undo;
@@ -206,8 +206,8 @@ fn a_batch_over_two_roots_is_known_in_both_and_undone_with_both() {
     assert_eq!(listed(&["other"]), "");
     let take_back = |roots: &[&str]| {
         let policy = Policy::unstated(Caller::Shell);
-        let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
-        undo(&open(place.path(), roots, Fault::None), Wanted::Newest, order, &mut |_| Decision::Apply)
+        let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
+        undo(&open(place.path(), roots, Fault::None), Wanted::Newest, options, &mut |_| Decision::Apply)
     };
     let left = std::fs::read(place.path().join("two/new.txt")).unwrap();
     for (open, closed) in [("one", "/two"), ("two", "/one")] {
@@ -347,7 +347,7 @@ fn only_the_journal_of_another_root_is_looked_for_elsewhere() {
 #[test]
 fn the_files_of_a_batch_have_a_limit_together() {
     use aptix_client::apply::proposal::Decision;
-    use aptix_client::apply::{Mode, Order, apply};
+    use aptix_client::apply::{ApplyOptions, Mode, apply};
     use aptix_client::policy::Policy;
     use aptix_client::policy::caller::Caller;
     use aptix_model::limits::Limits;
@@ -359,8 +359,8 @@ fn the_files_of_a_batch_have_a_limit_together() {
         let origin = aptix_model::batch::Origin::default();
         let mut policy = Policy::unstated(Caller::Shell);
         policy.limits = limits;
-        let order = Order { policy: &policy, origin: &origin, diff_bytes: 1 << 20, mode: Mode::DryRun };
-        apply(&workspace, batch, order, &mut |_| Decision::Apply)
+        let options = ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 1 << 20, mode: Mode::DryRun };
+        apply(&workspace, batch, options, &mut |_| Decision::Apply)
     };
     let batch = faults::batch(2, 1);
     with(&batch, 28).unwrap();

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use aptix_client::apply::proposal::Decision;
-use aptix_client::apply::{Mode, Order, Refusal};
+use aptix_client::apply::{ApplyOptions, Mode, Refusal};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::undo::{Undone, undo};
@@ -34,8 +34,8 @@ fn redo(workspace: &Workspace) -> Result<Undone, Refusal> {
 fn take_back_within(workspace: &Workspace, wanted: Wanted<'_>, retention: Retention) -> Result<Undone, Refusal> {
     let mut policy = Policy::unstated(Caller::Shell);
     policy.retention = retention;
-    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
-    let undone = undo(workspace, wanted, order, &mut |_| Decision::Apply)?;
+    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
+    let undone = undo(workspace, wanted, options, &mut |_| Decision::Apply)?;
     aptix_client::undo::acknowledge(workspace).unwrap();
     Ok(undone)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use aptix_client::apply::proposal::Decision;
-use aptix_client::apply::{Mode, Order, Refusal};
+use aptix_client::apply::{ApplyOptions, Mode, Refusal};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::undo::{Undone, acknowledge, undo};
@@ -17,8 +17,8 @@ use crate::tree::{self, Tree};
 
 fn take_back(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Undone, Refusal> {
     let policy = Policy::unstated(Caller::Shell);
-    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
-    undo(workspace, wanted, order, &mut |_| Decision::Apply)
+    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
+    undo(workspace, wanted, options, &mut |_| Decision::Apply)
 }
 
 /// A root in which two batches were applied, the later one with new directories; the trees before and after each.

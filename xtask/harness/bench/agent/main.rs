@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use aptix_client::apply::proposal::Decision;
-use aptix_client::apply::{Mode, Order, apply};
+use aptix_client::apply::{ApplyOptions, Mode, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::workspace::Workspace;
@@ -138,8 +138,8 @@ fn batch(names: &[String], contents: &[String]) -> Batch {
 
 fn apply_batch(workspace: &Workspace, batch: &Batch) -> Result<()> {
     let policy = Policy::unstated(Caller::Shell);
-    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
-    match apply(workspace, batch, order, &mut |_| Decision::Apply) {
+    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
+    match apply(workspace, batch, options, &mut |_| Decision::Apply) {
         Ok(_) => Ok(()),
         Err(refusal) => bail!("the batch is refused: {:?}", refusal.failures),
     }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use aptix_client::apply::proposal::Decision;
-use aptix_client::apply::{Mode, Order, Refusal, apply};
+use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::connection::receipt::{self, Receipt};
 use aptix_client::policy::caller::Caller;
 use aptix_client::policy::files::PolicyFiles;
@@ -117,8 +117,8 @@ pub(super) fn applied(scene: &Scene, batch: &Batch, person: Person) -> Result<Re
         person != Person::LetsNothingBeCompared
     };
     let mode = Mode::CommitWithReceipt { batch: batch_id, encode: &encode, compare: &compare };
-    let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode };
-    let outcome = apply(&local, batch, order, &mut |proposal| match person {
+    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode };
+    let outcome = apply(&local, batch, options, &mut |proposal| match person {
         Person::Agrees => {
             assert!(!proposal.is_allowed(), "what was compared is asked about once more, and shown");
             Decision::Approved(proposal.digest())
@@ -196,8 +196,8 @@ async fn what_is_wrong_elsewhere_is_told_first() {
         let spec = format!("ws={}", scene.place.path().join("ws").display()).parse().unwrap();
         let local = Workspace::open(&[spec], scene.place.path(), Box::new(SystemDisk)).unwrap();
         let policy = PolicyFiles::new(&scene.place.path().join("config"), Caller::Server).read(&local).unwrap();
-        let order = Order { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
-        apply(&local, &Batch { files, ..Batch::default() }, order, &mut |_| Decision::Apply).unwrap_err()
+        let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
+        apply(&local, &Batch { files, ..Batch::default() }, options, &mut |_| Decision::Apply).unwrap_err()
     });
     assert_eq!(refusals[0], refusals[1]);
     let failure = &refusals[0].failures[0];

@@ -1,0 +1,55 @@
+//! How a batch is applied: by which policy, for whom, and what happens once it is planned.
+
+use aptix_model::batch::Origin;
+use aptix_model::id::BatchId;
+use aptix_model::report::Report;
+
+use super::withheld::Hidden;
+use crate::policy::Policy;
+
+/// How a batch is applied.
+#[derive(Clone, Copy)]
+pub struct ApplyOptions<'a> {
+    /// What the person lets batches do.
+    pub policy: &'a Policy,
+    /// Whose turn it came from; for the log.
+    pub origin: &'a Origin,
+    /// Bytes of diff that the report may carry.
+    pub diff_bytes: usize,
+    /// What happens once the batch is planned.
+    pub mode: Mode<'a>,
+}
+
+/// What happens once a batch is planned.
+#[derive(Clone, Copy)]
+pub enum Mode<'a> {
+    /// Nothing: the report says what would.
+    DryRun,
+    /// It is committed.
+    Commit,
+    /// It is committed, and known by this id from then on.
+    CommitNamed {
+        /// The id.
+        batch: BatchId,
+    },
+    /// It is committed, and in the same step the outbox gets its receipt and its new contents.
+    CommitWithReceipt {
+        /// The batch's id at the server.
+        batch: BatchId,
+        /// Puts the report into the bytes that will be sent.
+        encode: &'a dyn Fn(&Report) -> Vec<u8>,
+        /// Asks a person whether the batch may be compared with files that are withheld from its author.
+        compare: &'a dyn Fn(&[Hidden<'_>]) -> bool,
+    },
+}
+
+impl Mode<'_> {
+    /// Whether a person lets edits be compared with files that are withheld from their author. Where there is nobody to
+    /// be asked, none does.
+    pub(super) fn may_compare(self, hidden: &[Hidden<'_>]) -> bool {
+        match self {
+            Self::CommitWithReceipt { compare, .. } => compare(hidden),
+            Self::DryRun | Self::Commit | Self::CommitNamed { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! A batch that is planned: it is proposed to whoever decides, committed, and reported.
+
+use aptix_engine::file_plan::FilePlan;
+use aptix_engine::plan::BatchPlan;
+use aptix_model::batch::Batch;
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+use aptix_model::report::{FileReport, FileStatus, Outcome, Report};
+
+use super::find::Found;
+use super::need::{self, need};
+use super::options::{ApplyOptions, Mode};
+use super::proposal::{Decision, Proposal};
+use super::refusal::Refusal;
+use super::reported;
+use super::withheld::{self, Hidden};
+use crate::workspace::Workspace;
+use crate::workspace::commit::change::{Becomes, Change, Content};
+use crate::workspace::commit::transaction::{self, CommitError, Receipt, Terms};
+use crate::workspace::keep::clipboards::Taken;
+use crate::workspace::keep::history::Reversal;
+
+/// A batch that is planned.
+pub(crate) struct Planned<'a> {
+    pub(crate) batch: &'a Batch,
+    pub(crate) found: &'a [Found],
+    pub(crate) plan: &'a BatchPlan<'a>,
+    /// Which entry of the history it undoes.
+    pub(crate) undoes: Option<&'a Reversal>,
+    /// What it leaves on the clipboards of its session.
+    pub(crate) taken: Option<Taken>,
+    /// The withheld files that its edits were compared with.
+    pub(crate) hidden: &'a [Hidden<'a>],
+}
+
+/// Does what is planned, once `confirm` says so.
+pub(crate) fn carry_out(
+    workspace: &Workspace,
+    planned: Planned<'_>,
+    options: ApplyOptions<'_>,
+    confirm: &mut dyn FnMut(&Proposal<'_>) -> Decision,
+) -> Result<Report, Refusal> {
+    let Planned { batch, found, plan, undoes, taken, hidden } = planned;
+    let policy = options.policy;
+    let full: Vec<_> = plan.files.iter().zip(found).map(|(plan, found)| reported::full(plan, found)).collect();
+    let told_files =
+        full.iter().zip(&batch.files).zip(found).map(|((full, patch), found)| withheld::told(full, patch, found));
+    let mut report = Report {
+        outcome: Outcome::Applied,
+        files: told_files.collect(),
+        failures: Vec::new(),
+        warnings: plan.warnings.clone(),
+        diff: String::new(),
+        diff_omitted: false,
+    };
+    reported::add_diff(&mut report, plan, options.diff_bytes);
+    let (changed, changes): (Vec<usize>, Vec<Change<'_>>) = (plan.files.iter().zip(found).zip(&full))
+        .enumerate()
+        .filter_map(|(index, ((plan, found), report))| Some((index, change(found, plan, report)?)))
+        .unzip();
+    let told = |error: &CommitError| tell(error, &changed, batch);
+    let (name, receipt) = match options.mode {
+        Mode::DryRun | Mode::Commit => (None, None),
+        Mode::CommitNamed { batch } => (Some(batch), None),
+        Mode::CommitWithReceipt { batch, encode, .. } => (None, Some(Receipt { batch, bytes: encode(&report) })),
+    };
+    let needs = plan.files.iter().zip(found).enumerate().map(|(index, (plan, found))| {
+        let is_compared = hidden.iter().any(|hidden| hidden.file == index);
+        need(policy, plan, found, is_compared)
+    });
+    let mut needs: Vec<_> = needs.collect();
+    need::ask_about_hard_links(policy, &plan.files, found, &mut needs);
+    let places = found.iter().map(|file| (&file.place, file.other.as_ref().map(|other| &other.place))).collect();
+    let proposal = Proposal { batch, plan, needs, reports: &full, places, workspace, changes: &changes };
+    confirm(&proposal).hold(|| proposal.digest())?;
+    if matches!(options.mode, Mode::DryRun) {
+        transaction::check(workspace, &changes).map_err(|error| told(&error))?;
+        return Ok(report);
+    }
+    let terms =
+        Terms { name, receipt: receipt.as_ref(), clipboards: taken.as_ref(), undoes, retention: policy.retention };
+    let notices = transaction::commit(workspace, &changes, terms).map_err(|error| told(&error))?;
+    for notice in notices {
+        reported::add_notice(&mut report, &changed, notice);
+    }
+    if matches!(options.mode, Mode::CommitWithReceipt { .. }) {
+        add_displaced_writes(workspace, &mut report);
+    }
+    Ok(report)
+}
+
+/// Refuses everything in a root that is no more.
+pub(crate) fn refuse_removed(workspace: &Workspace) -> Result<(), Failure> {
+    let Some(root) = workspace.roots().iter().find(|root| root.is_removed()) else { return Ok(()) };
+    let message = format!("the root {} was removed after it was opened", root.path().display());
+    let hint = "bring the directory back, then start the program again; until then nothing can be written there";
+    Err(Failure::new(Reason::NeedsOperator, message).hint(hint))
+}
+
+/// What a plan does to the file that was found for it.
+fn change<'a>(found: &'a Found, plan: &'a FilePlan<'a>, report: &FileReport) -> Option<Change<'a>> {
+    let content = report.written.map(|written| Content {
+        digest: written.sha256,
+        executable: plan.executable,
+        attributes: found.attributes.as_ref(),
+        bytes: plan,
+    });
+    let becomes = match (content, plan.moved_to, &found.other) {
+        (None, ..) => Becomes::Nothing,
+        (Some(content), Some(_), Some(other)) => Becomes::Moved(&other.place, content),
+        (Some(content), ..) => Becomes::Content(content),
+    };
+    let change =
+        Change { place: &found.place, original: found.original.as_ref(), before: report.sha256_before, becomes };
+    // A withheld file is written even if that changes nothing: whether it does must not be seen.
+    let is_blind = found.withheld.is_some() && found.original.is_some();
+    Some(change).filter(|change| is_blind || (plan.status != FileStatus::Unchanged && !change.is_idle()))
+}
+
+/// Names earlier displaced writes in the report that goes to a server: those to files that the batch changes, since the report
+/// says nothing of other files. All of them are in the agent's own log.
+fn add_displaced_writes(workspace: &Workspace, report: &mut Report) {
+    let writes = workspace.unnamed_displaced_writes();
+    let writes = writes.inspect_err(|error| tracing::warn!(%error, "displaced writes cannot be listed"));
+    for write in writes.unwrap_or_default() {
+        let path = write.path_in(workspace);
+        let warning = write.warning_elsewhere(workspace);
+        match report.files.iter_mut().find(|file| file.path == path) {
+            Some(file) => file.warnings.push(warning),
+            None => tracing::warn!(Code = warning.code, "{}", write.warning(workspace).message),
+        }
+    }
+}
+
+fn tell(error: &CommitError, changed: &[usize], batch: &Batch) -> Refusal {
+    let file = error.change().and_then(|change| changed.get(change)).copied();
+    let failure = error.failure();
+    match file.and_then(|index| Some((index, batch.files.get(index)?))) {
+        Some((index, file)) => failure.file(index, file.target.as_str()).into(),
+        None => failure.into(),
+    }
+}
