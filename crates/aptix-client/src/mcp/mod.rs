@@ -7,6 +7,7 @@ mod author;
 mod calls;
 mod clock;
 mod hunks;
+mod line;
 mod line_search;
 mod prepared;
 mod read;

@@ -25,7 +25,8 @@ use tokio_util::task::TaskTracker;
 use super::answer::{ToolAnswer, refused};
 use super::author::Author;
 use super::calls;
-use super::transport::{Arguments, Lines};
+use super::line::Arguments;
+use super::transport::LineTransport;
 use super::turns::Turns;
 use super::until::Until;
 use crate::policy::files::PolicyFiles;
@@ -78,7 +79,7 @@ pub async fn serve(
         work: work.clone(),
     };
     let (read, write) = streams;
-    let outcome = match serve_server_with_ct(server, Lines::new(read, write, PATIENCE), stop).await {
+    let outcome = match serve_server_with_ct(server, LineTransport::new(read, write, PATIENCE), stop).await {
         Ok(running) => running.waiting().await.map(drop).map_err(ServeError::from),
         // It left without a word, or was told to stop.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
