@@ -121,6 +121,10 @@ fn lines_below_a_counted_hunk_are_surplus() {
     check(five, "@@ -1,2 +1,2 @@\n a\n-b\n+B\n\n- a list\n- of words\n", "a\nB\nc\nd\ne\n", &["HUNK_COUNTS"]);
     check(five, "@@ -1,2 +1,2 @@\n a\n-b\n+B\n+BB\n x\n", "a\nB\nc\nd\ne\n", &["HUNK_COUNTS"]);
     check_refused(five, "@@ -1,2 +1,2 @@\n x\n-b\n+B\n-c\n+C\n", "EXPECTED_MISMATCH");
+    // counted lines that change nothing are no hunk
+    check(five, "@@ -1 +1 @@\n a\n+x\n b\n", "a\nx\nb\nc\nd\ne\n", &["HUNK_COUNTS"]);
+    check_refused(five, "@@ -1 +1 @@\n a\n+x\n z\n", "EXPECTED_MISMATCH");
+    check_refused(five, "@@ -1 +1 @@\n a\n-z\n", "ALREADY_APPLIED");
     // here with what is below, there without
     check_refused("a\nb\nc\n0\na\nb\nx\n", "@@ -5,2 +5,2 @@\n a\n-b\n+B\n-c\n+C\n", "TEXT_NOT_UNIQUE");
     // all of them are there, and at the end of the file as well

@@ -165,10 +165,12 @@ fn surplus_readings(whole: Cow<'_, Hunk>, end: usize) -> impl Iterator<Item = Re
     let counted = counted_lines(&whole, end);
     // Without lines of the old file only the surplus shows the place, unless that is the top of a new file.
     let has_place = counted.line_counts().0 > 0 || counted.old_start == 0;
+    // A hunk that changes nothing is none: the surplus is what it is about.
+    let may_be_all = is_context || counted.lines.iter().any(|line| line.kind != LineKind::Context);
     let counted = Reading { hunk: Cow::Owned(counted), proof: Proof::Place, note: Some(note) };
     let all = Reading { hunk: whole, proof: Proof::Place, note: Some(Note::Miscounted) };
     let all = (is_well_formed && !(is_context && has_place)).then_some(all);
-    let counted = (has_place && (all.is_none() || !is_added)).then_some(counted);
+    let counted = (has_place && (all.is_none() || (!is_added && may_be_all))).then_some(counted);
     all.into_iter().chain(counted)
 }
 
