@@ -125,6 +125,8 @@ fn lines_below_a_counted_hunk_are_surplus() {
     check(five, "@@ -1 +1 @@\n a\n+x\n b\n", "a\nx\nb\nc\nd\ne\n", &["HUNK_COUNTS"]);
     check_refused(five, "@@ -1 +1 @@\n a\n+x\n z\n", "EXPECTED_MISMATCH");
     check_refused(five, "@@ -1 +1 @@\n a\n-z\n", "ALREADY_APPLIED");
+    check_refused(five, "@@ -1,3 +1,2 @@\n a\n b\n c\n", "PATCH_MALFORMED.COUNTS");
+    check_refused(five, "@@ -1,2 +1,3 @@\n a\n b\n c\n", "PATCH_MALFORMED.COUNTS");
     // here with what is below, there without
     check_refused("a\nb\nc\n0\na\nb\nx\n", "@@ -5,2 +5,2 @@\n a\n-b\n+B\n-c\n+C\n", "TEXT_NOT_UNIQUE");
     // all of them are there, and at the end of the file as well

@@ -115,6 +115,15 @@ pub(super) fn miscounted(hunk: &Hunk, index: usize) -> Failure {
     failure.detail(Detail::Counts).hint("count context and removed lines for '-', context and added lines for '+'")
 }
 
+/// A hunk without a change, whose header counts more lines on one side than on the other.
+pub(super) fn unchanged(hunk: &Hunk) -> Failure {
+    let (old, new) = (hunk.old_count, hunk.new_count);
+    let message = format!("the header of the hunk counts {old} old and {new} new lines, and the hunk has only context");
+    Failure::new(Reason::PatchMalformed, message)
+        .detail(Detail::Counts)
+        .hint("begin the lines that the hunk removes with '-', and those that it adds with '+'")
+}
+
 /// A hunk that has fewer lines than its header counts, and what keeps the file from proving that it is whole.
 pub(super) fn truncated(hunk: &Hunk, without_proof: Failure) -> Failure {
     let truncated = hunk.truncated();

@@ -1,6 +1,6 @@
 //! Which reading of a hunk the file confirms, and where it is.
 
-use aptix_model::batch::Hunk;
+use aptix_model::batch::{Hunk, LineKind};
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use aptix_model::report::Tier;
@@ -70,6 +70,10 @@ pub(super) fn settle<'h>(
     edit: &TextEdit,
     work: &mut Work<'_>,
 ) -> Result<Settled<'h>, Failure> {
+    let is_context = hunk.lines.iter().chain(&hunk.surplus).all(|line| line.kind == LineKind::Context);
+    if is_context && !hunk.is_unnumbered && hunk.old_count != hunk.new_count {
+        return Err(refusal::unchanged(hunk));
+    }
     let mut readings = counts::readings(hunk).into_iter();
     let Some(mut reading) = readings.next() else { return Err(hunk.truncated()) };
     loop {
