@@ -16,6 +16,7 @@ mod mode;
 mod name;
 mod series;
 pub(super) mod shape;
+mod side;
 
 use std::vec;
 use std::vec::Vec;

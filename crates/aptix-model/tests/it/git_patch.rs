@@ -165,6 +165,13 @@ fn what_happens_to_each_file_is_read_from_its_header() {
         // without `diff --git`
         (format!("--- a/d/f\n+++ b/d/f\n{HUNK}--- old/g\t2024-01-01 10:00:00.5 +0100\n+++ new/g\t2024-01-01 10:00:01.5 +0100\n{HUNK}"), vec![format!("modify d/f {READ}"), format!("modify g?old/g|new/g {READ}")]),
         ("\n\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+x\n--- a/g\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n\n".into(), vec!["create f @0,0 1,1:+x\\n".into(), "delete g @1,1 0,0:-a\\n".into()]),
+        // the time where tabs became blanks; what is not all of a time is the name's
+        (format!("--- a/d/f 2024-01-01 10:00:00.5 +0100\n+++ b/d/f  2024-01-01 10:00:01\n{HUNK}"), vec![format!("modify d/f {READ}")]),
+        (format!("--- a/d f 2024-01-01\n+++ b/d f 2024-01-01\n{HUNK}"), vec![format!("modify d f 2024-01-01 {READ}")]),
+        (
+            "--- old/f 1970-01-01 01:00:00.000000000 +0100\n+++ new/f 2024-01-01 10:00:00 +0100\n@@ -0,0 +1 @@\n+x\n".into(),
+            vec!["create f?old/f|new/f @0,0 1,1:+x\\n".into()],
+        ),
         (
             "diff -ruN old/f new/f\n--- old/f\t1970-01-01 01:00:00.000000000 +0100\n+++ new/f\t2024-01-01 10:00:00 +0100\n@@ -0,0 +1 @@\n+x\ndiff -ruN old/g new/g\n--- old/g\t2024-01-01 10:00:00 +0100\n+++ new/g\t1970-01-01 01:00:00 +0100\n@@ -1 +0,0 @@\n-a\n".into(),
             vec!["create f?old/f|new/f @0,0 1,1:+x\\n".into(), "delete g?new/g|old/g @1,1 0,0:-a\\n".into()],

@@ -8,6 +8,7 @@ use super::lines::{Extent, Lines, trim_end};
 use super::malformed::{GitPatchError, quote};
 use super::mode::Mode;
 use super::name::{GitLine, Meaning, Name, Prefixes};
+use super::side::Side;
 use crate::batch::{FileEdit, FilePatch, GitKind, GitPatch, Hunk};
 
 /// The lines above the hunks of one file.
@@ -30,15 +31,6 @@ pub(super) struct Header {
     /// Whether it has the ids of the file.
     has_ids: bool,
     sides: Option<(Side, Side)>,
-}
-
-/// One side of a file as `---` or `+++` names it.
-#[derive(Clone)]
-enum Side {
-    /// There is no file.
-    Null,
-    /// There is one, unless it says that it was last written at the beginning of time.
-    File { name: Name, is_epoch: bool },
 }
 
 /// One file of a diff, and what is known of its names.
@@ -315,46 +307,6 @@ impl Header {
             found.push(meaning.first().into());
         }
         found
-    }
-}
-
-impl Side {
-    /// Reads the line of one side: a name, and perhaps a tab and a time.
-    fn read(lines: &mut Lines<'_>) -> Result<Self, GitPatchError> {
-        let line = lines.peek().unwrap_or_default();
-        refuse_nul(line)?;
-        lines.skip();
-        let text = trim_end(line.get(4..).unwrap_or_default());
-        let (name, time) = match text.iter().position(|byte| *byte == b'\t') {
-            Some(tab) if !text.starts_with(b"\"") => {
-                (text.get(..tab).unwrap_or_default(), text.get(tab + 1..).unwrap_or_default())
-            }
-            _ => (text, &[][..]),
-        };
-        let name = match name {
-            b"/dev/null" => return Ok(Self::Null),
-            b"dev/null" => return Err(GitPatchError::Names("the side that is not there is written /dev/null")),
-            b"" => return Err(GitPatchError::Names("a side has no name")),
-            name => Name::read(name)?,
-        };
-        let is_epoch = time.starts_with(b"1970-01-01 ") || time.starts_with(b"1969-12-31 ");
-        Ok(Self::File { name, is_epoch })
-    }
-
-    /// The name, unless the side is `/dev/null`.
-    const fn name(&self) -> Option<&Name> {
-        match self {
-            Self::Null => None,
-            Self::File { name, .. } => Some(name),
-        }
-    }
-
-    /// Whether there is no file. `diff -N` names one that is not there too, with the time that no file has.
-    fn is_absent(&self, is_empty: impl FnOnce() -> bool) -> bool {
-        match self {
-            Self::Null => true,
-            Self::File { is_epoch, .. } => *is_epoch && is_empty(),
-        }
     }
 }
 
