@@ -1,23 +1,28 @@
 //! Trees and diffs without what line ends and byte order marks say: all lines end with a newline, and none begins with a mark.
 //! What makes an empty line at the end of a file is such an end too.
 
-use crate::memory::{File, Tree};
+use crate::memory::Tree;
 
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A tree with level files.
-pub(crate) fn tree(tree: &Tree) -> Tree {
-    let file = |file: &File| File { bytes: bytes(&file.bytes), is_executable: file.is_executable };
-    tree.iter().map(|(path, found)| (path.clone(), file(found))).collect()
+/// A tree where some files are level.
+pub(crate) fn tree(tree: &Tree, is_level: impl Fn(&str) -> bool) -> Tree {
+    changed(tree, is_level, bytes)
 }
 
-/// A level tree without blank lines at the ends of its files.
-pub(crate) fn trimmed(tree: &Tree) -> Tree {
-    let file = |file: &File| {
-        let end = file.bytes.iter().rposition(|byte| *byte != b'\n').map_or(0, |last| last + 1);
-        File { bytes: file.bytes[..end].to_vec(), is_executable: file.is_executable }
-    };
-    tree.iter().map(|(path, found)| (path.clone(), file(found))).collect()
+/// A tree where some files have no blank lines at their ends.
+pub(crate) fn trimmed(tree: &Tree, is_level: impl Fn(&str) -> bool) -> Tree {
+    changed(tree, is_level, |bytes| {
+        let end = bytes.iter().rposition(|byte| *byte != b'\n').map_or(0, |last| last + 1);
+        bytes[..end].to_vec()
+    })
+}
+
+fn changed(tree: &Tree, is_level: impl Fn(&str) -> bool, change: impl Fn(&[u8]) -> Vec<u8>) -> Tree {
+    let mut tree = tree.clone();
+    let files = tree.iter_mut().filter(|(path, _)| is_level(path));
+    files.for_each(|(_, file)| file.bytes = change(&file.bytes));
+    tree
 }
 
 fn bytes(bytes: &[u8]) -> Vec<u8> {

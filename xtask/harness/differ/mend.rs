@@ -69,12 +69,12 @@ impl Counts {
         format!("@@ -{old_start},{old} +{new_start},{new} @@\n")
     }
 
-    /// The same hunk where the new side begins as the old one says, below hunks that made the file so much longer. No old
-    /// line is above the first.
+    /// The same hunk where the new side begins as the old one says, below hunks that made the file so much longer. No line
+    /// is above the first.
     pub(crate) fn renumbered(self, longer: i64) -> Self {
         let old_start = self.old_start.max(i64::from(self.old > 0));
         let start = old_start + i64::from(self.old == 0) - i64::from(self.new == 0);
-        Self { old_start, new_start: start + longer, ..self }
+        Self { old_start, new_start: (start + longer).max(i64::from(self.new > 0)), ..self }
     }
 
     /// Where the hunk ends by its counts, or before that where another section or hunk begins.
@@ -106,7 +106,8 @@ impl Counts {
 
 /// Whether a line is no line of the hunk above it.
 fn ends(lines: &[&[u8]], index: usize) -> bool {
-    let line = lines[index];
-    let is_signature = line.trim_ascii() == b"--" && lines.get(index + 1).is_none_or(|next| next.starts_with(b"2."));
-    is_signature || !matches!(line.first(), Some(b' ' | b'+' | b'-' | b'\\' | b'\n' | b'\r'))
+    let (line, below) = (lines[index], lines.get(index + 1));
+    let is_signature = line.trim_ascii() == b"--" && below.is_none_or(|below| below.starts_with(b"2."));
+    let is_side = line.starts_with(b"--- ") && below.is_some_and(|below| below.starts_with(b"+++ "));
+    is_signature || is_side || !matches!(line.first(), Some(b' ' | b'+' | b'-' | b'\\' | b'\n' | b'\r'))
 }

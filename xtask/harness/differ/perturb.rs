@@ -30,13 +30,14 @@ pub(crate) enum Perturbation {
     MarkerLost,
     LineAdded,
     SignChanged,
+    Dated,
 }
 
 use Perturbation as P;
 
 /// Perturbs the diff of a case once.
 pub(crate) fn perturb(case: &mut Case, random: &mut Random) {
-    const ALL: [Perturbation; 19] = [
+    const ALL: [Perturbation; 20] = [
         P::Counts,
         P::LineDropped,
         P::LineDoubled,
@@ -56,6 +57,7 @@ pub(crate) fn perturb(case: &mut Case, random: &mut Random) {
         P::MarkerLost,
         P::LineAdded,
         P::SignChanged,
+        P::Dated,
     ];
     let by = *pick(random, &ALL);
     case.perturbed.push(by);
@@ -147,6 +149,7 @@ pub(crate) fn perturb(case: &mut Case, random: &mut Random) {
                 lines[index][0] = *pick(random, b" +-");
             }
         }
+        P::Dated => date(&mut lines, random),
         P::TreeEdited | P::TreeMoved | P::Applied => {}
     }
     case.diff = lines.concat();
@@ -212,6 +215,24 @@ fn change_header(lines: &mut [Vec<u8>], random: &mut Random) {
         _ => text.replacen(|char: char| char.is_ascii_hexdigit() && char.is_ascii_digit(), "0", 2),
     };
     *line = other.into_bytes();
+}
+
+/// Sections as `diff -u` writes them, with times behind their names, whose tabs may be blanks.
+fn date(lines: &mut Vec<Vec<u8>>, random: &mut Random) {
+    let gap = *pick(random, &["\t", " ", "  "]);
+    let is_of_git = |line: &[u8]| line.starts_with(b"diff --git ") || line.starts_with(b"index ");
+    lines.retain(|line| !is_of_git(line));
+    for index in 1..lines.len() {
+        let [old, new] = &mut lines[index - 1..=index] else { continue };
+        if old.starts_with(b"--- ") && new.starts_with(b"+++ ") {
+            for (side, time) in [(old, "2024-01-01 10:00:00.000000000 +0000"), (new, "2024-01-02 11:00:00 +0100")] {
+                if !side.ends_with(b"/dev/null\n") && !side.ends_with(b"\"\n") {
+                    let name = side.trim_ascii_end();
+                    *side = [name, gap.as_bytes(), time.as_bytes(), b"\n"].concat();
+                }
+            }
+        }
+    }
 }
 
 fn set_end(line: &mut Vec<u8>, end: &[u8]) {

@@ -35,24 +35,47 @@ pub(crate) fn prove(case: &Case, ours: &Tree, folder: &Path) -> Result<Proof> {
     }
     // Each hunk as it counts, or as its lines are.
     let unfit = mend_some(&diff, |_| false).1.min(MIXED);
-    let choices = (0..1_usize << unfit).rev();
-    let mut readings: Vec<Vec<Section>> =
-        choices.map(|chosen| sections(&mend_some(&diff, |hunk| chosen >> hunk.min(MIXED - 1) & 1 == 1).0)).collect();
+    let chosen = (0..1_usize << unfit).rev();
+    let readings: Vec<Vec<Section>> =
+        chosen.map(|chosen| sections(&mend_some(&diff, |hunk| chosen >> hunk.min(MIXED - 1) & 1 == 1).0)).collect();
     for sections in &readings {
         if is_made(sections, &case.tree, folder, |theirs| theirs == ours)? {
             return Ok(Proof::Bytes);
         }
     }
-    let (tree, ours) = (level::tree(&case.tree), level::trimmed(&level::tree(ours)));
-    for sections in &mut readings {
-        for hunk in sections.iter_mut().flat_map(|section| &mut section.hunks) {
-            hunk.lines = level::hunk(&hunk.lines);
-        }
-        if is_made(sections, &tree, folder, |theirs| level::trimmed(theirs) == ours)? {
-            return Ok(Proof::Lines);
+    for sections in &readings {
+        let unfit = unfit_paths(sections, &case.tree, folder)?;
+        let choices: [&dyn Fn(&str) -> bool; 2] = [&|_| true, &|path| unfit.contains(path)];
+        for is_level in choices {
+            let (tree, ours) = (level::tree(&case.tree, is_level), level::tree(ours, is_level));
+            let ours = level::trimmed(&ours, is_level);
+            let paths = all_paths(sections, &case.tree, Reading::ByFile).unwrap_or_default();
+            let mut sections = sections.clone();
+            for (section, paths) in sections.iter_mut().zip(&paths) {
+                if paths.all().any(|path| is_level(path)) {
+                    section.hunks.iter_mut().for_each(|hunk| hunk.lines = level::hunk(&hunk.lines));
+                }
+            }
+            if is_made(&sections, &tree, folder, |theirs| level::trimmed(theirs, is_level) == ours)? {
+                return Ok(Proof::Lines);
+            }
         }
     }
     Ok(Proof::None)
+}
+
+/// The paths of the files that git refuses to change as they are.
+fn unfit_paths(sections: &[Section], tree: &Tree, folder: &Path) -> Result<BTreeSet<String>> {
+    let mut tree = tree.clone();
+    let mut unfit = BTreeSet::new();
+    let all = all_paths(sections, &tree, Reading::ByFile).unwrap_or_default();
+    for (section, paths) in sections.iter().zip(&all) {
+        match applied(&[section.write(paths, None)], false, &tree, folder)? {
+            Some(next) => tree = next,
+            None => unfit.extend(paths.all().cloned()),
+        }
+    }
+    Ok(unfit)
 }
 
 /// Whether git makes what is wanted of the sections, written in one of the ways.
@@ -61,7 +84,12 @@ fn is_made(sections: &[Section], tree: &Tree, folder: &Path, is_wanted: impl Fn(
     for reading in [Reading::ByFile, Reading::Stripped, Reading::Written] {
         let Some(paths) = all_paths(sections, tree, reading) else { continue };
         for is_renumbered in [false, true] {
-            let written = sections.iter().zip(&paths).map(|(section, paths)| section.write(paths, is_renumbered));
+            let lines = |paths: &Paths| {
+                let file = paths.old.as_ref().and_then(|path| tree.get(path));
+                file.map_or(0, |file| file.bytes.split_inclusive(|byte| *byte == b'\n').count() as i64)
+            };
+            let written = sections.iter().zip(&paths);
+            let written = written.map(|(section, paths)| section.write(paths, is_renumbered.then(|| lines(paths))));
             let written: Vec<Vec<u8>> = written.collect();
             for parts in [vec![written.concat()], in_parts(sections, &written, &paths), written] {
                 for is_anchored in [true, false] {

@@ -51,6 +51,12 @@ pub(crate) struct Paths {
     pub(crate) new: Option<String>,
 }
 
+impl Paths {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &String> {
+        self.old.iter().chain(&self.new)
+    }
+}
+
 /// Takes a diff apart, with the lines that its hunks count.
 pub(crate) fn sections(diff: &[u8]) -> Vec<Section> {
     let lines: Vec<&[u8]> = diff.split_inclusive(|byte| *byte == b'\n').collect();
@@ -150,8 +156,9 @@ impl Section {
         matches!(self.hunks.as_slice(), [hunk] if hunk.counts.old_start == 0 && hunk.counts.old == 0)
     }
 
-    /// The section as git writes it, with the prefixes `a/` and `b/`.
-    pub(crate) fn write(&self, paths: &Paths, is_renumbered: bool) -> Vec<u8> {
+    /// The section as git writes it, with the prefixes `a/` and `b/`; where its hunks are numbered anew, for an old file with
+    /// so many lines.
+    pub(crate) fn write(&self, paths: &Paths, renumbered: Option<i64>) -> Vec<u8> {
         let Some(any) = paths.old.as_ref().or(paths.new.as_ref()) else { return Vec::new() };
         let (old, new) = (paths.old.as_ref().unwrap_or(any), paths.new.as_ref().unwrap_or(any));
         let (a, b) = (quoted(&format!("a/{old}")), quoted(&format!("b/{new}")));
@@ -183,12 +190,22 @@ impl Section {
         let mut text = text.into_bytes();
         let mut moved = 0;
         for hunk in &self.hunks {
-            let counts = if is_renumbered { hunk.counts.renumbered(moved) } else { hunk.counts };
+            let counts = renumbered.map_or(hunk.counts, |lines| hunk.numbered(lines).renumbered(moved));
             moved += counts.new - counts.old;
             text.extend(counts.header().bytes());
             text.extend(hunk.lines.concat());
         }
         text
+    }
+}
+
+impl Hunk {
+    /// The counts, at the end of a file with so many lines if the old side says that it ends there.
+    fn numbered(&self, lines: i64) -> Counts {
+        let marked = self.lines.windows(2).find(|pair| pair[1].starts_with(b"\\")).map(|pair| pair[0][0]);
+        let is_last = marked.is_some_and(|sign| sign != b'+') && self.counts.old <= lines;
+        let old_start = if is_last { lines - self.counts.old + 1 } else { self.counts.old_start };
+        Counts { old_start, ..self.counts }
     }
 }
 
@@ -214,7 +231,9 @@ fn stripped(name: &str) -> String {
 /// A name without its quotes, and with slashes.
 fn name(text: &str) -> String {
     let Some(inner) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) else {
-        return text.split('\t').next().unwrap_or(text).replace('\\', "/");
+        // The time that a perturbation writes.
+        let end = text.find('\t').or_else(|| text.find(" 2024-0")).unwrap_or(text.len());
+        return text[..end].trim_end().replace('\\', "/");
     };
     let (mut bytes, mut rest) = (Vec::new(), inner.as_bytes());
     while let [first, tail @ ..] = rest {

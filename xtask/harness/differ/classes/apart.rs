@@ -1,7 +1,7 @@
 //! Diffs that both apply, to different trees. Written as git writes them, both make the tree that Aptix makes.
 
 use crate::class::Class;
-use crate::memory::Tree;
+use crate::memory::{File, Tree};
 use crate::proof::Proof;
 use crate::seen::By;
 
@@ -58,19 +58,21 @@ pub(super) const CLASSES: &[Class] = &[
         is_it: |seen| seen.has_hunk_without_context(),
     },
     Class {
+        name: "a last line in the middle",
+        by: By::Both,
+        needs: Proof::Bytes,
+        reason: "The diff says that an old line is the last one and has no newline. Aptix takes it at the end of the file; git at the stated line, and joins it with what follows.",
+        is_it: |seen| seen.has_line(|line| line.starts_with(b"\\ ")),
+    },
+    Class {
         name: "above a byte order mark",
         by: By::Both,
         needs: Proof::Lines,
         reason: "A hunk without context adds lines at the top of a file with a byte order mark. Git puts them above the mark, Aptix below it.",
         is_it: |seen| {
             const MARK: &[u8] = b"\xef\xbb\xbf";
-            let is_moved = |(ours, theirs): &(&[u8], &[u8])| {
-                let at = theirs.windows(3).position(|bytes| bytes == MARK);
-                ours.strip_prefix(MARK)
-                    .zip(at)
-                    .is_some_and(|(ours, at)| ours == [&theirs[..at], &theirs[at + 3..]].concat())
-            };
-            seen.has_hunk_without_context() && seen.unlike().is_some_and(|files| files.iter().all(is_moved))
+            let is_below = |file: &File| file.bytes.windows(3).skip(1).any(|bytes| bytes == MARK);
+            seen.has_hunk_without_context() && seen.trees().is_some_and(|(_, theirs)| theirs.values().any(is_below))
         },
     },
     Class {
