@@ -40,6 +40,11 @@ impl Findings {
         other.listed.into_iter().for_each(|failure| self.add(|| complete(failure)));
     }
 
+    /// The same, each failure completed by `complete`.
+    pub(crate) fn map(self, complete: impl Fn(Failure) -> Failure) -> Self {
+        Self { listed: self.listed.into_iter().map(complete).collect(), ..self }
+    }
+
     /// The failures; the last one then says how many more there are.
     pub(crate) fn into_failures(mut self) -> Vec<Failure> {
         if self.unlisted > 0 {

@@ -31,26 +31,23 @@ const SHOWN: usize = 3;
 /// Characters of a line that a hint shows.
 const SHOWN_CHARS: usize = 120;
 
-/// Explains to the author of a change why its old text has no place.
+/// The failure of a change whose old text has no place, or several.
 pub(crate) fn explain(error: &FindError, text: &Text<'_>, needle: &Needle<'_>, work: &mut Work<'_>) -> Failure {
     match error {
         FindError::NotFound => not_found("old text not found", text, needle, work),
         FindError::Ambiguous { tier, lines, has_more } => {
-            // Several places may be on one line.
-            let mut named = lines.clone();
-            named.dedup();
-            let is_one_line = named.len() == 1 && !has_more;
             let count = if *has_more { format!("more than {}", lines.len()) } else { lines.len().to_string() };
             let loosely = if *tier == Tier::Exact { "" } else { " but for white space" };
-            let at = listed(&named, *has_more);
-            let message = format!("old text stands at {count} places{loosely}, at {at}");
+            let places = at_lines(lines, *has_more);
+            let message = format!("old text stands at {count} places{loosely}, at {places}");
+            let is_one_line = !has_more && lines.iter().all(|line| lines.first() == Some(line));
             let mut failure = Failure::new(Reason::TextNotUnique, message).hint(if is_one_line {
                 "add what stands before or after it in its line to old text until it stands only once"
             } else {
                 "add lines from above or below to old text until it stands only once"
             });
-            failure.line = named.first().copied();
-            let shown = named.iter().take(SHOWN);
+            failure.line = lines.first().copied();
+            let shown = distinct(lines).into_iter().take(SHOWN);
             failure.nearest = shown.filter_map(|line| lines_at(text, line - 1, needle.as_lines().len())).collect();
             failure
         }
@@ -61,36 +58,61 @@ pub(crate) fn explain(error: &FindError, text: &Text<'_>, needle: &Needle<'_>, w
     }
 }
 
-/// The numbers of different lines, ascending; `has_more` if there are others.
-pub(crate) fn listed(lines: &[usize], has_more: bool) -> String {
-    let s = if lines.len() == 1 && !has_more { "" } else { "s" };
-    let more = if has_more { ", ..." } else { "" };
-    let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
-    format!("line{s} {}{more}", lines.join(", "))
+/// The lines of places, of which several may be on one line.
+fn distinct(lines: &[usize]) -> Vec<usize> {
+    let mut named = lines.to_vec();
+    named.dedup();
+    named
 }
 
-/// Says `what` of old text that stands nowhere, and which lines of the file are most like it.
-pub(crate) fn not_found(what: &str, text: &Text<'_>, needle: &Needle<'_>, work: &mut Work<'_>) -> Failure {
+/// The lines of places as a message names them.
+pub(crate) fn at_lines(lines: &[usize], has_more: bool) -> String {
+    let named: Vec<String> = distinct(lines).iter().map(ToString::to_string).collect();
+    let s = if named.len() == 1 && !has_more { "" } else { "s" };
+    let more = if has_more { ", ..." } else { "" };
+    format!("line{s} {}{more}", named.join(", "))
+}
+
+/// The failure of a change whose old text has no place. Its message is `lead` and, if the file has lines like that text,
+/// where those are and how they differ.
+pub(crate) fn not_found(lead: &str, text: &Text<'_>, needle: &Needle<'_>, work: &mut Work<'_>) -> Failure {
     let failure = |message: String| Failure::new(Reason::TextNotFound, message);
     let off = if work.settings.recovers { "" } else { "; white space must agree too, as recovery is turned off" };
     let hint = format!("read the file again and take old text from it, word for word{off}");
     if text.lines() == 0 {
-        return failure(format!("{what}: the file is empty")).hint("append the text, or overwrite the file");
+        return failure(format!("{lead}: the file is empty")).hint("append the text, or overwrite the file");
     }
     let may_search = work.searches.take();
-    let lines = needle.as_lines();
     let found = may_search.and_then(|()| lookalike::find(text, needle));
     if let Some(found) = found.as_ref().filter(|found| found.what != What::Signs) {
-        return as_the_file_has_it(what, found, text);
+        let line = found.above + 1;
+        let message = format!("{lead}: it is like the text at line {line}, where {}", found.what.words());
+        let mut failure = failure(message).line(line);
+        failure.nearest.extend(lines_at(text, found.above, found.lines));
+        return failure.hint(did_you_mean(found, text));
     }
-    let blank = lines.iter().take_while(|line| is_blank(line)).count();
+    let blank = needle.as_lines().iter().take_while(|line| is_blank(line)).count();
     let same = found.as_ref().map(|found| (found.above.saturating_sub(blank), blank));
     let hint = found.as_ref().map_or(hint, |found| did_you_mean(found, text));
-    let Some((above, position)) = same.or_else(|| may_search.and_then(|()| nearest(text, needle))) else {
-        return failure(what.to_string()).hint(hint);
+    let nearest = same.or_else(|| may_search.and_then(|()| nearest(text, needle)));
+    let Some((index, words)) = nearest.and_then(|(above, position)| first_difference(text, needle, above, position))
+    else {
+        return failure(lead.to_string()).hint(hint);
     };
+    let above = nearest.map_or(0, |(above, _)| above);
+    let line = above + index + 1;
+    let message = format!("{lead}: the lines most like it begin at line {}; at line {line}, {words}", above + 1);
+    let mut failure = failure(message).hint(hint).line(line);
+    failure.nearest.extend(lines_at(text, above, needle.as_lines().len()));
+    failure
+}
+
+/// The position of the first line that differs from the lines below `above`, and how it does. `position` is that of the
+/// line that told the place.
+fn first_difference(text: &Text<'_>, needle: &Needle<'_>, above: usize, position: usize) -> Option<(usize, String)> {
+    let lines = needle.as_lines();
     let mut cursor = text.cursor();
-    let Ok(()) = cursor.seek(above) else { return failure(what.to_string()).hint(hint) };
+    cursor.seek(above).ok()?;
     // What differs in more than white space tells more.
     let find = |differs: fn(&[u8], &[u8]) -> bool| {
         let mut pairs = lines.iter().zip(cursor.clone()).enumerate();
@@ -98,28 +120,14 @@ pub(crate) fn not_found(what: &str, text: &Text<'_>, needle: &Needle<'_>, work: 
     };
     let differing = find(|expected, found| expected.trim_ascii() != found.trim_ascii());
     let differing = differing.or_else(|| find(|expected, found| expected != found));
-    let (index, words) = match differing {
+    Some(match differing {
         Some((index, (expected, found))) => {
             let (expected, found) = (String::from_utf8_lossy(expected), String::from_utf8_lossy(found));
             (index, difference(&expected, &found))
         }
         None if cursor.clone().count() < lines.len() => (position, "the file ends before old text does".to_string()),
         None => (position, "only how the last line ends differs".to_string()),
-    };
-    let message =
-        format!("{what}: the lines most like it begin at line {}; at line {}, {words}", above + 1, above + index + 1);
-    let mut failure = failure(message).hint(hint).line(above + index + 1);
-    failure.nearest.extend(lines_at(text, above, lines.len()));
-    failure
-}
-
-/// Shows where old text stands that was only written down in another way.
-fn as_the_file_has_it(what: &str, found: &Lookalike, text: &Text<'_>) -> Failure {
-    let line = found.above + 1;
-    let message = format!("{what}: it is like the text at line {line}, where {}", found.what.words());
-    let mut failure = Failure::new(Reason::TextNotFound, message).line(line);
-    failure.nearest.extend(lines_at(text, found.above, found.lines));
-    failure.hint(did_you_mean(found, text))
+    })
 }
 
 /// What to do about old text that was only written down in another way: the line as the file has it.

@@ -46,11 +46,7 @@ pub(crate) fn plan<'a>(
         Draft { action: FileAction::Edit(TextEdit::default()), normalized, warnings, changes }
     } else {
         let text = read_text(&original, &work.settings.limits)?;
-        made_once(patch, &text, work).map_err(|found| {
-            let mut findings = Findings::default();
-            findings.absorb(found, |failure| failure.current(original.digest(0)));
-            findings
-        })?
+        made_once(patch, &text, work).map_err(|found| found.map(|failure| failure.current(original.digest(0))))?
     };
     let plan = finish(observed, Some(original), draft);
     if patch.move_to.is_some() { Ok(rename(plan, observed, work)?) } else { Ok(plan) }

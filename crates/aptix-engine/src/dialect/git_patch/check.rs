@@ -81,56 +81,15 @@ pub(crate) fn check(patch: &GitPatch, site: &mut Site<'_, '_>) -> Option<Base> {
         is_valid = false;
         site.refuse("hunks", || Malformed::Nothing.failure());
     }
-    let (base, only) = match patch.kind {
-        GitKind::Create => (Base::MustNotExist, Some((LineKind::Added, "a file that comes has added lines"))),
-        GitKind::Delete => (Base::MustExist, Some((LineKind::Removed, "a file that goes has removed lines"))),
-        GitKind::Copy { .. } => (Base::MustNotExist, None),
-        GitKind::Modify if may_create(patch) => (Base::Any, None),
-        GitKind::Modify | GitKind::Rename { .. } => (Base::MustExist, None),
+    let base = match patch.kind {
+        GitKind::Create | GitKind::Copy { .. } => Base::MustNotExist,
+        GitKind::Modify if may_create(patch) => Base::Any,
+        GitKind::Delete | GitKind::Modify | GitKind::Rename { .. } => Base::MustExist,
     };
-    let (mut last, mut made) = (0, 0_i64);
+    let mut above = Above::default();
     for (index, hunk) in patch.hunks.iter().enumerate() {
         site.change = Some(index);
-        if is_cut_off(hunk, index + 1 == patch.hunks.len()) {
-            is_valid = false;
-            site.refuse("lines", || hunk.truncated());
-            continue;
-        }
-        if patch.result_id.is_none() && ends_openly(hunk) {
-            is_valid = false;
-            site.refuse("lines", || evidence::unproven(patch));
-            continue;
-        }
-        let mut refuse = |field: &str, malformed: Malformed| {
-            is_valid = false;
-            site.refuse(field, || malformed.failure());
-        };
-        if [hunk.old_start, hunk.old_count, hunk.new_start, hunk.new_count].iter().any(|number| *number < 0) {
-            refuse("lines", Malformed::Negative);
-            continue;
-        }
-        let other_kind = only.and_then(|(kind, what)| {
-            let line = hunk.lines.iter().position(|line| line.kind != kind)?;
-            Some(Malformed::Kind { what, line })
-        });
-        if let Some(malformed) = malformed_lines(hunk).or(other_kind) {
-            refuse("lines", malformed);
-        }
-        is_valid &= check_bytes(hunk, site);
-        if hunk.is_unnumbered {
-            continue;
-        }
-        let (old, _) = hunk.line_counts();
-        let above = if old == 0 { hunk.old_start } else { hunk.old_start - 1 };
-        // A file that comes has no lines between which a hunk could go.
-        let is_between = patch.kind == GitKind::Create && above != made && patch.hunks.len() > 1;
-        made += i64::try_from(hunk.lines.len()).unwrap_or(i64::MAX);
-        if is_between || above < last && above >= 0 && index > 0 && only.is_none() {
-            let order = Malformed::Order { line: hunk.old_start, other: index.saturating_sub(1), last };
-            is_valid = false;
-            site.refuse("oldStart", || order.failure());
-        }
-        last = above.max(0).saturating_add(i64::try_from(old).unwrap_or(i64::MAX));
+        is_valid &= check_hunk(patch, index, hunk, &mut above, site);
     }
     site.change = None;
     let created = patch.hunks.iter().flat_map(every_line).map(|line| line.bytes.len() as u64);
@@ -140,6 +99,64 @@ pub(crate) fn check(patch: &GitPatch, site: &mut Site<'_, '_>) -> Option<Base> {
         site.report("hunks", || Violation::Content { found, limit });
     }
     is_valid.then_some(base)
+}
+
+/// What the hunks so far reach down to.
+#[derive(Default)]
+struct Above {
+    /// The last line of the file that the last one is about.
+    last: i64,
+    /// How many lines they have, of a file that is created.
+    made: i64,
+}
+
+/// Checks one hunk, by itself and against those above it.
+fn check_hunk(patch: &GitPatch, index: usize, hunk: &Hunk, above: &mut Above, site: &mut Site<'_, '_>) -> bool {
+    if is_cut_off(hunk, index + 1 == patch.hunks.len()) {
+        site.refuse("lines", || hunk.truncated());
+        return false;
+    }
+    if patch.result_id.is_none() && ends_openly(hunk) {
+        site.refuse("lines", || evidence::unproven(patch));
+        return false;
+    }
+    if [hunk.old_start, hunk.old_count, hunk.new_start, hunk.new_count].iter().any(|number| *number < 0) {
+        site.refuse("lines", || Malformed::Negative.failure());
+        return false;
+    }
+    let mut is_valid = true;
+    if let Some(malformed) = malformed_lines(hunk).or_else(|| other_kind(&patch.kind, hunk)) {
+        is_valid = false;
+        site.refuse("lines", || malformed.failure());
+    }
+    is_valid &= check_bytes(hunk, site);
+    if hunk.is_unnumbered {
+        return is_valid;
+    }
+    let (old, _) = hunk.line_counts();
+    let start = if old == 0 { hunk.old_start } else { hunk.old_start - 1 };
+    // A file that comes has no lines between which a hunk could go.
+    let is_between = patch.kind == GitKind::Create && start != above.made && patch.hunks.len() > 1;
+    let is_whole_file = matches!(patch.kind, GitKind::Create | GitKind::Delete);
+    above.made += i64::try_from(hunk.lines.len()).unwrap_or(i64::MAX);
+    if is_between || start < above.last && start >= 0 && index > 0 && !is_whole_file {
+        let order = Malformed::Order { line: hunk.old_start, other: index.saturating_sub(1), last: above.last };
+        is_valid = false;
+        site.refuse("oldStart", || order.failure());
+    }
+    above.last = start.max(0).saturating_add(i64::try_from(old).unwrap_or(i64::MAX));
+    is_valid
+}
+
+/// The first line of a kind that a file that comes, or goes, cannot have in its diff.
+fn other_kind(kind: &GitKind, hunk: &Hunk) -> Option<Malformed> {
+    let (only, what) = match kind {
+        GitKind::Create => (LineKind::Added, "a file that comes has added lines"),
+        GitKind::Delete => (LineKind::Removed, "a file that goes has removed lines"),
+        GitKind::Modify | GitKind::Rename { .. } | GitKind::Copy { .. } => return None,
+    };
+    let line = hunk.lines.iter().position(|line| line.kind != only)?;
+    Some(Malformed::Kind { what, line })
 }
 
 fn is_id(id: &str) -> bool {

@@ -106,16 +106,32 @@ fn refuse(
     if let Some(copy) = place.is_elsewhere.then(|| stands_where_stated(text, sides)).flatten() {
         return Err(already::applied(text, &copy));
     }
-    let repeats = || {
-        already::repeats(text, place.range.start)
-            .hint("give the hunk more lines of context, or the diff its index line with the full ids")
-    };
+    if would_stand_again(text, sides, place, &whole, edit, is_sure, work).map_err(|error| explain(error, work))? {
+        return Err(already::repeats(text, place.range.start)
+            .hint("give the hunk more lines of context, or the diff its index line with the full ids"));
+    }
+    Ok(())
+}
+
+/// Whether the old side of a hunk would be found again once the hunk is made, which leaves `whole` at its place.
+///
+/// # Errors
+/// When finding out takes too long.
+fn would_stand_again(
+    text: &Text<'_>,
+    sides: &Sides<'_>,
+    place: &Place,
+    whole: &[u8],
+    edit: &TextEdit,
+    is_sure: bool,
+    work: &mut Work<'_>,
+) -> Result<bool, FindError> {
     // A blank last line without terminator looks like the terminator of the line above.
     if place.tier == Tier::Eol && already::is_open_end(text, edit) && whole.ends_with(b"\n") {
-        return Err(repeats());
+        return Ok(true);
     }
     if !sides.hunk.lines.iter().any(|line| line.kind == LineKind::Removed) {
-        return Ok(());
+        return Ok(false);
     }
     let needle = sides.needle();
     // A hunk that is not where its header says may be found anywhere, with other ends even.
@@ -124,24 +140,20 @@ fn refuse(
     } else {
         already::neighbourhood(text, edit, needle.as_lines().len())
     };
-    let again = find::stands_in(&left, &needle, false, &mut work.budget);
-    if !again.map_err(|error| explain(error, work))? {
-        return Ok(());
+    if !find::stands_in(&left, &needle, false, &mut work.budget)? {
+        return Ok(false);
     }
     // A last line without terminator stands at the end of the file only.
     let is_open = !sides.old.ends_with(b"\n");
     let rest = slice(text.bytes(), place.range.end..text.bytes().len());
     // However its lines end, the old side is at most twice as long there.
-    let left = [&whole, slice(rest, 0..2 * sides.old.len())].concat();
+    let left = [whole, slice(rest, 0..2 * sides.old.len())].concat();
     let stands_there = match place.tier {
         Tier::Exact if is_open => left == sides.old,
         Tier::Exact if left.starts_with(&sides.old) => true,
         _ => sides.ends_alike() && place::begins_but_for_ends(&left, &sides.old).is_some(),
     };
-    if stands_there || (!is_open && (place.is_elsewhere || !is_sure)) {
-        return Err(repeats());
-    }
-    Ok(())
+    Ok(stands_there || (!is_open && (place.is_elsewhere || !is_sure)))
 }
 
 /// Where the new side stands of a hunk that only adds and whose old side stands nowhere.

@@ -1,7 +1,7 @@
 //! What the author of a diff is told when it does not fit the file.
 
 use alloc::format;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 
 use aptix_model::batch::Hunk;
 use aptix_model::failure::Failure;
@@ -18,80 +18,83 @@ use crate::shown::counted;
 use crate::text::find::FindError;
 use crate::text::lines::Text;
 
-/// Tells the author of a hunk why it has no place.
+/// The failure of a hunk that has no place.
 pub(super) fn explain(error: &Misplaced, text: &Text<'_>, sides: &Sides<'_>, work: &mut Work<'_>) -> Failure {
-    let needle = sides.needle();
-    let count = needle.as_lines().len();
-    let at = |offset: usize| {
-        let above = text.lines_above(offset);
-        (above + 1, excerpt(text.cursor_at(offset.max(text.start()), above), count))
-    };
     match error {
-        Misplaced::NotFound if sides.old.is_empty() => {
-            let message = if sides.hunk.is_unnumbered {
-                "the hunk has neither line numbers nor lines around its change".to_string()
-            } else {
-                let line = sides.hunk.old_start;
-                format!("the hunk has no lines around its change, and nothing can be added below line {line}")
-            };
-            Failure::new(Reason::ExpectedMismatch, message)
-                .detail(Detail::NoContext)
-                .hint("give the hunk three lines of context above and below the change")
-        }
+        Misplaced::NotFound if sides.old.is_empty() => no_lines(sides),
         Misplaced::NotFound => {
-            let what = "the lines that the hunk keeps or removes do not stand in the file";
-            let nearest = old_text::not_found(what, text, &needle, work);
+            let lead = "the lines that the hunk keeps or removes do not stand in the file";
             let hint = "read the file again and make the diff for what it is now";
+            let nearest = old_text::not_found(lead, text, &sides.needle(), work);
             Failure { reason: Reason::ExpectedMismatch, ..nearest }.hint(hint)
         }
-        Misplaced::Several(FindError::BudgetExceeded) => {
-            Failure::new(Reason::MatchBudgetExceeded, "searching for the lines of the hunk takes too long in a file like this")
-                .hint("make the diff for what the file is now, so that its line numbers are right, or send several smaller diffs, one after the other")
-        }
-        Misplaced::Several(error) => {
-            let failure = old_text::explain(error, text, &needle, work);
-            let FindError::Ambiguous { lines, has_more, .. } = error else { return failure };
-            let mut lines = lines.clone();
-            lines.dedup();
-            let at = old_text::listed(&lines, *has_more);
-            let message = format!("the lines that the hunk keeps or removes stand in more than one place, and not, or not for sure, where its header says: at {at}");
-            let hint = "give the hunk the line number it has in the file now, or more lines around the change";
-            Failure { message, ..failure }.hint(hint)
-        }
+        Misplaced::Several(error) => several(error, text, sides, work),
         Misplaced::MayBeEnd => {
             let message = "the hunk has no lines below its change, so that it could stand where its header says or at the end of the file";
-            let (reason, detail) = if sides.old.is_empty() {
-                (Reason::PatchUnsupported, Detail::NoContext)
-            } else {
-                (Reason::TextNotUnique, Detail::NoContext)
-            };
+            let reason = if sides.old.is_empty() { Reason::PatchUnsupported } else { Reason::TextNotUnique };
             let hint = "give the hunk three lines of context above and below the change";
-            Failure::new(reason, message).detail(detail).hint(hint)
+            Failure::new(reason, message).detail(Detail::NoContext).hint(hint)
         }
         Misplaced::Elsewhere { range } => {
-            let (line, lines) = at(range.start);
-            let message = format!("the hunk stands at line {line}, and its header says line {}", sides.hunk.old_start);
-            let mut failure = Failure::new(Reason::ExpectedMismatch, message)
-                .detail(Detail::Offset)
-                .line(line)
-                .hint("correct the line numbers; hunks are not searched for, as recovery is turned off");
-            failure.nearest.extend(lines);
-            failure
+            let stated = sides.hunk.old_start;
+            let words = |line| format!("the hunk stands at line {line}, and its header says line {stated}");
+            let hint = "correct the line numbers; hunks are not searched for, as recovery is turned off";
+            mismatch(text, sides, range.start, words).detail(Detail::Offset).hint(hint)
         }
         Misplaced::Ends { range } => {
-            let (line, lines) = at(range.start);
-            let message = format!("{} at line {line} differ from the hunk's in how they end", counted(count, "line"));
+            let count = counted(sides.needle().as_lines().len(), "line");
+            let words = |line| format!("{count} at line {line} differ from the hunk's in how they end");
             let hint = if sides.ends_alike() && !work.settings.recovers {
                 "give the lines of the diff the line endings of the file; others are refused, as recovery is turned off"
             } else {
                 "give the lines that the hunk keeps or removes the line endings that they have in the file"
             };
-            let mut failure =
-                Failure::new(Reason::ExpectedMismatch, message).detail(Detail::LineEndings).line(line).hint(hint);
-            failure.nearest.extend(lines);
-            failure
+            mismatch(text, sides, range.start, words).detail(Detail::LineEndings).hint(hint)
         }
     }
+}
+
+/// A hunk without lines around its change that nothing places.
+fn no_lines(sides: &Sides<'_>) -> Failure {
+    let message = if sides.hunk.is_unnumbered {
+        "the hunk has neither line numbers nor lines around its change".to_string()
+    } else {
+        let line = sides.hunk.old_start;
+        format!("the hunk has no lines around its change, and nothing can be added below line {line}")
+    };
+    Failure::new(Reason::ExpectedMismatch, message)
+        .detail(Detail::NoContext)
+        .hint("give the hunk three lines of context above and below the change")
+}
+
+/// A hunk whose old side has several places, or too many to tell.
+fn several(error: &FindError, text: &Text<'_>, sides: &Sides<'_>, work: &mut Work<'_>) -> Failure {
+    let failure = old_text::explain(error, text, &sides.needle(), work);
+    match error {
+        FindError::Ambiguous { lines, has_more, .. } => {
+            let message = format!(
+                "the lines that the hunk keeps or removes stand in more than one place, and not, or not for sure, where its header says: at {}",
+                old_text::at_lines(lines, *has_more)
+            );
+            let hint = "give the hunk the line number it has in the file now, or more lines around the change";
+            Failure { message, ..failure }.hint(hint)
+        }
+        FindError::BudgetExceeded => {
+            let message = "searching for the lines of the hunk takes too long in a file like this".to_string();
+            let hint = "make the diff for what the file is now, so that its line numbers are right, or send several smaller diffs, one after the other";
+            Failure { message, ..failure }.hint(hint)
+        }
+        FindError::NotFound => failure,
+    }
+}
+
+/// A hunk whose lines stand at an offset, and not as it says.
+fn mismatch(text: &Text<'_>, sides: &Sides<'_>, offset: usize, words: impl FnOnce(usize) -> String) -> Failure {
+    let above = text.lines_above(offset);
+    let lines = text.cursor_at(offset.max(text.start()), above);
+    let mut failure = Failure::new(Reason::ExpectedMismatch, words(above + 1)).line(above + 1);
+    failure.nearest.extend(excerpt(lines, sides.needle().as_lines().len()));
+    failure
 }
 
 /// A hunk that stands above the end of the one before.

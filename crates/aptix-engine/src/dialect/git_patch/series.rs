@@ -65,6 +65,17 @@ pub(crate) fn plan_series<'a>(
     if is_renamed { Ok(move_file(plan, observed, work)?) } else { Ok(plan) }
 }
 
+/// A failure of a part as one of the file, below so many changes.
+fn of_part(failure: Failure, index: usize, above: usize) -> Failure {
+    let failure = Failure { change_index: failure.change_index.map(|change| change + above), ..failure };
+    if index == 0 {
+        return failure;
+    }
+    // The digest and the hint speak of a file that is nowhere.
+    let message = format!("in part {} of the file, after the parts above it: {}", index + 1, failure.message);
+    Failure { message, current_sha256: None, ..failure }
+}
+
 /// Plans one part for what the parts before it leave.
 fn take(
     index: usize,
@@ -92,19 +103,8 @@ fn take(
     let is_first = index == 0;
     let patch = GitPatch { kind, is_unprefixed: part.is_unprefixed && is_first, ..part.clone() };
     let base = if is_first { base } else { Base::Any };
-    let mut findings = Findings::default();
-    let planned = plan(base, &patch, &before, work).map_err(|found| {
-        findings.absorb(found, |failure| {
-            let failure = Failure { change_index: failure.change_index.map(|change| change + above), ..failure };
-            if is_first {
-                return failure;
-            }
-            // The digest and the hint speak of a file that is nowhere.
-            let message = format!("in part {} of the file, after the parts above it: {}", index + 1, failure.message);
-            Failure { message, current_sha256: None, ..failure }
-        });
-        findings
-    })?;
+    let planned =
+        plan(base, &patch, &before, work).map_err(|found| found.map(|failure| of_part(failure, index, above)))?;
     let content = match planned.action {
         FileAction::Delete => None,
         _ => Some(planned.content().into_owned()),

@@ -12,14 +12,12 @@ use super::check::ValidStep;
 use super::course::{Course, Made};
 use super::made;
 use super::sides::lines;
-use crate::already::{self, Proves};
-use crate::nearest::line_change;
-use crate::nearest::old_text;
+use crate::already::{self, Copy, Proves};
+use crate::nearest::{line_change, old_text};
 use crate::planning::work::Work;
 use crate::text::edit::TextEdit;
 use crate::text::find::{self, Needle, Place, Shift, is_blank};
-use crate::text::line_changes::LineChange;
-use crate::text::line_changes::{self, LinePatchError};
+use crate::text::line_changes::{self, LineChange, LinePatchError};
 use crate::text::lines::Text;
 
 /// Makes one step; of several places the one that is reserved for it will do, or the one at the offset `hint`.
@@ -31,29 +29,9 @@ pub(super) fn make<'s>(
     text: &Text<'_>,
     work: &mut Work<'_>,
 ) -> Result<Made, Failure> {
-    let new: Vec<&str> = lines(step.replace).collect();
     work.take_room(step.replace.len())?;
     if step.find.is_empty() {
-        let new: Vec<String> = new.into_iter().map(String::from).collect();
-        let end = text.bytes().len();
-        let ended: String = new.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
-        let copy = already::above(text, end, ended.as_bytes());
-        if let Some(copy) =
-            copy.filter(|copy| course.is_of_equal(index, step, &copy.range) || !course.wrote(&copy.range))
-        {
-            return Err(already::applied(text, &copy));
-        }
-        let (edit, joins_last_line) = lower(text, &LineChange::new(0, text.lines(), &[], &new), work)?;
-        let at = end..end;
-        return Ok(Made {
-            edit,
-            tier: Tier::Exact,
-            candidates: 1,
-            has_other_ends: false,
-            joins_last_line,
-            at,
-            is_found_again: true,
-        });
+        return append(course, index, step, text, work);
     }
     let needle = Needle::lines(lines(step.find));
     let region = text.start()..text.bytes().len();
@@ -67,12 +45,44 @@ pub(super) fn make<'s>(
         course.is_choice |= place.candidates > 1;
         refuse_elsewhere(course, step, hint, &place, text)?;
     }
+    rewrite(step, place, &needle, text, work)
+}
+
+/// Appends the lines of a block to the file.
+fn append(
+    course: &Course<'_, '_>,
+    index: usize,
+    step: &ValidStep<'_>,
+    text: &Text<'_>,
+    work: &Work<'_>,
+) -> Result<Made, Failure> {
+    let new: Vec<String> = lines(step.replace).map(String::from).collect();
+    let end = text.bytes().len();
+    let ended: String = new.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+    let is_own = |copy: &Copy| !course.is_of_equal(index, step, &copy.range) && course.wrote(&copy.range);
+    if let Some(copy) = already::above(text, end, ended.as_bytes()).filter(|copy| !is_own(copy)) {
+        return Err(already::applied(text, &copy));
+    }
+    let (edit, joins_last_line) = lower(text, &LineChange::new(0, text.lines(), &[], &new), work)?;
+    let (tier, candidates, at) = (Tier::Exact, 1, end..end);
+    Ok(Made { edit, tier, candidates, has_other_ends: false, joins_last_line, at, is_found_again: true })
+}
+
+/// Replaces the lines at a place. Lines that the block keeps stay as the file has them, whatever white space the author
+/// has there.
+fn rewrite(
+    step: &ValidStep<'_>,
+    place: Place,
+    needle: &Needle<'_>,
+    text: &Text<'_>,
+    work: &Work<'_>,
+) -> Result<Made, Failure> {
+    let new: Vec<&str> = lines(step.replace).collect();
     let above = text.lines_above(place.range.start);
     let (dropped_above, dropped_below) = place.dropped;
     let old = needle.as_lines();
     let old = old.get(dropped_above..old.len() - dropped_below).unwrap_or_default();
     let new = without_edges(&new, place.dropped);
-    // Lines that stay are the file's, whatever white space the author has there.
     let same = |(old, new): &(&&[u8], &&str)| **old == new.as_bytes();
     let most = old.len().min(new.len());
     let head = old.iter().zip(new).take_while(same).count();
@@ -93,7 +103,7 @@ pub(super) fn make<'s>(
     } else {
         lower(text, &LineChange::new(0, above + head, &going, &coming), work)?
     };
-    let is_found_again = made::is_found_again(text, &needle, &place, step.replace);
+    let is_found_again = made::is_found_again(text, needle, &place, step.replace);
     let Place { tier, candidates, range, .. } = place;
     Ok(Made { edit, tier, candidates, has_other_ends: false, joins_last_line, at: range, is_found_again })
 }

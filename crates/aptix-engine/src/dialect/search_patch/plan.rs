@@ -33,12 +33,10 @@ pub(crate) fn plan<'a>(
         Ok(spliced)
     });
     let spliced = spliced.map_err(|found| {
-        let mut findings = Findings::default();
-        findings.absorb(found, |failure| match &original {
+        found.map(|failure| match &original {
             Some(original) => failure.current(original.digest(0)),
             None => failure,
-        });
-        findings
+        })
     })?;
     let Notes { mut normalized, mut warnings, .. } = notes;
     normalized.extend(spliced.normalized);

@@ -116,41 +116,13 @@ pub(super) fn stands(
     budget: &mut Budget,
 ) -> Result<Option<Place>, FindError> {
     let mut found = Comparison { tier: view.tier, delta: None };
-    let last = view.lines.len() - 1;
-    let first_whole = usize::from(view.begins_within);
-    let (mut line, mut end) = (Some(anchor), 0);
-    for (position, expected) in view.lines.iter().enumerate().skip(view.anchor) {
-        let Some(here) = line else { return Ok(None) };
-        budget.charge_line(here.text)?;
-        if position == last && view.end != End::Within {
-            end = if view.end == End::Terminated { here.next } else { here.start + here.text.len() };
-        }
-        if position >= first_whole {
-            let is_there = if position == last && view.end == End::Within {
-                found.begins(expected, here.text).map(|length| end = here.start + length).is_some()
-            } else {
-                found.is(expected, here.text)
-            };
-            if !is_there {
-                return Ok(None);
-            }
-        }
-        line = here.below(bytes, region.end);
-    }
+    let Some(end) = found.goes_down(view, bytes, region, anchor, budget)? else { return Ok(None) };
+    let Some(first) = found.goes_up(view, bytes, region, anchor, budget)? else { return Ok(None) };
     let is_open = view.end == End::Terminated && end == region.end && !slice(bytes, 0..end).ends_with(b"\n");
-    let mut first = anchor;
-    for (position, expected) in view.lines.iter().enumerate().take(view.anchor).rev() {
-        let Some(here) = first.above(bytes, region) else { return Ok(None) };
-        budget.charge_line(here.text)?;
-        if position >= first_whole && !found.is(expected, here.text) {
-            return Ok(None);
-        }
-        first = here;
-    }
     let mut range = first.start..end;
     if let (true, Some(expected)) = (view.begins_within, view.lines.first()) {
-        let part = match (last, view.end) {
-            (0, End::Within) => found.is_part(expected, first.text),
+        let part = match (view.lines.len(), view.end) {
+            (1, End::Within) => found.is_part(expected, first.text),
             _ => found.ends(expected, first.text).map(|start| start..0),
         };
         let Some(part) = part else { return Ok(None) };
@@ -185,6 +157,61 @@ struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
+    /// Compares the anchor and the lines below it: where the last one ends, if they stand there.
+    fn goes_down(
+        &mut self,
+        view: &View<'a>,
+        bytes: &'a [u8],
+        region: &Range<usize>,
+        anchor: Line<'a>,
+        budget: &mut Budget,
+    ) -> Result<Option<usize>, FindError> {
+        let last = view.lines.len() - 1;
+        let (mut line, mut end) = (Some(anchor), 0);
+        for (position, expected) in view.lines.iter().enumerate().skip(view.anchor) {
+            let Some(here) = line else { return Ok(None) };
+            budget.charge_line(here.text)?;
+            let is_within = position == last && view.end == End::Within;
+            if position == last && !is_within {
+                end = if view.end == End::Terminated { here.next } else { here.start + here.text.len() };
+            }
+            // The first line of a text may begin within a line, and is compared once its last line is known.
+            if position >= usize::from(view.begins_within) {
+                let is_there = if is_within {
+                    self.begins(expected, here.text).map(|length| end = here.start + length).is_some()
+                } else {
+                    self.is(expected, here.text)
+                };
+                if !is_there {
+                    return Ok(None);
+                }
+            }
+            line = here.below(bytes, region.end);
+        }
+        Ok(Some(end))
+    }
+
+    /// Compares the lines above the anchor: the first one, if they stand there.
+    fn goes_up(
+        &mut self,
+        view: &View<'a>,
+        bytes: &'a [u8],
+        region: &Range<usize>,
+        anchor: Line<'a>,
+        budget: &mut Budget,
+    ) -> Result<Option<Line<'a>>, FindError> {
+        let mut first = anchor;
+        for (position, expected) in view.lines.iter().enumerate().take(view.anchor).rev() {
+            let Some(here) = first.above(bytes, region) else { return Ok(None) };
+            budget.charge_line(here.text)?;
+            if position >= usize::from(view.begins_within) && !self.is(expected, here.text) {
+                return Ok(None);
+            }
+            first = here;
+        }
+        Ok(Some(first))
+    }
+
     fn loosen(&mut self, tier: Tier) {
         self.tier = self.tier.max(tier);
     }
