@@ -5,6 +5,7 @@ use std::string::String;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::arguments::names;
 use super::planning::{MATCHES, Which, anchor, apart, matching, planned, prepare};
 use super::tool::{Call, Effect, Form, Tool, read};
 use super::{answer, schema};
@@ -46,7 +47,7 @@ struct Arguments {
     include_anchors: Option<bool>,
     /// How the anchor is compared with a line; empty: contains
     #[serde(rename = "match")]
-    #[schemars(extend("enum" = MATCHES, "default" = "contains"))]
+    #[schemars(extend("enum" = names(MATCHES), "default" = "contains"))]
     matching: Option<String>,
     /// Which of several start lines: from 1, or "last"; 0 or empty: it fits one line
     occurrence: Option<Which>,

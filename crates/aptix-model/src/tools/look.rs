@@ -1,11 +1,8 @@
 //! What the tools that only look ask for: lines of a file, or a search (WS-MOD 4.2).
 
-use std::format;
 use std::string::String;
 
-use crate::failure::Failure;
-use crate::path::{WorkspacePath, document_spelling};
-use crate::reason::Reason;
+use crate::path::WorkspacePath;
 
 /// Lines of a file that are shown unless a call asks for more.
 pub const USUAL_LINES: u32 = 500;
@@ -61,19 +58,4 @@ pub struct Search {
     pub max_results: u32,
     /// How many lines above and below each are shown as well.
     pub context: u32,
-}
-
-/// Parses a path of the workspace.
-pub(super) fn path(text: &str) -> Result<WorkspacePath, Failure> {
-    WorkspacePath::new(&document_spelling(text)).map_err(|error| {
-        Failure::new(Reason::InvalidPath, format!("{error}"))
-            .detail(error.detail())
-            .field("path")
-            .hint("give the path from the workspace's root down, such as src/main.rs")
-    })
-}
-
-/// The limit that a call asks for, or the usual one; capped, which the answer then says.
-pub(super) fn limit(asked: Option<u32>, usual: u32, most: u32) -> u32 {
-    asked.filter(|asked| *asked > 0).unwrap_or(usual).min(most)
 }

@@ -6,6 +6,7 @@
 mod answer;
 mod append;
 mod apply;
+mod arguments;
 mod block_replace;
 pub mod create_file;
 mod insert;

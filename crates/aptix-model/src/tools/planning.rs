@@ -7,6 +7,7 @@ use std::string::{String, ToString};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
+use super::arguments::{Words, word};
 use super::tool::Call;
 use crate::batch::{Anchor, AnchorEdit, AnchorMatch, AnchorPlace, FileEdit, FilePatch, Occurrence, Target};
 use crate::documents::fields::given;
@@ -35,8 +36,13 @@ macro_rules! planned {
 
 pub(super) use {apart, planned};
 
-/// The words of `match`.
-pub(super) const MATCHES: [&str; 4] = ["", "contains", "equals", "regex"];
+/// How an anchor is compared with a line.
+pub(super) const MATCHES: Words<AnchorMatch> = &[
+    ("", AnchorMatch::Contains),
+    ("contains", AnchorMatch::Contains),
+    ("equals", AnchorMatch::Equals),
+    ("regex", AnchorMatch::Regex),
+];
 
 /// An occurrence as a caller writes it: a number or a word.
 #[derive(Deserialize)]
@@ -83,45 +89,15 @@ pub(super) fn hunk_id(field: &str, text: &str) -> Result<FilePatchId, Failure> {
     })
 }
 
-/// Parses `10~20`, `10`, `10~`, `~20` or `~`: first and last line, each the file's own if left out.
-pub(super) fn range(text: &str) -> Result<(i64, Option<i64>), Failure> {
-    let number = |part: &str| part.trim().parse::<i64>().ok();
-    let parts = match text.split_once('~') {
-        None => number(text).map(|line| (line, Some(line))),
-        Some((first, last)) => {
-            let first = if first.trim().is_empty() { Some(1) } else { number(first) };
-            let last = if last.trim().is_empty() { Some(None) } else { number(last).map(Some) };
-            first.zip(last)
-        }
-    };
-    parts.ok_or_else(|| {
-        let shown: String = text.chars().take(40).collect();
-        Failure::new(Reason::InvalidRequest, format!("{shown:?} is no range of lines"))
-            .detail(Detail::Number)
-            .field("range")
-            .hint("write 10~20 for lines 10 to 20, 10 for one line, 10~ for line 10 to the end, ~20 for the first 20")
-    })
-}
-
 /// The anchor that a call describes.
 pub(super) fn anchor(text: String, matching: AnchorMatch, which: Option<Which>) -> Result<Anchor, Failure> {
     Ok(Anchor { text, matching, occurrence: occurrence(which)? })
 }
 
-/// Parses how an anchor is compared with a line.
-pub(super) fn matching(word: Option<&str>) -> Result<AnchorMatch, Failure> {
-    match word.unwrap_or_default() {
-        "" | "contains" => Ok(AnchorMatch::Contains),
-        "equals" => Ok(AnchorMatch::Equals),
-        "regex" => Ok(AnchorMatch::Regex),
-        other => {
-            let shown: String = other.chars().take(40).collect();
-            Err(Failure::new(Reason::InvalidRequest, format!("there is no match {shown:?}"))
-                .detail(Detail::UnknownEnum)
-                .field("match")
-                .hint("match says how the anchor is compared: contains (the default), equals or regex"))
-        }
-    }
+/// Parses `match`.
+pub(super) fn matching(text: Option<&str>) -> Result<AnchorMatch, Failure> {
+    let hint = "match says how the anchor is compared: contains (the default), equals or regex";
+    word("match", text, MATCHES, hint)
 }
 
 fn occurrence(which: Option<Which>) -> Result<Option<Occurrence>, Failure> {

@@ -5,7 +5,8 @@ use std::string::String;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::planning::{apart, planned, prepare, range};
+use super::arguments::range;
+use super::planning::{apart, planned, prepare};
 use super::tool::{Call, Effect, Form, Tool, read};
 use super::{answer, schema};
 use crate::batch::AnchorPlace;

@@ -6,8 +6,8 @@ use std::string::String;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::look::{MOST_LINES, ReadFile, USUAL_LINES, limit, path};
-use super::planning::range;
+use super::arguments::{limit, path, range};
+use super::look::{MOST_LINES, ReadFile, USUAL_LINES};
 use super::tool::{Call, Effect, Form, Tool, read};
 use super::{answer, schema};
 use crate::documents::fields::given;

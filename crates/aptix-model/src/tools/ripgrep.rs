@@ -1,7 +1,6 @@
 //! `ripgrep_files` and `ripgrep_content`: find files, or lines, that match a regular expression.
 
 use std::fmt::Write as _;
-use std::format;
 use std::string::String;
 use std::vec::Vec;
 
@@ -9,15 +8,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::look::{Case, MOST_CONTEXT, MOST_RESULTS, Search, USUAL_FILES, USUAL_RESULTS, limit, path};
+use super::arguments::{Words, limit, names, path, word};
+use super::look::{Case, MOST_CONTEXT, MOST_RESULTS, Search, USUAL_FILES, USUAL_RESULTS};
 use super::tool::{Call, Effect, Form, Tool, read};
 use super::{answer, schema};
 use crate::documents::fields::given;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
-/// The words of `case`.
-const CASES: [&str; 4] = ["", "smart", "sensitive", "insensitive"];
+/// Whether letters have to agree in case.
+const CASES: Words<Case> =
+    &[("", Case::Smart), ("smart", Case::Smart), ("sensitive", Case::Sensitive), ("insensitive", Case::Insensitive)];
 
 pub(super) const FILES: Tool = Tool {
     name: "ripgrep_files",
@@ -63,7 +64,7 @@ struct Arguments {
     /// A file or directory, relative to the workspace root; empty or . : the whole workspace
     path: Option<String>,
     /// smart: capitals count if the pattern has one; empty: smart
-    #[schemars(extend("enum" = CASES, "default" = "smart"))]
+    #[schemars(extend("enum" = names(CASES), "default" = "smart"))]
     case: Option<String>,
     /// *.rs for names at any depth, src/**/*.rs for paths from the root down; empty: any file
     glob: Option<String>,
@@ -142,31 +143,17 @@ pub struct LineFound {
 
 fn call(arguments: Arguments) -> Result<Search, Failure> {
     let whole = |path: &String| matches!(path.trim_end_matches(['/', '\\']), "" | ".");
+    let hint = "smart (the default: capitals count if the pattern has one), sensitive or insensitive";
     let directory = arguments.path.filter(|path| !whole(path));
     Ok(Search {
         pattern: given(arguments.pattern),
         path: directory.map(|text| path(text.trim_end_matches(['/', '\\']))).transpose()?,
-        case: case(arguments.case.as_deref().unwrap_or_default())?,
+        case: word("case", arguments.case.as_deref(), CASES, hint)?,
         glob: given(arguments.glob),
         max_files: limit(arguments.max_files, USUAL_FILES, MOST_RESULTS),
         max_results: limit(arguments.max_results, USUAL_RESULTS, MOST_RESULTS),
         context: arguments.context.unwrap_or_default().min(MOST_CONTEXT),
     })
-}
-
-fn case(word: &str) -> Result<Case, Failure> {
-    match word {
-        "" | "smart" => Ok(Case::Smart),
-        "sensitive" => Ok(Case::Sensitive),
-        "insensitive" => Ok(Case::Insensitive),
-        other => {
-            let shown: String = other.chars().take(40).collect();
-            Err(Failure::new(Reason::InvalidRequest, format!("there is no case {shown:?}"))
-                .detail(Detail::UnknownEnum)
-                .field("case")
-                .hint("smart (the default: capitals count if the pattern has one), sensitive or insensitive"))
-        }
-    }
 }
 
 impl Found {
