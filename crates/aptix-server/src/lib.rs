@@ -11,6 +11,7 @@ pub mod descriptors;
 pub mod dispatcher;
 pub mod ids;
 pub mod mint;
+pub mod options;
 pub mod room;
 pub mod serve;
 pub mod service;

@@ -35,11 +35,11 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
     (
         "aptix-server",
         "
-        base: ids mint config
+        base: ids mint caller descriptors room turns waited cpu_pool
         store
         dispatcher
         service
-        program: serve accept
+        program: options config accept serve
         lib: lib main",
     ),
     (

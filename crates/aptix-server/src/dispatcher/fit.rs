@@ -14,17 +14,17 @@ use crate::store::{FileUpdate, Twins};
 
 /// What a report says of one cloud file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Told {
+pub(super) struct Fitted {
     pub(super) update: FileUpdate,
     /// What happened to the file patch's file.
     pub(super) status: FileStatus,
 }
 
-/// Answers what a report says about files; a file that was renamed is told of twice, under its old name and its new one.
+/// Answers what a report says about files; a file that was renamed is fitted of twice, under its old name and its new one.
 ///
 /// # Errors
 /// Everything in it that cannot be about this batch.
-pub(super) fn fit(batch: &Batch, report: &Report) -> Result<Vec<Told>, Vec<Failure>> {
+pub(super) fn fit(batch: &Batch, report: &Report) -> Result<Vec<Fitted>, Vec<Failure>> {
     if report.outcome != Outcome::Applied {
         return Ok(Vec::new());
     }
@@ -33,14 +33,14 @@ pub(super) fn fit(batch: &Batch, report: &Report) -> Result<Vec<Told>, Vec<Failu
         return Err(vec![misfit("report.files", format!("the report has {found} files, the batch has {expected}"))]);
     }
     let mut failures = Vec::new();
-    let mut told = Vec::with_capacity(report.files.len());
+    let mut fitted = Vec::with_capacity(report.files.len());
     for (index, (patch, file)) in batch.files.iter().zip(&report.files).enumerate() {
         match fit_file(index, patch, file) {
-            Ok(updates) => told.extend(updates.into_iter().map(|update| Told { update, status: file.status })),
+            Ok(updates) => fitted.extend(updates.into_iter().map(|update| Fitted { update, status: file.status })),
             Err(failure) => failures.push(failure),
         }
     }
-    if failures.is_empty() { Ok(told) } else { Err(failures) }
+    if failures.is_empty() { Ok(fitted) } else { Err(failures) }
 }
 
 fn fit_file(index: usize, patch: &FilePatch, file: &FileReport) -> Result<Vec<FileUpdate>, Failure> {
@@ -123,7 +123,7 @@ fn fit_status(index: usize, patch: &FilePatch, file: &FileReport) -> Result<(), 
             (&[FileStatus::Modified, FileStatus::Deleted], "the content is withheld")
         }
         (None, Some(_)) if file.withheld.is_some() => {
-            (&[FileStatus::Created, FileStatus::Modified], "the content is withheld, and that of the author is told")
+            (&[FileStatus::Created, FileStatus::Modified], "the content is withheld, and that of the author is fitted")
         }
         (None, None) => {
             return Err(misfit(&at("sha256"), "the digest of the bytes as written is required".to_owned()));

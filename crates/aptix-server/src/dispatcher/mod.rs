@@ -1,4 +1,4 @@
-//! Decides what becomes of batches, and who is told. Knows domain values and a store; no protocol.
+//! Decides the states of batches and who receives them. Knows domain values and a store; no protocol.
 
 pub mod cancel;
 pub mod feed;
@@ -8,9 +8,11 @@ pub mod lease;
 pub mod read;
 pub mod refusal;
 pub mod report;
+pub mod stream;
 pub mod submit;
 pub mod transfer;
 mod wake;
+pub mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,7 +107,7 @@ impl Dispatcher {
         self.tasks.close();
     }
 
-    /// Does a write and all that follows from it, even if the caller goes away meanwhile: what is stored is also told.
+    /// Does a write and all that follows from it, even if the caller goes away meanwhile: what is stored is also sent to its watchers.
     async fn to_the_end<T, E>(&self, work: impl Future<Output = Result<T, E>> + Send + 'static) -> Result<T, E>
     where
         T: Send + 'static,

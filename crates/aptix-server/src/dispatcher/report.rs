@@ -12,7 +12,7 @@ use aptix_model::report::{FileStatus, Outcome, Report};
 use aptix_model::state::{BatchState, Step, StepError};
 
 use super::Dispatcher;
-use super::fit::{Told, fit};
+use super::fit::{Fitted, fit};
 use super::read::ReadError;
 use super::refusal::{Refusal, shown, shown_if_given};
 use crate::mint;
@@ -134,7 +134,7 @@ impl Dispatcher {
         let digests = updates.iter().filter_map(|told| Some(told.update.content?.sha256)).collect();
         let mut sizes = self.store.blob_sizes(record.workspace.clone(), digests).await?.into_iter();
         let (mut kept, mut missing) = (Vec::new(), Vec::new());
-        for Told { update, status } in updates {
+        for Fitted { update, status } in updates {
             let Some(content) = update.content else {
                 kept.push(update);
                 continue;

@@ -14,8 +14,8 @@ use tokio_util::bytes::{Bytes, BytesMut};
 use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
-use super::feed::{FeedEnd, Items, Outlet, Stop};
 use super::refusal::{Refusal, crowded, full, not_found, shutting_down};
+use super::stream::{FeedEnd, Items, Outlet, Stop};
 use crate::caller::Peer;
 use crate::mint;
 use crate::room::{Full, Place};

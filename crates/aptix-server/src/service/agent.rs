@@ -15,9 +15,10 @@ use super::batch::{damage, missing};
 use super::report;
 use super::status::status;
 use crate::dispatcher::Dispatcher;
-use crate::dispatcher::feed::{Delivery, Start};
+use crate::dispatcher::feed::Delivery;
 use crate::dispatcher::lease::secret_digest;
 use crate::dispatcher::refusal::{Refusal, shown};
+use crate::dispatcher::stream::Start;
 use crate::store::LeaseProof;
 
 /// `AgentService` as a gRPC server.

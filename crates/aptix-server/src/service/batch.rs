@@ -17,10 +17,10 @@ use tonic::{Request, Response, Status};
 use super::status::status;
 use super::{page, size};
 use crate::dispatcher::Dispatcher;
-use crate::dispatcher::feed::Told;
 use crate::dispatcher::read::{Part, ReadError};
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::submit::{Submission, log_received, log_refused};
+use crate::dispatcher::watch::BatchUpdate;
 use crate::store::{BatchSelector, Damaged, Listed};
 
 /// `BatchService` as a gRPC server.
@@ -121,14 +121,14 @@ impl v1::batch_service_server::BatchService for BatchService {
     }
 }
 
-fn state_message(told: Told) -> v1::WatchBatchResponse {
-    match told {
-        Told::State { batch, cursor, first } => {
+fn state_message(update: BatchUpdate) -> v1::WatchBatchResponse {
+    match update {
+        BatchUpdate::State { batch, cursor, first } => {
             let fit = if first { fit::event } else { fit::later_event };
             let batch = Some(fit((*batch).into()));
             v1::WatchBatchResponse { batch, cursor: cursor.map(Into::into), heartbeat: false }
         }
-        Told::Heartbeat { workspace, batch, revision, state } => {
+        BatchUpdate::Heartbeat { workspace, batch, revision, state } => {
             let batch = v1::Batch {
                 batch_id: batch.to_string(),
                 workspace_id: workspace.to_string(),

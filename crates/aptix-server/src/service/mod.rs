@@ -1,6 +1,7 @@
 //! The gRPC services: each call is decoded, asks the dispatcher once, and is answered. Protobuf stops here.
 
 pub mod admission;
+mod admitted;
 pub mod agent;
 pub mod batch;
 mod body;
@@ -8,6 +9,7 @@ mod entries;
 pub mod file;
 mod outflow;
 mod page;
+mod received;
 mod report;
 mod size;
 mod status;

@@ -16,8 +16,8 @@ use tonic::body::Body;
 
 use super::status::status;
 use crate::caller::{Activity, ConnectionId, InUse, Peer};
-use crate::dispatcher::feed::FeedEnd;
 use crate::dispatcher::refusal::{Refusal, crowded};
+use crate::dispatcher::stream::FeedEnd;
 use crate::room::Place;
 
 /// Bytes of an answer that are handed to the transport at once. No divisor of a usual window: a piece that meets a closed

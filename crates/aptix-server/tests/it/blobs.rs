@@ -8,7 +8,7 @@ use aptix_model::wire::v1;
 use aptix_model::wire::v1::create_file::Content;
 use aptix_model::wire::v1::read_file_request::File;
 use aptix_server::dispatcher::Settings;
-use aptix_server::serve::Options;
+use aptix_server::options::Options;
 use aptix_server::store::Store;
 use aptix_server::store::embedded::EmbeddedStore;
 use tokio::sync::mpsc;

@@ -14,7 +14,7 @@ use aptix_model::id::{Revision, Uuid};
 use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
 use aptix_model::wire::v1;
-use aptix_server::serve::Options;
+use aptix_server::options::Options;
 use aptix_server::store::embedded::verify::verify;
 use aptix_server::store::embedded::{EmbeddedStore, OnLoss, Opening};
 use aptix_server::store::{BatchSelector, Store, StoreError, Transitioned, UploadId};

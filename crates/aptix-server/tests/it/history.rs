@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use aptix_model::wire::v1;
-use aptix_server::serve::Options;
+use aptix_server::options::Options;
 use aptix_server::store::Store;
 use aptix_server::store::embedded::EmbeddedStore;
 use tonic::Code;

@@ -105,7 +105,7 @@ async fn an_upload_under_a_lease_needs_the_newest_one() {
 #[test]
 fn a_secret_is_not_shown() {
     use aptix_server::dispatcher::feed::Delivery;
-    use aptix_server::dispatcher::{Dispatcher, Settings, feed::Start};
+    use aptix_server::dispatcher::{Dispatcher, Settings, stream::Start};
     use aptix_server::store::memory::MemoryStore;
     use tokio_stream::StreamExt;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

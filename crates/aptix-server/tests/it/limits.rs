@@ -5,7 +5,7 @@ use std::time::Duration;
 use aptix_model::wire::v1;
 use aptix_server::caller::Share;
 use aptix_server::dispatcher::Settings;
-use aptix_server::serve::Options;
+use aptix_server::options::Options;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Code;

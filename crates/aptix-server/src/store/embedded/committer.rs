@@ -10,9 +10,10 @@ use fjall::{PersistMode, Slice};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::counters::{Counters, Head};
 use super::keys::{self, Key};
-use super::marks::{Head, Round};
-use super::record::{self, Counters};
+use super::marks::Round;
+use super::record;
 use super::rounds::Rounds;
 use super::tables::{self, Tables, failed};
 use crate::store::{StoreError, UploadId, chain};

@@ -3,69 +3,23 @@
 //! Nothing is changed before that is known: journals that cannot be read to their end are looked at in a look-alike of the
 //! directory. A tail that nobody was answered about is cut off; anything else is named, and stays until its loss is accepted.
 
-use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use aptix_model::id::{Revision, WorkspaceId};
 
-use super::Opening;
-use super::marks::{self, Head, Marks};
+use super::counters::{Counters, Head};
+use super::lock::{Locked, lock};
+use super::marks::{self, Marks};
+use super::opening::{OnLoss, Opening};
 use super::own_files::{self, View};
 use super::parts;
-use super::record::Counters;
 use super::scan::{self, Journals};
 use super::tables::Tables;
 use crate::mint;
 use crate::store::StoreError;
 
-/// The lock of the process that uses a data directory.
-const LOCK: &str = "server.lock";
 /// Events looked at in one go.
 const PAGE: usize = 1000;
-
-/// What to do when something that was acknowledged is missing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OnLoss {
-    /// The store does not open.
-    Refuse,
-    /// The journals are copied aside, and the store opens with what is left.
-    Accept,
-}
-
-/// How long a former owner may take to let go of the directory: a process that it started holds it as well until it runs
-/// its own program.
-pub(super) const RELEASE: Duration = Duration::from_millis(500);
-pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(10);
-
-/// A data directory in use by this process, until this is dropped.
-#[derive(Debug)]
-pub(super) struct Locked(#[expect(dead_code, reason = "held, never looked at")] File);
-
-/// Takes a data directory for this process.
-///
-/// # Errors
-/// When another one has it, or the system refuses.
-pub(super) fn lock(dir: &Path) -> Result<Locked, StoreError> {
-    let path = dir.join(LOCK);
-    let file = own_files::open(&path).map_err(|error| own_files::failed("open the data directory", &path, &error))?;
-    let until = Instant::now() + RELEASE;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(Locked(file)),
-            Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOOK_AGAIN),
-            Err(TryLockError::WouldBlock) => {
-                return Err(StoreError::Failed {
-                    action: "open the data directory",
-                    cause: format!("{} is in use by another server; give this one another --data-dir", dir.display()),
-                });
-            }
-            Err(TryLockError::Error(error)) => {
-                return Err(own_files::failed("lock the data directory", &path, &error));
-            }
-        }
-    }
-}
 
 /// An open data directory, and the marks of what is acknowledged from now on.
 pub(super) struct Opened {

@@ -13,8 +13,8 @@ use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{Revision, WorkspaceId};
 use sha2::{Digest, Sha256};
 
+use super::counters::{Counters, Head};
 use super::own_files;
-use super::record::Counters;
 use crate::store::{Lease, StoreError};
 
 /// The file's name in the data directory.
@@ -24,15 +24,6 @@ const MAGIC: &[u8; 8] = b"APTIXHW1";
 const SLOT: usize = 512;
 const PAGE: usize = 4096;
 const CHECKSUM: usize = 16;
-
-/// The state of the store after a commit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Head {
-    /// How many commits there were; 0 for none.
-    pub(super) number: u64,
-    /// Digest of the newest and all before it.
-    pub(super) digest: Option<Sha256Digest>,
-}
 
 /// What one slot says.
 #[derive(Clone, PartialEq, Eq, Debug)]

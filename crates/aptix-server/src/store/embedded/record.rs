@@ -12,7 +12,7 @@ use aptix_model::wire::bytes::{batch_from_bytes, batch_to_bytes, report_from_byt
 use fjall::Slice;
 use sha2::{Digest, Sha256};
 
-use super::marks::Head;
+use super::counters::{Counters, Head};
 use crate::ids;
 use crate::store::{CloudFile, Lease, StoreError, UploadId};
 
@@ -20,15 +20,6 @@ use crate::store::{CloudFile, Lease, StoreError, UploadId};
 const CHAINED: u8 = 2;
 const VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 8;
-
-/// What a workspace counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Counters {
-    pub(super) newest: Revision,
-    /// Digest of the newest commit and all before it.
-    pub(super) digest: Option<Sha256Digest>,
-    pub(super) lease: Lease,
-}
 
 /// What an event's record says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

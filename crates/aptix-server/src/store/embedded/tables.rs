@@ -9,8 +9,8 @@ use std::time::Instant;
 use aptix_model::id::{HistoryId, WorkspaceId};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
 
-use super::guard::{LOOK_AGAIN, RELEASE};
-use super::record::Counters;
+use super::counters::Counters;
+use super::lock::{LOOK_AGAIN, RELEASE};
 use super::{keys, record};
 use crate::mint;
 use crate::store::{StoreError, UploadId};
@@ -33,7 +33,7 @@ pub(super) fn failed(action: &'static str) -> impl Fn(fjall::Error) -> StoreErro
 impl Tables {
     /// Opens the tables in a directory, or makes them; so many of their files are open at one time.
     pub(super) fn open(dir: &Path, open_files: usize) -> Result<Self, StoreError> {
-        // Its reader panics on some damaged journals; to whoever starts the server that is damage like any other.
+        // Its reader panics on some damaged journals; to the operator that is damage like any other.
         let open = || {
             catch_unwind(|| Database::builder(dir).max_cached_files(Some(open_files)).open()).map_err(|_| {
                 StoreError::Corrupt {

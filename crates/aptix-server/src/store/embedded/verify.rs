@@ -9,11 +9,13 @@ use aptix_model::id::{BatchId, Revision, WorkspaceId};
 use fjall::Readable;
 use sha2::{Digest, Sha256};
 
+use super::guard;
 use super::keys::{self, Key};
+use super::lock::lock;
+use super::opening::Opening;
 use super::record;
 use super::scan;
 use super::tables::Tables;
-use super::{Opening, guard};
 use super::{marks, parts};
 use crate::store::{BatchSelector, StoreError};
 
@@ -39,7 +41,7 @@ pub fn verify(dir: &Path) -> Result<Findings, StoreError> {
         let cause = format!("{} has no store in it", dir.display());
         return Err(StoreError::Failed { action: "verify the data directory", cause });
     }
-    let _locked = guard::lock(dir)?;
+    let _locked = lock(dir)?;
     let mut found = Findings::default();
     let marks = marks::read(dir)?;
     found.damages.extend(marks.iter().flat_map(|marks| marks.damaged.clone()));

@@ -1,0 +1,160 @@
+//! The service that stands in front of all others: it takes a call's message, admits the call, and bounds its answer.
+
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tonic::body::Body;
+use tonic::codegen::http::{Request, Response};
+use tower::{Layer, Service};
+
+use super::admission::Admission;
+use super::body::{Ending, Gathered, TicketBox};
+use super::entries;
+use super::outflow::Answer;
+use super::received::Received;
+use super::status::status;
+use crate::caller::{Caller, Peer};
+use crate::dispatcher::refusal::{Refusal, full};
+
+/// How a call is admitted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// One message, one answer.
+    Unary,
+    /// A stream of bytes, of which the dispatcher has a bounded number.
+    Download,
+    /// A stream of answers without an end: it keeps its place among the calls until they begin.
+    Stream,
+    /// An upload, of which the dispatcher has a bounded number too, and which has deadlines of its own.
+    Upload,
+    /// Whether the server is well is answered however busy it is.
+    Health,
+    /// The same, for as long as somebody wants to know.
+    HealthStream,
+    /// Another service that may stream for as long as the server runs.
+    Foreign,
+}
+
+impl Kind {
+    fn of(path: &str) -> Self {
+        match path {
+            "/aptix.v1.FileService/UploadBlob" => Self::Upload,
+            "/aptix.v1.FileService/DownloadBlob" => Self::Download,
+            "/aptix.v1.BatchService/WatchBatch" | "/aptix.v1.AgentService/WatchBatches" => Self::Stream,
+            "/grpc.health.v1.Health/Watch" => Self::HealthStream,
+            _ if path.starts_with("/grpc.health.") => Self::Health,
+            _ if path.starts_with("/aptix.v1.") => Self::Unary,
+            _ => Self::Foreign,
+        }
+    }
+
+    /// Whether it may go on for as long as the server runs.
+    const fn is_long_lived(self) -> bool {
+        matches!(self, Self::Stream | Self::HealthStream | Self::Foreign)
+    }
+}
+
+impl<S> Layer<S> for Admission {
+    type Service = Admitted<S>;
+
+    fn layer(&self, inner: S) -> Admitted<S> {
+        Admitted { admission: self.clone(), inner }
+    }
+}
+
+/// A service that is reached through admission.
+#[derive(Clone, Debug)]
+pub struct Admitted<S> {
+    admission: Admission,
+    inner: S,
+}
+
+impl<S> Service<Request<Body>> for Admitted<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let admission = self.admission.clone();
+        // The one that was polled ready answers; its copy waits for the next call.
+        let copy = self.inner.clone();
+        let inner = std::mem::replace(&mut self.inner, copy);
+        Box::pin(admit(admission, inner, request))
+    }
+}
+
+async fn admit<S>(admission: Admission, mut inner: S, mut request: Request<Body>) -> Result<Response<Body>, S::Error>
+where
+    S: Service<Request<Body>, Response = Response<Body>> + Send + 'static,
+    S::Future: Send,
+    S::Error: Send + 'static,
+{
+    let kind = Kind::of(request.uri().path());
+    let peer = match request.extensions().get::<Peer>() {
+        Some(peer) => peer.clone(),
+        None => {
+            let peer = admission.peers.meet(Caller::Local, CancellationToken::new());
+            request.extensions_mut().insert(peer.clone());
+            peer
+        }
+    };
+    let method = request.uri().clone();
+    if kind == Kind::Upload {
+        return admission.work(&peer, &method, async move { inner.call(request).await }).await;
+    }
+    let long_lived = match kind.is_long_lived().then(|| admission.long_lived.take(&peer, 1)).transpose() {
+        Ok(place) => place,
+        Err(found) => return Ok(status(Refusal::denied(full("long-lived calls", found))).into_http()),
+    };
+    let ticket = TicketBox::default();
+    let counted = !matches!(kind, Kind::Health | Kind::HealthStream);
+    let request = request
+        .map(|body| Body::new(Received::new(body, admission.clone(), peer.clone(), counted, Arc::clone(&ticket))));
+    let answer = async {
+        match kind {
+            Kind::Unary => {
+                let (head, body) = request.into_parts();
+                let message = Gathered::message(body).await;
+                let work = async move {
+                    if let Err(refused) = entries::check(head.uri.path(), message.bytes()) {
+                        return Ok(refused.into_http());
+                    }
+                    let (head, body) = inner.call(Request::from_parts(head, Body::new(message))).await?.into_parts();
+                    Ok(Response::from_parts(head, Body::new(Gathered::answer(body).await)))
+                };
+                admission.work(&peer, &method, work).await
+            }
+            Kind::Stream | Kind::Download => {
+                let (head, body) = request.into_parts();
+                let request = Request::from_parts(head, Body::new(Gathered::message(body).await));
+                admission.work(&peer, &method, async move { inner.call(request).await }).await
+            }
+            // Their messages are small, and none of them is worked on.
+            Kind::Health | Kind::HealthStream | Kind::Foreign | Kind::Upload => inner.call(request).await,
+        }
+    };
+    let Ok(answer) = timeout(admission.limits.deadline, answer).await else {
+        tracing::debug!(connection = peer.connection().0, method = method.path(), "call exceeded its deadline");
+        return Ok(admission.too_late());
+    };
+    // The answer is made: others may be worked on.
+    let ticket = ticket.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let in_use = ticket.and_then(|ticket| ticket.in_use).unwrap_or_else(|| peer.activity().enter());
+    let ends = matches!(kind, Kind::Health | Kind::HealthStream | Kind::Foreign);
+    Ok(answer?.map(|body| {
+        let body = if ends { Body::new(Ending::new(body, admission.closing.clone())) } else { body };
+        Body::new(Answer::new(body, &admission.outflow, peer, (in_use, long_lived)))
+    }))
+}

@@ -1,0 +1,100 @@
+//! What each write of the store puts: a new batch, or a step of one with the files that it left.
+
+use aptix_model::id::{BatchId, WorkspaceId};
+use aptix_model::record::BatchRecord;
+
+use super::committer::{Put, View};
+use super::counters::Counters;
+use super::keys;
+use super::record::{self, Happened};
+use crate::store::{Appended, CloudFile, Known, StoreError, Transition, Transitioned, Twins, chain};
+
+/// The counters of a workspace. Where their record is damaged, what was last acknowledged is taken instead, and is written
+/// with the next commit.
+pub(super) fn counters(view: &View<'_>, workspace: &WorkspaceId) -> Result<Counters, StoreError> {
+    let read = view.get(&keys::workspace(workspace)).and_then(|record| match record {
+        Some(record) => record::decode_counters(&record),
+        None => Ok(Counters::default()),
+    });
+    read.or_else(|error| view.known(workspace).ok_or(error))
+}
+
+fn stored(view: &View<'_>, id: BatchId) -> Result<Option<BatchRecord>, StoreError> {
+    let (Some(batch), Some(standing)) = (view.get(&keys::batch(id))?, view.get(&keys::standing(id))?) else {
+        return Ok(None);
+    };
+    record::decode_batch(id, &batch, &standing).map(Some)
+}
+
+/// Stores a new batch under the next revision, unless its request id is known.
+pub(super) fn append(view: &View<'_>, mut batch: BatchRecord) -> Result<(Appended, Vec<Put>), StoreError> {
+    if let Some(known) = view.get(&keys::request(&batch.workspace, &batch.request_id))? {
+        let id = record::decode_id(&known)?;
+        let known = stored(view, id)?.ok_or_else(|| StoreError::Corrupt {
+            what: format!("batch {id}"),
+            why: format!("it is missing although request {} names it", batch.request_id),
+        })?;
+        return Ok((Appended::Known(Box::new(Known { stored: known, offered: batch })), Vec::new()));
+    }
+    let mut counters = counters(view, &batch.workspace)?;
+    counters.newest = counters.newest.next();
+    batch.revision = counters.newest;
+    let id = record::encode_id(batch.id.0);
+    let (content, standing) = (record::encode_batch(&batch), record::encode_standing(&batch));
+    counters.digest = Some(chain::next(counters.digest, [batch.id.0.as_bytes().as_slice(), &content, &standing]));
+    let event = record::encode_event(Happened { batch: batch.id, digest: counters.digest });
+    let puts = vec![
+        Put::Record(keys::batch(batch.id), content),
+        Put::Record(keys::standing(batch.id), standing),
+        Put::Record(keys::request(&batch.workspace, &batch.request_id), id.clone()),
+        Put::Record(keys::event(&batch.workspace, batch.revision), event),
+        Put::Record(keys::listed(&batch.workspace, batch.revision), id),
+        Put::Record(keys::workspace(&batch.workspace), record::encode_counters(counters)),
+    ];
+    Ok((Appended::New(Box::new(batch)), puts))
+}
+
+/// Moves a batch from one state to another one, with the files that it left.
+pub(super) fn transition(view: &View<'_>, step: Transition) -> Result<(Transitioned, Vec<Put>), StoreError> {
+    let Some(mut batch) = stored(view, step.batch)?.filter(|batch| batch.workspace == step.workspace) else {
+        return Ok((Transitioned::Unknown, Vec::new()));
+    };
+    if batch.state != step.from {
+        return Ok((Transitioned::OtherState(batch), Vec::new()));
+    }
+    let mut counters = counters(view, &step.workspace)?;
+    if step.lease.is_some_and(|proof| !counters.lease.admits(proof)) {
+        return Ok((Transitioned::OtherLease, Vec::new()));
+    }
+    counters.newest = counters.newest.next();
+    batch.revision = counters.newest;
+    batch.state = step.to;
+    batch.updated = step.at;
+    batch.report = step.report;
+    let standing = record::encode_standing(&batch);
+    counters.digest = Some(chain::next(counters.digest, [batch.id.0.as_bytes().as_slice(), &standing]));
+    let event = record::encode_event(Happened { batch: batch.id, digest: counters.digest });
+    let mut puts = vec![
+        Put::Record(keys::standing(batch.id), standing),
+        Put::Record(keys::event(&step.workspace, counters.newest), event),
+        Put::Record(keys::workspace(&step.workspace), record::encode_counters(counters)),
+    ];
+    for file in step.files.iter().filter(|file| file.twins == Twins::Gone) {
+        for (key, path) in view.beginning_with(&keys::file_keys(&step.workspace, &file.doc_path))? {
+            puts.push(Put::RemoveRecord(key));
+            puts.push(Put::RemoveRecord(keys::file(&step.workspace, &record::decode_path(&path)?)));
+        }
+    }
+    for file in step.files.iter().filter(|file| file.content.is_none()) {
+        puts.push(Put::RemoveRecord(keys::file_key(&step.workspace, &file.doc_path, &file.path)));
+        puts.push(Put::RemoveRecord(keys::file(&step.workspace, &file.path)));
+    }
+    for file in step.files {
+        let Some(content) = file.content else { continue };
+        let file = CloudFile { path: file.path, doc_path: file.doc_path, content, revision: counters.newest };
+        let key = keys::file_key(&step.workspace, &file.doc_path, &file.path);
+        puts.push(Put::Record(key, record::encode_path(&file.path)));
+        puts.push(Put::Record(keys::file(&step.workspace, &file.path), record::encode_file(&file)));
+    }
+    Ok((Transitioned::Done(batch), puts))
+}
