@@ -1,6 +1,6 @@
 //! Who calls: the key that limits are counted by, and the connection that a call came over.
 //!
-//! Callers are told apart by their address until they have an identity; then a variant of [`Caller`] takes its place.
+//! Callers are distinguished by their address until they have an identity; then a variant of [`Caller`] takes its place.
 
 use std::any::Any;
 use std::collections::HashMap;

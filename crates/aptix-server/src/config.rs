@@ -1,4 +1,4 @@
-//! What the server is told by its file and its command line. The command line wins.
+//! The configuration of the server: its file and its command line. The command line wins.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use serde::Deserialize;
 use crate::caller::Share;
 use crate::options::Options;
 
-/// Where the server listens unless told otherwise.
+/// Where the server listens by default.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7420);
 
-/// Where the server keeps its data unless told otherwise, in the directory it is started in.
+/// Where the server keeps its data by default, in the directory it is started in.
 pub const DATA_DIR: &str = "aptix-data";
 
-/// Everything the server is told.
+/// The whole configuration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
     /// Where it listens; port 0 lets the system choose.
@@ -31,7 +31,7 @@ pub struct Config {
 pub enum Exposure {
     /// Loopback addresses only.
     Loopback,
-    /// Any address: the operator accepts that whoever reaches it has every right.
+    /// Any address: the operator accepts that every process that reaches it has every right.
     Anywhere,
 }
 

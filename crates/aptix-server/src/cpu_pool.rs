@@ -1,7 +1,7 @@
 //! Where calls do their work: off the async workers, on a bounded number of threads, in fair turns.
 //!
 //! A call is a future whose every poll (decode a message, validate it, encode an answer) is one turn. What waits for the
-//! store or the network holds no thread, and a call that nobody waits for any more gets no further turn.
+//! store or the network holds no thread, and an abandoned call gets no further turn.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -92,7 +92,7 @@ thread_local! {
     static HERE: Cell<Turnkeeper> = const { Cell::new(Turnkeeper(None)) };
 }
 
-/// For as long as a thread works in somebody's turn, also when the work panics.
+/// Held while a thread works in a turn, also when the work panics.
 struct Inside;
 
 impl Inside {
@@ -126,7 +126,7 @@ struct Call {
 }
 
 impl Turnkeeper {
-    /// Of the call that is worked on here; of nobody outside of calls.
+    /// Of the call that is worked on here; none outside of calls.
     pub(crate) fn here() -> Self {
         let mut here = HERE.take();
         if let Some(call) = &mut here.0 {
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(calls.join_all().await.into_iter().sum::<u64>(), 199 * 200 / 2);
     }
 
-    /// One thread of the runtime goes on while every thread of the pool is busy, and a call that nobody waits for gets
+    /// One thread of the runtime goes on while every thread of the pool is busy, and an abandoned call gets
     /// no turn.
     #[tokio::test]
     async fn the_runtime_goes_on_and_what_nobody_waits_for_does_not_begin() {

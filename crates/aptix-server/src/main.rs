@@ -101,14 +101,14 @@ fn verify(data_dir: &Path) -> anyhow::Result<ExitCode> {
         writeln!(out, "damage: {damage}")?;
     }
     for note in &found.notes {
-        writeln!(out, "note: {note}: nobody was answered about what follows")?;
+        writeln!(out, "note: {note}: nothing that follows was acknowledged")?;
     }
     let Findings { records, blob_bytes, damages, .. } = &found;
     writeln!(out, "{records} records and {blob_bytes} bytes of blobs were read, {} damages", damages.len())?;
     Ok(if damages.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// How long work that nobody waits for any more may hold up the end of the process.
+/// How long abandoned work may delay the end of the process.
 const LEFT_BEHIND: Duration = Duration::from_millis(500);
 
 fn run(args: Args) -> anyhow::Result<()> {
@@ -138,18 +138,18 @@ async fn serve_until_told(args: Args) -> anyhow::Result<()> {
         .with_context(|| format!("failed to listen on {}; give another address with --listen", config.listen))?;
     let address = listener.local_addr().context("failed to learn the address")?;
     if !address.ip().to_canonical().is_loopback() {
-        tracing::warn!(%address, "callers are not authenticated: whoever reaches this address can change files");
+        tracing::warn!(%address, "callers are not authenticated: a process that reaches this address can change files");
     }
     tracing::info!(%address, dataDir = %config.data_dir.display(), "serving");
     // Whoever started the server waits for this line; from here on connections are answered.
     writeln!(std::io::stdout(), "listening on {address}").context("failed to write to stdout")?;
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-    let told = async {
+    let stopped = async {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
     };
-    serve(Arc::new(store), config.options, incoming, told).await?;
+    serve(Arc::new(store), config.options, incoming, stopped).await?;
     Ok(())
 }

@@ -13,7 +13,7 @@ pub fn now() -> UnixMillis {
     UnixMillis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// 32 bytes that nobody can guess.
+/// 32 random bytes.
 ///
 /// # Errors
 /// When the system gives no random bytes.

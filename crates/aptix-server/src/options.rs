@@ -16,7 +16,7 @@ pub struct Options {
     pub call_deadline: Duration,
     /// Between two pieces of a call's message.
     pub request_idle: Duration,
-    /// Calls that go on until somebody ends them, such as streams of events.
+    /// Calls that go on until one side ends them, such as streams of events.
     pub long_lived: Share,
     /// An answer of which nothing is taken for this long is cut off, and a while later its connection.
     pub slow_after: Duration,

@@ -1,5 +1,5 @@
 //! A bounded resource, shared fairly: everybody together, each caller and each connection hold so much of it at most.
-//! When it is used up, the holder that has made no progress for the longest gives way to the newcomer, so that nobody is
+//! When it is used up, the holder that has made no progress for the longest gives way to the newcomer, so that no caller is
 //! kept out by callers who do nothing.
 
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use crate::caller::{Activity, Caller, ConnectionId, Peer, Share};
 /// A holder that never began to use its place gives way after this long.
 const NEVER_BEGAN: Duration = Duration::from_millis(50);
 
-/// How often somebody who waits for room looks again.
+/// How often a caller that waits for room checks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
 /// A bounded resource.
@@ -37,7 +37,7 @@ pub enum Scope {
     Connection(ConnectionId),
 }
 
-/// There is no room, and nobody gives way.
+/// There is no room, and no holder gives way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full {
     /// Whose share is used up.
@@ -61,7 +61,7 @@ struct Holder {
     cut: CancellationToken,
 }
 
-/// What somebody holds of a resource; given back when it is dropped.
+/// A held part of a resource; given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     room: Arc<Room>,
@@ -111,7 +111,7 @@ impl Room {
     /// The same, and waits for room as long as holders need to show that they make no progress, and a little longer.
     ///
     /// # Errors
-    /// When nobody gave way until then.
+    /// When no holder gave way until then.
     pub(crate) async fn take_in_time(self: &Arc<Self>, peer: &Peer, weight: usize) -> Result<Place, Full> {
         let until = Instant::now() + self.patience.min(Duration::from_secs(2)) * 2;
         loop {

@@ -30,7 +30,7 @@ use crate::store::{Store, StoreError};
 /// How often blobs are swept at most.
 const SWEEP_AT_MOST_EVERY: Duration = Duration::from_millis(20);
 
-/// How long calls in flight may take once the server was told to stop.
+/// How long calls in flight may take after SIGTERM.
 const GRACE: Duration = Duration::from_secs(7);
 
 /// How long the rest of the end may take.
@@ -50,7 +50,7 @@ pub enum ServeError {
     Store(#[from] StoreError),
 }
 
-/// Serves the connections that come in until `shutdown` is done; then takes no new work, tells every stream, finishes
+/// Serves the connections that come in until `shutdown` is done; then takes no new work, ends every stream, finishes
 /// what is in flight, and closes the store, all within ten seconds.
 ///
 /// # Errors
@@ -110,13 +110,13 @@ where
         .add_service(
             FileServer::new(files).max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES),
         );
-    let told = tokio_util::sync::CancellationToken::new();
+    let stopped = tokio_util::sync::CancellationToken::new();
     let stopping = async {
         shutdown.await;
         tracing::info!("shutting down");
         set_all(&health, ServingStatus::NotServing).await;
         dispatcher.stop();
-        told.cancel();
+        stopped.cancel();
     };
     let ill = async {
         loop {
@@ -134,13 +134,13 @@ where
             let retention = u64::try_from(options.blob_retention.as_millis()).unwrap_or(u64::MAX);
             match store.sweep_blobs(UnixMillis(mint::now().0.saturating_sub(retention))).await {
                 Ok(0) => {}
-                Ok(swept) => tracing::info!(swept, "blobs that nobody names were removed"),
-                Err(error) => tracing::warn!(%error, "blobs that nobody names could not be removed"),
+                Ok(swept) => tracing::info!(swept, "unnamed blobs were removed"),
+                Err(error) => tracing::warn!(%error, "unnamed blobs could not be removed"),
             }
         }
     };
     let overdue = async {
-        told.cancelled().await;
+        stopped.cancelled().await;
         sleep(GRACE).await;
     };
     let room = Room::new(options.connections, options.patience);

@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// With one turn for all, whoever asks rarely waits for the one that is under way, and for no other.
+    /// With one turn for all, a caller that asks rarely waits for the turn under way, and for no other.
     #[tokio::test]
     async fn a_quiet_caller_waits_for_one_turn_of_another_at_most() {
         let turns = Turns::new(1);
@@ -311,7 +311,7 @@ mod tests {
         }
     }
 
-    /// Who gave up holds up nobody, and leaves nothing behind.
+    /// A caller that gave up delays no other, and leaves nothing behind.
     #[tokio::test]
     async fn who_gave_up_is_passed_over() {
         let turns = Turns::new(1);

@@ -89,7 +89,7 @@ impl Leases {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A workspace's turn: whoever has it asks, is granted an epoch, and holds, with nobody in between. So the newest
+    /// A workspace's turn: its holder asks, is granted an epoch, and holds the lease, with no other caller in between. So the newest
     /// epoch is always that of the holder.
     pub(super) async fn turn(&self, workspace: &WorkspaceId) -> tokio::sync::MutexGuard<'_, ()> {
         let mut hasher = DefaultHasher::new();
@@ -106,7 +106,7 @@ impl Leases {
         }
     }
 
-    /// Takes the lease; whoever held it is superseded.
+    /// Takes the lease; its former holder is superseded.
     pub(super) fn hold(self: &Arc<Self>, workspace: &WorkspaceId, secret: Option<Sha256Digest>) -> Claim {
         let mut held = self.lock();
         held.claims += 1;

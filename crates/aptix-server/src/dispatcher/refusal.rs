@@ -1,5 +1,5 @@
-//! What a refused call is told. Every operation's error ends here; what nobody outside can act on is logged in full
-//! and told in general words (TUL-002 9).
+//! The answer of a refused call. Every operation's error ends here; what a caller cannot act on is logged in full
+//! and answered in general words (TUL-002 9).
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::{Failure, Visible};
@@ -120,7 +120,7 @@ pub fn not_found(workspace: &WorkspaceId, what: &str) -> Failure {
 #[must_use]
 pub fn no_workspace(workspace: &WorkspaceId) -> Failure {
     Failure::new(Reason::NotFound, format!("there is no workspace {workspace}"))
-        .hint("a workspace comes to be with its first batch or its first agent")
+        .hint("a workspace is created by its first batch or its first agent")
 }
 
 /// A bounded resource is used up.

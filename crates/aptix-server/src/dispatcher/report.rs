@@ -67,7 +67,7 @@ impl From<ReportError> for Refusal {
 }
 
 impl Dispatcher {
-    /// Takes a report. Repeating one that was taken is a no-op with the same answer, whoever holds the lease.
+    /// Takes a report. Repeating one that was taken is a no-op with the same answer, also from an agent that has lost the lease.
     ///
     /// # Errors
     /// When there is no such batch, it ended another way, the lease is lost, or the report does not fit.
@@ -125,13 +125,13 @@ impl Dispatcher {
         }
     }
 
-    /// What a fitting report makes of the cloud files.
+    /// How a fitting report changes the cloud files.
     async fn updates(&self, record: &BatchRecord, report: &Report) -> Result<Vec<FileUpdate>, ReportError> {
         let updates = fit(&record.batch, report).map_err(ReportError::Misfit)?;
         if updates.is_empty() {
             return Ok(Vec::new());
         }
-        let digests = updates.iter().filter_map(|told| Some(told.update.content?.sha256)).collect();
+        let digests = updates.iter().filter_map(|fitted| Some(fitted.update.content?.sha256)).collect();
         let mut sizes = self.store.blob_sizes(record.workspace.clone(), digests).await?.into_iter();
         let (mut kept, mut missing) = (Vec::new(), Vec::new());
         for Fitted { update, status } in updates {

@@ -1,4 +1,4 @@
-//! Submitting a batch: checked in full, then stored once for each request id, then told (TUL-002 8.6).
+//! Submitting a batch: checked in full, then stored once for each request id, then sent to watchers (TUL-002 8.6).
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Wakes those who wait for the next event of a workspace, or of one batch. A wake-up carries nothing: the store is read
-//! for what is new, so a slow reader holds nobody up and costs no memory.
+//! for what is new, so a slow reader delays no other and costs no memory.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,6 @@
 //! What every call passes first: a bounded number of calls at one time, in all and for each caller and connection, a bounded
 //! weight of large messages, a deadline for each, and turns on the processors that are fair between connections. A call takes its place when its message has come whole, and gives it
-//! back when its answer is made: callers that neither send nor read hold up nobody.
+//! back when its answer is made: callers that neither send nor read delay no other.
 
 use std::sync::Arc;
 use std::time::Duration;

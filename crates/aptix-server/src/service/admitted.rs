@@ -32,7 +32,7 @@ enum Kind {
     Upload,
     /// Whether the server is well is answered however busy it is.
     Health,
-    /// The same, for as long as somebody wants to know.
+    /// The same, as a stream.
     HealthStream,
     /// Another service that may stream for as long as the server runs.
     Foreign,

@@ -99,7 +99,7 @@ impl Outflow {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks for answers that nobody takes, every now and then.
+    /// Checks at intervals for answers that no receiver takes.
     pub(super) async fn watch(&self) -> Infallible {
         let mut ticks = interval((self.slow_after / 4).clamp(Duration::from_millis(20), Duration::from_secs(2)));
         loop {
@@ -109,7 +109,7 @@ impl Outflow {
     }
 
     /// Cuts off a stream of which nothing was taken for half as long again as a slow receiver may take, so that a reason
-    /// that is still to be told has its time; and its connection where that does not help.
+    /// that is still to be sent has its time; and its connection where that does not help.
     fn sweep(&self) {
         let answers = self.lock();
         for (sending, _) in answers.known.values() {
@@ -464,7 +464,7 @@ mod tests {
             stuck.push((answer, cut, piece));
         }
         let (mut late, _cut) = answer(&outflow, 4 << 20);
-        assert!(frame(&mut late).await.is_none(), "nobody is slow yet");
+        assert!(frame(&mut late).await.is_none(), "no receiver is slow yet");
         tokio::time::advance(PATIENCE).await;
         assert!(frame(&mut late).await.unwrap().unwrap().is_ok());
         let waiting = outflow.lock().waiting_bytes;

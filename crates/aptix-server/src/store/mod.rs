@@ -1,7 +1,7 @@
 //! The seam to whatever keeps batches, events, cloud files and blobs.
 //!
 //! It speaks of domain values only. What a write answers is durable, and nothing is visible to a reader before it
-//! is. Nothing here assumes that one process has the store for itself: whoever changes a batch says what it must
+//! is. Nothing here assumes that one process has the store for itself: a caller that changes a batch states what it must
 //! be before.
 
 use std::pin::Pin;
@@ -259,8 +259,8 @@ pub trait Store: Send + Sync + 'static {
     /// Names the history of this store: minted when the store is created, kept by copies of it.
     fn history(&self) -> HistoryId;
 
-    /// Grants the workspace's next lease to whoever has the secret with this SHA-256; answers its epoch, the first is 1.
-    /// The workspace comes to be, if it was not.
+    /// Grants the workspace's next lease to the holder of the secret with this SHA-256; answers its epoch, the first is 1.
+    /// Creates the workspace if there is none.
     fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest) -> Answer<'_, u64>;
 
     /// The workspace's newest lease.
@@ -296,7 +296,7 @@ pub trait Store: Send + Sync + 'static {
     fn blob_sizes(&self, workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>>;
 
     /// One chunk of a blob, counted from 0; `None` past the last, or if there is no such blob. The bytes are not
-    /// checked against the digest: whoever has them all does that.
+    /// checked against the digest: the caller that has them all does that.
     fn blob_chunk(&self, workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Answer<'_, Option<Bytes>>;
 
     /// Takes the next chunk of an upload, counted from 0. It need not be durable yet.
@@ -306,7 +306,7 @@ pub trait Store: Send + Sync + 'static {
     /// upload is dropped.
     fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()>;
 
-    /// Removes blobs that came before a time, that no batch and no file names, and that nobody was told of since; answers
+    /// Removes blobs that came before a time, that no batch and no file names, and that no caller learnt of since; answers
     /// how many. A store that keeps them for ever answers 0.
     fn sweep_blobs(&self, before: UnixMillis) -> Answer<'_, usize> {
         let _ = before;

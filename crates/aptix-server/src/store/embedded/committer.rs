@@ -261,7 +261,7 @@ impl Group {
     }
 }
 
-/// Writes a group as one commit; answers the head after it. What nobody is answered about is no commit of its own.
+/// Writes a group as one commit; answers the head after it. Writes that no caller waits for are no commit of their own.
 fn write(
     tables: &Tables,
     head: Head,

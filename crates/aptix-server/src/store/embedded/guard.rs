@@ -1,7 +1,7 @@
 //! Opens a data directory, unless something that was acknowledged is missing from it.
 //!
 //! Nothing is changed before that is known: journals that cannot be read to their end are looked at in a look-alike of the
-//! directory. A tail that nobody was answered about is cut off; anything else is named, and stays until its loss is accepted.
+//! directory. A tail that was never acknowledged is cut off; anything else is named, and stays until its loss is accepted.
 
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ pub(super) struct Opened {
 /// When it cannot be used, is in use, or lacks something that was acknowledged.
 pub(super) fn open(dir: &Path, opening: Opening) -> Result<Opened, StoreError> {
     let on_loss = opening.on_loss;
-    // What people write is in there: nobody else reads it.
+    // It holds what users write: only its owner reads it.
     own_files::make_dir(dir).map_err(|error| own_files::failed("make the data directory", dir, &error))?;
     let locked = lock(dir)?;
     View::sweep(dir);
@@ -141,11 +141,11 @@ pub(super) fn lost(tables: &Tables, marks: Option<&Marks>, journals: &Journals) 
     let now = tables.now();
     let head = now.head()?;
     let Some(marks) = marks else {
-        let unknown = format!("the file {} is missing: what was acknowledged cannot be told", marks::FILE);
+        let unknown = format!("the file {} is missing: what was acknowledged is unknown", marks::FILE);
         return Ok(if head.number == 0 { Vec::new() } else { vec![unknown] });
     };
     let Some(acknowledged) = marks.acknowledged() else {
-        return Ok(vec![format!("the file {} cannot be read: what was acknowledged cannot be told", marks::FILE)]);
+        return Ok(vec![format!("the file {} cannot be read: what was acknowledged is unknown", marks::FILE)]);
     };
     let mut lost = Vec::new();
     for (workspace, counters) in marks.workspaces() {

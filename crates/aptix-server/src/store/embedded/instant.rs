@@ -144,7 +144,7 @@ impl Instant<'_> {
         Ok(listed)
     }
 
-    /// Events in their order. Revisions have no gap: what is not found, or cannot be read, is told in its place.
+    /// Events in their order. Revisions have no gap: what is not found, or cannot be read, is reported in its place.
     pub(super) fn events(
         &self,
         workspace: &WorkspaceId,

@@ -41,7 +41,7 @@ pub(super) struct Marks {
     writing: Option<Head>,
     flushed: Option<Head>,
     slots: Vec<[Option<Mark>; 2]>,
-    /// Slots that are not as they were written, as people are told of them.
+    /// Slots that are not as they were written, as messages name them.
     pub(super) damaged: Vec<String>,
 }
 
@@ -183,7 +183,7 @@ impl Writer {
             let (index, copy) = self.slots.entry(workspace.clone()).or_insert((next, 0));
             let mark = Mark { commit: round.head.number, workspace: Some(workspace.clone()), counters: *counters };
             if *index == next && next.is_multiple_of(PAGE / SLOT) {
-                // Both pages of the next slots come to be together, so that a file always has whole pairs of pages.
+                // Both pages of the next slots are made together, so that a file always has whole pairs of pages.
                 let (at, pages) = (offset(*index, 0), [0; 2 * PAGE]);
                 self.file.write_all_at(&pages, at as u64)?;
             }

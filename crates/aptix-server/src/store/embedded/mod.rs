@@ -140,7 +140,7 @@ impl EmbeddedStore {
         })
     }
 
-    /// Why nobody takes writes any more.
+    /// Why no more writes are taken.
     fn gone(&self) -> StoreError {
         if self.closing.is_cancelled() {
             StoreError::Closed
@@ -233,7 +233,7 @@ impl Store for EmbeddedStore {
             let sizes: Vec<_> =
                 digests.iter().map(|digest| now.blob_size(&workspace, digest)).collect::<Result<_, _>>()?;
             let there = digests.iter().zip(&sizes).filter(|(_, size)| size.is_some());
-            attention.told(&workspace, there.map(|(digest, _)| *digest), mint::now());
+            attention.noticed(&workspace, there.map(|(digest, _)| *digest), mint::now());
             Ok(sizes)
         })
     }
@@ -256,7 +256,7 @@ impl Store for EmbeddedStore {
         let attention = Arc::clone(&self.attention);
         let marker = self.write(Flush::Now, move |view| {
             let key = keys::blob(&workspace, &blob.sha256);
-            attention.told(&workspace, std::iter::once(blob.sha256), mint::now());
+            attention.noticed(&workspace, std::iter::once(blob.sha256), mint::now());
             if view.get(&key)?.is_some() {
                 return Ok((Kept::Former, Vec::new()));
             }

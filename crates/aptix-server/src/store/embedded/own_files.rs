@@ -17,7 +17,7 @@ pub(super) fn failed(action: &'static str, path: &Path, error: &std::io::Error) 
     StoreError::Failed { action, cause: format!("{}: {error}", path.display()) }
 }
 
-/// Makes a directory that nobody else reads, if it is not there.
+/// Makes a directory that only its owner reads, if it is not there.
 pub(super) fn make_dir(path: &Path) -> std::io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
@@ -42,7 +42,7 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<File> {
     let mut file = options().create_new(true).open(&staged)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| std::fs::rename(&staged, path));
     if let Err(error) = written {
-        // What is left is a file that nobody reads.
+        // The file that is left is never read.
         let _ = std::fs::remove_file(&staged);
         return Err(error);
     }

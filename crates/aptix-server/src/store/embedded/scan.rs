@@ -1,5 +1,5 @@
 //! Reads the database's journals without changing them. The database itself cuts a journal off at the first place that it
-//! cannot read, so whoever wants to know what is behind that place has to look before it is opened.
+//! cannot read, so what is behind that place has to be read before it is opened.
 //!
 //! A journal is a row of batches: a start (how many items, a sequence number), the items, and an end with their checksum.
 

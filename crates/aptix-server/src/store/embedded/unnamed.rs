@@ -1,4 +1,5 @@
-//! Blobs that nobody names: found at one instant, and removed by the committer unless somebody asked about them lately.
+//! Unnamed blobs, which no batch and no file names: found at one instant, and removed by the committer unless a caller asked
+//! about them lately.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,9 +26,9 @@ pub(super) struct Attention(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// When somebody last learnt that a blob is there: a batch that names it may be on its way.
+    /// When a caller last learnt that a blob is there: a batch that names it may be on its way.
     asked: HashMap<Named, UnixMillis>,
-    /// What was removed by the last sweep: whoever saw it before that names it in vain.
+    /// What was removed by the last sweep: a batch that names it is refused.
     removed: HashSet<Named>,
 }
 
@@ -36,8 +37,13 @@ impl Attention {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody was told that these are there.
-    pub(super) fn told(&self, workspace: &WorkspaceId, digests: impl Iterator<Item = Sha256Digest>, now: UnixMillis) {
+    /// Notes that a caller learnt that these are there.
+    pub(super) fn noticed(
+        &self,
+        workspace: &WorkspaceId,
+        digests: impl Iterator<Item = Sha256Digest>,
+        now: UnixMillis,
+    ) {
         let mut known = self.lock();
         for digest in digests {
             known.asked.insert((workspace.clone(), digest), now);
@@ -56,7 +62,7 @@ impl Attention {
         known.removed.clear();
     }
 
-    /// Whether a blob may go; from now on nobody can name it.
+    /// Whether a blob may be removed; from now on no batch can name it.
     fn remove(&self, blob: &Named, before: UnixMillis) -> bool {
         let mut known = self.lock();
         if known.asked.get(blob).is_some_and(|asked| *asked >= before) {

@@ -124,7 +124,7 @@ fn tables_entries(tables: &Tables, found: &mut Findings) {
             Ok(entry) => entry,
             Err(error) => {
                 found.damages.push(format!("a part of the records cannot be read: {error}"));
-                // What follows is told by name where another record leads to it.
+                // What follows is named where another record leads to it.
                 break;
             }
         };
