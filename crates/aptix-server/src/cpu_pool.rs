@@ -209,7 +209,7 @@ mod tests {
         let mut blocked = Vec::new();
         let mut calls = JoinSet::new();
         for caller in 0..64 {
-            let (release, released) = std::sync::mpsc::channel::<()>();
+            let (release, released) = std::sync::mpsc::sync_channel::<()>(1);
             let (pool, begun) = (pool.clone(), Arc::clone(&begun));
             blocked.push(release);
             calls.spawn(async move {

@@ -10,6 +10,28 @@ const SYSTEM_ROOMS: [&str; 3] = [
     "crates/aptix-server/src/store/disk.rs",
 ];
 
+/// Where the client's files are written.
+const DISK: &str = "crates/aptix-client/src/workspace/fs/disk.rs";
+
+/// System calls that write.
+const WRITES: [&str; 12] = [
+    "chmodat",
+    "fchmod",
+    "fchown",
+    "fsetxattr",
+    "ftruncate",
+    "linkat",
+    "mkdirat",
+    "pwrite",
+    "renameat",
+    "renameat_with",
+    "symlinkat",
+    "unlinkat",
+];
+
+/// How a file is opened to be written.
+const OPENS: [&str; 4] = ["OFlags::CREATE", "OFlags::RDWR", "OFlags::WRONLY", "File::options("];
+
 /// Where protobuf types may be named.
 const WIRE_ROOMS: [&str; 3] =
     ["crates/aptix-model/src/wire/", "crates/aptix-server/src/service/", "crates/aptix-client/src/connection/"];
@@ -35,6 +57,11 @@ fn strayed(path: &str, line: &str) -> Option<String> {
     if let (Some(word), false) = (system, SYSTEM_ROOMS.iter().any(|room| path.starts_with(room))) {
         let rooms = SYSTEM_ROOMS.join(", ");
         return Some(format!("{word} is named in {rooms} alone; ask that module for what you need"));
+    }
+    let call = WRITES.into_iter().find(|word| names_word(line, word));
+    let write = call.or_else(|| OPENS.into_iter().find(|open| line.contains(open)));
+    if let (Some(word), true) = (write, path.starts_with("crates/aptix-client/") && path != DISK) {
+        return Some(format!("{word} writes, which {DISK} alone does; go through its `Disk`"));
     }
     let protobuf = line.contains("wire::v1")
         || ["prost", "prost_types"].into_iter().any(|word| names_word(line, word))
@@ -63,6 +90,13 @@ mod tests {
         assert_eq!(found("crates/aptix-server/src/descriptors.rs", "use rustix::process;"), 0);
         assert_eq!(found("crates/aptix-client/src/executor.rs", "use rustix::fs;\nlet rustixes = 1; // rustix"), 1);
         assert_eq!(found("crates/aptix-client/tests/it/main.rs", "use rustix::fs;"), 0);
+    }
+
+    #[test]
+    fn files_are_written_in_one_place_alone() {
+        let code = "rustix::fs::unlinkat(dir, name, flags)\nOFlags::WRONLY | OFlags::CLOEXEC\nis_unlinkable";
+        assert_eq!(found(DISK, code), 0);
+        assert_eq!(found("crates/aptix-client/src/workspace/keep/notes.rs", code), 2);
     }
 
     #[test]

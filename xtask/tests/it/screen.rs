@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::process::{ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use serde_json::json;
@@ -38,7 +38,7 @@ impl Screen {
         command.current_dir(program.get_current_dir().unwrap()).env("TERM", "xterm-256color");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (keyboard, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let (sender, shown) = channel();
+        let (sender, shown) = sync_channel(1 << 16);
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(count) = output.read(&mut buffer)
