@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use crate::documents::{create, insert};
@@ -45,7 +45,7 @@ impl Terminal {
         command.current_dir(program.get_current_dir().unwrap()).env("NO_COLOR", "1");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (keyboard, mut shown) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-        let (sender, screen) = channel();
+        let (sender, screen) = sync_channel(1 << 16);
         std::thread::spawn(move || {
             while let Ok(bytes) = shown.fill_buf() {
                 let count = bytes.len();
@@ -113,6 +113,30 @@ fn a_person_sees_the_whole_change_and_decides() {
         assert_eq!(applied.join().unwrap().1, Some(0));
         assert_eq!(machine.files(), [("a.txt".to_owned(), "one\ntwo\n".to_owned())]);
     });
+}
+
+/// TUL-004-7.6.3: a file is created once a person has seen it whole and agreed, and not before.
+#[test]
+fn a_person_decides_whether_a_file_is_created() {
+    let machine = Machine::new();
+    let server = machine.server();
+    let mut terminal = Terminal::open(&machine, &server);
+    std::thread::scope(|scope| {
+        for (answer, code, state) in [("n", 1, "REJECTED"), ("y", 0, "APPLIED")] {
+            let asked = scope.spawn(|| machine.submit(&server, &create("docs/new.txt", "hello")));
+            let shown = terminal.until(WHOLE);
+            assert!(shown.contains("+hello"), "{shown}");
+            assert!(machine.files().is_empty(), "nothing is made before the answer");
+            terminal.answer(answer);
+            if answer == "n" {
+                terminal.until("(one line for the author, or nothing) ");
+                terminal.answer("");
+            }
+            let (done, found) = asked.join().unwrap();
+            assert_eq!((found, &done["state"]), (Some(code), &state.into()), "{done}");
+        }
+    });
+    assert_eq!(machine.files(), [("docs/new.txt".to_owned(), "hello".to_owned())]);
 }
 
 #[test]
