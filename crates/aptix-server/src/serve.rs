@@ -1,5 +1,6 @@
 //! Puts the server together: services, health, reflection, every limit, and an orderly end.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,11 +10,13 @@ use aptix_model::wire::FILE_DESCRIPTOR_SET;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{sleep, timeout};
 use tokio_stream::Stream;
+use tokio_util::sync::CancellationToken;
 use tonic::server::NamedService;
 use tonic::transport::Server;
-use tonic::transport::server::Connected;
+use tonic::transport::server::{Connected, Router};
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
+use tower::layer::util::{Identity, Stack};
 
 use crate::accept::Incoming;
 use crate::caller::Peers;
@@ -67,77 +70,17 @@ where
     E: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
 {
     let dispatcher = Dispatcher::new(Arc::clone(&store), options.dispatch);
+    let admission = Admission::new(limits(&options), dispatcher.closing());
     let (health, health_service) = tonic_health::server::health_reporter();
     set_all(&health, ServingStatus::Serving).await;
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()?;
-    let files = FileService {
-        dispatcher: Arc::clone(&dispatcher),
-        upload_idle: options.upload_idle,
-        upload_total: options.upload_total,
-    };
-    let limits = Limits {
-        calls: options.calls,
-        deadline: options.call_deadline,
-        silence: options.request_idle,
-        long_lived: options.long_lived,
-        patience: options.patience,
-        slow_after: options.slow_after,
-    };
-    let admission = Admission::new(limits, dispatcher.closing());
-    let router = Server::builder()
-        .layer(admission.clone())
-        .max_concurrent_streams(options.connection_streams)
-        .http2_max_header_list_size(options.header_bytes)
-        .http2_keepalive_interval(Some(options.keepalive_interval))
-        .http2_keepalive_timeout(Some(options.keepalive_timeout))
-        .max_connection_age(options.connection_age)
-        .max_connection_age_grace(options.connection_age_grace)
-        .add_service(health_service)
-        .add_service(reflection)
-        .add_service(
-            BatchServer::new(BatchService(Arc::clone(&dispatcher)))
-                .max_decoding_message_size(MESSAGE_BYTES)
-                .max_encoding_message_size(MESSAGE_BYTES),
-        )
-        .add_service(
-            AgentServer::new(AgentService(Arc::clone(&dispatcher)))
-                .max_decoding_message_size(MESSAGE_BYTES)
-                .max_encoding_message_size(MESSAGE_BYTES),
-        )
-        .add_service(
-            FileServer::new(files).max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES),
-        );
-    let stopped = tokio_util::sync::CancellationToken::new();
+    let router = router(&dispatcher, &options, &admission)?.add_service(health_service);
+    let stopped = CancellationToken::new();
     let stopping = async {
         shutdown.await;
         tracing::info!("shutting down");
         set_all(&health, ServingStatus::NotServing).await;
         dispatcher.stop();
         stopped.cancel();
-    };
-    let ill = async {
-        loop {
-            store.failed().await;
-            tracing::error!("the store takes no writes: the server is not healthy until it does");
-            set_all(&health, ServingStatus::NotServing).await;
-            store.healed().await;
-            tracing::info!("the server is healthy again");
-            set_all(&health, ServingStatus::Serving).await;
-        }
-    };
-    let sweeping = async {
-        loop {
-            sleep(options.blob_retention.max(SWEEP_AT_MOST_EVERY)).await;
-            let retention = u64::try_from(options.blob_retention.as_millis()).unwrap_or(u64::MAX);
-            match store.sweep_blobs(UnixMillis(mint::now().0.saturating_sub(retention))).await {
-                Ok(0) => {}
-                Ok(swept) => tracing::info!(swept, "unnamed blobs were removed"),
-                Err(error) => tracing::warn!(%error, "unnamed blobs could not be removed"),
-            }
-        }
     };
     let overdue = async {
         stopped.cancelled().await;
@@ -151,9 +94,9 @@ where
             tracing::warn!("calls in flight were cut off");
             Ok(())
         }
-        never = ill => match never {},
+        never = report_health(store.as_ref(), &health) => match never {},
         never = admission.watch_answers() => match never {},
-        never = sweeping => match never {},
+        never = sweep(store.as_ref(), options.blob_retention) => match never {},
     };
     dispatcher.stop();
     match timeout(LAST_GRACE, dispatcher.finish()).await {
@@ -165,7 +108,75 @@ where
     Ok(())
 }
 
-/// Says of every service, and of the server as a whole, how it is.
+/// What admission takes of the options.
+const fn limits(options: &Options) -> Limits {
+    Limits {
+        calls: options.calls,
+        deadline: options.call_deadline,
+        silence: options.request_idle,
+        long_lived: options.long_lived,
+        patience: options.patience,
+        slow_after: options.slow_after,
+    }
+}
+
+/// All services behind admission, with every limit of the transport set.
+fn router(
+    dispatcher: &Arc<Dispatcher>,
+    options: &Options,
+    admission: &Admission,
+) -> Result<Router<Stack<Admission, Identity>>, ServeError> {
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()?;
+    let batches = BatchServer::new(BatchService(Arc::clone(dispatcher)));
+    let agents = AgentServer::new(AgentService(Arc::clone(dispatcher)));
+    let files = FileServer::new(FileService {
+        dispatcher: Arc::clone(dispatcher),
+        upload_idle: options.upload_idle,
+        upload_total: options.upload_total,
+    });
+    Ok(Server::builder()
+        .layer(admission.clone())
+        .max_concurrent_streams(options.connection_streams)
+        .http2_max_header_list_size(options.header_bytes)
+        .http2_keepalive_interval(Some(options.keepalive_interval))
+        .http2_keepalive_timeout(Some(options.keepalive_timeout))
+        .max_connection_age(options.connection_age)
+        .max_connection_age_grace(options.connection_age_grace)
+        .add_service(reflection)
+        .add_service(batches.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
+        .add_service(agents.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
+        .add_service(files.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES)))
+}
+
+/// Reports the server unhealthy for as long as its store takes no writes.
+async fn report_health(store: &dyn Store, health: &HealthReporter) -> Infallible {
+    loop {
+        store.failed().await;
+        tracing::error!("the store takes no writes: the server is not healthy until it does");
+        set_all(health, ServingStatus::NotServing).await;
+        store.healed().await;
+        tracing::info!("the server is healthy again");
+        set_all(health, ServingStatus::Serving).await;
+    }
+}
+
+/// Removes unnamed blobs that are older than `retention`, at intervals of as long.
+async fn sweep(store: &dyn Store, retention: Duration) -> Infallible {
+    loop {
+        sleep(retention.max(SWEEP_AT_MOST_EVERY)).await;
+        let millis = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
+        match store.sweep_blobs(UnixMillis(mint::now().0.saturating_sub(millis))).await {
+            Ok(0) => {}
+            Ok(swept) => tracing::info!(swept, "unnamed blobs were removed"),
+            Err(error) => tracing::warn!(%error, "unnamed blobs could not be removed"),
+        }
+    }
+}
+
+/// Sets the health of every service, and of the server as a whole.
 async fn set_all(health: &HealthReporter, status: ServingStatus) {
     for service in ["", BatchServer::NAME, AgentServer::NAME, FileServer::NAME] {
         health.set_service_status(service, status).await;

@@ -122,29 +122,7 @@ where
     let counted = !matches!(kind, Kind::Health | Kind::HealthStream);
     let request = request
         .map(|body| Body::new(Received::new(body, admission.clone(), peer.clone(), counted, Arc::clone(&ticket))));
-    let answer = async {
-        match kind {
-            Kind::Unary => {
-                let (head, body) = request.into_parts();
-                let message = Gathered::message(body).await;
-                let work = async move {
-                    if let Err(refused) = entries::check(head.uri.path(), message.bytes()) {
-                        return Ok(refused.into_http());
-                    }
-                    let (head, body) = inner.call(Request::from_parts(head, Body::new(message))).await?.into_parts();
-                    Ok(Response::from_parts(head, Body::new(Gathered::answer(body).await)))
-                };
-                admission.work(&peer, &method, work).await
-            }
-            Kind::Stream | Kind::Download => {
-                let (head, body) = request.into_parts();
-                let request = Request::from_parts(head, Body::new(Gathered::message(body).await));
-                admission.work(&peer, &method, async move { inner.call(request).await }).await
-            }
-            // Their messages are small, and none of them is worked on.
-            Kind::Health | Kind::HealthStream | Kind::Foreign | Kind::Upload => inner.call(request).await,
-        }
-    };
+    let answer = answer(&admission, kind, &peer, inner, request);
     let Ok(answer) = timeout(admission.limits.deadline, answer).await else {
         tracing::debug!(connection = peer.connection().0, method = method.path(), "call exceeded its deadline");
         return Ok(admission.too_late());
@@ -157,4 +135,41 @@ where
         let body = if ends { Body::new(Ending::new(body, admission.closing.clone())) } else { body };
         Body::new(Answer::new(body, &admission.outflow, peer, (in_use, long_lived)))
     }))
+}
+
+/// Waits for the message as the kind of the call demands, and has the call answered.
+async fn answer<S>(
+    admission: &Admission,
+    kind: Kind,
+    peer: &Peer,
+    mut inner: S,
+    request: Request<Body>,
+) -> Result<Response<Body>, S::Error>
+where
+    S: Service<Request<Body>, Response = Response<Body>> + Send + 'static,
+    S::Future: Send,
+    S::Error: Send + 'static,
+{
+    let method = request.uri().clone();
+    match kind {
+        Kind::Unary => {
+            let (head, body) = request.into_parts();
+            let message = Gathered::message(body).await;
+            let work = async move {
+                if let Err(refused) = entries::check(head.uri.path(), message.bytes()) {
+                    return Ok(refused.into_http());
+                }
+                let (head, body) = inner.call(Request::from_parts(head, Body::new(message))).await?.into_parts();
+                Ok(Response::from_parts(head, Body::new(Gathered::answer(body).await)))
+            };
+            admission.work(peer, &method, work).await
+        }
+        Kind::Stream | Kind::Download => {
+            let (head, body) = request.into_parts();
+            let request = Request::from_parts(head, Body::new(Gathered::message(body).await));
+            admission.work(peer, &method, async move { inner.call(request).await }).await
+        }
+        // Their messages are small, and no work is done for them.
+        Kind::Health | Kind::HealthStream | Kind::Foreign | Kind::Upload => inner.call(request).await,
+    }
 }

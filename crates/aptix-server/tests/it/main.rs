@@ -24,6 +24,8 @@ mod logs;
 mod process;
 mod reopening;
 #[cfg(test)]
+mod reports;
+#[cfg(test)]
 mod server;
 #[cfg(test)]
 mod store_contract;
