@@ -1,5 +1,6 @@
 //! `aptix mcp` and `aptix tools`: the real process, spoken to in lines of JSON.
 
+mod answers;
 mod client;
 mod looking;
 mod patched;
