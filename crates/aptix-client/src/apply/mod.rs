@@ -16,6 +16,7 @@ mod quoted;
 mod refusal;
 mod reported;
 pub(crate) mod subject;
+mod verbatim;
 mod withheld;
 
 use aptix_engine::correct::correct;
@@ -140,7 +141,7 @@ fn agreed_to<'b>(
     if hidden.is_empty() {
         return Ok(hidden);
     }
-    withheld::check_rest(batch.batch, &files.found, &hidden, settings)?;
+    withheld::check_rest(batch.batch, &files.found, &hidden, (settings, options.policy.caller))?;
     if !options.mode.may_compare(&hidden) {
         return Err(withheld::not_compared(&hidden, options.policy.caller).into());
     }
@@ -151,12 +152,13 @@ fn agreed_to<'b>(
 
 /// Failures to plan a batch as its author is told them.
 fn not_planned(
-    failures: Vec<Failure>,
+    mut failures: Vec<Failure>,
     workspace: &Workspace,
     policy: &Policy,
     batch: &ValidBatch<'_>,
     files: &Files,
 ) -> Refusal {
+    verbatim::add_way_past(&mut failures, batch.batch, policy.caller);
     let failures = near_path::with_near_paths(failures, workspace, policy, batch, &files.found);
     withheld::without_content(failures, &files.found).into()
 }

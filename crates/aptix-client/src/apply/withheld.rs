@@ -11,6 +11,7 @@ use aptix_model::reason::Reason;
 use aptix_model::report::{FileReport, FileStatus, Warning, Withheld};
 
 use super::find::{Found, Role};
+use super::verbatim;
 use crate::policy::caller::Caller;
 use crate::policy::egress;
 
@@ -108,7 +109,7 @@ pub(super) fn check_rest(
     batch: &Batch,
     found: &[Found],
     hidden: &[Hidden<'_>],
-    settings: &Settings<'_>,
+    (settings, caller): (&Settings<'_>, Caller),
 ) -> Result<(), Vec<Failure>> {
     let is_moved = |index: usize| batch.files.get(index).is_some_and(|patch| patch.edit.moved_to().is_some());
     // A file may move to where a hidden one moves away from.
@@ -122,7 +123,8 @@ pub(super) fn check_rest(
     let files = open.iter().filter_map(|index| batch.files.get(*index)).cloned().collect();
     let rest = Batch { files, ..Batch::default() };
     let observed: Vec<Observed<'_>> = open.iter().filter_map(|index| found.get(*index)).map(Found::observed).collect();
-    let in_batch = |failures: Vec<Failure>| {
+    let in_batch = |mut failures: Vec<Failure>| {
+        verbatim::add_way_past(&mut failures, &rest, caller);
         let failures = failures.into_iter().map(|failure| match failure.file_index.and_then(|at| open.get(at)) {
             Some(index) => Failure { file_index: Some(*index), ..failure },
             None => failure,

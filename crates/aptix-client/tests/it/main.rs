@@ -70,4 +70,6 @@ mod undo;
 #[cfg(test)]
 mod undo_killed;
 #[cfg(test)]
+mod verbatim;
+#[cfg(test)]
 mod wall;

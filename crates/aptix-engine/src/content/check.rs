@@ -98,10 +98,7 @@ pub(crate) fn check(
         plan.warnings.push(Warning { code, message, line: None });
         return Ok(());
     }
-    let hint = format!(
-        "{}; if the file must hold exactly this text, write the whole file and declare contentFormat \"verbatim\"",
-        found.suspect.hint()
-    );
+    let hint = found.suspect.hint();
     let failure = Failure::new(Reason::SuspectContent, message).detail(found.suspect.detail()).hint(hint).line(line);
     let is_change = |start: u32, end: u32| (start as usize..=end as usize).contains(&line);
     let change = plan.changes.iter().position(|change| is_change(change.start_line, change.end_line));
