@@ -20,6 +20,15 @@ pub struct ApplyOptions<'a> {
     pub mode: Mode<'a>,
 }
 
+impl<'a> ApplyOptions<'a> {
+    /// By a policy, for no session, with all of the diff in the report.
+    #[must_use]
+    pub const fn new(policy: &'a Policy, mode: Mode<'a>) -> Self {
+        const NOBODY: &Origin = &Origin { session_id: None, conversation_id: None, turn_id: None };
+        Self { policy, origin: NOBODY, diff_bytes: usize::MAX, mode }
+    }
+}
+
 /// What happens once a batch is planned.
 #[derive(Clone, Copy)]
 pub enum Mode<'a> {

@@ -148,6 +148,13 @@ pub enum Decision {
 }
 
 impl Decision {
+    /// Decides where there is no person to ask: does what nobody has to agree to, and refuses the rest.
+    #[must_use]
+    pub fn unattended(proposal: &Proposal<'_>) -> Self {
+        let unanswered = proposal.unanswered();
+        if unanswered.is_empty() { Self::Apply } else { Self::Refuse(unanswered) }
+    }
+
     /// Holds a decision against what is about to be written.
     pub(crate) fn hold(self, now: impl FnOnce() -> Sha256Digest) -> Result<(), Vec<Failure>> {
         match self {

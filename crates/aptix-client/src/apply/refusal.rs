@@ -1,5 +1,7 @@
 //! A batch that was not applied, and why.
 
+use std::fmt;
+
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 
@@ -28,6 +30,16 @@ impl Refusal {
         })
     }
 }
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut failures = self.failures.iter();
+        failures.next().into_iter().try_for_each(|failure| failure.fmt(f))?;
+        failures.try_for_each(|failure| write!(f, "; {failure}"))
+    }
+}
+
+impl std::error::Error for Refusal {}
 
 impl From<Vec<Failure>> for Refusal {
     fn from(failures: Vec<Failure>) -> Self {

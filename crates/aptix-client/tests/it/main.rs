@@ -20,6 +20,8 @@ mod displaced_faults;
 #[cfg(test)]
 mod earlier_mode;
 #[cfg(test)]
+mod embed;
+#[cfg(test)]
 mod fake_server;
 #[cfg(test)]
 mod faults;
