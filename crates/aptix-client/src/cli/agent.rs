@@ -10,8 +10,10 @@ use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
 use crate::workspace::roots::root::RootSpec;
 
+use super::exit::Exit;
+use super::home_dirs::HomeDirs;
 use super::server::ServerArgs;
-use super::{Exit, Places, serving};
+use super::serving;
 
 /// Arguments of `aptix agent`.
 #[derive(clap::Args, Debug)]
@@ -27,14 +29,14 @@ pub(super) struct Args {
 }
 
 /// Serves; `new_id` is the agent's name from now on, if it has none yet.
-pub(super) async fn run(args: Args, places: &Places, new_id: Result<AgentId, IdError>) -> anyhow::Result<Exit> {
-    let (state_home, roots) = (places.state_home()?, args.roots);
+pub(super) async fn run(args: Args, homes: &HomeDirs, new_id: Result<AgentId, IdError>) -> anyhow::Result<Exit> {
+    let (state_home, roots) = (homes.state_home()?, args.roots);
     let local = match serving::open(roots, state_home).await? {
         Ok(local) => local,
         Err(exit) => return Ok(exit),
     };
     let ServerArgs { server, workspace } = args.server;
-    let policy = Arc::new(PolicyFiles::new(&places.config_home()?, Caller::Server));
+    let policy = Arc::new(PolicyFiles::new(&homes.config_home()?, Caller::Server));
     let service = Service { server, workspace, approve: args.approve, attended: Attended::OnTerminal, policy };
     let stop = CancellationToken::new();
     serving::until_told(&stop, serve(local, service, new_id?, stop.clone())).await??;

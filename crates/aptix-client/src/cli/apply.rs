@@ -26,9 +26,10 @@ use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::{OpenError, Workspace};
 
+use super::exit::Exit;
+use super::home_dirs::HomeDirs;
 use super::output::{self, Form};
 use super::progress::{self, Doing};
-use super::{Exit, Places};
 use crate::apply::path_style::PathStyle;
 
 /// Arguments of `aptix apply`.
@@ -77,12 +78,12 @@ pub(super) fn dialect(text: &str) -> Result<DialectChoice, String> {
         .map_err(|error: documents::UnknownDialect| error.to_string())
 }
 
-pub(super) fn run(args: &Args, places: &Places, id: BatchId) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &Args, homes: &HomeDirs, id: BatchId) -> anyhow::Result<Exit> {
     let mut batch = Batch::default();
-    let policies = PolicyFiles::new(&places.config_home()?, Caller::Shell);
+    let policies = PolicyFiles::new(&homes.config_home()?, Caller::Shell);
     let mode = if args.dry_run { Mode::DryRun } else { Mode::CommitNamed { batch: id } };
     let mut warnings = Vec::new();
-    let outcome = attempt(args, &places.state_home()?, &policies, mode, &mut batch, &mut warnings);
+    let outcome = attempt(args, &homes.state_home()?, &policies, mode, &mut batch, &mut warnings);
     let shown = Shown {
         batch: &batch,
         dry_run: args.dry_run,

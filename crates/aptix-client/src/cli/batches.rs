@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::connection::CallError;
 
-use super::Exit;
+use super::exit::Exit;
 use super::output::{self, Form};
 use super::server::{self, ServerArgs};
 use crate::present::untrusted::Quoted;

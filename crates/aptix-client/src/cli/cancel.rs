@@ -4,7 +4,7 @@ use aptix_model::id::BatchId;
 
 use crate::connection::CallError;
 
-use super::Exit;
+use super::exit::Exit;
 use super::output::{self, Form};
 use super::server::{self, ServerArgs};
 

@@ -1,9 +1,10 @@
 //! `aptix completions SHELL`.
 
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
-use super::{Cli, Exit, output};
+use super::exit::Exit;
+use super::output;
 
 /// Arguments of `aptix completions`.
 #[derive(clap::Args, Debug)]
@@ -12,8 +13,9 @@ pub(super) struct Args {
     shell: Shell,
 }
 
-pub(super) fn run(args: &Args) -> Exit {
+/// Prints the completion script of a command.
+pub(super) fn run(args: &Args, command: &mut Command) -> Exit {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "aptix", &mut script);
+    clap_complete::generate(args.shell, command, "aptix", &mut script);
     output::print(&String::from_utf8_lossy(&script))
 }

@@ -20,7 +20,9 @@ use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::roots::root::RootSpec;
 
 use super::apply::{DialectChoice, End, dialect, read_document};
-use super::{Exit, Places, output};
+use super::exit::Exit;
+use super::home_dirs::HomeDirs;
+use super::output;
 use crate::apply::path_style::PathStyle;
 
 /// Arguments of `aptix convert`.
@@ -60,9 +62,9 @@ fn target(text: &str) -> Result<Target, String> {
     }
 }
 
-pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
-    let policies = PolicyFiles::new(&places.config_home()?, Caller::Shell);
-    Ok(match attempt(args, &places.state_home()?, &policies) {
+pub(super) fn run(args: &Args, homes: &HomeDirs) -> anyhow::Result<Exit> {
+    let policies = PolicyFiles::new(&homes.config_home()?, Caller::Shell);
+    Ok(match attempt(args, &homes.state_home()?, &policies) {
         Ok(document) => output::print_bytes(&document),
         Err(End { exit, refusal }) => {
             let (batch, dry_run, paths) = (&Batch::default(), true, PathStyle::InRoot);

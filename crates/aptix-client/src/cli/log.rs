@@ -9,8 +9,9 @@ use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::roots::root::RootSpec;
 
 use super::apply::End;
+use super::exit::Exit;
+use super::home_dirs::HomeDirs;
 use super::output::{self, Form};
-use super::{Exit, Places};
 
 /// Arguments of `aptix log`.
 #[derive(clap::Args, Debug)]
@@ -23,9 +24,9 @@ pub(super) struct Args {
     pub(super) json: bool,
 }
 
-pub(super) fn run(args: &Args, places: &Places) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &Args, homes: &HomeDirs) -> anyhow::Result<Exit> {
     let form = Form::of(args.json);
-    Ok(match listed(args, &places.state_home()?) {
+    Ok(match listed(args, &homes.state_home()?) {
         Ok(log) => match form {
             Form::Json => output::print_object(&log),
             Form::Text => output::print(&log.text()),

@@ -7,7 +7,9 @@ use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
 use crate::workspace::roots::root::RootSpec;
 
-use super::{Exit, Places, serving};
+use super::exit::Exit;
+use super::home_dirs::HomeDirs;
+use super::serving;
 
 /// Arguments of `aptix mcp`.
 #[derive(clap::Args, Debug)]
@@ -18,13 +20,13 @@ pub(super) struct Args {
 }
 
 /// Serves; `name` names the connection.
-pub(super) async fn run(args: Args, places: &Places, name: String) -> anyhow::Result<Exit> {
-    let state_home = places.state_home()?;
+pub(super) async fn run(args: Args, homes: &HomeDirs, name: String) -> anyhow::Result<Exit> {
+    let state_home = homes.state_home()?;
     let workspace = match serving::open(vec![args.root], state_home).await? {
         Ok(workspace) => workspace,
         Err(exit) => return Ok(exit),
     };
-    let policies = PolicyFiles::new(&places.config_home()?, Caller::Model);
+    let policies = PolicyFiles::new(&homes.config_home()?, Caller::Model);
     let stop = CancellationToken::new();
     let streams = (tokio::io::stdin(), tokio::io::stdout());
     serving::until_told(&stop, serve(workspace, policies, name, streams, stop.clone())).await??;

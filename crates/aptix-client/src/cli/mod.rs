@@ -4,8 +4,11 @@ mod agent;
 mod apply;
 mod batches;
 mod cancel;
+mod command;
 mod completions;
 mod convert;
+mod exit;
+mod home_dirs;
 mod log;
 mod mcp;
 mod output;
@@ -20,191 +23,23 @@ mod undo;
 mod usage;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context;
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser};
 use tracing_subscriber::EnvFilter;
 use uuid::Uuid;
 
-use crate::apply::Refusal;
+use self::command::{Cli, Command, Traces};
+use self::exit::Exit;
+use self::home_dirs::HomeDirs;
+use self::output::{Form, interrupted};
 use crate::person::prompt;
-use crate::workspace::OpenError;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::wall::{self, Wall};
-
-use self::output::Form;
-
-/// Applies edits that language models write to the files of a workspace: exactly, or not at all.
-#[derive(Parser, Debug)]
-#[command(name = "aptix", version, propagate_version = true)]
-struct Cli {
-    #[command(flatten)]
-    places: Places,
-    #[command(subcommand)]
-    command: Command,
-}
-
-/// Where Aptix keeps its own things.
-#[derive(clap::Args, Debug)]
-struct Places {
-    /// Where programs keep their state, instead of $XDG_STATE_HOME
-    #[arg(long, hide = true, global = true, value_name = "DIR", value_parser = absolute)]
-    state_home: Option<PathBuf>,
-    /// Where programs keep their configuration, instead of $XDG_CONFIG_HOME
-    #[arg(long, hide = true, global = true, value_name = "DIR", value_parser = absolute)]
-    config_home: Option<PathBuf>,
-}
-
-fn absolute(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
-    if path.is_absolute() { Ok(path) } else { Err("expected an absolute path".to_owned()) }
-}
-
-impl Places {
-    /// The directory for state.
-    fn state_home(&self) -> anyhow::Result<PathBuf> {
-        home(self.state_home.as_ref(), "XDG_STATE_HOME", ".local/state")
-    }
-
-    /// The directory for configuration.
-    fn config_home(&self) -> anyhow::Result<PathBuf> {
-        home(self.config_home.as_ref(), "XDG_CONFIG_HOME", ".config")
-    }
-}
-
-/// A directory of the person's: given, from the environment, or in its usual place in their home. A relative one in the
-/// environment means nothing, as the specification has it.
-fn home(given: Option<&PathBuf>, variable: &str, usual: &str) -> anyhow::Result<PathBuf> {
-    let from_environment = || std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    given
-        .cloned()
-        .or_else(from_environment)
-        .or_else(|| Some(std::env::home_dir()?.join(usual)))
-        .with_context(|| format!("no home directory is known: set {variable} to a directory of your own"))
-}
-
-#[derive(Subcommand, Debug)]
-enum Command {
-    /// Apply one document to files, without a server
-    Apply(apply::Args),
-    /// Print one document's edit in another dialect; nothing is written
-    Convert(convert::Args),
-    /// Take back what a batch changed
-    Undo(undo::Args),
-    /// List the batches applied in a workspace, newest first
-    Log(log::Args),
-    /// Serve a workspace: watch for batches, apply them, report what became of them
-    Agent(agent::Args),
-    /// Send one document to a server as a batch
-    Submit(submit::Args),
-    /// Show a batch, a file patch or a change
-    Show(show::Args),
-    /// List a workspace's batches, newest first
-    Batches(batches::Args),
-    /// Withdraw a batch that has not ended
-    Cancel(cancel::Args),
-    /// Print a file's authoritative text
-    Read(read::Args),
-    /// List the tools that models may call
-    Tools(tools::Args),
-    /// Serve the tools over the Model Context Protocol on stdin and stdout
-    Mcp(mcp::Args),
-    /// Write a completion script for a shell to stdout
-    Completions(completions::Args),
-}
-
-impl Command {
-    /// How it prints.
-    const fn form(&self) -> Form {
-        Form::of(match self {
-            Self::Apply(args) => args.json,
-            Self::Undo(args) => args.json,
-            Self::Log(args) => args.json,
-            Self::Submit(args) => args.json,
-            Self::Show(args) => args.json,
-            Self::Batches(args) => args.json,
-            Self::Read(args) => args.json,
-            Self::Tools(args) => args.json,
-            Self::Convert(_) | Self::Agent(_) | Self::Cancel(_) | Self::Mcp(_) | Self::Completions(_) => false,
-        })
-    }
-
-    /// The roots that it writes in, if it does, and whether it may make what it needs for that.
-    fn writes_in(&self) -> Option<(&[RootSpec], Traces)> {
-        match self {
-            Self::Apply(args) if args.dry_run => Some((&args.roots, Traces::None)),
-            Self::Apply(args) => Some((&args.roots, Traces::Left)),
-            Self::Undo(args) if args.dry_run => Some((&args.roots, Traces::None)),
-            Self::Undo(args) => Some((&args.roots, Traces::Left)),
-            Self::Agent(args) => Some((&args.roots, Traces::Left)),
-            Self::Mcp(args) => Some((std::slice::from_ref(&args.root), Traces::Left)),
-            _ => None,
-        }
-    }
-
-    /// What is logged unless somebody asks for more or less: a service tells what it does, a command only what is wrong.
-    const fn talks_of(&self) -> tracing::Level {
-        match self {
-            Self::Agent(_) | Self::Mcp(_) => tracing::Level::INFO,
-            _ => tracing::Level::WARN,
-        }
-    }
-}
-
-/// Whether a command may make directories of Aptix's own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Traces {
-    Left,
-    None,
-}
-
-/// How a command ended, by the fixed exit codes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Exit {
-    /// It was done, or would have been.
-    Done,
-    /// It was refused; nothing changed.
-    Refused,
-    /// It was called wrongly.
-    Usage,
-    /// The environment failed.
-    Environment,
-    /// Somebody interrupted it.
-    Interrupted,
-}
-
-impl Exit {
-    fn of(refusal: &Refusal) -> Self {
-        if refusal.is_environment() { Self::Environment } else { Self::Refused }
-    }
-}
-
-impl From<&OpenError> for Exit {
-    fn from(error: &OpenError) -> Self {
-        match error {
-            OpenError::Root(_) | OpenError::NoRoot => Self::Usage,
-            OpenError::State(_) | OpenError::Recovery(_) => Self::Environment,
-        }
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Done => 0,
-            Exit::Refused => 1,
-            Exit::Usage => 2,
-            Exit::Environment => 3,
-            Exit::Interrupted => 130,
-        })
-    }
-}
 
 /// Runs the command line of this process.
 #[must_use]
@@ -226,10 +61,10 @@ pub fn main() -> ExitCode {
     match run(cli) {
         Ok(exit) => exit.into(),
         Err(error) => {
-            let told = told(&error);
-            output::show_broken_off(form, Failure::new(Reason::Internal, told.as_str()));
+            let text = with_causes(&error);
+            output::show_broken_off(form, Failure::new(Reason::Internal, text.as_str()));
             // It may hold words of a server.
-            let lines: Vec<_> = told.lines().map(|line| Visible(line).to_string()).collect();
+            let lines: Vec<_> = text.lines().map(|line| Visible(line).to_string()).collect();
             output::say(&format!("error: {}", lines.join("\n")));
             Exit::Environment.into()
         }
@@ -243,14 +78,14 @@ fn asked_form() -> Form {
 }
 
 /// An error and what caused it, each once: many say it themselves.
-fn told(error: &anyhow::Error) -> String {
-    let mut told = error.to_string();
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !told.ends_with(&cause) {
-            told = format!("{told}: {cause}");
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
         }
     }
-    told
+    text
 }
 
 fn log_to_stderr(level: tracing::Level) {
@@ -269,7 +104,7 @@ fn log_to_stderr(level: tracing::Level) {
 
 fn run(cli: Cli) -> anyhow::Result<Exit> {
     if let Some((roots, traces)) = cli.command.writes_in() {
-        raise_wall(roots, traces, &cli.places)?;
+        raise_wall(roots, traces, &cli.home_dirs)?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answered = Arc::new(undo::Answered::default());
@@ -281,8 +116,8 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
 }
 
 /// Has the kernel forbid what nobody means to do. Before there is any other thread, so that it holds for each.
-fn raise_wall(roots: &[RootSpec], traces: Traces, places: &Places) -> anyhow::Result<()> {
-    let (state_home, config_home) = (places.state_home()?, places.config_home()?);
+fn raise_wall(roots: &[RootSpec], traces: Traces, homes: &HomeDirs) -> anyhow::Result<()> {
+    let (state_home, config_home) = (homes.state_home()?, homes.config_home()?);
     if traces == Traces::Left {
         wall::make_own(&state_home, &config_home);
     }
@@ -293,26 +128,26 @@ fn raise_wall(roots: &[RootSpec], traces: Traces, places: &Places) -> anyhow::Re
 }
 
 async fn dispatch(cli: Cli, answered: &Arc<undo::Answered>) -> anyhow::Result<Exit> {
-    let Cli { places, command } = cli;
+    let Cli { home_dirs: homes, command } = cli;
     match command {
         Command::Apply(args) => {
-            interruptible(Form::of(args.json), move || apply::run(&args, &places, BatchId(mint()))).await
+            interruptible(Form::of(args.json), move || apply::run(&args, &homes, BatchId(mint()))).await
         }
-        Command::Convert(args) => interruptible(Form::Text, move || convert::run(&args, &places)).await,
+        Command::Convert(args) => interruptible(Form::Text, move || convert::run(&args, &homes)).await,
         Command::Undo(args) => {
             let answered = Arc::clone(answered);
-            interruptible(Form::of(args.json), move || undo::run(&args, &places, BatchId(mint()), &answered)).await
+            interruptible(Form::of(args.json), move || undo::run(&args, &homes, BatchId(mint()), &answered)).await
         }
-        Command::Log(args) => interruptible(Form::of(args.json), move || log::run(&args, &places)).await,
-        Command::Agent(args) => agent::run(args, &places, format!("agent-{}", mint()).parse()).await,
+        Command::Log(args) => interruptible(Form::of(args.json), move || log::run(&args, &homes)).await,
+        Command::Agent(args) => agent::run(args, &homes, format!("agent-{}", mint()).parse()).await,
         Command::Submit(args) => submit::run(args, mint().to_string().parse()).await,
         Command::Show(args) => show::run(args).await,
         Command::Batches(args) => batches::run(args).await,
         Command::Cancel(args) => cancel::run(args).await,
         Command::Read(args) => read::run(args).await,
         Command::Tools(args) => Ok(tools::run(&args)),
-        Command::Mcp(args) => mcp::run(args, &places, format!("mcp-{}", mint())).await,
-        Command::Completions(args) => Ok(completions::run(&args)),
+        Command::Mcp(args) => mcp::run(args, &homes, format!("mcp-{}", mint())).await,
+        Command::Completions(args) => Ok(completions::run(&args, &mut Cli::command())),
     }
 }
 
@@ -333,10 +168,4 @@ async fn interruptible(
             Ok(interrupted(form, "interrupted; run any aptix command on this root to see the batch wholly applied or not at all"))
         }
     }
-}
-
-fn interrupted(form: Form, said: &str) -> Exit {
-    output::show_broken_off(form, Failure::new(Reason::Interrupted, said));
-    output::say(said);
-    Exit::Interrupted
 }

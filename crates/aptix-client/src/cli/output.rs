@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use aptix_model::batch::Batch;
 use aptix_model::failure::{Failure, Visible};
+use aptix_model::reason::Reason;
 use serde::Serialize;
 
 use crate::apply::Refusal;
@@ -12,7 +13,7 @@ use crate::apply::path_style::PathStyle;
 use crate::present::answer::{Shown, answer};
 use crate::present::text::{batch_text, failure_text};
 
-use super::Exit;
+use super::exit::Exit;
 use super::progress;
 
 /// How a command prints.
@@ -135,4 +136,11 @@ pub(super) fn say(text: &str) {
     progress::make_way();
     // There is nowhere left to complain to.
     let _ = writeln!(anstream::stderr().lock(), "{text}");
+}
+
+/// Says that a command was interrupted, in whatever form it prints.
+pub(super) fn interrupted(form: Form, said: &str) -> Exit {
+    show_broken_off(form, Failure::new(Reason::Interrupted, said));
+    say(said);
+    Exit::Interrupted
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::connection::CallError;
 
-use super::Exit;
+use super::exit::Exit;
 use super::output::{self, Form};
 use super::server::{self, ServerArgs};
 

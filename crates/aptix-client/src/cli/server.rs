@@ -17,9 +17,9 @@ use crate::connection::backoff::Backoff;
 use crate::connection::{CallError, Connection, ServerUrl};
 use crate::present::answer::{Shown, Stored};
 
-use super::output::{self, Form, show};
+use super::exit::Exit;
+use super::output::{self, Form, interrupted, show};
 use super::progress::{self, Doing};
-use super::{Exit, interrupted};
 use crate::apply::path_style::PathStyle;
 
 /// How long a lost server is waited for.

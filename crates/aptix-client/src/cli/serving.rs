@@ -12,7 +12,8 @@ use crate::workspace::Workspace;
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::roots::root::RootSpec;
 
-use super::{Exit, output};
+use super::exit::Exit;
+use super::output;
 
 /// Opens a workspace, or says why not.
 pub(super) async fn open(roots: Vec<RootSpec>, state_home: PathBuf) -> anyhow::Result<Result<Workspace, Exit>> {

@@ -8,7 +8,7 @@ use aptix_model::report::{Outcome, Report};
 use crate::connection::{CallError, ChangeView};
 use crate::present::answer::{Shown, Stored};
 
-use super::Exit;
+use super::exit::Exit;
 use super::output::{self, Form};
 use super::server::{self, ServerArgs};
 use crate::apply::path_style::PathStyle;

@@ -12,8 +12,8 @@ use aptix_model::record::BatchRecord;
 use crate::apply::Refusal;
 use crate::connection::{CallError, Connection};
 
-use super::Exit;
 use super::apply::{DialectChoice, dialect, dialect_help, read_document};
+use super::exit::Exit;
 use super::output::{self, Form};
 use super::progress::{self, Doing};
 use super::server::{self, ServerArgs};

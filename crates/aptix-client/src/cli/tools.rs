@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use aptix_model::tools::TOOLS;
 use aptix_model::tools::tool::{CATEGORY, EXECUTION_LOCATION};
 
-use super::{Exit, output};
+use super::exit::Exit;
+use super::output;
 
 /// Arguments of `aptix tools`.
 #[derive(clap::Args, Debug)]

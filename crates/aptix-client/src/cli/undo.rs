@@ -20,9 +20,10 @@ use crate::workspace::keep::history::find::Wanted;
 use crate::workspace::roots::root::RootSpec;
 
 use super::apply::{End, decide, displaced_writes, foresee};
+use super::exit::Exit;
+use super::home_dirs::HomeDirs;
 use super::output::{self, Form};
 use super::progress::{self, Doing};
-use super::{Exit, Places};
 use crate::apply::path_style::PathStyle;
 
 /// Arguments of `aptix undo`.
@@ -65,12 +66,12 @@ impl Answered {
     }
 }
 
-pub(super) fn run(args: &Args, places: &Places, id: BatchId, answered: &Answered) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &Args, homes: &HomeDirs, id: BatchId, answered: &Answered) -> anyhow::Result<Exit> {
     let nothing = Batch::default();
-    let policies = PolicyFiles::new(&places.config_home()?, Caller::Shell);
+    let policies = PolicyFiles::new(&homes.config_home()?, Caller::Shell);
     let mode = if args.dry_run { Mode::DryRun } else { Mode::CommitNamed { batch: id } };
     let (mut opened, mut warnings) = (None, Vec::new());
-    let outcome = attempt(args, &places.state_home()?, &policies, mode, &mut opened, &mut warnings);
+    let outcome = attempt(args, &homes.state_home()?, &policies, mode, &mut opened, &mut warnings);
     let shown = Shown {
         batch: outcome.as_ref().map_or(&nothing, |undone| &undone.batch),
         dry_run: args.dry_run,

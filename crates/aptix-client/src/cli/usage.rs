@@ -59,7 +59,7 @@ fn words(error: &clap::Error, kind: ContextKind) -> &[String] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Cli;
+    use super::super::command::Cli;
     use super::*;
     use clap::Parser;
 

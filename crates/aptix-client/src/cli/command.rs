@@ -1,0 +1,93 @@
+//! What the command line is called with.
+
+use clap::{Parser, Subcommand};
+
+use super::home_dirs::HomeDirs;
+use super::output::Form;
+use super::{agent, apply, batches, cancel, completions, convert, log, mcp, read, show, submit, tools, undo};
+use crate::workspace::roots::root::RootSpec;
+
+/// Applies edits that language models write to the files of a workspace: exactly, or not at all.
+#[derive(Parser, Debug)]
+#[command(name = "aptix", version, propagate_version = true)]
+pub(super) struct Cli {
+    #[command(flatten)]
+    pub(super) home_dirs: HomeDirs,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub(super) enum Command {
+    /// Apply one document to files, without a server
+    Apply(apply::Args),
+    /// Print one document's edit in another dialect; nothing is written
+    Convert(convert::Args),
+    /// Take back what a batch changed
+    Undo(undo::Args),
+    /// List the batches applied in a workspace, newest first
+    Log(log::Args),
+    /// Serve a workspace: watch for batches, apply them, report what became of them
+    Agent(agent::Args),
+    /// Send one document to a server as a batch
+    Submit(submit::Args),
+    /// Show a batch, a file patch or a change
+    Show(show::Args),
+    /// List a workspace's batches, newest first
+    Batches(batches::Args),
+    /// Withdraw a batch that has not ended
+    Cancel(cancel::Args),
+    /// Print a file's authoritative text
+    Read(read::Args),
+    /// List the tools that models may call
+    Tools(tools::Args),
+    /// Serve the tools over the Model Context Protocol on stdin and stdout
+    Mcp(mcp::Args),
+    /// Write a completion script for a shell to stdout
+    Completions(completions::Args),
+}
+
+impl Command {
+    /// How it prints.
+    pub(super) const fn form(&self) -> Form {
+        Form::of(match self {
+            Self::Apply(args) => args.json,
+            Self::Undo(args) => args.json,
+            Self::Log(args) => args.json,
+            Self::Submit(args) => args.json,
+            Self::Show(args) => args.json,
+            Self::Batches(args) => args.json,
+            Self::Read(args) => args.json,
+            Self::Tools(args) => args.json,
+            Self::Convert(_) | Self::Agent(_) | Self::Cancel(_) | Self::Mcp(_) | Self::Completions(_) => false,
+        })
+    }
+
+    /// The roots that it writes in, if it does, and whether it may make what it needs for that.
+    pub(super) fn writes_in(&self) -> Option<(&[RootSpec], Traces)> {
+        match self {
+            Self::Apply(args) if args.dry_run => Some((&args.roots, Traces::None)),
+            Self::Apply(args) => Some((&args.roots, Traces::Left)),
+            Self::Undo(args) if args.dry_run => Some((&args.roots, Traces::None)),
+            Self::Undo(args) => Some((&args.roots, Traces::Left)),
+            Self::Agent(args) => Some((&args.roots, Traces::Left)),
+            Self::Mcp(args) => Some((std::slice::from_ref(&args.root), Traces::Left)),
+            _ => None,
+        }
+    }
+
+    /// What is logged unless somebody asks for more or less: a service tells what it does, a command only what is wrong.
+    pub(super) const fn talks_of(&self) -> tracing::Level {
+        match self {
+            Self::Agent(_) | Self::Mcp(_) => tracing::Level::INFO,
+            _ => tracing::Level::WARN,
+        }
+    }
+}
+
+/// Whether a command may make directories of Aptix's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Traces {
+    Left,
+    None,
+}
