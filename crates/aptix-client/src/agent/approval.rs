@@ -15,7 +15,8 @@ use crate::apply::Hidden;
 use crate::apply::path_style::PathStyle;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::subject;
-use crate::person::{Answer, Person, allow_for_ever, say};
+use crate::person::prompt::say;
+use crate::person::{Answer, Person, allow_for_ever};
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
 

@@ -15,10 +15,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::approval::{Comparison, Question, Verdict};
 use super::blobs::{self, Unfetched};
-use super::delivery::{self, Line};
+use super::delivery::{self, LeasedConnection};
+use super::error::{AgentError, blocking};
 use super::inbox::Work;
 use super::quota::Begun;
-use super::{Agent, AgentError, blocking, log, told};
+use super::service::Agent;
+use super::{log, told};
 use crate::apply::proposal::Decision;
 use crate::apply::{self, ApplyOptions, Hidden, Mode};
 use crate::connection::backoff::Backoff;
@@ -32,7 +34,7 @@ const PASSING: (Duration, Duration) = (Duration::from_millis(200), Duration::fro
 
 /// What became of an arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Dealt {
+pub(super) enum Handled {
     /// It need not come again.
     Done,
     /// Nothing happened; it has to come again.
@@ -41,69 +43,69 @@ pub(super) enum Dealt {
 
 /// Applies or refuses a batch, and reports. A batch that already has a receipt is reported and not applied again; so is one
 /// whose report the server has had, which only a server that was set back asks for once more.
-pub(super) async fn deal_with(agent: &Agent, line: &Line, work: Work) -> Result<Dealt, AgentError> {
-    let Some(is_done) = look(agent, work.batch, outbox::is_done).await? else { return Ok(Dealt::Undone) };
+pub(super) async fn handle(agent: &Agent, leased: &LeasedConnection, work: Work) -> Result<Handled, AgentError> {
+    let Some(is_done) = look(agent, work.batch, outbox::is_done).await? else { return Ok(Handled::Undone) };
     if is_done {
-        delivery::deliver_again(line, work.batch).await?;
-        return Ok(Dealt::Done);
+        delivery::deliver_again(leased, work.batch).await?;
+        return Ok(Handled::Done);
     }
-    let Some(pending) = look(agent, work.batch, outbox::find).await? else { return Ok(Dealt::Undone) };
+    let Some(pending) = look(agent, work.batch, outbox::find).await? else { return Ok(Handled::Undone) };
     if let Some(pending) = pending {
-        delivery::deliver(line, pending).await?;
-        return Ok(Dealt::Done);
+        delivery::deliver(leased, pending).await?;
+        return Ok(Handled::Done);
     }
-    let begun = match take_up(agent, line, work.batch, &work.withdrawn).await? {
+    let begun = match take_up(agent, leased, work.batch, &work.withdrawn).await? {
         Ok(begun) => begun,
         Err(dealt) => return Ok(dealt),
     };
     let record = match work.content {
         Ok(record) => *record,
-        Err(failures) => return refuse(agent, line, work.batch, &Origin::default(), failures, begun).await,
+        Err(failures) => return refuse(agent, leased, work.batch, &Origin::default(), failures, begun).await,
     };
     log::received(&record);
-    match decide(agent, line, &record, &work.withdrawn).await? {
+    match decide(agent, leased, &record, &work.withdrawn).await? {
         Outcome::Applied { receipt } => {
             drop(begun);
             log::applied(&record);
-            delivery::deliver(line, Pending { batch: record.id, owed: Owed::Receipt(receipt) }).await?;
-            Ok(Dealt::Done)
+            delivery::deliver(leased, Pending { batch: record.id, owed: Owed::Receipt(receipt) }).await?;
+            Ok(Handled::Done)
         }
         Outcome::Refused(failures) => {
             if let Some(failure) = failures.iter().find(|failure| failure.reason == Reason::NeedsOperator) {
                 return Err(AgentError::NeedsOperator(Box::new(failure.clone())));
             }
-            refuse(agent, line, record.id, &record.origin, failures, begun).await
+            refuse(agent, leased, record.id, &record.origin, failures, begun).await
         }
         Outcome::Withdrawn => {
             log::withdrawn(record.id);
-            Ok(Dealt::Done)
+            Ok(Handled::Done)
         }
-        Outcome::Undecided => Ok(Dealt::Undone),
+        Outcome::Undecided => Ok(Handled::Undone),
     }
 }
 
 /// Waits until a batch may be refused without too many being refused in a minute. Until then it stays as it is.
 async fn take_up(
     agent: &Agent,
-    line: &Line,
+    leased: &LeasedConnection,
     id: BatchId,
     withdrawn: &CancellationToken,
-) -> Result<Result<Begun, Dealt>, AgentError> {
-    let (local, policies) = (Arc::clone(&line.workspace), Arc::clone(&agent.service.policy));
+) -> Result<Result<Begun, Handled>, AgentError> {
+    let (local, policies) = (Arc::clone(&leased.workspace), Arc::clone(&agent.service.policy));
     // Where there is no policy to follow every batch is refused.
     let most = blocking(move || policies.read(&local).map_or(REFUSED_PER_MINUTE, |policy| policy.refused_per_minute));
     let most = most.await?;
     tokio::select! {
         biased;
         begun = agent.quota.begin(most) => Ok(Ok(begun)),
-        () = withdrawn.cancelled() => Ok(Err(match not_done(line) {
+        () = withdrawn.cancelled() => Ok(Err(match not_done(leased) {
             Outcome::Withdrawn => {
                 log::withdrawn(id);
-                Dealt::Done
+                Handled::Done
             }
-            _ => Dealt::Undone,
+            _ => Handled::Undone,
         })),
-        () = agent.stop.cancelled() => Ok(Err(Dealt::Undone)),
+        () = agent.stop.cancelled() => Ok(Err(Handled::Undone)),
     }
 }
 
@@ -127,13 +129,13 @@ impl From<Failure> for Outcome {
 /// Carries a batch out, again and again as long as what keeps it from that will pass.
 async fn decide(
     agent: &Agent,
-    line: &Line,
+    leased: &LeasedConnection,
     record: &BatchRecord,
     withdrawn: &CancellationToken,
 ) -> Result<Outcome, AgentError> {
     let mut backoff = Backoff::new(PASSING.0, PASSING.1);
     loop {
-        let outcome = carry_out(agent, line, record, withdrawn.clone()).await?;
+        let outcome = carry_out(agent, leased, record, withdrawn.clone()).await?;
         let passing = match &outcome {
             Outcome::Refused(failures) => failures.iter().find(|failure| will_pass(failure)),
             Outcome::Applied { .. } | Outcome::Withdrawn | Outcome::Undecided => None,
@@ -142,7 +144,7 @@ async fn decide(
         tracing::warn!(BatchId = %record.id, %failure, "the batch is tried again");
         tokio::select! {
             () = tokio::time::sleep(backoff.wait()) => {}
-            () = withdrawn.cancelled() => return Ok(not_done(line)),
+            () = withdrawn.cancelled() => return Ok(not_done(leased)),
             () = agent.stop.cancelled() => return Ok(Outcome::Undecided),
         }
     }
@@ -158,7 +160,7 @@ fn will_pass(failure: &Failure) -> bool {
 
 async fn carry_out(
     agent: &Agent,
-    line: &Line,
+    leased: &LeasedConnection,
     record: &BatchRecord,
     withdrawn: CancellationToken,
 ) -> Result<Outcome, AgentError> {
@@ -170,18 +172,18 @@ async fn carry_out(
         return Ok(failure.into());
     }
     let batch = tokio::select! {
-        fetched = blobs::fetch(&line.connection, record.batch.clone()) => match fetched {
+        fetched = blobs::fetch(&leased.connection, record.batch.clone()) => match fetched {
             Ok(batch) => batch,
             Err(Unfetched::Refused(failure)) => return Ok((*failure).into()),
             Err(Unfetched::Lost(error)) => {
                 tracing::warn!(BatchId = %record.id, %error, "the batch waits for a new connection");
-                line.alive.cancel();
+                leased.alive.cancel();
                 return Ok(Outcome::Undecided);
             }
         },
-        () = withdrawn.cancelled() => return Ok(not_done(line)),
+        () = withdrawn.cancelled() => return Ok(not_done(leased)),
     };
-    let (local, approval, stop) = (Arc::clone(&line.workspace), Arc::clone(&agent.approval), agent.stop.clone());
+    let (local, approval, stop) = (Arc::clone(&leased.workspace), Arc::clone(&agent.approval), agent.stop.clone());
     let (policies, moved) = (Arc::clone(&agent.service.policy), Arc::clone(&agent.moved));
     let (id, workspace, origin) = (record.id, record.workspace.clone(), record.origin.clone());
     let outcome = blocking(move || {
@@ -244,7 +246,7 @@ async fn carry_out(
             Err(refusal) => Some(Outcome::Refused(refusal.failures)),
         }
     });
-    Ok(outcome.await?.unwrap_or_else(|| if agent.stop.is_cancelled() { Outcome::Undecided } else { not_done(line) }))
+    Ok(outcome.await?.unwrap_or_else(|| if agent.stop.is_cancelled() { Outcome::Undecided } else { not_done(leased) }))
 }
 
 /// Says once that files are not written where their root was when the agent began.
@@ -273,31 +275,31 @@ fn amended(local: &Workspace, batch: BatchId, kept: Vec<u8>, now: Result<Vec<u8>
 }
 
 /// A batch whose token was cancelled was withdrawn, unless the whole connection is dead.
-fn not_done(line: &Line) -> Outcome {
-    if line.alive.is_cancelled() { Outcome::Undecided } else { Outcome::Withdrawn }
+fn not_done(leased: &LeasedConnection) -> Outcome {
+    if leased.alive.is_cancelled() { Outcome::Undecided } else { Outcome::Withdrawn }
 }
 
 /// Keeps the report of a batch that changed nothing, then delivers it. Only what is kept is refused: a batch whose report
 /// is not has to come again.
 async fn refuse(
     agent: &Agent,
-    line: &Line,
+    leased: &LeasedConnection,
     batch: BatchId,
     origin: &Origin,
     mut failures: Vec<Failure>,
     begun: Begun,
-) -> Result<Dealt, AgentError> {
+) -> Result<Handled, AgentError> {
     begun.refused();
     let (local, policies) = (Arc::clone(&agent.local), Arc::clone(&agent.service.policy));
     blocking(move || policies.private_places(&local)).await?.name_in(&mut failures);
-    let workspace = line.connection.workspace().clone();
+    let workspace = leased.connection.workspace().clone();
     let receipt = receipt::encode(Receipt { workspace, batch, report: told::refusal(failures.clone()) });
     if !keep(agent, batch, &receipt).await? {
-        return Ok(Dealt::Undone);
+        return Ok(Handled::Undone);
     }
     log::refused(batch, origin, &failures);
-    delivery::deliver(line, Pending { batch, owed: Owed::Receipt(receipt) }).await?;
-    Ok(Dealt::Done)
+    delivery::deliver(leased, Pending { batch, owed: Owed::Receipt(receipt) }).await?;
+    Ok(Handled::Done)
 }
 
 /// Looks into the outbox for a batch, as soon as that is possible; nothing if the agent stops before that.

@@ -8,11 +8,13 @@ use aptix_model::reason::Reason;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::delivery::{self, Line};
-use super::executor::{self, Dealt};
+use super::delivery::{self, LeasedConnection};
+use super::error::AgentError;
+use super::executor::{self, Handled};
+use super::inbox;
 use super::passed::Passed;
 use super::queue::Queue;
-use super::{Agent, AgentError, Standing, inbox};
+use super::service::{Agent, Progress};
 use crate::connection::{CallError, Connection, Feed, Position};
 use crate::workspace::roots::root::Root;
 
@@ -22,30 +24,30 @@ const REDELIVERY: Duration = Duration::from_secs(15);
 const GRACE: Duration = Duration::from_secs(8);
 
 /// Serves until the connection is lost, and says why; nothing when the agent is to stop.
-pub(super) async fn run(agent: &Arc<Agent>, standing: &mut Standing) -> Result<Option<CallError>, AgentError> {
+pub(super) async fn run(agent: &Arc<Agent>, progress: &mut Progress) -> Result<Option<CallError>, AgentError> {
     let opened = tokio::select! {
-        opened = open(agent, standing) => opened,
+        opened = open(agent, progress) => opened,
         () = agent.stop.cancelled() => return Ok(None),
     };
     let (connection, feed) = match opened {
         Ok(opened) => opened,
         Err(error) => return Ok(Some(error)),
     };
-    standing.held = feed.lease().secret;
+    progress.held = feed.lease().secret;
     let alive = CancellationToken::new();
-    let history = match standing.position {
+    let history = match progress.position {
         Position::Cursor(cursor) => OnceLock::from(cursor.history),
         Position::Revision(_) => OnceLock::new(),
     };
     let (workspace, history) = (Arc::clone(&agent.local), Arc::new(history));
-    let line = Line { workspace, connection, lease: feed.lease(), history, alive: alive.clone() };
-    tracing::info!(workspace = %agent.service.workspace, agent = %agent.id, epoch = line.lease.epoch, after = %standing.position.revision(),
+    let leased = LeasedConnection { workspace, connection, lease: feed.lease(), history, alive: alive.clone() };
+    tracing::info!(workspace = %agent.service.workspace, agent = %agent.id, epoch = leased.lease.epoch, after = %progress.position.revision(),
         "serving {}", agent.service.server);
     let (sender, mut arrivals) = inbox::channel();
     let mut reader = JoinSet::new();
     reader.spawn(inbox::read_ahead(feed, sender, alive.clone()));
     tokio::select! {
-        outcome = work(agent, &line, &mut arrivals, &mut standing.position) => outcome?,
+        outcome = work(agent, &leased, &mut arrivals, &mut progress.position) => outcome?,
         () = grace_is_over(agent) => tracing::warn!("stopping before everything is reported; it is reported at the next start"),
     }
     if agent.stop.is_cancelled() {
@@ -62,9 +64,9 @@ pub(super) async fn run(agent: &Arc<Agent>, standing: &mut Standing) -> Result<O
     }))
 }
 
-async fn open(agent: &Agent, standing: &Standing) -> Result<(Connection, Feed), CallError> {
+async fn open(agent: &Agent, progress: &Progress) -> Result<(Connection, Feed), CallError> {
     let connection = Connection::open(&agent.service.server, &agent.service.workspace).await?;
-    let feed = connection.watch(&agent.id, standing.position, &standing.held).await?;
+    let feed = connection.watch(&agent.id, progress.position, &progress.held).await?;
     Ok((connection, feed))
 }
 
@@ -77,11 +79,11 @@ async fn grace_is_over(agent: &Agent) {
 /// brought to its end.
 async fn work(
     agent: &Arc<Agent>,
-    line: &Line,
+    leased: &LeasedConnection,
     arrivals: &mut inbox::Arrivals,
     position: &mut Position,
 ) -> Result<(), AgentError> {
-    delivery::deliver_all(line).await?;
+    delivery::deliver_all(leased).await?;
     let mut redelivery = tokio::time::interval(REDELIVERY);
     redelivery.reset();
     let root = agent.local.roots().first().map(Root::name).filter(|_| agent.local.roots().len() == 1);
@@ -92,8 +94,8 @@ async fn work(
     let (mut ends, mut starts_over) = (false, false);
     loop {
         while !ends && let Some((ticket, work)) = queue.begin() {
-            let (agent, line) = (Arc::clone(agent), line.clone());
-            begun.spawn(async move { (ticket, executor::deal_with(&agent, &line, work).await) });
+            let (agent, leased) = (Arc::clone(agent), leased.clone());
+            begun.spawn(async move { (ticket, executor::handle(&agent, &leased, work).await) });
         }
         *position = passed.up_to(queue.dealt_with(passed.last()));
         if ends && begun.is_empty() {
@@ -105,13 +107,13 @@ async fn work(
         tokio::select! {
             biased;
             () = agent.stop.cancelled(), if !ends => ends = true,
-            () = line.alive.cancelled(), if !ends => ends = true,
+            () = leased.alive.cancelled(), if !ends => ends = true,
             Some(ended) = begun.join_next() => {
                 let (ticket, dealt) = ended?;
                 match dealt? {
-                    Dealt::Done => queue.end(ticket),
+                    Handled::Done => queue.end(ticket),
                     // It has to come again, and with it all that came after it.
-                    Dealt::Undone => ends = true,
+                    Handled::Undone => ends = true,
                 }
             }
             arrival = arrivals.recv(), if !ends && !queue.is_full() => match arrival {
@@ -123,7 +125,7 @@ async fn work(
                     }
                     passed.add(&arrival);
                     if let Some(cursor) = arrival.cursor {
-                        line.history.get_or_init(|| cursor.history);
+                        leased.history.get_or_init(|| cursor.history);
                     }
                     if let Some(work) = arrival.work {
                         queue.add(arrival.revision, work, root);
@@ -134,7 +136,7 @@ async fn work(
             // While a batch is being reported nobody else reports it.
             _ = redelivery.tick(), if begun.is_empty() => {
                 agent.remember(*position).await?;
-                delivery::deliver_all(line).await?;
+                delivery::deliver_all(leased).await?;
             }
         }
     }

@@ -10,7 +10,9 @@ use aptix_model::state::BatchState;
 use aptix_model::wire::{self, id, v1};
 use tonic::Streaming;
 
-use super::{ANSWER, CallError, Connection, ServerUrl, timed};
+use super::call_error::CallError;
+use super::link::{ANSWER, Connection, timed};
+use super::server_url::ServerUrl;
 
 /// Batches on one page of a list.
 const PAGE: i32 = 200;

@@ -9,7 +9,7 @@ use aptix_model::reason::{Detail, Reason};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, StatusExt};
 
-use super::ServerUrl;
+use super::server_url::ServerUrl;
 
 /// Why a call gave no answer that can be used.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -14,7 +14,9 @@ use tonic::Streaming;
 use tonic::codegen::Bytes;
 
 use super::batches::absent;
-use super::{ANSWER, CallError, Connection, ServerUrl, off_the_workers, timed};
+use super::call_error::CallError;
+use super::link::{ANSWER, Connection, off_the_workers, timed};
+use super::server_url::ServerUrl;
 
 /// An interval between heartbeats is held to these bounds, whatever the server says.
 const HEARTBEAT: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);

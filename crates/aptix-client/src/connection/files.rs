@@ -14,7 +14,9 @@ use aptix_model::wire::{digest, v1};
 use tonic::codegen::Bytes;
 
 use super::batches::absent;
-use super::{ANSWER, CallError, Connection, Lease, off_the_workers, timed};
+use super::call_error::CallError;
+use super::feed::Lease;
+use super::link::{ANSWER, Connection, off_the_workers, timed};
 
 /// How long a whole blob may take, either way.
 const TRANSFER: Duration = Duration::from_secs(300);

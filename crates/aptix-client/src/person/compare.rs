@@ -1,8 +1,8 @@
 //! The question whether a batch may be compared with files that its author is not shown.
 
-use super::dialog::{NoAnswer, Talk, ask};
 use super::pager::{self, Pages, Read};
 use super::rows::Line;
+use super::talk::{NoAnswer, Talk, ask};
 use crate::apply::Hidden;
 use crate::present::untrusted::Name;
 

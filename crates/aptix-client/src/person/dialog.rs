@@ -5,7 +5,8 @@ use aptix_model::reason::Reason;
 
 use super::keyboard::Typed;
 use super::pager::{self, Pages, Read};
-use super::rows::{Line, Size};
+use super::rows::Line;
+use super::talk::{NoAnswer, Talk, ask};
 
 /// Characters of a person's reason that reach the author.
 const REASON_CHARS: usize = 2000;
@@ -69,21 +70,6 @@ impl Answer {
     pub(super) fn no(failure: Failure) -> Self {
         Self { verdict: Err(vec![failure]), always: Vec::new() }
     }
-}
-
-/// Why a question has no answer.
-pub(super) type NoAnswer = Box<Failure>;
-
-/// A terminal, as far as a dialog needs one.
-pub(super) trait Talk {
-    /// Its size at this moment.
-    fn size(&self) -> Size;
-    /// Shows a text.
-    fn say(&mut self, text: &str);
-    /// Throws away what was typed before this moment: it was not meant for what is asked next.
-    fn forget(&mut self);
-    /// Shows a question, and waits for the next that is typed; nothing if nothing will ever be.
-    async fn ask(&mut self, question: &str) -> Option<Typed>;
 }
 
 /// Shows a change and asks until there is an answer.
@@ -182,24 +168,6 @@ async fn file_by_file(shown: &Shown, talk: &mut impl Talk) -> Result<Option<Answ
     Ok(Some(Answer { verdict: if refused.is_empty() { Ok(()) } else { Err(refused) }, always }))
 }
 
-/// The answer to a question, or why there is none.
-pub(super) async fn ask(question: &str, talk: &mut impl Talk) -> Result<String, NoAnswer> {
-    match talk.ask(question).await {
-        Some(Typed::Line(line)) => Ok(line.trim().to_lowercase()),
-        Some(Typed::Nothing) => {
-            talk.say("\nNo answer: the batch is refused.\n");
-            let message = "a person has to agree, and the one at the terminal gave no answer";
-            let failure = Failure::new(Reason::ApprovalRequired, message);
-            Err(Box::new(failure.hint("send the batch again to have it asked about again")))
-        }
-        None => {
-            let message = "a person has to agree, and the terminal was closed";
-            let failure = Failure::new(Reason::ApprovalRequired, message);
-            Err(Box::new(failure.hint("start the program again on a terminal, then send the batch again")))
-        }
-    }
-}
-
 async fn why(talk: &mut impl Talk) -> String {
     match talk.ask(WHY).await {
         Some(Typed::Line(line)) => line,
@@ -222,6 +190,7 @@ fn refusal(what: &str, why: &str) -> Failure {
 mod tests {
     use anstyle::Style;
 
+    use super::super::rows::Size;
     use super::*;
     use crate::present::diff::{DiffLine, LineKind};
 

@@ -7,6 +7,7 @@ mod pager;
 pub(crate) mod prompt;
 mod rows;
 mod shown;
+mod talk;
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -16,9 +17,10 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 
 pub(crate) use self::dialog::Answer;
-use self::dialog::Talk;
 use self::keyboard::{Keyboard, Open, Typed};
+use self::prompt::say;
 use self::rows::Size;
+use self::talk::Talk;
 use crate::apply::Hidden;
 use crate::apply::path_style::PathStyle;
 use crate::apply::proposal::Proposal;
@@ -101,12 +103,4 @@ pub(crate) fn allow_for_ever(proposal: &Proposal<'_>, policies: &PolicyFiles, fi
             say(&format!("You will be asked again: {file} cannot be added to: {error}\n{by_hand}"));
         }
     }
-}
-
-/// Shows a person a text that nothing can hide in.
-pub(crate) fn say(text: &str) {
-    use std::io::Write;
-    let mut terminal = anstream::stderr().lock();
-    // A terminal that is gone is noticed when the answer does not come.
-    let _ = terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush());
 }

@@ -1,7 +1,7 @@
 //! More than a screen, shown page by page. Aptix runs no other program for that.
 
-use super::dialog::{NoAnswer, Talk, ask};
 use super::rows::{Line, Size, rows};
+use super::talk::{NoAnswer, Talk, ask};
 
 /// What is shown before a question.
 #[derive(Clone, Copy, Debug)]

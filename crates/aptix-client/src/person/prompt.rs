@@ -6,7 +6,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use aptix_model::failure::Visible;
 
 use super::rows::{Line, rows};
-use super::say;
 use crate::present::untrusted::Untrusted;
 
 /// Characters of a log line that are shown while somebody is asked.
@@ -40,6 +39,13 @@ impl Drop for Held {
     fn drop(&mut self) {
         *dialog() = None;
     }
+}
+
+/// Shows a person a text that nothing can hide in.
+pub(crate) fn say(text: &str) {
+    let mut terminal = anstream::stderr().lock();
+    // A terminal that is gone is noticed when the answer does not come.
+    let _ = terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush());
 }
 
 /// A question stands on the terminal until this is dropped.

@@ -1,0 +1,115 @@
+//! One connection to a server: opened, with a deadline for each call and a limit for each message.
+
+use std::time::Duration;
+
+use aptix_model::id::WorkspaceId;
+use aptix_model::limits::MESSAGE_BYTES;
+use aptix_model::wire::v1::agent_service_client::AgentServiceClient;
+use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
+use aptix_model::wire::v1::file_service_client::FileServiceClient;
+use tonic::transport::{Channel, Endpoint};
+
+use super::call_error::CallError;
+use super::server_url::ServerUrl;
+
+/// How long the server may take to be reached.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long it may take to answer a call that moves no file content.
+pub(super) const ANSWER: Duration = Duration::from_secs(30);
+/// After this silence it is asked for a sign of life.
+const PING_AFTER: Duration = Duration::from_secs(10);
+/// And has this long to give one.
+const PING_ANSWER: Duration = Duration::from_secs(10);
+/// Bytes of a call's headers: error details are the largest of them.
+const HEADER_BYTES: u32 = 64 << 10;
+
+/// A connection that serves one workspace. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    pub(super) server: ServerUrl,
+    pub(super) workspace: WorkspaceId,
+    channel: Channel,
+}
+
+impl Connection {
+    /// Connects.
+    ///
+    /// # Errors
+    /// [`CallError::Unreachable`] when nobody listens there or answers within five seconds.
+    pub async fn open(server: &ServerUrl, workspace: &WorkspaceId) -> Result<Self, CallError> {
+        let endpoint = Endpoint::from(server.0.clone())
+            .connect_timeout(CONNECT)
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(PING_AFTER)
+            .keep_alive_timeout(PING_ANSWER)
+            .keep_alive_while_idle(true)
+            .http2_max_header_list_size(HEADER_BYTES);
+        let connecting = tokio::time::timeout(CONNECT, endpoint.connect()).await;
+        let channel = match connecting {
+            Ok(Ok(channel)) => channel,
+            Ok(Err(error)) => return Err(CallError::unreachable(server, &error)),
+            Err(_) => return Err(CallError::silent(server, CONNECT)),
+        };
+        Ok(Self { server: server.clone(), workspace: workspace.clone(), channel })
+    }
+
+    /// The workspace it serves.
+    #[must_use]
+    pub fn workspace(&self) -> &WorkspaceId {
+        &self.workspace
+    }
+
+    pub(super) fn batches(&self) -> BatchServiceClient<Channel> {
+        BatchServiceClient::new(self.channel.clone())
+            .max_decoding_message_size(MESSAGE_BYTES)
+            .max_encoding_message_size(MESSAGE_BYTES)
+    }
+
+    pub(super) fn agents(&self) -> AgentServiceClient<Channel> {
+        AgentServiceClient::new(self.channel.clone())
+            .max_decoding_message_size(MESSAGE_BYTES)
+            .max_encoding_message_size(MESSAGE_BYTES)
+    }
+
+    pub(super) fn files(&self) -> FileServiceClient<Channel> {
+        FileServiceClient::new(self.channel.clone())
+            .max_decoding_message_size(MESSAGE_BYTES)
+            .max_encoding_message_size(MESSAGE_BYTES)
+    }
+
+    /// Waits for an answer as long as it may take.
+    pub(super) async fn within<T>(
+        &self,
+        deadline: Duration,
+        call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+    ) -> Result<T, CallError> {
+        match tokio::time::timeout(deadline, call).await {
+            Ok(Ok(response)) => Ok(response.into_inner()),
+            Ok(Err(status)) => Err(CallError::from_status(&self.server, &status)),
+            Err(_) => Err(CallError::silent(&self.server, deadline)),
+        }
+    }
+
+    pub(super) async fn answer<T>(
+        &self,
+        call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+    ) -> Result<T, CallError> {
+        self.within(ANSWER, call).await
+    }
+}
+
+/// A request that the server, too, gives up after the time its caller waits.
+pub(super) fn timed<T>(message: T, deadline: Duration) -> tonic::Request<T> {
+    let mut request = tonic::Request::new(message);
+    request.set_timeout(deadline);
+    request
+}
+
+/// Runs work whose cost grows with what a server sends off the async workers, which serve heartbeats and signals.
+pub(super) async fn off_the_workers<T: Send + 'static>(
+    server: String,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, CallError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| CallError::Unreachable { server, why: format!("processing its message failed: {error}") })
+}
