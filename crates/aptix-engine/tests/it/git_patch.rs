@@ -396,12 +396,31 @@ fn files_that_are_not_as_the_diff_wants_are_left_alone() {
         (&[], "--- /dev/null\n+++ \"b/\\056\\056/x\"\n@@ -0,0 +1 @@\n+b\n".into(), "INVALID_PATH.TRAVERSAL"),
         (&[], "--- /dev/null\n+++ \"b/x\\ny\"\n@@ -0,0 +1 @@\n+b\n".into(), "INVALID_PATH.CONTROL"),
         (&[], "--- /dev/null\n+++ \"b/x\\\\y\"\n@@ -0,0 +1 @@\n+b\n".into(), "INVALID_PATH.BACKSLASH"),
+        (&[], "--- /dev/null\n+++ \"b/x\\\"y\"\n@@ -0,0 +1 @@\n+b\n".into(), "INVALID_PATH.CHAR"),
+        (&[], "diff --git a/x:y b/x:y\nnew file mode 100644\nindex 0000000..e69de29\n".into(), "INVALID_PATH.COLON"),
+        (&["f=a\\n"], "diff --git a/f \"b/x\\\"y\"\nrename from f\nrename to \"x\\\"y\"\n".into(), "INVALID_PATH.CHAR"),
         (&[], "--- /dev/null\n+++ b/.git/hooks/x\n@@ -0,0 +1 @@\n+b\n".into(), "POLICY_DENIED.PROTECTED"),
     ];
     for (before, diff, expected) in cases {
         let failures = apply(&of_words(before), diff.as_bytes(), &Settings::DEFAULT).unwrap_err();
         assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), [expected], "{diff}");
         assert!(failures.iter().all(|failure| failure.hint.is_some()), "{diff}");
+    }
+    // Where both numbers of a hunk without context contradict each other, the id of the file does not help.
+    let add = |numbers: &str| {
+        let index = "index de980441c3ab03a8c07dda1ad27b8a11f39deb1e..1111111111111111111111111111111111111111 100644";
+        let diff = format!("diff --git a/f b/f\n{index}\n--- a/f\n+++ b/f\n@@ {numbers} @@\n+x\n");
+        let changed = apply(&of_words(&["f=a\\nb\\nc\\n"]), diff.as_bytes(), &Settings::DEFAULT);
+        changed.map(|changed| words(&changed.tree)).map_err(|failures| failures.iter().map(code).collect::<Vec<_>>())
+    };
+    for (numbers, expected) in [
+        ("-3,0 +4", Ok("f=a\\nb\\nc\\nx\\n")),
+        ("-2,0 +3", Err("PATCH_UNSUPPORTED.NO_CONTEXT")),
+        ("-3,0 +2", Err("EXPECTED_MISMATCH.NO_CONTEXT")),
+        ("-2,0 +4", Err("PATCH_UNSUPPORTED.NO_CONTEXT")),
+    ] {
+        let expected = expected.map(|word: &str| vec![word.to_owned()]).map_err(|code: &str| vec![code.to_owned()]);
+        assert_eq!(add(numbers), expected, "{numbers}");
     }
     for index in [sha1, sha256, "index 1111111..2222222", "index 7898192..2222222"] {
         assert!(apply(&of_words(&["f=a\\n"]), id(index).as_bytes(), &Settings::DEFAULT).is_ok(), "{index}");
