@@ -226,7 +226,8 @@ fn date(lines: &mut Vec<Vec<u8>>, random: &mut Random) {
         let [old, new] = &mut lines[index - 1..=index] else { continue };
         if old.starts_with(b"--- ") && new.starts_with(b"+++ ") {
             for (side, time) in [(old, "2024-01-01 10:00:00.000000000 +0000"), (new, "2024-01-02 11:00:00 +0100")] {
-                if !side.ends_with(b"/dev/null\n") && !side.ends_with(b"\"\n") {
+                let is_dated = side.windows(7).any(|bytes| bytes == b" 2024-0" || bytes == b"\t2024-0");
+                if !side.ends_with(b"/dev/null\n") && !side.ends_with(b"\"\n") && !is_dated {
                     let name = side.trim_ascii_end();
                     *side = [name, gap.as_bytes(), time.as_bytes(), b"\n"].concat();
                 }

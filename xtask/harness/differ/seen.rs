@@ -5,7 +5,7 @@ use crate::git::Theirs;
 use crate::memory::Tree;
 use crate::ours::Ours;
 use crate::proof::Proof;
-use crate::section::sections;
+use crate::section::{Reading, all_paths, sections};
 
 /// Who applies a diff of a class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,7 +87,18 @@ impl Seen<'_> {
 
     /// Whether the names of a section begin with git's own prefix.
     pub(crate) fn has_prefixed_section(&self) -> bool {
-        self.has_line(|line| line.starts_with(b"diff --git a/") || line.starts_with(b"diff --git \"a/"))
+        const STARTS: [&[u8]; 3] = [b"diff --git a/", b"diff --git \"a/", b"--- a/"];
+        self.has_line(|line| STARTS.iter().any(|start| line.starts_with(start)))
+    }
+
+    /// Whether one section takes a name away from a file, and another one gives it to a file.
+    pub(crate) fn has_freed_name(&self) -> bool {
+        let sections = sections(&self.case.diff);
+        let paths = all_paths(&sections, &self.case.tree, Reading::ByFile).unwrap_or_default();
+        let mut moved = paths.iter().filter(|paths| paths.old != paths.new);
+        moved.any(|freed| {
+            freed.old.is_some() && paths.iter().any(|paths| paths.new == freed.old && paths.old != freed.old)
+        })
     }
 
     /// Whether a line is blank, without the sign of a context line.

@@ -56,6 +56,23 @@ pub(super) const CLASSES: &[Class] = &[
         },
     },
     Class {
+        name: "a freed name for a file that is not renamed",
+        by: By::Git,
+        needs: Proof::None,
+        reason: "The diff renames a file and makes another one under its old name, or deletes a file and renames another one to its name. Aptix lets renamed files alone take over each other's names.",
+        is_it: |seen| seen.refuses(&["INVALID_REQUEST.DUPLICATE_PATH"]) && seen.has_freed_name(),
+    },
+    Class {
+        name: "backslashes in a name that is taken",
+        by: By::Git,
+        needs: Proof::None,
+        reason: "A name has backslashes for slashes, and there is a file of the name with slashes. Git makes a file with backslashes in its name.",
+        is_it: |seen| {
+            seen.refuses(&["FILE_EXISTS"])
+                && seen.has_line(|line| line.starts_with(b"rename to ") && line.contains(&b'\\'))
+        },
+    },
+    Class {
         name: "parts out of order",
         by: By::Git,
         needs: Proof::None,
