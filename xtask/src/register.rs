@@ -101,7 +101,7 @@ pub(crate) fn claims<'a>(files: &'a [Text], families: &BTreeSet<&str>) -> Vec<Cl
         let lines: Vec<&str> = text.lines().collect();
         for Mention { id, line } in mentions(text, families) {
             let test = match file.path.ends_with(".txt") {
-                true => scenario(&lines[..line]),
+                true => scenario(lines.get(..line).unwrap_or_default()),
                 false => function(&lines, line - 1),
             };
             claims.push(Claim { id, path: &file.path, line, test });
@@ -122,8 +122,8 @@ fn scenario(lines: &[&str]) -> Option<String> {
 
 /// Name of the function that a line stands in, or right above in its comments and attributes.
 fn function(lines: &[&str], at: usize) -> Option<String> {
-    let is_above = |line: &&&str| ["//", "#[", "@"].iter().any(|start| line.trim_start().starts_with(start));
-    let below = lines.get(at + lines[at..].iter().take_while(is_above).count());
+    let is_above = |line: &&str| ["//", "#[", "@"].iter().any(|start| line.trim_start().starts_with(start));
+    let below = lines.iter().skip(at).find(|line| !is_above(line));
     let name = |line: &&str| {
         let line = line.trim_start();
         let line = line.strip_prefix("pub(crate) ").unwrap_or(line);
@@ -131,7 +131,7 @@ fn function(lines: &[&str], at: usize) -> Option<String> {
         let rest = line.strip_prefix("fn ").or_else(|| line.strip_prefix("def "))?;
         rest.split(['(', '<']).next().map(str::to_owned)
     };
-    below.and_then(name).or_else(|| lines[..=at].iter().rev().find_map(name))
+    below.and_then(name).or_else(|| lines.get(..=at).unwrap_or_default().iter().rev().find_map(name))
 }
 
 /// Which tests name each id: names of tests by the short name of their file.
@@ -168,7 +168,9 @@ pub(crate) fn filled(register: &str, files: &[Text]) -> String {
             None if row.status == "tested" => "?".to_owned(),
             None => "-".to_owned(),
         };
-        lines[row.line] = format!("| {} | {} | {} | {cell} |", row.id, row.cells[2], row.status);
+        if let (Some(line), Some(rule)) = (lines.get_mut(row.line), row.cells.get(2)) {
+            *line = format!("| {} | {rule} | {} | {cell} |", row.id, row.status);
+        }
     }
     lines.join("\n") + "\n"
 }

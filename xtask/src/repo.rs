@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use serde::Deserialize;
 
 /// The directory of the workspace's `Cargo.toml`.
 pub(crate) fn root() -> &'static Path {
@@ -46,10 +47,17 @@ pub(crate) fn resolved(targets: &[String]) -> Result<serde_json::Value> {
     serde_json::from_str(&capture(&mut metadata)?).context("failed to read what `cargo metadata` printed")
 }
 
+/// The packages that `cargo metadata` lists.
+pub(crate) fn packages<'a, T: Deserialize<'a>>(metadata: &'a serde_json::Value) -> Result<Vec<T>> {
+    let packages = metadata.get("packages").context("`cargo metadata` lists no packages")?;
+    Vec::deserialize(packages).context("failed to read `cargo metadata`")
+}
+
 /// Where cargo puts what it builds.
 pub(crate) fn target() -> Result<PathBuf> {
     let metadata = metadata()?;
-    let directory = metadata["target_directory"].as_str().context("`cargo metadata` names no target_directory")?;
+    let directory = metadata.get("target_directory").and_then(serde_json::Value::as_str);
+    let directory = directory.context("`cargo metadata` names no target_directory")?;
     Ok(directory.into())
 }
 

@@ -102,7 +102,7 @@ impl Place {
         let told = String::from_utf8_lossy(&output.stderr);
         let answer: Value = serde_json::from_slice(&output.stdout)
             .with_context(|| format!("no JSON object on stdout, {}, and on stderr: {told}", output.status))?;
-        let success = answer["success"] == true;
+        let success = answer.get("success") == Some(&Value::Bool(true));
         ensure!(
             success == output.status.success(),
             "success is {success}, and the process ended with {}",
@@ -110,10 +110,10 @@ impl Place {
         );
         Ok(Said {
             success,
-            errors: list(&answer["errors"]).map(error).collect(),
-            warnings: (list(&answer["warnings"]))
-                .chain(list(&answer["files"]).flat_map(|file| list(&file["warnings"])))
-                .map(|warning| (text(&warning["code"]), text(&warning["message"])))
+            errors: list(&answer, "errors").map(error).collect(),
+            warnings: (list(&answer, "warnings"))
+                .chain(list(&answer, "files").flat_map(|file| list(file, "warnings")))
+                .map(|warning| (text(warning, "code"), text(warning, "message")))
                 .collect(),
             label: None,
             after: self.tree()?,
@@ -188,20 +188,22 @@ impl SaidError {
     }
 }
 
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
+/// The members of the array that an object has under a key.
+fn list<'a>(object: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    object.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
+/// The text that an object has under a key.
+fn text(object: &Value, key: &str) -> String {
+    object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 fn error(error: &Value) -> SaidError {
     SaidError {
-        code: text(&error["code"]),
-        message: text(&error["message"]),
+        code: text(error, "code"),
+        message: text(error, "message"),
         hint: error["hint"].as_str().map(str::to_owned),
-        path: text(&error["path"]),
-        nearest: list(&error["nearest"]).map(|excerpt| text(&excerpt["text"])).collect(),
+        path: text(error, "path"),
+        nearest: list(error, "nearest").map(|excerpt| text(excerpt, "text")).collect(),
     }
 }

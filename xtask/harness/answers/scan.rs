@@ -74,7 +74,8 @@ pub(crate) fn end(text: &str) -> End {
     let in_fence = |index: &usize| {
         fences.iter().any(|fence| fence.first <= *index && fence.last.is_none_or(|last| *index <= last))
     };
-    let outside: Vec<&str> = (0..lines.len()).filter(|index| !in_fence(index)).map(|index| lines[index]).collect();
+    let outside = lines.iter().enumerate().filter(|(index, _)| !in_fence(index));
+    let outside: Vec<&str> = outside.map(|(_, line)| *line).collect();
     match is_inside_edit(&outside) {
         true => End::Inside,
         false => End::Complete,

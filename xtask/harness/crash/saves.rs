@@ -274,8 +274,8 @@ impl Scene {
         let result: Value = serde_json::from_str(&said).unwrap_or_default();
         let needs_operator = said.contains("NEEDS_OPERATOR");
         ensure!(!needs_operator, "a person is needed: {said}");
-        let files = result["files"].as_array().cloned().unwrap_or_default();
-        Ok(Some(files.iter().filter_map(|file| Some(file["sha256Before"].as_str()?.to_owned())).collect()))
+        let files = result.get("files").and_then(Value::as_array).cloned().unwrap_or_default();
+        Ok(Some(files.iter().filter_map(|file| Some(file.get("sha256Before")?.as_str()?.to_owned())).collect()))
     }
 
     /// The displaced writes that the log names.
@@ -283,8 +283,8 @@ impl Scene {
         let output = self.command(&["log"]).output()?;
         ensure!(output.status.success(), "aptix log fails: {}", String::from_utf8_lossy(&output.stderr));
         let log: Value = serde_json::from_slice(&output.stdout)?;
-        let writes = log["displacedWrites"].as_array().cloned().unwrap_or_default();
-        Ok(writes.iter().filter_map(|write| Some(write["keptAs"].as_str()?.into())).collect())
+        let writes = log.get("displacedWrites").and_then(Value::as_array).cloned().unwrap_or_default();
+        Ok(writes.iter().filter_map(|write| Some(write.get("keptAs")?.as_str()?.into())).collect())
     }
 
     /// Looks for every save of a round; removes the kept copies, as a user would once they have seen them.

@@ -35,8 +35,7 @@ struct Dependency {
 
 /// Compares cargo's own view of the workspace with the arrows.
 pub(super) fn check() -> Result<Vec<Finding>> {
-    let packages = repo::metadata()?["packages"].take();
-    let packages: Vec<Package> = serde_json::from_value(packages).context("failed to read `cargo metadata`")?;
+    let packages: Vec<Package> = repo::packages(&repo::metadata()?)?;
     let mut findings = check_packages(&packages);
     let tree = ["tree", "--package", "aptix-engine", "--edges", "normal", "--prefix", "none", "--locked"];
     let tree = repo::capture(repo::cargo().args(tree)).context("failed to see what aptix-engine depends on")?;

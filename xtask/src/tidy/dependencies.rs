@@ -58,8 +58,7 @@ struct Package {
 /// Compares what cargo resolves with the table, and with the workspace's own `rust-version`.
 pub(super) fn check() -> Result<Vec<Finding>> {
     let table: Table = toml::from_str(&repo::read(TABLE)?).with_context(|| format!("failed to read {TABLE}"))?;
-    let packages = repo::resolved(&table.graph.targets)?["packages"].take();
-    let packages: Vec<Package> = serde_json::from_value(packages).context("failed to read `cargo metadata`")?;
+    let packages: Vec<Package> = repo::packages(&repo::resolved(&table.graph.targets)?)?;
     Ok(compare(&table, &packages, &repo::root().display().to_string()))
 }
 

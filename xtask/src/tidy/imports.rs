@@ -91,6 +91,16 @@ impl Tree<'_> {
         self.modules.len() - 1
     }
 
+    #[expect(clippy::indexing_slicing, reason = "`add` alone makes the numbers of modules, and none goes")]
+    fn module(&self, number: usize) -> &Module {
+        &self.modules[number]
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "`add` alone makes the numbers of modules, and none goes")]
+    fn module_mut(&mut self, number: usize) -> &mut Module {
+        &mut self.modules[number]
+    }
+
     fn scan(&mut self, module: usize, folder: &str, tokens: TokenStream) -> Result<()> {
         let mut cursor = Cursor::new(tokens);
         let mut is_public = false;
@@ -117,7 +127,7 @@ impl Tree<'_> {
                 }
                 TokenTree::Ident(_) => {
                     let path = cursor.path();
-                    self.modules[module].paths.push(Named { path, line, is_use: false });
+                    self.module_mut(module).paths.push(Named { path, line, is_use: false });
                 }
                 TokenTree::Group(group) => {
                     cursor.at += 1;
@@ -131,7 +141,7 @@ impl Tree<'_> {
     }
 
     fn add_use(&mut self, module: usize, path: Vec<String>, alias: String, is_reexport: bool, line: usize) {
-        let module = &mut self.modules[module];
+        let module = self.module_mut(module);
         if !is_reexport {
             module.paths.push(Named { path: path.clone(), line, is_use: true });
         }
@@ -148,7 +158,7 @@ impl Tree<'_> {
         let below = format!("{folder}{name}/");
         let child = if let Some(group) = cursor.group(0, Delimiter::Brace) {
             cursor.at += 1;
-            let child = self.add(self.modules[module].file.clone(), Some(module));
+            let child = self.add(self.module(module).file.clone(), Some(module));
             self.scan(child, &below, group.stream())?;
             child
         } else {
@@ -156,7 +166,7 @@ impl Tree<'_> {
             let path = if self.sources.contains_key(own.as_str()) { own } else { format!("{below}mod.rs") };
             self.read_file(&path, &below, Some(module))?
         };
-        self.modules[module].children.insert(name, child);
+        self.module_mut(module).children.insert(name, child);
         Ok(())
     }
 
@@ -170,11 +180,12 @@ impl Tree<'_> {
                     // `a::b` of which `b` is a module names nothing in it yet; a lone `a` in code is no module.
                     _ => continue,
                 };
-                let is_alias = named.path.len() == 1 && !named.is_use;
-                if is_alias && !module.aliases.get(&named.path[0]).is_some_and(|alias| alias.is_reexport) {
+                if let ([name], false) = (named.path.as_slice(), named.is_use)
+                    && !module.aliases.get(name).is_some_and(|alias| alias.is_reexport)
+                {
                     continue;
                 }
-                let to = &self.modules[target].file;
+                let to = &self.module(target).file;
                 if *to != module.file {
                     let arrow = imports.arrows.entry((module.file.clone(), to.clone()));
                     arrow.or_insert_with(|| (named.line, named.path.join("::")));
@@ -195,7 +206,7 @@ impl Tree<'_> {
             "crate" => self.root_of(module),
             name if name == self.library => 0,
             "self" => module,
-            "super" => self.modules[module].parent?,
+            "super" => self.module(module).parent?,
             name => match self.enter(module, name, depth)? {
                 Target::Module(child) => child,
                 item => return Some(item),
@@ -208,7 +219,7 @@ impl Tree<'_> {
         for name in path {
             match (name.as_str(), self.enter(module, name, depth)) {
                 ("self", _) => {}
-                ("super", _) => module = self.modules[module].parent?,
+                ("super", _) => module = self.module(module).parent?,
                 (_, Some(Target::Module(child))) => module = child,
                 (_, Some(item)) => return Some(item),
                 (_, None) => return Some(Target::ItemOf(module)),
@@ -219,7 +230,7 @@ impl Tree<'_> {
 
     /// What a name means in a module, if it is a child of it or an import.
     fn enter(&self, module: usize, name: &str, depth: usize) -> Option<Target> {
-        let known = &self.modules[module];
+        let known = self.module(module);
         if let Some(child) = known.children.get(name) {
             return Some(Target::Module(*child));
         }
@@ -227,7 +238,7 @@ impl Tree<'_> {
     }
 
     fn root_of(&self, mut module: usize) -> usize {
-        while let Some(parent) = self.modules[module].parent {
+        while let Some(parent) = self.module(module).parent {
             module = parent;
         }
         module

@@ -36,7 +36,7 @@ impl Cursor {
 
     /// Skips an item with its attributes: up to its body, or the `;` that ends it.
     pub(super) fn skip_item(&mut self) {
-        let is_use = self.tokens[self.at..].iter().find_map(|token| match token {
+        let is_use = self.tokens.iter().skip(self.at).find_map(|token| match token {
             TokenTree::Ident(ident) if ident != "pub" => Some(ident == "use"),
             _ => None,
         });

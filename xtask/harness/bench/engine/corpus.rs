@@ -1,6 +1,7 @@
 //! Real edits: files that differ between two versions of a crate, each as a minimal line patch.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -77,17 +78,19 @@ fn edit(name: String, before: Vec<u8>, after: Vec<u8>) -> Option<Edit> {
 /// The minimal line patch from one text to another.
 pub(crate) fn line_patch(old: &str, new: &str) -> Batch {
     let (old_lines, new_lines): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    let owned = |lines: &[&str]| lines.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let owned = |lines: &[&str], range: Range<usize>| {
+        lines.get(range).unwrap_or_default().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
     let changes = capture_diff_slices(Algorithm::Histogram, &old_lines, &new_lines).into_iter().filter_map(|op| {
         let (tag, gone, come) = op.as_tag_tuple();
-        let expected_original_lines = owned(&old_lines[gone.clone()]);
+        let expected_original_lines = owned(&old_lines, gone.clone());
         let (start_line, end_line) = (gone.start as i64 + 1, gone.end as i64);
         let operation = match tag {
             DiffTag::Equal => return None,
-            DiffTag::Insert => Operation::Insert { after_line: gone.start as i64, new_lines: owned(&new_lines[come]) },
+            DiffTag::Insert => Operation::Insert { after_line: gone.start as i64, new_lines: owned(&new_lines, come) },
             DiffTag::Delete => Operation::Delete { start_line, end_line, expected_original_lines },
             DiffTag::Replace => {
-                Operation::Replace { start_line, end_line, expected_original_lines, new_lines: owned(&new_lines[come]) }
+                Operation::Replace { start_line, end_line, expected_original_lines, new_lines: owned(&new_lines, come) }
             }
         };
         Some(Change { key: None, description: None, operation })

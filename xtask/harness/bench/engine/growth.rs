@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::hint::black_box;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use aptix_engine::digest::sha256;
 use aptix_engine::planning::observed::Observed;
 use aptix_model::batch::{Batch, Change, Operation};
@@ -32,15 +32,18 @@ fn case(bytes: usize, changes: usize) -> Case {
     }
     let step = lines.len() / changes;
     let mut diff = String::from("--- a/file\n+++ b/file\n");
-    let replacements = (0..changes).map(|index| {
-        let (line, new) = (index * step, format!("replaced {index}"));
-        let number = line + 1;
+    let olds = lines.chunks(step).take(changes).enumerate().filter_map(|(index, chunk)| match chunk {
+        [old, below, ..] => Some((index, old, below)),
+        _ => None,
+    });
+    let replacements = olds.map(|(index, old, below)| {
+        let (number, new) = (index * step + 1, format!("replaced {index}"));
         // Writing to a String does not fail.
-        let _ = write!(diff, "@@ -{number},2 +{number},2 @@\n-{}\n+{new}\n {}\n", lines[line], lines[line + 1]);
+        let _ = write!(diff, "@@ -{number},2 +{number},2 @@\n-{old}\n+{new}\n {below}\n");
         let operation = Operation::Replace {
             start_line: number as i64,
             end_line: number as i64,
-            expected_original_lines: vec![lines[line].clone()],
+            expected_original_lines: vec![old.clone()],
             new_lines: vec![new],
         };
         Change { key: None, description: None, operation }
@@ -63,9 +66,10 @@ fn observe(case: &Case) -> Result<[Observed<'_>; 1]> {
 pub(crate) fn measure() -> Result<Vec<Goal>> {
     let cases = [case(FILE, CHANGES), case(2 * FILE, CHANGES), case(FILE, 2 * CHANGES)];
     let observed = cases.iter().map(observe).collect::<Result<Vec<_>>>()?;
-    let patch = diffy::Patch::from_str(&cases[0].diff).context("the peer reads the diff")?;
-    let peer = diffy::apply(&cases[0].text, &patch).context("the peer applies the diff")?;
-    ensure!(plan_and_apply(&cases[0].batch, &observed[0])? == peer.as_bytes(), "the engine and the peer disagree");
+    let ([first, ..], Some(observed_first)) = (&cases, observed.first()) else { bail!("no case") };
+    let patch = diffy::Patch::from_str(&first.diff).context("the peer reads the diff")?;
+    let peer = diffy::apply(&first.text, &patch).context("the peer applies the diff")?;
+    ensure!(plan_and_apply(&first.batch, observed_first)? == peer.as_bytes(), "the engine and the peer disagree");
 
     let (mut ours, mut theirs) = ([const { Vec::new() }; 3], Vec::new());
     for _ in 0..PASSES {
@@ -75,14 +79,14 @@ pub(crate) fn measure() -> Result<Vec<Goal>> {
             }));
         }
         theirs.push(time(|| {
-            let patch = diffy::Patch::from_str(&cases[0].diff);
-            black_box(patch.ok().and_then(|patch| diffy::apply(&cases[0].text, &patch).ok()));
+            let patch = diffy::Patch::from_str(&first.diff);
+            black_box(patch.ok().and_then(|patch| diffy::apply(&first.text, &patch).ok()));
         }));
     }
     let [base, larger, more] = ours.map(median);
     // The file is in memory already; what comes on top is the result and whatever the engine needs.
     let extra = peak(|| {
-        black_box(plan_and_apply(&cases[0].batch, &observed[0]).ok());
+        black_box(plan_and_apply(&first.batch, observed_first).ok());
     });
     let overhead = extra.saturating_sub(peer.len()) as f64 / f64::from(1 << 20);
     Ok(vec![
