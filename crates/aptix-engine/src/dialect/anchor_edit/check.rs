@@ -1,4 +1,4 @@
-//! An anchor edit checked without its file.
+//! An anchor edit checked without its file: by line number, beside a line that is described, or in the place of everything.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -7,13 +7,43 @@ use aptix_model::batch::{Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Occurrenc
 use aptix_model::lines::{LineError, LineNumber};
 use memchr::memmem;
 
-use super::place::{Finder, Place, Test, ValidAnchorEdit};
 use crate::checking::regexes::RegexError;
 use crate::checking::site::Site;
 use crate::checking::violation::Violation;
 use crate::shown::cut;
 use crate::target::Base;
-use crate::text::line_regex::CompileError;
+use crate::text::line_regex::{CompileError, LineRegex};
+
+/// An anchor edit in which nothing is wrong.
+#[derive(Clone, Debug)]
+pub struct ValidAnchorEdit<'a> {
+    pub(super) place: Place<'a>,
+    pub(super) content: &'a str,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Place<'a> {
+    Range { above: usize, end: Option<usize> },
+    Append,
+    After(Finder<'a>),
+    Before(Finder<'a>),
+    Between { start: Finder<'a>, end: Box<Finder<'a>>, takes_anchors: bool },
+    Whole,
+}
+
+/// Finds the lines that an anchor describes.
+#[derive(Clone, Debug)]
+pub(super) struct Finder<'a> {
+    pub(super) anchor: &'a Anchor,
+    pub(super) test: Test<'a>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Test<'a> {
+    Contains(Box<memmem::Finder<'a>>),
+    Equals(&'a [u8]),
+    Regex(Box<LineRegex>),
+}
 
 /// Checks everything about an anchor edit that needs no file.
 pub(crate) fn check<'a>(edit: &'a AnchorEdit, site: &mut Site<'_, 'a>) -> Option<(Base, ValidAnchorEdit<'a>)> {

@@ -10,8 +10,8 @@ use aptix_model::failure::{Excerpt, Failure};
 use aptix_model::reason::{Detail, Reason};
 use memchr::memmem;
 
+use super::check::{Finder, Place, Test};
 use super::lines::Lines;
-use super::place::{Finder, Place, Test};
 use crate::shown::{counted, cut};
 use crate::text::line_regex::{GivenUp, LineRegex, Search};
 

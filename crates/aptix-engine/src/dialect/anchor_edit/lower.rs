@@ -9,10 +9,10 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use aptix_model::report::{ChangeReport, Normalization, Tier, Warning};
 
+use super::check::{Place, ValidAnchorEdit};
 use super::lines::Lines;
 use super::locate::find;
 use super::made;
-use super::place::{Place, ValidAnchorEdit};
 use crate::already;
 use crate::digest::Original;
 use crate::file_plan::{FileAction, FilePlan};

@@ -6,7 +6,7 @@ use core::ops::Range;
 use aptix_model::report::Tier;
 use memchr::memchr_iter;
 
-use super::place::Place;
+use super::check::Place;
 use crate::already::{self, Copy, Proves};
 use crate::text::edit::slice;
 use crate::text::find::Budget;

@@ -8,8 +8,6 @@ mod lines;
 mod locate;
 mod lower;
 mod made;
-mod place;
 
-pub(crate) use check::check;
+pub(crate) use check::{ValidAnchorEdit, check};
 pub(crate) use lower::plan;
-pub(crate) use place::ValidAnchorEdit;

@@ -6,7 +6,6 @@ mod check;
 mod made;
 mod place;
 mod plan;
-mod run;
 mod spot;
 
 pub(crate) use check::check;

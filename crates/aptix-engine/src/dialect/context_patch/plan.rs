@@ -7,8 +7,7 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use aptix_model::report::{ChangeReport, Normalization};
 
-use super::run::{Run, runs};
-use super::spot::Spot;
+use super::spot::{Run, Spot, runs};
 use super::{made, place};
 use crate::already;
 use crate::digest::Original;

@@ -4,7 +4,6 @@
 mod check;
 mod settle;
 mod stands;
-mod words;
 
 pub(crate) use check::{ValidQuote, check};
 pub(crate) use settle::settle;

@@ -10,9 +10,8 @@ use aptix_model::quote::Quote;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Warning;
 
-use super::check::{ValidName, ValidQuote};
+use super::check::{HINT, ValidName, ValidQuote, about, named, place};
 use super::stands::Excerpt;
-use super::words::{HINT, about, named, place};
 use crate::file_plan::{FileAction, FilePlan};
 use crate::planning::observed::Observed;
 use crate::shown::quoted_path;

@@ -8,10 +8,9 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use aptix_model::report::Tier;
 
-use super::check::ValidStep;
+use super::check::{ValidStep, lines};
 use super::course::{Course, Made};
 use super::made;
-use super::sides::lines;
 use crate::already::{self, Copy, Proves};
 use crate::nearest::{line_change, old_text};
 use crate::planning::work::Work;
@@ -33,7 +32,7 @@ pub(super) fn make<'s>(
     if step.find.is_empty() {
         return append(course, index, step, text, work);
     }
-    let needle = Needle::lines(lines(step.find));
+    let needle = step.old_side();
     let region = text.start()..text.bytes().len();
     let chosen = reserved.or(hint);
     let place = match find::only(text, &needle, region, chosen, work.settings.recovers, &mut work.budget) {

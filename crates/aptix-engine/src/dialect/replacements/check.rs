@@ -8,6 +8,7 @@ use aptix_model::lines::LineNumber;
 use crate::checking::site::Site;
 use crate::checking::violation::Violation;
 use crate::target::Base;
+use crate::text::find::Needle;
 
 /// One step, checked.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +30,30 @@ pub enum StepPlace {
     All,
     /// The only place of whole lines, or the one that the author saw at this line.
     Block(Option<LineNumber>),
+}
+
+impl<'a> ValidStep<'a> {
+    /// The text that goes, as it is searched for.
+    pub(super) fn old_side(&self) -> Needle<'a> {
+        self.needle(self.find)
+    }
+
+    /// The text that comes, as it is searched for.
+    pub(super) fn new_side(&self) -> Needle<'a> {
+        self.needle(self.replace)
+    }
+
+    fn needle(&self, side: &'a str) -> Needle<'a> {
+        match self.place {
+            StepPlace::First | StepPlace::All => Needle::text(side),
+            StepPlace::Block(_) => Needle::lines(lines(side)),
+        }
+    }
+}
+
+/// The lines of a block, which end as the file's do, whatever they end with here.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split_terminator('\n').map(|line| line.strip_suffix('\r').unwrap_or(line))
 }
 
 /// Checks the steps one by one; `None` when anything is wrong.

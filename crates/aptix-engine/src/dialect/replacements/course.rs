@@ -7,7 +7,6 @@ use aptix_model::report::{Normalization, Tier, Warning};
 
 use super::check::{StepPlace, ValidStep};
 use super::equal::Equal;
-use super::sides::needle;
 use crate::already;
 use crate::text::edit::{TextEdit, slice};
 use crate::text::find::Needle;
@@ -120,7 +119,7 @@ impl First {
         if step.find.is_empty() || step.place == StepPlace::All && made.candidates > 1 {
             return None;
         }
-        let (old, new) = (needle(step), Needle::text(step.replace));
+        let (old, new) = (step.old_side(), Needle::text(step.replace));
         let shows = made.tier <= Tier::Eol && !already::adds_nothing(old.as_lines(), new.as_lines());
         let left = slice(result, place.range.clone()).to_vec();
         Some(Self { left, is_found_again: made.is_found_again, shows })

@@ -5,7 +5,6 @@ use aptix_model::report::Tier;
 
 use super::check::ValidStep;
 use super::course::Course;
-use super::sides::new_side;
 use crate::already::{self, Copy, Several};
 use crate::nearest::old_text;
 use crate::planning::work::Work;
@@ -25,7 +24,7 @@ impl<'s> Course<'_, 's> {
         text: &Text<'_>,
         work: &mut Work<'_>,
     ) -> Failure {
-        let new = new_side(step);
+        let new = step.new_side();
         let found = match error {
             FindError::NotFound => already::between(text, needle, &new, &mut work.budget),
             FindError::Ambiguous { has_more: false, tier: Tier::Exact | Tier::Eol, .. } => {
@@ -98,7 +97,7 @@ impl<'s> Course<'_, 's> {
             return Ok(None);
         }
         let Some(whole) = whole_side(text, needle, place, step.replace) else { return Ok(None) };
-        let copy = already::at_other_white_space(text, place, &whole, &new_side(step), budget)?;
+        let copy = already::at_other_white_space(text, place, &whole, &step.new_side(), budget)?;
         Ok(copy.filter(|copy| !self.wrote(&copy.range)))
     }
 

@@ -7,7 +7,6 @@ mod equal;
 mod made;
 mod plan;
 mod repeat;
-mod sides;
 mod step;
 
 pub(crate) use check::{ValidStep, check};

@@ -5,7 +5,6 @@ use aptix_model::report::Tier;
 
 use super::check::{StepPlace, ValidStep};
 use super::course::{Course, First};
-use super::sides::needle;
 use super::step;
 use crate::already::{self, Copy};
 use crate::nearest::old_text;
@@ -61,7 +60,7 @@ pub(super) fn refuse(
     if is_alone && first.is_some_and(|first| first.is_found_again) {
         return Ok(());
     }
-    let needle = needle(step);
+    let needle = step.old_side();
     if first.is_some_and(|first| first.shows)
         || (all_show && !already::adds_nothing(needle.as_lines(), Needle::text(step.replace).as_lines()))
     {

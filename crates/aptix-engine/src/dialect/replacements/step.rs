@@ -11,7 +11,6 @@ use aptix_model::report::{Normalization, Tier, Warning};
 use super::check::{StepPlace, ValidStep};
 use super::course::{Course, First, Made};
 use super::equal::Equal;
-use super::sides::needle;
 use super::{block, made};
 use crate::nearest::old_text;
 use crate::planning::work::Work;
@@ -92,7 +91,7 @@ impl<'s> Course<'_, 's> {
         text: &Text<'_>,
         work: &mut Work<'_>,
     ) -> Result<Made, Failure> {
-        let needle = needle(step);
+        let needle = step.old_side();
         self.reserve_equal(index, step, &needle, text, work)?;
         let reserved = self.equal.at(index);
         match step.place {
