@@ -437,10 +437,12 @@ fn every_reader_at_every_moment_finds_a_whole_file() {
     std::fs::write(&target, content("a")).unwrap();
     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
     let stop = AtomicBool::new(false);
+    let reads = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::SeqCst) {
                 let found = std::fs::read(&target).unwrap();
+                reads.fetch_add(1, Ordering::SeqCst);
                 assert!(found == content("a").as_bytes() || found == content("b").as_bytes(), "{} bytes", found.len());
             }
         });
@@ -457,4 +459,5 @@ fn every_reader_at_every_moment_finds_a_whole_file() {
         }
         stop.store(true, Ordering::SeqCst);
     });
+    assert!(reads.load(Ordering::SeqCst) >= 100, "a race needs both sides");
 }

@@ -104,7 +104,7 @@ fn replace_puts_text_in_the_place_of_unique_text() {
     assert!(applied.diff.ends_with(b"@@ -1,4 +1,5 @@\n a\n-b\n-c\n+1\n+2\n-d\n+x\n+y\n"), "{}", shown(&applied.diff));
 }
 
-/// REQ-PATCH-001.2, REQ-PATCH-001.3, REQ-PATCH-001.4, REQ-PATCH-001.6, REQ-PATCH-001.7, R28: the ends of the file, and
+/// REQ-PATCH-001.2, REQ-PATCH-001.3, REQ-PATCH-001.4, REQ-PATCH-001.6, R28: the ends of the file, and
 /// files that are not there.
 #[test]
 fn ends_and_whole_files() {

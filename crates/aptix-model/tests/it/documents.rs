@@ -26,6 +26,7 @@ fn refusals(text: &[u8]) -> Vec<String> {
 }
 
 /// TUL-002-4.1.1, TUL-002-4.1.2, TUL-002-4.2.1, TUL-002-4.2.8, TUL-002-5.1.1, TUL-002-5.1.5: every label and key is kept as written.
+/// TUL-002-4.2.9: changes keep their order.
 #[test]
 fn a_line_patch_keeps_every_label_and_key() {
     let text = format!(

@@ -56,7 +56,7 @@ fn a_bundle_creates_replaces_and_deletes_whole_files() {
     assert_eq!(read(r#"{"files": [{"path": "a", "content": "x"}]}"#), Ok(vec![write("a", "x", Presence::Either)]));
 }
 
-/// FILE-SPEC-1.0.2, FILE-SPEC-1.0.3, FILE-SPEC-1.0.4, FILE-SPEC-1.0.5, FILE-SPEC-1.1.3, FILE-SPEC-1.1.4, FILE-SPEC-1.1.9, FILE-SPEC-1.1.10,
+/// FILE-SPEC-1.0.2, FILE-SPEC-1.0.3, FILE-SPEC-1.0.4, FILE-SPEC-1.0.5, FILE-SPEC-1.1.1, FILE-SPEC-1.1.2, FILE-SPEC-1.1.3, FILE-SPEC-1.1.4, FILE-SPEC-1.1.9, FILE-SPEC-1.1.10,
 /// FILE-SPEC-1.2.2, FILE-SPEC-8.2.1: what is not in the format is refused with its place.
 #[test]
 fn what_is_no_bundle_is_refused_with_its_place() {
@@ -93,6 +93,7 @@ fn what_is_no_bundle_is_refused_with_its_place() {
         ),
         (entry(r#"{"path": "a", "contents": ""}"#), vec!["files[0].contents: INVALID_REQUEST.UNKNOWN_FIELD"]),
         (r#"{"root": "."}"#.into(), vec!["files: INVALID_REQUEST.MISSING"]),
+        (root("5"), vec!["root: INVALID_REQUEST.TYPE"]),
         (root(r#""../x""#), vec!["root: INVALID_PATH.TRAVERSAL"]),
         (root(r#""/""#), vec!["root: INVALID_PATH.ABSOLUTE"]),
         (root(r#""C:\\x""#), vec!["root: INVALID_PATH.DRIVE"]),

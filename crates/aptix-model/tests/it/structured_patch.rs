@@ -37,7 +37,7 @@ fn every_field_comes_through() {
     assert!(parse(br#"{"patches": [{"path": "a", "replacements": []}]}"#, None).is_ok());
 }
 
-/// FILE-SPEC-2.2.1, FILE-SPEC-2.2.2, FILE-SPEC-2.2.3, FILE-SPEC-2.2.4, FILE-SPEC-2.2.7: what is missing, unknown or
+/// FILE-SPEC-2.2.1, FILE-SPEC-2.2.2, FILE-SPEC-2.2.3, FILE-SPEC-2.2.4, FILE-SPEC-2.2.5, FILE-SPEC-2.2.6, FILE-SPEC-2.2.7: what is missing, unknown or
 /// outside the workspace is refused with its place.
 #[test]
 fn what_is_not_in_the_format_is_refused_with_its_place() {
@@ -66,6 +66,7 @@ fn what_is_not_in_the_format_is_refused_with_its_place() {
             step(r#"{"find": "a", "replace": "b", "limit": "first"}"#),
             vec![format!("{at}.limit: INVALID_REQUEST.UNKNOWN_ENUM")],
         ),
+        (step(r#"{"find": 1, "replace": "b"}"#), vec![format!("{at}.find: INVALID_REQUEST.TYPE")]),
         (step(r#"{"find": "a", "replace": "b", "limit": 1}"#), vec![format!("{at}.limit: INVALID_REQUEST.TYPE")]),
         (
             step(r#"{"find": "a", "replace": "b", "count": 1}"#),

@@ -18,7 +18,7 @@ fn change_ids(file: &v1::FilePatch) -> Vec<String> {
     }
 }
 
-/// TUL-002-7.1.1, TUL-002-7.1.2, TUL-002-7.1.3, TUL-002-8.6.3, TUL-002-10.2, TUL-002-10.5: a batch of
+/// TUL-002-5.1.2, TUL-002-7.1.1, TUL-002-7.1.2, TUL-002-7.1.3, TUL-002-8.6.3, TUL-002-10.2, TUL-002-10.5: a batch of
 /// several files is stored, and the answer has all three kinds of ids, each once, although the request has none.
 /// TUL-002-7.2.1, TUL-002-7.2.2, TUL-002-10.6: keys and descriptions come back.
 #[tokio::test]

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::client::Client;
 
-/// REQ-PATCH-007.1, REQ-PATCH-007.2, REQ-PATCH-007.3, REQ-PATCH-007.4, REQ-PATCH-007.5: success is confirmed with the file, its
+/// REQ-PATCH-007.1, REQ-PATCH-007.2, REQ-PATCH-007.3, REQ-PATCH-007.4, REQ-PATCH-007.5, WS-MOD-2.1.1.2: one call writes, and success is confirmed with the file, its
 /// diff and every warning: that programs make the file, and that a clipboard holds other text than was given.
 #[test]
 fn a_patch_that_was_made_is_confirmed_with_its_diff_and_warnings() {
