@@ -28,7 +28,7 @@ pub(crate) fn mend_some(diff: &[u8], is_chosen: impl Fn(usize) -> bool) -> (Vec<
         }
         let end = (at..lines.len()).find(|index| ends(&lines, *index)).unwrap_or(lines.len());
         // Blank lines at the end only set the hunk apart from what follows.
-        let is_blank = |line: &&&[u8]| line.trim_ascii().is_empty() && !line.starts_with(b" ");
+        let is_blank = |line: &&&[u8]| line.trim_ascii().is_empty();
         let blank = lines[at..end].iter().rev().take_while(is_blank).count();
         let body = &lines[at..end - blank];
         let count = |other: u8| body.iter().filter(|line| line[0] != b'\\' && line[0] != other).count() as i64;

@@ -137,10 +137,11 @@ impl Section {
         let mut candidates: Vec<String> = flat.iter().flat_map(|name| readings(name)).collect();
         candidates.dedup();
         let meant = |path: &String| flat.iter().filter(|name| readings(name).contains(path)).count();
-        let is_known = |path: &String| known.contains(path) && reading == Reading::ByFile;
+        let is_new = is_new || self.created.is_some();
+        let is_fit = |path: &String| known.contains(path) != is_new && reading == Reading::ByFile;
         // Later ones win among equals: what `---` and `+++` say.
-        let path = candidates.iter().max_by_key(|path| (meant(path), is_known(path)))?.clone();
-        let is_new = is_new || self.created.is_some() || (!known.contains(&path) && self.creates());
+        let path = candidates.iter().max_by_key(|path| (meant(path), is_fit(path)))?.clone();
+        let is_new = is_new || (!known.contains(&path) && self.creates());
         let is_gone = is_gone || self.deleted.is_some();
         Some(Paths { old: (!is_new).then(|| path.clone()), new: (!is_gone).then_some(path) })
     }

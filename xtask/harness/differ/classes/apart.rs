@@ -65,14 +65,13 @@ pub(super) const CLASSES: &[Class] = &[
         is_it: |seen| seen.has_line(|line| line.starts_with(b"\\ ")),
     },
     Class {
-        name: "above a byte order mark",
+        name: "at a byte order mark",
         by: By::Both,
         needs: Proof::Lines,
-        reason: "A hunk without context adds lines at the top of a file with a byte order mark. Git puts them above the mark, Aptix below it.",
+        reason: "A hunk without context is about the top of a file with a byte order mark, and does not show the mark. Git adds lines above it, and looks for removed ones elsewhere; Aptix does both below it.",
         is_it: |seen| {
-            const MARK: &[u8] = b"\xef\xbb\xbf";
-            let is_below = |file: &File| file.bytes.windows(3).skip(1).any(|bytes| bytes == MARK);
-            seen.has_hunk_without_context() && seen.trees().is_some_and(|(_, theirs)| theirs.values().any(is_below))
+            let is_marked = |file: &File| file.bytes.starts_with(b"\xef\xbb\xbf");
+            seen.has_hunk_without_context() && seen.our_tree().is_some_and(|ours| ours.values().any(is_marked))
         },
     },
     Class {

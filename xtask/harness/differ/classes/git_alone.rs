@@ -73,6 +73,18 @@ pub(super) const CLASSES: &[Class] = &[
         },
     },
     Class {
+        name: "added lines for a missing file",
+        by: By::Git,
+        needs: Proof::None,
+        reason: "A hunk without `diff --git` only adds lines, below a line of a file that is not there. Git makes a file of them.",
+        is_it: |seen| {
+            seen.refuses(&["FILE_MISSING"])
+                && seen.has_hunk_without_context()
+                && seen.has_line(|line| line.starts_with(b"--- "))
+                && !seen.has_line(|line| line.starts_with(b"diff --git "))
+        },
+    },
+    Class {
         name: "parts out of order",
         by: By::Git,
         needs: Proof::None,
