@@ -7,7 +7,9 @@ use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::policy::{Policy, caller::Caller};
 use aptix_client::undo::{acknowledge, undo};
-use aptix_client::workspace::{Workspace, fs::disk::SystemDisk, keep::history::find::Wanted};
+use aptix_client::workspace::fs::disk::SystemDisk;
+use aptix_client::workspace::keep::history::find::Wanted;
+use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_model::documents;
 
 const DOCUMENT: &str = "greet.py\n<<<<<<< SEARCH\nprint('hello')\n=======\nprint('hello, world')\n>>>>>>> REPLACE\n";

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anyhow::{Context, Result, ensure};
-use aptix_client::workspace::Workspace;
 use aptix_client::workspace::commit::change::{Becomes, Change, Content};
-use aptix_client::workspace::commit::transaction::{self, Terms};
 use aptix_client::workspace::read::listing::Listings;
-use aptix_client::workspace::read::resolve::{Place, resolve};
+use aptix_client::workspace::read::place::Place;
+use aptix_client::workspace::read::resolve::resolve;
 use aptix_client::workspace::read::snapshot::{self, Original};
+use aptix_client::workspace::roots::workspace::Workspace;
+use aptix_client::workspace::transaction::{self, CommitOptions};
 use aptix_engine::digest::sha256;
 use aptix_engine::target::ValidTarget;
 use aptix_model::path::WorkspacePath;
@@ -202,7 +203,7 @@ impl Course {
     ///
     /// # Errors
     /// Those of the commit can be told by their type.
-    pub(crate) fn advance(&self, workspace: &Workspace, generation: usize, terms: Terms<'_>) -> Result<()> {
+    pub(crate) fn advance(&self, workspace: &Workspace, generation: usize, terms: CommitOptions<'_>) -> Result<()> {
         let deeds = self.deeds(generation);
         let found = deeds.iter().map(|deed| {
             let to = match &deed.becomes {

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use aptix_client::workspace::commit::displaced_writes::HELD_FOR;
-use aptix_client::workspace::commit::transaction::Terms;
 use aptix_client::workspace::fs::disk::Disk;
+use aptix_client::workspace::transaction::CommitOptions;
 use rustix::fs::{IFlags, OFlags, ioctl_getflags, ioctl_setflags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
@@ -104,7 +104,7 @@ impl Case<'_> {
         let taken = Arc::new(Mutex::new(false));
         let disk = self.disk(ws.join(&self.path), volume.path(), cover.clone(), &taken);
         let outcome = match open_in(&ws, &state, disk) {
-            Ok(workspace) => self.course.advance(&workspace, self.generation, Terms::default()),
+            Ok(workspace) => self.course.advance(&workspace, self.generation, CommitOptions::default()),
             Err(error) => Err(error.into()),
         };
         let is_taken = *taken.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,9 +10,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use aptix_client::workspace::commit::transaction::{Receipt, Terms};
 use aptix_client::workspace::fs::disk::{Disk, SystemDisk};
 use aptix_client::workspace::keep::outbox;
+use aptix_client::workspace::transaction::{CommitOptions, Receipt};
 use aptix_model::id::{BatchId, Uuid};
 
 use crate::course::{Course, Kind};
@@ -61,7 +61,11 @@ pub(crate) fn write(told: &Writer) -> Result<()> {
     let workspace = open(&told.place, disk(told.unflushed))?;
     for generation in told.generation.. {
         let receipt = Receipt { batch: batch(generation), bytes: format!("report {generation}").into_bytes() };
-        course.advance(&workspace, generation, Terms { receipt: Some(&receipt), ..Terms::default() })?;
+        course.advance(
+            &workspace,
+            generation,
+            CommitOptions { receipt: Some(&receipt), ..CommitOptions::default() },
+        )?;
         if let Some(before) = generation.checked_sub(1) {
             outbox::acknowledge(&workspace, batch(before), None)?;
         }

@@ -15,8 +15,8 @@ use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
-use aptix_client::workspace::Workspace;
 use aptix_client::workspace::fs::disk::Disk;
+use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_engine::digest::sha256;
 use aptix_model::batch::{
     Batch, Change, Content, FileEdit, FilePatch, LinePatch, Operation, Origin, Presence, Target, WriteFile,

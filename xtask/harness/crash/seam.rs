@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
-use aptix_client::workspace::commit::transaction::{CommitError, Receipt, Terms};
+use aptix_client::workspace::commit::commit_error::CommitError;
 use aptix_client::workspace::fs::disk::Disk;
 use aptix_client::workspace::keep::outbox;
-use aptix_client::workspace::{OpenError, Workspace};
+use aptix_client::workspace::open::OpenError;
+use aptix_client::workspace::roots::workspace::Workspace;
+use aptix_client::workspace::transaction::{CommitOptions, Receipt};
 use aptix_model::reason::Reason;
 use rustix::io::Errno;
 
@@ -151,7 +153,7 @@ impl<'a> Crash<'a> {
     /// Applies the batches until one fails; tells which generation was reached.
     fn proceed(&self, workspace: &Workspace, receipt: Option<&Receipt>) -> (usize, Result<()>) {
         for generation in self.generation..self.generation + self.batches {
-            let terms = Terms { receipt, ..Terms::default() };
+            let terms = CommitOptions { receipt, ..CommitOptions::default() };
             if let Err(error) = self.course.advance(workspace, generation, terms) {
                 return (generation, Err(error));
             }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, ensure};
-use aptix_client::workspace::commit::transaction::Terms;
+use aptix_client::workspace::transaction::CommitOptions;
 
 use crate::course::{Course, Kind};
 use crate::program::{Deed, LOOK, aptix, prepare, private};
@@ -128,7 +128,7 @@ impl Plot {
         prepare(place.path(), &self.course, 0)?;
         if self.deed == Deed::Undo {
             let workspace = open(place.path(), stopping(usize::MAX).0)?;
-            self.course.advance(&workspace, 0, Terms::default())?;
+            self.course.advance(&workspace, 0, CommitOptions::default())?;
         }
         Ok(Scene { aptix, place, plot: self })
     }

@@ -9,9 +9,9 @@ use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use aptix_client::workspace::Workspace;
 use aptix_client::workspace::fs::disk::SystemDisk;
 use aptix_client::workspace::keep::outbox;
+use aptix_client::workspace::roots::workspace::Workspace;
 use serde_json::Value;
 
 use crate::documents::{create, insert};

@@ -16,9 +16,9 @@ use super::told;
 use crate::connection::backoff::Backoff;
 use crate::connection::receipt::{self, Receipt};
 use crate::connection::{CallError, Connection, Lease};
-use crate::workspace::Workspace;
 use crate::workspace::keep::outbox::{self, Owed, Pending};
 use crate::workspace::keep::reported;
+use crate::workspace::roots::workspace::Workspace;
 
 /// How often a report is tried before other work goes on.
 const ATTEMPTS: usize = 6;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use aptix_model::failure::Failure;
 
 use crate::workspace::keep::notes::NoteError;
-use crate::workspace::keep::outbox::OutboxError;
+use crate::workspace::keep::outbox::error::OutboxError;
 use crate::workspace::roots::state::StateError;
 
 /// Why an agent cannot go on. What the server does is never a reason.

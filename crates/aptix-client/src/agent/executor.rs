@@ -26,8 +26,9 @@ use crate::apply::{self, ApplyOptions, Hidden, Mode};
 use crate::connection::backoff::Backoff;
 use crate::connection::receipt::{self, Receipt};
 use crate::policy::REFUSED_PER_MINUTE;
-use crate::workspace::Workspace;
-use crate::workspace::keep::outbox::{self, OutboxError, Owed, Pending};
+use crate::workspace::keep::outbox::error::OutboxError;
+use crate::workspace::keep::outbox::{self, Owed, Pending};
+use crate::workspace::roots::workspace::Workspace;
 
 /// The first and the longest wait for what keeps a batch from being decided and will pass.
 const PASSING: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));

@@ -33,8 +33,8 @@ use self::service::{Agent, Progress, removed_state};
 use crate::connection::backoff::Backoff;
 use crate::connection::{CallError, LeaseSecret, Position};
 use crate::policy::maintenance;
-use crate::workspace::Workspace;
 use crate::workspace::keep::{notes, outbox};
+use crate::workspace::roots::workspace::Workspace;
 
 /// The first and the longest wait for a server.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
@@ -55,7 +55,7 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> Result<(), AgentError> {
     let _locks = local.lock_agent()?;
-    outbox::adopt(&local)?;
+    outbox::adopt::adopt(&local)?;
     let id = notes::agent_id(&local, new_id)?;
     let noted = notes::position(&local, &service.server.to_string(), &service.workspace)?;
     let position = noted.map_or(Position::START, |noted| match noted.cursor {

@@ -11,9 +11,9 @@ use super::error::{AgentError, blocking};
 use super::quota::Quota;
 use crate::connection::{LeaseSecret, Position, ServerUrl};
 use crate::policy::files::PolicyFiles;
-use crate::workspace::Workspace;
 use crate::workspace::keep::notes::{self, Noted};
 use crate::workspace::roots::root::Root;
+use crate::workspace::roots::workspace::Workspace;
 
 /// What an agent serves, and how.
 #[derive(Clone, Debug)]

@@ -6,8 +6,9 @@ use aptix_model::batch::{Batch, FileEdit};
 use aptix_model::failure::Failure;
 
 use super::options::ApplyOptions;
-use crate::workspace::Workspace;
-use crate::workspace::keep::clipboards::{self, Taken};
+use crate::workspace::commit::taken::Taken;
+use crate::workspace::keep::clipboards;
+use crate::workspace::roots::workspace::Workspace;
 
 /// What is on the clipboards of a session.
 pub(super) struct SessionClipboards {

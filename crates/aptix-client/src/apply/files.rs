@@ -8,7 +8,7 @@ use super::quoted::{self, AllQuoted, find_quoted};
 use super::refusal::Refusal;
 use super::withheld::{self, Hidden};
 use crate::policy::Policy;
-use crate::workspace::Workspace;
+use crate::workspace::roots::workspace::Workspace;
 
 /// The files of a batch as they are, read once.
 pub(super) struct Files {

@@ -18,12 +18,14 @@ use crate::policy::Policy;
 use crate::policy::caller::Caller;
 use crate::policy::egress::{self, Sight};
 use crate::policy::ignore_rules;
-use crate::workspace::Workspace;
-use crate::workspace::read::git_dir;
+use crate::policy::paths::Named;
+use crate::workspace::read::attributes::Attributes;
 use crate::workspace::read::ignored::Ignored;
 use crate::workspace::read::listing::Listings;
-use crate::workspace::read::resolve::{self, Claim, Claims, Place};
-use crate::workspace::read::snapshot::{self, Attributes, Original, ReadError};
+use crate::workspace::read::place::{Claim, Claims, Place};
+use crate::workspace::read::snapshot::{self, Original, ReadError};
+use crate::workspace::read::{made_git_dir, resolve};
+use crate::workspace::roots::workspace::Workspace;
 
 /// What was found for one file patch, or at the other path that it names.
 #[derive(Debug)]
@@ -113,7 +115,7 @@ pub(super) fn find(workspace: &Workspace, batch: &ValidBatch<'_>, policy: &Polic
         let places = stays.then_some(&found.place).into_iter().chain(to.map(|to| &to.place));
         places.map(move |place| (index, place))
     });
-    git_dir::refuse_made(workspace, written).map_err(|(index, error)| {
+    made_git_dir::refuse_made(workspace, written).map_err(|(index, error)| {
         let target = batch.batch.files.get(index).map_or("", |file| file.target.as_str());
         error.failure().file(index, target)
     })?;
@@ -232,7 +234,7 @@ impl<'w> Search<'w> {
 
     fn look(&mut self, index: usize, place: Place, (role, claim): (Role, Claim)) -> Result<Found, Failure> {
         let real = place.real();
-        let sight = Sight { links: &place.links, ..Sight::of(place.named(&real)) };
+        let sight = Sight { links: &place.links, ..Sight::of(Named::of(&place, &real)) };
         self.policy.open(sight.file).map_err(|denial| denial.failure())?;
         egress::refuse_secret(self.policy, sight)?;
         if role != Role::Read

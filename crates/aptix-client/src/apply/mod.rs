@@ -42,7 +42,7 @@ use self::planned::{Planned, carry_out, refuse_removed};
 use self::proposal::{Decision, Proposal};
 use crate::policy::Policy;
 use crate::policy::choices::{Recovery, Several};
-use crate::workspace::Workspace;
+use crate::workspace::roots::workspace::Workspace;
 
 /// Applies a batch, all of it or nothing. `confirm` is called once, with the whole proposal, before anything is written; in
 /// a dry run as well, where it asks nobody and refuses what the run would be refused for.

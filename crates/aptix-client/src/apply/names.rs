@@ -9,9 +9,10 @@ use aptix_model::batch::Batch;
 use aptix_model::path::WorkspacePath;
 
 use super::refusal::Refusal;
-use crate::workspace::Workspace;
 use crate::workspace::read::listing::Listings;
-use crate::workspace::read::resolve::{self, ResolveError};
+use crate::workspace::read::resolve;
+use crate::workspace::read::resolve_error::ResolveError;
+use crate::workspace::roots::workspace::Workspace;
 
 /// A batch with one path for each of its files. Whether a file exists is not withheld from anybody.
 ///

@@ -11,9 +11,10 @@ use aptix_model::reason::Reason;
 use super::find::{Found, Search};
 use crate::apply::path_style::PathStyle;
 use crate::policy::Policy;
-use crate::workspace::Workspace;
-use crate::workspace::read::resolve::Claim;
+use crate::policy::egress;
+use crate::workspace::read::place::Claim;
 use crate::workspace::read::walk::{Met, walk};
+use crate::workspace::roots::workspace::Workspace;
 
 /// Files and directories that are looked at.
 const MET: usize = 50_000;
@@ -47,7 +48,7 @@ pub(super) fn with_near_paths(
         return failures;
     }
     let mut left = MET;
-    let walked = walk(workspace, policy, None, &mut |met| {
+    let walked = walk(workspace, None, &|path| egress::may_be_searched(policy, path), &mut |met| {
         if let Met::File(file) = met {
             missing.iter_mut().for_each(|missing| missing.look_at(&file.path));
         }

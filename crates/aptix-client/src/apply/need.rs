@@ -7,8 +7,9 @@ use super::find::Found;
 use super::proposal::{Ask, Need};
 use crate::policy::caller::Caller;
 use crate::policy::choices::Deletions;
+use crate::policy::paths::Named;
 use crate::policy::{Access, Policy, ignore_rules};
-use crate::workspace::read::resolve::Place;
+use crate::workspace::read::place::Place;
 
 /// Whether a person has to agree to what becomes of a file, wherever it comes from or goes to. One that stays as it is
 /// concerns nobody.
@@ -24,7 +25,7 @@ pub(super) fn need(policy: &Policy, plan: &FilePlan<'_>, found: &Found, is_compa
     let places = || std::iter::once(&found.place).chain(other);
     let about =
         |place: &Place| other.filter(|other| std::ptr::eq(*other, place)).map(|_| place.path.as_str().to_owned());
-    let access: Vec<_> = places().map(|place| policy.access(place.named(&place.real()))).collect();
+    let access: Vec<_> = places().map(|place| policy.access(Named::of(place, &place.real()))).collect();
     let listed = places().zip(&access).find_map(|(place, access)| match access {
         Access::Asked(listed) => Some((place, listed)),
         Access::Allowed | Access::Usual => None,

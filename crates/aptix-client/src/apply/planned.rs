@@ -14,11 +14,13 @@ use super::proposal::{Decision, Proposal};
 use super::refusal::Refusal;
 use super::reported;
 use super::withheld::{self, Hidden};
-use crate::workspace::Workspace;
 use crate::workspace::commit::change::{Becomes, Change, Content};
-use crate::workspace::commit::transaction::{self, CommitError, Receipt, Terms};
-use crate::workspace::keep::clipboards::Taken;
-use crate::workspace::keep::history::Reversal;
+use crate::workspace::commit::check::check;
+use crate::workspace::commit::commit_error::CommitError;
+use crate::workspace::commit::taken::Taken;
+use crate::workspace::keep::history::effect::Reversal;
+use crate::workspace::roots::workspace::Workspace;
+use crate::workspace::transaction::{self, CommitOptions, Receipt};
 
 /// A batch that is planned.
 pub(crate) struct Planned<'a> {
@@ -74,11 +76,16 @@ pub(crate) fn carry_out(
     let proposal = Proposal { batch, plan, needs, reports: &full, places, workspace, changes: &changes };
     confirm(&proposal).hold(|| proposal.digest())?;
     if matches!(options.mode, Mode::DryRun) {
-        transaction::check(workspace, &changes).map_err(|error| told(&error))?;
+        check(workspace, &changes).map_err(|error| told(&error))?;
         return Ok(report);
     }
-    let terms =
-        Terms { name, receipt: receipt.as_ref(), clipboards: taken.as_ref(), undoes, retention: policy.retention };
+    let terms = CommitOptions {
+        name,
+        receipt: receipt.as_ref(),
+        clipboards: taken.as_ref(),
+        undoes,
+        retention: policy.retention,
+    };
     let notices = transaction::commit(workspace, &changes, terms).map_err(|error| told(&error))?;
     for notice in notices {
         reported::add_notice(&mut report, &changed, notice);

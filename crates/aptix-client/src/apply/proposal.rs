@@ -9,9 +9,9 @@ use aptix_model::report::{FileReport, Withheld};
 
 use super::subject;
 use crate::policy::paths::Listed;
-use crate::workspace::Workspace;
 use crate::workspace::commit::change::Change;
-use crate::workspace::read::resolve::Place;
+use crate::workspace::read::place::Place;
+use crate::workspace::roots::workspace::Workspace;
 
 /// What is about to be written, for whoever decides about it.
 #[derive(Debug)]

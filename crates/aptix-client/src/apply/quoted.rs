@@ -10,7 +10,7 @@ use super::find::{Found, Quoted, Search};
 use super::refusal::Refusal;
 use super::withheld::Hidden;
 use crate::policy::Policy;
-use crate::workspace::Workspace;
+use crate::workspace::roots::workspace::Workspace;
 
 /// What was found for the names of all blocks.
 #[derive(Debug)]

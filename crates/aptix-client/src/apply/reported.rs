@@ -5,7 +5,8 @@ use aptix_engine::plan::BatchPlan;
 use aptix_model::report::{FileReport, FileStatus, Report, Warning};
 
 use super::find::Found;
-use crate::workspace::commit::transaction::{Loss, Notice};
+use crate::workspace::commit::attributes::Loss;
+use crate::workspace::commit::notice::Notice;
 
 /// The warning about a batch that is not kept for undoing.
 const NOT_UNDOABLE: &str = "NOT_UNDOABLE";

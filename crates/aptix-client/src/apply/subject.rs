@@ -8,9 +8,9 @@ use aptix_model::batch::Batch;
 use aptix_model::digest::Sha256Digest;
 use sha2::{Digest, Sha256};
 
-use crate::workspace::Workspace;
 use crate::workspace::commit::change::{Becomes, Change, Content};
-use crate::workspace::read::resolve::Place;
+use crate::workspace::read::place::Place;
+use crate::workspace::roots::workspace::Workspace;
 
 /// The digest of a change. A commit holds each file to the same digests, of what is there and of what it writes.
 pub(crate) fn digest(workspace: &Workspace, batch: &Batch, changes: &[Change<'_>]) -> Sha256Digest {

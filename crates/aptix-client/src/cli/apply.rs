@@ -23,8 +23,9 @@ use crate::policy::files::PolicyFiles;
 use crate::present::answer::{Shown, Stored};
 use crate::present::dialect_terms::in_words_of;
 use crate::workspace::fs::disk::SystemDisk;
+use crate::workspace::open::OpenError;
 use crate::workspace::roots::root::RootSpec;
-use crate::workspace::{OpenError, Workspace};
+use crate::workspace::roots::workspace::Workspace;
 
 use super::exit::Exit;
 use super::home_dirs::HomeDirs;

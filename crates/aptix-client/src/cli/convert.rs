@@ -15,9 +15,9 @@ use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
 use crate::present::answer::Shown;
 use crate::present::dialect_terms::in_words_of;
-use crate::workspace::Workspace;
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::roots::root::RootSpec;
+use crate::workspace::roots::workspace::Workspace;
 
 use super::apply::{DialectChoice, End, dialect, read_document};
 use super::exit::Exit;

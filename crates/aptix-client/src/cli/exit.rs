@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::apply::Refusal;
-use crate::workspace::OpenError;
+use crate::workspace::open::OpenError;
 
 /// How a command ended, by the fixed exit codes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

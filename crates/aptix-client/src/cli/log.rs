@@ -4,9 +4,9 @@ use std::path::Path;
 
 use crate::apply::Refusal;
 use crate::present::log::{Log, log};
-use crate::workspace::Workspace;
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::roots::root::RootSpec;
+use crate::workspace::roots::workspace::Workspace;
 
 use super::apply::End;
 use super::exit::Exit;

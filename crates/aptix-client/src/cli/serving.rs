@@ -8,9 +8,9 @@ use aptix_model::failure::Visible;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::workspace::Workspace;
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::roots::root::RootSpec;
+use crate::workspace::roots::workspace::Workspace;
 
 use super::exit::Exit;
 use super::output;

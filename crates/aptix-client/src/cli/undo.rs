@@ -14,10 +14,10 @@ use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
 use crate::present::answer::{Shown, Stored};
 use crate::undo::{Undone, acknowledge, undo};
-use crate::workspace::Workspace;
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::keep::history::find::Wanted;
 use crate::workspace::roots::root::RootSpec;
+use crate::workspace::roots::workspace::Workspace;
 
 use super::apply::{End, decide, displaced_writes, foresee};
 use super::exit::Exit;

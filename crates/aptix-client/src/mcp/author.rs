@@ -19,7 +19,7 @@ use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
 use crate::policy::places::Places;
 use crate::present::dialect_terms;
-use crate::workspace::Workspace;
+use crate::workspace::roots::workspace::Workspace;
 
 /// One author: a connection, with its clipboards and its prepared edits.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use aptix_model::tools::read_file::Lines;
 use crate::apply::find::Search;
 use crate::policy::Policy;
 use crate::policy::egress;
-use crate::workspace::Workspace;
-use crate::workspace::read::resolve::Claim;
+use crate::workspace::read::place::Claim;
+use crate::workspace::roots::workspace::Workspace;
 
 /// Bytes of lines that are given at most.
 const TEXT_BYTES: usize = 256 << 10;

@@ -13,8 +13,8 @@ use super::until::Until;
 use crate::policy::Policy;
 use crate::policy::egress::{self, Sight};
 use crate::policy::paths::Named;
-use crate::workspace::Workspace;
 use crate::workspace::read::walk::{File, Met, walk};
+use crate::workspace::roots::workspace::Workspace;
 
 /// Bytes of a file that is searched.
 const FILE_BYTES: u64 = 16 << 20;
@@ -59,7 +59,7 @@ pub(super) fn search(
         costly: None,
         skipped: 0,
     };
-    let unread = walk(workspace, policy, call.path.as_ref(), &mut |met| {
+    let unread = walk(workspace, call.path.as_ref(), &|path| egress::may_be_searched(policy, path), &mut |met| {
         if until.is_over() {
             hunt.cut = Some("time");
         } else if let Met::File(file) = met

@@ -31,7 +31,7 @@ use super::turns::Turns;
 use super::until::Until;
 use crate::policy::files::PolicyFiles;
 use crate::policy::maintenance;
-use crate::workspace::Workspace;
+use crate::workspace::roots::workspace::Workspace;
 
 /// Calls that look at the same time.
 const LOOKS: usize = 4;

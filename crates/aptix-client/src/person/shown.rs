@@ -14,7 +14,7 @@ use crate::apply::path_style::PathStyle;
 use crate::apply::proposal::{Ask, Need, Proposal};
 use crate::present::diff::{DiffLine, LineKind, add_notes, diff_lines};
 use crate::present::untrusted::{Name, Quoted};
-use crate::workspace::read::resolve::Place;
+use crate::workspace::read::place::Place;
 
 /// Bytes of a path that are shown where there is more to be shown than this.
 const SHORT: usize = 120;

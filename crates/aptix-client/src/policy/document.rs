@@ -298,7 +298,7 @@ fn line_at(bytes: &[u8], offset: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::keep::history::Retention;
+    use crate::workspace::keep::history::retention::Retention;
 
     #[test]
     fn what_is_wrong_is_told_with_its_line() {

@@ -12,6 +12,7 @@ use super::Policy;
 use super::caller::Caller;
 use super::choices::{Excerpts, HardLinks};
 use super::paths::Named;
+use crate::workspace::read::walk::Closed;
 
 /// Who is not shown a file, in the plural.
 const fn readers(caller: Caller) -> &'static str {
@@ -93,6 +94,18 @@ pub fn secret(policy: &Policy, sight: Sight<'_>) -> Option<Secret> {
     }
     let real = sight.file.real;
     found.or_else(|| (protection::is_private_key(real, sight.head) && !is_allowed(real)).then_some(Secret::Asked))
+}
+
+/// Refuses to search a file or directory of the first root that holds secrets or that policy denies.
+///
+/// # Errors
+/// Why it is closed.
+pub(crate) fn may_be_searched(policy: &Policy, path: &str) -> Result<(), Closed> {
+    let file = Named { root: 0, path, real: path };
+    if secret(policy, Sight::of(file)).is_some() {
+        return Err(Closed { detail: Protection::Secret.detail(), why: Protection::Secret.to_string() });
+    }
+    policy.open(file).map_err(|denial| Closed { detail: Detail::Denied, why: denial.to_string() })
 }
 
 /// Refuses to touch a file of secrets for anybody but the user.

@@ -13,10 +13,10 @@ use super::caller::Caller;
 use super::document::{self, Author, DocumentError, Stated};
 use super::paths::Lists;
 use super::places::Places;
-use crate::workspace::Workspace;
 use crate::workspace::roots::policy_file::{self, PolicyFileError};
 use crate::workspace::roots::root::Root;
 use crate::workspace::roots::state::real_path;
+use crate::workspace::roots::workspace::Workspace;
 
 /// Where the policy is, and what it was when it was last read.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::MissedTickBehavior;
 
 use crate::policy::files::PolicyFiles;
-use crate::workspace::Workspace;
+use crate::workspace::roots::workspace::Workspace;
 
 /// How often it looks whether there is nothing to do.
 const PAUSE: Duration = Duration::from_secs(3);
@@ -19,7 +19,7 @@ pub(crate) async fn run(workspace: Arc<Workspace>, policies: Arc<PolicyFiles>) {
     loop {
         pauses.tick().await;
         let (workspace, policies) = (Arc::clone(&workspace), Arc::clone(&policies));
-        let rest = move || workspace.rest(|| Some(policies.read(&workspace).ok()?.retention));
+        let rest = move || workspace.maintain(|| Some(policies.read(&workspace).ok()?.retention));
         match spawn_blocking(rest).await {
             Ok(Ok(())) => {}
             // What can wait is done after the next batch, or at the next start.

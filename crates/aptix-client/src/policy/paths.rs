@@ -6,6 +6,7 @@ use aptix_model::path::{compose, fold, lowercase};
 use regex::RegexSet;
 
 use super::glob::{self, GlobError};
+use crate::workspace::read::place::Place;
 
 /// Patterns that are looked for together: many more at once take many times as long.
 const TOGETHER: usize = 64;
@@ -34,6 +35,11 @@ pub struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
+    /// The file at a place, whose real path is `real`.
+    pub(crate) fn of(place: &'a Place, real: &'a str) -> Self {
+        Self { root: place.root(), path: place.path.as_str(), real }
+    }
+
     /// Every name it has.
     pub(super) fn names(self) -> impl Iterator<Item = &'a str> {
         std::iter::once(self.path).chain(Some(self.real).filter(|real| *real != self.path))

@@ -13,7 +13,7 @@ use aptix_model::reason::Reason;
 type Names = &'static [(&'static str, &'static str)];
 
 /// How a dialect names what a failure is about.
-struct Terms {
+struct CommitOptions {
     /// Its list of files; none where a document is about one file, or has no lists.
     files: Option<&'static str>,
     /// Its list of changes; none where it has no lists.
@@ -24,19 +24,20 @@ struct Terms {
     replaces: Option<&'static str>,
 }
 
-const LINE_PATCH: Terms = Terms { files: Some("files"), changes: Some("changes"), names: &[], replaces: None };
-const CREATE_FILE: Terms =
-    Terms { files: None, changes: None, names: &[], replaces: Some("to replace all of it, set overwrite") };
-const SEARCH_PATCH: Terms = Terms { files: None, changes: Some("patches"), names: &[], replaces: None };
-const STRUCTURED_PATCH: Terms =
-    Terms { files: Some("patches"), changes: Some("replacements"), names: &[], replaces: None };
-const FILE_BUNDLE: Terms = Terms {
+const LINE_PATCH: CommitOptions =
+    CommitOptions { files: Some("files"), changes: Some("changes"), names: &[], replaces: None };
+const CREATE_FILE: CommitOptions =
+    CommitOptions { files: None, changes: None, names: &[], replaces: Some("to replace all of it, set overwrite") };
+const SEARCH_PATCH: CommitOptions = CommitOptions { files: None, changes: Some("patches"), names: &[], replaces: None };
+const STRUCTURED_PATCH: CommitOptions =
+    CommitOptions { files: Some("patches"), changes: Some("replacements"), names: &[], replaces: None };
+const FILE_BUNDLE: CommitOptions = CommitOptions {
     files: Some("files"),
     changes: None,
     names: &[],
     replaces: Some("to replace all of it, give the operation 'replace'"),
 };
-const CODEX_PATCH: Terms = Terms {
+const CODEX_PATCH: CommitOptions = CommitOptions {
     files: None,
     changes: None,
     names: &[
@@ -49,7 +50,7 @@ const CODEX_PATCH: Terms = Terms {
     ],
     replaces: Some("update it with '*** Update File:'"),
 };
-const SEARCH_REPLACE: Terms = Terms {
+const SEARCH_REPLACE: CommitOptions = CommitOptions {
     files: None,
     changes: None,
     names: &[
@@ -61,7 +62,7 @@ const SEARCH_REPLACE: Terms = Terms {
     ],
     replaces: None,
 };
-const STR_REPLACE: Terms = Terms {
+const STR_REPLACE: CommitOptions = CommitOptions {
     files: None,
     changes: None,
     names: &[
@@ -72,7 +73,7 @@ const STR_REPLACE: Terms = Terms {
     ],
     replaces: Some("change it with the command str_replace"),
 };
-const GIT_PATCH: Terms = Terms {
+const GIT_PATCH: CommitOptions = CommitOptions {
     files: None,
     changes: None,
     names: &[
@@ -87,7 +88,7 @@ const GIT_PATCH: Terms = Terms {
     replaces: None,
 };
 /// The tools that prepare an edit name one file, and no list of changes.
-const PREPARED: Terms = Terms {
+const PREPARED: CommitOptions = CommitOptions {
     files: None,
     changes: None,
     names: &[
@@ -100,7 +101,7 @@ const PREPARED: Terms = Terms {
 };
 
 /// The terms of a dialect for an edit; in an answer of several dialects, those that the kind of edit allows to tell.
-const fn terms(dialect: Dialect, edit: Option<&FileEdit>) -> &'static Terms {
+const fn terms(dialect: Dialect, edit: Option<&FileEdit>) -> &'static CommitOptions {
     match (dialect, edit) {
         (_, Some(FileEdit::AnchorEdit(_))) => &PREPARED,
         (Dialect::CreateFile, _) | (Dialect::Chat, Some(FileEdit::CreateFile(_))) => &CREATE_FILE,
@@ -132,7 +133,7 @@ pub fn in_words_of(dialect: Dialect, batch: &Batch, failures: &mut [Failure]) {
     }
 }
 
-impl Terms {
+impl CommitOptions {
     /// A field as the dialect names it: `files[0].changes[1].oldText[2]`, the engine's way, has up to three parts.
     fn field(&self, field: &str) -> String {
         let mut parts = Vec::new();

@@ -7,10 +7,11 @@ use aptix_model::failure::{Failure, Visible};
 use serde::Serialize;
 
 use crate::undo::failure::history_failure;
-use crate::workspace::Workspace;
-use crate::workspace::commit::displaced_writes::DisplacedWrite;
+use crate::workspace::commit::displaced_writes::list::DisplacedWrite;
 use crate::workspace::keep::history::effect::Effects;
-use crate::workspace::keep::history::{self, Entry, PastFile};
+use crate::workspace::keep::history::entries::{self, Entry};
+use crate::workspace::keep::history::past_file::PastFile;
+use crate::workspace::roots::workspace::Workspace;
 
 /// The batches of a workspace, newest first, and the displaced writes; serialized, the object that `aptix log --json` prints.
 #[derive(Serialize)]
@@ -109,7 +110,7 @@ impl<'e> Past<'e> {
 /// # Errors
 /// When the history or the displaced writes cannot be read.
 pub fn log(workspace: &Workspace) -> Result<Log, Failure> {
-    let entries = history::list(workspace).map_err(|error| history_failure(&error))?;
+    let entries = entries::list(workspace).map_err(|error| history_failure(&error))?;
     let past = Past::of(&entries);
     let writes = workspace.displaced_writes().map_err(|error| error.failure())?;
     let write = |write: &DisplacedWrite| WriteRow {

@@ -5,9 +5,11 @@ use aptix_model::path::fold;
 use aptix_model::report::{FileReport, FileStatus, Outcome, Report, Warning, Written};
 
 use super::undone::{Undone, label, patch};
-use crate::workspace::Workspace;
+use crate::workspace::keep::history::entries::{self, Entry, HistoryError};
 use crate::workspace::keep::history::find::{self, Wanted};
-use crate::workspace::keep::history::{self, Entry, HistoryError, Images, PastFile, pending};
+use crate::workspace::keep::history::past_file::{Images, PastFile};
+use crate::workspace::keep::history::pending;
+use crate::workspace::roots::workspace::Workspace;
 
 /// The answer to a request that a process has carried out which died before it could answer; `None` if there is none.
 pub(super) fn completed(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Option<Undone>, HistoryError> {
@@ -16,7 +18,7 @@ pub(super) fn completed(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Opt
         return Ok(None);
     };
     // What is too much to be kept is reported without its size.
-    let images = history::images(&entry).unwrap_or_default();
+    let images = entries::images(&entry).unwrap_or_default();
     let mut files: Vec<FileReport> =
         entry.files.iter().enumerate().map(|(index, file)| report(workspace, file, images.get(index))).collect();
     if let Some(first) = files.first_mut() {

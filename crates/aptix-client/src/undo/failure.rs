@@ -4,7 +4,7 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 
 use crate::workspace::fs::errno;
-use crate::workspace::keep::history::HistoryError;
+use crate::workspace::keep::history::entries::HistoryError;
 use crate::workspace::keep::history::find::FindError;
 
 /// There is no batch to undo.

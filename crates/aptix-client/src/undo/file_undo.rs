@@ -10,8 +10,8 @@ use super::merge::{self, Clash};
 use super::site::UndoSite;
 use super::undone;
 use crate::apply::find::Found;
-use crate::workspace::keep::history::{Images, PastFile};
-use crate::workspace::read::resolve::{Claim, Place};
+use crate::workspace::keep::history::past_file::{Images, PastFile};
+use crate::workspace::read::place::{Claim, Place};
 use crate::workspace::read::snapshot::Original;
 
 /// How many places that are in the way are told for one file.

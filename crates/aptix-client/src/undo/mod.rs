@@ -27,11 +27,13 @@ use crate::apply::find::{Found, Search};
 use crate::apply::planned::{Planned, carry_out, refuse_removed};
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::{ApplyOptions, Mode, Refusal};
-use crate::workspace::Workspace;
-use crate::workspace::keep::history::find::{Found as FoundEntry, Wanted};
-use crate::workspace::keep::history::{self, PastFile, Reversal, pending};
-use crate::workspace::read::git_dir;
-use crate::workspace::read::resolve::Place;
+use crate::workspace::keep::history::effect::Reversal;
+use crate::workspace::keep::history::find::{self, Found as FoundEntry, Wanted};
+use crate::workspace::keep::history::past_file::PastFile;
+use crate::workspace::keep::history::{entries, pending};
+use crate::workspace::read::made_git_dir;
+use crate::workspace::read::place::Place;
+use crate::workspace::roots::workspace::Workspace;
 
 /// Takes a batch back. Until [`acknowledge`] is called, the same request is answered with the same batch: a command that was
 /// interrupted can be run again and takes back no other batch.
@@ -49,8 +51,8 @@ pub fn undo(
     if let Some(undone) = completed::completed(workspace, wanted).map_err(|error| history_failure(&error))? {
         return Ok(undone);
     }
-    let FoundEntry { entry, later } = history::find::find(workspace, wanted).map_err(|error| not_found(&error))?;
-    let images = history::images(&entry).map_err(|error| history_failure(&error))?;
+    let FoundEntry { entry, later } = find::find(workspace, wanted).map_err(|error| not_found(&error))?;
+    let images = entries::images(&entry).map_err(|error| history_failure(&error))?;
     let mut site = UndoSite { workspace, search: Search::new(workspace, options.policy), later: &later };
     for file in &entry.files {
         site.leave(file);
@@ -114,7 +116,7 @@ pub fn acknowledge(workspace: &Workspace) -> Result<(), Failure> {
 /// Refuses files that, with others, would make a directory one that git takes for its own, as for any batch.
 fn refuse_git_dirs(workspace: &Workspace, written: Vec<(usize, &str, &Place)>) -> Result<(), Failure> {
     let places = written.iter().enumerate().map(|(at, (.., place))| (at, *place));
-    git_dir::refuse_made(workspace, places).map_err(|(at, error)| match written.get(at) {
+    made_git_dir::refuse_made(workspace, places).map_err(|(at, error)| match written.get(at) {
         Some((index, name, _)) => error.failure().file(*index, name),
         None => error.failure(),
     })

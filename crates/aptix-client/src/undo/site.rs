@@ -5,9 +5,10 @@ use aptix_model::path::WorkspacePath;
 use aptix_model::reason::Reason;
 
 use crate::apply::find::{Found, Search};
-use crate::workspace::Workspace;
-use crate::workspace::keep::history::{Entry, PastFile};
-use crate::workspace::read::resolve::Claim;
+use crate::workspace::keep::history::entries::Entry;
+use crate::workspace::keep::history::past_file::PastFile;
+use crate::workspace::read::place::Claim;
+use crate::workspace::roots::workspace::Workspace;
 
 /// Where a batch is undone.
 pub(super) struct UndoSite<'a> {

@@ -4,7 +4,7 @@ use aptix_model::batch::{Batch, Content, FileEdit, FilePatch, Presence, Target, 
 use aptix_model::id::BatchId;
 use aptix_model::report::Report;
 
-use crate::workspace::keep::history::Entry;
+use crate::workspace::keep::history::entries::Entry;
 
 /// What came of undoing.
 #[derive(Clone, PartialEq, Eq, Debug)]

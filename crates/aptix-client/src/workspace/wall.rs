@@ -8,10 +8,10 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus, make_bitflags,
 };
 
-use crate::workspace::Workspace;
 use crate::workspace::commit::recovery;
 use crate::workspace::fs::disk::{self, SystemDisk};
 use crate::workspace::roots::root::{Root, RootSpec};
+use crate::workspace::roots::workspace::Workspace;
 
 /// What a commit does in a root: it makes no links, devices or sockets.
 const IN_DIRECTORIES: BitFlags<AccessFs> =

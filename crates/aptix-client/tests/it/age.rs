@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use aptix_client::workspace::Workspace;
 use aptix_client::workspace::keep::clipboards;
-use aptix_client::workspace::keep::history::{self, Retention};
+use aptix_client::workspace::keep::history::entries;
+use aptix_client::workspace::keep::history::retention::Retention;
+use aptix_client::workspace::roots::workspace::Workspace;
 
 use crate::faults::{self, Fault, FaultyDisk, Receipt};
 
@@ -40,8 +41,8 @@ fn wrong(hours: i64) -> FaultyDisk {
 }
 
 fn entries(workspace: &Workspace) -> usize {
-    workspace.rest(|| Some(Retention::DEFAULT)).unwrap();
-    history::list(workspace).unwrap().len()
+    workspace.maintain(|| Some(Retention::DEFAULT)).unwrap();
+    entries::list(workspace).unwrap().len()
 }
 
 fn state(place: &Path) -> PathBuf {

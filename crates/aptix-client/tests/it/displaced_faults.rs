@@ -13,9 +13,9 @@ use aptix_client::apply::{ApplyOptions, Mode, Refusal};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::undo::undo;
-use aptix_client::workspace::Workspace;
 use aptix_client::workspace::commit::displaced_writes::{HELD_AT_LEAST, HELD_BYTES, HELD_FOR};
 use aptix_client::workspace::keep::history::find::Wanted;
+use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_model::batch::{Batch, Content, CreateFile, FileEdit, FilePatch, GitKind, GitPatch, Origin, Target};
 use rustix::io::Errno;
 

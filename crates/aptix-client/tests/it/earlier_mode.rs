@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use aptix_client::workspace::keep::history;
+use aptix_client::workspace::keep::history::entries;
 use aptix_model::reason::Reason;
 
 use crate::faults::{self, Fault, Receipt};
@@ -33,7 +33,7 @@ fn a_state_with_nothing_pending_opens_and_is_cleaned() {
         let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
         assert!(!journal.join("ahead").exists() && !journal.join("spare").exists());
         faults::commit(&workspace, &faults::batch(1, 0), Receipt::None).unwrap();
-        assert_eq!(history::list(&workspace).unwrap().len(), 1);
+        assert_eq!(entries::list(&workspace).unwrap().len(), 1);
     }
 }
 
@@ -105,7 +105,7 @@ fn a_commit_that_an_earlier_version_left_half_way_is_carried_on() {
     let before = tree::read(&place.path().join("ws"));
     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
     assert_ne!(tree::read(&place.path().join("ws")), before, "it was between old and new");
-    assert_eq!(history::list(&workspace).unwrap().len(), 1);
+    assert_eq!(entries::list(&workspace).unwrap().len(), 1);
     assert!(!record.exists());
     crate::scenarios::assert_no_debris(place.path(), "carried on");
 }

@@ -9,7 +9,8 @@ use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::workspace::keep::outbox;
-use aptix_client::workspace::{OpenError, Workspace};
+use aptix_client::workspace::open::OpenError;
+use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_model::batch::{
     Batch, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, Target,
 };

@@ -5,13 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use aptix_client::workspace::Workspace;
 use aptix_client::workspace::commit::change::{Becomes, Change, Content};
-use aptix_client::workspace::commit::transaction::{self, CommitError, Notice, Receipt, Terms};
+use aptix_client::workspace::commit::commit_error::CommitError;
+use aptix_client::workspace::commit::notice::Notice;
 use aptix_client::workspace::keep::outbox;
 use aptix_client::workspace::read::listing::Listings;
-use aptix_client::workspace::read::resolve::{Place, resolve};
+use aptix_client::workspace::read::place::Place;
+use aptix_client::workspace::read::resolve::resolve;
 use aptix_client::workspace::read::snapshot::{self, Original};
+use aptix_client::workspace::roots::workspace::Workspace;
+use aptix_client::workspace::transaction::{self, CommitOptions, Receipt};
 use aptix_engine::digest::sha256;
 use aptix_engine::target::ValidTarget;
 use aptix_model::batch::{Batch, FileEdit, FilePatch, Target};
@@ -98,13 +101,13 @@ pub(crate) fn commit(
     receipt: Option<&Receipt>,
     meanwhile: &dyn Fn(),
 ) -> Result<Vec<Notice>, CommitError> {
-    commit_by(workspace, deeds, Terms { receipt, ..Terms::default() }, meanwhile)
+    commit_by(workspace, deeds, CommitOptions { receipt, ..CommitOptions::default() }, meanwhile)
 }
 
 pub(crate) fn commit_by(
     workspace: &Workspace,
     deeds: &[Deed],
-    terms: Terms<'_>,
+    terms: CommitOptions<'_>,
     meanwhile: &dyn Fn(),
 ) -> Result<Vec<Notice>, CommitError> {
     let found: Vec<_> = deeds

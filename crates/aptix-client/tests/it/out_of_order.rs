@@ -6,9 +6,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aptix_client::workspace::Workspace;
-use aptix_client::workspace::commit::transaction::{self, Receipt, Terms};
-use aptix_client::workspace::keep::{history, outbox};
+use aptix_client::workspace::keep::history::entries;
+use aptix_client::workspace::keep::outbox;
+use aptix_client::workspace::roots::workspace::Workspace;
+use aptix_client::workspace::transaction::{self, CommitOptions, Receipt};
 use aptix_engine::digest::sha256;
 
 use crate::faults::{self, BATCH, Fault, FaultyDisk, Watcher};
@@ -26,7 +27,7 @@ fn laid_out(place: &Path) -> Workspace {
     faults::open_on(place, FaultyDisk::watched(Fault::None, keeper(place))).unwrap().0
 }
 
-fn write(workspace: &Workspace, path: &'static str, text: &'static str, terms: Terms<'_>) {
+fn write(workspace: &Workspace, path: &'static str, text: &'static str, terms: CommitOptions<'_>) {
     moves::commit_by(workspace, &[Deed::Write(path, text, None)], terms, &|| {}).unwrap();
 }
 
@@ -51,7 +52,7 @@ fn bring_back(place: &Path) {
 }
 
 /// Commits, and dies just before an operation.
-fn die(place: &Path, at: fn(&str, &str, &str) -> bool, deeds: &[Deed], terms: Terms<'_>) {
+fn die(place: &Path, at: fn(&str, &str, &str) -> bool, deeds: &[Deed], terms: CommitOptions<'_>) {
     let armed = Arc::new(AtomicBool::new(false));
     let watcher: Watcher = Arc::new({
         let armed = Arc::clone(&armed);
@@ -91,7 +92,7 @@ fn a_batch_that_recovery_carried_on_keeps_its_receipt_and_its_history() {
         place.path(),
         publishes,
         &[Deed::Write("a.txt", "two\n", None)],
-        Terms { receipt: Some(&receipt), ..Terms::default() },
+        CommitOptions { receipt: Some(&receipt), ..CommitOptions::default() },
     );
     let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, keeper(place.path()))).unwrap();
     assert_eq!(outbox::waiting(&workspace).unwrap().len(), 1);
@@ -101,7 +102,7 @@ fn a_batch_that_recovery_carried_on_keeps_its_receipt_and_its_history() {
     let workspace = booted(place.path());
     assert_eq!(std::fs::read(ws.join("a.txt")).unwrap(), b"two\n", "the batch is wholly new");
     let told = outbox::waiting(&workspace).unwrap().len();
-    let undoable = history::list(&workspace).unwrap().len();
+    let undoable = entries::list(&workspace).unwrap().len();
     assert_eq!((told, undoable), (1, 1), "receipts, entries of the history");
 }
 
@@ -112,8 +113,8 @@ fn a_batch_of_another_process_is_found_to_be_undone() {
     moves::lay_out(place.path());
     let (mine, _) = faults::open(place.path(), Fault::None).unwrap();
     let (theirs, _) = faults::open(place.path(), Fault::None).unwrap();
-    write(&theirs, "a.txt", "two\n", Terms::default());
-    assert_eq!(history::list(&mine).unwrap().len(), 1);
+    write(&theirs, "a.txt", "two\n", CommitOptions::default());
+    assert_eq!(entries::list(&mine).unwrap().len(), 1);
 }
 
 /// Files that are held while more are published; the limit is a child's alone.
@@ -160,7 +161,7 @@ fn a_torn_record_costs_another_batch_nothing() {
     let place = tempfile::tempdir().unwrap();
     let workspace = laid_out(place.path());
     let receipt = moves::receipt();
-    let terms = Terms { receipt: Some(&receipt), ..Terms::default() };
+    let terms = CommitOptions { receipt: Some(&receipt), ..CommitOptions::default() };
     write(&workspace, "a.txt", "two\n", terms);
     drop(workspace);
     let state = state(place.path());
@@ -177,14 +178,14 @@ fn a_batch_that_was_never_carried_out_is_not_listed() {
     let place = tempfile::tempdir().unwrap();
     moves::lay_out(place.path());
     let (mine, _) = faults::open(place.path(), Fault::None).unwrap();
-    write(&mine, "run.sh", "later\n", Terms::default());
+    write(&mine, "run.sh", "later\n", CommitOptions::default());
     die(
         place.path(),
         |kind, from, _| kind == "rename" && from == "staging",
         &[Deed::Write("a.txt", "two\n", None)],
-        Terms::default(),
+        CommitOptions::default(),
     );
-    let entries = history::list(&mine).unwrap();
+    let entries = entries::list(&mine).unwrap();
     let found: Vec<_> = entries.iter().flat_map(|entry| &entry.files).map(|file| file.path.as_str()).collect();
     assert_eq!(found, ["run.sh"]);
 }
@@ -196,8 +197,8 @@ fn a_batch_without_files_is_not_taken_for_another() {
     let workspace = laid_out(place.path());
     let one = moves::receipt();
     let other = Receipt { batch: "0190b3a0-0000-7000-8000-000000000002".parse().unwrap(), bytes: b"done".to_vec() };
-    transaction::commit(&workspace, &[], Terms { receipt: Some(&one), ..Terms::default() }).unwrap();
-    transaction::commit(&workspace, &[], Terms { receipt: Some(&other), ..Terms::default() }).unwrap();
+    transaction::commit(&workspace, &[], CommitOptions { receipt: Some(&one), ..CommitOptions::default() }).unwrap();
+    transaction::commit(&workspace, &[], CommitOptions { receipt: Some(&other), ..CommitOptions::default() }).unwrap();
     drop(workspace);
     // The name under which the first one's record was flushed comes back.
     bring_back(place.path());
@@ -225,8 +226,8 @@ fn what_was_kept_while_a_batch_was_taken_back_is_kept_after_a_power_cut() {
         }
     });
     let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
-    moves::commit_by(&workspace, &[Deed::Remove("dir/gone.txt")], Terms::default(), &|| {}).unwrap_err();
-    write(&workspace, "a.txt", "two\n", Terms::default());
+    moves::commit_by(&workspace, &[Deed::Remove("dir/gone.txt")], CommitOptions::default(), &|| {}).unwrap_err();
+    write(&workspace, "a.txt", "two\n", CommitOptions::default());
     drop(workspace);
     // The cut: neither that the record ended nor what was cleared away after `undoing` was flushed has reached the disk.
     let record = record.lock().unwrap().clone();

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use aptix_client::workspace::Workspace;
 use aptix_client::workspace::keep::outbox::{self, Owed};
+use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_model::id::{BatchId, HistoryId};
 use rustix::io::Errno;
 
@@ -86,7 +86,7 @@ fn contents_are_kept_for_a_batch_that_cannot_be_cleared_away_for_lack_of_room() 
         drop(workspace);
         let fault = Fault::WithoutAny(&["displace", "rename"], Errno::NOSPC);
         let Ok((full, _)) = faults::open(place.path(), fault) else { continue };
-        outbox::adopt(&full).unwrap();
+        outbox::adopt::adopt(&full).unwrap();
         drop(full);
         let (workspace, batch) = (open(place.path()), BATCH.parse().unwrap());
         assert_eq!(owed(&workspace, batch), receipt("1 files"));
@@ -362,7 +362,7 @@ fn a_damaged_list_of_ended_batches_is_set_aside_and_ends_nothing() {
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[1000] ^= 1;
     std::fs::write(&file, bytes).unwrap();
-    outbox::adopt(&workspace).unwrap();
+    outbox::adopt::adopt(&workspace).unwrap();
     assert!(!file.exists());
     assert_eq!(set_aside(&workspace), 1);
     outbox::put(&workspace, id(5000), b"no").unwrap();
@@ -395,7 +395,7 @@ fn the_outbox_of_an_earlier_version_is_taken_over() {
     }
     (10..20).for_each(|number| std::fs::write(done.join(id(number).to_string()), "").unwrap());
     for _ in 0..2 {
-        outbox::adopt(&workspace).unwrap();
+        outbox::adopt::adopt(&workspace).unwrap();
         let workspace = open(place.path());
         assert_eq!(outbox::waiting(&workspace).unwrap(), [id(1), id(2), id(4), id(5)]);
         assert_eq!(owed(&workspace, id(1)), receipt("receipt 1"));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use aptix_client::policy::caller::Caller;
 use aptix_client::policy::files::PolicyFiles;
-use aptix_client::workspace::Workspace;
 use aptix_client::workspace::keep::notes::{self, Noted};
+use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_model::id::Revision;
 
 use crate::faults::{self, Fault, FaultyDisk};

@@ -9,8 +9,8 @@ use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
-use aptix_client::workspace::Workspace;
-use aptix_client::workspace::commit::transaction::Terms;
+use aptix_client::workspace::roots::workspace::Workspace;
+use aptix_client::workspace::transaction::CommitOptions;
 use aptix_model::batch::{Batch, FileEdit, Origin};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Report;
@@ -218,7 +218,7 @@ fn a_directory_that_is_replaced_by_another_at_any_moment_is_whole_wherever_it_we
         });
         let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
         count.store(0, Ordering::SeqCst);
-        let outcome = moves::commit_by(&workspace, moves::DEEDS, Terms::default(), &|| {});
+        let outcome = moves::commit_by(&workspace, moves::DEEDS, CommitOptions::default(), &|| {});
         drop(workspace);
         if count.load(Ordering::SeqCst) < number {
             break;

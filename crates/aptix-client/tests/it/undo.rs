@@ -11,9 +11,10 @@ use aptix_client::apply::{ApplyOptions, Mode, Refusal};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::undo::{Undone, undo};
-use aptix_client::workspace::Workspace;
+use aptix_client::workspace::keep::history::entries;
 use aptix_client::workspace::keep::history::find::Wanted;
-use aptix_client::workspace::keep::history::{self, Retention};
+use aptix_client::workspace::keep::history::retention::Retention;
+use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_model::batch::Origin;
 use aptix_model::reason::Reason;
 use aptix_model::report::FileStatus;
@@ -72,7 +73,7 @@ fn undone_and_done_again(deeds: &[Deed]) -> Undone {
         taken_back.unwrap();
         tree::assert_same(&tree::read(&ws), expected, what);
     }
-    let entries = history::list(&workspace).unwrap();
+    let entries = entries::list(&workspace).unwrap();
     assert_eq!(entries.len(), 5);
     assert_eq!(entries[0].undoes.as_ref(), Some(&entries[1].id.to_string()));
     crate::scenarios::assert_no_debris(place.path(), "undone");
@@ -158,7 +159,7 @@ fn later_edits_elsewhere_stay_and_those_in_the_way_are_told() {
     assert_eq!(std::fs::read_to_string(ws.join("a.txt")).unwrap(), "zero\none\ntwo\nthree\nfour\n");
     assert_eq!(std::fs::read_to_string(ws.join("dir/b.txt")).unwrap(), "one\ntwo\nthree\n");
     // Nothing is left of the first batch.
-    let entries = history::list(&workspace).unwrap();
+    let entries = entries::list(&workspace).unwrap();
     let refusal = take_back(&workspace, Some(&entries[1].id.to_string())).unwrap_err();
     assert_eq!(refusal.failures[0].reason, Reason::AlreadyApplied);
 }
@@ -201,7 +202,7 @@ fn only_so_much_of_the_past_is_kept() {
         });
         sizes.sum::<usize>()
     };
-    let kept = history::list(&local).unwrap().len();
+    let kept = entries::list(&local).unwrap().len();
     assert!((1..10).contains(&kept), "{kept}");
     assert!(size(place.path()) <= 1500, "{} bytes", size(place.path()));
     // What is too much by itself is not kept.
@@ -216,7 +217,7 @@ fn a_past_that_is_damaged_is_never_brought_back() {
     faults::lay_out(place.path());
     let (workspace, _) = faults::open_on(place.path(), FaultyDisk::new(Fault::None)).unwrap();
     faults::commit(&workspace, &faults::batch(2, 0), Receipt::None).unwrap();
-    let name = history::list(&workspace).unwrap()[0].id.to_string();
+    let name = entries::list(&workspace).unwrap()[0].id.to_string();
     let roots = place.path().join("state/aptix/roots");
     let root = std::fs::read_dir(roots).unwrap().next().unwrap().unwrap().path();
     let entry = root.join("history").join(&name);
@@ -269,8 +270,8 @@ fn what_is_too_old_is_forgotten_by_whoever_runs_for_long() {
     faults::commit(&workspace, &faults::batch(1, 0), Receipt::None).unwrap();
     let kept_after = |passed| {
         days.store(passed, Ordering::SeqCst);
-        workspace.rest(|| Some(Retention::DEFAULT)).unwrap();
-        history::list(&workspace).unwrap().len()
+        workspace.maintain(|| Some(Retention::DEFAULT)).unwrap();
+        entries::list(&workspace).unwrap().len()
     };
     assert_eq!([29, 31].map(kept_after), [1, 0]);
 }

@@ -8,8 +8,8 @@ use aptix_client::apply::{ApplyOptions, Mode, Refusal};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::undo::{Undone, acknowledge, undo};
-use aptix_client::workspace::Workspace;
 use aptix_client::workspace::keep::history::find::Wanted;
+use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_model::batch::{Batch, Origin};
 
 use crate::faults::{self, Fault, Receipt};

@@ -3,8 +3,8 @@
 use aptix_client::apply::{ApplyOptions, Mode, apply, proposal::Decision};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
-use aptix_client::workspace::Workspace;
 use aptix_client::workspace::fs::disk::SystemDisk;
+use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_model::batch::{AnchorEdit, AnchorPlace, Batch, FileEdit, FilePatch, Origin, Target};
 use aptix_model::documents;
 use aptix_model::reason::Reason;

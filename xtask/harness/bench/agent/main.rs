@@ -24,7 +24,7 @@ use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{ApplyOptions, Mode, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
-use aptix_client::workspace::Workspace;
+use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_model::batch::{Batch, Content, FileEdit, FilePatch, Origin, Presence, Target, WriteFile};
 
 use crate::disk::{Operation, Verdict, Watched};

@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use aptix_engine::file_plan::FilePlan;
 use aptix_model::digest::Sha256Digest;
 
-use crate::workspace::read::resolve::{At, Place};
-use crate::workspace::read::snapshot::{Attributes, Original};
+use crate::workspace::read::attributes::Attributes;
+use crate::workspace::read::place::{At, Place};
+use crate::workspace::read::snapshot::Original;
 
 /// One file that changes.
 #[derive(Clone, Copy, Debug)]

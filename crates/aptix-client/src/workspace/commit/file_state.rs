@@ -1,16 +1,17 @@
-//! Where one file of a record stands, found out from what its two names mean.
+//! The state of one file of a record, found out from what its two names mean.
 
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
 
-use crate::workspace::commit::journal::{FileStep, Hex};
+use crate::workspace::commit::record::{FileStep, Hex};
 use crate::workspace::fs::beneath;
-use crate::workspace::read::snapshot::{self, Stamp};
+use crate::workspace::read::file_stamp::FileStamp;
+use crate::workspace::read::regular;
 
-/// Where one file of a record stands.
+/// How far the commit has come with one file of its record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::workspace) enum Standing {
+pub(in crate::workspace) enum FileState {
     /// The file is as it was; what is to take its place, if anything is, is staged, whole.
     Staged,
     /// The new bytes are not in place, and cannot be put there: the file is no longer as it was.
@@ -58,10 +59,14 @@ pub(in crate::workspace) enum Holds {
 ///
 /// # Errors
 /// When the system refuses to look.
-pub(in crate::workspace) fn holds(dir: &OwnedFd, name: &str, file: &FileStep) -> Result<(Holds, Option<Stamp>), Errno> {
-    let found = snapshot::digest(dir.as_fd(), name)?;
-    let is_executable = |stamp: Stamp| file.executable.is_none_or(|wanted| stamp.is_executable() == wanted);
-    let was_executable = |stamp: Stamp| file.executable.is_none_or(|wanted| stamp.is_executable() != wanted);
+pub(in crate::workspace) fn holds(
+    dir: &OwnedFd,
+    name: &str,
+    file: &FileStep,
+) -> Result<(Holds, Option<FileStamp>), Errno> {
+    let found = regular::digest(dir.as_fd(), name)?;
+    let is_executable = |stamp: FileStamp| file.executable.is_none_or(|wanted| stamp.is_executable() == wanted);
+    let was_executable = |stamp: FileStamp| file.executable.is_none_or(|wanted| stamp.is_executable() != wanted);
     let holds = match found {
         Some((digest, stamp)) if file.after == Some(Hex(digest)) && is_executable(stamp) => Holds::After,
         Some((digest, stamp)) if file.before == Some(Hex(digest)) && was_executable(stamp) => Holds::Before,
@@ -76,11 +81,11 @@ pub(in crate::workspace) fn is_gone(dir: &OwnedFd, name: &str) -> bool {
     matches!(beneath::look_up(dir.as_fd(), name), Ok(None))
 }
 
-/// Finds out where a file stands, from what its two names mean. Without its directory it has neither name.
+/// Finds out the state of a file from what its two names mean. Without its directory it has neither name.
 ///
 /// # Errors
 /// When the system refuses to look.
-pub(in crate::workspace) fn standing(dir: Option<&OwnedFd>, file: &FileStep) -> Result<Standing, Errno> {
+pub(in crate::workspace) fn file_state(dir: Option<&OwnedFd>, file: &FileStep) -> Result<FileState, Errno> {
     let nothing = (Holds::Nothing, None);
     let ((now, published), (staged, first)) = match dir {
         Some(dir) => (holds(dir, &file.name, file)?, holds(dir, &file.staged, file)?),
@@ -94,45 +99,45 @@ pub(in crate::workspace) fn standing(dir: Option<&OwnedFd>, file: &FileStep) -> 
     })
 }
 
-const fn of_edited(now: Holds, staged: Holds) -> Standing {
+const fn of_edited(now: Holds, staged: Holds) -> FileState {
     match (now, staged) {
-        (Holds::Before, Holds::After) => Standing::Staged,
-        (Holds::After, Holds::Before) => Standing::Published,
-        (Holds::After, Holds::Nothing) => Standing::Finished,
-        (Holds::Other | Holds::Nothing, Holds::Nothing) => Standing::Foreign,
-        (Holds::Before, Holds::Nothing) => Standing::Cleared,
-        (_, Holds::Before) => Standing::Overwritten,
-        (Holds::After, Holds::Other) => Standing::Displaced,
+        (Holds::Before, Holds::After) => FileState::Staged,
+        (Holds::After, Holds::Before) => FileState::Published,
+        (Holds::After, Holds::Nothing) => FileState::Finished,
+        (Holds::Other | Holds::Nothing, Holds::Nothing) => FileState::Foreign,
+        (Holds::Before, Holds::Nothing) => FileState::Cleared,
+        (_, Holds::Before) => FileState::Overwritten,
+        (Holds::After, Holds::Other) => FileState::Displaced,
         // With something else staged, somebody saved once more while what they had saved was being put back.
-        (_, Holds::After | Holds::Other) => Standing::Outrun,
+        (_, Holds::After | Holds::Other) => FileState::Outrun,
     }
 }
 
-const fn of_created(now: Holds, staged: Holds, is_one_file: bool) -> Standing {
+const fn of_created(now: Holds, staged: Holds, is_one_file: bool) -> FileState {
     match (now, staged) {
-        (Holds::Nothing, Holds::After) => Standing::Staged,
-        (Holds::After, Holds::Nothing) => Standing::Published,
+        (Holds::Nothing, Holds::After) => FileState::Staged,
+        (Holds::After, Holds::Nothing) => FileState::Published,
         // Without a flag for it, a new file is published by a second link; another file of these bytes is somebody's.
-        (Holds::After, Holds::After) if is_one_file => Standing::Published,
-        (Holds::Nothing, Holds::Nothing) => Standing::Cleared,
-        (Holds::Other | Holds::Before, Holds::Nothing) => Standing::Overwritten,
-        (_, Holds::Other | Holds::Before) => Standing::Displaced,
-        (_, Holds::After) => Standing::Outrun,
+        (Holds::After, Holds::After) if is_one_file => FileState::Published,
+        (Holds::Nothing, Holds::Nothing) => FileState::Cleared,
+        (Holds::Other | Holds::Before, Holds::Nothing) => FileState::Overwritten,
+        (_, Holds::Other | Holds::Before) => FileState::Displaced,
+        (_, Holds::After) => FileState::Outrun,
     }
 }
 
-const fn of_removed(now: Holds, staged: Holds) -> Standing {
+const fn of_removed(now: Holds, staged: Holds) -> FileState {
     match (now, staged) {
-        (Holds::Before, Holds::Nothing) => Standing::Staged,
-        (Holds::Nothing, Holds::Before) => Standing::Published,
-        (Holds::Nothing, Holds::Nothing) => Standing::Gone,
-        (_, Holds::Nothing) => Standing::Foreign,
-        (_, Holds::Before) => Standing::Overwritten,
-        (_, Holds::Other | Holds::After) => Standing::Displaced,
+        (Holds::Before, Holds::Nothing) => FileState::Staged,
+        (Holds::Nothing, Holds::Before) => FileState::Published,
+        (Holds::Nothing, Holds::Nothing) => FileState::Gone,
+        (_, Holds::Nothing) => FileState::Foreign,
+        (_, Holds::Before) => FileState::Overwritten,
+        (_, Holds::Other | Holds::After) => FileState::Displaced,
     }
 }
 
-impl Standing {
+impl FileState {
     /// Whether an end can be reached from here, or is reached already.
     pub(in crate::workspace) const fn can_go(self, direction: Direction) -> bool {
         match self {

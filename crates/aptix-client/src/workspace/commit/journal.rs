@@ -1,260 +1,31 @@
-//! The record of one commit: durable before anything is touched, renamed at the commit point, gone when all is done.
+//! The journal of a root: the file of one record, whose name is the stage of its commit.
 //!
-//! A record is a sealed file of our own: a line of JSON and the receipt. How far the commit has come is its file's name.
+//! A record is durable before the commit point, renamed there, and removed when all is done.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use aptix_model::digest::Sha256Digest;
-use aptix_model::failure::Failure;
-use aptix_model::reason::Reason;
 use rustix::io::Errno;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::workspace::commit::record_bounds;
+use crate::workspace::commit::journal_error::JournalError;
+use crate::workspace::commit::record::{Record, Stage};
+use crate::workspace::commit::record_file::{RecordError, decode, encode, owner};
+use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
-use crate::workspace::fs::{beneath, errno};
-use crate::workspace::keep::clipboards::{self, Taken};
-use crate::workspace::keep::outbox::OutboxError;
-use crate::workspace::keep::{history, outbox};
-use crate::workspace::roots::own_file::{self, Damage, Found, Owner, Temporary};
-use crate::workspace::roots::state::{OwnError, StateDir, StateError};
+use crate::workspace::roots::own_file::{self, Found, Owner, Temporary};
+use crate::workspace::roots::state::{OwnError, StateDir};
 
-/// The first word of a record of earlier versions, with the version of its form.
-const MAGIC: &str = "aptix-journal-6";
 /// The name of a record of earlier versions while it is being written: nothing else has happened yet.
 const NEXT: &str = "next";
-/// What the record is called, however far its commit has come.
-const RECORD: &str = "record";
 /// The name of the file that points to the journal of another root of the same batch.
 const ELSEWHERE: &str = "elsewhere";
 
-/// How far a commit has come; the word is the record's file name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::workspace) enum Stage {
-    /// New files are being put beside the old ones.
-    Staging,
-    /// The batch will be carried out, whatever happens.
-    Committed,
-    /// The batch failed half-way and is being taken back.
-    Undoing,
-    /// The batch is carried out; what it kept of the old files is being cleared away.
-    Finishing,
-}
-
-impl Stage {
-    const ALL: [Self; 4] = [Self::Staging, Self::Committed, Self::Undoing, Self::Finishing];
-
-    pub(in crate::workspace) const fn name(self) -> &'static str {
-        match self {
-            Self::Staging => "staging",
-            Self::Committed => "committed",
-            Self::Undoing => "undoing",
-            Self::Finishing => "finishing",
-        }
-    }
-}
-
-/// Everything that is needed to carry a commit out or to take it back.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(in crate::workspace) struct Record {
-    /// In which time since a start of the system it was made.
-    pub(in crate::workspace) boot: String,
-    /// The roots of the workspace.
-    pub(in crate::workspace) roots: Vec<RootMark>,
-    /// What the batch leaves on the clipboards of its session, once it is carried out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::workspace) clipboards: Option<Taken>,
-    /// Set by a mode that earlier versions had; such a record is refused, never acted on (`written_ahead.rs`).
-    #[serde(default, skip_serializing)]
-    pub(in crate::workspace) ahead: Option<u64>,
-    /// What is needed to undo the batch is kept under this name, once it is carried out.
-    pub(in crate::workspace) history: Option<String>,
-    /// Whose receipt this becomes.
-    pub(in crate::workspace) batch: Option<String>,
-    /// Directories that did not exist, parents first.
-    pub(in crate::workspace) dirs: Vec<NewDir>,
-    /// Directories that are removed once the batch is carried out, if they are empty; parents first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::workspace) emptied: Vec<NewDir>,
-    /// The files that change.
-    pub(in crate::workspace) files: Vec<FileStep>,
-}
-
-/// By what a root is known again: its canonical path, and which directory it is, whatever its path.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(in crate::workspace) struct RootMark {
-    pub(in crate::workspace) path: OsString,
-    pub(in crate::workspace) device: u64,
-    pub(in crate::workspace) inode: u64,
-}
-
-/// A directory that the commit makes.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(in crate::workspace) struct NewDir {
-    pub(in crate::workspace) root: usize,
-    pub(in crate::workspace) parent: String,
-    pub(in crate::workspace) name: String,
-}
-
-/// One name that comes to mean something else. A file that moves is two of them.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(in crate::workspace) struct FileStep {
-    pub(in crate::workspace) root: usize,
-    pub(in crate::workspace) dir: String,
-    pub(in crate::workspace) name: String,
-    /// The name under which the new file is staged, and the old one is kept afterwards.
-    pub(in crate::workspace) staged: String,
-    /// The digest of the old bytes; absent when there is no old file.
-    pub(in crate::workspace) before: Option<Hex>,
-    /// The digest of the new bytes; absent when the file goes.
-    pub(in crate::workspace) after: Option<Hex>,
-    /// Whether the new file can be run, where that is not so of the old one.
-    pub(in crate::workspace) executable: Option<bool>,
-}
-
-impl FileStep {
-    /// The real path in the root.
-    pub(in crate::workspace) fn real(&self) -> String {
-        if self.dir.is_empty() { self.name.clone() } else { format!("{}/{}", self.dir, self.name) }
-    }
-}
-
-/// A digest as a record spells it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::workspace) struct Hex(pub(in crate::workspace) Sha256Digest);
-
-impl Serialize for Hex {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Hex {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map(Self).map_err(serde::de::Error::custom)
-    }
-}
-
-/// Why bytes are not a record that may be acted on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum RecordError {
-    /// Not a record, or one of another version.
-    #[error("it is no record of this version")]
-    Version,
-    /// Cut short or altered.
-    #[error("its checksum does not fit")]
-    Checksum,
-    /// Made for roots that this journal is not of.
-    #[error("it is of other roots than the journal it stands in")]
-    Foreign,
-    /// Something else where the journal of another root should be named.
-    #[error("it does not name the journal of another root")]
-    Pointer,
-    /// The right checksum over something that no commit leaves.
-    #[error("it names what no batch may change: a path out of its root, a protected file or a name that is not ours")]
-    Bounds,
-    /// The right checksum over something else.
-    #[error("it does not have the fields of a record")]
-    Fields,
-}
-
-/// Whose a record is in a journal.
-const fn owner(state: &StateDir) -> Owner<'_> {
-    Owner { part: "journal", name: RECORD, state }
-}
-
-/// Puts a record and its receipt into bytes.
-fn encode(state: &StateDir, record: &Record, receipt: &[u8]) -> Vec<u8> {
-    // A record is strings and numbers: there is nothing in it that JSON could refuse.
-    let mut body = serde_json::to_vec(record).unwrap_or_default();
-    body.push(b'\n');
-    body.extend_from_slice(receipt);
-    own_file::seal(owner(state), &body)
-}
-
-/// Reads a record of a journal, and its receipt.
-pub(in crate::workspace) fn decode<'b>(state: &StateDir, bytes: &'b [u8]) -> Result<(Record, &'b [u8]), RecordError> {
-    let body = match own_file::unseal(owner(state), bytes) {
-        Found::Sealed(body) => body,
-        Found::Old(bytes) => unsealed(bytes)?,
-        Found::Damaged(Damage::Owner) => return Err(RecordError::Foreign),
-        Found::Damaged(Damage::Version) => return Err(RecordError::Version),
-        Found::Damaged(Damage::Checksum | Damage::Content) => return Err(RecordError::Checksum),
-    };
-    let (json, receipt) = split_line(body).ok_or(RecordError::Fields)?;
-    let record = serde_json::from_slice(json).map_err(|_| RecordError::Fields)?;
-    if !record_bounds::holds(&record) {
-        return Err(RecordError::Bounds);
-    }
-    Ok((record, receipt))
-}
-
-/// What a record of an earlier version holds: a line with a checksum is before it.
-fn unsealed(bytes: &[u8]) -> Result<&[u8], RecordError> {
-    let (head, body) = split_line(bytes).ok_or(RecordError::Version)?;
-    let digest =
-        std::str::from_utf8(head).ok().and_then(|head| head.strip_prefix(MAGIC)).ok_or(RecordError::Version)?;
-    if digest.trim_start().parse() != Ok(aptix_engine::digest::sha256(body)) {
-        return Err(RecordError::Checksum);
-    }
-    Ok(body)
-}
-
-pub(in crate::workspace) fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = bytes.iter().position(|byte| *byte == b'\n')?;
-    Some((bytes.get(..end)?, bytes.get(end + 1..)?))
-}
-
-/// Why the journal cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum JournalError {
-    /// The state directory cannot be used.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// The system refuses.
-    #[error("cannot {doing} the journal {}: {errno}", path.display())]
-    System {
-        /// What was tried.
-        doing: &'static str,
-        /// The journal's directory.
-        path: PathBuf,
-        /// What the system says.
-        errno: Errno,
-    },
-    /// What the server is owed cannot be kept.
-    #[error(transparent)]
-    Outbox(#[from] Box<OutboxError>),
-    /// A record that is there and cannot be acted on.
-    #[error("the record {} cannot be used: {source}", path.display())]
-    Record {
-        /// The record.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: RecordError,
-    },
-}
-
-impl JournalError {
-    /// Tells it to the author of the edit.
-    #[must_use]
-    pub fn failure(&self) -> Failure {
-        match self {
-            Self::State(error) => error.failure(),
-            Self::System { errno, doing: "read", .. } => {
-                Failure { reason: Reason::NeedsOperator, ..errno::read_failure(*errno, self.to_string()) }
-            }
-            Self::System { errno, .. } => errno::write_failure(*errno, self.to_string()),
-            Self::Outbox(error) => error.failure(),
-            Self::Record { .. } => Failure::new(Reason::NeedsOperator, self.to_string()).hint(errno::OPERATOR),
-        }
-    }
+/// A commit that is not at its end.
+pub(in crate::workspace) struct Unfinished {
+    pub(in crate::workspace) stage: Stage,
+    pub(in crate::workspace) record: Record,
 }
 
 /// The journal of one root.
@@ -315,27 +86,25 @@ impl<'a> Journal<'a> {
     }
 
     /// The one record there is, if any. What cannot be read is never taken for nothing.
-    pub(in crate::workspace) fn read(&self) -> Result<Option<(Stage, Record)>, JournalError> {
+    pub(in crate::workspace) fn read(&self) -> Result<Option<Unfinished>, JournalError> {
         for stage in Stage::ALL {
             let bytes = own_file::read_whole(self.dir(), stage.name()).map_err(self.failed("read"))?;
             let Some(bytes) = bytes else { continue };
-            let path = self.path(stage.name());
-            let unusable = |source| JournalError::Record { path: path.clone(), source };
             let record = match decode(&self.state, &bytes) {
                 Ok((record, _)) => record,
                 // Until the commit point a record need not outlive a power cut, and nothing is published.
                 Err(source) if stage == Stage::Staging && source != RecordError::Foreign => {
-                    let error = unusable(source);
+                    let error = self.unusable(stage, source);
                     tracing::warn!(%error, "the record of a batch that was being staged is lost");
                     continue;
                 }
-                Err(source) => return Err(unusable(source)),
+                Err(source) => return Err(self.unusable(stage, source)),
             };
             // A record that was copied here would be carried out in roots that nobody opened.
             if !record.roots.iter().any(|root| self.state.is_of(Path::new(&root.path))) {
-                return Err(unusable(RecordError::Foreign));
+                return Err(self.unusable(stage, RecordError::Foreign));
             }
-            return Ok(Some((stage, record)));
+            return Ok(Some(Unfinished { stage, record }));
         }
         Ok(None)
     }
@@ -364,35 +133,23 @@ impl<'a> Journal<'a> {
         self.disk.rename(dir, from.name(), dir, to.name()).map_err(self.failed("advance"))
     }
 
-    /// Ends a commit that was carried out: the clipboards get their texts, the outbox gets the receipt, and the record goes.
-    /// Should a power cut bring the record back, it is ended again.
-    pub(in crate::workspace) fn end_applied(&self, record: &Record, stage: Stage) -> Result<(), JournalError> {
-        if let Some(taken) = &record.clipboards {
-            clipboards::put(self.disk, &self.state, taken)?;
-        }
-        let dir = self.dir.as_fd();
-        history::keep(self.disk, &self.state, record).map_err(self.failed_beside("keep a history beside"))?;
-        if let Some(batch) = &record.batch {
-            self.keep_receipt(batch, stage)?;
-        }
-        disk::unlink_if_there(self.disk, dir, stage.name()).map_err(self.failed("end"))
-    }
-
-    /// Lets the outbox have the receipt that a record holds, durably, before the record goes.
-    fn keep_receipt(&self, batch: &str, stage: Stage) -> Result<(), JournalError> {
-        let unusable = |source| JournalError::Record { path: self.path(stage.name()), source };
+    /// The receipt in the record of a commit; `None` where there is no record of this stage.
+    pub(in crate::workspace) fn receipt(&self, stage: Stage) -> Result<Option<Vec<u8>>, JournalError> {
         let Some(bytes) = own_file::read_whole(self.dir(), stage.name()).map_err(self.failed("read"))? else {
-            return Ok(());
+            return Ok(None);
         };
-        let (_, receipt) = decode(&self.state, &bytes).map_err(unusable)?;
-        let batch = batch.parse().map_err(|_| unusable(RecordError::Fields))?;
-        Ok(outbox::keep(self.disk, &self.state, batch, receipt)?)
+        let (_, receipt) = decode(&self.state, &bytes).map_err(|source| self.unusable(stage, source))?;
+        Ok(Some(receipt.to_vec()))
     }
 
-    /// Forgets what was kept for a commit that is not carried out.
-    pub(in crate::workspace) fn discard(&self, record: &Record) -> Result<(), JournalError> {
-        history::discard(self.disk, &self.state, record).map_err(self.failed_beside("clear a history beside"))?;
-        outbox::contents::discard(self.disk, &self.state, record.batch.as_deref())
+    /// That a record is there and cannot be acted on.
+    pub(in crate::workspace) fn unusable(&self, stage: Stage, source: RecordError) -> JournalError {
+        JournalError::Record { path: self.path(stage.name()), source }
+    }
+
+    /// Removes the record of a stage, if it is there.
+    pub(in crate::workspace) fn remove(&self, stage: Stage) -> Result<(), JournalError> {
+        disk::unlink_if_there(self.disk, self.dir.as_fd(), stage.name()).map_err(self.failed("end"))
     }
 
     /// Forgets a commit, whatever its stage.
@@ -448,11 +205,5 @@ impl<'a> Journal<'a> {
     /// Forgets the note that the batch is recorded elsewhere.
     pub(in crate::workspace) fn drop_pointer(&self) -> Result<(), JournalError> {
         disk::unlink_if_there(self.disk, self.dir.as_fd(), ELSEWHERE).map_err(self.failed("end"))
-    }
-}
-
-impl From<OutboxError> for JournalError {
-    fn from(error: OutboxError) -> Self {
-        Self::Outbox(Box::new(error))
     }
 }

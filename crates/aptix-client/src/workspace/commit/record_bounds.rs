@@ -6,8 +6,9 @@ use std::path::Path;
 use aptix_model::id::Uuid;
 use aptix_model::protection::{self, Protection};
 
-use crate::workspace::commit::journal::Record;
-use crate::workspace::commit::orphans;
+use crate::workspace::commit::record::{FileStep, Record};
+use crate::workspace::commit::staged_name;
+use crate::workspace::commit::taken::Taken;
 
 /// Whether a record of a commit names nothing but what a commit leaves.
 pub(in crate::workspace) fn holds(record: &Record) -> bool {
@@ -15,14 +16,12 @@ pub(in crate::workspace) fn holds(record: &Record) -> bool {
     let dirs =
         || record.dirs.iter().chain(&record.emptied).all(|dir| in_roots(dir.root) && is_entry(&dir.parent, &dir.name));
     let files = || {
-        let fits = |file: &crate::workspace::commit::journal::FileStep| {
-            is_entry(&file.dir, &file.name) && orphans::is_staged(&file.staged)
-        };
+        let fits = |file: &FileStep| is_entry(&file.dir, &file.name) && staged_name::is_staged(&file.staged);
         record.files.iter().all(|file| in_roots(file.root) && fits(file))
     };
     let roots = || record.roots.iter().all(|mark| Path::new(&mark.path).is_absolute());
     let ids = || [&record.history, &record.batch].into_iter().flatten().all(|id| is_id(id));
-    let session = || record.clipboards.as_ref().is_none_or(crate::workspace::keep::clipboards::Taken::is_named);
+    let session = || record.clipboards.as_ref().is_none_or(Taken::is_named);
     roots() && dirs() && files() && ids() && session()
 }
 

@@ -6,13 +6,12 @@
 //! that wrote the blocks can bring them to their end.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
 
 use aptix_engine::digest::sha256;
 use rustix::io::Errno;
 
 use crate::workspace::commit::journal::Journal;
-use crate::workspace::commit::recovery::RecoveryError;
+use crate::workspace::commit::recovery_error::RecoveryError;
 use crate::workspace::fs::{beneath, disk};
 use crate::workspace::roots::own_file::read_at;
 
@@ -54,15 +53,6 @@ pub(in crate::workspace) fn settle(journal: &Journal<'_>) -> Result<(), Recovery
         }
     }
     Ok(())
-}
-
-/// What a person does about `path`, which only an earlier version can settle.
-pub(in crate::workspace) fn hint(path: &Path) -> String {
-    format!(
-        "run `aptix log` of the version that was used before on this root once, which settles it; or, if the files of the \
-         root are as they should be, remove {}: then the batches in it can no longer be undone or reported",
-        path.display()
-    )
 }
 
 /// Whether the round of the file has a whole first block.

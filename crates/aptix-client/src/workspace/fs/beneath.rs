@@ -3,6 +3,7 @@
 //! The kernel's `openat2` decides where there is one; otherwise every component is opened by itself.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Stat, StatxFlags};
 use rustix::io::Errno;
@@ -41,6 +42,12 @@ pub(in crate::workspace) fn open_dir(top: BorrowedFd<'_>, path: &str) -> Result<
 /// As [`open_dir`].
 pub(in crate::workspace) fn open_file(dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     open(dir, name, Kind::File)
+}
+
+/// Holds the directory at an absolute path, by name only. Its last component is no link.
+pub(in crate::workspace) fn open_held(path: &Path) -> Result<OwnedFd, std::io::Error> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
 /// What a name of a directory means, links not followed; `None` when it means nothing.

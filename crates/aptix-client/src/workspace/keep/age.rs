@@ -4,12 +4,13 @@
 //! for at most a day. A clock that was lost goes on where the newest entry of the history was made: nothing expires early.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::workspace::fs::disk::Disk;
-use crate::workspace::keep::history;
+use crate::workspace::fs::since::Since;
+use crate::workspace::keep::history::entries;
 use crate::workspace::roots::own_file::{self, Found, Owner, Temporary};
 use crate::workspace::roots::state::{OwnError, StateDir};
 
@@ -17,40 +18,6 @@ use crate::workspace::roots::state::{OwnError, StateDir};
 const MOST_BETWEEN_BOOTS: u64 = 24 * 60 * 60 * 1000;
 /// A look that is nearer than this to the one before, in the same time since a start, need not be noted.
 const NEAR: u64 = 60 * 60 * 1000;
-
-/// When something happened.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(in crate::workspace) struct Since {
-    /// Names the time since a start of the system.
-    boot: String,
-    /// Milliseconds since that start.
-    up: u64,
-    /// Milliseconds since 1970.
-    unix: u64,
-}
-
-impl Since {
-    /// Now.
-    pub(in crate::workspace) fn now(disk: &dyn Disk) -> Self {
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let unix = disk.now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { boot: disk.boot(), up: millis(disk.uptime()), unix: millis(unix) }
-    }
-
-    /// Milliseconds until a later time by the uptime; nothing where the system was started in between.
-    fn up_until(&self, later: &Self) -> Option<u64> {
-        later.up.checked_sub(self.up).filter(|_| later.boot == self.boot)
-    }
-
-    /// How long ago it was. Within one time since a start of the system no clock that can be set is asked.
-    pub(in crate::workspace) fn age(&self, disk: &dyn Disk) -> Duration {
-        let now = Self::now(disk);
-        // A clock that was set back shows nothing; no process of that time lives.
-        let by_wall = || now.unix.checked_sub(self.unix).unwrap_or(u64::MAX);
-        Duration::from_millis(self.up_until(&now).unwrap_or_else(by_wall))
-    }
-}
 
 /// What a look showed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -105,7 +72,7 @@ fn looks(disk: &dyn Disk, state: &StateDir) -> Result<(Option<Look>, Look), OwnE
             let now = earlier.next(at);
             (Some(earlier), now)
         }
-        None => (None, Look { age: history::newest_age(state)?.unwrap_or_default(), at }),
+        None => (None, Look { age: entries::newest_age(state)?.unwrap_or_default(), at }),
     })
 }
 

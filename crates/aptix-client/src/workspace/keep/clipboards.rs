@@ -15,15 +15,15 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use rustix::fs::Dir;
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
-use crate::workspace::Workspace;
-use crate::workspace::commit::journal;
+use crate::workspace::commit::journal_error::JournalError;
+use crate::workspace::commit::taken::Taken;
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::fs::{beneath, errno};
 use crate::workspace::keep::age;
-use crate::workspace::roots::own_file::{self, Owner};
+use crate::workspace::roots::own_file::{self, Owner, split_line};
 use crate::workspace::roots::state::{OwnError, StateDir, StateError};
+use crate::workspace::roots::workspace::Workspace;
 
 /// How long a session that nobody comes back to keeps its clipboards.
 const LIFE: Duration = Duration::from_hours(7 * 24);
@@ -37,28 +37,6 @@ const SESSION_BYTES: usize = 16 << 20;
 const AGE: &[u8] = b"age ";
 /// Bytes in which the first lines of a file end.
 const HEAD_BYTES: usize = 512;
-
-/// What a batch leaves on the clipboards of its session, once it is carried out.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Taken {
-    /// The name of the session's file.
-    session: String,
-    /// Seconds since 1970, by which earlier versions went.
-    at: u64,
-    /// What the age clock showed: by then, what was left alone for too long was gone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    age: Option<u64>,
-    /// The clipboards that have another text from then on.
-    texts: Clipboards,
-}
-
-impl Taken {
-    /// Whether the file of its session is named as such files are.
-    pub(in crate::workspace) fn is_named(&self) -> bool {
-        self.session.parse::<Sha256Digest>().is_ok()
-    }
-}
 
 /// Why the clipboards of a session cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -151,7 +129,7 @@ pub fn taken(
 
 /// Puts on the clipboards what a batch that is carried out leaves there. Doing it again does nothing. The caller holds
 /// the lock of the root.
-pub(in crate::workspace) fn put(disk: &dyn Disk, state: &StateDir, taken: &Taken) -> Result<(), journal::JournalError> {
+pub(in crate::workspace) fn put(disk: &dyn Disk, state: &StateDir, taken: &Taken) -> Result<(), JournalError> {
     // The name comes from a record; a file of any other name is not one of ours.
     if taken.session.parse::<Sha256Digest>().is_err() {
         return Ok(());
@@ -160,8 +138,8 @@ pub(in crate::workspace) fn put(disk: &dyn Disk, state: &StateDir, taken: &Taken
     put_in(disk, state, &dir, taken)
 }
 
-fn put_in(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, taken: &Taken) -> Result<(), journal::JournalError> {
-    let failed = |error: OwnError| journal::JournalError::System {
+fn put_in(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, taken: &Taken) -> Result<(), JournalError> {
+    let failed = |error: OwnError| JournalError::System {
         doing: "keep clipboards beside",
         path: state.path().join("clipboards"),
         errno: error.errno(),
@@ -229,7 +207,7 @@ fn load(state: &StateDir, dir: &OwnedFd, name: &str, now: u64) -> Result<Found, 
     let texts = match own_file::read(dir.as_fd(), owner(state, name))? {
         None => return Ok(Found::default()),
         Some(own_file::Found::Sealed(bytes) | own_file::Found::Old(bytes)) => {
-            let json = match journal::split_line(&bytes) {
+            let json = match split_line(&bytes) {
                 Some((first, json)) if first.starts_with(AGE) => json,
                 _ => &bytes,
             };

@@ -7,9 +7,9 @@ use aptix_model::cursor::Cursor;
 use aptix_model::id::{AgentId, Revision, WorkspaceId};
 use rustix::io::Errno;
 
-use crate::workspace::Workspace;
 use crate::workspace::roots::own_file::{self, Damage, Found, Owner};
 use crate::workspace::roots::state::{StateDir, StateError};
+use crate::workspace::roots::workspace::Workspace;
 
 /// The file with the agent's name.
 const AGENT: &str = "agent-id";

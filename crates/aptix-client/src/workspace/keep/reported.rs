@@ -11,12 +11,13 @@ use aptix_model::id::BatchId;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use crate::workspace::Workspace;
 use crate::workspace::fs::disk;
-use crate::workspace::keep::history::find::Wanted;
-use crate::workspace::keep::{history, outbox};
+use crate::workspace::keep::batch_files::batches;
+use crate::workspace::keep::history::entries;
+use crate::workspace::keep::history::find::{self, Wanted};
 use crate::workspace::roots::own_file::{self, Found, Owner};
 use crate::workspace::roots::state::{StateDir, StateError};
+use crate::workspace::roots::workspace::Workspace;
 
 /// Bytes of the largest report that is kept.
 const LARGEST: usize = 64 << 10;
@@ -58,15 +59,15 @@ pub(crate) fn find(workspace: &Workspace, batch: BatchId) -> Result<Option<Vec<u
 /// The new content of a file that a batch changed, from what is kept for undoing it. `digest` is one that the report of the
 /// batch states.
 pub(crate) fn content(workspace: &Workspace, batch: BatchId, digest: Sha256Digest) -> Option<Vec<u8>> {
-    let entry = history::find::find(workspace, Wanted::Named(&batch.to_string())).ok()?.entry;
-    let images = history::images(&entry).ok()?;
+    let entry = find::find(workspace, Wanted::Named(&batch.to_string())).ok()?.entry;
+    let images = entries::images(&entry).ok()?;
     images.into_iter().filter_map(|images| images.after).find(|content| sha256(content) == digest)
 }
 
 /// Forgets the oldest reports, all but so many.
 pub(crate) fn forget(workspace: &Workspace, keep: usize) {
     let forgotten = dir(workspace).ok().and_then(|dir| {
-        let batches = outbox::batches(&dir).ok()?;
+        let batches = batches(&dir).ok()?;
         for batch in batches.iter().take(batches.len().saturating_sub(keep)) {
             disk::unlink_if_there(workspace.disk(), dir.as_fd(), &batch.to_string()).ok()?;
         }

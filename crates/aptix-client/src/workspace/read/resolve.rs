@@ -3,255 +3,22 @@
 //! Links that stay in the root are expanded by hand, so that policy is decided on the real path; every later step
 //! opens that real path from the root again and accepts no link in it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use aptix_engine::target::ValidTarget;
-use aptix_model::failure::Failure;
-use aptix_model::path::{PathError, WorkspacePath, fold};
+use aptix_model::path::{WorkspacePath, fold};
 use aptix_model::protection::{self, Protection};
-use aptix_model::reason::{Detail, Reason};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::policy::paths::Named;
-use crate::workspace::Workspace;
-use crate::workspace::fs::{beneath, errno};
+use crate::workspace::fs::beneath;
 use crate::workspace::read::listing::Listings;
+use crate::workspace::read::place::{Place, join};
+use crate::workspace::read::resolve_error::{LinkFault, MAX_LINKS, ResolveError};
 use crate::workspace::roots::root::Root;
-
-/// How many links may stand on the way to one file.
-const MAX_LINKS: usize = 40;
-
-/// Where a file of a batch is, or would be.
-#[derive(Clone, Debug)]
-pub struct Place {
-    /// The path in its root, as the author named it, in its real case.
-    pub path: WorkspacePath,
-    /// The lower-case key: the root's name and the path.
-    pub doc_path: String,
-    /// Which root of the workspace, from 0.
-    pub(in crate::workspace) root: usize,
-    /// The real path of the file's directory in that root, links expanded, `""` for the root itself.
-    pub(in crate::workspace) dir: String,
-    /// The real name in it.
-    pub(in crate::workspace) name: String,
-    /// How many of the directory's last components do not exist yet.
-    pub(in crate::workspace) missing: usize,
-    /// The device and inode of the file that is there.
-    pub(in crate::workspace) found: Option<(u64, u64)>,
-    /// Whether the file, or a link on the way to it, has a name that a person has to agree to.
-    pub(crate) sensitive: bool,
-    /// The real paths of the links on the way to it.
-    pub(crate) links: Vec<String>,
-}
-
-impl Place {
-    /// Records that a file patch claims this place; returns the earlier one that claims the same file, if both cannot.
-    pub(crate) fn same_file_as(&self, seen: &mut Claims, index: usize, claim: Claim) -> Option<usize> {
-        let by_path = Same::Path(self.root, fold(&self.real()));
-        let keys = [Some(by_path), self.found.map(Same::Inode)];
-        let others = keys.into_iter().flatten().filter_map(|key| {
-            let claims = seen.entry(key).or_default();
-            let other = claims.iter().find(|(_, other)| !other.goes_with(claim)).map(|(index, _)| *index);
-            claims.push((index, claim));
-            other
-        });
-        others.collect::<Vec<_>>().first().copied()
-    }
-
-    /// Whether both are one place.
-    pub(crate) fn is_at(&self, other: &Self) -> bool {
-        self.at() == other.at()
-    }
-
-    /// Where in the workspace.
-    pub(in crate::workspace) fn at(&self) -> At<'_> {
-        (self.root, &self.dir, &self.name)
-    }
-
-    /// Which root of the workspace, from 0.
-    pub(crate) const fn root(&self) -> usize {
-        self.root
-    }
-
-    /// As policy looks at it; `real` is [`Self::real`].
-    pub(crate) fn named<'a>(&'a self, real: &'a str) -> Named<'a> {
-        Named { root: self.root, path: self.path.as_str(), real }
-    }
-
-    /// Whether the file would be a new dot-file at a root, or in a new dot-directory there, that a tool may execute.
-    pub(crate) fn is_new_dot_name(&self) -> bool {
-        let depth = self.dir.split('/').filter(|name| !name.is_empty()).count();
-        self.found.is_none() && self.missing == depth && protection::is_dot_name(&self.real())
-    }
-
-    /// Whether a file is there.
-    pub(crate) const fn exists(&self) -> bool {
-        self.found.is_some()
-    }
-
-    /// The real path in the root.
-    pub(crate) fn real(&self) -> String {
-        join(&self.dir, &self.name)
-    }
-}
-
-/// A root, and the real path of a directory and a name in it.
-pub(in crate::workspace) type At<'p> = (usize, &'p str, &'p str);
-
-/// What a file patch does at a place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Claim {
-    /// It renames the file that is there.
-    Leaves,
-    /// It renames a file to there.
-    Arrives,
-    /// It does something else.
-    Stays,
-}
-
-impl Claim {
-    /// Whether two file patches can claim one place.
-    const fn goes_with(self, other: Self) -> bool {
-        matches!((self, other), (Self::Leaves, Self::Arrives) | (Self::Arrives, Self::Leaves))
-    }
-}
-
-/// The file patches that claim each file.
-pub(crate) type Claims = HashMap<Same, Vec<(usize, Claim)>>;
-
-/// What makes two places one file.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Same {
-    Path(usize, String),
-    Inode((u64, u64)),
-}
-
-/// Why a path leads nowhere.
-#[derive(Debug, thiserror::Error)]
-pub enum ResolveError {
-    /// Its first component names no root.
-    #[error("no root of this workspace is named {found:?}, the roots are {known}")]
-    UnknownRoot {
-        /// The first component.
-        found: String,
-        /// The names there are.
-        known: String,
-    },
-    /// It has no component but a root's name.
-    #[error("the path names a root and no file in it")]
-    RootAlone,
-    /// The name on disk cannot be reported.
-    #[error("{0}")]
-    Path(#[from] PathError),
-    /// A link that cannot be followed.
-    #[error("the link {at:?} {fault}")]
-    Link {
-        /// The link's real path.
-        at: String,
-        /// What is wrong with it.
-        fault: LinkFault,
-    },
-    /// A component on the way is something else than a directory.
-    #[error("{at:?} is not a directory")]
-    NotDirectory {
-        /// Its real path.
-        at: String,
-    },
-    /// The last component is something else than a regular file.
-    #[error("the target is {kind}, expected a regular file")]
-    NotRegular {
-        /// What it is.
-        kind: &'static str,
-    },
-    /// A mount on the way.
-    #[error("{at:?} lies on another file system than the root")]
-    CrossDevice {
-        /// The real path of what is mounted.
-        at: String,
-    },
-    /// Names that differ only in case or in Unicode normal form.
-    #[error("{wanted:?} could be any of {}", twins.join(", "))]
-    Twins {
-        /// The component.
-        wanted: String,
-        /// What is on disk.
-        twins: Vec<String>,
-    },
-    /// Closed to every batch.
-    #[error("{protection} ({real:?})")]
-    Closed {
-        /// The real path.
-        real: String,
-        /// Why.
-        protection: Protection,
-    },
-    /// The system refuses to look.
-    #[error("cannot look up {at:?}: {errno}")]
-    System {
-        /// The real path.
-        at: String,
-        /// What the system says.
-        errno: Errno,
-    },
-}
-
-/// What is wrong with a link.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum LinkFault {
-    /// Its target begins at the root of the file system.
-    #[error("has an absolute target")]
-    Absolute,
-    /// Its target lies outside.
-    #[error("leads out of the root")]
-    Outside,
-    /// It leads nowhere.
-    #[error("leads to something that does not exist")]
-    Dangling,
-    /// Too many links.
-    #[error("is one of more than {MAX_LINKS} on the way to one file")]
-    Loop,
-    /// A target that no path can name.
-    #[error("has a target that is not UTF-8")]
-    NotUtf8,
-}
-
-impl ResolveError {
-    /// Tells it to the author of the edit.
-    #[must_use]
-    pub fn failure(&self) -> Failure {
-        let invalid =
-            |detail, hint: &str| Failure::new(Reason::InvalidPath, self.to_string()).detail(detail).hint(hint);
-        match self {
-            Self::UnknownRoot { .. } => {
-                invalid(Detail::UnknownRoot, "begin the path with the name of one of the roots")
-            }
-            Self::RootAlone => invalid(Detail::Empty, "name a file in the root"),
-            Self::Path(error) => invalid(error.detail(), "rename the file on disk first"),
-            Self::Link { .. } => invalid(
-                Detail::Symlink,
-                "name the file itself, relative to the root; only links that stay in it are followed",
-            ),
-            Self::NotDirectory { .. } => invalid(Detail::NotDirectory, "choose a path whose parents are directories"),
-            Self::NotRegular { .. } => invalid(Detail::NotRegular, "choose the path of a regular file"),
-            Self::CrossDevice { .. } => invalid(Detail::CrossDevice, "open what is mounted there as a root of its own"),
-            Self::Twins { wanted, twins } => Failure::new(Reason::AmbiguousPath, self.to_string())
-                .detail(twin_detail(wanted, twins))
-                .hint("use the spelling that is on disk, or have one of the files renamed"),
-            Self::Closed { protection, .. } => Failure::new(Reason::PolicyDenied, self.to_string())
-                .detail(protection.detail())
-                .hint("leave this file out of the batch; no answer opens it"),
-            Self::System { errno, .. } => errno::read_failure(*errno, self.to_string()),
-        }
-    }
-}
-
-fn twin_detail(wanted: &str, twins: &[String]) -> Detail {
-    let lower = wanted.to_lowercase();
-    if twins.iter().all(|twin| twin.to_lowercase() == lower) { Detail::CaseCollision } else { Detail::NormCollision }
-}
+use crate::workspace::roots::workspace::Workspace;
 
 /// How a component is compared with the names on disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -496,10 +263,6 @@ fn place(
         || protection::is_sensitive(path.as_str())
         || (real != path.as_str() && protection::is_sensitive(&real));
     Ok(Place { path, doc_path, root, dir, name, missing: 0, found, sensitive, links: walk.passed })
-}
-
-fn join(dir: &str, name: &str) -> String {
-    if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
 }
 
 const fn kind_name(kind: FileType) -> &'static str {

@@ -16,18 +16,24 @@ use ignore::gitignore::Gitignore;
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
-use crate::policy::Policy;
-use crate::policy::egress::{self, Sight};
-use crate::policy::paths::Named;
-use crate::workspace::Workspace;
 use crate::workspace::fs::{beneath, disk, errno};
 use crate::workspace::read::{git_dir, ignore_files, ignored};
 use crate::workspace::roots::root::Root;
+use crate::workspace::roots::workspace::Workspace;
 
 /// Directories within one another.
 const DEPTH: usize = 64;
 /// Bytes of a file of ignore rules.
 const RULE_BYTES: u64 = 256 << 10;
+
+/// Why a path may not be looked at.
+pub(crate) struct Closed {
+    pub(crate) detail: Detail,
+    pub(crate) why: String,
+}
+
+/// Says of the path of a file or directory in the first root whether it may be looked at.
+pub(crate) type IsOpen<'a> = &'a dyn Fn(&str) -> Result<(), Closed>;
 
 /// What was met.
 #[derive(Debug)]
@@ -105,13 +111,13 @@ impl WalkError {
 /// When there is nothing at the path that may be looked at.
 pub(crate) fn walk(
     workspace: &Workspace,
-    policy: &Policy,
     path: Option<&WorkspacePath>,
+    is_open: IsOpen<'_>,
     see: &mut dyn FnMut(&Met<'_>) -> ControlFlow<()>,
 ) -> Result<u32, WalkError> {
     let root = workspace.primary();
     let (global, _) = Gitignore::global();
-    let mut walk = Walk { root, policy, global, stack: Vec::new() };
+    let mut walk = Walk { root, is_open, global, stack: Vec::new() };
     let top = beneath::open_dir(root.dir(), "").map_err(|errno| WalkError::System { at: ".".to_owned(), errno })?;
     walk.enter(String::new(), top)?;
     let mut names = path.map_or("", WorkspacePath::as_str).split('/').filter(|name| !name.is_empty()).peekable();
@@ -145,7 +151,7 @@ pub(crate) fn walk(
 
 struct Walk<'w> {
     root: &'w Root,
-    policy: &'w Policy,
+    is_open: IsOpen<'w>,
     /// The person's own excludes.
     global: Gitignore,
     stack: Vec<Level>,
@@ -237,17 +243,13 @@ impl Walk<'_> {
     /// Whether a path may be looked at.
     fn check(&self, at: &str) -> Result<(), WalkError> {
         let closed = |detail, why: String| WalkError::Closed { at: at.to_owned(), detail, why };
-        let protection = protection::of(at);
-        let sight = Sight::of(Named { root: 0, path: at, real: at });
-        let secret = egress::secret(self.policy, sight).map(|_| Protection::Secret);
-        if let Some(protection) = protection.or(secret) {
+        if let Some(protection) = protection::of(at) {
             return Err(closed(protection.detail(), protection.to_string()));
         }
         if self.root.is_own_state(at) {
             return Err(closed(Detail::Protected, "it belongs to Aptix itself".to_owned()));
         }
-        let denied = self.policy.open(Named { root: 0, path: at, real: at });
-        denied.map_err(|denial| closed(Detail::Denied, denial.to_string()))
+        (self.is_open)(at).map_err(|Closed { detail, why }| closed(detail, why))
     }
 
     /// Whether git ignores a path whose directory is on top of the stack: the nearest rules decide.

@@ -13,7 +13,6 @@ use aptix_engine::digest::sha256;
 use rustix::fs::{Dir, FlockOperation, Mode};
 use rustix::io::Errno;
 
-use crate::workspace::commit::journal;
 use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::roots::state::{StateDir, StateError};
@@ -83,16 +82,22 @@ pub(in crate::workspace) fn unseal<'b>(owner: Owner<'_>, bytes: &'b [u8]) -> Fou
     if !bytes.starts_with(KIND.as_bytes()) {
         return Found::Old(bytes);
     }
-    let Some((head, sealed)) = journal::split_line(bytes) else { return Found::Damaged(Damage::Checksum) };
+    let Some((head, sealed)) = split_line(bytes) else { return Found::Damaged(Damage::Checksum) };
     let digest = std::str::from_utf8(head).ok().and_then(|head| head.strip_prefix(MAGIC)?.strip_prefix(' '));
     let Some(digest) = digest else { return Found::Damaged(Damage::Version) };
     if digest.parse() != Ok(sha256(sealed)) {
         return Found::Damaged(Damage::Checksum);
     }
-    match journal::split_line(sealed) {
+    match split_line(sealed) {
         Some((stated, body)) if stated == owner.to_string().as_bytes() => Found::Sealed(body),
         _ => Found::Damaged(Damage::Owner),
     }
+}
+
+/// The first line of a text and what follows it; `None` where no line ends.
+pub(in crate::workspace) fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    Some((bytes.get(..end)?, bytes.get(end + 1..)?))
 }
 
 /// Reads a file of a part of the state directory; nothing where there is none. A directory, a link or a bad sector in its

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::workspace::Workspace;
 use crate::workspace::fs::{beneath, disk};
 use crate::workspace::roots::own_file;
-use crate::workspace::roots::root::{self, Root};
+use crate::workspace::roots::root::Root;
+use crate::workspace::roots::workspace::Workspace;
 
 /// Bytes of a policy file.
 const LIMIT: u64 = 256 << 10;
@@ -126,7 +126,7 @@ fn put_of_person(workspace: &Workspace, path: &Path, bytes: &[u8]) -> Result<(),
         return Err(PolicyFileError::NotRegular);
     };
     disk::private_dir(directory).map_err(PolicyFileError::Write)?;
-    let held = root::open_held(directory).map_err(PolicyFileError::Write)?;
+    let held = beneath::open_held(directory).map_err(PolicyFileError::Write)?;
     // What a process that died has left; where it cannot be removed, it stays, and nothing reads it.
     let _ = own_file::sweep(workspace.disk(), held.as_fd());
     own_file::replace(workspace.disk(), held.as_fd(), held.as_fd(), name, bytes).map_err(|errno| {

@@ -8,10 +8,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use aptix_model::path::{PathError, WorkspacePath, fold};
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::workspace::commit::journal::RootMark;
+use crate::workspace::fs::beneath;
+use crate::workspace::roots::root_mark::RootMark;
 use crate::workspace::roots::state::StateDir;
 
 /// What a person writes to open a root: `[NAME=]DIR`.
@@ -107,7 +107,7 @@ impl Root {
     pub(in crate::workspace) fn open(spec: &RootSpec, state: &Path) -> Result<Self, RootError> {
         let failed = |source| RootError::Open { dir: spec.dir.clone(), source };
         let path = spec.dir.canonicalize().map_err(failed)?;
-        let dir = open_held(&path).map_err(failed)?;
+        let dir = beneath::open_held(&path).map_err(failed)?;
         let name = root_name(spec, &path)?;
         if path.starts_with(state) {
             return Err(RootError::Own { dir: path });
@@ -200,12 +200,6 @@ pub(in crate::workspace) fn check_disjoint(roots: &[Root]) -> Result<(), RootErr
 pub(in crate::workspace) fn mark(dir: &OwnedFd, path: &Path) -> Result<RootMark, Errno> {
     let stat = rustix::fs::fstat(dir)?;
     Ok(RootMark { path: path.as_os_str().to_owned(), device: stat.st_dev, inode: stat.st_ino })
-}
-
-/// Holds a directory open by name only.
-pub(in crate::workspace) fn open_held(path: &Path) -> Result<OwnedFd, std::io::Error> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
 fn root_name(spec: &RootSpec, path: &Path) -> Result<String, RootError> {

@@ -1,30 +1,17 @@
 //! What Aptix keeps for itself about a root: locks, journal, outbox; owner-only, never in the workspace.
 
-use std::ffi::OsString;
-use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use rustix::io::Errno;
 
-use crate::workspace::fs::{disk, errno};
-use crate::workspace::keep::outbox::Log;
-use crate::workspace::roots::root;
-
-/// How long a command waits for another one's batch to end.
-const LOCK_WAIT: Duration = Duration::from_secs(10);
-/// The lock of the agent that serves a root.
-const AGENT_LOCK: &str = "agent.lock";
-/// How often it looks.
-const LOCK_STEP: Duration = Duration::from_millis(10);
+use crate::workspace::fs::{beneath, disk, errno};
 
 /// Why a root's state cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -102,35 +89,14 @@ impl StateError {
 }
 
 /// Where the state of one root is kept.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateDir {
     path: PathBuf,
-    /// The outbox log as this process read it last.
-    outbox: Arc<Mutex<Option<Log>>>,
-}
-
-impl PartialEq for StateDir {
-    fn eq(&self, other: &Self) -> bool {
-        self.path == other.path
-    }
-}
-
-impl Eq for StateDir {}
-
-/// A lock, held until it is dropped.
-#[derive(Debug)]
-pub struct Lock {
-    file: File,
 }
 
 impl StateDir {
     fn at(path: PathBuf) -> Self {
-        Self { path, outbox: Arc::default() }
-    }
-
-    /// The outbox log as this process read it last.
-    pub(in crate::workspace) fn outbox_log(&self) -> &Mutex<Option<Log>> {
-        &self.outbox
+        Self { path }
     }
 
     /// Its own name, which follows from the path of the root.
@@ -197,7 +163,7 @@ impl StateDir {
 
     fn find(&self, part: &str) -> Result<Option<OwnedFd>, StateError> {
         let path = self.path.join(part);
-        match root::open_held(&path) {
+        match beneath::open_held(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             opened => opened.map(Some).map_err(|source| StateError::System { path, source }),
         }
@@ -304,84 +270,19 @@ impl StateDir {
         }
         let path = self.path.join(part);
         self.make(&path)?;
-        root::open_held(&path).map_err(|source| StateError::System { path, source })
+        beneath::open_held(&path).map_err(|source| StateError::System { path, source })
     }
 
-    fn make(&self, path: &Path) -> Result<(), StateError> {
+    pub(in crate::workspace) fn make(&self, path: &Path) -> Result<(), StateError> {
         disk::private_dir(path).map_err(|source| StateError::System { path: path.to_owned(), source })?;
         self.check_own()
     }
 
-    fn check_own(&self) -> Result<(), StateError> {
+    pub(in crate::workspace) fn check_own(&self) -> Result<(), StateError> {
         let system = |source| StateError::System { path: self.path.clone(), source };
         let metadata = self.path.metadata().map_err(system)?;
         let own = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o077 == 0;
         if own { Ok(()) } else { Err(StateError::Open { path: self.path.clone() }) }
-    }
-
-    /// Takes the lock under which one batch at a time is committed; waits ten seconds for it.
-    pub(in crate::workspace) fn lock_commit(&self) -> Result<Lock, StateError> {
-        self.lock("lock", LOCK_WAIT)
-    }
-
-    /// Takes the lock under which the outbox is read and written, for as long as one entry takes.
-    pub(in crate::workspace) fn lock_outbox(&self) -> Result<Lock, StateError> {
-        self.lock("outbox.lock", LOCK_WAIT)
-    }
-
-    /// Takes the lock of the one agent that serves this root, whose path it is told, at once or not at all.
-    ///
-    /// # Errors
-    /// When another agent has it or serves a root that lies in this one or around it, or the state directory cannot be
-    /// used.
-    pub fn lock_agent(&self, root: &Path) -> Result<Lock, StateError> {
-        let lock = self.lock(AGENT_LOCK, Duration::ZERO)?;
-        let path = self.path.join(AGENT_LOCK);
-        let signed = disk::sign_lock(&lock.file, root.as_os_str().as_bytes());
-        signed.map_err(|source| StateError::System { path, source })?;
-        for sibling in self.siblings()? {
-            let path = sibling.path.join(AGENT_LOCK);
-            // The lock of an agent of long ago says where it was, and nobody holds it.
-            let overlaps = |other: Vec<u8>| {
-                let other = PathBuf::from(OsString::from_vec(other));
-                !other.as_os_str().is_empty() && (other.starts_with(root) || root.starts_with(&other))
-            };
-            if std::fs::read(&path).is_ok_and(overlaps) {
-                sibling.lock(AGENT_LOCK, Duration::ZERO)?;
-            }
-        }
-        Ok(lock)
-    }
-
-    fn lock(&self, name: &str, wait: Duration) -> Result<Lock, StateError> {
-        match self.check_own() {
-            Err(StateError::System { source, .. }) if source.kind() == ErrorKind::NotFound => self.make(&self.path)?,
-            checked => checked?,
-        }
-        take_lock(self.path.join(name), wait)
-    }
-
-    /// Takes the lock under which what is of no root alone is read and written anew.
-    pub(in crate::workspace) fn lock_shared(&self) -> Result<Lock, StateError> {
-        self.make(&self.path)?;
-        let home = self.path.parent().and_then(Path::parent).unwrap_or(&self.path);
-        take_lock(home.join("lock"), LOCK_WAIT)
-    }
-}
-
-fn take_lock(path: PathBuf, wait: Duration) -> Result<Lock, StateError> {
-    let system = |source| StateError::System { path: path.clone(), source };
-    let file = disk::lock_file(&path).map_err(system)?;
-    let deadline = Instant::now() + wait;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(Lock { file }),
-            Err(TryLockError::Error(source)) => return Err(system(source)),
-            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
-                return Err(StateError::Busy { path });
-            }
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_STEP),
-        }
     }
 }
 

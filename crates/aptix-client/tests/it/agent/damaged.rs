@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use aptix_client::connection::receipt::{self, Receipt};
-use aptix_client::workspace::Workspace;
 use aptix_client::workspace::fs::disk::SystemDisk;
 use aptix_client::workspace::keep::outbox;
+use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_model::report::{Outcome, Report};
 
 use super::{Approve, Code, Scene, batch, create, eventually, id, insert, refusal, v1};

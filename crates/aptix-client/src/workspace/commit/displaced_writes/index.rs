@@ -3,16 +3,12 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use aptix_model::digest::Sha256Digest;
 use rustix::fs::Stat;
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
-use crate::workspace::commit::journal::Hex;
+use super::displaced_file::DisplacedFile;
 use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
-use crate::workspace::keep::age::Since;
-use crate::workspace::read::snapshot::Stamp;
 use crate::workspace::roots::own_file::{self, Temporary};
 use crate::workspace::roots::state::StateDir;
 
@@ -20,56 +16,6 @@ use crate::workspace::roots::state::StateDir;
 pub(super) const NAME: &str = "index-1";
 /// Digits of a line's checksum.
 const SUM: usize = 16;
-
-/// One displaced file.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DisplacedFile {
-    /// Its name in the directory of displaced files.
-    pub(super) name: String,
-    /// Real path in the root of the file that it was.
-    pub(super) path: String,
-    /// The directory in the root in which it still is, where it could not be moved.
-    pub(super) beside: Option<String>,
-    /// Real path in the root of a copy beside the file that the commit has kept itself; there is no other file then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) copy: Option<String>,
-    /// The digest of what it held when it was displaced.
-    pub(super) digest: Hex,
-    /// What shows that it is unchanged; absent when only its bytes can.
-    pub(super) stamp: Option<Stamp>,
-    /// When it was displaced.
-    pub(super) since: Since,
-    /// The entry of the history that tells of the batch.
-    pub(super) entry: Option<String>,
-    pub(super) size: u64,
-    pub(super) standing: Standing,
-}
-
-/// What is known of a displaced file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Standing {
-    /// It held what it was displaced with when it was last looked at.
-    Held,
-    /// Another process wrote to it.
-    Changed,
-    /// As [`Self::Changed`], and a result has named it.
-    Named,
-}
-
-impl DisplacedFile {
-    /// A file that is known by its name alone.
-    pub(super) const fn found(name: String, path: String, digest: Sha256Digest, size: u64, since: Since) -> Self {
-        let (beside, copy, stamp, entry, standing) = (None, None, None, None, Standing::Held);
-        Self { name, path, beside, copy, digest: Hex(digest), stamp, since, entry, size, standing }
-    }
-
-    /// The bytes that it counts for.
-    pub(super) fn counted(&self) -> u64 {
-        self.size.max(super::LEAST_BYTES)
-    }
-}
 
 /// Adds files, for everybody but a power cut.
 pub(super) fn append(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, files: &[&DisplacedFile]) -> Result<(), Errno> {

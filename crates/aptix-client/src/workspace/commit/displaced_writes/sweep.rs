@@ -8,15 +8,18 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Dir, Mode, Stat};
 use rustix::io::Errno;
 
-use super::index::{self, DisplacedFile, Standing};
-use super::{HELD_AT_LEAST, HELD_BYTES, HELD_FOR, beside, parse_name};
-use crate::workspace::Workspace;
-use crate::workspace::commit::journal::Hex;
+use super::displaced_file::{DisplacedFile, Standing};
+use super::index;
+use super::names::{beside, parse_name};
+use super::{HELD_AT_LEAST, HELD_BYTES, HELD_FOR};
+use crate::workspace::commit::record::Hex;
 use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
-use crate::workspace::keep::age::Since;
-use crate::workspace::read::snapshot::{self, Stamp};
+use crate::workspace::fs::since::Since;
+use crate::workspace::read::file_stamp::FileStamp;
+use crate::workspace::read::regular;
 use crate::workspace::roots::root::Root;
+use crate::workspace::roots::workspace::Workspace;
 
 /// How much longer than the last sweep took it is waited until the next one of a process that runs on.
 const EASE: u32 = 20;
@@ -40,14 +43,14 @@ impl Sweeping {
         self.next.is_none_or(|next| next <= Instant::now())
     }
 
-    pub(in crate::workspace) const fn is_over(self) -> bool {
+    const fn is_over(self) -> bool {
         self.bytes > HELD_BYTES
     }
 }
 
 /// Sweeps every root of a workspace, as far as the system lets us: nothing of it keeps anybody from working. The caller holds
 /// the lock.
-pub(in crate::workspace) fn sweep(workspace: &Workspace) -> Sweeping {
+pub(in crate::workspace) fn sweep(workspace: &Workspace) {
     let begin = Instant::now();
     let (mut bytes, mut found) = (0, 0);
     for root in workspace.roots() {
@@ -60,7 +63,18 @@ pub(in crate::workspace) fn sweep(workspace: &Workspace) -> Sweeping {
     }
     let took = begin.elapsed();
     let next = (took > SHORT).then(|| begin + took * EASE);
-    Sweeping { next, found, bytes }
+    workspace.with_cache(|sweeping| *sweeping = Sweeping { next, found, bytes });
+}
+
+/// Removes the oldest displaced files, once they are too much with so many bytes more. The caller holds the lock.
+pub(in crate::workspace) fn bound(workspace: &Workspace, added: u64) {
+    let is_over = workspace.with_cache(|sweeping: &mut Sweeping| {
+        sweeping.bytes += added;
+        sweeping.is_over() && sweeping.is_due()
+    });
+    if is_over {
+        sweep(workspace);
+    }
 }
 
 fn sweep_root(disk: &dyn Disk, root: &Root) -> Result<Sweeping, Errno> {
@@ -152,7 +166,8 @@ fn look(
             return disk::unlink_if_there(disk, dir.as_fd(), &name).map(|()| false);
         }
     }
-    if away.is_some() && file.standing != Standing::Held && is_over && Stamp::of(&stat).is_older(QUIET, disk.now()) {
+    if away.is_some() && file.standing != Standing::Held && is_over && FileStamp::of(&stat).is_older(QUIET, disk.now())
+    {
         copy(disk, dir, &name, displaced, file)?;
     }
     Ok(true)
@@ -167,10 +182,10 @@ fn examine(
     stat: &Stat,
     is_over: bool,
 ) -> Result<(), Errno> {
-    if !is_over && file.stamp == Some(Stamp::of(stat)) {
+    if !is_over && file.stamp == Some(FileStamp::of(stat)) {
         return Ok(());
     }
-    let found = snapshot::digest(dir.as_fd(), name)?;
+    let found = regular::digest(dir.as_fd(), name)?;
     match found {
         Some((digest, stamp)) if Hex(digest) == file.digest => {
             file.stamp = Some(stamp).filter(|stamp| stamp.is_settled(disk.now()));
@@ -187,8 +202,8 @@ fn move_at_last(disk: &dyn Disk, root: &Root, displaced: &OwnedFd, file: &mut Di
     let Ok(dir) = beneath::open_dir(root.dir(), path) else { return Ok(()) };
     let name = beside(&file.name);
     // A copy of it was made, and the process died before it removed the file.
-    if let Some((copied, _)) = snapshot::digest(displaced.as_fd(), &file.name)? {
-        if snapshot::digest(dir.as_fd(), &name)?.is_some_and(|(digest, _)| digest != copied) {
+    if let Some((copied, _)) = regular::digest(displaced.as_fd(), &file.name)? {
+        if regular::digest(dir.as_fd(), &name)?.is_some_and(|(digest, _)| digest != copied) {
             return Ok(());
         }
         disk::unlink_if_there(disk, dir.as_fd(), &name)?;

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use super::entry::PastDir;
-use super::{Entry, EntryId};
+use super::entries::{Entry, EntryId};
+use super::past_file::PastDir;
 
 /// What a new batch takes back.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,9 +3,9 @@
 use aptix_model::failure::Visible;
 
 use super::effect::Effects;
+use super::entries::{Entry, HistoryError, Known, read};
 use super::pending::Pending;
-use super::{Entry, HistoryError, Known, read};
-use crate::workspace::Workspace;
+use crate::workspace::roots::workspace::Workspace;
 
 /// An entry, and those that came later, newest first.
 pub(crate) struct Found {

@@ -7,11 +7,11 @@ use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::effect::Reversal;
-use super::{EntryId, HistoryError};
-use crate::workspace::Workspace;
+use super::entries::{EntryId, HistoryError};
 use crate::workspace::fs::disk;
 use crate::workspace::roots::own_file::{self, Found, Owner};
 use crate::workspace::roots::state::StateDir;
+use crate::workspace::roots::workspace::Workspace;
 
 /// The file of the note, beside the entries.
 const PENDING: &str = "pending";

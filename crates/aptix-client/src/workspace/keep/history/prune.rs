@@ -7,15 +7,56 @@ use std::time::{Duration, UNIX_EPOCH};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
-use super::{EntryId, HistoryError, LATE, Retention, ids, read_head, read_words};
-use crate::workspace::Workspace;
+use super::draft;
+use super::entries::{EntryId, HistoryError, LATE, ids, read_head, read_words};
+use super::retention::Retention;
 use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::keep::age;
+use crate::workspace::roots::workspace::Workspace;
+
+/// How often the age of the history is looked at.
+const LOOK: Duration = Duration::from_hours(1);
+
+/// How many bytes the history takes, and the uptime when it was looked at.
+#[derive(Clone, Copy)]
+struct Size {
+    bytes: u64,
+    looked: Duration,
+}
+
+/// Whether the history was not looked at for long.
+pub(in crate::workspace) fn is_due(workspace: &Workspace) -> bool {
+    size(workspace).is_none()
+}
+
+/// The size of the history, if it was looked at not long ago.
+fn size(workspace: &Workspace) -> Option<Size> {
+    let size = workspace.with_cache(|size: &mut Option<Size>| *size);
+    let is_recent = |looked| workspace.disk().uptime().checked_sub(looked).is_some_and(|ago| ago < LOOK);
+    size.filter(|size| is_recent(size.looked))
+}
+
+/// Forgets the oldest of what was kept for undoing, once it is too much with so many bytes more. The caller holds the lock.
+pub(in crate::workspace) fn bound(workspace: &Workspace, added: u64, retention: Retention) {
+    match size(workspace).map(|size| Size { bytes: size.bytes + added, ..size }) {
+        Some(size) if size.bytes <= retention.bytes => workspace.with_cache(|known| *known = Some(size)),
+        _ => look(workspace, retention),
+    }
+    draft::confirm_newest(workspace);
+}
+
+/// Forgets what is too old or too much. The caller holds the lock.
+pub(in crate::workspace) fn look(workspace: &Workspace, retention: Retention) {
+    let pruned = prune(workspace, retention);
+    let pruned = pruned.inspect_err(|error| tracing::warn!(%error, "what was kept for undoing is not bounded"));
+    let size = pruned.ok().map(|bytes| Size { bytes, looked: workspace.disk().uptime() });
+    workspace.with_cache(|known| *known = size);
+}
 
 /// Forgets the oldest entries. What came last and was too much by itself stays known. Tells how many bytes the others take.
 /// The caller holds the lock.
-pub(in crate::workspace) fn prune(workspace: &Workspace, retention: Retention) -> Result<u64, HistoryError> {
+fn prune(workspace: &Workspace, retention: Retention) -> Result<u64, HistoryError> {
     let state = workspace.primary().state();
     let (path, dir) = (state.path().join("history"), state.open_history()?);
     let system = |errno| HistoryError::System { doing: "clear", path: path.clone(), errno };

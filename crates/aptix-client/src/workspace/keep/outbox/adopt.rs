@@ -3,24 +3,25 @@
 //! An agent takes it over when it starts. What is cut short is gone on with at the next start.
 
 use std::collections::HashSet;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
-use aptix_model::id::BatchId;
-use rustix::fs::Dir;
 use rustix::io::Errno;
 
+use super::commits::drop_unclaimed;
+use super::ended;
 use super::frame::Kind;
 use super::log::{ASKED, Known, Log, NO_BATCH};
-use super::{OutboxError, drop_unclaimed, ended, made, with_log};
-use crate::workspace::Workspace;
-use crate::workspace::commit::journal;
+use super::log_access::{made, with_log};
 use crate::workspace::commit::journal::Journal;
-use crate::workspace::fs::disk;
-use crate::workspace::fs::disk::Disk;
+use crate::workspace::commit::record_file;
+use crate::workspace::fs::beneath;
+use crate::workspace::fs::disk::{self, Disk};
+use crate::workspace::keep::batch_files::batches;
 use crate::workspace::keep::notes;
+use crate::workspace::keep::outbox::error::OutboxError;
 use crate::workspace::roots::own_file::{self, Damage, Owner};
-use crate::workspace::roots::root;
 use crate::workspace::roots::state::StateDir;
+use crate::workspace::roots::workspace::Workspace;
 
 /// The part in which earlier versions kept the names of ended batches.
 const DONE: &str = "done";
@@ -34,11 +35,11 @@ const NEXT: &str = "next";
 pub fn adopt(workspace: &Workspace) -> Result<(), OutboxError> {
     let (disk, state) = (workspace.disk(), workspace.primary().state());
     let failed = |doing| OutboxError::system(state, doing);
-    with_log(disk, state, |log, dir| {
+    with_log(workspace, state, |log, dir| {
         for batch in batches(dir).map_err(failed("read"))? {
             let name = batch.to_string();
             let Some(bytes) = own_file::read_whole(dir.as_fd(), &name).map_err(failed("read"))? else { continue };
-            let own = match journal::decode(state, &bytes) {
+            let own = match record_file::decode(state, &bytes) {
                 Ok((record, receipt)) if record.batch.as_deref() == Some(&name) => Some(receipt),
                 _ => None,
             };
@@ -66,7 +67,7 @@ pub fn adopt(workspace: &Workspace) -> Result<(), OutboxError> {
     ended::check(disk, state)?;
     ask_again(workspace, state)?;
     // A batch that cannot be cleared away for lack of room still needs its contents.
-    if has_record(disk, state) { Ok(()) } else { drop_unclaimed(disk, state) }
+    if has_record(disk, state) { Ok(()) } else { drop_unclaimed(workspace, state) }
 }
 
 /// Whether there is a record of a commit, or what cannot be read and may be one.
@@ -80,7 +81,7 @@ fn has_record(disk: &dyn Disk, state: &StateDir) -> bool {
 /// those that the history knows are reported as lost.
 fn ask_again(workspace: &Workspace, state: &StateDir) -> Result<(), OutboxError> {
     let disk = workspace.disk();
-    if with_log(disk, state, |log, _| Ok(!log.as_ref().is_some_and(Log::has_open_gap)))? {
+    if with_log(workspace, state, |log, _| Ok(!log.as_ref().is_some_and(Log::has_open_gap)))? {
         return Ok(());
     }
     tracing::warn!("entries of the outbox log were lost: the server's events are read from the beginning");
@@ -88,7 +89,7 @@ fn ask_again(workspace: &Workspace, state: &StateDir) -> Result<(), OutboxError>
     disk::unlink_if_there(disk, agent.as_fd(), notes::CURSOR)
         .and_then(|()| disk::sync_dir(disk, agent.as_fd()))
         .map_err(OutboxError::system_in(state, "agent", "clear"))?;
-    with_log(disk, state, |log, dir| made(disk, state, dir, log)?.append(disk, state, Kind::Gap, NO_BATCH, ASKED))
+    with_log(workspace, state, |log, dir| made(disk, state, dir, log)?.append(disk, state, Kind::Gap, NO_BATCH, ASKED))
 }
 
 fn adopt_done(workspace: &Workspace, state: &StateDir) -> Result<(), OutboxError> {
@@ -102,7 +103,7 @@ fn adopt_done(workspace: &Workspace, state: &StateDir) -> Result<(), OutboxError
     for batch in batches {
         disk::unlink_if_there(disk, done.as_fd(), &batch.to_string()).map_err(failed("clear"))?;
     }
-    let held = root::open_held(state.path()).map_err(|error| failed("clear")(errno_of(&error)))?;
+    let held = beneath::open_held(state.path()).map_err(|error| failed("clear")(errno_of(&error)))?;
     match disk.remove_dir(held.as_fd(), DONE) {
         Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
         Err(errno) => Err(failed("clear")(errno)),
@@ -111,14 +112,4 @@ fn adopt_done(workspace: &Workspace, state: &StateDir) -> Result<(), OutboxError
 
 fn errno_of(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
-}
-
-/// The batches that a directory has a file for, by the names that the server gave them.
-pub(in crate::workspace) fn batches(dir: &OwnedFd) -> Result<Vec<BatchId>, Errno> {
-    let mut batches = Vec::new();
-    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
-        batches.extend(entry?.file_name().to_str().ok().and_then(|name| name.parse::<BatchId>().ok()));
-    }
-    batches.sort();
-    Ok(batches)
 }

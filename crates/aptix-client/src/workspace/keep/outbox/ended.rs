@@ -10,10 +10,10 @@ use aptix_model::id::BatchId;
 use rustix::fs::Dir;
 use rustix::io::Errno;
 
-use super::OutboxError;
 use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
-use crate::workspace::roots::own_file::{self, Damage, Found, Owner, read_at};
+use crate::workspace::keep::outbox::error::OutboxError;
+use crate::workspace::roots::own_file::{self, Damage, Found, Owner, read_at, split_line};
 use crate::workspace::roots::state::StateDir;
 
 /// The part of the state directory.
@@ -131,7 +131,7 @@ fn load(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, number: u64) -> Result
 }
 
 fn decode(body: &[u8]) -> Option<Ids> {
-    let (history, ids) = crate::workspace::commit::journal::split_line(body)?;
+    let (history, ids) = split_line(body)?;
     let (ids, rest) = ids.as_chunks::<ID>();
     let history = String::from_utf8(history.to_vec()).ok()?;
     (rest.is_empty() && ids.is_sorted()).then(|| Ids { history, ids: ids.to_vec() })

@@ -12,11 +12,11 @@ use aptix_model::id::{BatchId, Uuid};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
-use super::OutboxError;
 use super::ended;
 use super::frame::{self, Damaged, Frame, Kind};
 use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
+use crate::workspace::keep::outbox::error::OutboxError;
 use crate::workspace::roots::own_file::{self, Damage, Owner, Temporary};
 use crate::workspace::roots::state::StateDir;
 

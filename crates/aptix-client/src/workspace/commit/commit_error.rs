@@ -7,8 +7,8 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use rustix::io::Errno;
 
-use crate::workspace::commit::journal::JournalError;
-use crate::workspace::commit::recovery::RecoveryError;
+use crate::workspace::commit::journal_error::JournalError;
+use crate::workspace::commit::recovery_error::RecoveryError;
 use crate::workspace::fs::errno;
 use crate::workspace::roots::state::StateError;
 

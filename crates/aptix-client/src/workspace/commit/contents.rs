@@ -8,14 +8,18 @@ use aptix_model::id::BatchId;
 use rustix::fs::{Dir, Mode};
 use rustix::io::Errno;
 
-use crate::workspace::commit::journal;
+use crate::workspace::commit::journal_error::JournalError;
 use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::roots::own_file;
 use crate::workspace::roots::state::{OwnError, StateDir};
 
 /// One content, by its digest; `None` where there is none, or none that has this digest.
-pub(super) fn read(outbox: &OwnedFd, batch: BatchId, digest: Sha256Digest) -> Result<Option<Vec<u8>>, Errno> {
+pub(in crate::workspace) fn read(
+    outbox: &OwnedFd,
+    batch: BatchId,
+    digest: Sha256Digest,
+) -> Result<Option<Vec<u8>>, Errno> {
     let dir = match beneath::open_dir(outbox.as_fd(), &contents_name(&batch.to_string())) {
         Ok(dir) => dir,
         Err(Errno::NOENT) => return Ok(None),
@@ -71,18 +75,15 @@ pub(in crate::workspace) fn discard(
     disk: &dyn Disk,
     state: &StateDir,
     batch: Option<&str>,
-) -> Result<(), journal::JournalError> {
+) -> Result<(), JournalError> {
     let Some(batch) = batch else { return Ok(()) };
     let outbox = state.open_outbox()?;
-    remove(disk, &outbox, batch).map_err(|errno| journal::JournalError::System {
-        doing: "clear",
-        path: state.path().join("outbox"),
-        errno,
-    })
+    let failed = |errno| JournalError::System { doing: "clear", path: state.path().join("outbox"), errno };
+    remove(disk, &outbox, batch).map_err(failed)
 }
 
 /// The batches that have contents here.
-pub(super) fn batches(outbox: &OwnedFd) -> Result<Vec<String>, Errno> {
+pub(in crate::workspace) fn batches(outbox: &OwnedFd) -> Result<Vec<String>, Errno> {
     let mut found = Vec::new();
     for entry in Dir::new(disk::open_readable(outbox.as_fd())?)? {
         found.extend(entry?.file_name().to_str().ok().and_then(|name| name.strip_suffix(".d")).map(str::to_owned));
@@ -90,7 +91,7 @@ pub(super) fn batches(outbox: &OwnedFd) -> Result<Vec<String>, Errno> {
     Ok(found)
 }
 
-pub(super) fn remove(disk: &dyn Disk, outbox: &OwnedFd, batch: &str) -> Result<(), Errno> {
+pub(in crate::workspace) fn remove(disk: &dyn Disk, outbox: &OwnedFd, batch: &str) -> Result<(), Errno> {
     let name = contents_name(batch);
     let dir = match beneath::open_dir(outbox.as_fd(), &name) {
         Ok(dir) => dir,

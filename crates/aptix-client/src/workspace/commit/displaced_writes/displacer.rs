@@ -1,0 +1,171 @@
+//! Moves the files that one commit displaces out of the workspace, and notes them in the index.
+
+use std::cell::{OnceCell, RefCell};
+use std::os::fd::{AsFd, OwnedFd};
+
+use aptix_model::digest::Sha256Digest;
+use rustix::fs::Stat;
+use rustix::io::Errno;
+
+use super::displaced_file::{DisplacedFile, Standing};
+use super::index;
+use super::names::{beside, name_of};
+use crate::workspace::commit::record::{FileStep, Hex};
+use crate::workspace::fs::beneath;
+use crate::workspace::fs::disk::{self, Disk};
+use crate::workspace::fs::since::Since;
+use crate::workspace::read::file_stamp::FileStamp;
+use crate::workspace::read::regular;
+use crate::workspace::roots::state::StateDir;
+
+/// Moves the files that one commit displaces.
+pub(in crate::workspace) struct Displacer<'a> {
+    disk: &'a dyn Disk,
+    /// The state of each root of the record.
+    states: Vec<StateDir>,
+    /// The directory of displaced files of each root, once it is needed.
+    dirs: Vec<OnceCell<OwnedFd>>,
+    /// What was moved and is not in the index yet, by root.
+    moved: RefCell<Vec<(usize, DisplacedFile)>>,
+    /// What is said of a copy that is kept beside its file.
+    kept_is: Standing,
+}
+
+impl<'a> Displacer<'a> {
+    /// `states` belong to the roots of the record, in its order.
+    pub(in crate::workspace) fn new(disk: &'a dyn Disk, states: Vec<StateDir>) -> Self {
+        let dirs = states.iter().map(|_| OnceCell::new()).collect();
+        Self { disk, states, dirs, moved: RefCell::default(), kept_is: Standing::Changed }
+    }
+
+    /// As it is in a commit whose own result names the copies that are kept beside files.
+    pub(in crate::workspace) fn of_a_result(self) -> Self {
+        Self { kept_is: Standing::Named, ..self }
+    }
+
+    /// Notes a copy of another process's version that is kept beside a file, under a name in the same directory.
+    pub(in crate::workspace) fn note_copy(&self, file: &FileStep, kept: &str, stat: &Stat) {
+        let Some(Hex(digest)) = file.before.or(file.after) else { return };
+        let size = u64::try_from(stat.st_size).unwrap_or_default();
+        let copy = FileStep { name: kept.to_owned(), ..file.clone() }.real();
+        if self.moved.borrow().iter().any(|(root, moved)| *root == file.root && moved.name == copy) {
+            return;
+        }
+        let found = DisplacedFile::found(copy.clone(), file.real(), digest, size, Since::now(self.disk));
+        let (copy, standing) = (Some(copy), self.kept_is);
+        self.moved.borrow_mut().push((file.root, DisplacedFile { copy, standing, ..found }));
+    }
+
+    fn dir(&self, root: usize) -> Result<&OwnedFd, Errno> {
+        let (cell, state) = self.dirs.get(root).zip(self.states.get(root)).ok_or(Errno::NOENT)?;
+        if let Some(dir) = cell.get() {
+            return Ok(dir);
+        }
+        let dir = state.open_displaced().map_err(|error| error.errno())?;
+        Ok(cell.get_or_init(|| dir))
+    }
+
+    /// Moves the file with the staged name out of the workspace, where processes that hold it open can still write to it.
+    /// `digest` and `stamp` are of what it holds. A file that has another name is on disk there: it only loses this one.
+    /// Where the file cannot be moved, it keeps a hidden name in its directory.
+    pub(in crate::workspace) fn take(
+        &self,
+        dir: &OwnedFd,
+        file: &FileStep,
+        digest: Sha256Digest,
+        stamp: FileStamp,
+    ) -> Result<(), Errno> {
+        let Some(stat) = beneath::look_up(dir.as_fd(), &file.staged)? else { return Ok(()) };
+        if stat.st_nlink > 1 {
+            return disk::unlink_if_there(self.disk, dir.as_fd(), &file.staged);
+        }
+        let name = name_of(file, digest);
+        let moved = self.dir(file.root).and_then(|to| {
+            self.disk.rename(dir.as_fd(), &file.staged, to.as_fd(), &name)?;
+            beneath::look_up(to.as_fd(), &name)
+        });
+        let (stat, beside) = match moved {
+            Ok(stat) => (stat, None),
+            Err(errno) => {
+                tracing::debug!(%errno, file = file.real(), "the displaced file stays in its directory");
+                let beside = beside(&name);
+                match self.disk.rename(dir.as_fd(), &file.staged, dir.as_fd(), &beside) {
+                    // Another process removed it, with its directory.
+                    Err(Errno::NOENT) => return Ok(()),
+                    renamed => renamed?,
+                }
+                (beneath::look_up(dir.as_fd(), &beside)?, Some(file.dir.clone()))
+            }
+        };
+        let now = stat.as_ref().map(FileStamp::of);
+        let entry = DisplacedFile {
+            name,
+            path: file.real(),
+            beside,
+            digest: Hex(digest),
+            stamp: now.filter(|now| now.has_content_of(stamp) && stamp.is_settled(self.disk.now())),
+            since: Since::now(self.disk),
+            entry: None,
+            copy: None,
+            size: stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or_default()),
+            standing: Standing::Held,
+        };
+        self.moved.borrow_mut().push((file.root, entry));
+        Ok(())
+    }
+
+    /// Takes over a file that was moved by a process which died, or failed, before it wrote the index. `dir` is the
+    /// directory of the file, where there still is one.
+    pub(in crate::workspace) fn adopt(&self, dir: Option<&OwnedFd>, file: &FileStep) -> Result<(), Errno> {
+        let Some(state) = self.states.get(file.root) else { return Ok(()) };
+        let displaced = state.find_displaced().map_err(|error| error.errno())?;
+        let mut digests: Vec<_> = [file.before, file.after].into_iter().flatten().map(|hex| hex.0).collect();
+        let names: Vec<_> = digests.iter().map(|digest| name_of(file, *digest)).collect();
+        if self.moved.borrow().iter().any(|(_, moved)| names.contains(&moved.name)) {
+            return Ok(());
+        }
+        let mut found = Vec::new();
+        for (name, digest) in names.iter().zip(&digests) {
+            let Some(displaced) = &displaced else { continue };
+            found.extend(beneath::look_up(displaced.as_fd(), name)?.map(|stat| (*digest, stat, None)));
+        }
+        if let (Some(dir), Some(name), []) = (dir, names.first().map(|name| beside(name)), found.as_slice())
+            && let Some(stat) = beneath::look_up(dir.as_fd(), &name)?
+        {
+            // Which of the two it was shows while it is unchanged.
+            let now = regular::digest(dir.as_fd(), &name)?.map(|(digest, _)| digest);
+            digests.sort_by_key(|digest| Some(*digest) != now);
+            found.extend(digests.first().map(|digest| (*digest, stat, Some(file.dir.clone()))));
+        }
+        for (digest, stat, beside) in found {
+            let (name, size) = (name_of(file, digest), u64::try_from(stat.st_size).unwrap_or_default());
+            let found = DisplacedFile::found(name, file.real(), digest, size, Since::now(self.disk));
+            self.moved.borrow_mut().push((file.root, DisplacedFile { beside, ..found }));
+        }
+        Ok(())
+    }
+
+    /// Writes to the index what was moved, with the entry of the history that tells of the batch. The index is durable only
+    /// if it is needed to find a file again. Gives the bytes of what was moved.
+    pub(in crate::workspace) fn note(&self, entry: Option<&str>) -> Result<u64, Errno> {
+        let mut moved = self.moved.take();
+        moved.iter_mut().for_each(|(_, file)| file.entry = entry.map(str::to_owned));
+        for (root, state) in self.states.iter().enumerate() {
+            let files: Vec<_> = moved.iter().filter(|(of, _)| *of == root).map(|(_, file)| file).collect();
+            let is_needed = files.iter().any(|file| file.beside.is_some());
+            let written = match files.as_slice() {
+                [] => Ok(()),
+                files => self.dir(root).and_then(|dir| index::append(self.disk, state, dir, files)),
+            };
+            match written {
+                // What is in the directory is known by its name as well.
+                Err(errno) if !is_needed => tracing::warn!(%errno, "the index of displaced files is not written"),
+                written => written?,
+            }
+            if is_needed {
+                self.dir(root).and_then(|dir| index::sync(self.disk, dir))?;
+            }
+        }
+        Ok(moved.iter().map(|(_, file)| file.counted()).sum())
+    }
+}

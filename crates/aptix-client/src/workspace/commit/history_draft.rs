@@ -1,0 +1,58 @@
+//! The draft of a history entry: written before the commit point, renamed to an entry once the batch is applied.
+
+use std::os::fd::AsFd;
+
+use rustix::fs::{Dir, Mode};
+use rustix::io::Errno;
+
+use crate::workspace::commit::record::Record;
+use crate::workspace::fs::disk::{self, Disk};
+use crate::workspace::roots::state::{OwnError, StateDir};
+
+/// How the name of an entry ends whose batch is not carried out yet.
+const DRAFT: &str = ".draft";
+/// An entry that is being made.
+pub(in crate::workspace) struct HistoryDraft {
+    pub(in crate::workspace) id: String,
+    pub(in crate::workspace) bytes: Vec<u8>,
+    /// Whether it has what it takes to undo the batch.
+    pub(in crate::workspace) is_whole: bool,
+}
+
+/// Writes a draft, for everybody but a power cut.
+pub(in crate::workspace) fn write(disk: &dyn Disk, state: &StateDir, draft: &HistoryDraft) -> Result<(), OwnError> {
+    let dir = state.open_history()?;
+    let file = disk.create(dir.as_fd(), &format!("{}{DRAFT}", draft.id), Mode::RUSR | Mode::WUSR)?;
+    Ok(disk::write_all(disk, file.as_fd(), &draft.bytes)?)
+}
+
+/// Makes a draft the entry of a batch that is carried out.
+pub(in crate::workspace) fn keep(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), OwnError> {
+    let Some(id) = &record.history else { return Ok(()) };
+    let dir = state.open_history()?;
+    match disk.rename(dir.as_fd(), &format!("{id}{DRAFT}"), dir.as_fd(), id) {
+        // It is done already, or a power cut took the draft.
+        Err(Errno::NOENT) => Ok(()),
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Forgets the draft of a batch that is not carried out.
+pub(in crate::workspace) fn discard(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), OwnError> {
+    let Some(id) = &record.history else { return Ok(()) };
+    let dir = state.open_history()?;
+    Ok(disk::unlink_if_there(disk, dir.as_fd(), &format!("{id}{DRAFT}"))?)
+}
+
+/// Forgets every draft. The caller knows that no batch may still be carried out.
+pub(in crate::workspace) fn discard_all(disk: &dyn Disk, state: &StateDir) -> Result<(), OwnError> {
+    let Some(dir) = state.find_history()? else { return Ok(()) };
+    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
+        let entry = entry?;
+        let Ok(draft) = entry.file_name().to_str() else { continue };
+        if draft.ends_with(DRAFT) {
+            disk::unlink_if_there(disk, dir.as_fd(), draft)?;
+        }
+    }
+    Ok(())
+}

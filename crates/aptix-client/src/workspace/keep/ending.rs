@@ -1,0 +1,43 @@
+//! Keeps what the record of an applied batch holds: clipboards, the entry of the history, the receipt for the server.
+
+use aptix_model::id::BatchId;
+use rustix::io::Errno;
+
+use crate::workspace::commit::ending::Ending;
+use crate::workspace::commit::history_draft;
+use crate::workspace::commit::journal::Journal;
+use crate::workspace::commit::journal_error::JournalError;
+use crate::workspace::commit::record::Record;
+use crate::workspace::keep::clipboards;
+use crate::workspace::keep::outbox::commits;
+use crate::workspace::roots::state::StateDir;
+use crate::workspace::roots::workspace::Workspace;
+
+/// The one way in which commits end.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::workspace) struct Keeping;
+
+impl Ending for Keeping {
+    fn keep(
+        &self,
+        workspace: &Workspace,
+        journal: &Journal<'_>,
+        record: &Record,
+        receipt: Option<(BatchId, &[u8])>,
+    ) -> Result<(), JournalError> {
+        let (disk, state) = (workspace.disk(), journal.state());
+        if let Some(taken) = &record.clipboards {
+            clipboards::put(disk, state, taken)?;
+        }
+        history_draft::keep(disk, state, record).map_err(journal.failed_beside("keep a history beside"))?;
+        match receipt {
+            Some((batch, receipt)) => commits::keep(workspace, state, batch, receipt)
+                .map_err(|error| JournalError::Ending(Box::new(error.failure()))),
+            None => Ok(()),
+        }
+    }
+
+    fn drop_lost(&self, workspace: &Workspace, state: &StateDir) -> Result<(), Errno> {
+        commits::drop_unclaimed(workspace, state).map_err(|error| error.errno())
+    }
+}

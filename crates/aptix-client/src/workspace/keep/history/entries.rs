@@ -1,0 +1,259 @@
+//! The entries of the history on disk: which there are, what they are about, and the bytes that they keep.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::io::BufRead;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use aptix_model::record::UnixMillis;
+use rustix::fs::Dir;
+use rustix::io::Errno;
+use uuid::Uuid;
+
+use super::entry::{self, Head, Lack};
+use super::past_file::{self, Images, PastDir, PastFile};
+use crate::workspace::fs::{beneath, disk};
+use crate::workspace::roots::own_file::{self, Owner};
+use crate::workspace::roots::state::{OwnError, StateDir, StateError};
+use crate::workspace::roots::workspace::Workspace;
+
+/// How the name of the list ends in which earlier versions named copies of displaced writes.
+pub(super) const LATE: &str = ".late";
+/// Bytes of the longest first two lines that are read to tell what an entry is about.
+const HEAD_BYTES: u64 = 64 << 20;
+
+/// Names an entry. What came later has a greater name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct EntryId(pub(super) Uuid);
+
+impl EntryId {
+    /// When it was made, unless the clock was behind that of an entry before.
+    pub(super) fn time(self) -> UnixMillis {
+        let (seconds, nanos) = self.0.get_timestamp().map_or((0, 0), |stamp| stamp.to_unix());
+        UnixMillis(seconds * 1000 + u64::from(nanos / 1_000_000))
+    }
+}
+
+impl std::fmt::Display for EntryId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What an entry is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Names it.
+    pub id: EntryId,
+    /// When the batch was carried out.
+    pub time: UnixMillis,
+    /// What the batch is called by whoever it came from: a server, or the answer of a tool.
+    pub batch: Option<String>,
+    /// Which entry the batch took back, if it did.
+    pub undoes: Option<String>,
+    /// Whether that was an undo, so that this is a redo.
+    pub is_redo: bool,
+    /// The files it changed.
+    pub files: Vec<PastFile>,
+    /// Copies of displaced writes that an earlier version kept: real paths in their roots.
+    pub kept: Vec<String>,
+    pub(super) dirs: Vec<PastDir>,
+    /// The state of the root that keeps it.
+    state: StateDir,
+}
+
+impl Entry {
+    fn roots(&self) -> BTreeSet<&Path> {
+        self.files.iter().map(|file| file.root.as_path()).collect()
+    }
+
+    /// The roots that it has files in, besides those of a workspace.
+    #[must_use]
+    pub fn other_roots(&self, workspace: &Workspace) -> BTreeSet<PathBuf> {
+        let is_open = |file: &&PastFile| workspace.roots().iter().any(|root| root.path() == file.root);
+        self.files.iter().filter(|file| !is_open(file)).map(|file| file.root.clone()).collect()
+    }
+
+    /// Whether it has what it takes to undo the batch: what was too much to be kept has not.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        past_file::is_whole(&self.files)
+    }
+
+    /// Whether it took back a batch that is no undo.
+    #[must_use]
+    pub const fn is_undo(&self) -> bool {
+        self.undoes.is_some() && !self.is_redo
+    }
+
+    /// What a person calls it: the name that the server gave the batch, else its own.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.batch.clone().unwrap_or_else(|| self.id.to_string())
+    }
+}
+
+/// Why the history cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The system refuses.
+    #[error("cannot {doing} {}: {errno}", path.display())]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// The directory or file.
+        path: PathBuf,
+        /// What the system says.
+        errno: Errno,
+    },
+    /// An entry that is there and cannot be used.
+    #[error("the entry {} is damaged", path.display())]
+    Damaged {
+        /// The entry.
+        path: PathBuf,
+    },
+    /// An entry without what it takes to undo its batch.
+    #[error(
+        "what was in the files of batch {batch} was too much to be kept (`bytes` of `[history]` in the policy file)"
+    )]
+    NotKept {
+        /// What a person calls it.
+        batch: String,
+    },
+}
+
+pub(super) fn ids(dir: &OwnedFd) -> Result<Vec<EntryId>, Errno> {
+    let mut found = Vec::new();
+    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
+        let entry = entry?;
+        found.extend(entry.file_name().to_str().ok().and_then(|name| Uuid::try_parse(name).ok()).map(EntryId));
+    }
+    Ok(found)
+}
+
+/// What was carried out in any root of the workspace, newest first, whichever root keeps it. Entries that are damaged are
+/// left out, and logged.
+///
+/// # Errors
+/// When the history cannot be read.
+pub fn list(workspace: &Workspace) -> Result<Vec<Entry>, HistoryError> {
+    Ok(read(workspace)?.entries)
+}
+
+/// Entries that can be read, and where those are that cannot.
+#[derive(Default)]
+pub(super) struct Known {
+    pub(super) entries: Vec<Entry>,
+    pub(super) damaged: Vec<(EntryId, PathBuf)>,
+}
+
+/// The entries there are, newest first, and those of open roots that are damaged.
+pub(super) fn read(workspace: &Workspace) -> Result<Known, HistoryError> {
+    let primary = workspace.primary().state();
+    let Known { mut entries, mut damaged } = read_in(primary)?;
+    // A batch over several roots is kept with one of them, which need not be open.
+    for state in primary.siblings()? {
+        let is_open = workspace.roots().iter().any(|root| root.state().path() == state.path());
+        match read_in(&state) {
+            Ok(known) => {
+                entries.extend(known.entries);
+                damaged.extend(known.damaged.into_iter().filter(|_| is_open));
+            }
+            Err(error) => tracing::warn!(%error, "what was done together with another root is not known"),
+        }
+    }
+    for (_, path) in &damaged {
+        tracing::warn!(entry = %path.display(), "an entry of the history is damaged; its batch cannot be undone");
+    }
+    entries.retain(|entry| entry.other_roots(workspace).len() < entry.roots().len());
+    entries.sort_by_key(|entry| Reverse(entry.id));
+    Ok(Known { entries, damaged })
+}
+
+fn read_in(state: &StateDir) -> Result<Known, HistoryError> {
+    let mut known = Known::default();
+    let Some(dir) = state.find_history()? else { return Ok(known) };
+    let path = state.path().join("history");
+    let system = |errno| HistoryError::System { doing: "read", path: path.clone(), errno };
+    for id in ids(&dir).map_err(system)? {
+        match read_head(state, &dir, id).map_err(system)? {
+            Some(entry) => known.entries.push(entry),
+            None => known.damaged.push((id, path.join(id.to_string()))),
+        }
+    }
+    Ok(known)
+}
+
+/// The copies of displaced writes that an earlier version kept for an entry. A list that cannot be read names none.
+fn kept_late(state: &StateDir, dir: &OwnedFd, id: &str) -> Result<Vec<String>, Errno> {
+    let name = format!("{id}{LATE}");
+    let list = match own_file::read(dir.as_fd(), late_owner(state, &name))? {
+        Some(own_file::Found::Sealed(list) | own_file::Found::Old(list)) => serde_json::from_slice(&list).ok(),
+        Some(own_file::Found::Damaged(_)) => None,
+        None => return Ok(Vec::new()),
+    };
+    Ok(list.unwrap_or_else(|| {
+        tracing::warn!(name, "a list of what was kept beside files is damaged and counts for nothing");
+        Vec::new()
+    }))
+}
+
+const fn late_owner<'a>(state: &'a StateDir, name: &'a str) -> Owner<'a> {
+    Owner { part: "history", name, state }
+}
+
+/// Reads what an entry is about, and not the bytes it keeps.
+pub(super) fn read_head(state: &StateDir, dir: &OwnedFd, id: EntryId) -> Result<Option<Entry>, Errno> {
+    let Some(head) = read_words(dir, id)? else { return Ok(None) };
+    let Head { batch, undoes, is_redo, time, files, dirs, .. } = head;
+    let time = time.map_or_else(|| id.time(), UnixMillis);
+    let (kept, state) = (kept_late(state, dir, &id.to_string())?, state.clone());
+    Ok(Some(Entry { id, time, batch, undoes, is_redo, files, kept, dirs, state }))
+}
+
+/// Reads the first two lines of an entry; nothing if they are damaged.
+pub(super) fn read_words(dir: &OwnedFd, id: EntryId) -> Result<Option<Head>, Errno> {
+    let file = match beneath::open_file(dir.as_fd(), &id.to_string()) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    let lines = std::io::BufReader::new(std::io::Read::take(std::fs::File::from(file), HEAD_BYTES)).split(b'\n');
+    let lines = lines.take(2).collect::<Result<Vec<_>, _>>();
+    let lines = lines.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let is_its_own = |head: &Head| head.id.as_ref().is_none_or(|named| *named == id.to_string());
+    Ok(entry::decode_head(&lines).filter(is_its_own))
+}
+
+/// What the age clock showed when the newest entry was made that says it.
+pub(in crate::workspace) fn newest_age(state: &StateDir) -> Result<Option<u64>, OwnError> {
+    let Some(dir) = state.find_history()? else { return Ok(None) };
+    let mut entries = ids(&dir)?;
+    entries.sort_by_key(|id| Reverse(*id));
+    for id in entries {
+        if let Some(age) = read_words(&dir, id)?.and_then(|head| head.age) {
+            return Ok(Some(age));
+        }
+    }
+    Ok(None)
+}
+
+/// Reads the bytes that an entry keeps, in the order of its files.
+///
+/// # Errors
+/// When the entry cannot be read, is damaged, or does not have all that is needed to undo the batch.
+pub(crate) fn images(entry: &Entry) -> Result<Vec<Images>, HistoryError> {
+    let state = &entry.state;
+    let path = state.path().join("history").join(entry.id.to_string());
+    let read = own_file::read_whole(state.open_history()?.as_fd(), &entry.id.to_string());
+    let bytes = read.map_err(|errno| HistoryError::System { doing: "read", path: path.clone(), errno })?;
+    let decoded = bytes.ok_or(Lack::Damaged).and_then(|bytes| entry::decode(&bytes, &entry.files));
+    decoded.map_err(|lack| match lack {
+        Lack::Damaged => HistoryError::Damaged { path },
+        Lack::TooMuch => HistoryError::NotKept { batch: entry.name() },
+    })
+}

@@ -1,0 +1,133 @@
+//! A file that a batch changed, as its entry in the history describes it.
+
+use std::path::PathBuf;
+
+use aptix_model::digest::Sha256Digest;
+use aptix_model::report::FileStatus;
+use serde::{Deserialize, Serialize};
+
+use crate::workspace::commit::record::Hex;
+use crate::workspace::read::attributes::Attributes;
+
+/// A file that a batch changed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PastFile {
+    /// The path of its root.
+    #[serde(with = "any_path")]
+    pub root: PathBuf,
+    /// Its path in the root.
+    pub path: String,
+    /// Where in the root it went, if it moved.
+    pub moved_to: Option<String>,
+    pub(crate) before: Option<PastBefore>,
+    pub(crate) after: Option<PastAfter>,
+}
+
+impl PastFile {
+    /// What the batch made of it.
+    #[must_use]
+    pub const fn status(&self) -> FileStatus {
+        match (&self.before, &self.after, &self.moved_to) {
+            (_, _, Some(_)) => FileStatus::Renamed,
+            (None, ..) => FileStatus::Created,
+            (Some(_), None, None) => FileStatus::Deleted,
+            (Some(_), Some(_), None) => FileStatus::Modified,
+        }
+    }
+
+    /// Whether the batch moved this file to where another one was.
+    pub(crate) fn moves_to(&self, other: &Self) -> bool {
+        self.root == other.root && self.moved_to.as_deref() == Some(&other.path)
+    }
+
+    /// SHA-256 of the bytes before the batch; `None` where there was no file.
+    pub(crate) fn digest_before(&self) -> Option<Sha256Digest> {
+        self.before.as_ref().map(|before| before.digest.0)
+    }
+
+    /// SHA-256 of the bytes that the batch left; `None` where it left no file.
+    pub(crate) fn digest_after(&self) -> Option<Sha256Digest> {
+        self.after.as_ref().map(|after| after.digest.0)
+    }
+
+    fn is_kept(&self) -> bool {
+        self.before.as_ref().is_none_or(|before| before.packed.is_some())
+            && self.after.as_ref().is_none_or(|after| after.packed.is_some())
+    }
+}
+
+/// A file as it was.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PastBefore {
+    pub(super) digest: Hex,
+    pub(crate) attributes: Attributes,
+    /// How many bytes it takes, compressed; `None` if the entry would have been too large with them.
+    pub(super) packed: Option<usize>,
+}
+
+/// A file as it was left: what it has in common with the file before, at both ends, is not kept twice.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PastAfter {
+    pub(super) digest: Hex,
+    /// Whether it came to be run, or not to.
+    pub(crate) executable: Option<bool>,
+    pub(super) head: usize,
+    pub(super) tail: usize,
+    pub(super) packed: Option<usize>,
+}
+
+/// A directory that the batch made.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::workspace) struct PastDir {
+    /// The path of its root.
+    #[serde(with = "any_path")]
+    pub(in crate::workspace) root: PathBuf,
+    pub(in crate::workspace) parent: String,
+    pub(in crate::workspace) name: String,
+}
+
+/// Whether an entry of these files has what it takes to undo the batch.
+pub(super) fn is_whole(files: &[PastFile]) -> bool {
+    files.iter().all(PastFile::is_kept)
+}
+
+/// Paths in JSON, whatever bytes they have: text where they are text.
+mod any_path {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum AnyPath {
+        Text(PathBuf),
+        Bytes(Vec<u8>),
+    }
+
+    pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        match path.to_str() {
+            Some(text) => serializer.serialize_str(text),
+            None => serializer.collect_seq(path.as_os_str().as_bytes()),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+        Ok(match AnyPath::deserialize(deserializer)? {
+            AnyPath::Text(path) => path,
+            AnyPath::Bytes(bytes) => OsString::from_vec(bytes).into(),
+        })
+    }
+}
+
+/// The bytes of a file before and after a batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Images {
+    pub(crate) before: Option<Vec<u8>>,
+    pub(crate) after: Option<Vec<u8>>,
+}

@@ -1,0 +1,108 @@
+//! Opens a workspace, and brings to an end whatever an earlier process left half-way in it.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+
+use crate::workspace::commit::displaced_writes::sweep;
+use crate::workspace::commit::recovery;
+use crate::workspace::commit::recovery_error::RecoveryError;
+use crate::workspace::fs::disk::{self, Disk};
+use crate::workspace::keep::ending::Keeping;
+use crate::workspace::roots::own_file;
+use crate::workspace::roots::root::{RootError, RootSpec};
+use crate::workspace::roots::state::StateError;
+use crate::workspace::roots::workspace::{HoldError, Workspace};
+
+/// Why a workspace cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A root is not one that can be opened.
+    #[error(transparent)]
+    Root(#[from] RootError),
+    /// No root was given.
+    #[error("a workspace has at least one root")]
+    NoRoot,
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// An earlier commit cannot be brought to an end.
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
+}
+
+impl OpenError {
+    /// Tells it to whoever wanted the workspace.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::Root(_) | Self::NoRoot => Failure::new(Reason::InvalidRequest, self.to_string())
+                .hint("give every root as [NAME=]DIR: an existing directory, outside of every other root"),
+            Self::State(error) => error.failure(),
+            Self::Recovery(error) => error.failure(),
+        }
+    }
+}
+
+impl Workspace {
+    /// Opens roots, and brings to an end whatever an earlier process left half-way in them.
+    ///
+    /// `state_home` is the directory for the state of programs: `$XDG_STATE_HOME`, or what stands for it.
+    ///
+    /// # Errors
+    /// When a root cannot be opened, two of them overlap, or an earlier commit cannot be brought to an end.
+    pub fn open(specs: &[RootSpec], state_home: &Path, disk: Box<dyn Disk>) -> Result<Self, OpenError> {
+        let state = state_home.join("aptix");
+        disk::private_dir(&state).map_err(|source| StateError::System { path: state.clone(), source })?;
+        let workspace = Self::hold(specs, &state, disk)?;
+        workspace.recover()?;
+        Ok(workspace)
+    }
+
+    /// Opens roots to look at them and change nothing. Where nothing was ever kept about them there is nothing to bring
+    /// to an end, and nothing is made: no state, and no lock. Otherwise as [`Self::open`].
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_to_look(specs: &[RootSpec], state_home: &Path, disk: Box<dyn Disk>) -> Result<Self, OpenError> {
+        let workspace = Self::hold(specs, &state_home.join("aptix"), disk)?;
+        if workspace.roots().iter().any(|root| root.state().exists()) {
+            workspace.recover()?;
+        } else {
+            recovery::recover_moved(&workspace, &Keeping)?;
+        }
+        Ok(workspace)
+    }
+
+    fn recover(&self) -> Result<(), OpenError> {
+        let _locks = self.lock()?;
+        for root in self.roots() {
+            if let Some(tmp) = root.state().find_tmp()? {
+                let swept = own_file::sweep(self.disk(), tmp.as_fd());
+                swept.map_err(|errno| StateError::of(root.state().path().join("tmp"), errno))?;
+            }
+        }
+        match recovery::recover(self, &Keeping) {
+            // Who only looks can look; the next commit finds it again.
+            Err(error) if error.is_for_lack_of_room() => {
+                tracing::warn!(%error, "an applied batch is not cleared away yet")
+            }
+            recovered => drop(recovered?),
+        }
+        recovery::recover_moved(self, &Keeping)?;
+        sweep::sweep(self);
+        Ok(())
+    }
+}
+
+impl From<HoldError> for OpenError {
+    fn from(error: HoldError) -> Self {
+        match error {
+            HoldError::Root(error) => Self::Root(error),
+            HoldError::NoRoot => Self::NoRoot,
+            HoldError::State(error) => Self::State(error),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! A workspace: one or more roots held open, and caches of what is known of them.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::PoisonError;
+
+use crate::workspace::fs::disk::Disk;
+use crate::workspace::roots::cache::Caches;
+use crate::workspace::roots::lock::Lock;
+use crate::workspace::roots::root::{self, Root, RootError, RootSpec};
+use crate::workspace::roots::state::{self, StateDir, StateError};
+
+/// One or more roots, held open.
+pub struct Workspace {
+    roots: Vec<Root>,
+    disk: Box<dyn Disk>,
+    caches: Caches,
+}
+
+impl fmt::Debug for Workspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workspace").field("roots", &self.roots).finish_non_exhaustive()
+    }
+}
+
+/// Why roots cannot be held open.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::workspace) enum HoldError {
+    #[error(transparent)]
+    Root(#[from] RootError),
+    #[error("no root was given")]
+    NoRoot,
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+impl Workspace {
+    /// Holds roots open; `state` is the directory under which Aptix keeps the state of all roots. Writes nothing.
+    pub(in crate::workspace) fn hold(specs: &[RootSpec], state: &Path, disk: Box<dyn Disk>) -> Result<Self, HoldError> {
+        let state = state::real_path(state).map_err(|source| StateError::System { path: state.to_owned(), source })?;
+        let roots = specs.iter().map(|spec| Root::open(spec, &state)).collect::<Result<Vec<_>, _>>()?;
+        root::check_disjoint(&roots)?;
+        if roots.is_empty() {
+            return Err(HoldError::NoRoot);
+        }
+        Ok(Self { roots, disk, caches: Caches::default() })
+    }
+
+    /// Works on the cache of a type while nobody else does.
+    pub(in crate::workspace) fn with_cache<T: Default + Send + 'static, R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        let cache = self.caches.of::<T>();
+        let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&mut cache)
+    }
+
+    /// The roots, in the order given.
+    #[must_use]
+    pub fn roots(&self) -> &[Root] {
+        &self.roots
+    }
+
+    pub(in crate::workspace) fn root(&self, index: usize) -> Option<&Root> {
+        self.roots.get(index)
+    }
+
+    pub(in crate::workspace) fn disk(&self) -> &dyn Disk {
+        self.disk.as_ref()
+    }
+
+    /// The root whose state holds the record of a commit, and the outbox.
+    #[expect(clippy::indexing_slicing, reason = "a workspace is never opened without a root")]
+    pub(in crate::workspace) fn primary(&self) -> &Root {
+        let first = (0..self.roots.len()).min_by_key(|index| self.roots.get(*index).map(Root::path));
+        &self.roots[first.unwrap_or_default()]
+    }
+
+    /// Takes the commit locks of all roots, in the one order that everybody takes them in.
+    pub(in crate::workspace) fn lock(&self) -> Result<Vec<Lock>, StateError> {
+        let mut states: Vec<_> = self.roots.iter().map(|root| root.state()).collect();
+        states.sort_by_key(|state| state.path());
+        states.into_iter().map(StateDir::lock_commit).collect()
+    }
+
+    /// Takes the lock that keeps every other agent away from these roots, for as long as it is held.
+    ///
+    /// # Errors
+    /// When another agent serves one of the roots, a directory in one, or one around it.
+    pub fn lock_agent(&self) -> Result<Vec<Lock>, StateError> {
+        let mut roots: Vec<_> = self.roots.iter().collect();
+        roots.sort_by_key(|root| root.state().path());
+        roots.into_iter().map(|root| root.state().lock_agent(root.path())).collect()
+    }
+}

@@ -1,0 +1,86 @@
+//! Commits a planned batch: every file gets its new bytes, or none does, whatever happens in between.
+
+use aptix_model::id::BatchId;
+
+use crate::workspace::commit::attempt::{Attempt, Besides};
+use crate::workspace::commit::change::Change;
+use crate::workspace::commit::check::check;
+use crate::workspace::commit::commit_error::CommitError;
+use crate::workspace::commit::notice::Notice;
+use crate::workspace::commit::record::NewDir;
+use crate::workspace::commit::recovery;
+use crate::workspace::commit::staged::Staged;
+use crate::workspace::commit::taken::Taken;
+use crate::workspace::keep::ending::Keeping;
+use crate::workspace::keep::history::draft::{self, Words};
+use crate::workspace::keep::history::effect::Reversal;
+use crate::workspace::keep::history::prune;
+use crate::workspace::keep::history::retention::Retention;
+use crate::workspace::roots::workspace::Workspace;
+
+/// What the server is to be told about a batch once it is applied, even if this process dies first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Receipt {
+    /// Which batch.
+    pub batch: BatchId,
+    /// The report, in the form in which it will be sent.
+    pub bytes: Vec<u8>,
+}
+
+/// What belongs to a commit besides its changes.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct CommitOptions<'a> {
+    /// What the batch is called in the history, if not as in the receipt.
+    pub name: Option<BatchId>,
+    /// What the server is to be told; with it, the new contents are kept for the server.
+    pub receipt: Option<&'a Receipt>,
+    /// What is left on the clipboards of the session.
+    pub clipboards: Option<&'a Taken>,
+    /// Which entry of the history the changes take back.
+    pub undoes: Option<&'a Reversal>,
+    /// How much is kept for undoing, this commit included.
+    pub retention: Retention,
+}
+
+/// Commits changes, and makes the receipt and the new contents durable in the same step.
+///
+/// # Errors
+/// Nothing has changed then, or everything was rolled back, or the error says that a person is needed.
+pub fn commit(
+    workspace: &Workspace,
+    changes: &[Change<'_>],
+    options: CommitOptions<'_>,
+) -> Result<Vec<Notice>, CommitError> {
+    let CommitOptions { name, receipt, clipboards, undoes, retention } = options;
+    let _locks = workspace.lock()?;
+    let journal = recovery::recover(workspace, &Keeping)?;
+    if changes.is_empty() && receipt.is_none() && clipboards.is_none() {
+        return Ok(Vec::new());
+    }
+    check(workspace, changes)?;
+    let batch = receipt.map(|receipt| receipt.batch.to_string());
+    let words = Words { batch: name.map(|name| name.to_string()).or_else(|| batch.clone()), undoes };
+    let history = (!changes.is_empty()).then(|| draft::draft(workspace, changes, words, retention.bytes));
+    let history = history.transpose().map_err(journal.failed_beside("keep a history beside"))?;
+    let besides = Besides {
+        batch,
+        receipt: receipt.map_or(&[], |receipt| &receipt.bytes),
+        clipboards,
+        history: history.as_ref(),
+        emptied: undoes.map_or_else(Vec::new, |undoes| made_by(workspace, undoes)),
+    };
+    let attempt = Attempt::new(workspace, journal, changes, besides);
+    let mut notices = Staged::stage(attempt)?.record()?.publish()?.finish(&Keeping);
+    prune::bound(workspace, history.as_ref().map_or(0, |history| history.bytes.len() as u64), retention);
+    notices.extend(history.filter(|history| !history.is_whole).map(|_| Notice::NotUndoable));
+    Ok(notices)
+}
+
+/// The directories that a batch had made in roots of this workspace, parents first: its undo removes them.
+fn made_by(workspace: &Workspace, undone: &Reversal) -> Vec<NewDir> {
+    let in_root = undone.dirs.iter().filter_map(|made| {
+        let root = workspace.roots().iter().position(|root| root.path() == made.root)?;
+        Some(NewDir { root, parent: made.parent.clone(), name: made.name.clone() })
+    });
+    in_root.collect()
+}
