@@ -3,6 +3,7 @@
 use crate::class::Class;
 use crate::git::Theirs;
 use crate::memory::File;
+use crate::perturb::Perturbation;
 use crate::proof::Proof;
 use crate::seen::By;
 
@@ -40,7 +41,8 @@ pub(super) const CLASSES: &[Class] = &[
         reason: "The diff itself was converted to CRLF. Git takes the carriage returns for part of the names and modes.",
         is_it: |seen| {
             let kinds = ["lacks filename information", "invalid mode", "No such file", "inconsistent", "invalid path"];
-            seen.has_line(|line| line.starts_with(b"diff --git ") && line.ends_with(b"\r")) && seen.git_says(&kinds)
+            let is_header = |line: &[u8]| line.starts_with(b"diff --git ") || line.starts_with(b"+++ ");
+            seen.has_line(|line| is_header(line) && line.ends_with(b"\r")) && seen.git_says(&kinds)
         },
     },
     Class {
@@ -131,11 +133,21 @@ pub(super) const CLASSES: &[Class] = &[
         is_it: |seen| seen.has_line(|line| line.starts_with(b"@@ -0,0 +1")) && seen.git_says(&["No such file"]),
     },
     Class {
+        name: "two names of a plain diff",
+        by: By::Aptix,
+        needs: Proof::Bytes,
+        reason: "A diff without `diff --git` has two names, of which one is that of a file; `NAMES_DIFFER` warns. Git takes the shorter one, or the new one.",
+        is_it: |seen| seen.warns("NAMES_DIFFER") && seen.git_says(&["No such file"]),
+    },
+    Class {
         name: "one name without its prefix",
         by: By::Aptix,
         needs: Proof::Bytes,
         reason: "One of the names of a section lost its prefix, and the others say which file is meant.",
-        is_it: |seen| seen.git_says(&["inconsistent"]),
+        is_it: |seen| {
+            let is_changed = seen.case.perturbed.contains(&Perturbation::HeaderChanged);
+            seen.git_says(&["inconsistent"]) || is_changed && seen.git_says(&["No such file"])
+        },
     },
     Class {
         name: "a name that the diff frees",
