@@ -1,9 +1,9 @@
 //! The part of Aptix that writes files: a library, and with features the agent, the tools for models and the command line.
 //!
-//! A program that embeds it [opens a workspace](workspace::Workspace::open), reads a document with
+//! A program that embeds it opens a [`Workspace`](workspace::roots::workspace::Workspace), reads a document with
 //! `aptix_model::documents`, and [applies](apply::apply) its batch: all of it or nothing. [`look`](apply::look) only plans,
 //! [`undo`](undo::undo) takes a batch back, [`log`](present::log::log) lists the batches that were applied, and
-//! [`present`] puts results into text and JSON. Calls block; a [`Workspace`](workspace::Workspace) can be shared by threads.
+//! [`present`] puts results into text and JSON. Calls block; threads can share a workspace.
 //!
 //! ```
 #![doc = include_str!("../examples/embed.rs")]

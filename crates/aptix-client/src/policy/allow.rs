@@ -17,7 +17,7 @@ pub enum AllowError {
 ///
 /// # Errors
 /// The text is none of a policy file.
-pub fn add(text: &str, root: &str, paths: &[String]) -> Result<String, AllowError> {
+pub(crate) fn add(text: &str, root: &str, paths: &[String]) -> Result<String, AllowError> {
     let mut document: DocumentMut = text.parse().map_err(|_| AllowError::Toml)?;
     let roots = document.entry("roots").or_insert_with(implicit).as_table_like_mut().ok_or(AllowError::Key("roots"))?;
     let lists = roots.entry(root).or_insert(Item::Table(Table::new()));

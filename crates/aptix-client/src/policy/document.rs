@@ -78,7 +78,7 @@ pub struct DocumentError {
 
 /// Whose file it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Author {
+pub(crate) enum Author {
     /// The person's own.
     Person,
     /// Part of a root, whoever wrote it: it may deny and ask, and allow nothing.
@@ -157,7 +157,7 @@ struct DocumentSecrets {
 ///
 /// # Errors
 /// It is not UTF-8 or not TOML, has a key that is not known or a value that is none, or allows what its author may not.
-pub fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
+pub(crate) fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
     let text = std::str::from_utf8(bytes).map_err(|error| DocumentError {
         line: line_at(bytes, error.valid_up_to()),
         message: "a byte is no part of UTF-8 text".to_owned(),

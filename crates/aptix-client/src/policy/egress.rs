@@ -25,7 +25,7 @@ const fn readers(caller: Caller) -> &'static str {
 
 /// A file as this rule looks at it.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight<'a> {
+pub(crate) struct Sight<'a> {
     /// Its paths.
     pub file: Named<'a>,
     /// The paths of links on the way to it.
@@ -51,7 +51,7 @@ impl<'a> Sight<'a> {
 
 /// Why nothing of a file leaves the machine for the caller, if it does not.
 #[must_use]
-pub fn withheld(policy: &Policy, sight: Sight<'_>) -> Option<Withheld> {
+pub(crate) fn withheld(policy: &Policy, sight: Sight<'_>) -> Option<Withheld> {
     if policy.caller == Caller::Shell {
         return None;
     }
@@ -81,7 +81,7 @@ pub fn withheld(policy: &Policy, sight: Sight<'_>) -> Option<Withheld> {
 /// How a file that holds secrets is guarded, by its names and by what it begins with, unless the person's policy says that
 /// it holds none.
 #[must_use]
-pub fn secret(policy: &Policy, sight: Sight<'_>) -> Option<Secret> {
+pub(crate) fn secret(policy: &Policy, sight: Sight<'_>) -> Option<Secret> {
     let is_allowed = |path: &str| policy.no_secrets.find(path).is_some();
     let by_name = |path: &str| protection::secret(path).filter(|_| !is_allowed(path));
     let mut found = None;
@@ -112,7 +112,7 @@ pub(crate) fn may_be_searched(policy: &Policy, path: &str) -> Result<(), Closed>
 ///
 /// # Errors
 /// The file is one that a server or a model never edits.
-pub fn refuse_secret(policy: &Policy, sight: Sight<'_>) -> Result<(), Failure> {
+pub(crate) fn refuse_secret(policy: &Policy, sight: Sight<'_>) -> Result<(), Failure> {
     match secret(policy, sight) {
         Some(Secret::Closed) if policy.caller != Caller::Shell => {
             let protection = Protection::Secret;
@@ -128,7 +128,7 @@ pub fn refuse_secret(policy: &Policy, sight: Sight<'_>) -> Result<(), Failure> {
 /// The one answer to an edit that compares content of a withheld file and is not applied: nobody agreed to the comparison,
 /// somebody refused, or the edit does not fit.
 #[must_use]
-pub fn not_compared(why: Withheld, caller: Caller) -> Failure {
+pub(crate) fn not_compared(why: Withheld, caller: Caller) -> Failure {
     let message = format!(
         "the content of this file is not shown to {}, because {}; a person at the workstation has to agree before an edit is \
          compared with it, and either none agreed or the edit does not fit, which is not told",
@@ -142,7 +142,7 @@ pub fn not_compared(why: Withheld, caller: Caller) -> Failure {
 
 /// The answer where a withheld file would be copied, renamed or taken up by a clipboard.
 #[must_use]
-pub fn no_source(why: Withheld, caller: Caller) -> Failure {
+pub(crate) fn no_source(why: Withheld, caller: Caller) -> Failure {
     let message = format!(
         "the content of this file is not shown to {}, because {}, and so it is not copied, renamed or kept on a clipboard \
          for them",
@@ -155,7 +155,7 @@ pub fn no_source(why: Withheld, caller: Caller) -> Failure {
 
 /// The answer to a tool that asks to read a withheld file.
 #[must_use]
-pub fn not_read(why: Withheld, caller: Caller) -> Failure {
+pub(crate) fn not_read(why: Withheld, caller: Caller) -> Failure {
     let message = format!("the content of this file is not shown to {}, because {}", readers(caller), why.because());
     let detail = if why == Withheld::Secret { Detail::Secret } else { Detail::Withheld };
     let hint = "ask a person at the workstation for what you need of it";

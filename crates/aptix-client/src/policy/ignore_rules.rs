@@ -10,7 +10,7 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Whether a path is that of a file of ignore rules.
 #[must_use]
-pub fn is_one(path: &str) -> bool {
+pub(crate) fn is_one(path: &str) -> bool {
     let name = fold(path.rsplit_once('/').map_or(path, |(_, name)| name));
     NAMES.contains(&name.as_str())
 }
@@ -18,7 +18,7 @@ pub fn is_one(path: &str) -> bool {
 /// Whether rules that were there are gone or others, or a rule has come that takes back other ones, here or in a file
 /// above. Absent text is that of no file.
 #[must_use]
-pub fn loosens(before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
+pub(crate) fn loosens(before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
     let Some(after) = after else { return before.is_some() };
     // A byte order mark is skipped in the first line alone: behind another one it would make its rule another one.
     if let Some(before) = before.filter(|before| before.starts_with(MARK))

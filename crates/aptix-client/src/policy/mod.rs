@@ -2,19 +2,19 @@
 //!
 //! Nothing here reads a file: `document` reads a text, `files` finds it, and this merges and decides.
 
-pub mod allow;
+pub(crate) mod allow;
 pub mod caller;
 pub mod choices;
-pub mod denial;
-pub mod document;
-pub mod egress;
+pub(crate) mod denial;
+pub(crate) mod document;
+pub(crate) mod egress;
 pub mod files;
-pub mod glob;
-pub mod ignore_rules;
+pub(crate) mod glob;
+pub(crate) mod ignore_rules;
 #[cfg(any(feature = "agent", feature = "mcp"))]
 pub(crate) mod maintenance;
-pub mod paths;
-pub mod places;
+pub(crate) mod paths;
+pub(crate) mod places;
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};

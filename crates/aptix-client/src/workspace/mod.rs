@@ -5,12 +5,16 @@
 //! On top of them: [`open`] holds roots and recovers, [`transaction`] commits, [`maintain`] does what can wait, [`wall`]
 //! lets the kernel forbid the rest.
 
+#[doc(hidden)] // public for the tests and harnesses that break commits off
 pub mod commit;
 pub mod fs;
 pub mod keep;
 pub mod maintain;
 pub mod open;
+#[doc(hidden)] // public for the tests and harnesses that break commits off
 pub mod read;
 pub mod roots;
+#[doc(hidden)] // public for the tests and harnesses that break commits off
 pub mod transaction;
+#[doc(hidden)] // public for the tests of processes behind the wall
 pub mod wall;
