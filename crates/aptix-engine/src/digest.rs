@@ -3,7 +3,7 @@
 use core::cell::OnceCell;
 
 use aptix_model::digest::Sha256Digest;
-use memchr::{memchr_iter, memmem};
+use memchr::memmem;
 use sha2::{Digest, Sha256};
 
 use crate::text::lines::{BOM, Terminator};
@@ -42,15 +42,16 @@ fn canonical(bytes: &[u8]) -> Option<Sha256Digest> {
 /// The digests of the lines of some bytes if all of them ended alike: with the last terminator left out, and with it.
 pub(crate) fn ended_with(terminator: Terminator, bytes: &[u8]) -> [Sha256Digest; 2] {
     let mut hasher = Sha256::new();
-    let mut at = 0;
     let body = bytes.strip_suffix(b"\n").map_or(bytes, |body| body.strip_suffix(b"\r").unwrap_or(body));
-    for end in memchr_iter(b'\n', body) {
-        let line = body.get(at..end).unwrap_or_default();
-        hasher.update(line.strip_suffix(b"\r").unwrap_or(line));
-        hasher.update(terminator.as_bytes());
-        at = end + 1;
+    let mut lines = body.split(|byte| *byte == b'\n').peekable();
+    while let Some(line) = lines.next() {
+        if lines.peek().is_none() {
+            hasher.update(line);
+        } else {
+            hasher.update(line.strip_suffix(b"\r").unwrap_or(line));
+            hasher.update(terminator.as_bytes());
+        }
     }
-    hasher.update(body.get(at..).unwrap_or_default());
     [finish(hasher.clone()), finish(hasher.chain_update(terminator.as_bytes()))]
 }
 

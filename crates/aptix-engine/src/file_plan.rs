@@ -5,7 +5,9 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use aptix_model::digest::Sha256Digest;
+use aptix_model::failure::Failure;
 use aptix_model::path::WorkspacePath;
+use aptix_model::reason::Reason;
 use aptix_model::report::{ChangeReport, FileReport, FileStatus, Normalization, Warning, Written};
 
 use crate::digest::{Original, sha256};
@@ -51,6 +53,20 @@ impl FilePlan<'_> {
     #[must_use]
     pub fn base(&self) -> Option<&[u8]> {
         self.original.as_ref().map(|original| original.bytes)
+    }
+
+    /// Holds the edit to its base: every range that later code takes of the two is there.
+    ///
+    /// # Errors
+    /// INTERNAL: the edit was made wrongly.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        match &self.action {
+            FileAction::Edit(edit) if !edit.fits(self.base().map_or(0, <[u8]>::len)) => {
+                let message = "the edit that was planned does not fit the file";
+                Err(Failure::new(Reason::Internal, message).hint("nothing was changed; report this"))
+            }
+            FileAction::Edit(_) | FileAction::Write(_) | FileAction::Delete => Ok(()),
+        }
     }
 
     /// The new bytes, made in one pass; none if the file goes.

@@ -25,17 +25,19 @@ pub(crate) fn is_of(id: &str, bytes: &[u8]) -> bool {
     if names(id, bytes) {
         return true;
     }
-    let ends: Vec<usize> = memmem::find_iter(bytes, b"\r\n").collect();
-    if ends.is_empty() {
+    if memmem::find(bytes, b"\r\n").is_none() {
         return false;
     }
     let mut text = Vec::with_capacity(bytes.len());
-    let mut from = 0;
-    for end in ends {
-        text.extend_from_slice(bytes.get(from..end).unwrap_or_default());
-        from = end + 1;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        match line.strip_suffix(b"\r\n") {
+            Some(line) => {
+                text.extend_from_slice(line);
+                text.push(b'\n');
+            }
+            None => text.extend_from_slice(line),
+        }
     }
-    text.extend_from_slice(bytes.get(from..).unwrap_or_default());
     names(id, &text)
 }
 

@@ -99,6 +99,7 @@ pub fn plan_quoting<'a>(
             continue;
         }
         let planned = plan_file(file, observed, &mut work).and_then(|mut planned| {
+            planned.check()?;
             check_size(&planned, settings.limits.file_bytes)?;
             encoding::check(&file.patch.edit, &planned)?;
             content::check(&file.patch.edit, file.is_blind, &mut planned, settings.suspicion)?;

@@ -61,10 +61,7 @@ fn shown(line: &[u8]) -> String {
 }
 
 fn evidence(lines: &[&[u8]], above: usize, count: usize) -> Evidence {
-    let part = |from: usize, to: usize| {
-        let to = to.min(lines.len());
-        lines.get(from.min(to)..to).unwrap_or_default().iter().map(|line| shown(line)).collect::<Vec<_>>()
-    };
+    let part = |from: usize, to: usize| lines.iter().take(to).skip(from).map(|line| shown(line)).collect::<Vec<_>>();
     Evidence {
         before: part(above.saturating_sub(AROUND), above),
         range: part(above, above + count.min(SHOWN)),
@@ -76,8 +73,7 @@ fn evidence(lines: &[&[u8]], above: usize, count: usize) -> Evidence {
 fn blanklines(old: &[&[u8]], above: usize, content: &str) -> BlanklineStyle {
     let is_blank = |line: &&&[u8]| line.trim_ascii().is_empty();
     let count = |blanks: usize| u32::try_from(blanks).unwrap_or(u32::MAX);
-    let head = old.get(..above.min(old.len())).unwrap_or_default();
-    let tail = old.get(above.min(old.len())..).unwrap_or_default();
+    let (head, tail) = old.split_at(above.min(old.len()));
     let own: Vec<&[u8]> = lines(content.as_bytes());
     BlanklineStyle {
         file_above: count(head.iter().rev().take_while(is_blank).count()),

@@ -97,7 +97,8 @@ fn assumed(batch: &Batch, reading: Reading, side: usize) -> Batch {
     for file in &mut assumed.files {
         let Target::Readings(readings) = &file.target else { continue };
         let paths = reading.paths(readings);
-        let path = paths.get(side).or_else(|| paths.first()).cloned().unwrap_or_default();
+        // A file without a name stays undecided, which no plan takes.
+        let Some(path) = paths.get(side).or_else(|| paths.first()).cloned() else { continue };
         set(file, path);
     }
     assumed

@@ -105,7 +105,7 @@ impl Keyboard {
             // Read and passed on under one lock: nothing read before a question is passed on after it was opened.
             let mut typing = self.typing();
             match terminal.read_input(&mut buffer) {
-                Input::Bytes(count) => typing.take(buffer.get(..count).unwrap_or_default()),
+                Input::Bytes(count) => typing.take(buffer.split_at(count.min(buffer.len())).0),
                 Input::Nothing => {}
                 Input::End => typing.end(),
                 Input::Gone => {

@@ -102,8 +102,7 @@ fn first_braces(pattern: &str) -> Result<Option<Braces<'_>>, GlobError> {
                 depth -= 1;
                 if depth == 0 {
                     alternatives.extend(pattern.get(part..at));
-                    let before = pattern.get(..start).unwrap_or_default();
-                    let after = pattern.get(at + 1..).unwrap_or_default();
+                    let (before, after) = (pattern.split_at(start).0, pattern.split_at(at + 1).1);
                     return Ok(Some(Braces { before, alternatives, after }));
                 }
             }
@@ -115,12 +114,12 @@ fn first_braces(pattern: &str) -> Result<Option<Braces<'_>>, GlobError> {
 
 /// What stands in the class that begins here, and what comes behind it, by its place in the whole pattern.
 fn after_class(pattern: &str, at: usize) -> Result<(&str, Rest<'_>), GlobError> {
-    let inside = pattern.get(at + 1..).unwrap_or_default();
+    let (_, inside) = pattern.split_at(at + 1);
     let skipped = inside.len() - inside.strip_prefix(['!', '^']).unwrap_or(inside).len();
     // A bracket that comes first is one of the characters.
     let members = inside.char_indices().find(|(index, character)| *character == ']' && *index > skipped);
     let (end, _) = members.ok_or(GlobError::Class)?;
-    let class = inside.get(..end).unwrap_or_default();
+    let (class, _) = inside.split_at(end);
     if class.contains('/') {
         return Err(GlobError::Class);
     }

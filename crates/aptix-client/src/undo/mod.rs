@@ -84,7 +84,8 @@ pub fn undo(
         undos.into_iter().map(|(FileUndo { found, action, .. }, file)| (found, (action, file))).unzip();
     let observed: Vec<_> = found.iter().map(Found::observed).collect();
     let files = observed.iter().zip(rest).map(|(observed, (action, file))| planned(observed, action, file));
-    let plan = BatchPlan { files: files.collect(), warnings: Vec::new(), clipboards: Clipboards::new() };
+    let plan =
+        BatchPlan { files: files.collect::<Result<_, _>>()?, warnings: Vec::new(), clipboards: Clipboards::new() };
     if plan.files.iter().all(|file| file.status == FileStatus::Unchanged) {
         let message = "nothing of the batch is left to undo: its files are as they were before it";
         return Err(Failure::new(Reason::AlreadyApplied, message).hint("look at `aptix log`").into());
@@ -135,8 +136,8 @@ fn blocked<'d>(undos: &'d [(FileUndo, &PastFile)]) -> impl Iterator<Item = (usiz
 }
 
 /// The plan for one file.
-fn planned<'a>(observed: &'a Observed<'a>, action: FileAction<'a>, file: &PastFile) -> FilePlan<'a> {
-    let mut plan = draft::decided(observed, action);
+fn planned<'a>(observed: &'a Observed<'a>, action: FileAction<'a>, file: &PastFile) -> Result<FilePlan<'a>, Failure> {
+    let mut plan = draft::decided(observed, action)?;
     // Whether it can be run goes back only if it is still as the batch left it.
     let flipped = file.after.as_ref().and_then(|after| after.executable);
     plan.executable = flipped.filter(|left| observed.is_executable == *left).map(|left| !left);
@@ -147,5 +148,5 @@ fn planned<'a>(observed: &'a Observed<'a>, action: FileAction<'a>, file: &PastFi
         plan.status = FileStatus::Renamed;
         plan.moved_to = Some(&other.path);
     }
-    plan
+    Ok(plan)
 }

@@ -78,5 +78,5 @@ fn is_like(old: &str, found: &[u8]) -> bool {
 
 fn blanks(line: &str) -> &str {
     let words = line.trim_start_matches([' ', '\t']);
-    line.get(..line.len() - words.len()).unwrap_or_default()
+    line.split_at(line.len() - words.len()).0
 }

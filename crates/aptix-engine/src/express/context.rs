@@ -24,7 +24,7 @@ pub(super) fn unique(base: &[u8], top: usize, blocks: &[Block<'_>]) -> Option<Ve
             range = last.start.min(range.start)..range.end.max(last.end);
             first -= of.len();
         }
-        places.push((range, blocks.get(first..=index).unwrap_or_default()));
+        places.push((range, blocks.get(first..=index)?));
     }
     Some(places.into_iter().map(|(range, blocks)| (range.clone(), replaced(base, range, blocks))).collect())
 }

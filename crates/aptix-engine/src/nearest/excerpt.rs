@@ -6,6 +6,7 @@ use alloc::string::String;
 use aptix_model::failure::Excerpt;
 
 use crate::shown::cut;
+use crate::text::edit::slice;
 use crate::text::lines::Cursor;
 
 /// Lines of an excerpt.
@@ -36,17 +37,17 @@ pub(crate) fn difference(expected: &str, found: &str) -> String {
     while !expected.is_char_boundary(common) {
         common -= 1;
     }
-    let (same, _) = expected.split_at(common);
+    let (same, rest) = expected.split_at(common);
     let column = same.chars().count() + 1;
     // Both quotations start at the same place, a little before the difference.
     let start = same.char_indices().rev().nth(QUOTED_CHARS / 2).map_or(0, |(start, _)| start);
     let quote = |text: &str| {
         let start_mark = if start > 0 { "\u{2026}" } else { "" };
-        let tail = text.as_bytes().get(start..).unwrap_or_default();
+        let tail = slice(text.as_bytes(), start..text.len());
         format!("{:?}", format!("{start_mark}{}", cut(tail, QUOTED_CHARS)))
     };
     let mut words = format!("at column {column}, expected {}, found {}", quote(expected), quote(found));
-    if let Some((expected, found)) = alike(tail(expected, common), tail(found, common)) {
+    if let Some((expected, found)) = alike(rest, found.split_at(common).1) {
         words.push_str(&format!(", where U+{:04X} is not U+{:04X}", u32::from(expected), u32::from(found)));
     }
     if let Some(kind) = invisible(expected, found) {
@@ -54,11 +55,6 @@ pub(crate) fn difference(expected: &str, found: &str) -> String {
         words.push_str(kind);
     }
     words
-}
-
-/// The text from a byte on.
-fn tail(text: &str, from: usize) -> &str {
-    text.get(from..).unwrap_or_default()
 }
 
 /// The first characters of two texts, if they are signs that can look alike, such as quotation marks and dashes.

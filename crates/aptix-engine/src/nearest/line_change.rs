@@ -9,6 +9,7 @@ use aptix_model::reason::{Detail, Reason};
 use memchr::{memchr_iter, memmem, memrchr_iter};
 
 use crate::nearest::excerpt::{LINES, difference, excerpt};
+use crate::text::edit::slice;
 use crate::text::find::Searches;
 use crate::text::line_changes::{LineChange, LinePatchError};
 use crate::text::lines::Text;
@@ -138,5 +139,5 @@ pub(crate) fn only_place(text: &Text<'_>, expected: &[String]) -> Option<usize> 
             return None;
         }
     }
-    place.map(|start| memchr_iter(b'\n', bytes.get(..start).unwrap_or_default()).count() + 1)
+    place.map(|start| memchr_iter(b'\n', slice(bytes, 0..start)).count() + 1)
 }

@@ -197,6 +197,9 @@ pub(crate) fn with_new_text(failure: Failure, text: &Text<'_>, new: &str) -> Fai
 
 /// What is said of the place of a change whose new text cannot follow the indentation there.
 pub(crate) fn unshiftable(error: &Unshiftable, text: &Text<'_>, line: usize, count: usize) -> Failure {
+    if *error == Unshiftable::Misplaced {
+        return Failure::new(Reason::Internal, error.to_string()).hint("nothing was changed; report this");
+    }
     let message = format!(
         "old text not found: {} like it at line {line} are indented in another way, and {error}",
         counted(count, "line")

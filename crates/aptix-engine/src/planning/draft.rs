@@ -72,11 +72,14 @@ pub(crate) fn rename<'a>(
 }
 
 /// The plan of a file whose new bytes are decided already, as when an edit is undone.
-#[must_use]
-pub fn decided<'a>(observed: &'a Observed<'a>, action: FileAction<'a>) -> FilePlan<'a> {
+///
+/// # Errors
+/// INTERNAL: the edit does not fit the file.
+pub fn decided<'a>(observed: &'a Observed<'a>, action: FileAction<'a>) -> Result<FilePlan<'a>, Failure> {
     let original = observed.content.map(|bytes| Original::new(bytes, observed.digest));
     let (normalized, warnings, changes) = (Vec::new(), Vec::new(), Vec::new());
-    finish(observed, original, Draft { action, normalized, warnings, changes })
+    let plan = finish(observed, original, Draft { action, normalized, warnings, changes });
+    plan.check().map(|()| plan)
 }
 
 /// The plan of a file whose whole content is given.

@@ -62,7 +62,7 @@ impl TextEdit {
     pub fn replacements(&self) -> impl Iterator<Item = (Range<usize>, &[u8])> {
         let mut text_start = 0;
         self.cuts.iter().map(move |cut| {
-            let text = self.texts.get(text_start..cut.text_end).unwrap_or_default();
+            let text = slice(&self.texts, text_start..cut.text_end);
             text_start = cut.text_end;
             (cut.start..cut.end, text)
         })
@@ -72,6 +72,19 @@ impl TextEdit {
     fn within<'e>(&'e self, base: &[u8]) -> impl Iterator<Item = (Range<usize>, &'e [u8])> + use<'e> {
         let end = base.len();
         self.replacements().map(move |(range, text)| (range.start.min(end)..range.end.min(end), text))
+    }
+
+    /// Whether the replacements are sorted and disjoint, lie in a base of so many bytes, and share out all of their text. An
+    /// edit of which this is false is a defect of what made it.
+    #[must_use]
+    pub fn fits(&self, base: usize) -> bool {
+        let mut above = (0, 0);
+        let is_next = |cut: &Cut| {
+            let (end, text_end) = core::mem::replace(&mut above, (cut.end, cut.text_end));
+            end <= cut.start && cut.start <= cut.end && text_end <= cut.text_end
+        };
+        let is_sorted = self.cuts.iter().all(is_next);
+        is_sorted && above.0 <= base && above.1 == self.texts.len()
     }
 
     /// How many bytes the base has once every replacement is made, if it has so many now.
@@ -183,7 +196,7 @@ impl TextEdit {
     /// The text of the last replacement.
     pub(crate) fn last_text(&self) -> &[u8] {
         let start = self.cuts.iter().rev().nth(1).map_or(0, |cut| cut.text_end);
-        self.texts.get(start..).unwrap_or_default()
+        slice(&self.texts, start..self.texts.len())
     }
 
     /// Whether the text of the replacement that was begun last would be the first of the result.
@@ -352,6 +365,7 @@ impl Comparison<'_> {
 
 /// The bytes of a range, as far as there are any.
 pub(crate) fn slice(base: &[u8], range: Range<usize>) -> &[u8] {
-    let (start, end) = (range.start.min(base.len()), range.end.min(base.len()));
-    base.get(start..end).unwrap_or_default()
+    let (head, _) = base.split_at(range.end.min(base.len()));
+    let (_, part) = head.split_at(range.start.min(head.len()));
+    part
 }

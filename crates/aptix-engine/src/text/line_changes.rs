@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use aptix_model::report::{ChangeReport, Tier, Warning};
 
 use crate::shown::counted;
-use crate::text::edit::TextEdit;
+use crate::text::edit::{TextEdit, slice};
 use crate::text::lines::{BOM, Cursor, Terminator, Text};
 use crate::text::outcome::narrow;
 
@@ -175,7 +175,7 @@ fn splice(
     } else if end.is_below_last(text, start) {
         end.below_last
     } else {
-        Terminator::at_end_of(text.bytes().get(..start).unwrap_or_default())
+        Terminator::at_end_of(slice(text.bytes(), 0..start))
     };
     edit.begin(start);
     let is_top = edit.is_at_top();
@@ -274,7 +274,7 @@ impl End {
     fn restore(&self, text: &Text<'_>, edit: &mut TextEdit) -> bool {
         let Some(last) = edit.last().filter(|last| self.is_below_last(text, last.end)) else { return false };
         if !edit.shorten_last(self.last_written.as_bytes().len()) && last.start > text.start() {
-            let above = text.bytes().get(..last.start).unwrap_or_default();
+            let above = slice(text.bytes(), 0..last.start);
             edit.reach_up(Terminator::at_end_of(above).as_bytes().len());
         }
         match edit.last_text() {

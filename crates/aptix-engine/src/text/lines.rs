@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 
 use memchr::{memchr, memchr_iter, memmem, memrchr};
 
+use crate::text::edit::slice;
+
 /// The UTF-8 byte order mark; never part of a line.
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 /// The byte order mark of UTF-32 that begins with NUL.
@@ -114,7 +116,7 @@ impl<'a> Text<'a> {
     pub(crate) fn lines_above(&self, offset: usize) -> usize {
         let block = offset / BLOCK;
         let feeds = block.checked_sub(1).and_then(|block| self.feeds.get(block)).map_or(0, |feeds| *feeds as usize);
-        let rest = self.bytes.get(block * BLOCK..offset.min(self.bytes.len())).unwrap_or_default();
+        let rest = slice(self.bytes, block * BLOCK..offset);
         feeds + memchr_iter(b'\n', rest).count()
     }
 
@@ -173,7 +175,7 @@ impl<'a> Text<'a> {
     }
 
     fn terminator_at(&self, feed: Option<usize>) -> Terminator {
-        feed.map_or(self.usual, |feed| Terminator::at_end_of(self.bytes.get(self.start..=feed).unwrap_or_default()))
+        feed.map_or(self.usual, |feed| Terminator::at_end_of(slice(self.bytes, self.start..feed + 1)))
     }
 }
 
@@ -244,7 +246,7 @@ impl<'a> Cursor<'a> {
             (from, missing) = (block * BLOCK, above - *feeds as usize);
         }
         // In it, whole chunks are passed by; only the last few line feeds are sought one by one.
-        let (chunks, _) = self.bytes.get(from..).unwrap_or_default().as_chunks::<LANES>();
+        let (chunks, _) = slice(self.bytes, from..self.bytes.len()).as_chunks::<LANES>();
         for chunk in chunks {
             let feeds = chunk.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>() as usize;
             if feeds >= missing {
@@ -252,7 +254,7 @@ impl<'a> Cursor<'a> {
             }
             (from, missing) = (from + LANES, missing - feeds);
         }
-        let rest = self.bytes.get(from..).unwrap_or_default();
+        let rest = slice(self.bytes, from..self.bytes.len());
         let feed = memchr_iter(b'\n', rest).nth(missing - 1);
         self.at = feed.map_or(self.bytes.len(), |feed| from + feed + 1);
         self.above = above;

@@ -27,10 +27,9 @@ pub(crate) struct Fitted {
 /// # Errors
 /// When a line cannot be indented like the lines that were found.
 pub(crate) fn fit(text: &Text<'_>, needle: &Needle<'_>, place: &Place, new: &str) -> Result<Fitted, Unshiftable> {
-    let (above, below) = place.dropped;
     let known = needle.as_lines();
     place.shift.check(known.iter().copied(), new.split('\n').map(str::as_bytes))?;
-    let mut old: Vec<&[u8]> = known.get(above..known.len() - below).unwrap_or_default().to_vec();
+    let mut old = needle.lines_within(place.dropped).ok_or(Unshiftable::Misplaced)?.to_vec();
     let found = slice(text.bytes(), place.range.clone());
     let is_terminated = found.ends_with(b"\n") && memchr_iter(b'\n', found).count() == old.len();
     if is_terminated {

@@ -51,8 +51,8 @@ pub(super) fn check(method: &str, message: &[u8]) -> Result<(), tonic::Status> {
         "/aptix.v1.AgentService/ReportBatch" => REPORT,
         _ => return Ok(()),
     };
-    let message = message.get(PREFIX_BYTES..).unwrap_or_default();
-    let Some(list) = too_long(lists, message, ids::ENTRIES) else { return Ok(()) };
+    let message = message.get(PREFIX_BYTES..);
+    let Some(list) = message.and_then(|message| too_long(lists, message, ids::ENTRIES)) else { return Ok(()) };
     let message = format!("{} has more than {} entries", list.name, ids::ENTRIES);
     let failure = Failure::new(Reason::TooLarge, message).detail(list.detail).field(list.name);
     Err(status(failure.hint("split it")))

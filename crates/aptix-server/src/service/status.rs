@@ -116,7 +116,7 @@ fn cut(text: &str, most: usize, bytes: fn(char) -> usize) -> String {
         }
         taken += bytes(character);
         if taken > most {
-            return format!("{}{CUT}", text.get(..end).unwrap_or_default());
+            return format!("{}{CUT}", text.split_at(end).0);
         }
     }
     text.to_owned()

@@ -41,7 +41,7 @@ fn check_step<'a>(tree: &WorkTree<'_>, step: &Step<'a>, checked: &mut Checked<'a
 
 fn check_dir(tree: &WorkTree<'_>, place: &Place) -> Result<(), FileFault> {
     let names: Vec<&str> = place.dir.split('/').filter(|name| !name.is_empty()).collect();
-    let existing = names.get(..names.len().saturating_sub(place.missing)).unwrap_or_default().join("/");
+    let existing = names.split_at(names.len().saturating_sub(place.missing)).0.join("/");
     let dir = tree.dirs.open_dir(place.root, &existing).map_err(gone)?;
     let denied = |errno| match place.missing {
         0 => FileFault::System { doing: "write in the directory", errno },

@@ -76,7 +76,7 @@ pub(in crate::workspace) fn kept_names(file: &FileStep) -> impl Iterator<Item = 
     (1..=KEPT).map(move |number| {
         let mark = if number == 1 { mark.clone() } else { format!("{mark}-{number}") };
         let end = file.name.floor_char_boundary(NAME_BYTES.saturating_sub(mark.len()));
-        format!("{}{mark}", file.name.get(..end).unwrap_or_default())
+        format!("{}{mark}", file.name.split_at(end).0)
     })
 }
 

@@ -41,9 +41,8 @@ pub(in crate::workspace) fn missing_dirs<'p>(places: impl Iterator<Item = &'p Pl
     let mut dirs = Vec::new();
     for place in places {
         let names: Vec<&str> = place.dir.split('/').collect();
-        for depth in names.len().saturating_sub(place.missing)..names.len() {
-            let parent = names.get(..depth).unwrap_or_default().join("/");
-            let name = names.get(depth).copied().unwrap_or_default().to_owned();
+        for (depth, name) in names.iter().enumerate().skip(names.len().saturating_sub(place.missing)) {
+            let (parent, name) = (names.split_at(depth).0.join("/"), (*name).to_owned());
             if seen.insert((place.root, parent.clone(), name.clone())) {
                 dirs.push(NewDir { root: place.root, parent, name });
             }

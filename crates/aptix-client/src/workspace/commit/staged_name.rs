@@ -13,7 +13,7 @@ const DIGITS: usize = 16;
 /// A name that nothing else has, for a file that is staged in a root.
 pub(in crate::workspace) fn staged_name(root: &OsStr) -> String {
     let random = disk::random_digits();
-    let random = random.get(..DIGITS).unwrap_or_default();
+    let (random, _) = random.split_at(DIGITS);
     format!(".{random}{}{ENDING}", mark(root, random))
 }
 

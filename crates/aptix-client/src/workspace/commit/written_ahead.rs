@@ -85,11 +85,11 @@ fn is_pending(file: BorrowedFd<'_>) -> Result<bool, Errno> {
     while (body.len() as u64) < length {
         let at = (START + HEAD + body.len()) as u64;
         let left = usize::try_from(length - body.len() as u64).unwrap_or(PIECE).min(PIECE);
-        let count = read_at(file, piece.get_mut(..left).unwrap_or_default(), at)?;
+        let count = read_at(file, piece.get_mut(..left).ok_or(Errno::IO)?, at)?;
         if count == 0 {
             return Ok(false);
         }
-        body.extend_from_slice(piece.get(..count).unwrap_or_default());
+        body.extend_from_slice(piece.get(..count).ok_or(Errno::IO)?);
     }
     Ok(said.get(9..) == Some(sha256(&body).as_bytes().as_slice()))
 }

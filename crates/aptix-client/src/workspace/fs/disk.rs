@@ -160,7 +160,7 @@ pub(in crate::workspace) fn write_all(disk: &dyn Disk, file: BorrowedFd<'_>, mut
     while !bytes.is_empty() {
         match disk.write(file, bytes)? {
             0 => return Err(Errno::IO),
-            count => bytes = bytes.get(count..).unwrap_or_default(),
+            count => bytes = bytes.get(count..).ok_or(Errno::IO)?,
         }
     }
     Ok(())
@@ -177,7 +177,7 @@ pub(in crate::workspace) fn write_all_at(
         match disk.write_at(file, bytes, at)? {
             0 => return Err(Errno::IO),
             count => {
-                bytes = bytes.get(count..).unwrap_or_default();
+                bytes = bytes.get(count..).ok_or(Errno::IO)?;
                 at += count as u64;
             }
         }

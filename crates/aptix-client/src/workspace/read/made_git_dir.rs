@@ -25,7 +25,7 @@ pub(crate) fn refuse_made<'p>(
         let real = place.real();
         let mut end = 0;
         for part in real.split('/') {
-            let dir = real.get(..end).unwrap_or_default().trim_end_matches('/');
+            let dir = real.split_at(end).0.trim_end_matches('/');
             if let Some(name) = NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(part)) {
                 made.entry((place.root(), dir.to_owned())).or_insert((index, BTreeSet::new())).1.insert(name);
             }

@@ -60,7 +60,7 @@ pub(in crate::workspace) fn digest_of(file: BorrowedFd<'_>) -> Result<Sha256Dige
             Err(Errno::INTR) => continue,
             Err(errno) => return Err(errno),
         };
-        hasher.update(buffer.get(..count).unwrap_or_default());
+        hasher.update(buffer.get(..count).ok_or(Errno::IO)?);
         at += count as u64;
     }
 }

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::text::edit::slice;
 use crate::text::lines::{Terminator, Text};
 
 /// Where each line of a text starts.
@@ -36,7 +37,7 @@ impl<'t> Lines<'t> {
 
     /// The text of a line, by its position from 0.
     pub(super) fn line(&self, index: usize) -> &'t [u8] {
-        let line = self.text.bytes().get(self.range(index, 1)).unwrap_or_default();
+        let line = slice(self.text.bytes(), self.range(index, 1));
         match line.strip_suffix(b"\n") {
             Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
             None => line,
@@ -48,7 +49,7 @@ impl<'t> Lines<'t> {
         if index >= self.count() {
             return self.text.first_terminator();
         }
-        let line = self.text.bytes().get(self.range(index, 1)).unwrap_or_default();
+        let line = slice(self.text.bytes(), self.range(index, 1));
         if line.ends_with(b"\n") { Terminator::at_end_of(line) } else { self.text.last_terminator() }
     }
 }

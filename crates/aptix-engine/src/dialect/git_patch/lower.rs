@@ -52,10 +52,11 @@ pub(super) fn lower(
     let mut keeps_ends = false;
     let mut notes = Vec::new();
     let mut above = Above::new(text, hunks);
+    let mut below = hunks.iter();
     for (index, hunk) in hunks.iter().enumerate() {
         let settled = settle(text, hunk, &mut above, &edit, work);
-        let others = hunks.get(index + 1..).unwrap_or_default();
-        match made::check(text, hunk, others, settled, &above, is_proven, work) {
+        below.next();
+        match made::check(text, hunk, below.as_slice(), settled, &above, is_proven, work) {
             Ok(Settled { reading, place }) => {
                 let sides = Sides::of(&reading.hunk);
                 let line = text.lines_above(place.range.start);

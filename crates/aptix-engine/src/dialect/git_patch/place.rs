@@ -386,8 +386,12 @@ pub(super) fn without_end(line: &[u8]) -> &[u8] {
 
 /// The lines of a hunk from its first change to its last one, and how many lines stand above them in it.
 pub(super) fn changed(hunk: &Hunk) -> (&[HunkLine], usize) {
-    let is_context = |line: &HunkLine| line.kind == LineKind::Context;
-    let above = hunk.lines.iter().take_while(|line| is_context(line)).count();
-    let below = hunk.lines.iter().rev().take_while(|line| is_context(line)).count();
-    (hunk.lines.get(above..hunk.lines.len() - below).unwrap_or_default(), above)
+    let (mut lines, mut above) = (hunk.lines.as_slice(), 0);
+    while let [HunkLine { kind: LineKind::Context, .. }, rest @ ..] = lines {
+        (lines, above) = (rest, above + 1);
+    }
+    while let [rest @ .., HunkLine { kind: LineKind::Context, .. }] = lines {
+        lines = rest;
+    }
+    (lines, above)
 }

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use memchr::memmem::Finder;
 
 use crate::content::elision;
+use crate::text::edit::slice;
 use crate::text::find::{Budget, FindError};
 use crate::text::lines::BOM;
 
@@ -53,9 +54,9 @@ impl<'a> Excerpt<'a> {
         file.push(b'\n');
         let mut shifts = BTreeSet::new();
         let words = first.trim_ascii_start();
-        let indent = first.get(..first.len() - words.len()).unwrap_or_default();
+        let (indent, _) = first.split_at(first.len() - words.len());
         for line in lines().filter(|line| line.trim_ascii_start() == words.as_bytes()) {
-            let found = line.get(..line.len() - words.len()).unwrap_or_default();
+            let (found, _) = line.split_at(line.len() - words.len());
             let more = found.strip_suffix(indent.as_bytes()).map(Shift::More);
             let less = || Some(Shift::Less(indent.strip_suffix(core::str::from_utf8(found).ok()?)?));
             shifts.extend(more.or_else(less));
@@ -77,7 +78,7 @@ impl<'a> Excerpt<'a> {
         let mut from = 0;
         self.runs.iter().all(|run| {
             let Some(needle) = needle(run, shift) else { return false };
-            let rest = file.get(from..).unwrap_or_default();
+            let rest = slice(file, from..file.len());
             let Some(at) = Finder::new(&needle).find(rest) else { return false };
             // The line feed behind a run may be the one before the next.
             from += at + needle.len() - 1;
@@ -107,10 +108,11 @@ fn needle(run: &[&str], shift: &Shift<'_>) -> Option<Vec<u8>> {
     Some(needle)
 }
 
-fn without_blank_edges<'l, 'a>(run: &'l [&'a str]) -> &'l [&'a str] {
-    let is_text = |line: &&str| !line.is_empty();
-    let (first, last) = (run.iter().position(is_text), run.iter().rposition(is_text));
-    first.zip(last).and_then(|(first, last)| run.get(first..=last)).unwrap_or_default()
+fn without_blank_edges<'l, 'a>(mut run: &'l [&'a str]) -> &'l [&'a str] {
+    while let [inner @ .., ""] | ["", inner @ ..] = run {
+        run = inner;
+    }
+    run
 }
 
 /// Whether a line stands for lines that were left out: three dots, alone or at an end of a comment, or a comment that says

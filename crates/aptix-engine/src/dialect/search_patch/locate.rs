@@ -18,6 +18,7 @@ use crate::dialect::search_patch::splice::{Rank, Splice};
 use crate::findings::Findings;
 use crate::planning::work::Work;
 use crate::shown::counted;
+use crate::text::edit::slice;
 use crate::text::lines::{Terminator, Text};
 use crate::text::new_text::{self, Fitted};
 use crate::text::whole_text;
@@ -135,7 +136,7 @@ fn insert_lines(text: &Text<'_>, above: usize, new: &str) -> Result<Fitted, Fail
     } else if is_below_last {
         text.last_terminator()
     } else {
-        Terminator::at_end_of(text.bytes().get(..at).unwrap_or_default())
+        Terminator::at_end_of(slice(text.bytes(), 0..at))
     };
     let mut bytes = Vec::with_capacity(new.len() + 2);
     let body = new.strip_suffix('\n').unwrap_or(new);

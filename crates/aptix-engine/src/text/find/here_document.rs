@@ -69,8 +69,7 @@ impl Operator<'_> {
     fn is_after_a_value(&self) -> bool {
         let before = self.before.trim_ascii_end();
         let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
-        let length = before.iter().rev().take_while(is_part).count();
-        let name = before.get(before.len() - length..).unwrap_or_default();
-        name.first().is_some_and(u8::is_ascii_digit) || matches!(before.last(), Some(b')' | b']'))
+        let first = before.iter().rev().take_while(is_part).last();
+        first.is_some_and(u8::is_ascii_digit) || matches!(before.last(), Some(b')' | b']'))
     }
 }

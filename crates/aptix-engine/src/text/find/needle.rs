@@ -53,6 +53,12 @@ impl<'n> Needle<'n> {
         &self.lines
     }
 
+    /// The lines without those, at its top and its bottom, that the place where it was found lacks; `None` if it has not so
+    /// many, which is a defect of what found it.
+    pub(crate) fn lines_within(&self, (above, below): (usize, usize)) -> Option<&[&'n [u8]]> {
+        self.lines.get(above..self.lines.len().checked_sub(below)?)
+    }
+
     /// Whether it stands for whole lines only.
     pub(crate) const fn is_lines(&self) -> bool {
         self.bytes.is_none()

@@ -2,6 +2,8 @@
 
 use super::here_document;
 
+use crate::text::edit::slice;
+
 /// How a text over several lines may begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Opener {
@@ -56,7 +58,7 @@ fn has_lone_backtick(line: &[u8]) -> bool {
 /// Whether `r` stands before marks and a quote.
 fn has_raw_string(line: &[u8]) -> bool {
     memchr::memmem::find_iter(line, b"r#").any(|at| {
-        let rest = line.get(at + 1..).unwrap_or_default();
+        let rest = slice(line, at + 1..line.len());
         rest.trim_ascii_start().iter().find(|byte| **byte != b'#') == Some(&b'"')
     })
 }
@@ -64,7 +66,7 @@ fn has_raw_string(line: &[u8]) -> bool {
 /// Whether `R"` stands before a parenthesis, perhaps behind a delimiter.
 fn has_raw_string_of_cpp(line: &[u8]) -> bool {
     memchr::memmem::find_iter(line, b"R\"").any(|at| {
-        let rest = line.get(at + 2..).unwrap_or_default();
+        let rest = slice(line, at + 2..line.len());
         let delimiter = rest.iter().take(17).position(|byte| *byte == b'(');
         delimiter.is_some_and(|length| {
             let is_part = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b')' | b'\\' | b'"');

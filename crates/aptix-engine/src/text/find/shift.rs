@@ -57,9 +57,11 @@ pub(crate) fn split_indent(line: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// A line without blanks and tabs at its end.
-pub(super) fn trim_end(line: &[u8]) -> &[u8] {
-    let blanks = line.iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-    line.get(..line.len() - blanks).unwrap_or_default()
+pub(super) fn trim_end(mut line: &[u8]) -> &[u8] {
+    while let [head @ .., b' ' | b'\t'] = line {
+        line = head;
+    }
+    line
 }
 
 /// Why a line of new text cannot follow the indentation that was found.
@@ -81,6 +83,9 @@ pub(crate) enum Unshiftable {
         /// Which text it stands in.
         side: &'static str,
     },
+    /// The place that was found lacks more of the old lines than there are: a defect of the search.
+    #[error("the place that was found has no such lines")]
+    Misplaced,
     /// The change says itself how its lines are indented.
     #[error("the change gives reindent, beside which old text must be indented like the file")]
     Explicit,

@@ -87,11 +87,11 @@ pub(super) fn read(dir: &Path) -> Result<Option<Marks>, StoreError> {
         let mut copies = [None, None];
         for (copy, mark) in copies.iter_mut().enumerate() {
             let at = offset(index, copy);
-            let slot = bytes.get(at..at + SLOT).unwrap_or_default();
-            if slot.iter().all(|byte| *byte == 0) && index > 0 {
+            let slot = bytes.get(at..at + SLOT);
+            if index > 0 && slot.is_some_and(|slot| slot.iter().all(|byte| *byte == 0)) {
                 continue;
             }
-            *mark = decode(slot, index, copy);
+            *mark = slot.and_then(|slot| decode(slot, index, copy));
             if mark.is_none() {
                 marks.damaged.push(format!("{FILE}: copy {copy} of slot {index} is not what was written"));
             }

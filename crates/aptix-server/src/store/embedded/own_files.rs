@@ -2,7 +2,7 @@
 //! at without being touched.
 
 use std::fs::{DirBuilder, File};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -76,7 +76,8 @@ pub(super) fn used(path: &Path) -> std::io::Result<u64> {
     let (mut block, zeros) = (vec![0; 1 << 16], vec![0; 1 << 16]);
     while end > 0 {
         let start = end.saturating_sub(block.len() as u64);
-        let part = block.get_mut(..usize::try_from(end - start).unwrap_or_default()).unwrap_or_default();
+        let length = usize::try_from(end - start).ok();
+        let part = length.and_then(|length| block.get_mut(..length)).ok_or(ErrorKind::InvalidData)?;
         file.seek(SeekFrom::Start(start))?;
         file.read_exact(part)?;
         // Most of a journal is zeros, set aside in advance: whole blocks of them are passed at once.

@@ -191,7 +191,8 @@ impl Bytes {
         if self.left < length {
             return Err(Stop::Broken("a batch is cut off"));
         }
-        let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+        let room = usize::try_from(length).map_err(|_| Stop::Broken("a batch is too long"))?;
+        let mut bytes = vec![0; room];
         self.reader.read_exact(&mut bytes)?;
         self.advance(length);
         Ok(bytes)

@@ -14,7 +14,7 @@ pub(super) fn name_of(file: &FileStep, digest: Sha256Digest) -> String {
     let unique = file.staged.trim_matches('.').split('.').next().unwrap_or_default();
     let mark = format!("{unique}.{digest}-");
     let room = NAME_BYTES.saturating_sub(mark.len());
-    format!("{mark}{}", file.name.get(..file.name.floor_char_boundary(room)).unwrap_or_default())
+    format!("{mark}{}", file.name.split_at(file.name.floor_char_boundary(room)).0)
 }
 
 /// The name of a displaced file that stays in the directory of its file.

@@ -230,7 +230,7 @@ fn copy(disk: &dyn Disk, dir: &OwnedFd, name: &str, to: &OwnedFd, file: &mut Dis
             Err(Errno::INTR) => continue,
             Err(errno) => return Err(errno),
         };
-        disk::write_all(disk, copy.as_fd(), buffer.get(..count).unwrap_or_default())?;
+        disk::write_all(disk, copy.as_fd(), buffer.get(..count).ok_or(Errno::IO)?)?;
         at += count as u64;
     }
     disk.sync(copy.as_fd())?;

@@ -123,14 +123,8 @@ fn past_file(change: &Change<'_>, root: PathBuf, packed: &mut Packed) -> PastFil
     });
     let after = content.map(|content| {
         let new = content.bytes.bytes();
-        let (head, tail) = common_ends(old, &new);
-        PastAfter {
-            digest: Hex(content.digest),
-            executable: change.flips(),
-            head,
-            tail,
-            packed: packed.push(new.get(head..new.len() - tail).unwrap_or_default()),
-        }
+        let Ends { head, tail, between } = common_ends(old, &new);
+        PastAfter { digest: Hex(content.digest), executable: change.flips(), head, tail, packed: packed.push(between) }
     });
     PastFile { root, path: change.place.path.to_string(), moved_to, before, after }
 }
@@ -144,18 +138,28 @@ fn sealed(head: &Head, mut blob: Vec<u8>) -> Result<Vec<u8>, serde_json::Error> 
     Ok(bytes)
 }
 
-/// How many bytes two texts have in common at their beginnings, and, after those, at their ends.
-fn common_ends(old: &[u8], new: &[u8]) -> (usize, usize) {
+/// What two texts have in common.
+struct Ends<'n> {
+    /// So many bytes at their beginnings.
+    head: usize,
+    /// So many bytes at their ends, after those.
+    tail: usize,
+    /// What the new one has between them.
+    between: &'n [u8],
+}
+
+fn common_ends<'n>(old: &[u8], new: &'n [u8]) -> Ends<'n> {
     /// As many bytes are compared at once.
     const STRIDE: usize = 64;
     let strides = old.chunks_exact(STRIDE).zip(new.chunks_exact(STRIDE));
     let head = STRIDE * strides.take_while(|(old, new)| old == new).count();
     let same = |(old, new): &(&u8, &u8)| old == new;
     let head = head + old.iter().skip(head).zip(new.iter().skip(head)).take_while(same).count();
-    let (old, new) = (old.get(head..).unwrap_or_default(), new.get(head..).unwrap_or_default());
+    let (old, new) = (old.split_at(head).1, new.split_at(head).1);
     let strides = old.rchunks_exact(STRIDE).zip(new.rchunks_exact(STRIDE));
     let tail = STRIDE * strides.take_while(|(old, new)| old == new).count();
-    (head, tail + old.iter().rev().skip(tail).zip(new.iter().rev().skip(tail)).take_while(same).count())
+    let tail = tail + old.iter().rev().skip(tail).zip(new.iter().rev().skip(tail)).take_while(same).count();
+    Ends { head, tail, between: new.split_at(new.len() - tail).0 }
 }
 
 /// What an entry is about, from its first two lines; `None` if it is damaged.

@@ -194,7 +194,7 @@ fn find(file: BorrowedFd<'_>, owner: Sha256Digest, mut from: u64, size: u64) -> 
     let mut piece = vec![0; PIECE];
     while from < size {
         let read = read_at(file, &mut piece, from)?;
-        let bytes = piece.get(..read).unwrap_or_default();
+        let bytes = piece.get(..read).ok_or(Errno::IO)?;
         for (index, _) in bytes.windows(MARK.len()).enumerate().filter(|(_, window)| window == MARK) {
             let (at, mut head) = (from + index as u64, [0; HEAD]);
             let read = read_at(file, &mut head, at)?;

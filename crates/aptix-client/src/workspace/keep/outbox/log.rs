@@ -215,7 +215,7 @@ impl Log {
             let read = || {
                 let count = own_file::read_at(self.file.as_fd(), &mut bytes, place.from)?;
                 let name = own_file::aside_name("outbox", NAME);
-                let bytes = bytes.get(..count).unwrap_or_default();
+                let bytes = bytes.get(..count).ok_or(Errno::IO)?;
                 own_file::replace(disk, tmp.as_fd(), aside.as_fd(), &name, bytes).map(|()| name)
             };
             let mut read = read;
