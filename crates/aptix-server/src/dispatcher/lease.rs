@@ -94,8 +94,9 @@ impl Leases {
     pub(super) async fn turn(&self, workspace: &WorkspaceId) -> tokio::sync::MutexGuard<'_, ()> {
         let mut hasher = DefaultHasher::new();
         workspace.hash(&mut hasher);
-        let stripe = usize::try_from(hasher.finish() % TURNS as u64).unwrap_or_default();
-        self.turns[stripe].lock().await
+        let [first, ..] = &self.turns;
+        let stripe = usize::try_from(hasher.finish() % TURNS as u64).ok();
+        stripe.and_then(|stripe| self.turns.get(stripe)).unwrap_or(first).lock().await
     }
 
     /// Refuses a lease that is held, unless the caller has its secret; answers since when it is held.

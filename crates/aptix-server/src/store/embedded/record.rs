@@ -230,7 +230,10 @@ fn read_version<T>(
     Ok(value)
 }
 
-struct Writer(Vec<u8>);
+struct Writer {
+    version: u8,
+    fields: Vec<u8>,
+}
 
 impl Writer {
     fn new() -> Self {
@@ -238,34 +241,31 @@ impl Writer {
     }
 
     fn with_version(version: u8) -> Self {
-        let mut record = vec![version];
-        record.extend_from_slice(&[0; CHECKSUM_BYTES]);
-        Self(record)
+        Self { version, fields: Vec::new() }
     }
 
     fn number(mut self, number: u64) -> Self {
-        self.0.extend_from_slice(&number.to_be_bytes());
+        self.fields.extend_from_slice(&number.to_be_bytes());
         self
     }
 
     fn bytes(self, bytes: &[u8]) -> Self {
         let mut writer = self.number(bytes.len() as u64);
-        writer.0.extend_from_slice(bytes);
+        writer.fields.extend_from_slice(bytes);
         writer
     }
 
     fn optional(mut self, bytes: Option<&[u8]>) -> Self {
-        self.0.push(u8::from(bytes.is_some()));
+        self.fields.push(u8::from(bytes.is_some()));
         match bytes {
             Some(bytes) => self.bytes(bytes),
             None => self,
         }
     }
 
-    fn finish(mut self) -> Slice {
-        let sum = checksum(&self.0[1 + CHECKSUM_BYTES..]);
-        self.0[1..=CHECKSUM_BYTES].copy_from_slice(&sum);
-        self.0.into()
+    fn finish(self) -> Slice {
+        let sum = checksum(&self.fields);
+        [[self.version].as_slice(), sum.as_slice(), &self.fields].concat().into()
     }
 }
 
