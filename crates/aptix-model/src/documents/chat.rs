@@ -109,7 +109,7 @@ fn sort(text: &str) -> Result<Sorted, Failure> {
     // They do not overlap.
     let inside = |first: usize, last: usize| {
         let from = taken.partition_point(|(begin, _)| *begin < first);
-        from..from + taken.get(from..).unwrap_or_default().partition_point(|(_, end)| *end <= last)
+        from..from + taken.split_at(from).1.partition_point(|(_, end)| *end <= last)
     };
     let lines = lines(&answer, &taken);
     let (mut found, mut warnings, mut quotes) = (Vec::new(), Vec::new(), Vec::new());

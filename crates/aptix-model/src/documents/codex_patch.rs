@@ -100,7 +100,8 @@ fn ends_section(text: &str) -> bool {
 /// The line of the file that a chunk's header names, as codex writes it, `@@ line`, or as diffs do, `@@ line @@`; dots
 /// stand for the line numbers that such a header has there.
 fn anchor_of(header: &str) -> &str {
-    let anchor = header.get(CHUNK.len() + 1..).unwrap_or_default();
+    let anchor = header.strip_prefix(CHUNK).unwrap_or(header);
+    let anchor = anchor.strip_prefix(' ').unwrap_or(anchor);
     let anchor = anchor.trim_end().strip_suffix(CHUNK).map_or(anchor, |inner| inner.strip_suffix(' ').unwrap_or(inner));
     if matches!(anchor.trim(), "..." | "\u{2026}") { "" } else { anchor }
 }
@@ -280,17 +281,17 @@ impl<'a, I: Iterator<Item = Line<'a>>> Reading<'_, 'a, I> {
         if open.is_some_and(|chunk| chunk.chunk.is_at_end) {
             return Err(unexpected(line, &format!("'{CHUNK}' or another section after '{END_OF_FILE}'")));
         }
-        let kind = match line.text.chars().next() {
-            None | Some(' ') => LineKind::Context,
-            Some('-') => LineKind::Removed,
-            Some('+') => LineKind::Added,
-            Some(_) => {
+        let marks = [(" ", LineKind::Context), ("-", LineKind::Removed), ("+", LineKind::Added)];
+        let marked = marks.into_iter().find_map(|(mark, kind)| Some((kind, line.text.strip_prefix(mark)?)));
+        let (kind, text) = match marked {
+            Some(marked) => marked,
+            None if line.text.is_empty() => (LineKind::Context, ""),
+            None => {
                 let failure = unexpected(line, "a line that begins with a blank, '-', '+' or '@@'");
                 return Err(Failure { detail: Some(Detail::LinePrefix), ..failure }
                     .hint("begin lines that stay with a blank, lines that go with '-', lines that come with '+'"));
             }
         };
-        let text = line.text.get(1..).unwrap_or_default();
         Ok(ChunkLine { kind, text: text.into() })
     }
 }

@@ -69,7 +69,7 @@ fn read(text: &str) -> Result<(Batch, Vec<Warning>, Tail<'_>), Failure> {
                 if let Some((_, steps)) = files.get_mut(position) {
                     let above = steps.len();
                     block.add_to(steps)?;
-                    refuse_doubled(line, (position, &name), steps.get(above..).unwrap_or_default(), &mut added)?;
+                    refuse_doubled(line, (position, &name), steps.split_at(above).1, &mut added)?;
                 }
                 (above, current) = (Above::default(), Some(name));
                 tail.pass_block(line.text);

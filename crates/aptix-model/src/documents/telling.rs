@@ -95,7 +95,7 @@ pub(super) fn broken_edit(text: &str) -> bool {
 fn has_key(text: &str, key: &str) -> bool {
     text.match_indices(key).any(|(start, _)| {
         let before = text.get(..start).and_then(|above| above.chars().next_back());
-        let behind = text.get(start + key.len()..).unwrap_or_default();
+        let (_, behind) = text.split_at(start + key.len());
         let quoted = |quote: char| before == Some(quote) && behind.starts_with(quote);
         let is_bare = before.is_none_or(|before| before.is_whitespace() || matches!(before, '{' | ','));
         quoted('"') || quoted('\'') || is_bare && behind.trim_start().starts_with(':')

@@ -28,7 +28,7 @@ fn cut(text: &str) -> usize {
     if bytes.len() <= PIECE {
         return bytes.len();
     }
-    let window = bytes.get(PIECE..bytes.len().min(LONGEST)).unwrap_or_default();
+    let (_, window) = bytes.split_at(bytes.len().min(LONGEST)).0.split_at(PIECE);
     let between = window.windows(2).position(|pair| matches!(pair, [b'\n', below] if below.is_ascii_graphic()));
     let mut end = between.map_or(PIECE + window.len(), |feed| PIECE + feed + 1);
     while !text.is_char_boundary(end) {

@@ -56,7 +56,7 @@ fn of_matcher(rule: &str) -> String {
             '{' | '}' => (1, Some(format!("\\{next}"))),
             '[' => {
                 let length = class_length(rest).unwrap_or(1);
-                let mut class = rest.get(..length).unwrap_or_default().to_owned();
+                let mut class = rest.split_at(length).0.to_owned();
                 for (name, members) in CLASSES {
                     class = class.replace(name, members);
                 }

@@ -89,7 +89,7 @@ impl Ignored {
             for end in 1..=parts.len() {
                 let mut ruled = Vec::new();
                 for Above { level, within } in above.iter() {
-                    let path = parts.get(parts.len() - within.split('/').count()..end).unwrap_or_default();
+                    let path = parts.split_at(end).0.split_at((parts.len() - within.split('/').count()).min(end)).1;
                     ruled.extend((!path.is_empty()).then(|| Ruled { level, path: path.join("/") }));
                 }
                 if is_ignored_by(&ruled, &global, true) {

@@ -279,7 +279,7 @@ pub(in crate::workspace) fn clear_damaged(
 /// A name in the part `damaged` that nothing else has.
 pub(in crate::workspace) fn aside_name(part: &str, name: &str) -> String {
     let random = disk::random_digits();
-    format!("{part}-{name}-{}", random.get(..8).unwrap_or_default())
+    format!("{part}-{name}-{}", random.split_at(8).0)
 }
 
 #[cfg(test)]

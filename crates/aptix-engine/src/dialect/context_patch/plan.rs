@@ -92,9 +92,10 @@ fn draft<'a, 'p>(
     let mut first = None;
     let (runs, reports) = (Vec::new(), Vec::with_capacity(patch.chunks.len()));
     let mut progress = Progress { runs, reports, from: text.start(), added: 0, removed: 0 };
+    let mut below = patch.chunks.iter();
     for (index, chunk) in patch.chunks.iter().enumerate() {
-        let below = patch.chunks.get(index + 1..).unwrap_or_default();
-        let found = place::locate(chunk, below, text, progress.from, work);
+        below.next();
+        let found = place::locate(chunk, below.as_slice(), text, progress.from, work);
         let passed = found.and_then(|spot| {
             made::refuse(chunk, &spot, text, work)?;
             progress.pass(index, &spot, text, work)?;

@@ -78,9 +78,8 @@ fn rewrite(
 ) -> Result<Made, Failure> {
     let new: Vec<&str> = lines(step.replace).collect();
     let above = text.lines_above(place.range.start);
-    let (dropped_above, dropped_below) = place.dropped;
-    let old = needle.as_lines();
-    let old = old.get(dropped_above..old.len() - dropped_below).unwrap_or_default();
+    let (dropped_above, _) = place.dropped;
+    let old = needle.lines_within(place.dropped).ok_or_else(unmade)?;
     let new = without_edges(&new, place.dropped);
     let same = |(old, new): &(&&[u8], &&str)| **old == new.as_bytes();
     let most = old.len().min(new.len());
@@ -94,7 +93,7 @@ fn rewrite(
         .skip(head)
         .take(old.len() - head - tail)
         .collect();
-    let coming = new.get(head..new.len() - tail).unwrap_or_default();
+    let coming = new.get(head..new.len() - tail).ok_or_else(unmade)?;
     let coming = shifted(coming, dropped_above + head, &place, old)
         .map_err(|error| old_text::unshiftable(&error, text, above + 1, old.len()))?;
     let (edit, joins_last_line) = if going.is_empty() && coming.is_empty() {
@@ -125,10 +124,9 @@ fn refuse_elsewhere(
 /// New lines without blank ones at the edges, as many as the file lacks of the old ones.
 fn without_edges<'n, 't>(new: &'n [&'t str], (above, below): (usize, usize)) -> &'n [&'t str] {
     let blank = |line: &&&str| is_blank(line.as_bytes());
-    let start = new.iter().take(above).take_while(blank).count();
-    let rest = new.get(start..).unwrap_or_default();
+    let (_, rest) = new.split_at(new.iter().take(above).take_while(blank).count());
     let end = rest.iter().rev().take(below).take_while(blank).count();
-    rest.get(..rest.len() - end).unwrap_or_default()
+    rest.split_at(rest.len() - end).0
 }
 
 /// New lines indented like the old ones in the file.
@@ -147,9 +145,11 @@ fn lower(text: &Text<'_>, change: &LineChange<'_>, work: &Work<'_>) -> Result<(T
     let lowered = line_changes::lower(text, &[*change], work.settings.limits.line_bytes);
     lowered.map(|lowered| (lowered.edit.finished(), lowered.joins_last_line)).map_err(|errors| {
         let error = errors.first().map(|(_, error)| error);
-        error.map_or_else(
-            || Failure::new(Reason::Internal, "a block could not be made"),
-            |error: &LinePatchError| line_change::explain(error, text, change),
-        )
+        error.map_or_else(unmade, |error: &LinePatchError| line_change::explain(error, text, change))
     })
+}
+
+/// The lines of a block are not where the search has found them: a defect.
+fn unmade() -> Failure {
+    Failure::new(Reason::Internal, "a block could not be made").hint("nothing was changed; report this")
 }

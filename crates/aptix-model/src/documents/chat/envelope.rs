@@ -56,5 +56,5 @@ pub(super) fn take_out(text: &str, covered: &[(usize, usize)]) -> (String, Vec<B
 fn blank(line: &str, rest: &mut String) {
     let words = line.trim_end();
     rest.extend(core::iter::repeat_n(' ', words.len()));
-    rest.push_str(line.get(words.len()..).unwrap_or_default());
+    rest.push_str(line.split_at(words.len()).1);
 }

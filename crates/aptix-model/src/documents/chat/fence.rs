@@ -181,7 +181,7 @@ fn closing(text: &str, range: Range<usize>) -> Closing {
     let whole = text.get(range.clone()).unwrap_or_default();
     let opening = whole.trim_start_matches(' ');
     let start = range.start + whole.len() - opening.len();
-    let column = text.get(..start).unwrap_or_default().bytes().rev().take_while(|byte| *byte != b'\n').count();
+    let column = text.split_at(start).0.bytes().rev().take_while(|byte| *byte != b'\n').count();
     let Some(mark) = opening.chars().next() else { return Closing::Missing };
     let length = opening.chars().take_while(|character| *character == mark).count();
     let Some((_, last)) = opening.trim_end_matches(['\r', '\n']).rsplit_once('\n') else { return Closing::Missing };
@@ -211,7 +211,7 @@ fn without_tags(text: &str) -> String {
         let words = line.trim_start_matches(' ');
         match words.strip_prefix('<') {
             Some(rest) if !rest.starts_with('!') => {
-                seen.push_str(line.get(..line.len() - words.len()).unwrap_or_default());
+                seen.push_str(line.split_at(line.len() - words.len()).0);
                 seen.push('x');
                 seen.push_str(rest);
             }

@@ -62,7 +62,7 @@ pub(super) fn read_through(
     let mut rest = String::with_capacity(text.len());
     for (index, line) in text.split_inclusive('\n').enumerate() {
         let is_fence = fences.contains(&(index + 1));
-        rest.push_str(if is_fence { line.get(line.trim_end().len()..).unwrap_or_default() } else { line });
+        rest.push_str(if is_fence { line.split_at(line.trim_end().len()).1 } else { line });
     }
     let inside = fence::read(&rest);
     let range = outer.block.first_line..=outer.block.last_line;

@@ -52,7 +52,7 @@ pub(super) fn check_no_diff(outside: &str) -> Result<(), Failure> {
 pub(super) fn check(outside: &str, first: Option<usize>) -> Result<(), Failure> {
     let place = PLACE;
     if let Some((offset, dialect)) = find_json(outside) {
-        let line = outside.get(..offset).unwrap_or_default().matches('\n').count() + 1;
+        let line = outside.split_at(offset).0.matches('\n').count() + 1;
         let message = format!("{place} holds a {dialect}; edits in JSON are read from blocks tagged json");
         return Err(Failure::new(Reason::InvalidRequest, message)
             .detail(Detail::Fence)

@@ -36,7 +36,7 @@ pub(in crate::documents) fn take_out(text: &str) -> Result<Option<Thoughtful<'_>
         return Err(Failure::new(Reason::InvalidRequest, message).detail(Detail::Fence).hint(HINT));
     };
     let first = text.len() - begin.len();
-    let first = text.get(..first).unwrap_or_default().matches('\n').count() + 1;
+    let first = text.split_at(first).0.matches('\n').count() + 1;
     let last = thought.lines().count();
     let message = format!("what is drafted between {open} and {close}, up to line {last} of the answer, is no edit");
     let warning = Warning { code: "BLOCK_IGNORED".into(), message, line: Some(first) };

@@ -16,7 +16,7 @@ impl Fence {
         let text = line.trim_ascii_start();
         let mark = *text.first().filter(|mark| matches!(mark, b'`' | b'~'))?;
         let length = text.iter().take_while(|byte| **byte == mark).count();
-        let rest = text.get(length..).unwrap_or_default();
+        let (_, rest) = text.split_at(length);
         let is_fence = length >= 3 && line.len() - text.len() <= 3 && !(mark == b'`' && rest.contains(&b'`'));
         is_fence.then(|| Self { mark, length, is_bare: rest.trim_ascii().is_empty() })
     }

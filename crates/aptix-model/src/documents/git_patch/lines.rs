@@ -42,7 +42,7 @@ impl<'a> Lines<'a> {
 
     pub(super) fn skip(&mut self) {
         let end = self.peek().map_or(0, <[u8]>::len);
-        self.rest = self.rest.get(end..).unwrap_or_default();
+        self.rest = self.rest.split_at(end).1;
         self.number += 1;
     }
 

@@ -115,13 +115,13 @@ impl GitLine {
         }
         if let Some(at) = line.windows(2).position(|pair| pair == b" \"") {
             let (old, new) = line.split_at(at);
-            let pair = (Name::plain(old)?, Name::read(new.get(1..).unwrap_or_default())?);
+            let pair = (Name::plain(old)?, Name::read(new.strip_prefix(b" ").unwrap_or(new))?);
             return Ok(Self { pairs: vec![pair] });
         }
         let text = core::str::from_utf8(line).map_err(|_| GitPatchError::NameEncoding)?;
         let text = if text.len() > LINE_BYTES { "" } else { text };
         let blanks = text.match_indices(' ').map(|(at, _)| text.split_at(at));
-        let pairs = blanks.map(|(old, new)| (Name::of(old), Name::of(new.get(1..).unwrap_or_default())));
+        let pairs = blanks.map(|(old, new)| (Name::of(old), Name::of(new.strip_prefix(' ').unwrap_or(new))));
         Ok(Self { pairs: pairs.take(PAIRS).collect() })
     }
 
@@ -274,7 +274,7 @@ fn distinct(mut paths: Vec<String>) -> Vec<String> {
 /// The name between the quotes that a line begins with, and what comes after them.
 fn unquote(line: &[u8]) -> Result<(Name, &[u8]), GitPatchError> {
     let mut bytes = Vec::new();
-    let mut rest = line.get(1..).unwrap_or_default();
+    let mut rest = line.strip_prefix(b"\"").unwrap_or(line);
     loop {
         rest = match rest {
             [b'"', rest @ ..] => {

@@ -56,7 +56,8 @@ fn split_time(text: &[u8]) -> (&[u8], &[u8]) {
         return (text, &[]);
     }
     if let Some(tab) = text.iter().position(|byte| *byte == b'\t') {
-        return (text.get(..tab).unwrap_or_default(), text.get(tab + 1..).unwrap_or_default());
+        let (name, time) = text.split_at(tab);
+        return (name, time.strip_prefix(b"\t").unwrap_or(time));
     }
     let blanks = text.windows(2).enumerate().filter(|(_, pair)| matches!(pair, [b' ', next] if *next != b' '));
     let mut rests = blanks.map(|(at, _)| text.split_at(at + 1));
