@@ -2,7 +2,6 @@
 //!
 //! This binary depends on none of the project's crates, so that it can mend what it generates for them.
 
-#![expect(clippy::indexing_slicing, reason = "a defect of this tool may stop it")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
 mod ci;

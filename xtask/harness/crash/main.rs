@@ -3,7 +3,6 @@
 //! Each suite also takes a protection away and must then find something torn or lost: a suite that cannot see the damage
 //! proves nothing. What a suite needs and this machine does not have is said; started by `cargo xtask crash`.
 
-#![expect(clippy::indexing_slicing, reason = "a harness that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "a harness tells what it does")]
 #![expect(clippy::disallowed_methods, reason = "a harness lays out the directories it works in")]
 

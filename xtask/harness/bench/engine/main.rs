@@ -3,7 +3,6 @@
 //! Thread CPU time, all rows interleaved, corpus totals per pass, median of 7 passes. The argument is
 //! a file that lists folders, two for each crate: before and after. Fails when a result is wrong or a goal is missed.
 
-#![expect(clippy::indexing_slicing, reason = "a bench that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
 mod corpus;
