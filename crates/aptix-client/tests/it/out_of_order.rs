@@ -106,6 +106,27 @@ fn a_batch_that_recovery_carried_on_keeps_its_receipt_and_its_history() {
     assert_eq!((told, undoable), (1, 1), "receipts, entries of the history");
 }
 
+/// What does not stand on the receipt is kept before that is read.
+#[test]
+fn a_record_that_is_damaged_as_its_batch_ends_costs_no_history() {
+    let place = tempfile::tempdir().unwrap();
+    let ws = moves::lay_out(place.path());
+    let damager: Watcher = Arc::new({
+        let place = place.path().to_owned();
+        move |kind, from, to| {
+            if (kind, from, to) == ("rename", "committed", "finishing") {
+                std::fs::write(state(&place).join("journal/committed"), "damaged").unwrap();
+            }
+        }
+    });
+    let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, damager)).unwrap();
+    let receipt = moves::receipt();
+    write(&workspace, "a.txt", "two\n", CommitOptions { receipt: Some(&receipt), ..CommitOptions::default() });
+    assert_eq!(std::fs::read(ws.join("a.txt")).unwrap(), b"two\n");
+    assert_eq!(entries::list(&workspace).unwrap().len(), 1, "the batch can be undone");
+    assert!(state(place.path()).join("journal/finishing").exists(), "a person is told of the record");
+}
+
 /// Each process reads the history anew.
 #[test]
 fn a_batch_of_another_process_is_found_to_be_undone() {

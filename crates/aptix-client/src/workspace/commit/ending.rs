@@ -15,14 +15,16 @@ use crate::workspace::roots::workspace::Workspace;
 
 /// What becomes of the parts of a record that are not about files.
 pub(in crate::workspace) trait Ending {
-    /// Keeps them durably, once the batch is applied: its clipboards, its entry of the history, and its receipt where it
-    /// has one. Doing it again does nothing.
-    fn keep(
+    /// Keeps clipboards and the entry of the history durably, once the batch is applied. Doing it again does nothing.
+    fn keep(&self, workspace: &Workspace, journal: &Journal<'_>, record: &Record) -> Result<(), JournalError>;
+
+    /// Keeps the receipt durably, once the batch is applied. Doing it again does nothing.
+    fn keep_receipt(
         &self,
         workspace: &Workspace,
-        journal: &Journal<'_>,
-        record: &Record,
-        receipt: Option<(BatchId, &[u8])>,
+        state: &StateDir,
+        batch: BatchId,
+        receipt: &[u8],
     ) -> Result<(), JournalError>;
 
     /// Drops what batches have left whose record is lost. No batch of this state may still be applied.
@@ -36,15 +38,14 @@ pub(in crate::workspace) fn applied(
     (stage, record): (Stage, &Record),
     ending: &dyn Ending,
 ) -> Result<(), JournalError> {
-    let receipt = match &record.batch {
-        Some(batch) => {
-            let batch = batch.parse::<BatchId>().map_err(|_| journal.unusable(stage, RecordError::Fields))?;
-            journal.receipt(stage)?.map(|receipt| (batch, receipt))
-        }
-        None => None,
-    };
-    let receipt = receipt.as_ref().map(|(batch, receipt)| (*batch, receipt.as_slice()));
-    ending.keep(workspace, journal, record, receipt)?;
+    // First what does not stand on the receipt, which is read from disk again.
+    ending.keep(workspace, journal, record)?;
+    if let Some(batch) = &record.batch
+        && let Some(receipt) = journal.receipt(stage)?
+    {
+        let batch = batch.parse().map_err(|_| journal.unusable(stage, RecordError::Fields))?;
+        ending.keep_receipt(workspace, journal.state(), batch, &receipt)?;
+    }
     journal.remove(stage)
 }
 

@@ -18,23 +18,23 @@ use crate::workspace::roots::workspace::Workspace;
 pub(in crate::workspace) struct Keeping;
 
 impl Ending for Keeping {
-    fn keep(
-        &self,
-        workspace: &Workspace,
-        journal: &Journal<'_>,
-        record: &Record,
-        receipt: Option<(BatchId, &[u8])>,
-    ) -> Result<(), JournalError> {
+    fn keep(&self, workspace: &Workspace, journal: &Journal<'_>, record: &Record) -> Result<(), JournalError> {
         let (disk, state) = (workspace.disk(), journal.state());
         if let Some(taken) = &record.clipboards {
             clipboards::put(disk, state, taken)?;
         }
-        history_draft::keep(disk, state, record).map_err(journal.failed_beside("keep a history beside"))?;
-        match receipt {
-            Some((batch, receipt)) => commits::keep(workspace, state, batch, receipt)
-                .map_err(|error| JournalError::Ending(Box::new(error.failure()))),
-            None => Ok(()),
-        }
+        history_draft::keep(disk, state, record).map_err(journal.failed_beside("keep a history beside"))
+    }
+
+    fn keep_receipt(
+        &self,
+        workspace: &Workspace,
+        state: &StateDir,
+        batch: BatchId,
+        receipt: &[u8],
+    ) -> Result<(), JournalError> {
+        let kept = commits::keep(workspace, state, batch, receipt);
+        kept.map_err(|error| JournalError::Ending(Box::new(error.failure())))
     }
 
     fn drop_lost(&self, workspace: &Workspace, state: &StateDir) -> Result<(), Errno> {
