@@ -13,7 +13,7 @@ use aptix_model::reason::Reason;
 type Names = &'static [(&'static str, &'static str)];
 
 /// How a dialect names what a failure is about.
-struct CommitOptions {
+struct Terms {
     /// Its list of files; none where a document is about one file, or has no lists.
     files: Option<&'static str>,
     /// Its list of changes; none where it has no lists.
@@ -24,20 +24,19 @@ struct CommitOptions {
     replaces: Option<&'static str>,
 }
 
-const LINE_PATCH: CommitOptions =
-    CommitOptions { files: Some("files"), changes: Some("changes"), names: &[], replaces: None };
-const CREATE_FILE: CommitOptions =
-    CommitOptions { files: None, changes: None, names: &[], replaces: Some("to replace all of it, set overwrite") };
-const SEARCH_PATCH: CommitOptions = CommitOptions { files: None, changes: Some("patches"), names: &[], replaces: None };
-const STRUCTURED_PATCH: CommitOptions =
-    CommitOptions { files: Some("patches"), changes: Some("replacements"), names: &[], replaces: None };
-const FILE_BUNDLE: CommitOptions = CommitOptions {
+const LINE_PATCH: Terms = Terms { files: Some("files"), changes: Some("changes"), names: &[], replaces: None };
+const CREATE_FILE: Terms =
+    Terms { files: None, changes: None, names: &[], replaces: Some("to replace all of it, set overwrite") };
+const SEARCH_PATCH: Terms = Terms { files: None, changes: Some("patches"), names: &[], replaces: None };
+const STRUCTURED_PATCH: Terms =
+    Terms { files: Some("patches"), changes: Some("replacements"), names: &[], replaces: None };
+const FILE_BUNDLE: Terms = Terms {
     files: Some("files"),
     changes: None,
     names: &[],
     replaces: Some("to replace all of it, give the operation 'replace'"),
 };
-const CODEX_PATCH: CommitOptions = CommitOptions {
+const CODEX_PATCH: Terms = Terms {
     files: None,
     changes: None,
     names: &[
@@ -50,7 +49,7 @@ const CODEX_PATCH: CommitOptions = CommitOptions {
     ],
     replaces: Some("update it with '*** Update File:'"),
 };
-const SEARCH_REPLACE: CommitOptions = CommitOptions {
+const SEARCH_REPLACE: Terms = Terms {
     files: None,
     changes: None,
     names: &[
@@ -62,7 +61,7 @@ const SEARCH_REPLACE: CommitOptions = CommitOptions {
     ],
     replaces: None,
 };
-const STR_REPLACE: CommitOptions = CommitOptions {
+const STR_REPLACE: Terms = Terms {
     files: None,
     changes: None,
     names: &[
@@ -73,7 +72,7 @@ const STR_REPLACE: CommitOptions = CommitOptions {
     ],
     replaces: Some("change it with the command str_replace"),
 };
-const GIT_PATCH: CommitOptions = CommitOptions {
+const GIT_PATCH: Terms = Terms {
     files: None,
     changes: None,
     names: &[
@@ -88,7 +87,7 @@ const GIT_PATCH: CommitOptions = CommitOptions {
     replaces: None,
 };
 /// The tools that prepare an edit name one file, and no list of changes.
-const PREPARED: CommitOptions = CommitOptions {
+const PREPARED: Terms = Terms {
     files: None,
     changes: None,
     names: &[
@@ -101,7 +100,7 @@ const PREPARED: CommitOptions = CommitOptions {
 };
 
 /// The terms of a dialect for an edit; in an answer of several dialects, those that the kind of edit allows to tell.
-const fn terms(dialect: Dialect, edit: Option<&FileEdit>) -> &'static CommitOptions {
+const fn terms(dialect: Dialect, edit: Option<&FileEdit>) -> &'static Terms {
     match (dialect, edit) {
         (_, Some(FileEdit::AnchorEdit(_))) => &PREPARED,
         (Dialect::CreateFile, _) | (Dialect::Chat, Some(FileEdit::CreateFile(_))) => &CREATE_FILE,
@@ -133,7 +132,7 @@ pub fn in_words_of(dialect: Dialect, batch: &Batch, failures: &mut [Failure]) {
     }
 }
 
-impl CommitOptions {
+impl Terms {
     /// A field as the dialect names it: `files[0].changes[1].oldText[2]`, the engine's way, has up to three parts.
     fn field(&self, field: &str) -> String {
         let mut parts = Vec::new();
