@@ -91,7 +91,11 @@ fn is_made(sections: &[Section], tree: &Tree, folder: &Path, is_wanted: impl Fn(
             let written = sections.iter().zip(&paths);
             let written = written.map(|(section, paths)| section.write(paths, is_renumbered.then(|| lines(paths))));
             let written: Vec<Vec<u8>> = written.collect();
-            for parts in [vec![written.concat()], in_parts(sections, &written, &paths), written] {
+            // Of two diffs, nothing says where the second one begins.
+            let halves = (1..written.len()).map(|at| vec![written[..at].concat(), written[at..].concat()]);
+            let halves: Vec<Vec<Vec<u8>>> = halves.collect();
+            let usual = [vec![written.concat()], in_parts(sections, &written, &paths), written];
+            for parts in usual.into_iter().chain(halves) {
                 for is_anchored in [true, false] {
                     let way = (parts.clone(), is_anchored);
                     if !tried.contains(&way) {
