@@ -68,7 +68,7 @@ pub(crate) fn sections(diff: &[u8]) -> Vec<Section> {
         if let Some(counts) = Counts::read(line) {
             let end = counts.end(&lines, at);
             if let Some(section) = sections.last_mut() {
-                let lines = lines[at..end].iter().map(|line| line.to_vec()).collect();
+                let lines = lines[at..end].iter().map(|line| with_marker(line)).collect();
                 section.hunks.push(Hunk { counts, lines });
             }
             at = end;
@@ -219,6 +219,11 @@ pub(crate) fn all_paths(sections: &[Section], tree: &Tree, reading: Reading) -> 
         Some(paths)
     };
     sections.iter().map(one).collect()
+}
+
+/// A line of a hunk, or the whole marker below one.
+fn with_marker(line: &[u8]) -> Vec<u8> {
+    if line.starts_with(b"\\") { b"\\ No newline at end of file\n".to_vec() } else { line.to_vec() }
 }
 
 fn is_null(name: &str) -> bool {

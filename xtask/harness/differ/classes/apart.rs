@@ -58,6 +58,13 @@ pub(super) const CLASSES: &[Class] = &[
         is_it: |seen| seen.has_hunk_without_context(),
     },
     Class {
+        name: "a short marker",
+        by: By::Both,
+        needs: Proof::Bytes,
+        reason: "The marker `\\ No newline at end of file` is cut short, and its line is not. Aptix takes every line with a backslash below a hunk's line for the marker, git only one with at least 12 bytes.",
+        is_it: |seen| seen.has_line(|line| line.starts_with(b"\\ ") && line.len() < 12),
+    },
+    Class {
         name: "a last line in the middle",
         by: By::Both,
         needs: Proof::Bytes,

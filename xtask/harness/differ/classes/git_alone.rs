@@ -128,9 +128,9 @@ pub(super) const CLASSES: &[Class] = &[
         needs: Proof::None,
         reason: "A line of the header is not as git writes it, or contradicts another one. Git ignores lines that it does not understand.",
         is_it: |seen| {
-            // Another name shows prefixes, so that there is no such file.
+            // Another name shows prefixes, so that there is no such file, or another one.
             let has_other_name = seen.case.perturbed.contains(&Perturbation::HeaderChanged);
-            has_other_name && seen.refuses(&["FILE_MISSING"])
+            has_other_name && seen.refuses(&["FILE_MISSING", "EXPECTED_MISMATCH"])
                 || seen.refuses(&[
                     "PATCH_MALFORMED.NAMES",
                     "PATCH_MALFORMED.MODE",
