@@ -109,6 +109,12 @@ fn a_name_is_the_one_of_before_the_diff_that_renames_to_it() {
     for mails in [[edited.clone(), copy.clone()], [edited.clone(), edited.replace("-a\n+b", "-b\n+c") + &copy]] {
         check_refused(mails.iter().map(|diff| mail(diff)).collect::<String>(), "INVALID_REQUEST.DUPLICATE_PATH");
     }
+    // A copy names the file as it was before its mail, whatever the mail renames above it.
+    for renames in [moved("g", "z"), moved("f", "g"), moved("f", "g") + &moved("g", "z")] {
+        let mails = [edited.clone(), renames.clone() + &copy].map(|diff| mail(&diff));
+        check_refused(mails.concat(), "INVALID_REQUEST.DUPLICATE_PATH");
+        assert_eq!(series(&[&(renames.clone() + &copy)]).last().map(String::as_str), Some("c - 1"), "{renames}");
+    }
     let swapped = moved("f", "g") + &moved("g", "f");
     assert_eq!(series(&[&edited, &swapped]), ["g f 2", "f g 1"]);
     assert_eq!(series(&[&swapped, &edited]), ["f g 2", "g f 1"]);

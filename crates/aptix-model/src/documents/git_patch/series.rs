@@ -35,7 +35,7 @@ pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, Gi
     let mut all: Vec<Series> = Vec::with_capacity(parts.len());
     // Under which name each file is left by the parts above.
     let mut names: BTreeMap<Key, usize> = BTreeMap::new();
-    // The files that had the names before to which the mail or commit that is being read renames others.
+    // The files that had the names before which the mail or commit that is being read takes away or gives to others.
     let mut before: BTreeMap<Key, Option<usize>> = BTreeMap::new();
     let mut newest = 0;
     // Whether diffs follow one another within a mail or commit, and the first copy there of a file that changes above it.
@@ -50,7 +50,11 @@ pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, Gi
             newest = letter;
         }
         let copied = match &kind {
-            GitKind::Copy { from } => names.get(&Key::of_path(from)).and_then(|index| all.get(*index)),
+            GitKind::Copy { from } => {
+                let key = Key::of_path(from);
+                let index = before.get(&key).copied().unwrap_or_else(|| names.get(&key).copied());
+                index.and_then(|index| all.get(index))
+            }
             _ => None,
         };
         if copied.is_some_and(|source| source.letters.0 != letter) {
@@ -88,6 +92,7 @@ pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, Gi
                 for key in &keys {
                     if names.get(key) == Some(&index) {
                         names.remove(key);
+                        before.entry(key.clone()).or_insert(Some(index));
                     }
                 }
                 let to = Key::of_path(&to);
