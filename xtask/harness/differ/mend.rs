@@ -73,7 +73,8 @@ impl Counts {
     /// is above the first.
     pub(crate) fn renumbered(self, longer: i64) -> Self {
         let old_start = self.old_start.max(i64::from(self.old > 0));
-        let start = old_start + i64::from(self.old == 0) - i64::from(self.new == 0);
+        // Git looks below the line before the new start, for removed lines too.
+        let start = old_start + i64::from(self.old == 0);
         Self { old_start, new_start: (start + longer).max(i64::from(self.new > 0)), ..self }
     }
 
@@ -107,7 +108,8 @@ impl Counts {
 /// Whether a line is no line of the hunk above it.
 fn ends(lines: &[&[u8]], index: usize) -> bool {
     let (line, below) = (lines[index], lines.get(index + 1));
-    let is_signature = line.trim_ascii() == b"--" && below.is_none_or(|below| below.starts_with(b"2."));
+    let is_signature =
+        line.trim_ascii() == b"--" && below.is_none_or(|below| below.starts_with(b"2.") || *below == b"\n");
     let is_side = line.starts_with(b"--- ") && below.is_some_and(|below| below.starts_with(b"+++ "));
     is_signature || is_side || !matches!(line.first(), Some(b' ' | b'+' | b'-' | b'\\' | b'\n' | b'\r'))
 }
