@@ -68,7 +68,7 @@ pub(crate) fn sections(diff: &[u8]) -> Vec<Section> {
         if let Some(counts) = Counts::read(line) {
             let end = counts.end(&lines, at);
             if let Some(section) = sections.last_mut() {
-                let lines = lines[at..end].iter().map(|line| with_marker(line)).collect();
+                let lines = lines[at..end].iter().filter_map(|line| with_marker(line)).collect();
                 section.hunks.push(Hunk { counts, lines });
             }
             at = end;
@@ -221,9 +221,13 @@ pub(crate) fn all_paths(sections: &[Section], tree: &Tree, reading: Reading) -> 
     sections.iter().map(one).collect()
 }
 
-/// A line of a hunk, or the whole marker below one.
-fn with_marker(line: &[u8]) -> Vec<u8> {
-    if line.starts_with(b"\\") { b"\\ No newline at end of file\n".to_vec() } else { line.to_vec() }
+/// A line of a hunk, or the whole marker below one. A backslash alone is neither.
+fn with_marker(line: &[u8]) -> Option<Vec<u8>> {
+    match line {
+        [b'\\', b' ', ..] => Some(b"\\ No newline at end of file\n".to_vec()),
+        [b'\\', ..] => None,
+        _ => Some(line.to_vec()),
+    }
 }
 
 fn is_null(name: &str) -> bool {

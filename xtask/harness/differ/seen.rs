@@ -91,6 +91,11 @@ impl Seen<'_> {
         self.has_line(|line| STARTS.iter().any(|start| line.starts_with(start)))
     }
 
+    /// Whether several diffs may follow one another.
+    pub(crate) fn is_in_parts(&self) -> bool {
+        ["mail", "series"].iter().any(|way| self.case.is_written(way))
+    }
+
     /// Whether one section takes a name away from a file, and another one gives it to a file.
     pub(crate) fn has_freed_name(&self) -> bool {
         let sections = sections(&self.case.diff);

@@ -48,7 +48,7 @@ pub(super) const CLASSES: &[Class] = &[
         by: By::Both,
         needs: Proof::Bytes,
         reason: "One part of a diff changes a file, and a later one deletes, renames or copies it. Aptix applies each part to the result of the one before; git deletes first and writes afterwards, and moves the file as it was.",
-        is_it: |seen| ["mail", "series"].iter().any(|kind| seen.case.is_written(kind)),
+        is_it: |seen| seen.is_in_parts(),
     },
     Class {
         name: "no context, the stated line",

@@ -31,7 +31,9 @@ pub(super) const CLASSES: &[Class] = &[
                 };
                 before.bytes.starts_with(MARK) && tree.iter().any(is_it)
             };
-            seen.case.tree.iter().any(is_kept)
+            // Or an earlier part of the diff adds it.
+            let is_added = || tree.values().any(|after| after.bytes.starts_with(MARK)) && seen.is_in_parts();
+            seen.case.tree.iter().any(is_kept) || is_added()
         },
     },
     Class {
