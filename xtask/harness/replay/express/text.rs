@@ -42,8 +42,10 @@ fn grow(mut change: Change, before: usize, is_enough: impl Fn(&Range<usize>) -> 
         let (above, below) = (change.old.start > 0, change.old.end < before);
         match (is_above && above, below, above) {
             (true, _, _) | (false, false, true) => {
-                change =
-                    Change { old: change.old.start - 1..change.old.end, new: change.new.start - 1..change.new.end };
+                change = Change {
+                    old: change.old.start - 1..change.old.end,
+                    new: change.new.start.saturating_sub(1)..change.new.end,
+                };
             }
             (false, true, _) => {
                 change =
@@ -56,12 +58,13 @@ fn grow(mut change: Change, before: usize, is_enough: impl Fn(&Range<usize>) -> 
     change
 }
 
-/// Takes so many lines along on both sides, as far as there are any.
+/// Takes so many lines along on both sides, as far as there are any. Where that reaches into another change, the new side
+/// does not fit until the two are joined.
 fn widened(change: &Change, context: usize, before: usize) -> Change {
     let (above, below) = (change.old.start.min(context), (before - change.old.end).min(context));
     Change {
         old: change.old.start - above..change.old.end + below,
-        new: change.new.start - above..change.new.end + below,
+        new: change.new.start.saturating_sub(above)..change.new.end + below,
     }
 }
 
