@@ -1,6 +1,6 @@
 //! Writes every file of a batch or none, whatever happens in between.
 //!
-//! A commit is an [`attempt`] that passes three stages: [`staged`], [`recorded`], [`published`].
+//! A commit is an `attempt` that passes three stages: `staged`, `recorded`, `published`.
 
 pub(in crate::workspace) mod attempt;
 pub mod attributes;
