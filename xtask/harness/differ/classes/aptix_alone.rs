@@ -131,8 +131,8 @@ pub(super) const CLASSES: &[Class] = &[
         name: "a new file without /dev/null",
         by: By::Aptix,
         needs: Proof::Bytes,
-        reason: "The file is not there, and the only hunk is `@@ -0,0 +1,n @@`. Git wants `new file mode` or `/dev/null`.",
-        is_it: |seen| seen.has_line(|line| line.starts_with(b"@@ -0,0 +1")) && seen.git_says(&["No such file"]),
+        reason: "The file is not there, and the only hunk begins `@@ -0,0`. Git wants `new file mode` or `/dev/null`.",
+        is_it: |seen| seen.has_line(|line| line.starts_with(b"@@ -0,0 +")) && seen.git_says(&["No such file"]),
     },
     Class {
         name: "two names of a plain diff",
