@@ -7,6 +7,8 @@ use aptix_model::documents::Dialect;
 pub(crate) enum Part {
     /// A hunk of a diff.
     Hunk,
+    /// A file of a diff that moves or is copied as it is.
+    Move,
     /// A hunk, but for the marker below it that its last line has no newline.
     Marker,
     /// A change of a file's mode, which is a whole diff without hunks too.
@@ -21,6 +23,7 @@ impl Part {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Hunk => "hunks",
+            Self::Move => "moves",
             Self::Marker => "markers",
             Self::Mode => "modes",
             Self::Block => "blocks",
@@ -95,8 +98,11 @@ fn hunks(document: &[u8]) -> Vec<(usize, Part)> {
             (old, new) = (a, b);
             continue;
         } else {
+            let is_moved = line.starts_with(b"rename to ") || line.starts_with(b"copy to ");
             if line.starts_with(b"new mode ") {
                 ends.push((at, Part::Mode));
+            } else if is_moved && document[at..].starts_with(b"diff --git ") {
+                ends.push((at, Part::Move));
             }
             continue;
         }
