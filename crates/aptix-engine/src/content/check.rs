@@ -87,7 +87,11 @@ pub(crate) fn check(
     if plan.status == FileStatus::Unchanged && !is_blind {
         return Ok(());
     }
-    let Some(found) = look(plan, base).filter(|_| !has_evidence(edit, base)) else { return Ok(()) };
+    // First, because most edits of a file have evidence, and then nothing is searched.
+    if has_evidence(edit, base) {
+        return Ok(());
+    }
+    let Some(found) = look(plan, base) else { return Ok(()) };
     let content = plan.content();
     let line = memchr::memchr_iter(b'\n', slice(&content, 0..found.offset)).count() + 1;
     let shown = slice(&content, found.offset..content.len());
