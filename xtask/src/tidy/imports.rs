@@ -56,7 +56,7 @@ enum Target {
 ///
 /// When a file is missing or cannot be tokenized.
 pub(super) fn read(crate_name: &str, sources: &BTreeMap<&str, &str>) -> Result<Imports> {
-    let mut tree = Tree { sources, library: crate_name.replace('-', "_"), modules: Vec::new() };
+    let mut tree = Tree { sources, own_name: crate_name.replace('-', "_"), modules: Vec::new() };
     for root in ["lib.rs", "main.rs"] {
         if sources.contains_key(root) {
             tree.read_file(root, "", None)?;
@@ -68,7 +68,7 @@ pub(super) fn read(crate_name: &str, sources: &BTreeMap<&str, &str>) -> Result<I
 struct Tree<'a> {
     sources: &'a BTreeMap<&'a str, &'a str>,
     /// The name under which the binary names the library, which is read first.
-    library: String,
+    own_name: String,
     modules: Vec<Module>,
 }
 
@@ -204,7 +204,7 @@ impl Tree<'_> {
         }
         let start = match first.as_str() {
             "crate" => self.root_of(module),
-            name if name == self.library => 0,
+            name if name == self.own_name => 0,
             "self" => module,
             "super" => self.module(module).parent?,
             name => match self.enter(module, name, depth)? {

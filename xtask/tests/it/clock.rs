@@ -10,7 +10,7 @@ use crate::processes::{Machine, Running, eventually, json, write};
 
 /// A wall clock that a test sets. Programs started with it read it at every look; their monotonic clocks run on.
 struct Clock {
-    library: PathBuf,
+    preload: PathBuf,
     file: PathBuf,
 }
 
@@ -18,9 +18,9 @@ impl Clock {
     fn of(machine: &Machine) -> Self {
         let found = std::fs::read_dir("/usr/lib").unwrap().chain(std::fs::read_dir("/usr/local/lib").unwrap());
         let mut found = found.map(|entry| entry.unwrap().path().join("faketime/libfaketimeMT.so.1"));
-        let library = found.find(|path| path.exists());
-        let library = library.expect("libfaketime is missing: install Debian's package faketime, as `.ci/run` does");
-        let clock = Self { library, file: machine.path("clock") };
+        let preload = found.find(|path| path.exists());
+        let preload = preload.expect("libfaketime is missing: install Debian's package faketime, as `.ci/run` does");
+        let clock = Self { preload, file: machine.path("clock") };
         clock.set("+0");
         clock
     }
@@ -32,7 +32,7 @@ impl Clock {
 
     /// Lets a program see this clock.
     fn show(&self, command: &mut Command) {
-        command.env("LD_PRELOAD", &self.library).env("FAKETIME_TIMESTAMP_FILE", &self.file);
+        command.env("LD_PRELOAD", &self.preload).env("FAKETIME_TIMESTAMP_FILE", &self.file);
         command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     }
 }
