@@ -13,20 +13,20 @@ use crate::workspace::roots::workspace::Workspace;
 
 /// What a commit does besides changing files.
 #[derive(Clone, Default)]
-pub(in crate::workspace) struct Besides<'c> {
+pub(crate) struct Besides<'c> {
     /// Whose receipt the record holds, and the receipt; then the new contents are kept for the server.
-    pub(in crate::workspace) batch: Option<String>,
-    pub(in crate::workspace) receipt: &'c [u8],
+    pub(crate) batch: Option<String>,
+    pub(crate) receipt: &'c [u8],
     /// What is left on the clipboards of the session.
-    pub(in crate::workspace) clipboards: Option<&'c Taken>,
+    pub(crate) clipboards: Option<&'c Taken>,
     /// What is needed to undo the changes.
-    pub(in crate::workspace) history: Option<&'c HistoryDraft>,
+    pub(crate) history: Option<&'c HistoryDraft>,
     /// Directories that are removed at the end if they are empty, parents first.
-    pub(in crate::workspace) emptied: Vec<NewDir>,
+    pub(crate) emptied: Vec<NewDir>,
 }
 
 /// A commit under way. Whoever has it holds the commit locks of all roots.
-pub(in crate::workspace) struct Attempt<'c> {
+pub(crate) struct Attempt<'c> {
     pub(super) workspace: &'c Workspace,
     pub(super) journal: Journal<'c>,
     pub(super) tree: WorkTree<'c>,
@@ -39,7 +39,7 @@ pub(in crate::workspace) struct Attempt<'c> {
 
 impl<'c> Attempt<'c> {
     /// Decides every name. Touches nothing.
-    pub(in crate::workspace) fn new(
+    pub(crate) fn new(
         workspace: &'c Workspace,
         journal: Journal<'c>,
         changes: &[Change<'c>],

@@ -18,7 +18,7 @@ pub enum Loss {
 }
 
 /// Gives a staged file what its original has, and a mode, as far as the system lets us; tells what it does not.
-pub(in crate::workspace) fn dress(
+pub(crate) fn dress(
     disk: &dyn Disk,
     staged: BorrowedFd<'_>,
     original: &Attributes,

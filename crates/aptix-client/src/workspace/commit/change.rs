@@ -73,7 +73,7 @@ impl Source for Vec<u8> {
 
 impl Change<'_> {
     /// Whether the file comes to be run, or not to, where it is otherwise.
-    pub(in crate::workspace) fn flips(&self) -> Option<bool> {
+    pub(crate) fn flips(&self) -> Option<bool> {
         match self.becomes {
             Becomes::Content(content) | Becomes::Moved(_, content) => flips(self.original, content.executable),
             Becomes::Nothing => None,
@@ -81,7 +81,7 @@ impl Change<'_> {
     }
 
     /// Where a file is, or comes to be.
-    pub(in crate::workspace) fn places(&self) -> impl Iterator<Item = &Place> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = &Place> {
         let to = match self.becomes {
             Becomes::Moved(to, _) => Some(to),
             Becomes::Content(_) | Becomes::Nothing => None,
@@ -108,23 +108,23 @@ fn flips(original: Option<&Original>, executable: Option<bool>) -> Option<bool> 
 
 /// One name that comes to mean something else.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::workspace) struct Step<'a> {
+pub(crate) struct Step<'a> {
     /// By which change, from 0.
-    pub(in crate::workspace) change: usize,
-    pub(in crate::workspace) place: &'a Place,
+    pub(crate) change: usize,
+    pub(crate) place: &'a Place,
     /// What is there.
-    pub(in crate::workspace) original: Option<&'a Original>,
+    pub(crate) original: Option<&'a Original>,
     /// The digest of what is there.
-    pub(in crate::workspace) before: Option<Sha256Digest>,
+    pub(crate) before: Option<Sha256Digest>,
     /// What is to be there; absent when the file goes.
-    pub(in crate::workspace) content: Option<Content<'a>>,
+    pub(crate) content: Option<Content<'a>>,
     /// The mode, owner and attributes that it gets.
-    pub(in crate::workspace) model: Option<&'a Attributes>,
+    pub(crate) model: Option<&'a Attributes>,
 }
 
 impl Step<'_> {
     /// Whether the new file can be run, where that is not so of the old one.
-    pub(in crate::workspace) fn executable(&self) -> Option<bool> {
+    pub(crate) fn executable(&self) -> Option<bool> {
         let (original, content, model) = (self.original?, self.content?, self.model?);
         let runs = content.executable.map_or(model.is_executable(), |wanted| model.would_run(wanted));
         (runs != original.is_executable()).then_some(runs)
@@ -139,7 +139,7 @@ impl Step<'_> {
 /// The names that changes give another meaning, in the order in which they get it: a file that moves is in its new place
 /// before it leaves the old one. Where one file moves away and another one moves to, the name is given its new meaning in one
 /// step; the files whose bytes and rights are equal stay.
-pub(in crate::workspace) fn steps<'a>(changes: &[Change<'a>]) -> Vec<Step<'a>> {
+pub(crate) fn steps<'a>(changes: &[Change<'a>]) -> Vec<Step<'a>> {
     let mut left = left(changes);
     let mut steps = Vec::with_capacity(changes.len());
     for (change, what) in changes.iter().enumerate() {

@@ -57,7 +57,7 @@ fn check_dir(tree: &WorkTree<'_>, place: &Place) -> Result<(), FileFault> {
     rustix::fs::accessat(&dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(denied)
 }
 
-pub(in crate::workspace) const fn gone(errno: Errno) -> FileFault {
+pub(crate) const fn gone(errno: Errno) -> FileFault {
     match errno {
         Errno::NOENT => FileFault::ParentGone,
         errno => FileFault::System { doing: "open the directory", errno },

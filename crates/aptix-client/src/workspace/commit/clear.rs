@@ -19,18 +19,14 @@ const NAME_BYTES: usize = 255;
 
 /// Displaces what has the staged name, unless it is something that nobody planned: then it is kept beside the file, and its
 /// name is given.
-pub(in crate::workspace) fn clear(
-    tree: &WorkTree<'_>,
-    file: &FileStep,
-    seen: Option<FileStamp>,
-) -> Result<Option<String>, Errno> {
+pub(crate) fn clear(tree: &WorkTree<'_>, file: &FileStep, seen: Option<FileStamp>) -> Result<Option<String>, Errno> {
     match tree.dirs.find_marked(file.root, &file.dir)? {
         Some(dir) => set_aside(tree, &dir, file, seen),
         None => Ok(None),
     }
 }
 
-pub(in crate::workspace) fn set_aside(
+pub(crate) fn set_aside(
     tree: &WorkTree<'_>,
     dir: &OwnedFd,
     file: &FileStep,
@@ -60,7 +56,7 @@ pub(in crate::workspace) fn set_aside(
 }
 
 /// The real paths of what was kept beside the files of a record.
-pub(in crate::workspace) fn kept(tree: &WorkTree<'_>, record: &Record) -> Vec<String> {
+pub(crate) fn kept(tree: &WorkTree<'_>, record: &Record) -> Vec<String> {
     let of_file = |file: &FileStep| {
         let Ok(Some(dir)) = tree.dirs.find_marked(file.root, &file.dir) else { return Vec::new() };
         let present = kept_names(file).take_while(|kept| !is_gone(&dir, kept));
@@ -71,7 +67,7 @@ pub(in crate::workspace) fn kept(tree: &WorkTree<'_>, record: &Record) -> Vec<St
 
 /// The names under which something that nobody planned is kept beside a file, in the order in which they are taken; cut
 /// where they would be too long for one.
-pub(in crate::workspace) fn kept_names(file: &FileStep) -> impl Iterator<Item = String> {
+pub(crate) fn kept_names(file: &FileStep) -> impl Iterator<Item = String> {
     let mark = format!(".kept-{}", file.staged.trim_matches('.').split('.').next().unwrap_or("copy"));
     (1..=KEPT).map(move |number| {
         let mark = if number == 1 { mark.clone() } else { format!("{mark}-{number}") };
@@ -81,7 +77,7 @@ pub(in crate::workspace) fn kept_names(file: &FileStep) -> impl Iterator<Item = 
 }
 
 /// Clears away what every file has staged or kept. `entry` is what the history tells of the batch by, if it is carried out.
-pub(in crate::workspace) fn clear_all(tree: &WorkTree<'_>, record: &Record, entry: Option<&str>) -> Result<(), Errno> {
+pub(crate) fn clear_all(tree: &WorkTree<'_>, record: &Record, entry: Option<&str>) -> Result<(), Errno> {
     tree.dirs.let_go();
     for file in &record.files {
         if let Some(kept) = clear(tree, file, None)? {
@@ -102,7 +98,7 @@ pub(in crate::workspace) fn clear_all(tree: &WorkTree<'_>, record: &Record, entr
 }
 
 /// Removes staged files of a commit that never reached its commit point, whatever is in them.
-pub(in crate::workspace) fn unstage(tree: &WorkTree<'_>, record: &Record) -> Result<(), Errno> {
+pub(crate) fn unstage(tree: &WorkTree<'_>, record: &Record) -> Result<(), Errno> {
     tree.dirs.let_go();
     for file in record.files.iter().filter(|file| file.after.is_some()) {
         if let Some(dir) = tree.dirs.find_marked(file.root, &file.dir)? {
@@ -113,7 +109,7 @@ pub(in crate::workspace) fn unstage(tree: &WorkTree<'_>, record: &Record) -> Res
 }
 
 /// Removes the directories that a commit made, as far as they are empty.
-pub(in crate::workspace) fn remove_dirs(tree: &WorkTree<'_>, record: &Record) -> Result<(), Errno> {
+pub(crate) fn remove_dirs(tree: &WorkTree<'_>, record: &Record) -> Result<(), Errno> {
     for made in record.dirs.iter().rev() {
         let Some(parent) = tree.dirs.find_dir(made.root, &made.parent)? else { continue };
         match tree.disk.remove_dir(parent.as_fd(), &made.name) {
@@ -125,7 +121,7 @@ pub(in crate::workspace) fn remove_dirs(tree: &WorkTree<'_>, record: &Record) ->
 }
 
 /// Makes every directory durable in which the commit changed a name.
-pub(in crate::workspace) fn sync_dirs(tree: &WorkTree<'_>, record: &Record) -> Result<(), Errno> {
+pub(crate) fn sync_dirs(tree: &WorkTree<'_>, record: &Record) -> Result<(), Errno> {
     tree.dirs.let_go();
     let of_files = record.files.iter().map(|file| (file.root, file.dir.as_str()));
     let of_dirs = record.dirs.iter().map(|dir| (dir.root, dir.parent.as_str()));

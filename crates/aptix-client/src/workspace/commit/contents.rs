@@ -15,11 +15,7 @@ use crate::workspace::roots::own_file;
 use crate::workspace::roots::state::{OwnError, StateDir};
 
 /// One content, by its digest; `None` where there is none, or none that has this digest.
-pub(in crate::workspace) fn read(
-    outbox: &OwnedFd,
-    batch: BatchId,
-    digest: Sha256Digest,
-) -> Result<Option<Vec<u8>>, Errno> {
+pub(crate) fn read(outbox: &OwnedFd, batch: BatchId, digest: Sha256Digest) -> Result<Option<Vec<u8>>, Errno> {
     let dir = match beneath::open_dir(outbox.as_fd(), &contents_name(&batch.to_string())) {
         Ok(dir) => dir,
         Err(Errno::NOENT) => return Ok(None),
@@ -40,7 +36,7 @@ fn contents_name(batch: &str) -> String {
 }
 
 /// Makes the place for a batch's new contents, empty.
-pub(in crate::workspace) fn open(disk: &dyn Disk, state: &StateDir, batch: &str) -> Result<OwnedFd, OwnError> {
+pub(crate) fn open(disk: &dyn Disk, state: &StateDir, batch: &str) -> Result<OwnedFd, OwnError> {
     let outbox = state.open_outbox()?;
     remove(disk, &outbox, batch)?;
     let name = contents_name(batch);
@@ -49,7 +45,7 @@ pub(in crate::workspace) fn open(disk: &dyn Disk, state: &StateDir, batch: &str)
 }
 
 /// Keeps one new content. It is durable once the file that is returned, if any, is, and [`sync`] was called.
-pub(in crate::workspace) fn put(
+pub(crate) fn put(
     disk: &dyn Disk,
     dir: &OwnedFd,
     digest: Sha256Digest,
@@ -64,18 +60,14 @@ pub(in crate::workspace) fn put(
 }
 
 /// Makes the names of new contents durable.
-pub(in crate::workspace) fn sync(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd) -> Result<(), OwnError> {
+pub(crate) fn sync(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd) -> Result<(), OwnError> {
     let outbox = state.open_outbox()?;
     disk::sync_dir(disk, dir.as_fd())?;
     Ok(disk::sync_dir(disk, outbox.as_fd())?)
 }
 
 /// Forgets the contents of a batch that was not applied.
-pub(in crate::workspace) fn discard(
-    disk: &dyn Disk,
-    state: &StateDir,
-    batch: Option<&str>,
-) -> Result<(), JournalError> {
+pub(crate) fn discard(disk: &dyn Disk, state: &StateDir, batch: Option<&str>) -> Result<(), JournalError> {
     let Some(batch) = batch else { return Ok(()) };
     let outbox = state.open_outbox()?;
     let failed = |errno| JournalError::System { doing: "clear", path: state.path().join("outbox"), errno };
@@ -83,7 +75,7 @@ pub(in crate::workspace) fn discard(
 }
 
 /// The batches that have contents here.
-pub(in crate::workspace) fn batches(outbox: &OwnedFd) -> Result<Vec<String>, Errno> {
+pub(crate) fn batches(outbox: &OwnedFd) -> Result<Vec<String>, Errno> {
     let mut found = Vec::new();
     for entry in Dir::new(disk::open_readable(outbox.as_fd())?)? {
         found.extend(entry?.file_name().to_str().ok().and_then(|name| name.strip_suffix(".d")).map(str::to_owned));
@@ -91,7 +83,7 @@ pub(in crate::workspace) fn batches(outbox: &OwnedFd) -> Result<Vec<String>, Err
     Ok(found)
 }
 
-pub(in crate::workspace) fn remove(disk: &dyn Disk, outbox: &OwnedFd, batch: &str) -> Result<(), Errno> {
+pub(crate) fn remove(disk: &dyn Disk, outbox: &OwnedFd, batch: &str) -> Result<(), Errno> {
     let name = contents_name(batch);
     let dir = match beneath::open_dir(outbox.as_fd(), &name) {
         Ok(dir) => dir,

@@ -10,7 +10,7 @@ use crate::workspace::read::place::Place;
 use crate::workspace::roots::workspace::Workspace;
 
 /// What a commit of these changes will consist of. Decides every name; touches nothing.
-pub(in crate::workspace) fn draft(workspace: &Workspace, steps: &[Step<'_>]) -> Record {
+pub(crate) fn draft(workspace: &Workspace, steps: &[Step<'_>]) -> Record {
     let dirs = missing_dirs(steps.iter().map(|step| step.place));
     let path = |root| workspace.root(root).map_or(OsStr::new(""), |root| root.path().as_os_str());
     let files = steps.iter().map(|step| FileStep {
@@ -36,7 +36,7 @@ pub(in crate::workspace) fn draft(workspace: &Workspace, steps: &[Step<'_>]) -> 
 }
 
 /// The directories that have to be made for files in these places, parents first.
-pub(in crate::workspace) fn missing_dirs<'p>(places: impl Iterator<Item = &'p Place>) -> Vec<NewDir> {
+pub(crate) fn missing_dirs<'p>(places: impl Iterator<Item = &'p Place>) -> Vec<NewDir> {
     let mut seen = BTreeSet::new();
     let mut dirs = Vec::new();
     for place in places {

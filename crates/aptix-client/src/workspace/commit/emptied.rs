@@ -9,7 +9,7 @@ use crate::workspace::commit::record::Record;
 use crate::workspace::commit::work_tree::WorkTree;
 
 /// Removes the directories that nothing uses any more. One that cannot be removed stays, which is logged.
-pub(in crate::workspace) fn remove(tree: &WorkTree<'_>, record: &Record) {
+pub(crate) fn remove(tree: &WorkTree<'_>, record: &Record) {
     tree.dirs.let_go();
     for made in record.emptied.iter().rev() {
         let removed = tree.dirs.find_dir(made.root, &made.parent).and_then(|parent| match parent {

@@ -14,7 +14,7 @@ use crate::workspace::roots::state::StateDir;
 use crate::workspace::roots::workspace::Workspace;
 
 /// What becomes of the parts of a record that are not about files.
-pub(in crate::workspace) trait Ending {
+pub(crate) trait Ending {
     /// Keeps clipboards and the entry of the history durably, once the batch is applied. Doing it again does nothing.
     fn keep(&self, workspace: &Workspace, journal: &Journal<'_>, record: &Record) -> Result<(), JournalError>;
 
@@ -32,7 +32,7 @@ pub(in crate::workspace) trait Ending {
 }
 
 /// Ends the commit of an applied batch. Should a power cut bring the record back, it is ended again.
-pub(in crate::workspace) fn applied(
+pub(crate) fn applied(
     workspace: &Workspace,
     journal: &Journal<'_>,
     (stage, record): (Stage, &Record),
@@ -50,7 +50,7 @@ pub(in crate::workspace) fn applied(
 }
 
 /// Drops what was kept for a batch that is not applied; its record can go then.
-pub(in crate::workspace) fn discard(journal: &Journal<'_>, record: &Record) -> Result<(), JournalError> {
+pub(crate) fn discard(journal: &Journal<'_>, record: &Record) -> Result<(), JournalError> {
     let failed = journal.failed_beside("clear a history beside");
     history_draft::discard(journal.disk(), journal.state(), record).map_err(failed)?;
     contents::discard(journal.disk(), journal.state(), record.batch.as_deref())

@@ -11,7 +11,7 @@ use crate::workspace::read::regular;
 
 /// How far the commit has come with one file of its record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::workspace) enum FileState {
+pub(crate) enum FileState {
     /// The file is as it was; what is to take its place, if anything is, is staged, whole.
     Staged,
     /// The new bytes are not in place, and cannot be put there: the file is no longer as it was.
@@ -35,7 +35,7 @@ pub(in crate::workspace) enum FileState {
 
 /// The two ends of a commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::workspace) enum Direction {
+pub(crate) enum Direction {
     /// Every file is as planned.
     Forward,
     /// Every file is as it was.
@@ -44,7 +44,7 @@ pub(in crate::workspace) enum Direction {
 
 /// What a name means, as far as a record can tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::workspace) enum Holds {
+pub(crate) enum Holds {
     /// There is nothing of this name.
     Nothing,
     /// The file as it was.
@@ -59,11 +59,7 @@ pub(in crate::workspace) enum Holds {
 ///
 /// # Errors
 /// When the system refuses to look.
-pub(in crate::workspace) fn holds(
-    dir: &OwnedFd,
-    name: &str,
-    file: &FileStep,
-) -> Result<(Holds, Option<FileStamp>), Errno> {
+pub(crate) fn holds(dir: &OwnedFd, name: &str, file: &FileStep) -> Result<(Holds, Option<FileStamp>), Errno> {
     let found = regular::digest(dir.as_fd(), name)?;
     let is_executable = |stamp: FileStamp| file.executable.is_none_or(|wanted| stamp.is_executable() == wanted);
     let was_executable = |stamp: FileStamp| file.executable.is_none_or(|wanted| stamp.is_executable() != wanted);
@@ -77,7 +73,7 @@ pub(in crate::workspace) fn holds(
 }
 
 /// Whether a name of a directory is known to mean nothing.
-pub(in crate::workspace) fn is_gone(dir: &OwnedFd, name: &str) -> bool {
+pub(crate) fn is_gone(dir: &OwnedFd, name: &str) -> bool {
     matches!(beneath::look_up(dir.as_fd(), name), Ok(None))
 }
 
@@ -85,7 +81,7 @@ pub(in crate::workspace) fn is_gone(dir: &OwnedFd, name: &str) -> bool {
 ///
 /// # Errors
 /// When the system refuses to look.
-pub(in crate::workspace) fn file_state(dir: Option<&OwnedFd>, file: &FileStep) -> Result<FileState, Errno> {
+pub(crate) fn file_state(dir: Option<&OwnedFd>, file: &FileStep) -> Result<FileState, Errno> {
     let nothing = (Holds::Nothing, None);
     let ((now, published), (staged, first)) = match dir {
         Some(dir) => (holds(dir, &file.name, file)?, holds(dir, &file.staged, file)?),
@@ -139,7 +135,7 @@ const fn of_removed(now: Holds, staged: Holds) -> FileState {
 
 impl FileState {
     /// Whether an end can be reached from here, or is reached already.
-    pub(in crate::workspace) const fn can_go(self, direction: Direction) -> bool {
+    pub(crate) const fn can_go(self, direction: Direction) -> bool {
         match self {
             Self::Staged | Self::Published | Self::Overwritten | Self::Gone => true,
             Self::Finished => matches!(direction, Direction::Forward),

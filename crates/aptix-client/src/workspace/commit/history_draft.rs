@@ -12,22 +12,22 @@ use crate::workspace::roots::state::{OwnError, StateDir};
 /// How the name of an entry ends whose batch is not carried out yet.
 const DRAFT: &str = ".draft";
 /// An entry that is being made.
-pub(in crate::workspace) struct HistoryDraft {
-    pub(in crate::workspace) id: String,
-    pub(in crate::workspace) bytes: Vec<u8>,
+pub(crate) struct HistoryDraft {
+    pub(crate) id: String,
+    pub(crate) bytes: Vec<u8>,
     /// Whether it has what it takes to undo the batch.
-    pub(in crate::workspace) is_whole: bool,
+    pub(crate) is_whole: bool,
 }
 
 /// Writes a draft, for everybody but a power cut.
-pub(in crate::workspace) fn write(disk: &dyn Disk, state: &StateDir, draft: &HistoryDraft) -> Result<(), OwnError> {
+pub(crate) fn write(disk: &dyn Disk, state: &StateDir, draft: &HistoryDraft) -> Result<(), OwnError> {
     let dir = state.open_history()?;
     let file = disk.create(dir.as_fd(), &format!("{}{DRAFT}", draft.id), Mode::RUSR | Mode::WUSR)?;
     Ok(disk::write_all(disk, file.as_fd(), &draft.bytes)?)
 }
 
 /// Makes a draft the entry of a batch that is carried out.
-pub(in crate::workspace) fn keep(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), OwnError> {
+pub(crate) fn keep(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), OwnError> {
     let Some(id) = &record.history else { return Ok(()) };
     let dir = state.open_history()?;
     match disk.rename(dir.as_fd(), &format!("{id}{DRAFT}"), dir.as_fd(), id) {
@@ -38,14 +38,14 @@ pub(in crate::workspace) fn keep(disk: &dyn Disk, state: &StateDir, record: &Rec
 }
 
 /// Forgets the draft of a batch that is not carried out.
-pub(in crate::workspace) fn discard(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), OwnError> {
+pub(crate) fn discard(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), OwnError> {
     let Some(id) = &record.history else { return Ok(()) };
     let dir = state.open_history()?;
     Ok(disk::unlink_if_there(disk, dir.as_fd(), &format!("{id}{DRAFT}"))?)
 }
 
 /// Forgets every draft. The caller knows that no batch may still be carried out.
-pub(in crate::workspace) fn discard_all(disk: &dyn Disk, state: &StateDir) -> Result<(), OwnError> {
+pub(crate) fn discard_all(disk: &dyn Disk, state: &StateDir) -> Result<(), OwnError> {
     let Some(dir) = state.find_history()? else { return Ok(()) };
     for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
         let entry = entry?;

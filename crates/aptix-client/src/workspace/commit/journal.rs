@@ -23,13 +23,13 @@ const NEXT: &str = "next";
 const ELSEWHERE: &str = "elsewhere";
 
 /// A commit that is not at its end.
-pub(in crate::workspace) struct Unfinished {
-    pub(in crate::workspace) stage: Stage,
-    pub(in crate::workspace) record: Record,
+pub(crate) struct Unfinished {
+    pub(crate) stage: Stage,
+    pub(crate) record: Record,
 }
 
 /// The journal of one root.
-pub(in crate::workspace) struct Journal<'a> {
+pub(crate) struct Journal<'a> {
     disk: &'a dyn Disk,
     dir: OwnedFd,
     state: StateDir,
@@ -42,42 +42,42 @@ impl fmt::Debug for Journal<'_> {
 }
 
 impl<'a> Journal<'a> {
-    pub(in crate::workspace) fn open(disk: &'a dyn Disk, state: &StateDir) -> Result<Self, JournalError> {
+    pub(crate) fn open(disk: &'a dyn Disk, state: &StateDir) -> Result<Self, JournalError> {
         Ok(Self { disk, dir: state.open_journal()?, state: state.clone() })
     }
 
     /// As [`Self::open`], where there is a journal; makes nothing.
-    pub(in crate::workspace) fn find(disk: &'a dyn Disk, state: &StateDir) -> Result<Option<Self>, JournalError> {
+    pub(crate) fn find(disk: &'a dyn Disk, state: &StateDir) -> Result<Option<Self>, JournalError> {
         let dir = state.find_journal()?;
         Ok(dir.map(|dir| Self { disk, dir, state: state.clone() }))
     }
 
     /// The state that the journal is a part of.
-    pub(in crate::workspace) const fn state(&self) -> &StateDir {
+    pub(crate) const fn state(&self) -> &StateDir {
         &self.state
     }
 
     /// Where a record stands, to be told to a person.
-    pub(in crate::workspace) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.state.path().join("journal").join(name)
     }
 
-    pub(in crate::workspace) const fn disk(&self) -> &dyn Disk {
+    pub(crate) const fn disk(&self) -> &dyn Disk {
         self.disk
     }
 
-    pub(in crate::workspace) fn dir(&self) -> BorrowedFd<'_> {
+    pub(crate) fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }
 
     /// What it means that the system refuses to do something to the journal.
-    pub(in crate::workspace) fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> JournalError + use<> {
+    pub(crate) fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> JournalError + use<> {
         let path = self.path("");
         move |errno| JournalError::System { doing, path: path.clone(), errno }
     }
 
     /// What it means that something of our own beside the journal cannot be read or written.
-    pub(in crate::workspace) fn failed_beside(&self, doing: &'static str) -> impl Fn(OwnError) -> JournalError + use<> {
+    pub(crate) fn failed_beside(&self, doing: &'static str) -> impl Fn(OwnError) -> JournalError + use<> {
         let failed = self.failed(doing);
         move |error| match error {
             OwnError::State(error) => JournalError::State(error),
@@ -86,7 +86,7 @@ impl<'a> Journal<'a> {
     }
 
     /// The one record there is, if any. What cannot be read is never taken for nothing.
-    pub(in crate::workspace) fn read(&self) -> Result<Option<Unfinished>, JournalError> {
+    pub(crate) fn read(&self) -> Result<Option<Unfinished>, JournalError> {
         for stage in Stage::ALL {
             let bytes = own_file::read_whole(self.dir(), stage.name()).map_err(self.failed("read"))?;
             let Some(bytes) = bytes else { continue };
@@ -110,7 +110,7 @@ impl<'a> Journal<'a> {
     }
 
     /// Writes a record, in stage [`Stage::Staging`], for everybody but a power cut; it is durable once the file is.
-    pub(in crate::workspace) fn begin(&self, record: &Record, receipt: &[u8]) -> Result<OwnedFd, JournalError> {
+    pub(crate) fn begin(&self, record: &Record, receipt: &[u8]) -> Result<OwnedFd, JournalError> {
         let tmp = self.state.open_tmp()?;
         let bytes = encode(&self.state, record, receipt);
         let put = || {
@@ -122,19 +122,19 @@ impl<'a> Journal<'a> {
     }
 
     /// Lets the record say how far the commit has come, durably.
-    pub(in crate::workspace) fn advance(&self, from: Stage, to: Stage) -> Result<(), JournalError> {
+    pub(crate) fn advance(&self, from: Stage, to: Stage) -> Result<(), JournalError> {
         self.mark(from, to)?;
         disk::sync_dir(self.disk, self.dir.as_fd()).map_err(self.failed("advance"))
     }
 
     /// Lets the record say how far the commit has come, for everybody but a power cut.
-    pub(in crate::workspace) fn mark(&self, from: Stage, to: Stage) -> Result<(), JournalError> {
+    pub(crate) fn mark(&self, from: Stage, to: Stage) -> Result<(), JournalError> {
         let dir = self.dir.as_fd();
         self.disk.rename(dir, from.name(), dir, to.name()).map_err(self.failed("advance"))
     }
 
     /// The receipt in the record of a commit; `None` where there is no record of this stage.
-    pub(in crate::workspace) fn receipt(&self, stage: Stage) -> Result<Option<Vec<u8>>, JournalError> {
+    pub(crate) fn receipt(&self, stage: Stage) -> Result<Option<Vec<u8>>, JournalError> {
         let Some(bytes) = own_file::read_whole(self.dir(), stage.name()).map_err(self.failed("read"))? else {
             return Ok(None);
         };
@@ -143,22 +143,22 @@ impl<'a> Journal<'a> {
     }
 
     /// That a record is there and cannot be acted on.
-    pub(in crate::workspace) fn unusable(&self, stage: Stage, source: RecordError) -> JournalError {
+    pub(crate) fn unusable(&self, stage: Stage, source: RecordError) -> JournalError {
         JournalError::Record { path: self.path(stage.name()), source }
     }
 
     /// Removes the record of a stage, if it is there.
-    pub(in crate::workspace) fn remove(&self, stage: Stage) -> Result<(), JournalError> {
+    pub(crate) fn remove(&self, stage: Stage) -> Result<(), JournalError> {
         disk::unlink_if_there(self.disk, self.dir.as_fd(), stage.name()).map_err(self.failed("end"))
     }
 
     /// Forgets a commit, whatever its stage.
-    pub(in crate::workspace) fn end(&self) -> Result<(), JournalError> {
+    pub(crate) fn end(&self) -> Result<(), JournalError> {
         self.end_at(&Stage::ALL)
     }
 
     /// Forgets a commit in one of these stages.
-    pub(in crate::workspace) fn end_at(&self, stages: &[Stage]) -> Result<(), JournalError> {
+    pub(crate) fn end_at(&self, stages: &[Stage]) -> Result<(), JournalError> {
         let names = stages.iter().map(|stage| stage.name()).chain([NEXT]);
         let present = names.filter(|name| !matches!(beneath::look_up(self.dir.as_fd(), name), Ok(None)));
         let mut ended = present.map(|name| disk::unlink_if_there(self.disk, self.dir.as_fd(), name));
@@ -166,29 +166,29 @@ impl<'a> Journal<'a> {
     }
 
     /// Whether recovery could find a commit that has to be carried on.
-    pub(in crate::workspace) fn may_be_committed(&self) -> bool {
+    pub(crate) fn may_be_committed(&self) -> bool {
         !matches!(beneath::look_up(self.dir.as_fd(), Stage::Committed.name()), Ok(None))
     }
 
     /// Whether a record lies about that stands for nothing: unfinished, or cut short before its commit point.
-    pub(in crate::workspace) fn has_leftover(&self) -> bool {
+    pub(crate) fn has_leftover(&self) -> bool {
         self.has_lost() || !matches!(beneath::look_up(self.dir.as_fd(), NEXT), Ok(None))
     }
 
     /// Whether there is a record of a commit that had begun to stage; where it cannot be read, a power cut took it.
-    pub(in crate::workspace) fn has_lost(&self) -> bool {
+    pub(crate) fn has_lost(&self) -> bool {
         !matches!(beneath::look_up(self.dir.as_fd(), Stage::Staging.name()), Ok(None))
     }
 
     /// Notes that the batch of this root is recorded in the journal of another.
-    pub(in crate::workspace) fn point_to(&self, primary: &StateDir) -> Result<(), JournalError> {
+    pub(crate) fn point_to(&self, primary: &StateDir) -> Result<(), JournalError> {
         use std::os::unix::ffi::OsStrExt;
         let owner = Owner { name: ELSEWHERE, ..owner(&self.state) };
         Ok(own_file::put(self.disk, self.dir(), owner, primary.path().as_os_str().as_bytes())?)
     }
 
     /// Where the batch of this root is recorded, if elsewhere.
-    pub(in crate::workspace) fn pointer(&self) -> Result<Option<StateDir>, JournalError> {
+    pub(crate) fn pointer(&self) -> Result<Option<StateDir>, JournalError> {
         use std::os::unix::ffi::OsStringExt;
         let unusable = || JournalError::Record { path: self.path(ELSEWHERE), source: RecordError::Pointer };
         let owner = Owner { name: ELSEWHERE, ..owner(&self.state) };
@@ -203,7 +203,7 @@ impl<'a> Journal<'a> {
     }
 
     /// Forgets the note that the batch is recorded elsewhere.
-    pub(in crate::workspace) fn drop_pointer(&self) -> Result<(), JournalError> {
+    pub(crate) fn drop_pointer(&self) -> Result<(), JournalError> {
         disk::unlink_if_there(self.disk, self.dir.as_fd(), ELSEWHERE).map_err(self.failed("end"))
     }
 }

@@ -19,7 +19,7 @@ use crate::workspace::roots::workspace::Workspace;
 ///
 /// # Errors
 /// When the system refuses to look or to remove.
-pub(in crate::workspace) fn sweep(workspace: &Workspace, root: &Root, ending: &dyn Ending) -> Result<(), Errno> {
+pub(crate) fn sweep(workspace: &Workspace, root: &Root, ending: &dyn Ending) -> Result<(), Errno> {
     let mut removed = 0;
     let mut dirs = vec![String::new()];
     while let Some(path) = dirs.pop() {

@@ -17,7 +17,7 @@ use crate::workspace::read::regular;
 /// Makes a file what it is to be. Afterwards its old bytes have the staged name; gives the stamp of the file that holds them.
 ///
 /// The old bytes, where they are at hand, need not be hashed to be known again.
-pub(in crate::workspace) fn publish(
+pub(crate) fn publish(
     tree: &WorkTree<'_>,
     file: &FileStep,
     original: Option<&[u8]>,
@@ -68,11 +68,7 @@ fn displaced(dir: &OwnedFd, file: &FileStep, original: Option<&[u8]>) -> Result<
 }
 
 /// Whether a file that was published is something else than planned by now, read back to see.
-pub(in crate::workspace) fn is_overwritten(
-    tree: &WorkTree<'_>,
-    file: &FileStep,
-    planned: Option<&[u8]>,
-) -> Result<bool, Errno> {
+pub(crate) fn is_overwritten(tree: &WorkTree<'_>, file: &FileStep, planned: Option<&[u8]>) -> Result<bool, Errno> {
     let dir = tree.dirs.open_dir(file.root, &file.dir)?;
     if let Some(planned) = planned
         && regular::compare(dir.as_fd(), &file.name, planned)?.is_some()

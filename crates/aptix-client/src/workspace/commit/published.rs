@@ -11,7 +11,7 @@ use crate::workspace::read::file_stamp::FileStamp;
 
 /// A commit whose files are in place, and whose old files are not cleared away yet.
 #[must_use = "what a published commit displaced is cleared away, or by the next command"]
-pub(in crate::workspace) struct Published<'c> {
+pub(crate) struct Published<'c> {
     attempt: Attempt<'c>,
     notices: Vec<Notice>,
     /// The stamp of the file that each has displaced.
@@ -24,7 +24,7 @@ impl<'c> Published<'c> {
     }
 
     /// Clears away what was displaced, and ends the record. What fails is left to the next command.
-    pub(in crate::workspace) fn finish(self, ending: &dyn Ending) -> Vec<Notice> {
+    pub(crate) fn finish(self, ending: &dyn Ending) -> Vec<Notice> {
         let Self { attempt, mut notices, displaced } = self;
         add_overwritten(&attempt, &mut notices);
         if let Err(error) = clear_away(&attempt, displaced, &mut notices, ending) {

@@ -11,7 +11,7 @@ use crate::workspace::commit::staged_name;
 use crate::workspace::commit::taken::Taken;
 
 /// Whether a record of a commit names nothing but what a commit leaves.
-pub(in crate::workspace) fn holds(record: &Record) -> bool {
+pub(crate) fn holds(record: &Record) -> bool {
     let in_roots = |root: usize| root < record.roots.len();
     let dirs =
         || record.dirs.iter().chain(&record.emptied).all(|dir| in_roots(dir.root) && is_entry(&dir.parent, &dir.name));
@@ -26,13 +26,13 @@ pub(in crate::workspace) fn holds(record: &Record) -> bool {
 }
 
 /// Whether a name in a directory of a root is one that a batch may have.
-pub(in crate::workspace) fn is_entry(dir: &str, name: &str) -> bool {
+pub(crate) fn is_entry(dir: &str, name: &str) -> bool {
     let path = if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") };
     !name.contains('/') && is_inner(&path)
 }
 
 /// Whether a path leads from a root to something in it that a batch may change.
-pub(in crate::workspace) fn is_inner(path: &str) -> bool {
+pub(crate) fn is_inner(path: &str) -> bool {
     let is_plain = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('\0');
     path.split('/').all(is_plain) && protection::of(path) != Some(Protection::Protected)
 }

@@ -38,7 +38,7 @@ pub(in crate::workspace) const fn owner(state: &StateDir) -> Owner<'_> {
 }
 
 /// Puts a record and its receipt into bytes.
-pub(in crate::workspace) fn encode(state: &StateDir, record: &Record, receipt: &[u8]) -> Vec<u8> {
+pub(crate) fn encode(state: &StateDir, record: &Record, receipt: &[u8]) -> Vec<u8> {
     // A record is strings and numbers: there is nothing in it that JSON could refuse.
     let mut body = serde_json::to_vec(record).unwrap_or_default();
     body.push(b'\n');
@@ -47,7 +47,7 @@ pub(in crate::workspace) fn encode(state: &StateDir, record: &Record, receipt: &
 }
 
 /// Reads a record of a journal, and its receipt.
-pub(in crate::workspace) fn decode<'b>(state: &StateDir, bytes: &'b [u8]) -> Result<(Record, &'b [u8]), RecordError> {
+pub(crate) fn decode<'b>(state: &StateDir, bytes: &'b [u8]) -> Result<(Record, &'b [u8]), RecordError> {
     let body = match own_file::unseal(owner(state), bytes) {
         Found::Sealed(body) => body,
         Found::Old(bytes) => unsealed(bytes)?,

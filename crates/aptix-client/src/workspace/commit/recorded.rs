@@ -12,7 +12,7 @@ use crate::workspace::read::file_stamp::FileStamp;
 
 /// A commit past its commit point. Nothing of it is visible yet.
 #[must_use = "a recorded commit is published, or carried on by the next command"]
-pub(in crate::workspace) struct Recorded<'c> {
+pub(crate) struct Recorded<'c> {
     attempt: Attempt<'c>,
     notices: Vec<Notice>,
 }
@@ -26,7 +26,7 @@ impl<'c> Recorded<'c> {
     ///
     /// # Errors
     /// Every file is as it was then, or a person is needed ([`CommitError::NeedsOperator`]).
-    pub(in crate::workspace) fn publish(self) -> Result<Published<'c>, CommitError> {
+    pub(crate) fn publish(self) -> Result<Published<'c>, CommitError> {
         let Self { attempt, notices } = self;
         let displaced = publish_all(&attempt)?;
         Ok(Published::new(attempt, notices, displaced))

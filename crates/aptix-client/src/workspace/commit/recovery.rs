@@ -24,10 +24,7 @@ use crate::workspace::roots::workspace::Workspace;
 
 /// Brings every root of a workspace to one end of whatever was left half-way; gives the journal that the next batch is
 /// recorded in. Holds nothing but the caller's lock.
-pub(in crate::workspace) fn recover<'w>(
-    workspace: &'w Workspace,
-    ending: &dyn Ending,
-) -> Result<Journal<'w>, RecoveryError> {
+pub(crate) fn recover<'w>(workspace: &'w Workspace, ending: &dyn Ending) -> Result<Journal<'w>, RecoveryError> {
     let primary = Journal::open(workspace.disk(), workspace.primary().state())?;
     recover_root(workspace, workspace.primary(), &primary, ending)?;
     for other in workspace.roots().iter().filter(|root| root.state().path() != primary.state().path()) {
@@ -70,7 +67,7 @@ enum Recorded {
 
 /// Brings to an end what was left half-way in these very directories when they had other paths: their state is found by
 /// path, so that it is not theirs any more.
-pub(in crate::workspace) fn recover_moved(workspace: &Workspace, ending: &dyn Ending) -> Result<(), RecoveryError> {
+pub(crate) fn recover_moved(workspace: &Workspace, ending: &dyn Ending) -> Result<(), RecoveryError> {
     let own: Vec<_> = workspace.roots().iter().map(|root| root.state().path()).collect();
     let others = workspace.primary().state().siblings().map_err(JournalError::State)?;
     for state in others.iter().filter(|state| !own.contains(&state.path())) {
@@ -93,7 +90,7 @@ pub(in crate::workspace) fn recover_moved(workspace: &Workspace, ending: &dyn En
 
 /// The paths of the roots that recovery would write in, besides those of the workspace, as far as that can be told: what
 /// cannot be read here is met again by recovery, which reports it.
-pub(in crate::workspace) fn reach(workspace: &Workspace) -> Vec<PathBuf> {
+pub(crate) fn reach(workspace: &Workspace) -> Vec<PathBuf> {
     let find = |state: &StateDir| Journal::find(workspace.disk(), state).ok().flatten();
     let own = || workspace.roots().iter().filter_map(|root| find(root.state()));
     let pointed_to = own().filter_map(|journal| find(&journal.pointer().ok()??));

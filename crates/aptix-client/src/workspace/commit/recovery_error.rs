@@ -10,7 +10,7 @@ use crate::workspace::commit::journal_error::JournalError;
 use crate::workspace::fs::errno;
 
 /// What is done with a batch that is at its end.
-pub(in crate::workspace) const CLEAR_AWAY: &str = "clear away";
+pub(crate) const CLEAR_AWAY: &str = "clear away";
 
 /// Why a root is not ready for a batch.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +75,7 @@ pub enum RecoveryError {
 
 impl RecoveryError {
     /// Whether a batch that is carried out cannot be cleared away because the disk is full. Its files can be read as they are.
-    pub(in crate::workspace) fn is_for_lack_of_room(&self) -> bool {
+    pub(crate) fn is_for_lack_of_room(&self) -> bool {
         matches!(self, Self::System { doing: CLEAR_AWAY, errno: Errno::NOSPC | Errno::DQUOT, .. })
     }
 

@@ -18,7 +18,7 @@ const SWAPS: usize = 256;
 /// Takes every file back, last one first, and clears everything away; `unpublished` are files that were never put in place. One
 /// that cannot be taken back keeps no other
 /// from it; then nothing is cleared away.
-pub(in crate::workspace) fn roll_back<'f>(
+pub(crate) fn roll_back<'f>(
     tree: &WorkTree<'_>,
     record: &Record,
     unpublished: impl IntoIterator<Item = &'f FileStep>,
@@ -37,7 +37,7 @@ pub(in crate::workspace) fn roll_back<'f>(
 
 /// Takes published bytes out again, swapping until what comes out is what was last put in: then the last save of
 /// anybody is in place. A save that a later one has overtaken is kept beside it.
-pub(in crate::workspace) fn give_back(tree: &WorkTree<'_>, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
+pub(crate) fn give_back(tree: &WorkTree<'_>, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
     let digest = || Ok::<_, Errno>(regular::digest(dir.as_fd(), &file.staged)?.map(|(digest, _)| digest));
     let after = file.after.map(|hex| hex.0);
     let mut put_in = after;

@@ -19,7 +19,7 @@ const FLUSHED_TOGETHER: usize = 256;
 
 /// A commit whose files are staged. Nothing of it is visible yet.
 #[must_use = "what is staged is recorded or stays behind"]
-pub(in crate::workspace) struct Staged<'c> {
+pub(crate) struct Staged<'c> {
     attempt: Attempt<'c>,
     notices: Vec<Notice>,
 }
@@ -29,7 +29,7 @@ impl<'c> Staged<'c> {
     ///
     /// # Errors
     /// Nothing has changed then.
-    pub(in crate::workspace) fn stage(mut attempt: Attempt<'c>) -> Result<Self, CommitError> {
+    pub(crate) fn stage(mut attempt: Attempt<'c>) -> Result<Self, CommitError> {
         match prepare(&mut attempt) {
             Ok(notices) => Ok(Self { attempt, notices }),
             Err(error) => Err(attempt.abandon(error)),
@@ -40,7 +40,7 @@ impl<'c> Staged<'c> {
     ///
     /// # Errors
     /// Nothing has changed then, or the next command finds out ([`CommitError::Undecided`]).
-    pub(in crate::workspace) fn record(self) -> Result<Recorded<'c>, CommitError> {
+    pub(crate) fn record(self) -> Result<Recorded<'c>, CommitError> {
         let Self { attempt, notices } = self;
         match pass_commit_point(&attempt) {
             Ok(()) => Ok(Recorded::new(attempt, notices)),

@@ -11,21 +11,21 @@ const ENDING: &str = ".aptix-tmp";
 const DIGITS: usize = 16;
 
 /// A name that nothing else has, for a file that is staged in a root.
-pub(in crate::workspace) fn staged_name(root: &OsStr) -> String {
+pub(crate) fn staged_name(root: &OsStr) -> String {
     let random = disk::random_digits();
     let (random, _) = random.split_at(DIGITS);
     format!(".{random}{}{ENDING}", mark(root, random))
 }
 
 /// Whether a file of this name was staged in a root.
-pub(in crate::workspace) fn is_staged_in(root: &OsStr, name: &str) -> bool {
+pub(crate) fn is_staged_in(root: &OsStr, name: &str) -> bool {
     let digits = name.strip_prefix('.').and_then(|name| name.strip_suffix(ENDING));
     let parts = digits.and_then(|digits| digits.split_at_checked(DIGITS));
     parts.is_some_and(|(random, rest)| rest == mark(root, random))
 }
 
 /// Whether a file of this name may have been staged in some root, wherever that was then.
-pub(in crate::workspace) fn is_staged(name: &str) -> bool {
+pub(crate) fn is_staged(name: &str) -> bool {
     let digits = name.strip_prefix('.').and_then(|name| name.strip_suffix(ENDING)).unwrap_or_default();
     digits.len() == 2 * DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
 }

@@ -18,7 +18,7 @@ use crate::workspace::read::{attributes, regular};
 
 /// Whose a directory is that was missing when the batch was planned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::workspace) enum Made {
+pub(crate) enum Made {
     /// The commit made it, and removes it should it fail.
     Here,
     /// Somebody else made it meanwhile; it does as well, and stays.
@@ -26,7 +26,7 @@ pub(in crate::workspace) enum Made {
 }
 
 /// Makes a directory that was missing.
-pub(in crate::workspace) fn make_dir(tree: &WorkTree<'_>, made: &NewDir) -> Result<Made, Errno> {
+pub(crate) fn make_dir(tree: &WorkTree<'_>, made: &NewDir) -> Result<Made, Errno> {
     let parent = tree.dirs.open_dir(made.root, &made.parent)?;
     let mode = Mode::RWXU | Mode::RWXG | Mode::RWXO;
     match tree.disk.make_dir(parent.as_fd(), &made.name, mode) {
@@ -37,17 +37,17 @@ pub(in crate::workspace) fn make_dir(tree: &WorkTree<'_>, made: &NewDir) -> Resu
 
 /// A staged file.
 #[derive(Debug)]
-pub(in crate::workspace) struct StagedFile {
+pub(crate) struct StagedFile {
     /// Still open, and not durable yet.
-    pub(in crate::workspace) file: OwnedFd,
+    pub(crate) file: OwnedFd,
     /// What would show that somebody touched it.
-    pub(in crate::workspace) stamp: FileStamp,
+    pub(crate) stamp: FileStamp,
     /// What its original has and it could not get.
-    pub(in crate::workspace) losses: Vec<Loss>,
+    pub(crate) losses: Vec<Loss>,
 }
 
 /// Stages a file: complete, with the owner, mode and attributes of the one it replaces.
-pub(in crate::workspace) fn stage(
+pub(crate) fn stage(
     tree: &WorkTree<'_>,
     file: &FileStep,
     step: &Step<'_>,
@@ -79,7 +79,7 @@ pub(in crate::workspace) fn stage(
 }
 
 /// Checks, just before the commit point, that what was planned on is still there and what was staged is untouched.
-pub(in crate::workspace) fn recheck(
+pub(crate) fn recheck(
     tree: &WorkTree<'_>,
     file: &FileStep,
     original: Option<&Original>,

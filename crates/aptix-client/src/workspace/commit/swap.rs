@@ -29,7 +29,7 @@ pub(crate) enum PublishError {
 
 impl PublishError {
     /// What recovery makes of it: a file that changes meanwhile is looked at again the next time.
-    pub(in crate::workspace) const fn errno(self) -> Errno {
+    pub(crate) const fn errno(self) -> Errno {
         match self {
             Self::System(errno) => errno,
             Self::Changed | Self::Exists | Self::ParentGone => Errno::AGAIN,
@@ -37,7 +37,7 @@ impl PublishError {
     }
 }
 
-pub(in crate::workspace) fn publish_new(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
+pub(crate) fn publish_new(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
     rename_new(disk, dir, &file.staged, &file.name).map_err(|errno| match errno {
         Errno::EXIST => PublishError::Exists,
         errno => errno.into(),
@@ -45,7 +45,7 @@ pub(in crate::workspace) fn publish_new(disk: &dyn Disk, dir: &OwnedFd, file: &F
 }
 
 /// Renames unless the new name is taken.
-pub(in crate::workspace) fn rename_new(disk: &dyn Disk, dir: &OwnedFd, from: &str, to: &str) -> Result<(), Errno> {
+pub(crate) fn rename_new(disk: &dyn Disk, dir: &OwnedFd, from: &str, to: &str) -> Result<(), Errno> {
     let held = dir.as_fd();
     match disk.rename_new(held, from, to) {
         // File systems without the flag still refuse a second link of one name.
@@ -57,7 +57,7 @@ pub(in crate::workspace) fn rename_new(disk: &dyn Disk, dir: &OwnedFd, from: &st
 }
 
 /// Swaps what the file's name and its staged name mean.
-pub(in crate::workspace) fn exchange(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Errno> {
+pub(crate) fn exchange(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Errno> {
     let held = dir.as_fd();
     match disk.exchange(held, &file.staged, &file.name) {
         // Without the call it takes three steps; `settle` finishes them if they are cut short.
@@ -81,7 +81,7 @@ fn aside(file: &FileStep) -> String {
 }
 
 /// Brings an exchange that was cut short to one of its ends.
-pub(in crate::workspace) fn settle(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Errno> {
+pub(crate) fn settle(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Errno> {
     let aside = aside(file);
     if is_gone(dir, &aside) {
         return Ok(());
@@ -94,7 +94,7 @@ pub(in crate::workspace) fn settle(disk: &dyn Disk, dir: &OwnedFd, file: &FileSt
 
 /// Gives what was taken away its name again. Something newer that has the name by now stays; what was taken away is
 /// then kept beside it when all is cleared away, unless it is what was planned to go.
-pub(in crate::workspace) fn put_back(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
+pub(crate) fn put_back(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
     match publish_new(disk, dir, file) {
         Err(PublishError::Exists) => Ok(()),
         outcome => outcome,
@@ -102,7 +102,7 @@ pub(in crate::workspace) fn put_back(disk: &dyn Disk, dir: &OwnedFd, file: &File
 }
 
 /// Brings a file that was cut short in the middle of a step to one of the step's ends.
-pub(in crate::workspace) fn settle_in(tree: &WorkTree<'_>, file: &FileStep) -> Result<Option<Rc<OwnedFd>>, Errno> {
+pub(crate) fn settle_in(tree: &WorkTree<'_>, file: &FileStep) -> Result<Option<Rc<OwnedFd>>, Errno> {
     let dir = tree.dirs.find_dir(file.root, &file.dir)?;
     dir.map(|dir| settle(tree.disk, &dir, file).map(|()| dir)).transpose()
 }

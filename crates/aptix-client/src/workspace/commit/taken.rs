@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Taken {
     /// The name of the session's file.
-    pub(in crate::workspace) session: String,
+    pub(crate) session: String,
     /// Seconds since 1970, by which earlier versions went.
-    pub(in crate::workspace) at: u64,
+    pub(crate) at: u64,
     /// What the age clock showed: by then, what was left alone for too long was gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::workspace) age: Option<u64>,
+    pub(crate) age: Option<u64>,
     /// The clipboards that have another text from then on.
-    pub(in crate::workspace) texts: Clipboards,
+    pub(crate) texts: Clipboards,
 }
 
 impl Taken {
     /// Whether the file of its session is named as such files are.
-    pub(in crate::workspace) fn is_named(&self) -> bool {
+    pub(crate) fn is_named(&self) -> bool {
         self.session.parse::<Sha256Digest>().is_ok()
     }
 }

@@ -10,22 +10,22 @@ use crate::workspace::roots::state::StateDir;
 use crate::workspace::roots::workspace::Workspace;
 
 /// Where a record is carried out or rolled back.
-pub(in crate::workspace) struct WorkTree<'a> {
-    pub(in crate::workspace) disk: &'a dyn Disk,
-    pub(in crate::workspace) dirs: DirCache,
+pub(crate) struct WorkTree<'a> {
+    pub(crate) disk: &'a dyn Disk,
+    pub(crate) dirs: DirCache,
     /// Takes what is displaced out of the roots.
-    pub(in crate::workspace) displacer: Displacer<'a>,
+    pub(crate) displacer: Displacer<'a>,
 }
 
 impl<'a> WorkTree<'a> {
     /// Of roots, each with its state.
-    pub(in crate::workspace) fn new(disk: &'a dyn Disk, roots: Vec<(Arc<OwnedFd>, StateDir)>) -> Self {
+    pub(crate) fn new(disk: &'a dyn Disk, roots: Vec<(Arc<OwnedFd>, StateDir)>) -> Self {
         let (roots, states) = roots.into_iter().unzip();
         Self { disk, dirs: DirCache::new(roots), displacer: Displacer::new(disk, states) }
     }
 
     /// Of the roots of a workspace, for a commit whose own result names the copies that are kept beside files.
-    pub(in crate::workspace) fn of(workspace: &'a Workspace) -> Self {
+    pub(crate) fn of(workspace: &'a Workspace) -> Self {
         let roots = workspace.roots().iter().map(|root| (root.held(), root.state().clone()));
         let tree = Self::new(workspace.disk(), roots.collect());
         Self { displacer: tree.displacer.of_a_result(), ..tree }

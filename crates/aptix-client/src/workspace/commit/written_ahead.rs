@@ -36,7 +36,7 @@ const PIECE: usize = 1 << 16;
 ///
 /// # Errors
 /// When a batch is pending, or the system refuses to look or to remove.
-pub(in crate::workspace) fn settle(journal: &Journal<'_>) -> Result<(), RecoveryError> {
+pub(crate) fn settle(journal: &Journal<'_>) -> Result<(), RecoveryError> {
     let failed = |doing| journal.failed(doing);
     match beneath::open_file(journal.dir(), AHEAD) {
         Ok(file) => {

@@ -19,7 +19,7 @@ use crate::workspace::read::regular;
 use crate::workspace::roots::state::StateDir;
 
 /// Moves the files that one commit displaces.
-pub(in crate::workspace) struct Displacer<'a> {
+pub(crate) struct Displacer<'a> {
     disk: &'a dyn Disk,
     /// The state of each root of the record.
     states: Vec<StateDir>,
@@ -33,18 +33,18 @@ pub(in crate::workspace) struct Displacer<'a> {
 
 impl<'a> Displacer<'a> {
     /// `states` belong to the roots of the record, in its order.
-    pub(in crate::workspace) fn new(disk: &'a dyn Disk, states: Vec<StateDir>) -> Self {
+    pub(crate) fn new(disk: &'a dyn Disk, states: Vec<StateDir>) -> Self {
         let dirs = states.iter().map(|_| OnceCell::new()).collect();
         Self { disk, states, dirs, moved: RefCell::default(), kept_is: Standing::Changed }
     }
 
     /// As it is in a commit whose own result names the copies that are kept beside files.
-    pub(in crate::workspace) fn of_a_result(self) -> Self {
+    pub(crate) fn of_a_result(self) -> Self {
         Self { kept_is: Standing::Named, ..self }
     }
 
     /// Notes a copy of another process's version that is kept beside a file, under a name in the same directory.
-    pub(in crate::workspace) fn note_copy(&self, file: &FileStep, kept: &str, stat: &Stat) {
+    pub(crate) fn note_copy(&self, file: &FileStep, kept: &str, stat: &Stat) {
         let Some(Hex(digest)) = file.before.or(file.after) else { return };
         let size = u64::try_from(stat.st_size).unwrap_or_default();
         let copy = FileStep { name: kept.to_owned(), ..file.clone() }.real();
@@ -68,7 +68,7 @@ impl<'a> Displacer<'a> {
     /// Moves the file with the staged name out of the workspace, where processes that hold it open can still write to it.
     /// `digest` and `stamp` are of what it holds. A file that has another name is on disk there: it only loses this one.
     /// Where the file cannot be moved, it keeps a hidden name in its directory.
-    pub(in crate::workspace) fn take(
+    pub(crate) fn take(
         &self,
         dir: &OwnedFd,
         file: &FileStep,
@@ -116,7 +116,7 @@ impl<'a> Displacer<'a> {
 
     /// Takes over a file that was moved by a process which died, or failed, before it wrote the index. `dir` is the
     /// directory of the file, where there still is one.
-    pub(in crate::workspace) fn adopt(&self, dir: Option<&OwnedFd>, file: &FileStep) -> Result<(), Errno> {
+    pub(crate) fn adopt(&self, dir: Option<&OwnedFd>, file: &FileStep) -> Result<(), Errno> {
         let Some(state) = self.states.get(file.root) else { return Ok(()) };
         let displaced = state.find_displaced().map_err(|error| error.errno())?;
         let mut digests: Vec<_> = [file.before, file.after].into_iter().flatten().map(|hex| hex.0).collect();
@@ -147,7 +147,7 @@ impl<'a> Displacer<'a> {
 
     /// Writes to the index what was moved, with the entry of the history that tells of the batch. The index is durable only
     /// if it is needed to find a file again. Gives the bytes of what was moved.
-    pub(in crate::workspace) fn note(&self, entry: Option<&str>) -> Result<u64, Errno> {
+    pub(crate) fn note(&self, entry: Option<&str>) -> Result<u64, Errno> {
         let mut moved = self.moved.take();
         moved.iter_mut().for_each(|(_, file)| file.entry = entry.map(str::to_owned));
         for (root, state) in self.states.iter().enumerate() {

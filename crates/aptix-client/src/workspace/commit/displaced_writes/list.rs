@@ -17,7 +17,7 @@ use crate::workspace::roots::workspace::Workspace;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DisplacedWrite {
     /// Position of the root.
-    pub(in crate::workspace) root: usize,
+    pub(crate) root: usize,
     /// Real path in the root of the file that was replaced; only its name where a power cut took the rest.
     pub path: String,
     /// Where the version of the other process is kept.

@@ -30,16 +30,16 @@ const QUIET: Duration = Duration::from_mins(1);
 
 /// When a process that runs on looks again, and what there was.
 #[derive(Clone, Copy, Default, Debug)]
-pub(in crate::workspace) struct Sweeping {
+pub(crate) struct Sweeping {
     next: Option<Instant>,
     /// How many displaced writes were found.
-    pub(in crate::workspace) found: usize,
+    pub(crate) found: usize,
     /// Bytes of the displaced files that were left, and of those that came since.
-    pub(in crate::workspace) bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Sweeping {
-    pub(in crate::workspace) fn is_due(self) -> bool {
+    pub(crate) fn is_due(self) -> bool {
         self.next.is_none_or(|next| next <= Instant::now())
     }
 
@@ -50,7 +50,7 @@ impl Sweeping {
 
 /// Sweeps every root of a workspace, as far as the system lets us: nothing of it keeps anybody from working. The caller holds
 /// the lock.
-pub(in crate::workspace) fn sweep(workspace: &Workspace) {
+pub(crate) fn sweep(workspace: &Workspace) {
     let begin = Instant::now();
     let (mut bytes, mut found) = (0, 0);
     for root in workspace.roots() {
@@ -67,7 +67,7 @@ pub(in crate::workspace) fn sweep(workspace: &Workspace) {
 }
 
 /// Removes the oldest displaced files, once they are too much with so many bytes more. The caller holds the lock.
-pub(in crate::workspace) fn bound(workspace: &Workspace, added: u64) {
+pub(crate) fn bound(workspace: &Workspace, added: u64) {
     let is_over = workspace.with_cache(|sweeping: &mut Sweeping| {
         sweeping.bytes += added;
         sweeping.is_over() && sweeping.is_due()
