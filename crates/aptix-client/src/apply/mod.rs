@@ -41,7 +41,7 @@ use self::files::Files;
 use self::planned::{Planned, carry_out, refuse_removed};
 use self::proposal::{Decision, Proposal};
 use crate::policy::Policy;
-use crate::policy::choices::{Recovery, Several};
+use crate::policy::choices::Several;
 use crate::workspace::roots::workspace::Workspace;
 
 /// Applies a batch, all of it or nothing. `confirm` is called once, with the whole proposal, before anything is written; in
@@ -184,7 +184,7 @@ fn with_next_action(
 const fn settings<'c>(policy: &Policy, clipboards: &'c Clipboards) -> Settings<'c> {
     Settings {
         limits: policy.limits,
-        recovers: matches!(policy.recovery, Recovery::On),
+        recovers: policy.recovers,
         refuses_several: matches!(policy.once_with_several, Several::Refuse),
         suspicion: policy.suspect_content,
         clipboards,

@@ -1,7 +1,5 @@
 //! What a policy file chooses, one enum for each key. Where an order is derived, the later of two is the stricter one.
 
-use super::paths::{Named, Patterns};
-
 /// Whether batches write at all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -20,15 +18,6 @@ pub enum Links {
     Follow,
     /// None is.
     Refuse,
-}
-
-/// Whether old text may differ from the file in white space.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Recovery {
-    /// It may, and is then told in the report.
-    On,
-    /// It must not.
-    Off,
 }
 
 /// What becomes of an edit of one occurrence where there are several.
@@ -51,17 +40,6 @@ pub enum Deletions {
     Ask,
 }
 
-/// Which files a server may read, as one policy file has it.
-#[derive(Clone, Debug)]
-pub enum Reads {
-    /// Every file that nothing else withholds.
-    All,
-    /// No file.
-    None,
-    /// Those that match.
-    Matching(Patterns),
-}
-
 /// When a server is shown lines and digests of a file that it may read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -80,24 +58,4 @@ pub enum HardLinks {
     Allow,
     /// It is not: another name may lead out of the root, or to what it must not read.
     Withhold,
-}
-
-/// What one policy file says about reading.
-#[derive(Clone, Debug)]
-pub(super) struct ReadRule {
-    /// The root whose files it is about, from 0; every root when absent.
-    pub(super) root: Option<usize>,
-    pub(super) reads: Reads,
-}
-
-impl ReadRule {
-    pub(super) fn closes(&self, file: Named<'_>) -> bool {
-        let is_about = self.root.is_none_or(|root| root == file.root);
-        is_about
-            && match &self.reads {
-                Reads::All => false,
-                Reads::None => true,
-                Reads::Matching(patterns) => !file.names().all(|path| patterns.find(path).is_some()),
-            }
-    }
 }

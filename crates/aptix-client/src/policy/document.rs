@@ -1,69 +1,33 @@
-//! A policy file's text, read strictly: a key that is not known, or a value that is none, is an error with its line.
+//! A policy file's text, read strictly: an unknown key or an invalid value is an error with its line.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use aptix_engine::planning::settings::Suspicion;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::choices::{Deletions, Excerpts, HardLinks, Links, Reads, Recovery, Several, WriteMode};
-use super::paths::{Lists, Patterns, Room};
-
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+use super::choices::{Deletions, Excerpts, HardLinks, Links, Several, WriteMode};
+use super::paths::{Lists, Patterns, Reads, Room};
 
 /// What one policy file says.
-#[derive(Clone, Debug, Default)]
-pub struct Stated {
+#[derive(Clone, Debug)]
+pub(crate) struct Stated {
     /// The lists of paths in every root.
-    pub lists: Lists,
+    pub(crate) lists: Lists,
     /// The lists of paths in one root, by its absolute path.
-    pub roots: Vec<(PathBuf, Lists)>,
+    pub(crate) roots: Vec<(PathBuf, Lists)>,
     /// The patterns that begin with a slash, by their lines.
-    pub anchored: Vec<(usize, String)>,
-    /// The line of the key `durability`, which means nothing any more.
-    pub durability: Option<usize>,
+    anchored: Vec<(usize, String)>,
+    /// The line of the key `durability`, which has no effect any more.
+    pub(crate) durability: Option<usize>,
     /// `reads`
-    pub reads: Option<Reads>,
+    pub(crate) reads: Option<Reads>,
     /// `secrets.allow`
-    pub no_secrets: Patterns,
-    /// Everything else.
-    pub settings: Settings,
-}
-
-/// What one policy file says besides lists; absent is what it does not say.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Settings {
-    /// `mode`
-    pub mode: Option<WriteMode>,
-    /// `links`
-    pub links: Option<Links>,
-    /// `recovery`
-    pub recovery: Option<Recovery>,
-    /// `once_with_several`
-    pub once_with_several: Option<Several>,
-    /// `suspect_content`
-    pub suspect_content: Option<Suspicion>,
-    /// `deletions`
-    pub deletions: Option<Deletions>,
-    /// `history.days`
-    pub history_age: Option<Duration>,
-    /// `history.bytes`
-    pub history_bytes: Option<u64>,
-    /// `limits.files`
-    pub files: Option<usize>,
-    /// `approval_seconds`
-    pub approval_seconds: Option<u64>,
-    /// `limits.file_bytes`
-    pub file_bytes: Option<u64>,
-    /// `limits.refused_per_minute`
-    pub refused_per_minute: Option<NonZeroU32>,
-    /// `excerpts`
-    pub excerpts: Option<Excerpts>,
-    /// `hard_links`
-    pub hard_links: Option<HardLinks>,
+    pub(crate) no_secrets: Patterns,
+    /// Everything else, as it was written.
+    pub(crate) document: Document,
 }
 
 /// What is wrong with a text.
@@ -79,48 +43,42 @@ pub struct DocumentError {
 /// Whose file it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Author {
-    /// The person's own.
+    /// The user's own.
     Person,
-    /// Part of a root, whoever wrote it: it may deny and ask, and allow nothing.
+    /// Part of a root, which anyone may have written: it may deny and ask, and allow nothing.
     Root,
 }
 
-#[derive(Deserialize)]
+/// The keys of a policy file; absent is what it does not say.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+pub(crate) struct Document {
     #[serde(default)]
     deny: Vec<Spanned<String>>,
     #[serde(default)]
     ask: Vec<Spanned<String>>,
     allow: Option<Spanned<Vec<Spanned<String>>>>,
-    mode: Option<WriteMode>,
-    links: Option<Links>,
-    recovery: Option<bool>,
-    once_with_several: Option<Several>,
-    suspect_content: Option<DocumentSuspicion>,
-    deletions: Option<Deletions>,
+    pub(crate) mode: Option<WriteMode>,
+    pub(crate) links: Option<Links>,
+    pub(crate) recovery: Option<bool>,
+    pub(crate) once_with_several: Option<Several>,
+    #[serde(default, deserialize_with = "suspicion")]
+    pub(crate) suspect_content: Option<Suspicion>,
+    pub(crate) deletions: Option<Deletions>,
     durability: Option<Spanned<toml::Value>>,
-    history: Option<Spanned<DocumentHistory>>,
-    approval_seconds: Option<u64>,
+    pub(crate) history: Option<Spanned<DocumentHistory>>,
+    pub(crate) approval_seconds: Option<u64>,
     reads: Option<Spanned<toml::Value>>,
-    excerpts: Option<Excerpts>,
-    hard_links: Option<HardLinks>,
+    pub(crate) excerpts: Option<Excerpts>,
+    pub(crate) hard_links: Option<HardLinks>,
     secrets: Option<Spanned<DocumentSecrets>>,
     #[serde(default)]
-    limits: DocumentLimits,
+    pub(crate) limits: DocumentLimits,
     #[serde(default)]
     roots: BTreeMap<Spanned<String>, DocumentLists>,
 }
 
-/// What becomes of new text that does not look like the content of a file.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum DocumentSuspicion {
-    Warn,
-    Refuse,
-}
-
-#[derive(Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DocumentLists {
     #[serde(default)]
@@ -131,128 +89,151 @@ struct DocumentLists {
     allow: Vec<Spanned<String>>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct DocumentHistory {
-    days: Option<u32>,
-    bytes: Option<u64>,
+pub(crate) struct DocumentHistory {
+    pub(crate) days: Option<u32>,
+    pub(crate) bytes: Option<u64>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct DocumentLimits {
-    files: Option<usize>,
-    file_bytes: Option<u64>,
-    refused_per_minute: Option<NonZeroU32>,
+pub(crate) struct DocumentLimits {
+    pub(crate) files: Option<usize>,
+    pub(crate) file_bytes: Option<u64>,
+    pub(crate) refused_per_minute: Option<NonZeroU32>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DocumentSecrets {
     #[serde(default)]
     allow: Vec<Spanned<String>>,
 }
 
+fn suspicion<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Suspicion>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Word {
+        Warn,
+        Refuse,
+    }
+    Ok(Some(match Word::deserialize(deserializer)? {
+        Word::Warn => Suspicion::Warn,
+        Word::Refuse => Suspicion::Refuse,
+    }))
+}
+
 /// Reads a policy file.
 ///
 /// # Errors
-/// It is not UTF-8 or not TOML, has a key that is not known or a value that is none, or allows what its author may not.
+/// It is not UTF-8 or not TOML, has an unknown key or an invalid value, or allows what its author may not.
 pub(crate) fn parse(bytes: &[u8], author: Author) -> Result<Stated, DocumentError> {
     let text = std::str::from_utf8(bytes).map_err(|error| DocumentError {
         line: line_at(bytes, error.valid_up_to()),
         message: "a byte is no part of UTF-8 text".to_owned(),
     })?;
-    let at = |offset| line_at(bytes, offset);
     let document: Document = toml::from_str(text).map_err(|error| DocumentError {
-        line: at(error.span().map_or(0, |span| span.start)),
+        line: line_at(bytes, error.span().map_or(0, |span| span.start)),
         message: error.message().to_owned(),
     })?;
-    let allow = match (document.allow, author) {
-        (Some(allow), Author::Root) => return Err(only_stricter(at(allow.span().start), "allow")),
-        (allow, _) => allow.map(Spanned::into_inner).unwrap_or_default(),
-    };
-    let durability = match (document.durability, author) {
-        (Some(stated), Author::Person) if stated.get_ref().as_str() != Some("flushed") => {
+    let mut reader = Reader { bytes, author, room: Room::default(), anchored: Vec::new() };
+    let allow = reader.of_person(document.allow.as_ref(), "allow")?;
+    let durability = document.durability.as_ref().map(|stated| reader.durability(stated)).transpose()?;
+    reader.of_person(document.history.as_ref(), "history")?;
+    let secrets = reader.of_person(document.secrets.as_ref(), "secrets")?;
+    let reads = document.reads.as_ref().map(|reads| reader.reads(reads)).transpose()?;
+    let no_secrets = reader.patterns(secrets.map_or(&[], |secrets| &secrets.allow))?;
+    let mut roots = Vec::new();
+    for (root, DocumentLists { deny, ask, allow }) in &document.roots {
+        let path = Path::new(reader.of_person(Some(root), "roots")?.map_or("", String::as_str));
+        if !path.is_absolute() {
+            return Err(reader.error(root, format!("the root {path:?} is not an absolute path")));
+        }
+        roots.push((path.to_owned(), reader.lists(deny, ask, allow)?));
+    }
+    let lists = reader.lists(&document.deny, &document.ask, allow.map_or(&[], Vec::as_slice))?;
+    Ok(Stated { lists, roots, anchored: reader.anchored, durability, reads, no_secrets, document })
+}
+
+/// Reads the values of a policy file that depend on its author, or that take from what its patterns may take together.
+struct Reader<'t> {
+    bytes: &'t [u8],
+    author: Author,
+    room: Room,
+    anchored: Vec<(usize, String)>,
+}
+
+impl Reader<'_> {
+    fn error<T>(&self, at: &Spanned<T>, message: String) -> DocumentError {
+        DocumentError { line: line_at(self.bytes, at.span().start), message }
+    }
+
+    /// The value of a key that only the user's own file may have.
+    fn of_person<'v, T>(&self, value: Option<&'v Spanned<T>>, key: &str) -> Result<Option<&'v T>, DocumentError> {
+        match value {
+            Some(value) if self.author == Author::Root => Err(self.error(
+                value,
+                format!("a root's policy can only be stricter than the person's own; it has no key {key:?}"),
+            )),
+            value => Ok(value.map(Spanned::get_ref)),
+        }
+    }
+
+    /// The line of the key `durability`.
+    fn durability(&self, stated: &Spanned<toml::Value>) -> Result<usize, DocumentError> {
+        if self.author == Author::Person && stated.get_ref().as_str() != Some("flushed") {
             let message = "`durability` is no longer a choice: the contents of a batch are always on disk before they are \
                            visible; delete this line";
-            return Err(DocumentError { line: at(stated.span().start), message: message.to_owned() });
+            return Err(self.error(stated, message.to_owned()));
         }
-        (stated, _) => stated.map(|stated| at(stated.span().start)),
-    };
-    let history = match (document.history, author) {
-        (Some(history), Author::Root) => return Err(only_stricter(at(history.span().start), "history")),
-        (history, _) => history.map(Spanned::into_inner).unwrap_or_default(),
-    };
-    let secrets = match (document.secrets, author) {
-        (Some(secrets), Author::Root) => return Err(only_stricter(at(secrets.span().start), "secrets")),
-        (secrets, _) => secrets.map(Spanned::into_inner).unwrap_or_default(),
-    };
-    let (mut anchored, mut room) = (Vec::new(), Room::default());
-    let reads = document.reads.map(|value| read_reads(&value, at(value.span().start), &mut room)).transpose()?;
-    let mut patterns = |list: &[Spanned<String>]| {
+        Ok(line_at(self.bytes, stated.span().start))
+    }
+
+    /// Which files a server may read.
+    fn reads(&mut self, value: &Spanned<toml::Value>) -> Result<Reads, DocumentError> {
+        let list = match value.get_ref() {
+            toml::Value::String(word) if word == "all" => return Ok(Reads::All),
+            toml::Value::String(word) if word == "none" => return Ok(Reads::None),
+            toml::Value::Array(list) => list.iter().map(toml::Value::as_str).collect::<Option<Vec<_>>>(),
+            _ => None,
+        };
+        let list =
+            list.ok_or_else(|| self.error(value, "`reads` is \"all\", \"none\" or a list of patterns".to_owned()))?;
+        let patterns = Patterns::new(&list, &mut self.room);
+        patterns.map(Reads::Matching).map_err(|(_, error)| self.error(value, error.to_string()))
+    }
+
+    fn lists(
+        &mut self,
+        deny: &[Spanned<String>],
+        ask: &[Spanned<String>],
+        allow: &[Spanned<String>],
+    ) -> Result<Lists, DocumentError> {
+        Ok(Lists { deny: self.patterns(deny)?, ask: self.patterns(ask)?, allow: self.patterns(allow)? })
+    }
+
+    fn patterns(&mut self, list: &[Spanned<String>]) -> Result<Patterns, DocumentError> {
         let written: Vec<&String> = list.iter().map(Spanned::get_ref).collect();
-        let patterns = Patterns::new(&written, &mut room).map_err(|(index, error)| {
-            let start = list.get(index).map_or(0, |pattern| pattern.span().start);
-            DocumentError { line: at(start), message: error.to_string() }
+        let patterns = Patterns::new(&written, &mut self.room).map_err(|(index, error)| DocumentError {
+            line: line_at(self.bytes, list.get(index).map_or(0, |pattern| pattern.span().start)),
+            message: error.to_string(),
         })?;
         // Only now, when there are not too many of them.
-        let begins = list.iter().filter(|pattern| pattern.get_ref().starts_with('/'));
-        anchored.extend(begins.map(|pattern| (at(pattern.span().start), pattern.get_ref().clone())));
+        for pattern in list.iter().filter(|pattern| pattern.get_ref().starts_with('/')) {
+            self.anchored.push((line_at(self.bytes, pattern.span().start), pattern.get_ref().clone()));
+        }
         Ok(patterns)
-    };
-    let no_secrets = patterns(&secrets.allow)?;
-    let mut read = |lists: &DocumentLists| {
-        Ok(Lists { deny: patterns(&lists.deny)?, ask: patterns(&lists.ask)?, allow: patterns(&lists.allow)? })
-    };
-    let mut roots = Vec::new();
-    for (root, lists) in &document.roots {
-        let line = at(root.span().start);
-        if author == Author::Root {
-            return Err(only_stricter(line, "roots"));
-        }
-        if !Path::new(root.get_ref()).is_absolute() {
-            let message = format!("the root {:?} is not an absolute path", root.get_ref());
-            return Err(DocumentError { line, message });
-        }
-        roots.push((PathBuf::from(root.get_ref()), read(lists)?));
     }
-    let lists = read(&DocumentLists { deny: document.deny, ask: document.ask, allow })?;
-    Ok(Stated {
-        lists,
-        roots,
-        anchored,
-        durability,
-        reads,
-        no_secrets,
-        settings: Settings {
-            mode: document.mode,
-            links: document.links,
-            recovery: document.recovery.map(|on| if on { Recovery::On } else { Recovery::Off }),
-            once_with_several: document.once_with_several,
-            suspect_content: document.suspect_content.map(|word| match word {
-                DocumentSuspicion::Warn => Suspicion::Warn,
-                DocumentSuspicion::Refuse => Suspicion::Refuse,
-            }),
-            deletions: document.deletions,
-            history_age: history.days.map(|days| DAY * days),
-            history_bytes: history.bytes,
-            approval_seconds: document.approval_seconds,
-            files: document.limits.files,
-            file_bytes: document.limits.file_bytes,
-            refused_per_minute: document.limits.refused_per_minute,
-            excerpts: document.excerpts,
-            hard_links: document.hard_links,
-        },
-    })
 }
 
 impl Stated {
-    /// Holds the patterns against the path of a root: they are about paths in it, and one that has the root's own path in
-    /// front would match nothing.
+    /// Refuses a pattern that begins with the path of a root: patterns are about paths in the root, so that it would match
+    /// nothing.
     ///
     /// # Errors
-    /// One of them has, and the root has nothing of that name.
-    pub fn refuse_absolute(&self, root: &Path) -> Result<(), DocumentError> {
+    /// One of them does, and the root has nothing of that name.
+    pub(crate) fn refuse_absolute(&self, root: &Path) -> Result<(), DocumentError> {
         for (line, pattern) in &self.anchored {
             let Ok(rest) = Path::new(pattern).strip_prefix(root) else { continue };
             let first = Path::new(pattern).components().nth(1);
@@ -271,26 +252,6 @@ impl Stated {
     }
 }
 
-/// Which files a server may read.
-fn read_reads(value: &Spanned<toml::Value>, line: usize, room: &mut Room) -> Result<Reads, DocumentError> {
-    let refused = || DocumentError { line, message: "`reads` is \"all\", \"none\" or a list of patterns".to_owned() };
-    match value.get_ref() {
-        toml::Value::String(word) if word == "all" => Ok(Reads::All),
-        toml::Value::String(word) if word == "none" => Ok(Reads::None),
-        toml::Value::Array(list) => {
-            let written: Option<Vec<&str>> = list.iter().map(toml::Value::as_str).collect();
-            let patterns = Patterns::new(&written.ok_or_else(refused)?, room);
-            patterns.map(Reads::Matching).map_err(|(_, error)| DocumentError { line, message: error.to_string() })
-        }
-        _ => Err(refused()),
-    }
-}
-
-fn only_stricter(line: usize, key: &str) -> DocumentError {
-    let message = format!("a root's policy can only be stricter than the person's own; it has no key {key:?}");
-    DocumentError { line, message }
-}
-
 fn line_at(bytes: &[u8], offset: usize) -> usize {
     1 + bytes.iter().take(offset).filter(|byte| **byte == b'\n').count()
 }
@@ -298,6 +259,7 @@ fn line_at(bytes: &[u8], offset: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::DAY;
     use crate::workspace::keep::history::retention::Retention;
 
     #[test]
@@ -325,12 +287,10 @@ mod tests {
         let error = parse(b"\ndurability = 'journal'", Author::Person).unwrap_err();
         assert_eq!((error.line, error.message.contains("delete this line")), (2, true), "{error}");
         assert_eq!(parse(b"links = 'follow'\n# \xff", Author::Person).unwrap_err().line, 2);
-        let error = parse(b"deny = []\nallow = []", Author::Root).unwrap_err();
-        assert_eq!((error.line, error.message.contains("only be stricter")), (2, true), "{error}");
-        let error = parse(b"\n[secrets]\nallow = []", Author::Root).unwrap_err();
-        assert_eq!((error.line, error.message.contains("only be stricter")), (2, true), "{error}");
-        let error = parse(b"\n[history]\nbytes = 0", Author::Root).unwrap_err();
-        assert_eq!((error.line, error.message.contains("only be stricter")), (2, true), "{error}");
+        for text in ["deny = []\nallow = []", "\n[secrets]\nallow = []", "\n[history]\nbytes = 0"] {
+            let error = parse(text.as_bytes(), Author::Root).unwrap_err();
+            assert_eq!((error.line, error.message.contains("only be stricter")), (2, true), "{error}");
+        }
         let of_roots = [(&b"\n[roots.'/x']"[..], Author::Root), (b"\n[roots.x]", Author::Person)];
         for (text, author) in of_roots {
             assert_eq!(parse(text, author).unwrap_err().line, 2);
@@ -343,23 +303,27 @@ mod tests {
         let page = include_str!("../../../../docs/policy.md");
         let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
         let stated = parse(example.as_bytes(), Author::Person).unwrap();
-        let settings = Settings {
+        let document = Document {
             mode: Some(WriteMode::Unrestricted),
             links: Some(Links::Follow),
-            recovery: Some(Recovery::On),
+            recovery: Some(true),
             once_with_several: Some(Several::First),
             suspect_content: Some(Suspicion::Refuse),
             deletions: Some(Deletions::Ask),
-            history_age: Some(Retention::DEFAULT.age),
-            history_bytes: Some(Retention::DEFAULT.bytes),
             approval_seconds: Some(3600),
-            files: Some(aptix_model::limits::Limits::DEFAULT.files),
-            file_bytes: Some(aptix_model::limits::Limits::DEFAULT.file_bytes),
-            refused_per_minute: Some(crate::policy::REFUSED_PER_MINUTE),
+            limits: DocumentLimits {
+                files: Some(aptix_model::limits::Limits::DEFAULT.files),
+                file_bytes: Some(aptix_model::limits::Limits::DEFAULT.file_bytes),
+                refused_per_minute: Some(crate::policy::REFUSED_PER_MINUTE),
+            },
             excerpts: Some(Excerpts::Readable),
             hard_links: Some(HardLinks::Withhold),
+            ..stated.document.clone()
         };
-        assert_eq!(stated.settings, settings);
+        assert_eq!(stated.document, document);
+        let history = stated.document.history.unwrap().into_inner();
+        assert_eq!(history.days.map(|days| DAY * days), Some(Retention::DEFAULT.age));
+        assert_eq!(history.bytes, Some(Retention::DEFAULT.bytes));
         assert!(matches!(stated.reads, Some(Reads::All)));
         assert!(stated.no_secrets.find("fixtures/dev.key").is_some() && stated.no_secrets.find("dev.key").is_none());
         let list =

@@ -69,7 +69,7 @@ pub(crate) fn withheld(policy: &Policy, sight: Sight<'_>) -> Option<Withheld> {
         Some(true) => return Some(Withheld::Ignored),
         Some(false) => {}
     }
-    if policy.reads.iter().any(|rule| rule.closes(sight.file)) {
+    if policy.rules_for(sight.file.root).any(|rules| rules.closes(sight.file)) {
         return Some(Withheld::Reads);
     }
     if sight.names > 1 && policy.hard_links == HardLinks::Withhold {

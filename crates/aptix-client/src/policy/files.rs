@@ -11,7 +11,6 @@ use super::Policy;
 use super::allow::{self, AllowError};
 use super::caller::Caller;
 use super::document::{self, Author, DocumentError, Stated};
-use super::paths::Lists;
 use super::places::Places;
 use crate::workspace::roots::policy_file::{self, PolicyFileError};
 use crate::workspace::roots::root::Root;
@@ -32,30 +31,19 @@ const STATE_DEPTH: usize = 3;
 /// The text of a person's own file, and of each root's.
 type Texts = Vec<Option<Vec<u8>>>;
 
-/// Why there is no policy that could be followed.
+/// A policy file that cannot be followed.
 #[derive(Debug, thiserror::Error)]
-pub enum PolicyError {
-    /// A file cannot be used.
-    #[error("the policy file {} cannot be followed: {source}", file.display())]
-    File {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        source: PolicyFileError,
-    },
-    /// A file cannot be understood.
-    #[error("the policy file {} cannot be followed: {source}", file.display())]
-    Document {
-        /// The file.
-        file: PathBuf,
-        /// Where and why.
-        source: DocumentError,
-    },
+#[error("the policy file {} cannot be followed: {source}", file.display())]
+pub struct PolicyError {
+    /// The file.
+    pub file: PathBuf,
+    /// Why.
+    pub source: UnusableFile,
 }
 
-/// Why a policy file cannot be added to.
+/// Why a policy file cannot be followed or added to.
 #[derive(Debug, thiserror::Error)]
-pub enum ExtendError {
+pub enum UnusableFile {
     /// It cannot be read or written.
     #[error(transparent)]
     File(#[from] PolicyFileError),
@@ -71,19 +59,17 @@ pub enum ExtendError {
 }
 
 impl PolicyError {
-    /// Tells it to the author of the edit.
+    /// The failure for the author of the edit.
     #[must_use]
     pub fn failure(&self) -> Failure {
-        let hint = match self {
-            Self::File { source: PolicyFileError::Owner { .. }, .. } => {
+        let hint = match self.source {
+            UnusableFile::File(PolicyFileError::Owner { .. }) => {
                 "whoever runs aptix has to own the file and its directory; until then nothing is written"
             }
-            Self::File { source: PolicyFileError::Mode { .. }, .. } => {
+            UnusableFile::File(PolicyFileError::Mode { .. }) => {
                 "run `chmod go-rwx` on the file, or `chmod go-w` on the directory; until then nothing is written"
             }
-            Self::File { .. } | Self::Document { .. } => {
-                "whoever runs aptix has to mend the file; until then nothing is written"
-            }
+            _ => "whoever runs aptix has to mend the file; until then nothing is written",
         };
         Failure::new(Reason::PolicyDenied, self.to_string()).detail(Detail::PolicyFile).hint(hint)
     }
@@ -108,13 +94,10 @@ impl PolicyFiles {
     /// # Errors
     /// A file is there that cannot be read or understood.
     pub fn read(&self, workspace: &Workspace) -> Result<Arc<Policy>, PolicyError> {
-        let refused = |file: &Path| {
-            let file = file.to_owned();
-            move |source| PolicyError::File { file, source }
-        };
-        let mut texts = vec![policy_file::of_person(&self.own).map_err(refused(&self.own))?];
+        let refused = |file: PathBuf| |error: PolicyFileError| PolicyError { file, source: error.into() };
+        let mut texts = vec![policy_file::of_person(&self.own).map_err(refused(self.own.clone()))?];
         for root in workspace.roots() {
-            texts.push(policy_file::of_root(root).map_err(refused(&policy_file::place_in(root)))?);
+            texts.push(policy_file::of_root(root).map_err(refused(policy_file::place_in(root)))?);
         }
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((read, policy)) = last.as_ref()
@@ -135,7 +118,7 @@ impl PolicyFiles {
     ///
     /// # Errors
     /// The file cannot be read, understood or written.
-    pub fn allow(&self, workspace: &Workspace, files: &[(usize, String)]) -> Result<(), ExtendError> {
+    pub fn allow(&self, workspace: &Workspace, files: &[(usize, String)]) -> Result<(), UnusableFile> {
         policy_file::change_of_person(workspace, &self.own, |text| {
             let text = String::from_utf8(text).map_err(|_| AllowError::Toml)?;
             let text = with_allowed(text, workspace, files)?;
@@ -162,63 +145,69 @@ impl PolicyFiles {
     /// The paths of this machine that messages about a workspace may hold.
     #[must_use]
     pub fn private_places(&self, workspace: &Workspace) -> Places {
-        let roots = workspace.roots().iter().map(|root| (root.path().to_owned(), root.name().to_owned()));
-        let states = workspace.roots().iter().flat_map(|root| root.state().path().ancestors().take(STATE_DEPTH));
-        let states = states.map(|state| (state.to_owned(), "(state)".to_owned()));
-        let directory = self.own.parent();
-        let directories =
-            directory.map(Path::to_owned).into_iter().chain(directory.and_then(|path| real_path(path).ok()));
-        let directories = directories.map(|path| (path, "(configuration)".to_owned()));
-        let file = self.own.canonicalize().ok().map(|path| (path, "(configuration)/policy.toml".to_owned()));
-        Places::new(roots.chain(states).chain(directories).chain(file))
+        let named = |path: &Path, name: &str| (path.to_owned(), name.to_owned());
+        let (mut known, configuration) = (Vec::new(), "(configuration)");
+        for root in workspace.roots() {
+            known.push(named(root.path(), root.name()));
+            known.extend(root.state().path().ancestors().take(STATE_DEPTH).map(|state| named(state, "(state)")));
+        }
+        if let Some(directory) = self.own.parent() {
+            known.push(named(directory, configuration));
+            known.extend(real_path(directory).map(|directory| named(&directory, configuration)));
+        }
+        known.extend(self.own.canonicalize().map(|file| named(&file, "(configuration)/policy.toml")));
+        Places::new(known)
     }
 
     fn understand(&self, workspace: &Workspace, texts: &Texts) -> Result<Policy, PolicyError> {
-        let (own, roots) = texts.split_first().map_or((None, texts.as_slice()), |(own, roots)| (own.as_deref(), roots));
-        let parse = |bytes: &[u8], author, file: PathBuf, about: &[Root]| {
-            let stated = document::parse(bytes, author).and_then(|stated| {
-                about.iter().try_for_each(|root| stated.refuse_absolute(root.path())).map(|()| stated)
-            });
-            match stated {
-                Ok(stated) => {
-                    if let Some(line) = stated.durability {
-                        tracing::warn!(file = %file.display(), line,
-                            "`durability` is no longer a choice and the key is ignored; delete the line");
-                    }
-                    Ok((stated, file))
-                }
-                Err(source) => Err(PolicyError::Document { file, source }),
-            }
-        };
+        let roots = workspace.roots();
         let mut policy = Policy::unstated(self.caller);
-        for (index, root) in workspace.roots().iter().enumerate() {
+        for (index, root) in roots.iter().enumerate() {
             for own in self.places().iter().filter_map(|place| inside(place, root.path())) {
                 policy = policy.closing(index, own);
             }
         }
-        if let Some(bytes) = own {
-            let (stated, file) = parse(bytes, Author::Person, self.own.clone(), workspace.roots())?;
-            let stated = Stated { roots: stated.roots.into_iter().map(real).collect(), ..stated };
-            let roots: Vec<_> = workspace.roots().iter().map(Root::path).collect();
-            policy = policy.stated(stated, file, &roots);
-        }
-        for (index, (root, bytes)) in workspace.roots().iter().zip(roots).enumerate() {
-            if let Some(bytes) = bytes {
-                let (stated, file) =
-                    parse(bytes, Author::Root, policy_file::place_in(root), std::slice::from_ref(root))?;
-                policy = policy.tightened(stated, index, file);
+        let mut texts = texts.iter().map(Option::as_deref);
+        if let Some(bytes) = texts.next().flatten() {
+            let mut stated = parse(bytes, Author::Person, &self.own, roots)?;
+            // Whatever links the user wrote.
+            for (root, _) in &mut stated.roots {
+                if let Ok(real) = root.canonicalize() {
+                    *root = real;
+                }
             }
+            let paths: Vec<_> = roots.iter().map(Root::path).collect();
+            policy = policy.stated(stated, self.own.clone(), &paths);
+        }
+        for (index, (root, bytes)) in roots.iter().zip(texts).enumerate() {
+            let (Some(bytes), file) = (bytes, policy_file::place_in(root)) else { continue };
+            let stated = parse(bytes, Author::Root, &file, std::slice::from_ref(root))?;
+            policy = policy.tightened(stated, index, file);
         }
         Ok(policy)
     }
 }
 
+/// Parses a file that is about these roots.
+fn parse(bytes: &[u8], author: Author, file: &Path, about: &[Root]) -> Result<Stated, PolicyError> {
+    let stated = document::parse(bytes, author).and_then(|stated| {
+        about.iter().try_for_each(|root| stated.refuse_absolute(root.path()))?;
+        Ok(stated)
+    });
+    let stated = stated.map_err(|error| PolicyError { file: file.to_owned(), source: error.into() })?;
+    if let Some(line) = stated.durability {
+        tracing::warn!(file = %file.display(), line,
+            "`durability` is no longer a choice and the key is ignored; delete the line");
+    }
+    Ok(stated)
+}
+
 /// A policy file's text with files on the lists of their roots.
-fn with_allowed(mut text: String, workspace: &Workspace, files: &[(usize, String)]) -> Result<String, ExtendError> {
+fn with_allowed(mut text: String, workspace: &Workspace, files: &[(usize, String)]) -> Result<String, UnusableFile> {
     for (index, root) in workspace.roots().iter().enumerate() {
         let paths: Vec<_> = files.iter().filter(|(root, _)| *root == index).map(|(_, path)| path.clone()).collect();
         if !paths.is_empty() {
-            let root = root.path().to_str().ok_or_else(|| ExtendError::Root(root.path().to_owned()))?;
+            let root = root.path().to_str().ok_or_else(|| UnusableFile::Root(root.path().to_owned()))?;
             text = allow::add(&text, root, &paths)?;
         }
     }
@@ -228,9 +217,4 @@ fn with_allowed(mut text: String, workspace: &Workspace, files: &[(usize, String
 /// The path in a root of what lies in it; `""` where the root lies in that.
 fn inside<'p>(place: &'p Path, root: &Path) -> Option<&'p str> {
     if root.starts_with(place) { Some("") } else { place.strip_prefix(root).ok()?.to_str() }
-}
-
-/// Lists by the real path of their root, whatever links the person wrote.
-fn real((root, lists): (PathBuf, Lists)) -> (PathBuf, Lists) {
-    (root.canonicalize().unwrap_or(root), lists)
 }

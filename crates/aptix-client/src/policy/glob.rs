@@ -11,7 +11,7 @@ const ANYTHING: char = '_';
 
 /// What is wrong with a pattern.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum GlobError {
+pub(crate) enum GlobError {
     /// There is no name in it.
     #[error("it names nothing; write \"**\" for every file")]
     Empty,

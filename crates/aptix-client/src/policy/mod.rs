@@ -1,11 +1,10 @@
 //! What a person lets batches do: their own policy file, made stricter by those of the roots.
 //!
-//! Nothing here reads a file: `document` reads a text, `files` finds it, and this merges and decides.
+//! Nothing here reads a file: `document` parses a text, `files` finds it, and this merges and decides.
 
 pub(crate) mod allow;
 pub mod caller;
 pub mod choices;
-pub(crate) mod denial;
 pub(crate) mod document;
 pub(crate) mod egress;
 pub mod files;
@@ -29,9 +28,8 @@ use aptix_model::reason::{Detail, Reason};
 use crate::workspace::keep::history::retention::Retention;
 
 use self::caller::Caller;
-use self::choices::{Deletions, Excerpts, HardLinks, Links, ReadRule, Recovery, Several, WriteMode};
-use self::denial::Denial;
-use self::document::Stated;
+use self::choices::{Deletions, Excerpts, HardLinks, Links, Several, WriteMode};
+use self::document::{Author, Stated};
 use self::paths::{Listed, Named, Patterns, Rules};
 
 /// What is said where nothing is written, word by word (REQ-PATCH-009).
@@ -39,6 +37,8 @@ const RESTRICTED: &str = "Patch tool is disabled in Restricted mode. Use request
 
 /// How many batches are refused in a minute before the next one waits.
 pub const REFUSED_PER_MINUTE: NonZeroU32 = NonZeroU32::new(60).unwrap();
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What holds for a batch.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub struct Policy {
     /// Whether links that stay in a root are followed.
     pub links: Links,
     /// Whether old text may differ from the file in white space.
-    pub recovery: Recovery,
+    pub recovers: bool,
     /// What becomes of an edit of one occurrence where there are several.
     pub once_with_several: Several,
     /// What becomes of new text that does not look like the content of a file.
@@ -67,13 +67,11 @@ pub struct Policy {
     pub hard_links: HardLinks,
     /// How many batches of a server are refused in a minute before the next one waits.
     pub refused_per_minute: NonZeroU32,
-    /// Which files a server may read, one entry for each file that says so.
-    reads: Vec<ReadRule>,
     /// Files that hold no secrets, whatever their names.
     no_secrets: Patterns,
     /// The file that says that nothing is written, if one does.
     restricted_by: Option<PathBuf>,
-    /// The lists of paths, one entry for each file that has any.
+    /// What the policy files say about paths.
     rules: Vec<Rules>,
     /// Where in a root policy itself is kept: the root, from 0, and the folded path of a file or directory.
     own: Vec<(usize, String)>,
@@ -98,7 +96,7 @@ impl Policy {
             caller,
             limits: Limits::DEFAULT,
             links: Links::Follow,
-            recovery: Recovery::On,
+            recovers: true,
             once_with_several: Several::First,
             suspect_content: Suspicion::Refuse,
             deletions: caller.deletions(),
@@ -107,7 +105,6 @@ impl Policy {
             excerpts: Excerpts::Readable,
             hard_links: HardLinks::Withhold,
             refused_per_minute: REFUSED_PER_MINUTE,
-            reads: Vec::new(),
             no_secrets: Patterns::default(),
             restricted_by: None,
             rules: Vec::new(),
@@ -115,63 +112,51 @@ impl Policy {
         }
     }
 
-    /// What a person's own file makes of it: what that says, holds. `roots` are the paths of the roots there are.
+    /// Merges the user's own file: what it says, holds. `roots` are the paths of the roots.
     #[must_use]
-    pub fn stated(mut self, stated: Stated, file: PathBuf, roots: &[&Path]) -> Self {
-        let settings = stated.settings;
-        self.restrict(settings.mode, &file);
-        self.links = settings.links.unwrap_or(self.links);
-        self.recovery = settings.recovery.unwrap_or(self.recovery);
-        self.once_with_several = settings.once_with_several.unwrap_or(self.once_with_several);
-        self.suspect_content = settings.suspect_content.unwrap_or(self.suspect_content);
-        self.deletions = settings.deletions.unwrap_or(self.deletions);
-        self.retention.age = settings.history_age.unwrap_or(self.retention.age);
-        self.retention.bytes = settings.history_bytes.unwrap_or(self.retention.bytes);
-        self.approval = settings.approval_seconds.map_or(self.approval, Duration::from_secs);
-        self.excerpts = settings.excerpts.unwrap_or(self.excerpts);
-        self.hard_links = settings.hard_links.unwrap_or(self.hard_links);
-        self.refused_per_minute = settings.refused_per_minute.unwrap_or(self.refused_per_minute);
-        self.reads.extend(stated.reads.map(|reads| ReadRule { root: None, reads }));
-        self.no_secrets = stated.no_secrets;
-        self.limits.files = settings.files.unwrap_or(self.limits.files);
-        if let Some(bytes) = settings.file_bytes {
-            self.limits.file_bytes = bytes;
-            self.limits.created_bytes = self.limits.created_bytes.min(bytes);
-        }
-        for (root, lists) in stated.roots {
+    pub(crate) fn stated(mut self, mut stated: Stated, file: PathBuf, roots: &[&Path]) -> Self {
+        self.no_secrets = std::mem::take(&mut stated.no_secrets);
+        for (root, lists) in std::mem::take(&mut stated.roots) {
             if let Some(root) = roots.iter().position(|path| *path == root) {
-                self.rules.push(Rules { root: Some(root), file: file.clone(), lists });
+                self.rules.push(Rules { root: Some(root), file: file.clone(), lists, reads: None });
             }
         }
-        self.rules.push(Rules { root: None, file, lists: stated.lists });
-        self
+        self.merged(stated, None, file)
     }
 
-    /// What the file of a root makes of it: only what is stricter holds, and it allows nothing.
+    /// Merges the file of a root: only what is stricter holds, and it allows nothing.
     #[must_use]
-    pub fn tightened(mut self, stated: Stated, root: usize, file: PathBuf) -> Self {
-        let settings = stated.settings;
-        self.restrict(settings.mode, &file);
-        self.links = settings.links.map_or(self.links, |links| links.max(self.links));
-        self.recovery = settings.recovery.map_or(self.recovery, |recovery| recovery.max(self.recovery));
-        self.once_with_several =
-            settings.once_with_several.map_or(self.once_with_several, |several| several.max(self.once_with_several));
-        self.suspect_content =
-            settings.suspect_content.map_or(self.suspect_content, |suspicion| suspicion.max(self.suspect_content));
-        self.deletions = settings.deletions.map_or(self.deletions, |deletions| deletions.max(self.deletions));
-        self.approval =
-            settings.approval_seconds.map_or(self.approval, |wait| Duration::from_secs(wait).min(self.approval));
-        self.excerpts = settings.excerpts.map_or(self.excerpts, |excerpts| excerpts.max(self.excerpts));
-        self.hard_links = settings.hard_links.map_or(self.hard_links, |hard_links| hard_links.max(self.hard_links));
-        self.refused_per_minute =
-            settings.refused_per_minute.map_or(self.refused_per_minute, |most| most.min(self.refused_per_minute));
-        self.reads.extend(stated.reads.map(|reads| ReadRule { root: Some(root), reads }));
-        self.limits.files = settings.files.map_or(self.limits.files, |files| files.min(self.limits.files));
-        if let Some(bytes) = settings.file_bytes {
-            self.limits.file_bytes = bytes.min(self.limits.file_bytes);
-            self.limits.created_bytes = bytes.min(self.limits.created_bytes);
+    pub(crate) fn tightened(self, stated: Stated, root: usize, file: PathBuf) -> Self {
+        self.merged(stated, Some(root), file)
+    }
+
+    fn merged(mut self, stated: Stated, root: Option<usize>, file: PathBuf) -> Self {
+        let document = stated.document;
+        let author = if root.is_none() { Author::Person } else { Author::Root };
+        if document.mode == Some(WriteMode::Restricted) && self.restricted_by.is_none() {
+            self.restricted_by = Some(file.clone());
         }
-        self.rules.push(Rules { root: Some(root), file, lists: stated.lists });
+        merge(author, &mut self.links, document.links, Ord::max);
+        merge(author, &mut self.recovers, document.recovery, Ord::min);
+        merge(author, &mut self.once_with_several, document.once_with_several, Ord::max);
+        merge(author, &mut self.suspect_content, document.suspect_content, Ord::max);
+        merge(author, &mut self.deletions, document.deletions, Ord::max);
+        merge(author, &mut self.approval, document.approval_seconds.map(Duration::from_secs), Ord::min);
+        merge(author, &mut self.excerpts, document.excerpts, Ord::max);
+        merge(author, &mut self.hard_links, document.hard_links, Ord::max);
+        merge(author, &mut self.refused_per_minute, document.limits.refused_per_minute, Ord::min);
+        merge(author, &mut self.limits.files, document.limits.files, Ord::min);
+        merge(author, &mut self.limits.file_bytes, document.limits.file_bytes, Ord::min);
+        if let Some(bytes) = document.limits.file_bytes {
+            self.limits.created_bytes = self.limits.created_bytes.min(bytes);
+        }
+        // Only the user's own file has it.
+        if let Some(history) = document.history {
+            let history = history.into_inner();
+            self.retention.age = history.days.map_or(self.retention.age, |days| DAY * days);
+            self.retention.bytes = history.bytes.unwrap_or(self.retention.bytes);
+        }
+        self.rules.push(Rules { root, file, lists: stated.lists, reads: stated.reads });
         self
     }
 
@@ -180,12 +165,6 @@ impl Policy {
     pub fn closing(mut self, root: usize, path: &str) -> Self {
         self.own.push((root, fold(path)));
         self
-    }
-
-    fn restrict(&mut self, mode: Option<WriteMode>, file: &Path) {
-        if mode == Some(WriteMode::Restricted) && self.restricted_by.is_none() {
-            self.restricted_by = Some(file.to_owned());
-        }
     }
 
     /// Whether anything may be written for a batch, or planned that a later step writes. To be asked before any file is
@@ -217,10 +196,8 @@ impl Policy {
         if file.names().any(|path| self.is_own(file.root, path)) {
             return Err(Denial::Own { real: file.real.to_owned() });
         }
-        let denied = self.rules_for(file).find_map(|rules| rules.denied(file));
-        if let Some(listed) = denied {
-            return Err(Denial::Listed(listed));
-        }
+        let denied = |rules: &Rules| rules.listed("deny", &rules.lists.deny, file);
+        self.rules_for(file.root).find_map(denied).map_or(Ok(()), Err)?;
         if self.links == Links::Refuse && file.path != file.real {
             return Err(Denial::Link { real: file.real.to_owned() });
         }
@@ -230,29 +207,71 @@ impl Policy {
     /// Whether a list denies files of a root.
     #[must_use]
     pub fn denies_anything(&self, root: usize) -> bool {
-        let mut rules = self.rules.iter().filter(|rules| rules.root.is_none_or(|of| of == root));
-        rules.any(|rules| !rules.lists.deny.is_empty())
+        self.rules_for(root).any(|rules| !rules.lists.deny.is_empty())
     }
 
     /// What the lists say about changing a file: to ask beats to allow.
     #[must_use]
     pub fn access(&self, file: Named<'_>) -> Access {
-        match self.rules_for(file).find_map(|rules| rules.asked(file)) {
+        match self.rules_for(file.root).find_map(|rules| rules.listed("ask", &rules.lists.ask, file)) {
             Some(listed) => Access::Asked(listed),
             // A root's file has no list of what is allowed.
-            None if self.rules_for(file).any(|rules| rules.allows(file)) => Access::Allowed,
+            None if self.rules_for(file.root).any(|rules| rules.allows(file)) => Access::Allowed,
             None => Access::Usual,
         }
     }
 
-    fn rules_for(&self, file: Named<'_>) -> impl Iterator<Item = &Rules> {
-        self.rules.iter().filter(move |rules| rules.root.is_none_or(|root| root == file.root))
+    fn rules_for(&self, root: usize) -> impl Iterator<Item = &Rules> {
+        self.rules.iter().filter(move |rules| rules.is_about(root))
+    }
+}
+
+/// Replaces what holds by what a file states; where it is the file of a root, only by what is stricter.
+fn merge<T: Copy>(author: Author, held: &mut T, stated: Option<T>, stricter: fn(T, T) -> T) {
+    if let Some(stated) = stated {
+        *held = match author {
+            Author::Person => stated,
+            Author::Root => stricter(stated, *held),
+        };
+    }
+}
+
+/// Why policy closes a file to every batch.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Denial {
+    /// It is on a list.
+    #[error(transparent)]
+    Listed(#[from] Listed),
+    /// It holds the policy itself.
+    #[error("the file belongs to Aptix itself and is never edited ({real:?})")]
+    Own {
+        /// The real path.
+        real: String,
+    },
+    /// A link leads to it.
+    #[error("it is reached by a link, and policy says links = \"refuse\"; its real path is {real:?}")]
+    Link {
+        /// The real path.
+        real: String,
+    },
+}
+
+impl Denial {
+    /// The failure for the author of the edit.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        let (detail, hint) = match self {
+            Self::Listed(_) => (Detail::Denied, "leave this file out of the batch; no answer opens it"),
+            Self::Own { .. } => (Detail::Protected, "leave this file out of the batch; no answer opens it"),
+            Self::Link { .. } => (Detail::Symlink, "name the file by its real path"),
+        };
+        Failure::new(Reason::PolicyDenied, self.to_string()).detail(detail).hint(hint)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::document::{Author, parse};
+    use super::document::parse;
     use super::*;
 
     fn merged(own: &str, of_roots: &[&str]) -> Policy {
@@ -267,12 +286,13 @@ mod tests {
     #[test]
     fn the_stricter_of_both_holds() {
         let shown = |policy: &Policy| {
-            let Policy { limits, links, recovery, once_with_several: several, deletions, approval, .. } = policy;
+            let Policy { limits, links, once_with_several: several, deletions, approval, .. } = policy;
+            let recovery = if policy.recovers { "On" } else { "Off" };
             let suspicion = policy.suspect_content;
             let Limits { files, file_bytes, .. } = limits;
             let mode = if policy.may_write().is_ok() { "Writes" } else { "Restricted" };
             format!(
-                "{mode} {links:?} {recovery:?} {several:?} {suspicion:?} {deletions:?} {approval:?} {files} {file_bytes}"
+                "{mode} {links:?} {recovery} {several:?} {suspicion:?} {deletions:?} {approval:?} {files} {file_bytes}"
             )
         };
         let loose = "mode = 'unrestricted'\nlinks = 'follow'\nrecovery = true\nonce_with_several = 'first'\n\

@@ -48,27 +48,40 @@ impl<'a> Named<'a> {
 
 /// The lists of one policy file.
 #[derive(Clone, Debug, Default)]
-pub struct Lists {
+pub(crate) struct Lists {
     /// Files that no batch touches.
-    pub deny: Patterns,
+    pub(crate) deny: Patterns,
     /// Files that a person has to agree to.
-    pub ask: Patterns,
+    pub(crate) ask: Patterns,
     /// Files that nobody is asked about.
-    pub allow: Patterns,
+    pub(crate) allow: Patterns,
 }
 
-/// The lists of one policy file, and what they are about.
+/// Which files a server may read, as one policy file says.
+#[derive(Clone, Debug)]
+pub(crate) enum Reads {
+    /// Every file that nothing else withholds.
+    All,
+    /// No file.
+    None,
+    /// Those that match.
+    Matching(Patterns),
+}
+
+/// What one policy file says about paths.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
-    /// The root whose files they are about, from 0; every root when absent.
+    /// The root whose files it is about, from 0; every root when absent.
     pub(super) root: Option<usize>,
-    /// Where they stand, to be told.
+    /// The policy file, named in messages.
     pub(super) file: PathBuf,
     pub(super) lists: Lists,
+    pub(super) reads: Option<Reads>,
 }
 
 /// An entry of a list that a file matches.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{} has it under {list} as {pattern:?}", file.display())]
 pub struct Listed {
     /// Which list.
     pub list: &'static str,
@@ -78,19 +91,12 @@ pub struct Listed {
     pub file: PathBuf,
 }
 
-impl std::fmt::Display for Listed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} has it under {} as {:?}", self.file.display(), self.list, self.pattern)
-    }
-}
-
 impl Rules {
-    pub(super) fn denied(&self, file: Named<'_>) -> Option<Listed> {
-        self.listed("deny", &self.lists.deny, file)
-    }
-
-    pub(super) fn asked(&self, file: Named<'_>) -> Option<Listed> {
-        self.listed("ask", &self.lists.ask, file)
+    pub(super) const fn is_about(&self, root: usize) -> bool {
+        match self.root {
+            Some(own) => own == root,
+            None => true,
+        }
     }
 
     /// Whether the file is allowed by each of its names.
@@ -98,7 +104,17 @@ impl Rules {
         file.names().all(|path| self.lists.allow.find(path).is_some())
     }
 
-    fn listed(&self, list: &'static str, patterns: &Patterns, file: Named<'_>) -> Option<Listed> {
+    /// Whether a server may not read the file.
+    pub(super) fn closes(&self, file: Named<'_>) -> bool {
+        match &self.reads {
+            None | Some(Reads::All) => false,
+            Some(Reads::None) => true,
+            Some(Reads::Matching(patterns)) => !file.names().all(|path| patterns.find(path).is_some()),
+        }
+    }
+
+    /// The entry of one of its lists that the file matches.
+    pub(super) fn listed(&self, list: &'static str, patterns: &Patterns, file: Named<'_>) -> Option<Listed> {
         let pattern = file.names().find_map(|path| patterns.find(path))?;
         Some(Listed { list, pattern: pattern.to_owned(), file: self.file.clone() })
     }
@@ -109,7 +125,7 @@ impl Rules {
 /// One without a slash, other than at its end, is about names in every directory; any other is about paths from the root
 /// on. Whatever a pattern names, it names all that is in it as well. `*`, `?` and `[...]` stay in one name, `**` does not.
 #[derive(Clone, Debug, Default)]
-pub struct Patterns {
+pub(crate) struct Patterns {
     written: Vec<String>,
     /// One for each pattern, in sets of [`TOGETHER`].
     expressions: Vec<RegexSet>,
@@ -117,7 +133,7 @@ pub struct Patterns {
 
 /// What the patterns of one policy file may still take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Room {
+pub(crate) struct Room {
     patterns: usize,
     expression_bytes: usize,
     repetitions: usize,
@@ -131,7 +147,7 @@ impl Default for Room {
 
 /// Why a text is no pattern.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum PatternError {
+pub(crate) enum PatternError {
     /// By itself.
     #[error("{pattern:?} is no pattern: {source}")]
     Glob {
@@ -162,7 +178,7 @@ impl Patterns {
     ///
     /// # Errors
     /// The position of the first that is none or is one too many, and why.
-    pub fn new<S: AsRef<str>>(written: &[S], room: &mut Room) -> Result<Self, (usize, PatternError)> {
+    pub(crate) fn new<S: AsRef<str>>(written: &[S], room: &mut Room) -> Result<Self, (usize, PatternError)> {
         let written: Vec<_> = written.iter().map(|pattern| pattern.as_ref().to_owned()).collect();
         let mut expressions = Vec::new();
         for (index, pattern) in written.iter().enumerate() {
@@ -188,13 +204,13 @@ impl Patterns {
 
     /// Whether there are no patterns.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.written.is_empty()
     }
 
     /// The first pattern that a path matches.
     #[must_use]
-    pub fn find(&self, path: &str) -> Option<&str> {
+    pub(crate) fn find(&self, path: &str) -> Option<&str> {
         if self.written.is_empty() {
             return None;
         }
