@@ -1,4 +1,4 @@
-//! `aptix agent`: serves a workspace until it is told to stop.
+//! `aptix agent`: serves a workspace until a signal stops it.
 
 use std::sync::Arc;
 
@@ -39,6 +39,6 @@ pub(super) async fn run(args: Args, homes: &HomeDirs, new_id: Result<AgentId, Id
     let policy = Arc::new(PolicyFiles::new(&homes.config_home()?, Caller::Server));
     let service = Service { server, workspace, approve: args.approve, attended: Attended::OnTerminal, policy };
     let stop = CancellationToken::new();
-    serving::until_told(&stop, serve(local, service, new_id?, stop.clone())).await??;
+    serving::until_stopped(&stop, serve(local, service, new_id?, stop.clone())).await??;
     Ok(Exit::Done)
 }

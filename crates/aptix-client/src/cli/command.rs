@@ -1,10 +1,10 @@
 //! What the command line is called with.
 
 use clap::{Parser, Subcommand};
+use clap_complete::Shell;
 
 use super::home_dirs::HomeDirs;
-use super::output::Form;
-use super::{agent, apply, batches, cancel, completions, convert, log, mcp, read, show, submit, tools, undo};
+use super::{agent, apply, batches, cancel, convert, log, mcp, read, show, submit, tools, undo};
 use crate::workspace::roots::root::RootSpec;
 
 /// Applies edits that language models write to the files of a workspace: exactly, or not at all.
@@ -44,31 +44,19 @@ pub(super) enum Command {
     /// Serve the tools over the Model Context Protocol on stdin and stdout
     Mcp(mcp::Args),
     /// Write a completion script for a shell to stdout
-    Completions(completions::Args),
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
 }
 
 impl Command {
-    /// How it prints.
-    pub(super) const fn form(&self) -> Form {
-        Form::of(match self {
-            Self::Apply(args) => args.json,
-            Self::Undo(args) => args.json,
-            Self::Log(args) => args.json,
-            Self::Submit(args) => args.json,
-            Self::Show(args) => args.json,
-            Self::Batches(args) => args.json,
-            Self::Read(args) => args.json,
-            Self::Tools(args) => args.json,
-            Self::Convert(_) | Self::Agent(_) | Self::Cancel(_) | Self::Mcp(_) | Self::Completions(_) => false,
-        })
-    }
-
     /// The roots that it writes in, if it does, and whether it may make what it needs for that.
     pub(super) fn writes_in(&self) -> Option<(&[RootSpec], Traces)> {
         match self {
-            Self::Apply(args) if args.dry_run => Some((&args.roots, Traces::None)),
+            Self::Apply(args) if args.writing.dry_run => Some((&args.roots, Traces::None)),
             Self::Apply(args) => Some((&args.roots, Traces::Left)),
-            Self::Undo(args) if args.dry_run => Some((&args.roots, Traces::None)),
+            Self::Undo(args) if args.writing.dry_run => Some((&args.roots, Traces::None)),
             Self::Undo(args) => Some((&args.roots, Traces::Left)),
             Self::Agent(args) => Some((&args.roots, Traces::Left)),
             Self::Mcp(args) => Some((std::slice::from_ref(&args.root), Traces::Left)),
@@ -76,8 +64,8 @@ impl Command {
         }
     }
 
-    /// What is logged unless somebody asks for more or less: a service tells what it does, a command only what is wrong.
-    pub(super) const fn talks_of(&self) -> tracing::Level {
+    /// The level of what is logged by default: a service logs what it does, a command only what is wrong.
+    pub(super) const fn log_level(&self) -> tracing::Level {
         match self {
             Self::Agent(_) | Self::Mcp(_) => tracing::Level::INFO,
             _ => tracing::Level::WARN,

@@ -1,29 +1,26 @@
-//! `aptix convert`: one document's edit, said in another dialect. What is printed was read back and planned, and comes
-//! to the same bytes.
+//! `aptix convert`: one document's edit, written in another dialect. What is printed was parsed and planned again, and
+//! gives the same bytes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use aptix_engine::express::{self, Form};
 use aptix_engine::plan::BatchPlan;
-use aptix_model::batch::Batch;
 use aptix_model::documents::{self, Dialect};
-use aptix_model::failure::{Failure, Visible};
+use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 
 use crate::apply::{Refusal, look};
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
-use crate::present::answer::Shown;
 use crate::present::dialect_terms::in_words_of;
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::roots::workspace::Workspace;
 
-use super::apply::{DialectChoice, End, dialect, read_document};
-use super::exit::Exit;
+use super::document::DocumentArgs;
+use super::exit::{Exit, Refused};
 use super::home_dirs::HomeDirs;
 use super::output;
-use crate::apply::path_style::PathStyle;
 
 /// Arguments of `aptix convert`.
 #[derive(clap::Args, Debug)]
@@ -34,15 +31,11 @@ pub(super) struct Args {
     /// The dialect to write: line-patch, search-patch, structured-patch, git-patch or file-bundle
     #[arg(long, value_parser = target)]
     to: Target,
-    /// How the document is written; auto tells by itself
-    #[arg(long, default_value = "auto", value_parser = dialect)]
-    dialect: DialectChoice,
-    /// The document; stdin when absent or "-"
-    #[arg(value_name = "FILE")]
-    file: Option<PathBuf>,
+    #[command(flatten)]
+    document: DocumentArgs,
 }
 
-/// A dialect that edits can be said in.
+/// A dialect that can be written.
 #[derive(Clone, Copy, Debug)]
 enum Target {
     Document(Dialect, Form),
@@ -66,35 +59,24 @@ pub(super) fn run(args: &Args, homes: &HomeDirs) -> anyhow::Result<Exit> {
     let policies = PolicyFiles::new(&homes.config_home()?, Caller::Shell);
     Ok(match attempt(args, &homes.state_home()?, &policies) {
         Ok(document) => output::print_bytes(&document),
-        Err(End { exit, refusal }) => {
-            let (batch, dry_run, paths) = (&Batch::default(), true, PathStyle::InRoot);
-            output::show(
-                output::Form::Text,
-                &Shown { batch, dry_run, paths, stored: None, outcome: Err(&refusal), warnings: &[] },
-            );
-            exit
-        }
+        Err(refused) => output::show_refused(output::Form::Text, &refused),
     })
 }
 
-fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles) -> Result<Vec<u8>, End> {
+fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles) -> Result<Vec<u8>, Refused> {
     let workspace = Workspace::open_to_look(std::slice::from_ref(&args.root), state_home, Box::new(SystemDisk))?;
-    let policy = policies.read(&workspace).map_err(|error| Refusal::from(error.failure()))?;
-    let bytes = read_document(args.file.as_deref()).map_err(Refusal::from)?;
-    let document = documents::parse(&bytes, args.dialect.0).map_err(Refusal::from)?;
-    drop(bytes);
-    for warning in &document.warnings {
-        output::say(&format!("warning: {}: {}", warning.code, Visible(&warning.message)));
-    }
-    let said = look(&workspace, &document.batch, &policy, |plan| say(plan, args.to)).map_err(|mut refusal| {
+    let policy = policies.read(&workspace).map_err(|error| error.failure())?;
+    let document = args.document.read()?;
+    document.warnings.iter().for_each(output::warn);
+    let written = look(&workspace, &document.batch, &policy, |plan| write(plan, args.to)).map_err(|mut refusal| {
         in_words_of(document.dialect, &document.batch, &mut refusal.failures);
         refusal
     })?;
-    Ok(said.map_err(Refusal::from)?)
+    Ok(written.map_err(Refusal::from)?)
 }
 
-/// The document that a plan comes to, once it has been held to mean the same.
-fn say(plan: &BatchPlan<'_>, to: Target) -> Result<Vec<u8>, Vec<Failure>> {
+/// Writes a plan as a document, parses that again and checks that it plans the same.
+fn write(plan: &BatchPlan<'_>, to: Target) -> Result<Vec<u8>, Vec<Failure>> {
     let (dialect, bytes) = match to {
         Target::Document(dialect, form) => {
             let batch = express::express(plan, form)?;
@@ -107,9 +89,7 @@ fn say(plan: &BatchPlan<'_>, to: Target) -> Result<Vec<u8>, Vec<Failure>> {
         }
         Target::Diff => (Dialect::GitPatch, express::diff(plan).map_err(|failure| vec![failure])?),
     };
-    for warning in &plan.warnings {
-        output::say(&format!("warning: {}: {}", warning.code, Visible(&warning.message)));
-    }
+    plan.warnings.iter().for_each(output::warn);
     if !plan.clipboards.is_empty() {
         output::say("warning: CLIPBOARDS_LEFT_OUT: no other dialect has clipboards; applying this changes none");
     }

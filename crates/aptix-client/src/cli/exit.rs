@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use aptix_model::failure::Failure;
+
 use crate::apply::Refusal;
 use crate::workspace::open::OpenError;
 
@@ -16,13 +18,31 @@ pub(super) enum Exit {
     Usage,
     /// The environment failed.
     Environment,
-    /// Somebody interrupted it.
+    /// The user interrupted it.
     Interrupted,
 }
 
-impl Exit {
-    pub(super) fn of(refusal: &Refusal) -> Self {
-        if refusal.is_environment() { Self::Environment } else { Self::Refused }
+/// A command that changed nothing: why, and how it ends.
+pub(super) struct Refused {
+    pub(super) exit: Exit,
+    pub(super) refusal: Refusal,
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self { exit: if refusal.is_environment() { Exit::Environment } else { Exit::Refused }, refusal }
+    }
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Refusal::from(failure).into()
+    }
+}
+
+impl From<OpenError> for Refused {
+    fn from(error: OpenError) -> Self {
+        Self { exit: Exit::from(&error), refusal: error.failure().into() }
     }
 }
 

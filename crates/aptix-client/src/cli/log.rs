@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
-use crate::apply::Refusal;
 use crate::present::log::{Log, log};
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::roots::workspace::Workspace;
 
-use super::apply::End;
-use super::exit::Exit;
+use super::exit::{Exit, Refused};
 use super::home_dirs::HomeDirs;
 use super::output::{self, Form};
 
@@ -31,14 +29,11 @@ pub(super) fn run(args: &Args, homes: &HomeDirs) -> anyhow::Result<Exit> {
             Form::Json => output::print_object(&log),
             Form::Text => output::print(&log.text()),
         },
-        Err(end) => {
-            output::show_refusal(form, &end.refusal);
-            end.exit
-        }
+        Err(refused) => output::show_refused(form, &refused),
     })
 }
 
-fn listed(args: &Args, state_home: &Path) -> Result<Log, End> {
+fn listed(args: &Args, state_home: &Path) -> Result<Log, Refused> {
     let workspace = Workspace::open_to_look(&args.roots, state_home, Box::new(SystemDisk))?;
-    Ok(log(&workspace).map_err(Refusal::from)?)
+    Ok(log(&workspace)?)
 }

@@ -29,6 +29,6 @@ pub(super) async fn run(args: Args, homes: &HomeDirs, name: String) -> anyhow::R
     let policies = PolicyFiles::new(&homes.config_home()?, Caller::Model);
     let stop = CancellationToken::new();
     let streams = (tokio::io::stdin(), tokio::io::stdout());
-    serving::until_told(&stop, serve(workspace, policies, name, streams, stop.clone())).await??;
+    serving::until_stopped(&stop, serve(workspace, policies, name, streams, stop.clone())).await??;
     Ok(Exit::Done)
 }

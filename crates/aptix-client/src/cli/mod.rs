@@ -1,12 +1,12 @@
-//! The command line: what it is called with, and how its exit code comes about.
+//! The command line: runs one command, prints why it failed, and gives its exit code.
 
 mod agent;
 mod apply;
 mod batches;
 mod cancel;
 mod command;
-mod completions;
 mod convert;
+mod document;
 mod exit;
 mod home_dirs;
 mod log;
@@ -21,6 +21,7 @@ mod submit;
 mod tools;
 mod undo;
 mod usage;
+mod writing;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -56,12 +57,13 @@ pub fn main() -> ExitCode {
             return Exit::Usage.into();
         }
     };
-    log_to_stderr(cli.command.talks_of());
-    let form = cli.command.form();
-    match run(cli) {
+    log_to_stderr(cli.command.log_level());
+    let form = asked_form();
+    match run(cli, form) {
         Ok(exit) => exit.into(),
         Err(error) => {
-            let text = with_causes(&error);
+            // Each of our errors names its cause itself.
+            let text = error.to_string();
             output::show_broken_off(form, Failure::new(Reason::Internal, text.as_str()));
             // It may hold words of a server.
             let lines: Vec<_> = text.lines().map(|line| Visible(line).to_string()).collect();
@@ -71,21 +73,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// How a command was asked to print whose arguments cannot be read.
+/// How the command was asked to print, also where its arguments cannot be parsed.
 fn asked_form() -> Form {
     let mut arguments = std::env::args_os().skip(1).take_while(|argument| argument != "--");
     Form::of(arguments.any(|argument| argument == "--json"))
-}
-
-/// An error and what caused it, each once: many say it themselves.
-fn with_causes(error: &anyhow::Error) -> String {
-    let mut text = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !text.ends_with(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
 }
 
 fn log_to_stderr(level: tracing::Level) {
@@ -96,26 +87,26 @@ fn log_to_stderr(level: tracing::Level) {
             progress::make_way();
             prompt::Aside
         })
-        // Who logs to a closed pipe is not heard, and works on; the complaint about it would panic.
+        // A command whose stderr is closed works on; the complaint about it would panic.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal())
         .init();
 }
 
-fn run(cli: Cli) -> anyhow::Result<Exit> {
+fn run(cli: Cli, form: Form) -> anyhow::Result<Exit> {
     if let Some((roots, traces)) = cli.command.writes_in() {
         raise_wall(roots, traces, &cli.home_dirs)?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answered = Arc::new(undo::Answered::default());
-    let exit = runtime.block_on(dispatch(cli, &answered));
-    // Whoever interrupts does not wait; a commit cut short is brought to an end by the next command.
+    let exit = runtime.block_on(dispatch(cli, form, &answered));
+    // An interruption does not wait; the next command completes or rolls back a commit that was cut short.
     runtime.shutdown_background();
     answered.acknowledge();
     exit
 }
 
-/// Has the kernel forbid what nobody means to do. Before there is any other thread, so that it holds for each.
+/// Has the kernel forbid writes elsewhere. Before there is any other thread, so that it holds for each.
 fn raise_wall(roots: &[RootSpec], traces: Traces, homes: &HomeDirs) -> anyhow::Result<()> {
     let (state_home, config_home) = (homes.state_home()?, homes.config_home()?);
     if traces == Traces::Left {
@@ -127,18 +118,16 @@ fn raise_wall(roots: &[RootSpec], traces: Traces, homes: &HomeDirs) -> anyhow::R
     Ok(())
 }
 
-async fn dispatch(cli: Cli, answered: &Arc<undo::Answered>) -> anyhow::Result<Exit> {
+async fn dispatch(cli: Cli, form: Form, answered: &Arc<undo::Answered>) -> anyhow::Result<Exit> {
     let Cli { home_dirs: homes, command } = cli;
     match command {
-        Command::Apply(args) => {
-            interruptible(Form::of(args.json), move || apply::run(&args, &homes, BatchId(mint()))).await
-        }
-        Command::Convert(args) => interruptible(Form::Text, move || convert::run(&args, &homes)).await,
+        Command::Apply(args) => interruptible(form, move || apply::run(&args, &homes, BatchId(mint()))).await,
+        Command::Convert(args) => interruptible(form, move || convert::run(&args, &homes)).await,
         Command::Undo(args) => {
             let answered = Arc::clone(answered);
-            interruptible(Form::of(args.json), move || undo::run(&args, &homes, BatchId(mint()), &answered)).await
+            interruptible(form, move || undo::run(&args, &homes, BatchId(mint()), &answered)).await
         }
-        Command::Log(args) => interruptible(Form::of(args.json), move || log::run(&args, &homes)).await,
+        Command::Log(args) => interruptible(form, move || log::run(&args, &homes)).await,
         Command::Agent(args) => agent::run(args, &homes, format!("agent-{}", mint()).parse()).await,
         Command::Submit(args) => submit::run(args, mint().to_string().parse()).await,
         Command::Show(args) => show::run(args).await,
@@ -147,7 +136,11 @@ async fn dispatch(cli: Cli, answered: &Arc<undo::Answered>) -> anyhow::Result<Ex
         Command::Read(args) => read::run(args).await,
         Command::Tools(args) => Ok(tools::run(&args)),
         Command::Mcp(args) => mcp::run(args, &homes, format!("mcp-{}", mint())).await,
-        Command::Completions(args) => Ok(completions::run(&args, &mut Cli::command())),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "aptix", &mut script);
+            Ok(output::print(&String::from_utf8_lossy(&script)))
+        }
     }
 }
 
@@ -156,7 +149,7 @@ fn mint() -> Uuid {
     Uuid::new_v4()
 }
 
-/// Runs work that blocks until it ends or somebody presses Ctrl-C.
+/// Runs work that blocks until it ends or the user presses Ctrl-C.
 async fn interruptible(
     form: Form,
     work: impl FnOnce() -> anyhow::Result<Exit> + Send + 'static,

@@ -6,14 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use aptix_model::batch::Batch;
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::reason::Reason;
+use aptix_model::report::Warning;
 use serde::Serialize;
 
-use crate::apply::Refusal;
-use crate::apply::path_style::PathStyle;
-use crate::present::answer::{Shown, answer};
+use crate::present::answer::{BatchView, answer};
 use crate::present::text::{batch_text, failure_text};
 
-use super::exit::Exit;
+use super::exit::{Exit, Refused};
 use super::progress;
 
 /// How a command prints.
@@ -31,50 +30,38 @@ impl Form {
     }
 }
 
-/// Prints what there is to say about a batch.
-pub(super) fn show(form: Form, shown: &Shown<'_>) -> Exit {
+/// Prints what became of a batch: the JSON object; or the diff and one line a file to stdout, and what is wrong to stderr.
+pub(super) fn show(form: Form, view: &BatchView<'_>) -> Exit {
     progress::end();
-    match form {
-        Form::Json => print_json(shown),
-        Form::Text => print_text(shown),
+    if form == Form::Json {
+        return print_object(&answer(view, |dialect| Some(format!("aptix apply --dialect {dialect}"))));
+    }
+    view.all_warnings().for_each(warn);
+    let printed = print(&batch_text(view));
+    match view.outcome {
+        Ok(_) => printed,
+        Err(refusal) => {
+            refusal.failures.iter().for_each(|failure| say(failure_text(failure).trim_end()));
+            Exit::Refused
+        }
     }
 }
 
-/// Prints why there is nothing to say about any batch.
-pub(super) fn show_refusal(form: Form, refusal: &Refusal) {
-    let batch = Batch::default();
-    show(
-        form,
-        &Shown {
-            batch: &batch,
-            dry_run: false,
-            paths: PathStyle::InRoot,
-            stored: None,
-            outcome: Err(refusal),
-            warnings: &[],
-        },
-    );
+/// Prints why a command changed nothing, where there is no batch to print.
+pub(super) fn show_refused(form: Form, refused: &Refused) -> Exit {
+    show(form, &BatchView::new(&Batch::default(), Err(&refused.refusal)));
+    refused.exit
 }
 
-/// Prints the JSON object of a command that ended before it could say anything else; to people it is said elsewhere.
+/// Prints the JSON object of a command that ended before it could print anything else; for people, stderr has why.
 pub(super) fn show_broken_off(form: Form, why: Failure) {
     if form == Form::Json {
-        show_refusal(form, &why.into());
+        show_refused(form, &why.into());
     }
 }
 
 /// Whether the one JSON object was printed, or is being printed.
 static ANSWERED: AtomicBool = AtomicBool::new(false);
-
-/// Prints the one JSON object about a batch.
-fn print_json(shown: &Shown<'_>) -> Exit {
-    print_object(&answer(shown, command_for))
-}
-
-/// The command that takes a document of a dialect.
-fn command_for(dialect: &str) -> Option<String> {
-    Some(format!("aptix apply --dialect {dialect}"))
-}
 
 /// Prints a JSON object, unless there was one already: work that was broken off may still come to its end.
 pub(super) fn print_object(object: &impl Serialize) -> Exit {
@@ -90,22 +77,7 @@ pub(super) fn print_object(object: &impl Serialize) -> Exit {
     }
 }
 
-/// Prints the diff and one line a file to stdout, or what is wrong to stderr.
-fn print_text(shown: &Shown<'_>) -> Exit {
-    for warning in shown.all_warnings() {
-        say(&format!("warning: {}: {}", warning.code, Visible(&warning.message)));
-    }
-    let printed = print(&batch_text(shown));
-    match shown.outcome {
-        Ok(_) => printed,
-        Err(refusal) => {
-            refusal.failures.iter().for_each(|failure| say(failure_text(failure).trim_end()));
-            Exit::Refused
-        }
-    }
-}
-
-/// Prints to stdout, without colour where it is not wanted. Somebody who stopped listening is not an error.
+/// Prints to stdout, without colour where it is not wanted. A reader that went away is no error.
 pub(super) fn print(text: &str) -> Exit {
     let choice = anstream::AutoStream::choice(&std::io::stdout());
     let mut shown = anstream::AutoStream::new(Vec::new(), choice);
@@ -138,9 +110,14 @@ pub(super) fn say(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
-/// Says that a command was interrupted, in whatever form it prints.
-pub(super) fn interrupted(form: Form, said: &str) -> Exit {
-    show_broken_off(form, Failure::new(Reason::Interrupted, said));
-    say(said);
+/// Prints a warning about a document, a batch or a workspace.
+pub(super) fn warn(warning: &Warning) {
+    say(&format!("warning: {}: {}", warning.code, Visible(&warning.message)));
+}
+
+/// Prints that a command was interrupted.
+pub(super) fn interrupted(form: Form, message: &str) -> Exit {
+    show_broken_off(form, Failure::new(Reason::Interrupted, message));
+    say(message);
     Exit::Interrupted
 }

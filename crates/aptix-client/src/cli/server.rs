@@ -8,16 +8,16 @@ use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::reason::Reason;
 use aptix_model::record::BatchRecord;
-use aptix_model::report::{Outcome, Warning};
+use aptix_model::report::{Outcome, Report, Warning};
 use aptix_model::state::BatchState;
 use tokio::time::Instant;
 
 use crate::apply::Refusal;
 use crate::connection::backoff::Backoff;
 use crate::connection::{CallError, Connection, ServerUrl};
-use crate::present::answer::{Shown, Stored};
+use crate::present::answer::{BatchView, Stored};
 
-use super::exit::Exit;
+use super::exit::{Exit, Refused};
 use super::output::{self, Form, interrupted, show};
 use super::progress::{self, Doing};
 use crate::apply::path_style::PathStyle;
@@ -42,7 +42,7 @@ impl ServerArgs {
     }
 }
 
-/// Runs a command that talks to a server, until it ends or somebody presses Ctrl-C.
+/// Runs a command that talks to a server, until it ends or the user presses Ctrl-C.
 pub(super) async fn run(form: Form, command: impl Future<Output = Result<Exit, CallError>>) -> anyhow::Result<Exit> {
     run_sending(form, &OnceCell::new(), command).await
 }
@@ -62,7 +62,7 @@ pub(super) async fn run_sending(
             };
             let message = format!("interrupted; the batch {} stays on the server", record.id);
             let failure = Failure::new(Reason::Interrupted, message).hint("see what became of it with `aptix show`");
-            show_open(form, record, &failure.into());
+            show_record(form, record, Err(&failure.into()), &[]);
             return Ok(Exit::Interrupted);
         }
     };
@@ -75,26 +75,28 @@ fn refused(form: Form, error: CallError) -> Exit {
         Some(Reason::Internal | Reason::ResourceExhausted) | None => Exit::Environment,
         Some(_) => Exit::Refused,
     };
-    let refusal = Refusal { failures: error.into_failures() };
-    output::show_refusal(form, &refusal);
-    exit
-}
-
-/// Prints a stored batch and what became of it.
-pub(super) fn show_record(form: Form, record: &BatchRecord) -> Exit {
-    show_sent(form, record, &[])
+    output::show_refused(form, &Refused { exit, refusal: error.into_failures().into() })
 }
 
 /// Prints a stored batch and what became of it, with the warnings about the document it was sent as.
-pub(super) fn show_sent(form: Form, record: &BatchRecord, warnings: &[Warning]) -> Exit {
-    let stored = Some(Stored { id: record.id, state: record.state, ids: &record.ids });
-    let paths = paths_of(record);
-    let shown = |outcome| Shown { batch: &record.batch, dry_run: false, paths, stored, outcome, warnings };
+pub(super) fn show_ended(form: Form, record: &BatchRecord, warnings: &[Warning]) -> Exit {
     match &record.report {
-        Some(report) if report.outcome == Outcome::Applied => show(form, &shown(Ok(Some(report)))),
-        Some(report) => show(form, &shown(Err(&Refusal { failures: report.failures.clone() }))),
-        None => show(form, &shown(Ok(None))),
+        Some(report) if report.outcome != Outcome::Applied => {
+            show_record(form, record, Err(&report.failures.clone().into()), warnings)
+        }
+        report => show_record(form, record, Ok(report.as_ref()), warnings),
     }
+}
+
+/// Prints a stored batch and an outcome, such as why nothing more is known about it.
+pub(super) fn show_record(
+    form: Form,
+    record: &BatchRecord,
+    outcome: Result<Option<&Report>, &Refusal>,
+    warnings: &[Warning],
+) -> Exit {
+    let stored = Some(Stored { id: record.id, state: record.state, ids: &record.ids });
+    show(form, &BatchView { paths: paths_of(record), stored, warnings, ..BatchView::new(&record.batch, outcome) })
 }
 
 /// A server does not know how many roots an agent has, but in how many a batch changed files.
@@ -102,18 +104,6 @@ fn paths_of(record: &BatchRecord) -> PathStyle {
     let files = record.report.iter().flat_map(|report| &report.files);
     let roots: BTreeSet<_> = files.filter_map(|file| Some(file.doc_path.split_once('/')?.0)).collect();
     PathStyle::among(roots.len())
-}
-
-/// Prints a batch that was stored, and why nothing more is known about it.
-pub(super) fn show_lost(form: Form, record: &BatchRecord, error: CallError) -> Exit {
-    show_open(form, record, &Refusal { failures: error.into_failures() });
-    Exit::Environment
-}
-
-fn show_open(form: Form, record: &BatchRecord, refusal: &Refusal) {
-    let stored = Some(Stored { id: record.id, state: record.state, ids: &record.ids });
-    let paths = paths_of(record);
-    show(form, &Shown { batch: &record.batch, dry_run: false, paths, stored, outcome: Err(refusal), warnings: &[] });
 }
 
 /// How a command ends that waited for a batch.
@@ -139,15 +129,13 @@ pub(super) async fn wait_for_end(server: &ServerArgs, batch: BatchId) -> Result<
     loop {
         match follow(server, batch, &mut waiting).await {
             Err(error) => waiting.after(error).await?,
-            Ok(record) if record.state.is_open() => waiting.after(ended_early(server)).await?,
+            Ok(record) if record.state.is_open() => {
+                let why = "it stopped telling about the batch before the batch had ended".to_owned();
+                waiting.after(CallError::Unreachable { server: server.server.to_string(), why }).await?;
+            }
             Ok(record) => return Ok(record),
         }
     }
-}
-
-fn ended_early(server: &ServerArgs) -> CallError {
-    let why = "it stopped telling about the batch before the batch had ended".to_owned();
-    CallError::Unreachable { server: server.server.to_string(), why }
 }
 
 async fn follow(server: &ServerArgs, batch: BatchId, waiting: &mut Waiting) -> Result<BatchRecord, CallError> {

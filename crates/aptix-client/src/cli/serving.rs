@@ -1,4 +1,4 @@
-//! What the commands have in common that serve a workspace until they are told to stop.
+//! What `aptix agent` and `aptix mcp` have in common: they serve a workspace until a signal stops them.
 
 use std::convert::Infallible;
 use std::io;
@@ -15,7 +15,7 @@ use crate::workspace::roots::workspace::Workspace;
 use super::exit::Exit;
 use super::output;
 
-/// Opens a workspace, or says why not.
+/// Opens a workspace, or prints why not.
 pub(super) async fn open(roots: Vec<RootSpec>, state_home: PathBuf) -> anyhow::Result<Result<Workspace, Exit>> {
     let opened = tokio::task::spawn_blocking(move || Workspace::open(&roots, &state_home, Box::new(SystemDisk)));
     Ok(opened.await?.map_err(|error| {
@@ -24,11 +24,11 @@ pub(super) async fn open(roots: Vec<RootSpec>, state_home: PathBuf) -> anyhow::R
     }))
 }
 
-/// Serves; a signal is passed on. A second one does not make it stop sooner: what is in hand is finished first.
-pub(super) async fn until_told<T>(stop: &CancellationToken, served: impl Future<Output = T>) -> io::Result<T> {
+/// Serves until it ends; a signal stops it. A second signal does not stop it sooner: what is in hand is finished first.
+pub(super) async fn until_stopped<T>(stop: &CancellationToken, served: impl Future<Output = T>) -> io::Result<T> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let told = async {
+    let stopped = async {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
@@ -38,6 +38,6 @@ pub(super) async fn until_told<T>(stop: &CancellationToken, served: impl Future<
     };
     tokio::select! {
         ended = served => Ok(ended),
-        never = told => match never {},
+        never = stopped => match never {},
     }
 }

@@ -6,12 +6,11 @@ use aptix_model::reason::Reason;
 use aptix_model::report::{Outcome, Report};
 
 use crate::connection::{CallError, ChangeView};
-use crate::present::answer::{Shown, Stored};
+use crate::present::answer::{BatchView, Stored};
 
 use super::exit::Exit;
 use super::output::{self, Form};
 use super::server::{self, ServerArgs};
-use crate::apply::path_style::PathStyle;
 use crate::present::description::described;
 
 /// Arguments of `aptix show`.
@@ -36,7 +35,7 @@ async fn show(args: Args, form: Form) -> Result<Exit, CallError> {
     let connection = args.server.connect().await?;
     match connection.get(args.id).await {
         Ok(record) => {
-            let printed = server::show_record(form, &record);
+            let printed = server::show_ended(form, &record, &[]);
             return Ok(if printed == Exit::Environment { printed } else { Exit::Done });
         }
         Err(error) if error.reason() == Some(Reason::NotFound) => {}
@@ -62,9 +61,5 @@ fn show_change(form: Form, view: ChangeView) -> Exit {
     });
     let batch = Batch { files: vec![view.patch], ..Batch::default() };
     let stored = Some(Stored { id: view.batch, state: view.state, ids: std::slice::from_ref(&view.ids) });
-    let paths = PathStyle::InRoot;
-    output::show(
-        form,
-        &Shown { batch: &batch, dry_run: false, paths, stored, outcome: Ok(report.as_ref()), warnings: &[] },
-    )
+    output::show(form, &BatchView { stored, ..BatchView::new(&batch, Ok(report.as_ref())) })
 }

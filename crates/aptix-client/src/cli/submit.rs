@@ -1,19 +1,16 @@
 //! `aptix submit`: one document, sent to the server as a batch.
 
 use std::cell::OnceCell;
-use std::path::PathBuf;
 
 use aptix_model::batch::{Batch, Content, Origin};
-use aptix_model::documents;
 use aptix_model::id::{IdError, RequestId};
 use aptix_model::limits::INLINE_BYTES;
 use aptix_model::record::BatchRecord;
 
-use crate::apply::Refusal;
 use crate::connection::{CallError, Connection};
 
-use super::apply::{DialectChoice, dialect, dialect_help, read_document};
-use super::exit::Exit;
+use super::document::DocumentArgs;
+use super::exit::{Exit, Refused};
 use super::output::{self, Form};
 use super::progress::{self, Doing};
 use super::server::{self, ServerArgs};
@@ -26,37 +23,25 @@ const INLINE_TOTAL: usize = 2 << 20;
 pub(super) struct Args {
     #[command(flatten)]
     server: ServerArgs,
-    #[arg(long, default_value = "auto", value_parser = dialect, help = dialect_help())]
-    dialect: DialectChoice,
+    #[command(flatten)]
+    document: DocumentArgs,
     /// Wait until the batch has ended
     #[arg(long)]
     wait: bool,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(super) json: bool,
-    /// The document; stdin when absent or "-"
-    #[arg(value_name = "FILE")]
-    file: Option<PathBuf>,
 }
 
 /// Sends a document under a request id that is used for nothing else.
 pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyhow::Result<Exit> {
     let form = Form::of(args.json);
     let request = request?;
-    let (file, choice) = (args.file.clone(), args.dialect);
-    let read = tokio::task::spawn_blocking(move || {
-        let bytes = read_document(file.as_deref()).map_err(Refusal::from)?;
-        documents::parse(&bytes, choice.0).map_err(Refusal::from)
-    });
-    let document = match read.await? {
+    let document = args.document;
+    let document = match tokio::task::spawn_blocking(move || document.read()).await? {
         Ok(document) => document,
-        Err(refusal) => {
-            let exit = Exit::of(&refusal);
-            output::show_refusal(form, &refusal);
-            return Ok(exit);
-        }
+        Err(refusal) => return Ok(output::show_refused(form, &Refused::from(refusal))),
     };
-    let warnings = document.warnings;
     let sent = OnceCell::new();
     server::run_sending(form, &sent, async {
         let stored = submit(&args.server, &request, document.batch).await?;
@@ -64,12 +49,15 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
         let record = if args.wait {
             match server::wait_for_end(&args.server, stored.id).await {
                 Ok(record) => record,
-                Err(error) => return Ok(server::show_lost(form, stored, error)),
+                Err(error) => {
+                    server::show_record(form, stored, Err(&error.into_failures().into()), &[]);
+                    return Ok(Exit::Environment);
+                }
             }
         } else {
             stored.clone()
         };
-        match server::show_sent(form, &record, &warnings) {
+        match server::show_ended(form, &record, &document.warnings) {
             Exit::Environment => Ok(Exit::Environment),
             _ => Ok(server::exit_of(record.state)),
         }

@@ -15,8 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::apply::Refusal;
-use crate::apply::path_style::PathStyle;
-use crate::present::answer::{ErrorAnswer, FileAnswer, Shown, Stored, answer, errors};
+use crate::present::answer::{BatchView, ErrorAnswer, FileAnswer, Stored, answer, errors};
 
 /// Bytes of diff that an answer may carry.
 pub(super) const DIFF_BYTES: usize = 256 << 10;
@@ -129,14 +128,10 @@ fn created(batch: &Batch, outcome: Result<&Applied, &Refusal>) -> ToolAnswer {
     serialized(&result, outcome.is_err())
 }
 
-fn shown<'a>(batch: &'a Batch, outcome: Result<&'a Applied, &'a Refusal>) -> Shown<'a> {
-    Shown {
-        batch,
-        dry_run: false,
-        paths: PathStyle::InRoot,
+fn shown<'a>(batch: &'a Batch, outcome: Result<&'a Applied, &'a Refusal>) -> BatchView<'a> {
+    BatchView {
         stored: outcome.ok().map(|done| Stored { id: done.batch, state: BatchState::Applied, ids: &done.ids }),
-        outcome: outcome.map(|done| Some(&done.report)),
-        warnings: &[],
+        ..BatchView::new(batch, outcome.map(|done| Some(&done.report)))
     }
 }
 
@@ -149,14 +144,7 @@ pub(super) fn of_batch(batch: &Batch, outcome: Result<&Applied, &Refusal>) -> To
 }
 
 pub(super) fn of_plan(batch: &Batch, report: &Report, preview: &Preview, phase: Phase) -> ToolAnswer {
-    let shown = Shown {
-        batch,
-        dry_run: true,
-        paths: PathStyle::InRoot,
-        stored: None,
-        outcome: Ok(Some(report)),
-        warnings: &[],
-    };
+    let shown = BatchView { dry_run: true, ..BatchView::new(batch, Ok(Some(report))) };
     hunk_answer(&shown, preview, phase)
 }
 
@@ -164,7 +152,7 @@ pub(super) fn of_applied(batch: &Batch, applied: &Applied, preview: &Preview, hu
     hunk_answer(&shown(batch, Ok(applied)), preview, Phase::Applied { hunk })
 }
 
-fn hunk_answer(shown: &Shown<'_>, preview: &Preview, phase: Phase) -> ToolAnswer {
+fn hunk_answer(shown: &BatchView<'_>, preview: &Preview, phase: Phase) -> ToolAnswer {
     let mut told = serialized(&answer(shown, tool_for), false);
     let (hunk, expires) = match phase {
         Phase::Planned { hunk, expires } => (hunk, Some(expires.0)),

@@ -15,7 +15,7 @@ use crate::apply::{Mode, Refusal};
 use crate::present::description::described;
 
 /// Everything there is to say about one batch.
-pub struct Shown<'a> {
+pub struct BatchView<'a> {
     /// As its author wrote it.
     pub batch: &'a Batch,
     /// Whether it was only planned.
@@ -30,7 +30,13 @@ pub struct Shown<'a> {
     pub warnings: &'a [Warning],
 }
 
-impl<'a> Shown<'a> {
+impl<'a> BatchView<'a> {
+    /// A batch that is kept nowhere, in a workspace of one root.
+    #[must_use]
+    pub const fn new(batch: &'a Batch, outcome: Result<Option<&'a Report>, &'a Refusal>) -> Self {
+        Self { batch, dry_run: false, paths: PathStyle::InRoot, stored: None, outcome, warnings: &[] }
+    }
+
     /// The warnings about the workspace, the document or the batch as a whole.
     pub fn all_warnings(&self) -> impl Iterator<Item = &'a Warning> {
         let of_report = self.outcome.ok().flatten().map_or(&[][..], |report| &report.warnings);
@@ -154,7 +160,7 @@ struct ActionAnswer {
 /// What there is to say about a batch. `taker` names what takes a document of a dialect, so that a corrected one can be
 /// sent there.
 #[must_use]
-pub fn answer<'a>(shown: &Shown<'a>, taker: fn(&str) -> Option<String>) -> Answer<'a> {
+pub fn answer<'a>(shown: &BatchView<'a>, taker: fn(&str) -> Option<String>) -> Answer<'a> {
     let ids = |index| shown.stored.and_then(|stored| stored.ids.get(index));
     let patches = shown.batch.files.iter().enumerate();
     let (files, diff, errors) = match shown.outcome {

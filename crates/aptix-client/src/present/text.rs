@@ -6,7 +6,7 @@ use anstyle::AnsiColor;
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::report::{FileStatus, Report};
 
-use super::answer::Shown;
+use super::answer::BatchView;
 use super::description::described;
 use super::diff::{ShownLine, add_notes, show_diff, show_diff_under};
 use super::untrusted::Quoted;
@@ -15,7 +15,7 @@ use crate::apply::path_style::PathStyle;
 /// What there is to see of a batch: what it is known as, its diff, and a line for each file; what it asks for, while nothing
 /// has become of it. Neither its warnings nor why it was refused, which have lines of their own.
 #[must_use]
-pub fn batch_text(shown: &Shown<'_>) -> String {
+pub fn batch_text(shown: &BatchView<'_>) -> String {
     let mut text = String::new();
     if let Some(stored) = shown.stored.filter(|stored| !stored.ids.is_empty()) {
         let _ = write!(text, "batch {} {}", stored.id, stored.state);

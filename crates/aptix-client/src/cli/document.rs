@@ -1,0 +1,54 @@
+//! The document that a command reads, and how it is written.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use aptix_model::documents::{self, Dialect, Document, UnknownDialect};
+use aptix_model::failure::Failure;
+use aptix_model::limits::DOCUMENT_BYTES;
+use aptix_model::reason::Reason;
+
+use crate::apply::Refusal;
+
+/// Arguments of a command that reads a document.
+#[derive(clap::Args, Debug)]
+pub(super) struct DocumentArgs {
+    #[arg(long, default_value = "auto", value_parser = dialect, help = dialect_help())]
+    dialect: DialectChoice,
+    /// The document; stdin when absent or "-"
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// A dialect, or none: then it is detected.
+#[derive(Clone, Copy, Debug)]
+struct DialectChoice(Option<Dialect>);
+
+fn dialect_help() -> String {
+    format!("How the document is written: auto, {}", Dialect::ALL.map(Dialect::name).join(", "))
+}
+
+fn dialect(text: &str) -> Result<DialectChoice, UnknownDialect> {
+    if text == "auto" { Ok(DialectChoice(None)) } else { text.parse().map(|dialect| DialectChoice(Some(dialect))) }
+}
+
+impl DocumentArgs {
+    /// Reads and parses the document.
+    pub(super) fn read(&self) -> Result<Document, Refusal> {
+        let file = self.file.as_deref().filter(|path| *path != Path::new("-"));
+        // No more of it than would already be too much.
+        let limit = DOCUMENT_BYTES as u64 + 1;
+        let mut bytes = Vec::new();
+        let read = match file {
+            Some(path) => File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)),
+            None => std::io::stdin().lock().take(limit).read_to_end(&mut bytes),
+        };
+        read.map_err(|error| {
+            let name = file.map_or_else(|| "stdin".to_owned(), |path| path.display().to_string());
+            Failure::new(Reason::ReadFailed, format!("cannot read the document from {name}: {error}"))
+                .hint("name a file that can be read, or give the document on stdin")
+        })?;
+        Ok(documents::parse(&bytes, self.dialect.0)?)
+    }
+}
