@@ -26,7 +26,7 @@ pub struct Page {
     pub next: Option<String>,
 }
 
-/// A file patch, or one change of it, and where it stands.
+/// A file patch, or one change of it, and its state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChangeView {
     /// The batch it belongs to.
@@ -89,7 +89,7 @@ impl Connection {
     pub async fn get_change(&self, id: &str) -> Result<ChangeView, CallError> {
         let message = v1::GetChangeRequest { workspace_id: self.workspace.to_string(), id: id.to_owned() };
         let response = self.answer(self.batches().get_change(timed(message, ANSWER))).await?;
-        change_view(response).map_err(CallError::answer)
+        change_view(response)
     }
 
     /// Lists batches, newest first, from where a page before ended; from the newest with an empty token.
@@ -99,9 +99,9 @@ impl Connection {
     pub async fn list(&self, page_token: String) -> Result<Page, CallError> {
         let message = v1::ListBatchesRequest { workspace_id: self.workspace.to_string(), page_size: PAGE, page_token };
         let response = self.answer(self.batches().list_batches(timed(message, ANSWER))).await?;
-        let batches = response.batches.into_iter().map(BatchOutline::try_from).collect::<Result<_, _>>();
+        let batches = response.batches.into_iter().map(BatchOutline::try_from).collect::<Result<_, _>>()?;
         let next = Some(response.next_page_token).filter(|token| !token.is_empty());
-        Ok(Page { batches: batches.map_err(|failure| CallError::answer([failure]))?, next })
+        Ok(Page { batches, next })
     }
 
     /// Follows one batch until it has ended.
@@ -123,9 +123,7 @@ impl Connection {
         let (workspace_id, batch_id) = (self.workspace.to_string(), batch.to_string());
         let message = v1::CancelBatchRequest { workspace_id, batch_id };
         let response = self.answer(self.batches().cancel_batch(timed(message, ANSWER))).await?;
-        let batch = response.batch.ok_or_else(|| CallError::answer([absent("batch")]))?;
-        let outline = BatchOutline::try_from(batch).map_err(|failure| CallError::answer([failure]))?;
-        Ok(outline.state)
+        Ok(state(response.batch)?)
     }
 }
 
@@ -142,17 +140,14 @@ impl StateFeed {
     /// # Errors
     /// When the server is lost.
     pub async fn next(&mut self) -> Result<Option<BatchState>, CallError> {
-        let message = loop {
+        loop {
             let message = self.stream.message().await;
             match message.map_err(|status| CallError::from_status(&self.server, &status))? {
                 None => return Ok(None),
                 Some(message) if message.heartbeat => {}
-                Some(message) => break message,
+                Some(message) => return Ok(Some(state(message.batch)?)),
             }
-        };
-        let batch = message.batch.ok_or_else(|| CallError::answer([absent("batch")]))?;
-        let outline = BatchOutline::try_from(batch).map_err(|failure| CallError::answer([failure]))?;
-        Ok(Some(outline.state))
+        }
     }
 }
 
@@ -161,23 +156,25 @@ pub(super) fn absent(field: &str) -> Failure {
 }
 
 fn record(batch: Option<v1::Batch>) -> Result<BatchRecord, CallError> {
-    let batch = batch.ok_or_else(|| CallError::answer([absent("batch")]))?;
-    BatchRecord::try_from(batch).map_err(CallError::answer)
+    Ok(BatchRecord::try_from(batch.ok_or_else(|| absent("batch"))?)?)
 }
 
-fn change_view(response: v1::GetChangeResponse) -> Result<ChangeView, Vec<Failure>> {
-    let one = |failure: Failure| vec![failure];
+fn state(batch: Option<v1::Batch>) -> Result<BatchState, Failure> {
+    Ok(BatchOutline::try_from(batch.ok_or_else(|| absent("batch"))?)?.state)
+}
+
+fn change_view(response: v1::GetChangeResponse) -> Result<ChangeView, CallError> {
     let state = response.state();
-    let file = response.file.ok_or_else(|| one(absent("file")))?;
-    let ids = wire::file_ids("", &file).map_err(one)?;
+    let file = response.file.ok_or_else(|| absent("file"))?;
+    let ids = wire::file_ids("", &file)?;
     let edit = v1::Edit { files: vec![file], ..v1::Edit::default() };
-    let patch = Batch::try_from(edit)?.files.pop().ok_or_else(|| one(absent("file")))?;
+    let patch = Batch::try_from(edit)?.files.pop().ok_or_else(|| absent("file"))?;
     Ok(ChangeView {
-        batch: id("batchId", &response.batch_id).map_err(one)?,
-        state: state.try_into().map_err(one)?,
+        batch: id("batchId", &response.batch_id)?,
+        state: state.try_into()?,
         patch,
         ids,
-        report: response.file_report.map(FileReport::try_from).transpose().map_err(one)?,
+        report: response.file_report.map(FileReport::try_from).transpose()?,
         change_index: response.change_index.map(|index| index as usize),
     })
 }

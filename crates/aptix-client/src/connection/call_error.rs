@@ -1,81 +1,77 @@
-//! Why a call gave no answer: the server is out of reach, or it refused, in the catalogue's words.
+//! Why a call failed: the server is unreachable, or it refused with reasons of the catalogue.
 
 use std::error::Error;
-use std::fmt;
 use std::time::Duration;
 
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, FieldViolation, StatusExt};
+use tonic_types::{FieldViolation, StatusExt};
 
 use super::server_url::ServerUrl;
 
-/// Why a call gave no answer that can be used.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Why a call gave no usable answer.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallError {
     /// The server cannot be reached, or gave no answer in time. Whether it acted is unknown.
+    #[error("the server {server} is out of reach: {why}")]
     Unreachable {
         /// The server.
         server: String,
-        /// What the system says.
+        /// The system's message.
         why: String,
     },
-    /// The server refused: everything it said was wrong. Never empty.
+    /// The server refused the call.
+    #[error("{}", list(failures))]
     Refused {
-        /// Everything that was wrong with the call.
+        /// Everything that was wrong with the call, never empty.
         failures: Vec<Failure>,
         /// For COMPACTED: the first revision that is still kept.
         oldest: Option<u64>,
     },
-    /// The server's answer cannot be understood. Never empty.
+    /// The server's answer cannot be understood.
+    #[error("the server's answer cannot be understood: {}", list(failures))]
     Answer {
-        /// What is wrong with it.
+        /// What is wrong with it, never empty.
         failures: Vec<Failure>,
     },
 }
 
 impl CallError {
-    pub(super) fn unreachable(server: &ServerUrl, error: &dyn Error) -> Self {
-        Self::Unreachable { server: server.to_string(), why: innermost(error) }
-    }
-
-    pub(super) fn silent(server: &ServerUrl, waited: Duration) -> Self {
-        let why = format!("no answer within {} seconds", waited.as_secs());
+    pub(super) fn unreachable(server: &ServerUrl, why: String) -> Self {
         Self::Unreachable { server: server.to_string(), why }
     }
 
-    pub(super) fn answer(failures: impl Into<Vec<Failure>>) -> Self {
-        Self::Answer { failures: failures.into() }
+    pub(super) fn silent(server: &ServerUrl, waited: Duration) -> Self {
+        Self::unreachable(server, format!("no answer within {} seconds", waited.as_secs()))
     }
 
     pub(super) fn from_status(server: &ServerUrl, status: &Status) -> Self {
         let details = status.get_error_details();
         let Some(info) = details.error_info() else { return Self::from_bare_status(server, status) };
         let detail = info.metadata.get("detail").and_then(|word| Detail::from_code(word));
+        let message = without_reason(status.message()).2;
         let whole = match Reason::from_code(&info.reason) {
-            Some(Reason::Unavailable) => {
-                let why = without_words(status.message()).2.to_owned();
-                return Self::Unreachable { server: server.to_string(), why };
-            }
-            Some(reason) => Failure { detail, ..Failure::new(reason, without_words(status.message()).2) },
+            Some(Reason::Unavailable) => return Self::unreachable(server, message.to_owned()),
+            Some(reason) => Failure { detail, ..Failure::new(reason, message) },
             None => Failure::new(Reason::Internal, format!("{}: {}", info.reason, status.message())),
         };
         let oldest = info.metadata.get("oldest").and_then(|revision| revision.parse().ok());
-        let failures = violations(&details, &whole);
-        Self::Refused { failures: if failures.is_empty() { vec![whole] } else { failures }, oldest }
+        let violations = details.bad_request().map(|bad| bad.field_violations.as_slice()).unwrap_or_default();
+        let mut failures: Vec<_> = violations.iter().map(|violation| violation_failure(violation, &whole)).collect();
+        if failures.is_empty() {
+            failures.push(whole);
+        }
+        Self::Refused { failures, oldest }
     }
 
-    /// A status without the catalogue's words comes from the transport, or from the gRPC library on either side.
+    /// A status without a reason comes from the transport, or from the gRPC library on either side.
     fn from_bare_status(server: &ServerUrl, status: &Status) -> Self {
         let lost = status.source().is_some() && matches!(status.code(), Code::Unknown | Code::Internal);
         let passing = matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled);
         if lost || passing {
-            let why = match status.source() {
-                Some(source) => innermost(source),
-                None => status.message().to_owned(),
-            };
-            return Self::Unreachable { server: server.to_string(), why };
+            let why = status.source().map_or_else(|| status.message().to_owned(), innermost);
+            return Self::unreachable(server, why);
         }
         let reason = match status.code() {
             Code::InvalidArgument => Reason::InvalidRequest,
@@ -123,37 +119,26 @@ impl CallError {
     }
 }
 
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let failures = match self {
-            Self::Unreachable { server, why } => return write!(f, "the server {server} is out of reach: {why}"),
-            Self::Refused { failures, .. } => failures,
-            Self::Answer { failures } => {
-                f.write_str("the server's answer cannot be understood: ")?;
-                failures
-            }
-        };
-        for (index, failure) in failures.iter().enumerate() {
-            write!(f, "{}{failure}", if index == 0 { "" } else { "; " })?;
-        }
-        Ok(())
+impl From<Failure> for CallError {
+    fn from(failure: Failure) -> Self {
+        vec![failure].into()
     }
 }
 
-impl Error for CallError {}
-
-/// One failure for each violation the server listed.
-fn violations(details: &ErrorDetails, whole: &Failure) -> Vec<Failure> {
-    let listed = details.bad_request().map(|bad| bad.field_violations.as_slice()).unwrap_or_default();
-    listed.iter().map(|violation| violation_failure(violation, whole)).collect()
+impl From<Vec<Failure>> for CallError {
+    fn from(failures: Vec<Failure>) -> Self {
+        Self::Answer { failures }
+    }
 }
 
-/// A violation that does not begin with the catalogue's words shares the whole call's.
+fn list(failures: &[Failure]) -> String {
+    failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// The failure of one field. A description that does not begin with a reason shares the whole call's.
 fn violation_failure(violation: &FieldViolation, whole: &Failure) -> Failure {
-    let (reason, detail, message) = match without_words(&violation.description) {
-        (Some(reason), detail, message) => (reason, detail, message),
-        (None, _, message) => (whole.reason, whole.detail, message),
-    };
+    let (reason, detail, message) = without_reason(&violation.description);
+    let (reason, detail) = reason.map_or((whole.reason, whole.detail), |reason| (reason, detail));
     let (file_index, change_index) = positions(&violation.field);
     Failure {
         detail,
@@ -164,8 +149,8 @@ fn violation_failure(violation: &FieldViolation, whole: &Failure) -> Failure {
     }
 }
 
-/// Takes the catalogue's words from the front of a sentence: `REASON (DETAIL): what is wrong`.
-fn without_words(sentence: &str) -> (Option<Reason>, Option<Detail>, &str) {
+/// Splits `REASON (DETAIL): what is wrong`; without a known reason the whole sentence is the message.
+fn without_reason(sentence: &str) -> (Option<Reason>, Option<Detail>, &str) {
     let Some((words, rest)) = sentence.split_once(": ") else { return (None, None, sentence) };
     let (reason, detail) = words.split_once(' ').unwrap_or((words, ""));
     match Reason::from_code(reason) {
@@ -183,8 +168,8 @@ fn positions(field: &str) -> (Option<usize>, Option<usize>) {
     (position("files["), position("changes["))
 }
 
-/// What went wrong at the bottom; the layers above only say that something did.
-fn innermost(error: &dyn Error) -> String {
+/// The message of the root cause; the layers above it only say that something failed.
+pub(super) fn innermost(error: &dyn Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
         error = source;
@@ -194,15 +179,18 @@ fn innermost(error: &dyn Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::collections::HashMap;
+
+    use tonic_types::ErrorDetails;
+
+    use super::*;
 
     fn server() -> ServerUrl {
         "http://127.0.0.1:1".parse().unwrap()
     }
 
     #[test]
-    fn the_catalogues_words_survive_the_wire() {
+    fn reasons_survive_the_wire() {
         let mut details = ErrorDetails::with_error_info("INVALID_REQUEST", "aptix.dev", HashMap::new());
         details.add_bad_request_violation("files[0].changes[1].startLine", "LINE_RANGE (ZERO): lines count from 1");
         details.add_bad_request_violation("files[1].docPath", "has a '..' component");

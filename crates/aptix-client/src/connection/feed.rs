@@ -10,13 +10,13 @@ use aptix_model::record::{BatchOutline, BatchRecord};
 use aptix_model::report::Report;
 use aptix_model::state::BatchState;
 use aptix_model::wire::v1;
+use aptix_model::wire::v1::watch_batches_response::Message;
 use tonic::Streaming;
 use tonic::codegen::Bytes;
 
 use super::batches::absent;
 use super::call_error::CallError;
-use super::link::{ANSWER, Connection, off_the_workers, timed};
-use super::server_url::ServerUrl;
+use super::link::{ANSWER, Connection, timed};
 
 /// An interval between heartbeats is held to these bounds, whatever the server says.
 const HEARTBEAT: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
@@ -24,9 +24,9 @@ const HEARTBEAT: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)
 /// The right to serve a workspace, as long as its feed lives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lease {
-    /// Reports carry it.
+    /// The lease's number, which reports carry.
     pub epoch: u64,
-    /// At least this often a message comes.
+    /// The longest time between two messages.
     pub heartbeat: Duration,
     /// Proves who holds the lease. It is kept in memory alone: an agent that is started again waits until the server has
     /// noticed that the connection before is dead, and no file has to be guarded.
@@ -35,14 +35,7 @@ pub struct Lease {
 
 /// What proves who holds a lease; empty if the server sent none. It is never logged.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct LeaseSecret(Bytes);
-
-impl LeaseSecret {
-    /// The bytes, for the server.
-    pub(super) fn bytes(&self) -> Bytes {
-        self.0.clone()
-    }
-}
+pub struct LeaseSecret(pub(super) Bytes);
 
 impl std::fmt::Debug for LeaseSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -50,10 +43,10 @@ impl std::fmt::Debug for LeaseSecret {
     }
 }
 
-/// How far a server's events have been dealt with.
+/// How far a server's events have been handled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Position {
-    /// By a revision alone, where the server did not say in which history.
+    /// By a revision alone, where the server did not name its history.
     Revision(Revision),
     /// By a cursor, which the server checks.
     Cursor(Cursor),
@@ -63,7 +56,7 @@ impl Position {
     /// Before the first event.
     pub const START: Self = Self::Revision(Revision(0));
 
-    /// The last event that was dealt with.
+    /// The last event that was handled.
     #[must_use]
     pub const fn revision(self) -> Revision {
         match self {
@@ -78,7 +71,7 @@ impl Position {
 pub struct FeedEvent {
     /// The event's revision.
     pub revision: Revision,
-    /// Where the feed stands after it, if the server says so.
+    /// The feed's position after it, if the server states one.
     pub cursor: Option<Cursor>,
     /// The batch.
     pub batch: BatchId,
@@ -88,7 +81,7 @@ pub struct FeedEvent {
     pub content: Option<Result<BatchRecord, Vec<Failure>>>,
 }
 
-/// What the feed tells after the lease.
+/// A message of the feed after the lease.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FeedMessage {
     /// Something happened.
@@ -97,9 +90,9 @@ pub enum FeedMessage {
     Unreadable {
         /// The event's revision.
         revision: Revision,
-        /// Where the feed stands after it, if the server says so.
+        /// The feed's position after it, if the server states one.
         cursor: Option<Cursor>,
-        /// The batch, if at least that is told.
+        /// The batch, if at least its id is readable.
         batch: Option<BatchId>,
         /// What is wrong with the event.
         why: Box<Failure>,
@@ -111,7 +104,6 @@ pub enum FeedMessage {
 /// The workspace's events, as they come.
 #[derive(Debug)]
 pub struct Feed {
-    server: ServerUrl,
     /// Fetches what an event leaves out.
     connection: Connection,
     lease: Lease,
@@ -136,23 +128,20 @@ impl Connection {
             agent_id: agent.to_string(),
             after_revision: after.revision().0,
             cursor,
-            lease_secret: held.bytes(),
+            lease_secret: held.0.clone(),
         };
         let mut stream = self.answer(self.agents().watch_batches(message)).await?;
-        let first = tokio::time::timeout(ANSWER, stream.message()).await;
-        let first = first.map_err(|_| CallError::silent(&self.server, ANSWER))?;
-        let first = first.map_err(|status| CallError::from_status(&self.server, &status))?;
-        let Some(v1::WatchBatchesResponse { message: Some(v1::watch_batches_response::Message::Lease(lease)) }) = first
-        else {
-            return Err(CallError::answer([absent("lease")]));
+        let first = self.within(ANSWER, stream.message()).await?;
+        let Some(Message::Lease(lease)) = first.and_then(|first| first.message) else {
+            return Err(absent("lease").into());
         };
         let heartbeat = lease.heartbeat_interval.and_then(|interval| Duration::try_from(interval).ok());
         let heartbeat = heartbeat.unwrap_or(*HEARTBEAT.end()).clamp(*HEARTBEAT.start(), *HEARTBEAT.end());
         let lease = Lease { epoch: lease.epoch, heartbeat, secret: LeaseSecret(lease.secret) };
-        Ok(Feed { server: self.server.clone(), connection: self.clone(), lease, last: after.revision(), stream })
+        Ok(Feed { connection: self.clone(), lease, last: after.revision(), stream })
     }
 
-    /// Tells what became of a batch; on success the report is durable. A diff that makes the message too large is
+    /// Reports what became of a batch; on success the report is durable. A diff that makes the message too large is
     /// left out.
     ///
     /// # Errors
@@ -174,7 +163,7 @@ impl Connection {
             batch_id: batch.to_string(),
             lease_epoch: lease.epoch,
             report: Some(report.into()),
-            lease_secret: lease.secret.bytes(),
+            lease_secret: lease.secret.0.clone(),
         };
         self.answer(self.agents().report_batch(timed(message, ANSWER))).await.map(drop)
     }
@@ -194,20 +183,14 @@ impl Feed {
     /// the next one (EVENT_ORDER). After an error the feed is of no more use.
     pub async fn next(&mut self) -> Result<FeedMessage, CallError> {
         let patience = self.lease.heartbeat * 3;
-        let message = tokio::time::timeout(patience, self.stream.message()).await;
-        let message = message.map_err(|_| CallError::silent(&self.server, patience))?;
-        let message = message.map_err(|status| CallError::from_status(&self.server, &status))?;
-        let Some(message) = message else {
-            let why = "it ended the feed".to_owned();
-            return Err(CallError::Unreachable { server: self.server.to_string(), why });
+        let Some(message) = self.connection.within(patience, self.stream.message()).await? else {
+            return Err(CallError::unreachable(&self.connection.server, "it ended the feed".to_owned()));
         };
-        use v1::watch_batches_response::Message;
         match message.message {
             Some(Message::Event(event)) => {
                 self.last = next_after(self.last, Revision(event.revision))?;
                 let omitted = event.batch.as_ref().is_some_and(|batch| batch.content_omitted);
-                let server = self.server.to_string();
-                match off_the_workers(server, move || feed_event(event)).await? {
+                match self.connection.blocking(move || feed_event(event)).await? {
                     FeedMessage::Event(event) if omitted && event.state.is_open() => self.completed(*event).await,
                     message => Ok(message),
                 }
@@ -220,15 +203,13 @@ impl Feed {
             Some(Message::Heartbeat(_) | Message::Lease(_)) | None => Ok(FeedMessage::Heartbeat),
         }
     }
-}
 
-impl Feed {
-    /// An event whose batch was too large for it, with the batch. One that has ended by now is told as ended.
+    /// An event whose batch was too large for it, with the batch, or as ended if the batch has ended by now.
     async fn completed(&self, event: FeedEvent) -> Result<FeedMessage, CallError> {
         let (state, content) = match self.connection.get(event.batch).await {
             Ok(record) if record.state.is_open() => (record.state, Some(Ok(record))),
             Ok(record) => (record.state, None),
-            // The feed begins again after the last event that was dealt with.
+            // The feed begins again after the last event that was handled.
             Err(error) if error.is_passing() => return Err(error),
             Err(error) => (event.state, Some(Err(error.into_failures()))),
         };
@@ -246,13 +227,13 @@ fn next_after(last: Revision, found: Revision) -> Result<Revision, CallError> {
 
 fn out_of_order(found: &str, last: Revision) -> CallError {
     let message = format!("{found}, expected the one after revision {}", last.0);
-    CallError::answer([Failure::new(Reason::InvalidState, message).detail(Detail::EventOrder)])
+    Failure::new(Reason::InvalidState, message).detail(Detail::EventOrder).into()
 }
 
 fn feed_event(event: v1::BatchEvent) -> FeedMessage {
     let revision = Revision(event.revision);
     let batch = event.batch.as_ref().and_then(|batch| batch.batch_id.parse().ok());
-    // A cursor of another event would be kept as this one's.
+    // A cursor of another event must not be kept as this one's.
     let cursor = event.cursor.clone().and_then(|cursor| Cursor::try_from(cursor).ok());
     let cursor = cursor.filter(|cursor| cursor.revision == revision);
     let unreadable = |why| FeedMessage::Unreadable { revision, cursor, batch, why: Box::new(why) };

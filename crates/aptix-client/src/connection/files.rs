@@ -16,7 +16,7 @@ use tonic::codegen::Bytes;
 use super::batches::absent;
 use super::call_error::CallError;
 use super::feed::Lease;
-use super::link::{ANSWER, Connection, off_the_workers, timed};
+use super::link::{ANSWER, Connection, timed};
 
 /// How long a whole blob may take, either way.
 const TRANSFER: Duration = Duration::from_secs(300);
@@ -53,10 +53,10 @@ impl Connection {
         let response = self.answer(self.files().read_file(timed(message, ANSWER))).await?;
         let source = match response.source() {
             v1::Source::Cloud => "CLOUD",
-            v1::Source::Unspecified => return Err(CallError::answer([absent("source")])),
+            v1::Source::Unspecified => return Err(absent("source").into()),
         };
-        let file = response.file.ok_or_else(|| CallError::answer([absent("file")]))?;
-        let sha256 = digest("file.sha256", &file.sha256).map_err(|failure| CallError::answer([failure]))?;
+        let file = response.file.ok_or_else(|| absent("file"))?;
+        let sha256 = digest("file.sha256", &file.sha256)?;
         let blob = BlobRef { sha256, size_bytes: file.size_bytes };
         let content = match response.content {
             Some(content) => verified(blob, content.into())?,
@@ -79,7 +79,7 @@ impl Connection {
             let response = self.answer(self.files().find_missing_blobs(timed(message, ANSWER))).await?;
             let mut asked: BTreeSet<_> = part.iter().collect();
             for text in response.missing_sha256 {
-                let named = digest("missingSha256", &text).map_err(|failure| CallError::answer([failure]))?;
+                let named = digest("missingSha256", &text)?;
                 // Content that was not offered is not the server's to ask for.
                 if asked.remove(&named) {
                     missing.push(named);
@@ -103,7 +103,7 @@ impl Connection {
         let start = v1::UploadBlobStart {
             workspace_id: self.workspace.to_string(),
             blob: Some(blob.into()),
-            lease_secret: lease.map(|lease| lease.secret.bytes()).unwrap_or_default(),
+            lease_secret: lease.map(|lease| lease.secret.0.clone()).unwrap_or_default(),
         };
         let content = Bytes::from(content);
         let chunks = (0..content.len()).step_by(CHUNK_BYTES).map(move |at| {
@@ -123,7 +123,7 @@ impl Connection {
     pub async fn download(&self, blob: BlobRef) -> Result<Vec<u8>, CallError> {
         let transfer = tokio::time::timeout(TRANSFER, self.download_chunks(blob));
         let content = transfer.await.map_err(|_| CallError::silent(&self.server, TRANSFER))??;
-        off_the_workers(self.server.to_string(), move || verified(blob, content)).await?
+        Ok(self.blocking(move || verified(blob, content)).await??)
     }
 
     async fn download_chunks(&self, blob: BlobRef) -> Result<Vec<u8>, CallError> {
@@ -132,24 +132,20 @@ impl Connection {
         let mut stream = self.answer(self.files().download_blob(message)).await?;
         let mut content = Vec::new();
         loop {
-            let chunk = tokio::time::timeout(ANSWER, stream.message()).await;
-            let chunk = chunk.map_err(|_| CallError::silent(&self.server, ANSWER))?;
-            let Some(part) = chunk.map_err(|status| CallError::from_status(&self.server, &status))? else {
-                return Ok(content);
-            };
+            let Some(part) = self.within(ANSWER, stream.message()).await? else { return Ok(content) };
             content.extend_from_slice(&part.chunk);
             if content.len() as u64 > blob.size_bytes.min(BLOB_BYTES) {
-                return Err(CallError::answer([wrong_blob(blob, &content)]));
+                return Err(wrong_blob(blob, &content).into());
             }
         }
     }
 }
 
-fn verified(blob: BlobRef, content: Vec<u8>) -> Result<Vec<u8>, CallError> {
+fn verified(blob: BlobRef, content: Vec<u8>) -> Result<Vec<u8>, Failure> {
     if content.len() as u64 == blob.size_bytes && sha256(&content) == blob.sha256 {
         Ok(content)
     } else {
-        Err(CallError::answer([wrong_blob(blob, &content)]))
+        Err(wrong_blob(blob, &content))
     }
 }
 

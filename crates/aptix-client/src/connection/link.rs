@@ -8,8 +8,9 @@ use aptix_model::wire::v1::agent_service_client::AgentServiceClient;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::file_service_client::FileServiceClient;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Response, Status};
 
-use super::call_error::CallError;
+use super::call_error::{CallError, innermost};
 use super::server_url::ServerUrl;
 
 /// How long the server may take to be reached.
@@ -47,7 +48,7 @@ impl Connection {
         let connecting = tokio::time::timeout(CONNECT, endpoint.connect()).await;
         let channel = match connecting {
             Ok(Ok(channel)) => channel,
-            Ok(Err(error)) => return Err(CallError::unreachable(server, &error)),
+            Ok(Err(error)) => return Err(CallError::unreachable(server, innermost(&error))),
             Err(_) => return Err(CallError::silent(server, CONNECT)),
         };
         Ok(Self { server: server.clone(), workspace: workspace.clone(), channel })
@@ -77,39 +78,38 @@ impl Connection {
             .max_encoding_message_size(MESSAGE_BYTES)
     }
 
-    /// Waits for an answer as long as it may take.
+    /// Waits for a call, or a message of a stream, no longer than this.
     pub(super) async fn within<T>(
         &self,
         deadline: Duration,
-        call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+        call: impl Future<Output = Result<T, Status>>,
     ) -> Result<T, CallError> {
-        match tokio::time::timeout(deadline, call).await {
-            Ok(Ok(response)) => Ok(response.into_inner()),
-            Ok(Err(status)) => Err(CallError::from_status(&self.server, &status)),
-            Err(_) => Err(CallError::silent(&self.server, deadline)),
-        }
+        let result = tokio::time::timeout(deadline, call).await;
+        let result = result.map_err(|_| CallError::silent(&self.server, deadline))?;
+        result.map_err(|status| CallError::from_status(&self.server, &status))
     }
 
+    /// The answer to a call that moves no file content.
     pub(super) async fn answer<T>(
         &self,
-        call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+        call: impl Future<Output = Result<Response<T>, Status>>,
     ) -> Result<T, CallError> {
-        self.within(ANSWER, call).await
+        self.within(ANSWER, call).await.map(Response::into_inner)
+    }
+
+    /// Runs work whose cost grows with what the server sends on the blocking pool: async workers serve heartbeats and signals.
+    pub(super) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, CallError> {
+        let done = tokio::task::spawn_blocking(work).await;
+        done.map_err(|error| CallError::unreachable(&self.server, format!("processing its message failed: {error}")))
     }
 }
 
 /// A request that the server, too, gives up after the time its caller waits.
-pub(super) fn timed<T>(message: T, deadline: Duration) -> tonic::Request<T> {
-    let mut request = tonic::Request::new(message);
+pub(super) fn timed<T>(message: T, deadline: Duration) -> Request<T> {
+    let mut request = Request::new(message);
     request.set_timeout(deadline);
     request
-}
-
-/// Runs work whose cost grows with what a server sends off the async workers, which serve heartbeats and signals.
-pub(super) async fn off_the_workers<T: Send + 'static>(
-    server: String,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, CallError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| CallError::Unreachable { server, why: format!("processing its message failed: {error}") })
 }

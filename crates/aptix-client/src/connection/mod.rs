@@ -1,6 +1,6 @@
-//! The connection to the server, in domain types: outside this module nobody sees a protobuf message or a gRPC status.
+//! The connection to the server, in domain types: no other module uses a protobuf message or a gRPC status.
 //!
-//! Every call has a deadline, every message a limit; a connection that says nothing is noticed by keep-alive pings.
+//! Every call has a deadline, every message a limit; keep-alive pings detect a dead connection.
 
 pub(crate) mod backoff;
 mod batches;

@@ -3,7 +3,7 @@
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::report::Report;
+use aptix_model::report::{self, Report};
 use aptix_model::wire::fit::{self, SENT_BYTES};
 use aptix_model::wire::{id, v1};
 use prost::Message;
@@ -31,7 +31,8 @@ pub fn encode(receipt: Receipt) -> Vec<u8> {
 ///
 /// # Errors
 /// The names and digests of the files are already too much.
-pub fn encode_to_fit(receipt: Receipt) -> Result<Vec<u8>, Box<Failure>> {
+pub fn encode_to_fit(mut receipt: Receipt) -> Result<Vec<u8>, Box<Failure>> {
+    report::fit::warnings(&mut receipt.report);
     let mut message = message(receipt);
     fit::sent(&mut message).map_err(|bytes| {
         let message = format!("the report would have {bytes} bytes, at most {SENT_BYTES} can be sent");
