@@ -1,4 +1,4 @@
-//! Whether a batch may be written: asked of the person at the terminal, or decided once for all.
+//! Decides whether a batch may be written: asks the person at the terminal, or as the agent was started.
 
 use std::collections::VecDeque;
 use std::io::IsTerminal;
@@ -44,15 +44,6 @@ pub enum Attended {
     Never,
 }
 
-/// What was decided.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
-    /// This.
-    Decided(Decision),
-    /// Nothing: the batch was withdrawn, the connection died, or the agent stops.
-    Void,
-}
-
 /// Decides, and asks where that is needed.
 #[derive(Debug)]
 pub(super) struct Approval {
@@ -62,16 +53,14 @@ pub(super) struct Approval {
     person: OnceLock<Option<Person>>,
     /// One question at a time.
     asking: Mutex<()>,
-    /// What a person agreed to lately, and for which batch: who has agreed to it is not asked again when the same is tried
-    /// again, and is when it has become something else.
+    /// What a person agreed to lately, and for which batch: the same is not asked about again when it is tried again.
     agreed: Mutex<VecDeque<(BatchId, Sha256Digest)>>,
 }
 
-/// What a decision is about.
+/// What every question about a batch depends on.
 #[derive(Clone, Copy)]
 pub(super) struct Question<'a> {
     pub(super) batch: BatchId,
-    pub(super) proposal: &'a Proposal<'a>,
     pub(super) policy: &'a Policy,
     pub(super) policies: &'a PolicyFiles,
     /// Cancelled when the batch was withdrawn.
@@ -80,40 +69,36 @@ pub(super) struct Question<'a> {
     pub(super) stop: &'a CancellationToken,
 }
 
-/// What is asked before edits are compared with files that are withheld from their author.
-#[derive(Clone, Copy)]
-pub(super) struct Comparison<'a> {
-    pub(super) batch: BatchId,
-    pub(super) content: &'a Batch,
-    pub(super) hidden: &'a [Hidden<'a>],
-    pub(super) policy: &'a Policy,
-    /// Cancelled when the batch was withdrawn.
-    pub(super) withdrawn: &'a CancellationToken,
-    /// Cancelled when the agent stops.
-    pub(super) stop: &'a CancellationToken,
-}
+impl Question<'_> {
+    fn is_void(&self) -> bool {
+        self.withdrawn.is_cancelled() || self.stop.is_cancelled()
+    }
 
-impl Comparison<'_> {
-    /// What exactly is agreed to: these edits, and these files.
-    fn subject(&self) -> Sha256Digest {
-        let hidden: Vec<_> = self.hidden.iter().map(|hidden| (hidden.file, hidden.why.word())).collect();
-        subject::digest_of(&(self.content, hidden))
+    /// Waits for an answer; nothing once the question is void.
+    fn wait<T>(&self, answer: impl Future<Output = T>) -> Option<T> {
+        tokio::runtime::Handle::current().block_on(async {
+            tokio::select! {
+                answer = answer => Some(answer),
+                () = self.withdrawn.cancelled() => None,
+                () = self.stop.cancelled() => None,
+            }
+        })
     }
 }
 
 impl Approval {
-    /// Decides in this way, with the person at the terminal if there is one.
+    /// Decides as the agent was started, with the person at the terminal if there is one.
     pub(super) fn new(approve: Approve, attended: Attended) -> Self {
         let approval =
             Self { approve, attended, person: OnceLock::new(), asking: Mutex::default(), agreed: Mutex::default() };
         if approve == Approve::Ask {
-            // What is typed while no question is open is then read, and means nothing.
+            // From now on, what is typed while no question is open is read and dropped.
             approval.person();
         }
         approval
     }
 
-    /// What can be said without seeing what would change.
+    /// The refusal that needs no look at the batch, if there is one.
     pub(super) fn beforehand(&self) -> Option<Failure> {
         (self.approve == Approve::Never).then(|| {
             let message = "the agent runs with --approve never and refuses every batch";
@@ -122,89 +107,78 @@ impl Approval {
         })
     }
 
-    /// Decides about a proposal; asks where a person decides, until the batch is withdrawn or the agent stops. Blocks:
-    /// must not be called from asynchronous code.
-    pub(super) fn decide(&self, question: Question<'_>) -> Verdict {
-        let decided = self.decided(question);
-        if question.withdrawn.is_cancelled() { Verdict::Void } else { decided }
+    /// Decides about a proposal; asks where a person decides. Nothing once the batch is withdrawn, or the agent stops before
+    /// there is an answer. Blocks: must not be called from asynchronous code.
+    pub(super) fn decide(&self, question: Question<'_>, proposal: &Proposal<'_>) -> Option<Decision> {
+        let decision = self.decision(question, proposal);
+        decision.filter(|_| !question.withdrawn.is_cancelled())
     }
 
-    fn decided(&self, question: Question<'_>) -> Verdict {
-        let refused = |failures| Verdict::Decided(Decision::Refuse(failures));
+    fn decision(&self, question: Question<'_>, proposal: &Proposal<'_>) -> Option<Decision> {
         if let Some(failure) = self.beforehand() {
-            return refused(vec![failure]);
+            return Some(Decision::Refuse(vec![failure]));
         }
-        let unanswered = question.proposal.unanswered();
-        if question.proposal.is_allowed() || (self.approve == Approve::Auto && unanswered.is_empty()) {
-            return Verdict::Decided(Decision::Apply);
+        let unanswered = proposal.unanswered();
+        if proposal.is_allowed() || (self.approve == Approve::Auto && unanswered.is_empty()) {
+            return Some(Decision::Apply);
         }
         match self.person() {
-            Some(person) => self.ask(person, question),
+            Some(person) => self.ask(person, question, proposal),
             None if unanswered.is_empty() => {
                 let message = "a person has to agree, and the agent runs without a terminal on which to ask one";
                 let hint = "start the agent on a terminal, or with --approve auto";
-                refused(vec![Failure::new(Reason::ApprovalRequired, message).hint(hint)])
+                Some(Decision::Refuse(vec![Failure::new(Reason::ApprovalRequired, message).hint(hint)]))
             }
-            None => refused(unanswered),
+            None => Some(Decision::Refuse(unanswered)),
         }
     }
 
-    fn ask(&self, person: &Person, question: Question<'_>) -> Verdict {
-        let Question { batch, proposal, policy, policies, withdrawn, stop } = question;
+    fn ask(&self, person: &Person, question: Question<'_>, proposal: &Proposal<'_>) -> Option<Decision> {
+        let Question { batch, policy, policies, .. } = question;
         let subject = proposal.digest();
         if self.agreed().contains(&(batch, subject)) {
-            return Verdict::Decided(Decision::Approved(subject));
+            return Some(Decision::Approved(subject));
         }
         let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        if withdrawn.is_cancelled() || stop.is_cancelled() {
-            return Verdict::Void;
+        if question.is_void() {
+            return None;
         }
         let (name, paths) = (format!("Batch {batch}"), PathStyle::among(proposal.workspace.roots().len()));
         tracing::info!(BatchId = %batch, "waiting for the person at the terminal to decide");
-        let decided = person.decide(&name, proposal, subject, paths, policy.approval);
-        let answer = tokio::runtime::Handle::current().block_on(async {
-            tokio::select! {
-                answer = decided => Some(answer),
-                () = withdrawn.cancelled() => None,
-                () = stop.cancelled() => None,
-            }
-        });
-        let Some(Answer { verdict, always }) = answer else { return void() };
+        let Some(Answer { verdict, always }) =
+            question.wait(person.decide(&name, proposal, subject, paths, policy.approval))
+        else {
+            say("\nThe question is void: the batch was withdrawn, the connection is lost, or the agent stops.\n");
+            return None;
+        };
         allow_for_ever(proposal, policies, &always);
         if let Err(failures) = verdict {
-            return Verdict::Decided(Decision::Refuse(failures));
+            return Some(Decision::Refuse(failures));
         }
         tracing::info!(name: "Batch.Agreed", Event = "Batch.Agreed", BatchId = %batch, Subject = %subject);
         self.remember(batch, subject);
-        Verdict::Decided(Decision::Approved(subject))
+        Some(Decision::Approved(subject))
     }
 
-    /// Asks whether edits may be compared with withheld files, in whatever way else is decided; nothing is decided where the
-    /// batch was withdrawn or the agent stops. Blocks, as [`Self::decide`].
-    pub(super) fn may_compare(&self, question: Comparison<'_>) -> Option<bool> {
-        let Comparison { batch, hidden, policy, withdrawn, stop, .. } = question;
+    /// Asks whether edits may be compared with withheld files, whoever decides otherwise. Nothing once the batch is withdrawn
+    /// or the agent stops. Blocks, as [`Self::decide`].
+    pub(super) fn may_compare(&self, question: Question<'_>, content: &Batch, hidden: &[Hidden<'_>]) -> Option<bool> {
+        let Question { batch, policy, .. } = question;
+        // What exactly is agreed to: these edits, and these files.
+        let files: Vec<_> = hidden.iter().map(|hidden| (hidden.file, hidden.why.word())).collect();
+        let subject = subject::digest_of(&(content, files));
         let answer = match self.person() {
             None => Some(false),
-            Some(_) if self.agreed().contains(&(batch, question.subject())) => Some(true),
+            Some(_) if self.agreed().contains(&(batch, subject)) => Some(true),
             Some(person) => {
                 let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
                 tracing::info!(BatchId = %batch, "waiting for the person at the terminal to let a batch be compared");
-                let name = format!("Batch {batch}");
-                let asked = person.may_compare(&name, hidden, policy.approval);
-                tokio::runtime::Handle::current().block_on(async {
-                    tokio::select! {
-                        answer = asked => Some(answer),
-                        () = withdrawn.cancelled() => None,
-                        () = stop.cancelled() => None,
-                    }
-                })
+                question.wait(person.may_compare(&format!("Batch {batch}"), hidden, policy.approval))
             }
         };
-        if withdrawn.is_cancelled() || stop.is_cancelled() {
-            return None;
-        }
+        let answer = answer.filter(|_| !question.is_void());
         if answer == Some(true) {
-            self.remember(batch, question.subject());
+            self.remember(batch, subject);
         }
         answer
     }
@@ -228,11 +202,6 @@ impl Approval {
         };
         self.person.get_or_init(look).as_ref()
     }
-}
-
-fn void() -> Verdict {
-    say("\nThe question is void: the batch was withdrawn, the connection is lost, or the agent stops.\n");
-    Verdict::Void
 }
 
 #[cfg(test)]

@@ -49,8 +49,3 @@ impl From<StateError> for AgentError {
         }
     }
 }
-
-/// Does work that waits for a disk, away from the threads that must not wait.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, AgentError> {
-    Ok(tokio::task::spawn_blocking(work).await?)
-}

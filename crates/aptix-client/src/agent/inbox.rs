@@ -1,5 +1,4 @@
-//! What the feed brings, read ahead: so that a dead connection and a withdrawn batch are noticed while a batch is
-//! being dealt with.
+//! Reads the feed ahead, so that a dead connection and a withdrawn batch are noticed while batches run.
 
 use std::collections::HashMap;
 
@@ -14,13 +13,13 @@ use tokio_util::sync::CancellationToken;
 use crate::connection::{CallError, Feed, FeedEvent, FeedMessage};
 
 /// Events read ahead, of a message's size at most each. While so many wait, the server has to keep the others.
-const AHEAD: usize = 8;
+pub(super) const AHEAD: usize = 8;
 
 /// An event that waits for its turn.
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) revision: Revision,
-    /// Where the feed stands after it, if the server says so.
+    /// The feed's position after it, if the server states one.
     pub(super) cursor: Option<Cursor>,
     /// The batch, if it is free to be applied.
     pub(super) work: Option<Work>,
@@ -36,38 +35,25 @@ pub(super) struct Work {
     pub(super) withdrawn: CancellationToken,
 }
 
-pub(super) type Arrivals = mpsc::Receiver<Arrival>;
-
-/// The two ends of the way from the feed to the one who deals with its events.
-pub(super) fn channel() -> (mpsc::Sender<Arrival>, Arrivals) {
-    mpsc::channel(AHEAD)
-}
-
-/// Reads the feed until it ends, and says why. From then on nothing that came by it may be written: `alive` is
+/// Reads the feed until it ends, and returns why. From then on nothing that came by it may be written: `alive` is
 /// cancelled.
 pub(super) async fn read_ahead(mut feed: Feed, arrivals: mpsc::Sender<Arrival>, alive: CancellationToken) -> CallError {
     let _dead_at_the_end = alive.clone().drop_guard();
     let mut waiting = HashMap::new();
     loop {
-        let event = match feed.next().await {
-            Ok(FeedMessage::Event(event)) => *event,
+        let arrival = match feed.next().await {
+            Ok(FeedMessage::Event(event)) => arrival(*event, &mut waiting, &alive),
             Ok(FeedMessage::Heartbeat) => continue,
             Ok(FeedMessage::Unreadable { revision, cursor, batch, why }) => {
                 tracing::error!(%revision, BatchId = batch.map(tracing::field::display), %why,
                     "an event cannot be understood and is passed over; a newer version of aptix may be needed");
                 // Whatever has become of the batch, it is not known to be free to be applied.
                 batch.iter().for_each(|batch| withdraw(&mut waiting, *batch));
-                if arrivals.send(Arrival { revision, cursor, work: None }).await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-                continue;
+                Arrival { revision, cursor, work: None }
             }
             Err(error) => return error,
         };
-        if !event.state.is_open() {
-            withdraw(&mut waiting, event.batch);
-        }
-        if arrivals.send(arrival(event, &mut waiting, &alive)).await.is_err() {
+        if arrivals.send(arrival).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
@@ -80,6 +66,9 @@ fn withdraw(waiting: &mut HashMap<BatchId, CancellationToken>, batch: BatchId) {
 }
 
 fn arrival(event: FeedEvent, waiting: &mut HashMap<BatchId, CancellationToken>, alive: &CancellationToken) -> Arrival {
+    if !event.state.is_open() {
+        withdraw(waiting, event.batch);
+    }
     let work = event.content.filter(|_| event.state == BatchState::Approved).map(|content| {
         let withdrawn = alive.child_token();
         waiting.insert(event.batch, withdrawn.clone());

@@ -9,7 +9,22 @@ use aptix_model::report::Report;
 /// Failures of one batch that are logged.
 const LOGGED: usize = 20;
 
-/// Logs what the author and whoever runs the agent should know although the batch was applied.
+/// Logs an event of a batch with the ids of its origin.
+macro_rules! event {
+    ($level:ident, $name:literal, $batch:expr, $origin:expr, $($fields:tt)*) => {
+        tracing::$level!(
+            name: $name,
+            Event = $name,
+            SessionId = $origin.session_id,
+            ConversationId = $origin.conversation_id,
+            TurnId = $origin.turn_id,
+            BatchId = %$batch,
+            $($fields)*
+        )
+    };
+}
+
+/// Logs the warnings of a batch that was applied.
 pub(super) fn warnings(batch: BatchId, report: &Report) {
     for file in &report.files {
         for warning in &file.warnings {
@@ -23,44 +38,21 @@ pub(super) fn withdrawn(batch: BatchId) {
 }
 
 pub(super) fn received(record: &BatchRecord) {
-    let origin = &record.origin;
-    tracing::info!(
-        name: "Batch.Received",
-        Event = "Batch.Received",
-        SessionId = origin.session_id,
-        ConversationId = origin.conversation_id,
-        TurnId = origin.turn_id,
-        BatchId = %record.id,
-        Files = record.batch.files.len(),
-    );
+    event!(info, "Batch.Received", record.id, record.origin, Files = record.batch.files.len());
 }
 
 pub(super) fn applied(record: &BatchRecord) {
-    let origin = &record.origin;
-    tracing::info!(
-        name: "Batch.Applied",
-        Event = "Batch.Applied",
-        SessionId = origin.session_id,
-        ConversationId = origin.conversation_id,
-        TurnId = origin.turn_id,
-        BatchId = %record.id,
-        Files = record.batch.files.len(),
-    );
+    event!(info, "Batch.Applied", record.id, record.origin, Files = record.batch.files.len());
 }
 
 /// Logs a refused batch: the reason, the file if one is to blame, and all that was found (TUL-002 9).
 pub(super) fn refused(batch: BatchId, origin: &Origin, failures: &[Failure]) {
     let first = failures.first();
     let found: Vec<_> = failures.iter().take(LOGGED).map(ToString::to_string).collect();
-    tracing::warn!(
-        name: "Batch.Refused",
-        Event = "Batch.Refused",
-        SessionId = origin.session_id,
-        ConversationId = origin.conversation_id,
-        TurnId = origin.turn_id,
-        BatchId = %batch,
+    event!(
+        warn, "Batch.Refused", batch, origin,
         Reason = first.map(|failure| failure.reason.code()),
         DocPath = first.and_then(|failure| failure.path.as_deref()),
-        Failures = ?found,
+        Failures = ?found
     );
 }

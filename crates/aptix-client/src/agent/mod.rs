@@ -1,20 +1,20 @@
 //! The agent: watches a workspace's batches, applies those that may be, and reports what became of each.
 //!
-//! It trusts nothing the server says: every batch is checked again, and its own human decides.
+//! It trusts nothing that the server sends: every batch is checked again, and the agent's own user decides.
 
 mod approval;
+mod attempt;
 mod blobs;
 mod delivery;
 mod error;
 mod executor;
 mod inbox;
 mod log;
-mod passed;
 mod queue;
 mod quota;
+mod report;
 mod service;
 mod session;
-mod told;
 
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
@@ -36,15 +36,15 @@ use crate::policy::maintenance;
 use crate::workspace::keep::{notes, outbox};
 use crate::workspace::roots::workspace::Workspace;
 
-/// The first and the longest wait for a server.
-const RECONNECT: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+/// The waits for a server.
+const RECONNECT: Backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
 
-/// A connection that lasted so long was one: the next attempt comes soon.
+/// After a connection that lasted this long the next attempt comes soon.
 const SERVED: Duration = Duration::from_secs(120);
 
-/// Serves a workspace until `stop` is cancelled; then the batch in hand is finished first.
+/// Serves a workspace until `stop` is cancelled; the batches that run are finished first.
 ///
-/// `new_id` is what the agent is called from now on, if it has no name yet.
+/// `new_id` is the agent's name from now on, if it has none yet.
 ///
 /// # Errors
 /// When another agent serves one of the roots, or the disk refuses what the agent cannot work without.
@@ -66,9 +66,9 @@ pub async fn serve(
     if let Err(error) = service.policy.read(&local) {
         tracing::error!(%error, "every batch is refused until the policy can be followed");
     }
-    let approval = Arc::new(Approval::new(service.approve, service.attended));
-    let moved = Arc::new(Once::new());
-    let agent = Arc::new(Agent { local: Arc::new(local), service, id, approval, stop, quota: Arc::default(), moved });
+    let approval = Approval::new(service.approve, service.attended);
+    let (quota, moved) = (Arc::default(), Once::new());
+    let agent = Arc::new(Agent { local: Arc::new(local), service, id, approval, stop, quota, moved });
     let mut upkeep = JoinSet::new();
     upkeep.spawn(maintenance::run(Arc::clone(&agent.local), Arc::clone(&agent.service.policy)));
     let ended = serve_on(&agent, &mut progress).await.map_err(|error| match removed_state(&agent.local) {
@@ -81,7 +81,7 @@ pub async fn serve(
 
 /// Serves over one connection after the other.
 async fn serve_on(agent: &Arc<Agent>, progress: &mut Progress) -> Result<(), AgentError> {
-    let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
+    let mut backoff = RECONNECT;
     loop {
         let (before, began) = (progress.position, Instant::now());
         let ended = session::run(agent, progress).await;
@@ -89,7 +89,7 @@ async fn serve_on(agent: &Arc<Agent>, progress: &mut Progress) -> Result<(), Age
             agent.remember(progress.position).await?;
         }
         if progress.position != before || began.elapsed() > SERVED {
-            backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
+            backoff = RECONNECT;
         }
         let Some(why) = ended? else { return Ok(()) };
         if let Some(start) = other_start(&why) {
@@ -105,8 +105,8 @@ async fn serve_on(agent: &Arc<Agent>, progress: &mut Progress) -> Result<(), Age
     }
 }
 
-/// Where to read from when the server does not have what was asked for. Batches that come again are told by their
-/// state and by the outbox.
+/// Where to read from when the server does not have the events asked for. The states and the outbox identify batches that come
+/// again.
 fn other_start(why: &CallError) -> Option<Revision> {
     let CallError::Refused { failures, oldest } = why else { return None };
     failures.iter().find_map(|failure| match (failure.reason, failure.detail) {

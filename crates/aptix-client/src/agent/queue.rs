@@ -1,85 +1,118 @@
-//! Decides which batches run at the same time. Batches that name the same file run in the order of their revisions
-//! (WS-MOD 3.2), never in the order of any clock.
+//! Which batches run at the same time: those that name the same file run in the order of their revisions (WS-MOD 3.2),
+//! never in the order of any clock. And up to which event of the feed everything was handled.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use aptix_model::batch::{FilePatch, Target};
 use aptix_model::id::Revision;
 use aptix_model::path::fold;
 
-use super::inbox::Work;
+use super::inbox::{Arrival, Work};
+use crate::connection::Position;
 
-/// Batches that wait or are being dealt with.
+/// Batches that wait or run.
 const MOST: usize = 8;
 
-/// The batches that arrived and have not been dealt with.
-#[derive(Debug, Default)]
+/// The events that arrived, as long as one before them is not handled.
+#[derive(Debug)]
 pub(super) struct Queue {
-    /// In the order in which they were added: that of their revisions.
-    waiting: Vec<Entry>,
-    running: Vec<Entry>,
-    /// The number of the next entry.
-    next: Ticket,
+    /// Everything up to here was handled.
+    handled: Position,
+    /// The events after it, in the order of their revisions.
+    events: VecDeque<Event>,
 }
 
-/// The number of an entry.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub(super) struct Ticket(u64);
+#[derive(Debug)]
+struct Event {
+    revision: Revision,
+    /// The position to resume from once this event and all before it are handled.
+    position: Position,
+    /// What a batch has to itself while it runs: the files it names, and its session.
+    names: BTreeSet<String>,
+    state: State,
+}
 
 #[derive(Debug)]
-struct Entry {
-    ticket: Ticket,
-    revision: Revision,
-    /// What a batch has to itself while it is dealt with: the files it names, and its session.
-    names: BTreeSet<String>,
-    /// Taken when it is begun.
-    work: Option<Work>,
+enum State {
+    Waits(Work),
+    Runs,
+    Handled,
+}
+
+impl Event {
+    fn is_handled(&self) -> bool {
+        matches!(self.state, State::Handled)
+    }
 }
 
 impl Queue {
+    /// A queue of the events after a position.
+    pub(super) fn after(handled: Position) -> Self {
+        Self { handled, events: VecDeque::new() }
+    }
+
     /// Whether no more should be added for now.
     pub(super) fn is_full(&self) -> bool {
-        self.waiting.len() + self.running.len() >= MOST
+        self.events.iter().filter(|event| !event.is_handled()).count() >= MOST
     }
 
-    /// Adds a batch; its revision is higher than that of every batch added before. `root` is the name of the root if there
-    /// is only one.
-    pub(super) fn add(&mut self, revision: Revision, work: Work, root: Option<&str>) {
-        let ticket = self.next;
-        self.next = Ticket(ticket.0 + 1);
-        // One that cannot be understood touches nothing, and waits for nothing.
-        let record = work.content.as_ref().ok();
-        let files = record.into_iter().flat_map(|record| &record.batch.files).flat_map(|file| names(file, root));
-        let quotes = record.into_iter().flat_map(|record| &record.batch.quotes).flat_map(|quote| &quote.names);
-        let files = files.chain(quotes.map(|name| key(&name.path, root)));
-        let session = record.and_then(|record| record.origin.session_id.as_ref()).map(|id| format!("session {id}"));
-        self.waiting.push(Entry { ticket, revision, names: files.chain(session).collect(), work: Some(work) });
+    /// Adds the next event. `root` is the name of the root if there is only one.
+    pub(super) fn add(&mut self, arrival: Arrival, root: Option<&str>) {
+        let Arrival { revision, cursor, work } = arrival;
+        let position = match (cursor, self.events.back().map_or(self.handled, |event| event.position)) {
+            (Some(cursor), _) => Position::Cursor(cursor),
+            (None, Position::Revision(_)) => Position::Revision(revision),
+            // The server binds positions, and could not read this event's own: the one before is still good.
+            (None, bound @ Position::Cursor(_)) => bound,
+        };
+        let names = work.as_ref().map(|work| names_of(work, root)).unwrap_or_default();
+        let event = Event { revision, position, names, state: work.map_or(State::Handled, State::Waits) };
+        match self.events.back_mut() {
+            // Nothing resumes between two events that are handled.
+            Some(back) if back.is_handled() && event.is_handled() => *back = event,
+            _ => self.events.push_back(event),
+        }
     }
 
-    /// The next batch that can be begun: it names nothing that a running batch or a waiting one with a lower revision names.
-    pub(super) fn begin(&mut self) -> Option<(Ticket, Work)> {
-        let is_apart = |entry: &Entry, other: &Entry| entry.names.is_disjoint(&other.names);
-        let free = (0..self.waiting.len()).find(|index| {
-            let (before, rest) = self.waiting.split_at(*index);
-            let others = before.iter().chain(&self.running);
-            rest.first().is_some_and(|entry| others.into_iter().all(|other| is_apart(entry, other)))
-        })?;
-        let mut entry = self.waiting.remove(free);
-        let begun = (entry.ticket, entry.work.take()?);
-        self.running.push(entry);
-        Some(begun)
+    /// Begins the next batch that may run: no batch with a lower revision that waits or runs names what it names.
+    pub(super) fn begin(&mut self) -> Option<(Revision, Work)> {
+        let is_free = |index: &usize| {
+            let event = self.events.get(*index).filter(|event| matches!(event.state, State::Waits(_)));
+            let mut before = self.events.iter().take(*index).filter(|other| !other.is_handled());
+            event.is_some_and(|event| before.all(|other| event.names.is_disjoint(&other.names)))
+        };
+        let free = (0..self.events.len()).find(is_free)?;
+        let event = self.events.get_mut(free)?;
+        match std::mem::replace(&mut event.state, State::Runs) {
+            State::Waits(work) => Some((event.revision, work)),
+            State::Runs | State::Handled => None,
+        }
     }
 
-    /// Forgets a batch that was dealt with.
-    pub(super) fn end(&mut self, ticket: Ticket) {
-        self.running.retain(|entry| entry.ticket != ticket);
+    /// Notes that the batch of a revision was handled.
+    pub(super) fn end(&mut self, revision: Revision) {
+        if let Some(event) = self.events.iter_mut().find(|event| event.revision == revision) {
+            event.state = State::Handled;
+        }
     }
 
-    /// Up to which event everything was dealt with, if the last that arrived is this one.
-    pub(super) fn dealt_with(&self, last: Revision) -> Revision {
-        let open = self.waiting.iter().chain(&self.running).map(|entry| entry.revision).min();
-        open.map_or(last, |first| Revision(first.0.saturating_sub(1)).min(last))
+    /// The position up to which everything was handled.
+    pub(super) fn handled(&mut self) -> Position {
+        while let Some(event) = self.events.front().filter(|event| event.is_handled()) {
+            self.handled = event.position;
+            self.events.pop_front();
+        }
+        self.handled
     }
+}
+
+/// What a batch has to itself while it runs. One that cannot be understood touches nothing, and waits for nothing.
+fn names_of(work: &Work, root: Option<&str>) -> BTreeSet<String> {
+    let Ok(record) = &work.content else { return BTreeSet::new() };
+    let files = record.batch.files.iter().flat_map(|file| names(file, root));
+    let quotes = record.batch.quotes.iter().flat_map(|quote| &quote.names).map(|name| key(&name.path, root));
+    let session = record.origin.session_id.as_ref().map(|id| format!("session {id}"));
+    files.chain(quotes).chain(session).collect()
 }
 
 /// The files that a file patch names, by their folded docPaths.
@@ -103,16 +136,20 @@ fn key(path: &str, root: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use aptix_model::batch::{Batch, CreateFile, FileEdit, Origin};
-    use aptix_model::id::BatchId;
+    use aptix_model::batch::{Batch, Content, CreateFile, FileEdit, Origin};
+    use aptix_model::cursor::Cursor;
+    use aptix_model::digest::Sha256Digest;
+    use aptix_model::id::{BatchId, HistoryId, Uuid};
     use aptix_model::record::{BatchRecord, UnixMillis};
     use aptix_model::state::BatchState;
     use tokio_util::sync::CancellationToken;
 
-    fn work(number: u64, created: u64, session: Option<&str>, targets: &[Target]) -> Work {
+    use super::*;
+
+    /// The event of a revision with a batch of this number, created at this time.
+    fn event(revision: u64, number: u64, created: u64, session: Option<&str>, targets: &[Target]) -> Arrival {
         let batch: BatchId = format!("018f6d2e-7c1a-7b3e-9d55-{number:012}").parse().unwrap();
-        let content = aptix_model::batch::Content::Text(String::new());
+        let content = Content::Text(String::new());
         let edit = FileEdit::CreateFile(CreateFile { content, overwrite: true, content_format: None });
         let file = |target: &Target| FilePatch { target: target.clone(), key: None, label: None, edit: edit.clone() };
         let record = BatchRecord {
@@ -128,60 +165,83 @@ mod tests {
             updated: UnixMillis(created),
             report: None,
         };
-        Work { batch, content: Ok(Box::new(record)), withdrawn: CancellationToken::new() }
+        let work = Work { batch, content: Ok(Box::new(record)), withdrawn: CancellationToken::new() };
+        Arrival { revision: Revision(revision), cursor: None, work: Some(work) }
     }
 
     fn path(text: &str) -> Target {
         Target::Path(text.to_owned())
     }
 
-    /// Begins whatever can be begun, and tells which batches that are.
-    fn begun(queue: &mut Queue) -> Vec<(Ticket, String)> {
-        std::iter::from_fn(|| queue.begin())
-            .map(|(ticket, work)| (ticket, work.batch.to_string()[33..].to_owned()))
-            .collect()
+    /// Begins every batch that may run, and names them by the ends of their ids.
+    fn begin(queue: &mut Queue) -> Vec<(Revision, String)> {
+        let begun = std::iter::from_fn(|| queue.begin());
+        begun.map(|(revision, work)| (revision, work.batch.to_string()[33..].to_owned())).collect()
     }
 
-    fn told(begun: &[(Ticket, String)]) -> Vec<&str> {
-        begun.iter().map(|(_, batch)| batch.as_str()).collect()
+    fn begun(queue: &mut Queue) -> Vec<String> {
+        begin(queue).into_iter().map(|(_, batch)| batch).collect()
     }
 
     #[test]
     fn one_file_is_dealt_with_in_order_and_others_at_the_same_time() {
         // WS-MOD-3.2.1, WS-MOD-3.2.2
-        let mut queue = Queue::default();
+        let mut queue = Queue::after(Position::START);
         let doc_path = Target::DocPath("ws/a.txt".to_owned());
-        queue.add(Revision(1), work(1, 10, None, &[path("a.txt")]), Some("ws"));
-        let first = begun(&mut queue);
-        assert_eq!(told(&first), ["001"]);
-        queue.add(Revision(2), work(5, 30, None, &[path("A.txt")]), Some("ws"));
-        queue.add(Revision(3), work(4, 20, None, std::slice::from_ref(&doc_path)), Some("ws"));
-        queue.add(Revision(4), work(3, 20, None, &[doc_path, path("b.txt")]), Some("ws"));
-        queue.add(Revision(5), work(2, 40, None, &[path("c.txt")]), Some("ws"));
-        queue.add(Revision(6), work(6, 50, None, &[path("b.txt")]), Some("ws"));
-        assert_eq!(told(&begun(&mut queue)), ["002"], "what waits for a file holds the others back that it names");
-        assert_eq!(queue.dealt_with(Revision(6)), Revision(0));
-        queue.end(first[0].0);
-        assert_eq!(queue.dealt_with(Revision(6)), Revision(1));
+        queue.add(event(1, 1, 10, None, &[path("a.txt")]), Some("ws"));
+        assert_eq!(begun(&mut queue), ["001"]);
+        queue.add(event(2, 5, 30, None, &[path("A.txt")]), Some("ws"));
+        queue.add(event(3, 4, 20, None, std::slice::from_ref(&doc_path)), Some("ws"));
+        queue.add(event(4, 3, 20, None, &[doc_path, path("b.txt")]), Some("ws"));
+        queue.add(event(5, 2, 40, None, &[path("c.txt")]), Some("ws"));
+        queue.add(event(6, 6, 50, None, &[path("b.txt")]), Some("ws"));
+        assert_eq!(begun(&mut queue), ["002"], "what waits for a file holds the others back that it names");
+        assert_eq!(queue.handled(), Position::START);
+        queue.end(Revision(1));
+        assert_eq!(queue.handled(), Position::Revision(Revision(1)));
         let mut order = Vec::new();
         loop {
-            let now = begun(&mut queue);
-            let Some((ticket, _)) = now.first() else { break };
-            queue.end(*ticket);
-            order.extend(told(&now).into_iter().map(str::to_owned));
+            let now = begin(&mut queue);
+            let Some((revision, _)) = now.first() else { break };
+            queue.end(*revision);
+            order.extend(now.into_iter().map(|(_, batch)| batch));
         }
         assert_eq!(order, ["005", "004", "003", "006"], "by revision, not by time of creation or by id");
     }
 
     #[test]
     fn a_session_is_dealt_with_in_order_and_no_more_is_taken_than_there_is_room() {
-        let mut queue = Queue::default();
+        let mut queue = Queue::after(Position::START);
         for number in 0..8 {
             assert!(!queue.is_full());
             let session = Some("s").filter(|_| number < 2);
-            queue.add(Revision(number), work(number, number, session, &[path(&format!("{number}"))]), None);
+            queue.add(event(number, number, number, session, &[path(&format!("{number}"))]), None);
         }
         assert!(queue.is_full());
         assert_eq!(begun(&mut queue).len(), 7);
+    }
+
+    #[test]
+    fn what_was_handled_is_named_by_its_own_cursor() {
+        let bound = |revision| Cursor { history: HistoryId(Uuid::nil()), revision, digest: Sha256Digest::EMPTY };
+        let idle = |revision, cursor| Arrival { revision, cursor, work: None };
+        let [first, second, third] = [1, 2, 3].map(Revision);
+        let mut queue = Queue::after(Position::START);
+        queue.add(Arrival { cursor: Some(bound(first)), ..event(1, 1, 10, None, &[path("a.txt")]) }, None);
+        assert_eq!((begun(&mut queue).len(), queue.handled()), (1, Position::START));
+        queue.end(first);
+        assert_eq!(queue.handled(), Position::Cursor(bound(first)));
+        queue.add(idle(second, None), None);
+        assert_eq!(queue.handled(), Position::Cursor(bound(first)));
+        queue.add(idle(third, Some(bound(third))), None);
+        assert_eq!(queue.handled(), Position::Cursor(bound(third)));
+    }
+
+    #[test]
+    fn a_server_without_cursors_is_read_by_revision() {
+        let mut queue = Queue::after(Position::START);
+        (1..=9).map(Revision).for_each(|revision| queue.add(Arrival { revision, cursor: None, work: None }, None));
+        assert_eq!(queue.events.len(), 1, "what needs nothing takes no room");
+        assert_eq!(queue.handled(), Position::Revision(Revision(9)));
     }
 }

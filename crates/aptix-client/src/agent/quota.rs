@@ -1,4 +1,4 @@
-//! How many batches are refused in a minute: a server that probes learns little in a day, whatever a refusal tells.
+//! Limits how many batches are refused in a minute: a server that probes learns little in a day, whatever refusals reveal.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -22,11 +22,11 @@ pub(super) struct Quota {
 struct State {
     /// When batches were refused, oldest first; never more than the largest limit that held.
     refused: VecDeque<Instant>,
-    /// Batches that were taken up and have not ended.
+    /// Batches that were begun and have not ended.
     begun: usize,
 }
 
-/// A batch that was taken up. It counts as refused if that is said before this is dropped.
+/// A batch that was begun. It counts as refused if [`Self::refused`] is called before this is dropped.
 #[derive(Debug)]
 pub(super) struct Begun {
     quota: Arc<Quota>,
@@ -36,42 +36,33 @@ pub(super) struct Begun {
 impl Quota {
     /// Waits until one more batch may be refused; cancel by dropping. Time is that of a monotonic clock.
     pub(super) async fn begin(self: &Arc<Self>, most: NonZeroU32) -> Begun {
-        let mut is_told = false;
+        let mut is_logged = false;
         loop {
             let changed = self.changed.notified();
-            let Some(free) = self.try_begin(most) else {
-                return Begun { quota: Arc::clone(self), is_refused: false };
+            let free_at = {
+                let mut state = self.state();
+                let now = Instant::now();
+                while state.refused.front().is_some_and(|refused| now.duration_since(*refused) >= MINUTE) {
+                    state.refused.pop_front();
+                }
+                if state.refused.len() + state.begun < most.get() as usize {
+                    state.begun += 1;
+                    return Begun { quota: Arc::clone(self), is_refused: false };
+                }
+                state.refused.front().map(|refused| *refused + MINUTE)
             };
-            if !is_told {
+            if !is_logged {
                 tracing::warn!(
                     most,
                     "so many batches were refused in a minute that the next one waits until it is over"
                 );
-                is_told = true;
+                is_logged = true;
             }
-            match free {
-                Some(free) => tokio::select! {
-                    () = tokio::time::sleep_until(free) => {}
-                    () = changed => {}
-                },
+            match free_at {
+                Some(free_at) => drop(tokio::time::timeout_at(free_at, changed).await),
                 None => changed.await,
             }
         }
-    }
-
-    /// Takes up a batch, or says from when on that may be possible, as far as that is known.
-    #[expect(clippy::option_option, reason = "nothing, at a known time, or once a batch ends")]
-    fn try_begin(&self, most: NonZeroU32) -> Option<Option<Instant>> {
-        let mut state = self.state();
-        let now = Instant::now();
-        while state.refused.front().is_some_and(|refused| now.duration_since(*refused) >= MINUTE) {
-            state.refused.pop_front();
-        }
-        if state.refused.len() + state.begun < most.get() as usize {
-            state.begun += 1;
-            return None;
-        }
-        Some(state.refused.front().map(|refused| *refused + MINUTE))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -80,7 +71,7 @@ impl Quota {
 }
 
 impl Begun {
-    /// Says that the batch was refused.
+    /// Counts the batch as refused.
     pub(super) fn refused(mut self) {
         self.is_refused = true;
     }
@@ -94,7 +85,7 @@ impl Drop for Begun {
             state.refused.push_back(Instant::now());
         }
         drop(state);
-        // Everyone looks again: who waits may have another limit by now.
+        // All look again: each may have another limit by now.
         self.quota.changed.notify_waiters();
     }
 }

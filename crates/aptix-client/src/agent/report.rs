@@ -1,10 +1,8 @@
-//! The reports that the agent makes of batches that it did not apply, and the bytes in which it sends any report.
+//! The reports that the agent itself makes: of batches that it did not apply, or whose own report is lost.
 
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use aptix_model::report::{Outcome, Report, fit};
-
-use crate::connection::receipt::{self, Receipt};
 
 /// Reports why nothing changed.
 pub(super) fn refusal(failures: Vec<Failure>) -> Report {
@@ -20,15 +18,6 @@ pub(super) fn refusal(failures: Vec<Failure>) -> Report {
     }
 }
 
-/// Puts a receipt into bytes that one message carries.
-///
-/// # Errors
-/// The names and digests of the files are already too much.
-pub(super) fn encode(mut receipt: Receipt) -> Result<Vec<u8>, Box<Failure>> {
-    fit::warnings(&mut receipt.report);
-    receipt::encode_to_fit(receipt)
-}
-
 /// The report of a batch that ended here, for a server that was set back, when what was reported then is not kept any more.
 pub(super) fn forgotten() -> Report {
     let message = "the batch ended on this workstation before the server was set back, and its report or its new content is not kept any more";
@@ -41,17 +30,27 @@ pub(super) fn content_lost() -> Report {
     refusal(vec![Failure::new(Reason::NeedsOperator, message).hint("read the files before sending the batch again")])
 }
 
+/// The report of a batch whose own report is lost.
+pub(super) fn lost() -> Report {
+    let message = "the batch ended on the agent's machine, and its report was damaged there: whether it was applied is not \
+                   known";
+    let hint = "read the files before sending the batch again; the agent's log names what was set aside";
+    refusal(vec![Failure::new(Reason::NeedsOperator, message).hint(hint)])
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use aptix_model::failure::Excerpt;
     use aptix_model::report::fit::STORED_BYTES;
     use aptix_model::report::{ChangeReport, FileReport, FileStatus, Tier, Warning, Written};
     use aptix_model::wire::fit::SENT_BYTES;
 
+    use super::*;
+    use crate::connection::receipt::{self, Receipt};
+
     fn sent(report: Report) -> Result<Report, Box<Failure>> {
         let batch = "018f6d2e-7c1a-7b3e-9d55-0123456789ab".parse().unwrap();
-        let bytes = encode(Receipt { workspace: "w".parse().unwrap(), batch, report })?;
+        let bytes = receipt::encode_to_fit(Receipt { workspace: "w".parse().unwrap(), batch, report })?;
         assert!(bytes.len() <= SENT_BYTES, "{}", bytes.len());
         Ok(receipt::decode(&bytes).unwrap().report)
     }
@@ -108,15 +107,15 @@ mod tests {
             diff: "d".repeat(1 << 20),
             diff_omitted: false,
         };
-        let told = |report| {
+        let shape = |report| {
             let report = sent(report).unwrap();
             let file = &report.files[0];
             (report.diff.is_empty(), report.diff_omitted, file.warnings.len(), file.changes.len())
         };
-        assert_eq!(told(report(vec![file(1, 100, 10)])), (false, false, 1, 100));
-        assert_eq!(told(report(vec![file(50, 100, 10)])), (true, true, 50, 100));
-        assert_eq!(told(report(vec![file(100, 100, 10)])), (true, true, 0, 100));
-        assert_eq!(told(report(vec![file(100, 500_000, 10)])), (true, true, 0, 0));
+        assert_eq!(shape(report(vec![file(1, 100, 10)])), (false, false, 1, 100));
+        assert_eq!(shape(report(vec![file(50, 100, 10)])), (true, true, 50, 100));
+        assert_eq!(shape(report(vec![file(100, 100, 10)])), (true, true, 0, 100));
+        assert_eq!(shape(report(vec![file(100, 500_000, 10)])), (true, true, 0, 0));
         let refused = sent(report(vec![file(0, 0, 4000); 1000])).unwrap_err();
         assert_eq!(refused.reason, Reason::TooLarge);
     }

@@ -1,15 +1,17 @@
-//! What an agent serves, what it holds while it does, and how far it has come.
+//! What an agent serves, and what it holds: for its whole run, and for one connection.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Once, OnceLock};
 
-use aptix_model::id::{AgentId, WorkspaceId};
+use aptix_model::id::{AgentId, BatchId, HistoryId, WorkspaceId};
+use aptix_model::report::Report;
 use tokio_util::sync::CancellationToken;
 
 use super::approval::{Approval, Approve, Attended};
-use super::error::{AgentError, blocking};
+use super::error::AgentError;
 use super::quota::Quota;
-use crate::connection::{LeaseSecret, Position, ServerUrl};
+use crate::connection::receipt::Receipt;
+use crate::connection::{Connection, Lease, LeaseSecret, Position, ServerUrl};
 use crate::policy::files::PolicyFiles;
 use crate::workspace::keep::notes::{self, Noted};
 use crate::workspace::roots::root::Root;
@@ -30,39 +32,45 @@ pub struct Service {
     pub policy: Arc<PolicyFiles>,
 }
 
-/// An agent at work.
+/// A running agent.
 pub(super) struct Agent {
     pub(super) local: Arc<Workspace>,
     pub(super) service: Service,
     pub(super) id: AgentId,
-    pub(super) approval: Arc<Approval>,
+    pub(super) approval: Approval,
     pub(super) stop: CancellationToken,
     /// Bounds how many batches are refused in a minute.
     pub(super) quota: Arc<Quota>,
-    /// A root that has another path now is told once.
-    pub(super) moved: Arc<Once>,
+    /// Logs once that a root has moved.
+    pub(super) moved: Once,
 }
 
 impl Agent {
-    /// Keeps how far the server's events have been dealt with, for the next start. Where that fails, they come again.
-    pub(super) async fn remember(&self, position: Position) -> Result<(), AgentError> {
-        let (local, Service { server, workspace, .. }) = (Arc::clone(&self.local), self.service.clone());
-        let kept = blocking(move || {
-            let noted = match position {
-                Position::Revision(revision) => Noted { revision, cursor: None },
-                Position::Cursor(cursor) => Noted { revision: cursor.revision, cursor: Some(cursor) },
-            };
-            notes::put_position(&local, &server.to_string(), &workspace, noted)
+    /// Runs work that waits for a disk or a person on the blocking pool.
+    pub(super) async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T, AgentError> {
+        let agent = Arc::clone(self);
+        Ok(tokio::task::spawn_blocking(move || work(&agent)).await?)
+    }
+
+    /// Keeps the position of the last event that was handled for the next start. Where that fails, events come again.
+    pub(super) async fn remember(self: &Arc<Self>, position: Position) -> Result<(), AgentError> {
+        let noted = match position {
+            Position::Revision(revision) => Noted { revision, cursor: None },
+            Position::Cursor(cursor) => Noted { revision: cursor.revision, cursor: Some(cursor) },
+        };
+        let kept = self.blocking(move |agent| {
+            let Service { server, workspace, .. } = &agent.service;
+            notes::put_position(&agent.local, &server.to_string(), workspace, noted)
         });
-        let kept = kept.await?;
-        match (kept, removed_state(&self.local)) {
-            (Ok(()), _) => Ok(()),
-            (Err(error), Some(_)) => Err(error.into()),
-            (Err(error), None) => {
-                tracing::warn!(%error, "how far the server's events have been dealt with is not kept");
-                Ok(())
-            }
+        match kept.await? {
+            Err(error) if removed_state(&self.local).is_some() => return Err(error.into()),
+            Err(error) => tracing::warn!(%error, "the position in the server's events is not kept"),
+            Ok(()) => {}
         }
+        Ok(())
     }
 }
 
@@ -74,8 +82,26 @@ pub(super) fn removed_state(local: &Workspace) -> Option<PathBuf> {
 
 /// What passes from one connection to the next.
 pub(super) struct Progress {
-    /// How far the events have been dealt with.
+    /// The last event that was handled.
     pub(super) position: Position,
     /// The secret of the lease that was held last.
     pub(super) held: LeaseSecret,
+}
+
+/// A connection to the server under one lease.
+pub(super) struct Session {
+    pub(super) agent: Arc<Agent>,
+    pub(super) connection: Connection,
+    pub(super) lease: Lease,
+    /// The history of the server's store, once the feed has named it.
+    pub(super) history: OnceLock<HistoryId>,
+    /// Cancelled when the lease or the connection is lost.
+    pub(super) alive: CancellationToken,
+}
+
+impl Session {
+    /// The receipt of a batch of the workspace that is served.
+    pub(super) fn receipt(&self, batch: BatchId, report: Report) -> Receipt {
+        Receipt { workspace: self.agent.service.workspace.clone(), batch, report }
+    }
 }

@@ -1,0 +1,170 @@
+//! One attempt to apply a batch: its blobs fetched, its edits planned and approved, its files and its receipt committed.
+
+use std::cell::{Cell, OnceCell};
+
+use aptix_model::batch::{Batch, Origin};
+use aptix_model::failure::Failure;
+use aptix_model::id::BatchId;
+use aptix_model::limits::REPORT_DIFF_BYTES;
+use aptix_model::reason::Reason;
+use aptix_model::record::BatchRecord;
+use aptix_model::report::Report;
+use tokio_util::sync::CancellationToken;
+
+use super::approval::Question;
+use super::blobs::{self, Unfetched};
+use super::error::AgentError;
+use super::log;
+use super::service::{Agent, Session};
+use crate::apply::proposal::Decision;
+use crate::apply::{self, ApplyOptions, Hidden, Mode};
+use crate::connection::receipt::{self, Receipt};
+use crate::workspace::keep::outbox;
+use crate::workspace::roots::workspace::Workspace;
+
+/// The receipt of an applied batch, which the outbox has; or why nothing changed.
+pub(super) type Outcome = Result<Vec<u8>, Vec<Failure>>;
+
+/// Why a batch was neither applied nor refused. Nothing changed.
+pub(super) enum Unfinished {
+    /// Nobody waits for a report.
+    Withdrawn,
+    /// The batch has to come again.
+    Interrupted,
+    /// The agent cannot go on.
+    Failed(AgentError),
+}
+
+impl Unfinished {
+    /// Why a batch whose token was cancelled is unfinished: it was withdrawn, unless the whole connection is dead.
+    pub(super) fn cancelled(session: &Session, batch: BatchId) -> Self {
+        if session.alive.is_cancelled() {
+            return Self::Interrupted;
+        }
+        log::withdrawn(batch);
+        Self::Withdrawn
+    }
+}
+
+impl<E: Into<AgentError>> From<E> for Unfinished {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Applies a batch, unless it is refused; `withdrawn` is cancelled when nobody wants it any more.
+pub(super) async fn attempt(
+    session: &Session,
+    record: &BatchRecord,
+    withdrawn: &CancellationToken,
+) -> Result<Outcome, Unfinished> {
+    let (agent, id) = (&session.agent, record.id);
+    if record.workspace != agent.service.workspace {
+        let message = format!("the batch is for the workspace {}", record.workspace);
+        return Ok(Err(vec![Failure::new(Reason::PolicyDenied, message)]));
+    }
+    if let Some(failure) = agent.approval.beforehand() {
+        return Ok(Err(vec![failure]));
+    }
+    let fetched = tokio::select! {
+        fetched = blobs::fetch(&session.connection, record.batch.clone()) => fetched,
+        () = withdrawn.cancelled() => return Err(Unfinished::cancelled(session, id)),
+    };
+    let batch = match fetched {
+        Ok(batch) => batch,
+        Err(Unfetched::Refused(failure)) => return Ok(Err(vec![*failure])),
+        Err(Unfetched::Lost(error)) => {
+            tracing::warn!(BatchId = %id, %error, "the batch waits for a new connection");
+            session.alive.cancel();
+            return Err(Unfinished::Interrupted);
+        }
+    };
+    let (origin, token) = (record.origin.clone(), withdrawn.clone());
+    let outcome = agent.blocking(move |agent| commit(agent, id, &origin, &batch, &token)).await?;
+    outcome.ok_or_else(|| match agent.stop.is_cancelled() {
+        true => Unfinished::Interrupted,
+        false => Unfinished::cancelled(session, id),
+    })
+}
+
+/// Applies a batch whose blobs are fetched; nothing if a question about it became void. Blocks.
+fn commit(
+    agent: &Agent,
+    id: BatchId,
+    origin: &Origin,
+    batch: &Batch,
+    withdrawn: &CancellationToken,
+) -> Option<Outcome> {
+    let Agent { local, service, approval, stop, .. } = agent;
+    warn_if_moved(agent);
+    let places = service.policy.private_places(local);
+    let encoded = |report: &Report| {
+        let mut report = report.clone();
+        places.name_in_report(&mut report);
+        receipt::encode_to_fit(Receipt { workspace: service.workspace.clone(), batch: id, report })
+    };
+    let receipt = OnceCell::new();
+    let encode = |report: &Report| receipt.get_or_init(|| encoded(report)).clone().unwrap_or_default();
+    let policy = match service.policy.read(local) {
+        Ok(policy) => policy,
+        Err(error) => return Some(Err(vec![error.failure()])),
+    };
+    let question = Question { batch: id, policy: &policy, policies: &service.policy, withdrawn, stop };
+    let is_void = Cell::new(false);
+    let compare = |hidden: &[Hidden<'_>]| {
+        approval.may_compare(question, batch, hidden).unwrap_or_else(|| {
+            is_void.set(true);
+            false
+        })
+    };
+    let options = ApplyOptions {
+        policy: &policy,
+        origin,
+        diff_bytes: REPORT_DIFF_BYTES,
+        mode: Mode::CommitWithReceipt { batch: id, encode: &encode, compare: &compare },
+    };
+    let applied = apply::apply(local, batch, options, &mut |proposal| {
+        if let Some(Err(failure)) = receipt.get() {
+            return Decision::Refuse(vec![(**failure).clone()]);
+        }
+        approval.decide(question, proposal).unwrap_or_else(|| {
+            is_void.set(true);
+            let message = "the batch was withdrawn, or the agent stops";
+            Decision::Refuse(vec![Failure::new(Reason::InvalidState, message)])
+        })
+    });
+    match applied {
+        Ok(report) => {
+            let kept = receipt.get().and_then(|receipt| receipt.as_ref().ok()).cloned().unwrap_or_default();
+            log::warnings(id, &report);
+            Some(Ok(amended(local, id, kept, encoded(&report))))
+        }
+        Err(_) if is_void.get() => None,
+        Err(refusal) => Some(Err(refusal.failures)),
+    }
+}
+
+/// Logs once that a root has another path than when the agent began.
+fn warn_if_moved(agent: &Agent) {
+    if let Some(root) = agent.local.roots().iter().find(|root| root.has_moved() && !root.is_removed()) {
+        agent.moved.call_once(|| {
+            tracing::warn!(root = %root.path().display(),
+                "the root has another path now; the agent goes on in the directory it was started on: start it again to change that");
+        });
+    }
+}
+
+/// The receipt of an applied batch, with what was noticed after its commit had kept one.
+fn amended(local: &Workspace, batch: BatchId, kept: Vec<u8>, now: Result<Vec<u8>, Box<Failure>>) -> Vec<u8> {
+    let now = match now {
+        Ok(now) if now != kept => now,
+        _ => return kept,
+    };
+    match outbox::put(local, batch, &now) {
+        Ok(()) => now,
+        Err(error) => {
+            tracing::warn!(BatchId = %batch, %error, "the report goes without what was noticed after the commit");
+            kept
+        }
+    }
+}
