@@ -6,7 +6,7 @@ use aptix_model::batch::{Batch, FileEdit};
 use aptix_model::failure::Failure;
 
 use super::options::ApplyOptions;
-use crate::workspace::commit::taken::Taken;
+use crate::workspace::commit::record::Taken;
 use crate::workspace::keep::clipboards;
 use crate::workspace::roots::workspace::Workspace;
 

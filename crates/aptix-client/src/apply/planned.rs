@@ -17,7 +17,7 @@ use super::withheld::{self, Hidden};
 use crate::workspace::commit::change::{Becomes, Change, Content};
 use crate::workspace::commit::check::check;
 use crate::workspace::commit::commit_error::CommitError;
-use crate::workspace::commit::taken::Taken;
+use crate::workspace::commit::record::Taken;
 use crate::workspace::keep::history::effect::Reversal;
 use crate::workspace::roots::workspace::Workspace;
 use crate::workspace::transaction::{self, CommitOptions, Receipt};

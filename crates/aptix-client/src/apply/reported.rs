@@ -5,8 +5,7 @@ use aptix_engine::plan::BatchPlan;
 use aptix_model::report::{FileReport, FileStatus, Report, Warning};
 
 use super::find::Found;
-use crate::workspace::commit::attributes::Loss;
-use crate::workspace::commit::notice::Notice;
+use crate::workspace::commit::notice::{Loss, Notice};
 
 /// The warning about a batch that is not kept for undoing.
 const NOT_UNDOABLE: &str = "NOT_UNDOABLE";

@@ -6,9 +6,9 @@ use std::path::Path;
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 
+use crate::workspace::commit::commit_error::RecoveryError;
 use crate::workspace::commit::displaced_writes::sweep;
 use crate::workspace::commit::recovery;
-use crate::workspace::commit::recovery_error::RecoveryError;
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::keep::ending::Keeping;
 use crate::workspace::roots::own_file;

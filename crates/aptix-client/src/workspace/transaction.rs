@@ -2,15 +2,15 @@
 
 use aptix_model::id::BatchId;
 
-use crate::workspace::commit::attempt::{Attempt, Besides};
-use crate::workspace::commit::change::Change;
+use crate::workspace::commit::attempt::Attempt;
+use crate::workspace::commit::change::{self, Change};
 use crate::workspace::commit::check::check;
 use crate::workspace::commit::commit_error::CommitError;
 use crate::workspace::commit::notice::Notice;
-use crate::workspace::commit::record::NewDir;
+use crate::workspace::commit::record::{NewDir, Record, Taken};
 use crate::workspace::commit::recovery;
 use crate::workspace::commit::staged::Staged;
-use crate::workspace::commit::taken::Taken;
+use crate::workspace::commit::work_tree::WorkTree;
 use crate::workspace::keep::ending::Keeping;
 use crate::workspace::keep::history::draft::{self, Words};
 use crate::workspace::keep::history::effect::Reversal;
@@ -62,14 +62,24 @@ pub fn commit(
     let words = Words { batch: name.map(|name| name.to_string()).or_else(|| batch.clone()), undoes };
     let history = (!changes.is_empty()).then(|| draft::draft(workspace, changes, words, retention.bytes));
     let history = history.transpose().map_err(journal.failed_beside("keep a history beside"))?;
-    let besides = Besides {
+    let steps = change::steps(changes);
+    let record = Record {
+        history: history.as_ref().map(|history| history.id.clone()),
+        clipboards: clipboards.cloned(),
         batch,
-        receipt: receipt.map_or(&[], |receipt| &receipt.bytes),
-        clipboards,
-        history: history.as_ref(),
         emptied: undoes.map_or_else(Vec::new, |undoes| made_by(workspace, undoes)),
+        ..Record::draft(workspace, &steps)
     };
-    let attempt = Attempt::new(workspace, journal, changes, besides);
+    let attempt = Attempt {
+        workspace,
+        journal,
+        tree: WorkTree::of(workspace),
+        steps,
+        record,
+        receipt: receipt.map_or(&[], |receipt| &receipt.bytes),
+        history: history.as_ref(),
+        notices: Vec::new(),
+    };
     let mut notices = Staged::stage(attempt)?.record()?.publish()?.finish(&Keeping);
     prune::bound(workspace, history.as_ref().map_or(0, |history| history.bytes.len() as u64), retention);
     notices.extend(history.filter(|history| !history.is_whole).map(|_| Notice::NotUndoable));

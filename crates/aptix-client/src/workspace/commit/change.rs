@@ -1,7 +1,7 @@
-//! What a commit is to change, and the names that come to mean something else by it.
+//! What a commit is to change, and the steps in which it gives names another meaning.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use aptix_engine::file_plan::FilePlan;
 use aptix_model::digest::Sha256Digest;
@@ -19,16 +19,16 @@ pub struct Change<'a> {
     pub original: Option<&'a Original>,
     /// The digest of what is there.
     pub before: Option<Sha256Digest>,
-    /// What it comes to.
+    /// What is there afterwards.
     pub becomes: Becomes<'a>,
 }
 
-/// What a change comes to.
+/// What is there after a change.
 #[derive(Clone, Copy, Debug)]
 pub enum Becomes<'a> {
     /// A file of new bytes in the same place, with the mode, owner and attributes of the old one.
     Content(Content<'a>),
-    /// A file at another place, where there must be none, with the mode, owner and attributes of the old one, which goes.
+    /// A file at another place, where there must be none, with the mode, owner and attributes of the old one, which is removed.
     Moved(&'a Place, Content<'a>),
     /// No file.
     Nothing,
@@ -72,7 +72,7 @@ impl Source for Vec<u8> {
 }
 
 impl Change<'_> {
-    /// Whether the file comes to be run, or not to, where it is otherwise.
+    /// Whether the file can be run afterwards, if that changes.
     pub(crate) fn flips(&self) -> Option<bool> {
         match self.becomes {
             Becomes::Content(content) | Becomes::Moved(_, content) => flips(self.original, content.executable),
@@ -80,7 +80,7 @@ impl Change<'_> {
         }
     }
 
-    /// Where a file is, or comes to be.
+    /// Where a file is, before or after.
     pub(crate) fn places(&self) -> impl Iterator<Item = &Place> {
         let to = match self.becomes {
             Becomes::Moved(to, _) => Some(to),
@@ -100,23 +100,23 @@ impl Change<'_> {
     }
 }
 
-/// Whether a file is to come to be run, or not to, where the original is otherwise.
+/// Whether a file is to be run, if that differs from the original.
 fn flips(original: Option<&Original>, executable: Option<bool>) -> Option<bool> {
     let (original, wanted) = (original?, executable?);
     (original.would_run(wanted) != original.is_executable()).then_some(wanted)
 }
 
-/// One name that comes to mean something else.
+/// One name that gets another meaning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step<'a> {
-    /// By which change, from 0.
+    /// Index of the change that caused it, from 0.
     pub(crate) change: usize,
     pub(crate) place: &'a Place,
     /// What is there.
     pub(crate) original: Option<&'a Original>,
     /// The digest of what is there.
     pub(crate) before: Option<Sha256Digest>,
-    /// What is to be there; absent when the file goes.
+    /// What is to be there; absent when the file is removed.
     pub(crate) content: Option<Content<'a>>,
     /// The mode, owner and attributes that it gets.
     pub(crate) model: Option<&'a Attributes>,
@@ -140,7 +140,15 @@ impl Step<'_> {
 /// before it leaves the old one. Where one file moves away and another one moves to, the name is given its new meaning in one
 /// step; the files whose bytes and rights are equal stay.
 pub(crate) fn steps<'a>(changes: &[Change<'a>]) -> Vec<Step<'a>> {
-    let mut left = left(changes);
+    let moves = || {
+        changes.iter().filter_map(|change| match change.becomes {
+            Becomes::Moved(to, _) => Some((change, to)),
+            Becomes::Content(_) | Becomes::Nothing => None,
+        })
+    };
+    let left: HashMap<_, _> =
+        moves().map(|(change, _)| (change.place.at(), (change.original, change.before))).collect();
+    let entered: HashSet<_> = moves().map(|(_, to)| to.at()).collect();
     let mut steps = Vec::with_capacity(changes.len());
     for (change, what) in changes.iter().enumerate() {
         let Change { place, original, before, becomes } = *what;
@@ -151,40 +159,15 @@ pub(crate) fn steps<'a>(changes: &[Change<'a>]) -> Vec<Step<'a>> {
                 steps.push(Step { content: Some(content), model: model(content), ..here });
             }
             Becomes::Moved(to, content) => {
-                let taken_over = left.get_mut(&to.at()).map(|left| {
-                    left.is_taken_over = true;
-                    (left.original, left.before)
-                });
-                let (original, before) = taken_over.unwrap_or_default();
+                let (original, before) = left.get(&to.at()).copied().unwrap_or_default();
                 let there = Step { place: to, original, before, content: Some(content), model: model(content), ..here };
                 steps.extend([there, here]);
             }
             Becomes::Nothing => steps.push(here),
         }
     }
-    // The step in which a file leaves a name that another one takes over, or in which nothing comes of that.
-    let is_spare = |step: &Step<'_>| {
-        let is_taken_over = left.get(&step.place.at()).is_some_and(|left| left.is_taken_over);
-        is_taken_over && (step.content.is_none() || step.is_idle())
-    };
-    steps.retain(|step| !is_spare(step));
+    // The step in which a file leaves a name that another one takes over, or in which that changes nothing.
+    let is_taken_over = |at: &At<'_>| left.contains_key(at) && entered.contains(at);
+    steps.retain(|step| !(is_taken_over(&step.place.at()) && (step.content.is_none() || step.is_idle())));
     steps
-}
-
-/// A file that moves away.
-struct Left<'a> {
-    original: Option<&'a Original>,
-    before: Option<Sha256Digest>,
-    /// Whether another file moves to where it was.
-    is_taken_over: bool,
-}
-
-/// The files that move away, by the places where they were.
-fn left<'a>(changes: &[Change<'a>]) -> HashMap<At<'a>, Left<'a>> {
-    let moved = changes.iter().filter(|change| matches!(change.becomes, Becomes::Moved(..)));
-    let left = |change: &Change<'a>| {
-        let Change { place, original, before, .. } = *change;
-        (place.at(), Left { original, before, is_taken_over: false })
-    };
-    moved.map(left).collect()
 }

@@ -5,14 +5,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 
 use crate::workspace::commit::file_state::is_gone;
-use crate::workspace::commit::record::{FileStep, Hex, Record};
+use crate::workspace::commit::record::{FileStep, Hex, NewDir, Record};
 use crate::workspace::commit::swap::rename_new;
 use crate::workspace::commit::work_tree::WorkTree;
 use crate::workspace::fs::{beneath, disk};
 use crate::workspace::read::file_stamp::FileStamp;
 use crate::workspace::read::regular;
 
-/// How many copies of what somebody wrote can be kept beside one file in one commit; each has its own name.
+/// How many copies of what other processes wrote can be kept beside one file in one commit; each has its own name.
 const KEPT: usize = 9;
 /// Bytes of the longest name that file systems take.
 const NAME_BYTES: usize = 255;
@@ -76,12 +76,16 @@ pub(crate) fn kept_names(file: &FileStep) -> impl Iterator<Item = String> {
     })
 }
 
-/// Clears away what every file has staged or kept. `entry` is what the history tells of the batch by, if it is carried out.
+/// Clears away what every file has staged or kept. `entry` is the batch's entry in the history, if it is carried out.
 pub(crate) fn clear_all(tree: &WorkTree<'_>, record: &Record, entry: Option<&str>) -> Result<(), Errno> {
     tree.dirs.let_go();
     for file in &record.files {
         if let Some(kept) = clear(tree, file, None)? {
-            tracing::warn!(file = file.real(), kept, "what somebody else wrote meanwhile was kept under another name");
+            tracing::warn!(
+                file = file.real(),
+                kept,
+                "what another process wrote meanwhile was kept under another name"
+            );
         }
     }
     for file in &record.files {
@@ -110,14 +114,28 @@ pub(crate) fn unstage(tree: &WorkTree<'_>, record: &Record) -> Result<(), Errno>
 
 /// Removes the directories that a commit made, as far as they are empty.
 pub(crate) fn remove_dirs(tree: &WorkTree<'_>, record: &Record) -> Result<(), Errno> {
-    for made in record.dirs.iter().rev() {
-        let Some(parent) = tree.dirs.find_dir(made.root, &made.parent)? else { continue };
-        match tree.disk.remove_dir(parent.as_fd(), &made.name) {
-            Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::NOTEMPTY | Errno::EXIST) => {}
-            Err(errno) => return Err(errno),
+    record.dirs.iter().rev().try_for_each(|made| remove_if_empty(tree, made))
+}
+
+/// Removes the directories that an undone batch had made and that are empty, as the last step of its undo. One that cannot be
+/// removed stays, which is logged.
+pub(crate) fn remove_emptied(tree: &WorkTree<'_>, record: &Record) {
+    tree.dirs.let_go();
+    for made in record.emptied.iter().rev() {
+        match remove_if_empty(tree, made) {
+            Ok(()) | Err(Errno::LOOP | Errno::XDEV) => {}
+            Err(errno) => tracing::warn!(%errno, dir = made.name, "a directory that the undone batch had made stays"),
         }
     }
-    Ok(())
+}
+
+/// Removes a directory, unless another process uses it, has removed it, or has put something else in its place.
+fn remove_if_empty(tree: &WorkTree<'_>, made: &NewDir) -> Result<(), Errno> {
+    let Some(parent) = tree.dirs.find_dir(made.root, &made.parent)? else { return Ok(()) };
+    match tree.disk.remove_dir(parent.as_fd(), &made.name) {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
+        outcome => outcome,
+    }
 }
 
 /// Makes every directory durable in which the commit changed a name.

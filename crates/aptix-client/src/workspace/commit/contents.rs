@@ -5,10 +5,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use aptix_engine::digest::sha256;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::BatchId;
-use rustix::fs::{Dir, Mode};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use crate::workspace::commit::journal_error::JournalError;
 use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::roots::own_file;
@@ -66,21 +65,10 @@ pub(crate) fn sync(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd) -> Result<(
     Ok(disk::sync_dir(disk, outbox.as_fd())?)
 }
 
-/// Forgets the contents of a batch that was not applied.
-pub(crate) fn discard(disk: &dyn Disk, state: &StateDir, batch: Option<&str>) -> Result<(), JournalError> {
-    let Some(batch) = batch else { return Ok(()) };
-    let outbox = state.open_outbox()?;
-    let failed = |errno| JournalError::System { doing: "clear", path: state.path().join("outbox"), errno };
-    remove(disk, &outbox, batch).map_err(failed)
-}
-
 /// The batches that have contents here.
 pub(crate) fn batches(outbox: &OwnedFd) -> Result<Vec<String>, Errno> {
-    let mut found = Vec::new();
-    for entry in Dir::new(disk::open_readable(outbox.as_fd())?)? {
-        found.extend(entry?.file_name().to_str().ok().and_then(|name| name.strip_suffix(".d")).map(str::to_owned));
-    }
-    Ok(found)
+    let names = disk::names(outbox.as_fd())?;
+    Ok(names.iter().filter_map(|name| name.strip_suffix(".d")).map(str::to_owned).collect())
 }
 
 pub(crate) fn remove(disk: &dyn Disk, outbox: &OwnedFd, batch: &str) -> Result<(), Errno> {
@@ -90,11 +78,8 @@ pub(crate) fn remove(disk: &dyn Disk, outbox: &OwnedFd, batch: &str) -> Result<(
         Err(Errno::NOENT) => return Ok(()),
         Err(errno) => return Err(errno),
     };
-    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
-        let entry = entry?;
-        if let Some(file) = entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | "..")) {
-            disk::unlink_if_there(disk, dir.as_fd(), file)?;
-        }
+    for file in disk::names(dir.as_fd())? {
+        disk::unlink_if_there(disk, dir.as_fd(), &file)?;
     }
     disk.remove_dir(outbox.as_fd(), &name)
 }

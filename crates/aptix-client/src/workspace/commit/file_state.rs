@@ -33,15 +33,6 @@ pub(crate) enum FileState {
     Foreign,
 }
 
-/// The two ends of a commit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Direction {
-    /// Every file is as planned.
-    Forward,
-    /// Every file is as it was.
-    Back,
-}
-
 /// What a name means, as far as a record can tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Holds {
@@ -73,7 +64,7 @@ pub(crate) fn holds(dir: &OwnedFd, name: &str, file: &FileStep) -> Result<(Holds
 }
 
 /// Whether a name of a directory is known to mean nothing.
-pub(crate) fn is_gone(dir: &OwnedFd, name: &str) -> bool {
+pub(crate) fn is_gone(dir: impl AsFd, name: &str) -> bool {
     matches!(beneath::look_up(dir.as_fd(), name), Ok(None))
 }
 
@@ -134,12 +125,13 @@ const fn of_removed(now: Holds, staged: Holds) -> FileState {
 }
 
 impl FileState {
-    /// Whether an end can be reached from here, or is reached already.
-    pub(crate) const fn can_go(self, direction: Direction) -> bool {
-        match self {
-            Self::Staged | Self::Published | Self::Overwritten | Self::Gone => true,
-            Self::Finished => matches!(direction, Direction::Forward),
-            Self::Outrun | Self::Displaced | Self::Cleared | Self::Foreign => matches!(direction, Direction::Back),
-        }
+    /// Whether the file can be brought to what was planned, or was.
+    pub(crate) const fn can_be_published(self) -> bool {
+        matches!(self, Self::Staged | Self::Published | Self::Overwritten | Self::Gone | Self::Finished)
+    }
+
+    /// Whether the file can be brought back to what it was, or is that: its old bytes have not been cleared away.
+    pub(crate) const fn can_be_rolled_back(self) -> bool {
+        !matches!(self, Self::Finished)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use rustix::fs::{Dir, Mode};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use crate::workspace::commit::record::Record;
@@ -11,6 +11,7 @@ use crate::workspace::roots::state::{OwnError, StateDir};
 
 /// How the name of an entry ends whose batch is not carried out yet.
 const DRAFT: &str = ".draft";
+
 /// An entry that is being made.
 pub(crate) struct HistoryDraft {
     pub(crate) id: String,
@@ -19,7 +20,7 @@ pub(crate) struct HistoryDraft {
     pub(crate) is_whole: bool,
 }
 
-/// Writes a draft, for everybody but a power cut.
+/// Writes a draft; a power cut may take it.
 pub(crate) fn write(disk: &dyn Disk, state: &StateDir, draft: &HistoryDraft) -> Result<(), OwnError> {
     let dir = state.open_history()?;
     let file = disk.create(dir.as_fd(), &format!("{}{DRAFT}", draft.id), Mode::RUSR | Mode::WUSR)?;
@@ -47,12 +48,8 @@ pub(crate) fn discard(disk: &dyn Disk, state: &StateDir, record: &Record) -> Res
 /// Forgets every draft. The caller knows that no batch may still be carried out.
 pub(crate) fn discard_all(disk: &dyn Disk, state: &StateDir) -> Result<(), OwnError> {
     let Some(dir) = state.find_history()? else { return Ok(()) };
-    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
-        let entry = entry?;
-        let Ok(draft) = entry.file_name().to_str() else { continue };
-        if draft.ends_with(DRAFT) {
-            disk::unlink_if_there(disk, dir.as_fd(), draft)?;
-        }
+    for draft in disk::names(dir.as_fd())?.iter().filter(|name| name.ends_with(DRAFT)) {
+        disk::unlink_if_there(disk, dir.as_fd(), draft)?;
     }
     Ok(())
 }

@@ -3,42 +3,78 @@
 //! A record is durable before the commit point, renamed there, and removed when all is done.
 
 use std::ffi::OsString;
-use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
 use rustix::io::Errno;
 
-use crate::workspace::commit::journal_error::JournalError;
+use crate::workspace::commit::file_state::is_gone;
 use crate::workspace::commit::record::{Record, Stage};
 use crate::workspace::commit::record_file::{RecordError, decode, encode, owner};
-use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
+use crate::workspace::fs::errno;
 use crate::workspace::roots::own_file::{self, Found, Owner, Temporary};
-use crate::workspace::roots::state::{OwnError, StateDir};
+use crate::workspace::roots::state::{OwnError, StateDir, StateError};
 
 /// The name of a record of earlier versions while it is being written: nothing else has happened yet.
 const NEXT: &str = "next";
 /// The name of the file that points to the journal of another root of the same batch.
 const ELSEWHERE: &str = "elsewhere";
 
-/// A commit that is not at its end.
-pub(crate) struct Unfinished {
-    pub(crate) stage: Stage,
-    pub(crate) record: Record,
+/// Why the journal of a root cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The system refuses.
+    #[error("cannot {doing} the journal {}: {errno}", path.display())]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// The journal's directory.
+        path: PathBuf,
+        /// The system's error number.
+        errno: Errno,
+    },
+    /// What is kept of the batch when its record ends cannot be kept.
+    #[error("{}", .0.message)]
+    Ending(Box<Failure>),
+    /// A record that is there and cannot be acted on.
+    #[error("the record {} cannot be used: {source}", path.display())]
+    Record {
+        /// The record.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: RecordError,
+    },
+}
+
+impl JournalError {
+    /// The failure that the author of the edit gets.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::State(error) => error.failure(),
+            Self::System { errno, doing: "read", .. } => {
+                Failure { reason: Reason::NeedsOperator, ..errno::read_failure(*errno, self.to_string()) }
+            }
+            Self::System { errno, .. } => errno::write_failure(*errno, self.to_string()),
+            Self::Ending(failure) => Failure::clone(failure),
+            Self::Record { .. } => Failure::new(Reason::NeedsOperator, self.to_string()).hint(errno::OPERATOR),
+        }
+    }
 }
 
 /// The journal of one root.
 pub(crate) struct Journal<'a> {
-    disk: &'a dyn Disk,
-    dir: OwnedFd,
-    state: StateDir,
-}
-
-impl fmt::Debug for Journal<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Journal").field("state", &self.state).finish_non_exhaustive()
-    }
+    pub(crate) disk: &'a dyn Disk,
+    pub(crate) dir: OwnedFd,
+    /// The state that the journal is a part of.
+    pub(crate) state: StateDir,
 }
 
 impl<'a> Journal<'a> {
@@ -52,32 +88,19 @@ impl<'a> Journal<'a> {
         Ok(dir.map(|dir| Self { disk, dir, state: state.clone() }))
     }
 
-    /// The state that the journal is a part of.
-    pub(crate) const fn state(&self) -> &StateDir {
-        &self.state
-    }
-
-    /// Where a record stands, to be told to a person.
+    /// The path of a file of the journal, for messages.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.state.path().join("journal").join(name)
     }
 
-    pub(crate) const fn disk(&self) -> &dyn Disk {
-        self.disk
-    }
-
-    pub(crate) fn dir(&self) -> BorrowedFd<'_> {
-        self.dir.as_fd()
-    }
-
-    /// What it means that the system refuses to do something to the journal.
+    /// The error of an operation on the journal.
     pub(crate) fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> JournalError + use<> {
         let path = self.path("");
         move |errno| JournalError::System { doing, path: path.clone(), errno }
     }
 
-    /// What it means that something of our own beside the journal cannot be read or written.
-    pub(crate) fn failed_beside(&self, doing: &'static str) -> impl Fn(OwnError) -> JournalError + use<> {
+    /// The error of an operation on something of our own beside the journal.
+    pub(in crate::workspace) fn failed_beside(&self, doing: &'static str) -> impl Fn(OwnError) -> JournalError + use<> {
         let failed = self.failed(doing);
         move |error| match error {
             OwnError::State(error) => JournalError::State(error),
@@ -85,10 +108,10 @@ impl<'a> Journal<'a> {
         }
     }
 
-    /// The one record there is, if any. What cannot be read is never taken for nothing.
-    pub(crate) fn read(&self) -> Result<Option<Unfinished>, JournalError> {
+    /// The one record that there is, if any, and the stage of its commit. What cannot be read is never taken for nothing.
+    pub(crate) fn read(&self) -> Result<Option<(Stage, Record)>, JournalError> {
         for stage in Stage::ALL {
-            let bytes = own_file::read_whole(self.dir(), stage.name()).map_err(self.failed("read"))?;
+            let bytes = own_file::read_whole(self.dir.as_fd(), stage.name()).map_err(self.failed("read"))?;
             let Some(bytes) = bytes else { continue };
             let record = match decode(&self.state, &bytes) {
                 Ok((record, _)) => record,
@@ -104,30 +127,30 @@ impl<'a> Journal<'a> {
             if !record.roots.iter().any(|root| self.state.is_of(Path::new(&root.path))) {
                 return Err(self.unusable(stage, RecordError::Foreign));
             }
-            return Ok(Some(Unfinished { stage, record }));
+            return Ok(Some((stage, record)));
         }
         Ok(None)
     }
 
-    /// Writes a record, in stage [`Stage::Staging`], for everybody but a power cut; it is durable once the file is.
+    /// Writes a record, in stage [`Stage::Staging`], visible to other processes; it is durable once the file is.
     pub(crate) fn begin(&self, record: &Record, receipt: &[u8]) -> Result<OwnedFd, JournalError> {
         let tmp = self.state.open_tmp()?;
         let bytes = encode(&self.state, record, receipt);
         let put = || {
             let mut new = Temporary::make(self.disk, tmp.as_fd())?;
             new.write(&bytes)?;
-            new.put(self.dir(), Stage::Staging.name())
+            new.put(self.dir.as_fd(), Stage::Staging.name())
         };
         put().map_err(self.failed("write"))
     }
 
-    /// Lets the record say how far the commit has come, durably.
+    /// Changes the stage of the record, durably.
     pub(crate) fn advance(&self, from: Stage, to: Stage) -> Result<(), JournalError> {
         self.mark(from, to)?;
         disk::sync_dir(self.disk, self.dir.as_fd()).map_err(self.failed("advance"))
     }
 
-    /// Lets the record say how far the commit has come, for everybody but a power cut.
+    /// Changes the stage of the record; a power cut may revert that.
     pub(crate) fn mark(&self, from: Stage, to: Stage) -> Result<(), JournalError> {
         let dir = self.dir.as_fd();
         self.disk.rename(dir, from.name(), dir, to.name()).map_err(self.failed("advance"))
@@ -135,14 +158,12 @@ impl<'a> Journal<'a> {
 
     /// The receipt in the record of a commit; `None` where there is no record of this stage.
     pub(crate) fn receipt(&self, stage: Stage) -> Result<Option<Vec<u8>>, JournalError> {
-        let Some(bytes) = own_file::read_whole(self.dir(), stage.name()).map_err(self.failed("read"))? else {
-            return Ok(None);
-        };
-        let (_, receipt) = decode(&self.state, &bytes).map_err(|source| self.unusable(stage, source))?;
-        Ok(Some(receipt.to_vec()))
+        let bytes = own_file::read_whole(self.dir.as_fd(), stage.name()).map_err(self.failed("read"))?;
+        let receipt = bytes.map(|bytes| decode(&self.state, &bytes).map(|(_, receipt)| receipt.to_vec()));
+        receipt.transpose().map_err(|source| self.unusable(stage, source))
     }
 
-    /// That a record is there and cannot be acted on.
+    /// The error of a record that is there and cannot be acted on.
     pub(crate) fn unusable(&self, stage: Stage, source: RecordError) -> JournalError {
         JournalError::Record { path: self.path(stage.name()), source }
     }
@@ -152,53 +173,36 @@ impl<'a> Journal<'a> {
         disk::unlink_if_there(self.disk, self.dir.as_fd(), stage.name()).map_err(self.failed("end"))
     }
 
-    /// Forgets a commit, whatever its stage.
-    pub(crate) fn end(&self) -> Result<(), JournalError> {
-        self.end_at(&Stage::ALL)
-    }
-
-    /// Forgets a commit in one of these stages.
-    pub(crate) fn end_at(&self, stages: &[Stage]) -> Result<(), JournalError> {
+    /// Removes the records of these stages, and one that was never whole.
+    pub(crate) fn end(&self, stages: &[Stage]) -> Result<(), JournalError> {
         let names = stages.iter().map(|stage| stage.name()).chain([NEXT]);
-        let present = names.filter(|name| !matches!(beneath::look_up(self.dir.as_fd(), name), Ok(None)));
-        let mut ended = present.map(|name| disk::unlink_if_there(self.disk, self.dir.as_fd(), name));
-        ended.try_for_each(|outcome| outcome).map_err(self.failed("end"))
+        let mut present = names.filter(|name| !is_gone(&self.dir, name));
+        let ended = present.try_for_each(|name| disk::unlink_if_there(self.disk, self.dir.as_fd(), name));
+        ended.map_err(self.failed("end"))
     }
 
-    /// Whether recovery could find a commit that has to be carried on.
-    pub(crate) fn may_be_committed(&self) -> bool {
-        !matches!(beneath::look_up(self.dir.as_fd(), Stage::Committed.name()), Ok(None))
-    }
-
-    /// Whether a record lies about that stands for nothing: unfinished, or cut short before its commit point.
-    pub(crate) fn has_leftover(&self) -> bool {
-        self.has_lost() || !matches!(beneath::look_up(self.dir.as_fd(), NEXT), Ok(None))
-    }
-
-    /// Whether there is a record of a commit that had begun to stage; where it cannot be read, a power cut took it.
-    pub(crate) fn has_lost(&self) -> bool {
-        !matches!(beneath::look_up(self.dir.as_fd(), Stage::Staging.name()), Ok(None))
+    /// Whether there is a record of a stage, or what cannot be looked at and may be one.
+    pub(crate) fn may_be_in(&self, stage: Stage) -> bool {
+        !is_gone(&self.dir, stage.name())
     }
 
     /// Notes that the batch of this root is recorded in the journal of another.
     pub(crate) fn point_to(&self, primary: &StateDir) -> Result<(), JournalError> {
-        use std::os::unix::ffi::OsStrExt;
         let owner = Owner { name: ELSEWHERE, ..owner(&self.state) };
-        Ok(own_file::put(self.disk, self.dir(), owner, primary.path().as_os_str().as_bytes())?)
+        Ok(own_file::put(self.disk, self.dir.as_fd(), owner, primary.path().as_os_str().as_bytes())?)
     }
 
     /// Where the batch of this root is recorded, if elsewhere.
     pub(crate) fn pointer(&self) -> Result<Option<StateDir>, JournalError> {
-        use std::os::unix::ffi::OsStringExt;
         let unusable = || JournalError::Record { path: self.path(ELSEWHERE), source: RecordError::Pointer };
         let owner = Owner { name: ELSEWHERE, ..owner(&self.state) };
-        let bytes = match own_file::read(self.dir(), owner).map_err(self.failed("read"))? {
+        let bytes = match own_file::read(self.dir.as_fd(), owner).map_err(self.failed("read"))? {
             None => return Ok(None),
             Some(Found::Sealed(bytes) | Found::Old(bytes)) => bytes,
             Some(Found::Damaged(_)) => return Err(unusable()),
         };
         let named = PathBuf::from(OsString::from_vec(bytes));
-        let found = self.state.siblings().map_err(JournalError::State)?.into_iter().find(|state| state.path() == named);
+        let found = self.state.siblings()?.into_iter().find(|state| state.path() == named);
         found.ok_or_else(unusable).map(Some)
     }
 

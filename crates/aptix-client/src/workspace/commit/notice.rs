@@ -1,18 +1,16 @@
 //! What a user should know although the commit succeeded.
 
-use crate::workspace::commit::attributes::Loss;
-
-/// Something that somebody should know although the commit succeeded.
+/// Something that a user should know although the commit succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
-    /// Somebody wrote the old file while it was being replaced; what they wrote was kept under this name beside it.
+    /// Another process wrote the old file while it was being replaced; what it wrote is kept under this name beside it.
     Kept {
         /// Position among the changes.
         change: usize,
         /// The name.
         name: String,
     },
-    /// Somebody wrote the new file right after it was published.
+    /// Another process wrote the new file right after it was published.
     Overwritten {
         /// Position among the changes.
         change: usize,
@@ -26,4 +24,13 @@ pub enum Notice {
         /// What.
         loss: Loss,
     },
+}
+
+/// What a file that is replaced has, and the system does not give to the new one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// The owner or the group.
+    Owner,
+    /// The extended attribute of this name.
+    Attribute(String),
 }

@@ -6,10 +6,11 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
 
+use crate::workspace::commit::commit_error::FileFault;
 use crate::workspace::commit::file_state::{Holds, holds, is_gone};
 use crate::workspace::commit::record::{FileStep, Hex};
 use crate::workspace::commit::rollback::give_back;
-use crate::workspace::commit::swap::{PublishError, exchange, publish_new, put_back};
+use crate::workspace::commit::swap::{exchange, put_back, rename_new};
 use crate::workspace::commit::work_tree::WorkTree;
 use crate::workspace::read::file_stamp::FileStamp;
 use crate::workspace::read::regular;
@@ -21,19 +22,21 @@ pub(crate) fn publish(
     tree: &WorkTree<'_>,
     file: &FileStep,
     original: Option<&[u8]>,
-) -> Result<Option<FileStamp>, PublishError> {
+) -> Result<Option<FileStamp>, FileFault> {
     let dir = tree.dirs.open_dir(file.root, &file.dir).map_err(|errno| match errno {
-        Errno::NOENT => PublishError::ParentGone,
-        errno => errno.into(),
+        Errno::NOENT => FileFault::ParentGone,
+        errno => system(errno),
     })?;
-    // Somebody has put another directory in its place since something was staged in it.
-    if file.after.is_none() && !tree.dirs.mark(file.root, &file.dir, &dir)? {
-        return Err(PublishError::ParentGone);
+    // Another process has put another directory in its place since something was staged in it.
+    if file.after.is_none() && !tree.dirs.mark(file.root, &file.dir, &dir).map_err(system)? {
+        return Err(FileFault::ParentGone);
     }
     if file.before.is_none() {
-        return match publish_new(tree.disk, &dir, file) {
-            Err(PublishError::System(Errno::NOENT)) => Err(missing(tree, file)),
-            outcome => outcome.map(|()| None),
+        return match rename_new(tree.disk, &dir, &file.staged, &file.name) {
+            Ok(()) => Ok(None),
+            Err(Errno::EXIST) => Err(FileFault::Exists),
+            Err(Errno::NOENT) => Err(missing(tree, file)),
+            Err(errno) => Err(system(errno)),
         };
     }
     let swapped = match file.after {
@@ -42,16 +45,21 @@ pub(crate) fn publish(
     };
     swapped.map_err(|errno| match errno {
         Errno::NOENT if is_gone(&dir, &file.name) => missing(tree, file),
-        errno => errno.into(),
+        errno => system(errno),
     })?;
-    if let Some(displaced) = displaced(&dir, file, original)? {
+    if let Some(displaced) = displaced(&dir, file, original).map_err(system)? {
         return Ok(Some(displaced));
     }
     match file.after {
-        Some(_) => give_back(tree, &dir, file)?,
-        None => put_back(tree.disk, &dir, file)?,
+        Some(_) => give_back(tree, &dir, file),
+        None => put_back(tree.disk, &dir, file),
     }
-    Err(PublishError::Changed)
+    .map_err(system)?;
+    Err(FileFault::Changed { current: None })
+}
+
+const fn system(errno: Errno) -> FileFault {
+    FileFault::System { doing: "put the new file in place", errno }
 }
 
 /// The stamp of the old file under the staged name; `None` when something else was displaced.
@@ -80,11 +88,11 @@ pub(crate) fn is_overwritten(tree: &WorkTree<'_>, file: &FileStep, planned: Opti
 }
 
 /// What it means that a name was not found: the file is gone, or its whole directory is.
-fn missing(tree: &WorkTree<'_>, file: &FileStep) -> PublishError {
+fn missing(tree: &WorkTree<'_>, file: &FileStep) -> FileFault {
     tree.dirs.let_go();
     match tree.dirs.find_dir(file.root, &file.dir) {
-        Ok(None) => PublishError::ParentGone,
-        Ok(Some(_)) => PublishError::Changed,
-        Err(errno) => errno.into(),
+        Ok(None) => FileFault::ParentGone,
+        Ok(Some(_)) => FileFault::Changed { current: None },
+        Err(errno) => system(errno),
     }
 }

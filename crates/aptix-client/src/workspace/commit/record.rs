@@ -1,10 +1,17 @@
 //! The record of one commit: everything that is needed to carry it out or to roll it back.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+
+use aptix_engine::planning::clipboards::Clipboards;
 use aptix_model::digest::Sha256Digest;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::workspace::commit::taken::Taken;
+use crate::workspace::commit::change::Step;
+use crate::workspace::commit::staged_name::staged_name;
+use crate::workspace::read::place::Place;
 use crate::workspace::roots::root_mark::RootMark;
+use crate::workspace::roots::workspace::Workspace;
 
 /// How far a commit has come; the word is the record's file name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +64,64 @@ pub(crate) struct Record {
     pub(crate) emptied: Vec<NewDir>,
     /// The files that change.
     pub(crate) files: Vec<FileStep>,
+}
+
+impl Record {
+    /// The record of these steps, with nothing besides. Chooses every name; touches nothing.
+    pub(crate) fn draft(workspace: &Workspace, steps: &[Step<'_>]) -> Self {
+        let path = |root| workspace.root(root).map_or(OsStr::new(""), |root| root.path().as_os_str());
+        let files = steps.iter().map(|step| FileStep {
+            root: step.place.root,
+            dir: step.place.dir.clone(),
+            name: step.place.name.clone(),
+            staged: staged_name(path(step.place.root)),
+            before: step.before.map(Hex),
+            after: step.content.map(|content| Hex(content.digest)),
+            executable: step.executable(),
+        });
+        Self {
+            boot: workspace.disk().boot(),
+            roots: workspace.roots().iter().map(|root| root.mark().clone()).collect(),
+            clipboards: None,
+            ahead: None,
+            history: None,
+            batch: None,
+            dirs: missing_dirs(steps.iter().map(|step| step.place)),
+            emptied: Vec::new(),
+            files: files.collect(),
+        }
+    }
+}
+
+/// The directories that have to be made for files in these places, parents first.
+pub(crate) fn missing_dirs<'p>(places: impl Iterator<Item = &'p Place>) -> Vec<NewDir> {
+    let mut seen = BTreeSet::new();
+    let mut dirs = Vec::new();
+    for place in places {
+        let names: Vec<&str> = place.dir.split('/').collect();
+        for (depth, name) in names.iter().enumerate().skip(names.len().saturating_sub(place.missing)) {
+            let (parent, name) = (names.split_at(depth).0.join("/"), (*name).to_owned());
+            if seen.insert((place.root, parent.clone(), name.clone())) {
+                dirs.push(NewDir { root: place.root, parent, name });
+            }
+        }
+    }
+    dirs
+}
+
+/// What a batch leaves on the clipboards of its session, once it is carried out.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Taken {
+    /// The name of the session's file.
+    pub(crate) session: String,
+    /// Seconds since 1970, by which earlier versions expired clipboards.
+    pub(crate) at: u64,
+    /// The time of the age clock, by which clipboards expire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) age: Option<u64>,
+    /// The clipboards that have another text from then on.
+    pub(crate) texts: Clipboards,
 }
 
 /// A directory that the commit makes.

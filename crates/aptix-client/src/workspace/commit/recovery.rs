@@ -1,178 +1,165 @@
-//! Brings what a commit left behind when its process died to one of its ends: carried on if it can be, else rolled back.
+//! Recovers a commit whose process died: it is carried on if it can be, else rolled back.
 //!
-//! Both ends are whole. What fits neither is left alone, and the root takes no batch until a person has looked.
+//! Either way the tree is whole. What fits neither is left alone, and the root takes no batch until a person has looked.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::io::Errno;
 
+use crate::workspace::commit::commit_error::{CLEAR_AWAY, FileFault, RecoveryError};
 use crate::workspace::commit::ending::{self, Ending};
-use crate::workspace::commit::file_state::{Direction, FileState, file_state};
-use crate::workspace::commit::journal::{Journal, Unfinished};
-use crate::workspace::commit::journal_error::JournalError;
+use crate::workspace::commit::file_state::{FileState, file_state};
+use crate::workspace::commit::journal::{Journal, JournalError};
 use crate::workspace::commit::publish::publish;
 use crate::workspace::commit::record::{FileStep, Record, Stage};
-use crate::workspace::commit::recovery_error::{CLEAR_AWAY, RecoveryError};
-use crate::workspace::commit::swap::{self, PublishError};
 use crate::workspace::commit::work_tree::WorkTree;
-use crate::workspace::commit::{clear, emptied, orphans, rollback, written_ahead};
+use crate::workspace::commit::{clear, orphans, rollback, swap, written_ahead};
 use crate::workspace::fs::beneath;
 use crate::workspace::roots::root::{self, Root};
 use crate::workspace::roots::state::StateDir;
 use crate::workspace::roots::workspace::Workspace;
 
-/// Brings every root of a workspace to one end of whatever was left half-way; gives the journal that the next batch is
-/// recorded in. Holds nothing but the caller's lock.
+/// Recovers every root of a workspace; returns the journal that the next batch is recorded in. The caller holds the locks.
 pub(crate) fn recover<'w>(workspace: &'w Workspace, ending: &dyn Ending) -> Result<Journal<'w>, RecoveryError> {
+    let recovery = Recovery { workspace, ending };
     let primary = Journal::open(workspace.disk(), workspace.primary().state())?;
-    recover_root(workspace, workspace.primary(), &primary, ending)?;
-    for other in workspace.roots().iter().filter(|root| root.state().path() != primary.state().path()) {
-        recover_root(workspace, other, &Journal::open(workspace.disk(), other.state())?, ending)?;
+    recovery.recover_root(workspace.primary(), &primary)?;
+    for other in workspace.roots().iter().filter(|root| root.state().path() != primary.state.path()) {
+        recovery.recover_root(other, &Journal::open(workspace.disk(), other.state())?)?;
     }
     Ok(primary)
 }
 
-fn recover_root(
-    workspace: &Workspace,
-    own: &Root,
-    journal: &Journal<'_>,
-    ending: &dyn Ending,
-) -> Result<(), RecoveryError> {
-    written_ahead::settle(journal)?;
-    // After a power cut there may be more than one.
-    while recover_journal(workspace, journal, ending)? == Recorded::Batch {}
-    if journal.has_leftover() {
-        if journal.has_lost() {
-            orphans::sweep(workspace, own, ending).map_err(journal.failed("clear away what is lost from"))?;
-        }
-        journal.end()?;
-    }
-    let Some(primary) = journal.pointer()? else { return Ok(()) };
-    let is_held = workspace.roots().iter().any(|root| root.state().path() == primary.path());
-    let _lock = if is_held { None } else { Some(primary.lock_commit().map_err(JournalError::State)?) };
-    let recorded = recover_journal(workspace, &Journal::open(workspace.disk(), &primary)?, ending)?;
-    if recorded == Recorded::Nothing {
-        orphans::sweep(workspace, own, ending).map_err(journal.failed("clear away what is lost from"))?;
-    }
-    Ok(journal.drop_pointer()?)
-}
-
-/// Whether there was anything to be brought to an end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Recorded {
-    Batch,
-    Nothing,
-}
-
-/// Brings to an end what was left half-way in these very directories when they had other paths: their state is found by
-/// path, so that it is not theirs any more.
+/// Recovers what was left half-way in these very directories when they had other paths: their state is found by path, so
+/// that it is not theirs any more.
 pub(crate) fn recover_moved(workspace: &Workspace, ending: &dyn Ending) -> Result<(), RecoveryError> {
     let own: Vec<_> = workspace.roots().iter().map(|root| root.state().path()).collect();
     let others = workspace.primary().state().siblings().map_err(JournalError::State)?;
     for state in others.iter().filter(|state| !own.contains(&state.path())) {
         let Some(journal) = Journal::find(workspace.disk(), state)? else { continue };
-        let record = match journal.read() {
-            Ok(Some(Unfinished { record, .. })) => record,
-            Ok(None) => continue,
-            Err(error) => {
-                tracing::warn!(%error, "a record of another root cannot be read");
-                continue;
+        match journal.read() {
+            Ok(Some((_, record))) if has_root_of(workspace, &record) => {
+                let _lock = state.lock_commit().map_err(JournalError::State)?;
+                Recovery { workspace, ending }.recover_journal(&journal)?;
             }
-        };
-        if record.roots.iter().any(|mark| workspace.roots().iter().any(|root| root.is_marked(mark))) {
-            let _lock = state.lock_commit().map_err(JournalError::State)?;
-            recover_journal(workspace, &journal, ending)?;
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "a record of another root cannot be read"),
         }
     }
     Ok(())
 }
 
-/// The paths of the roots that recovery would write in, besides those of the workspace, as far as that can be told: what
+/// The paths of the roots that recovery would write in, besides those of the workspace, as far as they can be found: what
 /// cannot be read here is met again by recovery, which reports it.
 pub(crate) fn reach(workspace: &Workspace) -> Vec<PathBuf> {
     let find = |state: &StateDir| Journal::find(workspace.disk(), state).ok().flatten();
     let own = || workspace.roots().iter().filter_map(|root| find(root.state()));
     let pointed_to = own().filter_map(|journal| find(&journal.pointer().ok()??));
     let siblings = workspace.primary().state().siblings().unwrap_or_default();
-    let records = own().chain(pointed_to).chain(siblings.iter().filter_map(find));
-    let records = records.filter_map(|journal| Some(journal.read().ok()??.record));
-    let is_own =
-        |record: &Record| record.roots.iter().any(|mark| workspace.roots().iter().any(|root| root.is_marked(mark)));
-    records.filter(is_own).flat_map(|record| record.roots).map(|mark| PathBuf::from(mark.path)).collect()
+    let journals = own().chain(pointed_to).chain(siblings.iter().filter_map(find));
+    let records = journals.filter_map(|journal| Some(journal.read().ok()??.1));
+    let own_records = records.filter(|record| has_root_of(workspace, record));
+    own_records.flat_map(|record| record.roots).map(|mark| PathBuf::from(mark.path)).collect()
 }
 
-fn recover_journal(
-    workspace: &Workspace,
-    journal: &Journal<'_>,
-    ending: &dyn Ending,
-) -> Result<Recorded, RecoveryError> {
-    let Some(unfinished) = journal.read()? else { return Ok(Recorded::Nothing) };
-    bring_to_an_end(workspace, journal, &unfinished, ending).map(|()| Recorded::Batch)
+/// Whether a record is of a root of the workspace, whatever path it had.
+fn has_root_of(workspace: &Workspace, record: &Record) -> bool {
+    record.roots.iter().any(|mark| workspace.roots().iter().any(|root| root.is_marked(mark)))
 }
 
-fn bring_to_an_end(
-    workspace: &Workspace,
-    journal: &Journal<'_>,
-    unfinished: &Unfinished,
-    ending: &dyn Ending,
-) -> Result<(), RecoveryError> {
-    let Unfinished { stage, record } = unfinished;
-    let path = journal.path(stage.name());
-    if record.ahead.is_some() {
-        return Err(RecoveryError::WrittenAhead { path });
-    }
-    let tree = open_tree(workspace, record, &path)?;
-    let system = |doing| {
-        let record = path.clone();
-        move |errno| RecoveryError::System { doing, record, errno }
-    };
-    let finish = || -> Result<(), RecoveryError> {
-        clear::clear_all(&tree, record, record.history.as_deref()).map_err(system(CLEAR_AWAY))?;
-        emptied::remove(&tree, record);
-        Ok(ending::applied(workspace, journal, (Stage::Finishing, record), ending)?)
-    };
-    match stage {
-        Stage::Staging => {
-            clear::unstage(&tree, record).map_err(system("clear away"))?;
-            ending::discard(journal, record)?;
-            return Ok(journal.end_at(&[Stage::Staging])?);
+struct Recovery<'w> {
+    workspace: &'w Workspace,
+    ending: &'w dyn Ending,
+}
+
+impl Recovery<'_> {
+    fn recover_root(&self, own: &Root, journal: &Journal<'_>) -> Result<(), RecoveryError> {
+        let Self { workspace, ending } = *self;
+        let sweep_orphans = || {
+            let swept = orphans::sweep(workspace, own, ending);
+            swept.map_err(journal.failed("clear away what is lost from"))
+        };
+        written_ahead::settle(journal)?;
+        // After a power cut there may be more than one.
+        while self.recover_journal(journal)? {}
+        // A record of a commit that had begun to stage and cannot be read: a power cut took it.
+        if journal.may_be_in(Stage::Staging) {
+            sweep_orphans()?;
         }
-        Stage::Finishing => return finish(),
-        Stage::Committed | Stage::Undoing => {}
+        journal.end(&[Stage::Staging])?;
+        let Some(primary) = journal.pointer()? else { return Ok(()) };
+        let is_held = workspace.roots().iter().any(|root| root.state().path() == primary.path());
+        let _lock = if is_held { None } else { Some(primary.lock_commit().map_err(JournalError::State)?) };
+        if !self.recover_journal(&Journal::open(workspace.disk(), &primary)?)? {
+            sweep_orphans()?;
+        }
+        Ok(journal.drop_pointer()?)
     }
-    let states = file_states(&tree, record).map_err(system("look at"))?;
-    // Before the record of a batch goes, everything is durable; a power cut may bring it back, and nothing else.
-    if *stage == Stage::Committed && is_over(&states) && record.boot != workspace.disk().boot() {
-        emptied::remove(&tree, record);
-        return Ok(ending::applied(workspace, journal, (*stage, record), ending)?);
+
+    /// Recovers the batch that a journal records; returns whether there was one.
+    fn recover_journal(&self, journal: &Journal<'_>) -> Result<bool, RecoveryError> {
+        let recorded = journal.read()?;
+        recorded.as_ref().map_or(Ok(()), |(stage, record)| self.recover_batch(journal, *stage, record))?;
+        Ok(recorded.is_some())
     }
-    if *stage == Stage::Committed && stuck(&states, Direction::Forward).is_empty() {
-        carry_on(&tree, record, &states).map_err(system("carry on"))?;
-        journal.mark(*stage, Stage::Finishing)?;
-        return finish();
+
+    fn recover_batch(&self, journal: &Journal<'_>, stage: Stage, record: &Record) -> Result<(), RecoveryError> {
+        let path = journal.path(stage.name());
+        if record.ahead.is_some() {
+            return Err(RecoveryError::WrittenAhead { path });
+        }
+        let tree = open_tree(self.workspace, record, &path)?;
+        let system = |doing| {
+            let record = path.clone();
+            move |errno| RecoveryError::System { doing, record, errno }
+        };
+        let end = |stage| {
+            clear::remove_emptied(&tree, record);
+            Ok(ending::applied(self.workspace, journal, (stage, record), self.ending)?)
+        };
+        let finish = || {
+            clear::clear_all(&tree, record, record.history.as_deref()).map_err(system(CLEAR_AWAY))?;
+            end(Stage::Finishing)
+        };
+        match stage {
+            Stage::Staging => {
+                clear::unstage(&tree, record).map_err(system("clear away"))?;
+                ending::discard(journal, record)?;
+                return Ok(journal.end(&[Stage::Staging])?);
+            }
+            Stage::Finishing => return finish(),
+            Stage::Committed | Stage::Undoing => {}
+        }
+        let states = file_states(&tree, record).map_err(system("look at"))?;
+        if stage == Stage::Committed {
+            // Before the record of a batch is removed, everything is durable; a power cut may bring it back, and nothing else.
+            if is_over(&states) && record.boot != self.workspace.disk().boot() {
+                return end(stage);
+            }
+            if states.iter().all(|(_, state)| state.can_be_published()) {
+                carry_on(&tree, record, &states).map_err(system("carry on"))?;
+                journal.mark(stage, Stage::Finishing)?;
+                return finish();
+            }
+        }
+        let stuck = states.iter().filter(|(_, state)| !state.can_be_rolled_back());
+        let files: Vec<_> = stuck.map(|(file, _)| file.real()).collect();
+        if !files.is_empty() {
+            return Err(RecoveryError::Torn { record: path, files });
+        }
+        if stage == Stage::Committed {
+            journal.advance(stage, Stage::Undoing)?;
+        }
+        // Until it was being rolled back, no published file had left its place again.
+        let staged = states.iter().filter(|(_, state)| stage == Stage::Committed && *state == FileState::Staged);
+        rollback::roll_back(&tree, record, staged.map(|(file, _)| *file)).map_err(system("take back"))?;
+        ending::discard(journal, record)?;
+        Ok(journal.end(&[stage, Stage::Undoing])?)
     }
-    let files = stuck(&states, Direction::Back);
-    if !files.is_empty() {
-        return Err(RecoveryError::Torn { record: path, files });
-    }
-    if *stage == Stage::Committed {
-        journal.advance(*stage, Stage::Undoing)?;
-    }
-    // Until it was being rolled back, nothing had left its place again.
-    let staged = states.iter().filter(|(_, state)| *stage == Stage::Committed && *state == FileState::Staged);
-    rollback::roll_back(&tree, record, staged.map(|(file, _)| *file)).map_err(system("take back"))?;
-    ending::discard(journal, record)?;
-    Ok(journal.end_at(&[*stage, Stage::Undoing])?)
 }
 
-/// The real paths of the files that keep a batch from one of its ends.
-fn stuck(states: &[(&FileStep, FileState)], direction: Direction) -> Vec<String> {
-    let stuck = states.iter().filter(|(_, state)| !state.can_go(direction));
-    stuck.map(|(file, _)| file.real()).collect()
-}
-
-/// Whether nothing is staged or kept any more: then everything was published and cleared away, whatever somebody has
+/// Whether nothing is staged or kept any more: then everything was published and cleared away, whatever another process has
 /// done to the files since.
 fn is_over(states: &[(&FileStep, FileState)]) -> bool {
     let mut outcomes = states.iter();
@@ -190,7 +177,8 @@ fn file_states<'r>(tree: &WorkTree<'_>, record: &'r Record) -> Result<Vec<(&'r F
     tree.dirs.let_go();
     let mut found = Vec::new();
     for file in &record.files {
-        let dir = swap::settle_in(tree, file)?;
+        let dir = tree.dirs.find_dir(file.root, &file.dir)?;
+        dir.as_deref().map_or(Ok(()), |dir| swap::settle(tree.disk, dir, file))?;
         found.push((file, file_state(dir.as_deref(), file)?));
     }
     Ok(found)
@@ -198,7 +186,11 @@ fn file_states<'r>(tree: &WorkTree<'_>, record: &'r Record) -> Result<Vec<(&'r F
 
 fn carry_on(tree: &WorkTree<'_>, record: &Record, states: &[(&FileStep, FileState)]) -> Result<(), Errno> {
     for (file, _) in states.iter().filter(|(_, state)| *state == FileState::Staged) {
-        publish(tree, file, None).map_err(PublishError::errno)?;
+        publish(tree, file, None).map_err(|fault| match fault {
+            FileFault::System { errno, .. } => errno,
+            // A file that another process changes meanwhile is looked at again the next time.
+            _ => Errno::AGAIN,
+        })?;
     }
     clear::sync_dirs(tree, record)
 }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use crate::workspace::commit::clear;
 use crate::workspace::commit::file_state::{FileState, Holds, file_state, holds, is_gone};
 use crate::workspace::commit::record::{FileStep, Hex, Record};
-use crate::workspace::commit::swap::{PublishError, exchange, put_back, settle};
+use crate::workspace::commit::swap::{exchange, put_back, settle};
 use crate::workspace::commit::work_tree::WorkTree;
 use crate::workspace::fs::disk;
 use crate::workspace::read::regular;
@@ -15,9 +15,8 @@ use crate::workspace::read::regular;
 /// How often a file that somebody keeps saving is swapped until nothing of theirs is displaced.
 const SWAPS: usize = 256;
 
-/// Takes every file back, last one first, and clears everything away; `unpublished` are files that were never put in place. One
-/// that cannot be taken back keeps no other
-/// from it; then nothing is cleared away.
+/// Rolls every file back, last one first, and clears everything away; `unpublished` are files that were never put in place.
+/// Where one cannot be rolled back the others are, and nothing is cleared away.
 pub(crate) fn roll_back<'f>(
     tree: &WorkTree<'_>,
     record: &Record,
@@ -26,7 +25,7 @@ pub(crate) fn roll_back<'f>(
     tree.dirs.let_go();
     let mut taken = Ok(());
     for file in record.files.iter().rev() {
-        taken = taken.and(withdraw(tree, file).map_err(PublishError::errno));
+        taken = taken.and(withdraw(tree, file));
     }
     clear::sync_dirs(tree, record)?;
     taken?;
@@ -37,7 +36,7 @@ pub(crate) fn roll_back<'f>(
 
 /// Takes published bytes out again, swapping until what comes out is what was last put in: then the last save of
 /// anybody is in place. A save that a later one has overtaken is kept beside it.
-pub(crate) fn give_back(tree: &WorkTree<'_>, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
+pub(crate) fn give_back(tree: &WorkTree<'_>, dir: &OwnedFd, file: &FileStep) -> Result<(), Errno> {
     let digest = || Ok::<_, Errno>(regular::digest(dir.as_fd(), &file.staged)?.map(|(digest, _)| digest));
     let after = file.after.map(|hex| hex.0);
     let mut put_in = after;
@@ -61,35 +60,27 @@ pub(crate) fn give_back(tree: &WorkTree<'_>, dir: &OwnedFd, file: &FileStep) -> 
         break;
     }
     // Should somebody be faster than all our swaps, theirs are in place and beside it.
-    Ok(clear::set_aside(tree, dir, file, None).map(drop)?)
+    clear::set_aside(tree, dir, file, None).map(drop)
 }
 
 /// Takes one file back to its old bytes, if it has the new ones. Where there is no directory any more, there is
 /// nothing to take back.
-fn withdraw(tree: &WorkTree<'_>, file: &FileStep) -> Result<(), PublishError> {
+fn withdraw(tree: &WorkTree<'_>, file: &FileStep) -> Result<(), Errno> {
     let Some(dir) = tree.dirs.find_marked(file.root, &file.dir)? else { return Ok(()) };
     settle(tree.disk, &dir, file)?;
     match (file_state(Some(&dir), file)?, file.before, file.after) {
         (FileState::Published, None, _) => take_out(tree, &dir, file),
         (FileState::Published | FileState::Displaced, Some(_), Some(_)) => give_back(tree, &dir, file),
         (FileState::Published | FileState::Displaced, Some(_), None) => put_back(tree.disk, &dir, file),
-        // What somebody has written since is theirs; what they wrote and we moved is kept when all is cleared away.
-        (
-            FileState::Displaced
-            | FileState::Staged
-            | FileState::Outrun
-            | FileState::Cleared
-            | FileState::Overwritten
-            | FileState::Gone
-            | FileState::Foreign,
-            ..,
-        ) => Ok(()),
-        (FileState::Finished, ..) => Err(PublishError::Changed),
+        // Its old bytes are gone: another process has changed the files since they were looked at.
+        (FileState::Finished, ..) => Err(Errno::AGAIN),
+        // What another process has written since stays; what it wrote and we moved is kept when all is cleared away.
+        _ => Ok(()),
     }
 }
 
 /// Takes a new file out again, and looks at what came out: only the bytes that were put in are taken away.
-fn take_out(tree: &WorkTree<'_>, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
+fn take_out(tree: &WorkTree<'_>, dir: &OwnedFd, file: &FileStep) -> Result<(), Errno> {
     let (disk, held) = (tree.disk, dir.as_fd());
     // Where a new file is published by a second link, it may still have its first; the name is nobody else's.
     disk::unlink_if_there(disk, held, &file.staged)?;
@@ -99,7 +90,7 @@ fn take_out(tree: &WorkTree<'_>, dir: &OwnedFd, file: &FileStep) -> Result<(), P
         outcome => outcome?,
     }
     match (holds(dir, &file.staged, file)?, file.after) {
-        ((Holds::After, Some(stamp)), Some(Hex(after))) => Ok(tree.displacer.take(dir, file, after, stamp)?),
+        ((Holds::After, Some(stamp)), Some(Hex(after))) => tree.displacer.take(dir, file, after, stamp),
         _ => put_back(disk, dir, file),
     }
 }

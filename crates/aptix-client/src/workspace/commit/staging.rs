@@ -1,37 +1,32 @@
-//! Puts new bytes beside the old ones: the directories that are missing, then each file with its owner and mode.
+//! Puts new bytes beside the old ones: the directories that are missing, then each file with the owner, mode and extended
+//! attributes of the one that it replaces.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use crate::workspace::commit::attributes::{Loss, dress};
 use crate::workspace::commit::change::Step;
 use crate::workspace::commit::check::gone;
 use crate::workspace::commit::commit_error::FileFault;
+use crate::workspace::commit::notice::Loss;
 use crate::workspace::commit::record::{FileStep, Hex, NewDir};
 use crate::workspace::commit::work_tree::WorkTree;
-use crate::workspace::fs::{beneath, disk};
+use crate::workspace::fs::beneath;
+use crate::workspace::fs::disk::{self, Disk};
+use crate::workspace::read::attributes::{self, Attributes};
 use crate::workspace::read::file_stamp::FileStamp;
+use crate::workspace::read::regular;
 use crate::workspace::read::snapshot::Original;
-use crate::workspace::read::{attributes, regular};
 
-/// Whose a directory is that was missing when the batch was planned.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Made {
-    /// The commit made it, and removes it should it fail.
-    Here,
-    /// Somebody else made it meanwhile; it does as well, and stays.
-    Elsewhere,
-}
-
-/// Makes a directory that was missing.
-pub(crate) fn make_dir(tree: &WorkTree<'_>, made: &NewDir) -> Result<Made, Errno> {
+/// Makes a directory that was missing when the batch was planned. Returns false if another process has made it meanwhile:
+/// that one is used, and stays should the commit fail.
+pub(crate) fn make_dir(tree: &WorkTree<'_>, made: &NewDir) -> Result<bool, Errno> {
     let parent = tree.dirs.open_dir(made.root, &made.parent)?;
     let mode = Mode::RWXU | Mode::RWXG | Mode::RWXO;
     match tree.disk.make_dir(parent.as_fd(), &made.name, mode) {
-        Err(Errno::EXIST) => beneath::open_dir(parent.as_fd(), &made.name).map(|_| Made::Elsewhere),
-        outcome => outcome.map(|()| Made::Here),
+        Err(Errno::EXIST) => beneath::open_dir(parent.as_fd(), &made.name).map(|_| false),
+        outcome => outcome.map(|()| true),
     }
 }
 
@@ -40,7 +35,7 @@ pub(crate) fn make_dir(tree: &WorkTree<'_>, made: &NewDir) -> Result<Made, Errno
 pub(crate) struct StagedFile {
     /// Still open, and not durable yet.
     pub(crate) file: OwnedFd,
-    /// What would show that somebody touched it.
+    /// Shows whether another process has touched it.
     pub(crate) stamp: FileStamp,
     /// What its original has and it could not get.
     pub(crate) losses: Vec<Loss>,
@@ -76,6 +71,46 @@ pub(crate) fn stage(
     };
     let stat = rustix::fs::fstat(&staged).map_err(system("look at the new file"))?;
     Ok(StagedFile { file: staged, stamp: FileStamp::of(&stat), losses })
+}
+
+/// Gives a staged file what its original has, and a mode, as far as the system lets us; returns what it does not.
+fn dress(disk: &dyn Disk, staged: BorrowedFd<'_>, original: &Attributes, mode: u32) -> Result<Vec<Loss>, Errno> {
+    let (has_owner, has_group) = set_owner(disk, staged, original)?;
+    let mut losses = Vec::new();
+    if !has_owner || !has_group {
+        losses.push(Loss::Owner);
+    }
+    for (name, value) in &original.xattrs {
+        match disk.set_xattr(staged, name, value) {
+            // Some attributes are the system's to give; others need a file system that has them.
+            Err(Errno::OPNOTSUPP | Errno::PERM | Errno::ACCESS) => {
+                losses.push(Loss::Attribute(String::from_utf8_lossy(name).into_owned()));
+            }
+            outcome => outcome?,
+        }
+    }
+    // New bytes run with the rights of the user who runs them: no set-user-id, no set-group-id.
+    let mode = mode & 0o1777;
+    // Another group may do no more than everybody.
+    let mode = if has_group { mode } else { mode & (0o1707 | ((mode & 0o007) << 3)) };
+    disk.set_mode(staged, Mode::from_raw_mode(mode))?;
+    Ok(losses)
+}
+
+/// Gives a staged file its original's owner and group, or the group alone; returns whether it has the owner, and the group.
+fn set_owner(disk: &dyn Disk, staged: BorrowedFd<'_>, original: &Attributes) -> Result<(bool, bool), Errno> {
+    let is_given = |outcome: Result<(), Errno>| match outcome {
+        Err(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(false),
+        outcome => outcome.map(|()| true),
+    };
+    let stat = rustix::fs::fstat(staged)?;
+    if (stat.st_uid, stat.st_gid) == (original.user, original.group)
+        || is_given(disk.set_owner(staged, Some(original.user), original.group))?
+    {
+        return Ok((true, true));
+    }
+    let has_group = stat.st_gid == original.group || is_given(disk.set_owner(staged, None, original.group))?;
+    Ok((stat.st_uid == original.user, has_group))
 }
 
 /// Checks, just before the commit point, that what was planned on is still there and what was staged is untouched.

@@ -1,48 +1,12 @@
 //! Exchanges what two names of a directory mean, also where the file system has no call for it.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::rc::Rc;
 
 use rustix::io::Errno;
 
 use crate::workspace::commit::file_state::is_gone;
 use crate::workspace::commit::record::FileStep;
-use crate::workspace::commit::work_tree::WorkTree;
 use crate::workspace::fs::disk::Disk;
-
-/// Why a file was not published, or not taken back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub(crate) enum PublishError {
-    /// Somebody else wrote it; their bytes are in place.
-    #[error("somebody else wrote the file meanwhile; their version was kept")]
-    Changed,
-    /// A file that must not exist has appeared.
-    #[error("a file appeared at this path meanwhile")]
-    Exists,
-    /// The directory has vanished.
-    #[error("the directory was removed meanwhile")]
-    ParentGone,
-    /// The system refuses.
-    #[error("{0}")]
-    System(#[from] Errno),
-}
-
-impl PublishError {
-    /// What recovery makes of it: a file that changes meanwhile is looked at again the next time.
-    pub(crate) const fn errno(self) -> Errno {
-        match self {
-            Self::System(errno) => errno,
-            Self::Changed | Self::Exists | Self::ParentGone => Errno::AGAIN,
-        }
-    }
-}
-
-pub(crate) fn publish_new(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
-    rename_new(disk, dir, &file.staged, &file.name).map_err(|errno| match errno {
-        Errno::EXIST => PublishError::Exists,
-        errno => errno.into(),
-    })
-}
 
 /// Renames unless the new name is taken.
 pub(crate) fn rename_new(disk: &dyn Disk, dir: &OwnedFd, from: &str, to: &str) -> Result<(), Errno> {
@@ -80,7 +44,7 @@ fn aside(file: &FileStep) -> String {
     format!("{}-old", file.staged)
 }
 
-/// Brings an exchange that was cut short to one of its ends.
+/// Completes or reverts an exchange that was cut short.
 pub(crate) fn settle(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Errno> {
     let aside = aside(file);
     if is_gone(dir, &aside) {
@@ -92,17 +56,11 @@ pub(crate) fn settle(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<
     disk.unlink(dir.as_fd(), &aside)
 }
 
-/// Gives what was taken away its name again. Something newer that has the name by now stays; what was taken away is
-/// then kept beside it when all is cleared away, unless it is what was planned to go.
-pub(crate) fn put_back(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), PublishError> {
-    match publish_new(disk, dir, file) {
-        Err(PublishError::Exists) => Ok(()),
+/// Gives what was moved to the staged name its own name again. Something newer that has the name by now stays; what was
+/// moved is then kept beside it when all is cleared away, unless it is what was planned to be removed.
+pub(crate) fn put_back(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Errno> {
+    match rename_new(disk, dir, &file.staged, &file.name) {
+        Err(Errno::EXIST) => Ok(()),
         outcome => outcome,
     }
-}
-
-/// Brings a file that was cut short in the middle of a step to one of the step's ends.
-pub(crate) fn settle_in(tree: &WorkTree<'_>, file: &FileStep) -> Result<Option<Rc<OwnedFd>>, Errno> {
-    let dir = tree.dirs.find_dir(file.root, &file.dir)?;
-    dir.map(|dir| settle(tree.disk, &dir, file).map(|()| dir)).transpose()
 }

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
+use rustix::fs::{AtFlags, Dir, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 
 /// Every operation that changes something on disk. Names are single components of the directory.
@@ -223,6 +223,13 @@ pub(in crate::workspace) fn sync_dir(disk: &dyn Disk, dir: BorrowedFd<'_>) -> Re
 pub(in crate::workspace) fn open_readable(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     retried(|| rustix::fs::openat(dir, ".", flags, Mode::empty()))
+}
+
+/// The names in a directory, without those that are not UTF-8 and those of the directory itself and its parent.
+pub(crate) fn names(dir: BorrowedFd<'_>) -> Result<Vec<String>, Errno> {
+    let entries = Dir::new(open_readable(dir)?)?;
+    let names = entries.map(|entry| Ok(entry?.file_name().to_str().ok().map(str::to_owned)));
+    names.filter_map(Result::transpose).filter(|name| !matches!(name.as_deref(), Ok("." | ".."))).collect()
 }
 
 /// Takes away a name that may already be gone.

@@ -16,8 +16,8 @@ use aptix_model::reason::{Detail, Reason};
 use rustix::fs::Dir;
 use rustix::io::Errno;
 
-use crate::workspace::commit::journal_error::JournalError;
-use crate::workspace::commit::taken::Taken;
+use crate::workspace::commit::journal::JournalError;
+use crate::workspace::commit::record::Taken;
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::fs::{beneath, errno};
 use crate::workspace::keep::age;

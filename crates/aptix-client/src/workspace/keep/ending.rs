@@ -1,13 +1,12 @@
 //! Keeps what the record of an applied batch holds: clipboards, the entry of the history, the receipt for the server.
 
-use aptix_model::id::BatchId;
 use rustix::io::Errno;
 
 use crate::workspace::commit::ending::Ending;
 use crate::workspace::commit::history_draft;
-use crate::workspace::commit::journal::Journal;
-use crate::workspace::commit::journal_error::JournalError;
-use crate::workspace::commit::record::Record;
+use crate::workspace::commit::journal::{Journal, JournalError};
+use crate::workspace::commit::record::{Record, Stage};
+use crate::workspace::commit::record_file::RecordError;
 use crate::workspace::keep::clipboards;
 use crate::workspace::keep::outbox::commits;
 use crate::workspace::roots::state::StateDir;
@@ -18,23 +17,26 @@ use crate::workspace::roots::workspace::Workspace;
 pub(in crate::workspace) struct Keeping;
 
 impl Ending for Keeping {
-    fn keep(&self, workspace: &Workspace, journal: &Journal<'_>, record: &Record) -> Result<(), JournalError> {
-        let (disk, state) = (workspace.disk(), journal.state());
+    fn keep(
+        &self,
+        workspace: &Workspace,
+        journal: &Journal<'_>,
+        (stage, record): (Stage, &Record),
+    ) -> Result<(), JournalError> {
+        let (disk, state) = (journal.disk, &journal.state);
         if let Some(taken) = &record.clipboards {
             clipboards::put(disk, state, taken)?;
         }
-        history_draft::keep(disk, state, record).map_err(journal.failed_beside("keep a history beside"))
-    }
-
-    fn keep_receipt(
-        &self,
-        workspace: &Workspace,
-        state: &StateDir,
-        batch: BatchId,
-        receipt: &[u8],
-    ) -> Result<(), JournalError> {
-        let kept = commits::keep(workspace, state, batch, receipt);
-        kept.map_err(|error| JournalError::Ending(Box::new(error.failure())))
+        history_draft::keep(disk, state, record).map_err(journal.failed_beside("keep a history beside"))?;
+        // What depends on the receipt, which is read from disk again, comes last.
+        if let Some(batch) = &record.batch
+            && let Some(receipt) = journal.receipt(stage)?
+        {
+            let batch = batch.parse().map_err(|_| journal.unusable(stage, RecordError::Fields))?;
+            let kept = commits::keep(workspace, state, batch, &receipt);
+            kept.map_err(|error| JournalError::Ending(Box::new(error.failure())))?;
+        }
+        Ok(())
     }
 
     fn drop_lost(&self, workspace: &Workspace, state: &StateDir) -> Result<(), Errno> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Dir, Mode, Stat};
+use rustix::fs::{Mode, Stat};
 use rustix::io::Errno;
 
 use super::displaced_file::{DisplacedFile, Standing};
@@ -115,13 +115,11 @@ fn sweep_root(disk: &dyn Disk, root: &Root) -> Result<Sweeping, Errno> {
 /// Adds the files of the directory that the index does not know: a power cut has taken their lines.
 fn add_unknown(disk: &dyn Disk, dir: &OwnedFd, files: &mut Vec<DisplacedFile>) -> Result<(), Errno> {
     let known: BTreeSet<String> = files.iter().map(|file| file.name.clone()).collect();
-    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
-        let entry = entry?;
-        let Ok(name) = entry.file_name().to_str() else { continue };
-        let Some((digest, path)) = parse_name(name).filter(|_| !known.contains(name)) else { continue };
-        let Some(stat) = beneath::look_up(dir.as_fd(), name)? else { continue };
-        let size = u64::try_from(stat.st_size).unwrap_or_default();
-        files.push(DisplacedFile::found(name.to_owned(), path.to_owned(), digest, size, Since::now(disk)));
+    for name in disk::names(dir.as_fd())?.into_iter().filter(|name| !known.contains(name)) {
+        let Some((digest, path)) = parse_name(&name) else { continue };
+        let Some(stat) = beneath::look_up(dir.as_fd(), &name)? else { continue };
+        let path = path.to_owned();
+        files.push(DisplacedFile::found(name, path, digest, regular::stated_size(&stat), Since::now(disk)));
     }
     Ok(())
 }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::past_file::{Images, PastAfter, PastBefore, PastDir, PastFile, is_whole};
 use crate::workspace::commit::change::{Becomes, Change};
-use crate::workspace::commit::record::Hex;
-use crate::workspace::commit::{draft, record_bounds};
+use crate::workspace::commit::record::{Hex, missing_dirs};
+use crate::workspace::commit::record_file;
 use crate::workspace::roots::own_file::split_line;
 use crate::workspace::roots::workspace::Workspace;
 
@@ -86,7 +86,7 @@ pub(super) fn encode(
     let mut packed = Packed { blob: Vec::new(), limit, is_over: false };
     let root = |index| workspace.root(index).map_or_else(PathBuf::new, |root| root.path().to_owned());
     let files = changes.iter().map(|change| past_file(change, root(change.place.root), &mut packed)).collect();
-    let dirs = draft::missing_dirs(changes.iter().flat_map(Change::places)).into_iter();
+    let dirs = missing_dirs(changes.iter().flat_map(Change::places)).into_iter();
     let dirs = dirs.map(|dir| PastDir { root: root(dir.root), parent: dir.parent, name: dir.name });
     let Words { id, batch, undoes, is_redo, time, age } = words;
     let (id, time, age, dirs) = (Some(id), Some(time.0), Some(age), dirs.collect());
@@ -167,8 +167,8 @@ pub(super) fn decode_head(lines: &[Vec<u8>]) -> Option<Head> {
     let [_, head] = lines.first_chunk().filter(|[first, _]| first.starts_with(MAGIC.as_bytes()))?;
     let head: Head = serde_json::from_slice(head).ok()?;
     let files = || head.files.iter().flat_map(|file| std::iter::once(&file.path).chain(&file.moved_to));
-    let is_bounded = files().all(|path| record_bounds::is_inner(path))
-        && head.dirs.iter().all(|dir| record_bounds::is_entry(&dir.parent, &dir.name));
+    let is_bounded = files().all(|path| record_file::is_inner(path))
+        && head.dirs.iter().all(|dir| record_file::is_entry(&dir.parent, &dir.name));
     is_bounded.then_some(head)
 }
 
