@@ -51,16 +51,23 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// The roots that it writes in, if it does, and whether it may make what it needs for that.
-    pub(super) fn writes_in(&self) -> Option<(&[RootSpec], Traces)> {
+    /// The roots that it opens, and whether it may make directories of Aptix's own. A command that only reads them still
+    /// brings an interrupted batch to its end.
+    pub(super) fn opens(&self) -> Option<(&[RootSpec], Traces)> {
         match self {
-            Self::Apply(args) if args.writing.dry_run => Some((&args.roots, Traces::None)),
-            Self::Apply(args) => Some((&args.roots, Traces::Left)),
-            Self::Undo(args) if args.writing.dry_run => Some((&args.roots, Traces::None)),
-            Self::Undo(args) => Some((&args.roots, Traces::Left)),
+            Self::Apply(args) => Some((&args.roots, Traces::unless(args.writing.dry_run))),
+            Self::Undo(args) => Some((&args.roots, Traces::unless(args.writing.dry_run))),
+            Self::Log(args) => Some((&args.roots, Traces::None)),
+            Self::Convert(args) => Some((std::slice::from_ref(&args.root), Traces::None)),
             Self::Agent(args) => Some((&args.roots, Traces::Left)),
             Self::Mcp(args) => Some((std::slice::from_ref(&args.root), Traces::Left)),
-            _ => None,
+            Self::Submit(_)
+            | Self::Show(_)
+            | Self::Batches(_)
+            | Self::Cancel(_)
+            | Self::Read(_)
+            | Self::Tools(_)
+            | Self::Completions { .. } => None,
         }
     }
 
@@ -78,4 +85,10 @@ impl Command {
 pub(super) enum Traces {
     Left,
     None,
+}
+
+impl Traces {
+    const fn unless(only_reads: bool) -> Self {
+        if only_reads { Self::None } else { Self::Left }
+    }
 }

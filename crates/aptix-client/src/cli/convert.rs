@@ -27,7 +27,7 @@ use super::output;
 pub(super) struct Args {
     /// The directory whose files the edit is about, and the name docPaths know it by
     #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
-    root: RootSpec,
+    pub(super) root: RootSpec,
     /// The dialect to write: line-patch, search-patch, structured-patch, git-patch or file-bundle
     #[arg(long, value_parser = target)]
     to: Target,

@@ -16,7 +16,7 @@ use super::output::{self, Form};
 pub(super) struct Args {
     /// A directory whose batches are listed; may be repeated
     #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
-    roots: Vec<RootSpec>,
+    pub(super) roots: Vec<RootSpec>,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(super) json: bool,

@@ -94,7 +94,7 @@ fn log_to_stderr(level: tracing::Level) {
 }
 
 fn run(cli: Cli, form: Form) -> anyhow::Result<Exit> {
-    if let Some((roots, traces)) = cli.command.writes_in() {
+    if let Some((roots, traces)) = cli.command.opens() {
         raise_wall(roots, traces, &cli.home_dirs)?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
