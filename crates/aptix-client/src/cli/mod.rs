@@ -42,6 +42,9 @@ use crate::person::prompt;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::wall::{self, Wall};
 
+/// The environment variable that filters what is logged.
+const LOG_VARIABLE: &str = "APTIX_LOG";
+
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -80,7 +83,7 @@ fn asked_form() -> Form {
 }
 
 fn log_to_stderr(level: tracing::Level) {
-    let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
+    let filter = EnvFilter::builder().with_env_var(LOG_VARIABLE).with_default_directive(level.into()).from_env_lossy();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| {

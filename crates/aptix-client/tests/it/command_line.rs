@@ -12,7 +12,7 @@ pub(crate) fn aptix(place: &Path, arguments: &[&str], document: impl AsRef<[u8]>
         .current_dir(place.join("ws"))
         .env("XDG_STATE_HOME", place.join("state"))
         .env("XDG_CONFIG_HOME", place.join("config"))
-        .env("RUST_LOG", "info")
+        .env("APTIX_LOG", "info")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -153,7 +153,7 @@ fn a_log_that_nobody_reads_changes_nothing() {
         .current_dir(place.path().join("ws"))
         .env("XDG_STATE_HOME", place.path().join("state"))
         .env("XDG_CONFIG_HOME", place.path().join("config"))
-        .env("RUST_LOG", "info")
+        .env("APTIX_LOG", "info")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -165,6 +165,23 @@ fn a_log_that_nobody_reads_changes_nothing() {
     assert_eq!(output.status.code(), Some(0));
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(answer["state"], "APPLIED");
+}
+
+#[test]
+fn aptix_log_filters_the_log_and_rust_log_does_not() {
+    let place = tempfile::tempdir().unwrap();
+    let run = |variable: &str, content: &str| {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_aptix"));
+        std::fs::create_dir_all(place.path().join("ws")).unwrap();
+        let arguments = ["apply", "--json", &format!("{content}.json")];
+        let document = format!(r#"{{"path":"{content}.txt","content":"x"}}"#);
+        std::fs::write(place.path().join("ws").join(arguments[2]), document).unwrap();
+        let child = child.args(arguments).current_dir(place.path().join("ws")).env_remove("APTIX_LOG");
+        let child = child.env("XDG_STATE_HOME", place.path().join("state")).env("XDG_CONFIG_HOME", place.path());
+        text(&child.env(variable, "info").output().unwrap().stderr)
+    };
+    assert!(run("APTIX_LOG", "a").contains(" INFO "));
+    assert_eq!(run("RUST_LOG", "b"), "");
 }
 
 #[test]

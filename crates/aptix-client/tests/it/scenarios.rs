@@ -368,7 +368,7 @@ fn apply(scenario: &Scenario, place: &Path, top: &Path, document: &[u8]) -> Outp
         .current_dir(top)
         .env("XDG_STATE_HOME", place.join("state"))
         .env("XDG_CONFIG_HOME", place.join("config"))
-        .env_remove("RUST_LOG")
+        .env_remove("APTIX_LOG")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
