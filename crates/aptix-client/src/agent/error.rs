@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use aptix_model::failure::Failure;
 
-use crate::workspace::keep::notes::NoteError;
 use crate::workspace::keep::outbox::error::OutboxError;
 use crate::workspace::roots::state::StateError;
 
@@ -27,9 +26,6 @@ pub enum AgentError {
         .0.display()
     )]
     StateRemoved(PathBuf),
-    /// What has to be remembered between runs cannot be.
-    #[error(transparent)]
-    Note(#[from] NoteError),
     /// Reports cannot be kept.
     #[error(transparent)]
     Outbox(#[from] OutboxError),

@@ -260,7 +260,7 @@ fn line_at(bytes: &[u8], offset: usize) -> usize {
 mod tests {
     use super::*;
     use crate::policy::DAY;
-    use crate::workspace::keep::history::retention::Retention;
+    use crate::workspace::keep::history::prune::Retention;
 
     #[test]
     fn what_is_wrong_is_told_with_its_line() {

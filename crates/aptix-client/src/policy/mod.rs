@@ -25,7 +25,7 @@ use aptix_model::limits::Limits;
 use aptix_model::path::fold;
 use aptix_model::reason::{Detail, Reason};
 
-use crate::workspace::keep::history::retention::Retention;
+use crate::workspace::keep::history::prune::Retention;
 
 use self::caller::Caller;
 use self::choices::{Deletions, Excerpts, HardLinks, Links, Several, WriteMode};

@@ -6,6 +6,7 @@ use aptix_model::reason::Reason;
 use crate::workspace::fs::errno;
 use crate::workspace::keep::history::entries::HistoryError;
 use crate::workspace::keep::history::find::FindError;
+use crate::workspace::roots::state::StateError;
 
 /// There is no batch to undo.
 pub(super) fn not_found(error: &FindError) -> Failure {
@@ -30,8 +31,8 @@ pub(super) fn not_found(error: &FindError) -> Failure {
 /// The history cannot be used.
 pub(crate) fn history_failure(error: &HistoryError) -> Failure {
     match error {
+        HistoryError::State(StateError::Part { errno, .. }) => errno::read_failure(*errno, error.to_string()),
         HistoryError::State(error) => error.failure(),
-        HistoryError::System { errno, .. } => errno::read_failure(*errno, error.to_string()),
         HistoryError::Damaged { .. } | HistoryError::NotKept { .. } => {
             Failure::new(Reason::NotFound, error.to_string()).hint(
                 "take the files back from version control, or edit them by hand; `aptix undo BATCH_ID` takes back \

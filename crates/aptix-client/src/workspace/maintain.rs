@@ -2,9 +2,9 @@
 
 use crate::workspace::commit::displaced_writes::list::DisplacedWrite;
 use crate::workspace::commit::displaced_writes::sweep::{self, Sweeping};
-use crate::workspace::keep::history::prune;
-use crate::workspace::keep::history::retention::Retention;
+use crate::workspace::keep::history::prune::{self, Retention};
 use crate::workspace::open::OpenError;
+use crate::workspace::roots::state::Part;
 use crate::workspace::roots::workspace::Workspace;
 
 /// Whether this process has logged displaced writes before.
@@ -19,7 +19,7 @@ impl Workspace {
     /// When another process holds the workspace for long, or the disk fails.
     pub fn maintain(&self, retention: impl FnOnce() -> Option<Retention>) -> Result<(), OpenError> {
         let is_due = self.with_cache(|sweeping: &mut Sweeping| sweeping.is_due());
-        if is_due && self.roots().iter().any(|root| root.state().displaced().exists()) {
+        if is_due && self.roots().iter().any(|root| root.state().part(Part::DISPLACED).exists()) {
             let locks = self.lock()?;
             sweep::sweep(self);
             drop(locks);

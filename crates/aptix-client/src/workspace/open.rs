@@ -13,7 +13,7 @@ use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::keep::ending::Keeping;
 use crate::workspace::roots::own_file;
 use crate::workspace::roots::root::{RootError, RootSpec};
-use crate::workspace::roots::state::StateError;
+use crate::workspace::roots::state::{Part, StateError};
 use crate::workspace::roots::workspace::{HoldError, Workspace};
 
 /// Why a workspace cannot be opened.
@@ -79,9 +79,9 @@ impl Workspace {
     fn recover(&self) -> Result<(), OpenError> {
         let _locks = self.lock()?;
         for root in self.roots() {
-            if let Some(tmp) = root.state().find_tmp()? {
+            if let Some(tmp) = root.state().find(Part::TMP)? {
                 let swept = own_file::sweep(self.disk(), tmp.as_fd());
-                swept.map_err(|errno| StateError::of(root.state().path().join("tmp"), errno))?;
+                swept.map_err(|errno| StateError::of(root.state().part(Part::TMP), errno))?;
             }
         }
         match recovery::recover(self, &Keeping) {

@@ -12,10 +12,9 @@ use crate::workspace::commit::recovery;
 use crate::workspace::commit::staged::Staged;
 use crate::workspace::commit::work_tree::WorkTree;
 use crate::workspace::keep::ending::Keeping;
-use crate::workspace::keep::history::draft::{self, Words};
+use crate::workspace::keep::history::draft;
 use crate::workspace::keep::history::effect::Reversal;
-use crate::workspace::keep::history::prune;
-use crate::workspace::keep::history::retention::Retention;
+use crate::workspace::keep::history::prune::{self, Retention};
 use crate::workspace::roots::workspace::Workspace;
 
 /// What the server is to be told about a batch once it is applied, even if this process dies first.
@@ -59,8 +58,8 @@ pub fn commit(
     }
     check(workspace, changes)?;
     let batch = receipt.map(|receipt| receipt.batch.to_string());
-    let words = Words { batch: name.map(|name| name.to_string()).or_else(|| batch.clone()), undoes };
-    let history = (!changes.is_empty()).then(|| draft::draft(workspace, changes, words, retention.bytes));
+    let name = name.map(|name| name.to_string()).or_else(|| batch.clone());
+    let history = (!changes.is_empty()).then(|| draft::draft(workspace, changes, name, undoes, retention.bytes));
     let history = history.transpose().map_err(journal.failed_beside("keep a history beside"))?;
     let steps = change::steps(changes);
     let record = Record {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use aptix_client::workspace::keep::clipboards;
 use aptix_client::workspace::keep::history::entries;
-use aptix_client::workspace::keep::history::retention::Retention;
+use aptix_client::workspace::keep::history::prune::Retention;
 use aptix_client::workspace::roots::workspace::Workspace;
 
 use crate::faults::{self, Fault, FaultyDisk, Receipt};

@@ -13,7 +13,7 @@ use aptix_client::policy::caller::Caller;
 use aptix_client::undo::{Undone, undo};
 use aptix_client::workspace::keep::history::entries;
 use aptix_client::workspace::keep::history::find::Wanted;
-use aptix_client::workspace::keep::history::retention::Retention;
+use aptix_client::workspace::keep::history::prune::Retention;
 use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_model::batch::Origin;
 use aptix_model::reason::Reason;

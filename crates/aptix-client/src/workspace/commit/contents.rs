@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::roots::own_file;
-use crate::workspace::roots::state::{OwnError, StateDir};
+use crate::workspace::roots::state::{OwnError, Part, StateDir};
 
 /// One content, by its digest; `None` where there is none, or none that has this digest.
 pub(crate) fn read(outbox: &OwnedFd, batch: BatchId, digest: Sha256Digest) -> Result<Option<Vec<u8>>, Errno> {
@@ -36,7 +36,7 @@ fn contents_name(batch: &str) -> String {
 
 /// Makes the place for a batch's new contents, empty.
 pub(crate) fn open(disk: &dyn Disk, state: &StateDir, batch: &str) -> Result<OwnedFd, OwnError> {
-    let outbox = state.open_outbox()?;
+    let outbox = state.open(Part::OUTBOX)?;
     remove(disk, &outbox, batch)?;
     let name = contents_name(batch);
     disk.make_dir(outbox.as_fd(), &name, Mode::RWXU)?;
@@ -60,7 +60,7 @@ pub(crate) fn put(
 
 /// Makes the names of new contents durable.
 pub(crate) fn sync(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd) -> Result<(), OwnError> {
-    let outbox = state.open_outbox()?;
+    let outbox = state.open(Part::OUTBOX)?;
     disk::sync_dir(disk, dir.as_fd())?;
     Ok(disk::sync_dir(disk, outbox.as_fd())?)
 }

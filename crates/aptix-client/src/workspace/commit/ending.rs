@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use crate::workspace::commit::journal::{Journal, JournalError};
 use crate::workspace::commit::record::{Record, Stage};
 use crate::workspace::commit::{contents, history_draft};
-use crate::workspace::roots::state::StateDir;
+use crate::workspace::roots::state::{Part, StateDir};
 use crate::workspace::roots::workspace::Workspace;
 
 /// What becomes of the parts of a record that are not about files.
@@ -35,6 +35,6 @@ pub(crate) fn discard(journal: &Journal<'_>, record: &Record) -> Result<(), Jour
     let (disk, state) = (journal.disk, &journal.state);
     history_draft::discard(disk, state, record).map_err(journal.failed_beside("clear a history beside"))?;
     let Some(batch) = &record.batch else { return Ok(()) };
-    let failed = |errno| JournalError::System { doing: "clear", path: state.path().join("outbox"), errno };
-    contents::remove(disk, &state.open_outbox()?, batch).map_err(failed)
+    let failed = |errno| JournalError::System { doing: "clear", path: state.part(Part::OUTBOX), errno };
+    contents::remove(disk, &state.open(Part::OUTBOX)?, batch).map_err(failed)
 }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use crate::workspace::commit::record::Record;
 use crate::workspace::fs::disk::{self, Disk};
-use crate::workspace::roots::state::{OwnError, StateDir};
+use crate::workspace::roots::state::{OwnError, Part, StateDir};
 
 /// How the name of an entry ends whose batch is not carried out yet.
 const DRAFT: &str = ".draft";
@@ -22,7 +22,7 @@ pub(crate) struct HistoryDraft {
 
 /// Writes a draft; a power cut may take it.
 pub(crate) fn write(disk: &dyn Disk, state: &StateDir, draft: &HistoryDraft) -> Result<(), OwnError> {
-    let dir = state.open_history()?;
+    let dir = state.open(Part::HISTORY)?;
     let file = disk.create(dir.as_fd(), &format!("{}{DRAFT}", draft.id), Mode::RUSR | Mode::WUSR)?;
     Ok(disk::write_all(disk, file.as_fd(), &draft.bytes)?)
 }
@@ -30,7 +30,7 @@ pub(crate) fn write(disk: &dyn Disk, state: &StateDir, draft: &HistoryDraft) -> 
 /// Makes a draft the entry of a batch that is carried out.
 pub(crate) fn keep(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), OwnError> {
     let Some(id) = &record.history else { return Ok(()) };
-    let dir = state.open_history()?;
+    let dir = state.open(Part::HISTORY)?;
     match disk.rename(dir.as_fd(), &format!("{id}{DRAFT}"), dir.as_fd(), id) {
         // It is done already, or a power cut took the draft.
         Err(Errno::NOENT) => Ok(()),
@@ -41,13 +41,13 @@ pub(crate) fn keep(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result
 /// Forgets the draft of a batch that is not carried out.
 pub(crate) fn discard(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), OwnError> {
     let Some(id) = &record.history else { return Ok(()) };
-    let dir = state.open_history()?;
+    let dir = state.open(Part::HISTORY)?;
     Ok(disk::unlink_if_there(disk, dir.as_fd(), &format!("{id}{DRAFT}"))?)
 }
 
 /// Forgets every draft. The caller knows that no batch may still be carried out.
 pub(crate) fn discard_all(disk: &dyn Disk, state: &StateDir) -> Result<(), OwnError> {
-    let Some(dir) = state.find_history()? else { return Ok(()) };
+    let Some(dir) = state.find(Part::HISTORY)? else { return Ok(()) };
     for draft in disk::names(dir.as_fd())?.iter().filter(|name| name.ends_with(DRAFT)) {
         disk::unlink_if_there(disk, dir.as_fd(), draft)?;
     }

@@ -17,7 +17,7 @@ use crate::workspace::commit::record_file::{RecordError, decode, encode, owner};
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::fs::errno;
 use crate::workspace::roots::own_file::{self, Found, Owner, Temporary};
-use crate::workspace::roots::state::{OwnError, StateDir, StateError};
+use crate::workspace::roots::state::{OwnError, Part, StateDir, StateError};
 
 /// The name of a record of earlier versions while it is being written: nothing else has happened yet.
 const NEXT: &str = "next";
@@ -79,18 +79,18 @@ pub(crate) struct Journal<'a> {
 
 impl<'a> Journal<'a> {
     pub(crate) fn open(disk: &'a dyn Disk, state: &StateDir) -> Result<Self, JournalError> {
-        Ok(Self { disk, dir: state.open_journal()?, state: state.clone() })
+        Ok(Self { disk, dir: state.open(Part::JOURNAL)?, state: state.clone() })
     }
 
     /// As [`Self::open`], where there is a journal; makes nothing.
     pub(crate) fn find(disk: &'a dyn Disk, state: &StateDir) -> Result<Option<Self>, JournalError> {
-        let dir = state.find_journal()?;
+        let dir = state.find(Part::JOURNAL)?;
         Ok(dir.map(|dir| Self { disk, dir, state: state.clone() }))
     }
 
     /// The path of a file of the journal, for messages.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.state.path().join("journal").join(name)
+        self.state.part(Part::JOURNAL).join(name)
     }
 
     /// The error of an operation on the journal.
@@ -134,7 +134,7 @@ impl<'a> Journal<'a> {
 
     /// Writes a record, in stage [`Stage::Staging`], visible to other processes; it is durable once the file is.
     pub(crate) fn begin(&self, record: &Record, receipt: &[u8]) -> Result<OwnedFd, JournalError> {
-        let tmp = self.state.open_tmp()?;
+        let tmp = self.state.open(Part::TMP)?;
         let bytes = encode(&self.state, record, receipt);
         let put = || {
             let mut new = Temporary::make(self.disk, tmp.as_fd())?;

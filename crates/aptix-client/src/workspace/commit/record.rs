@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::workspace::commit::change::Step;
 use crate::workspace::commit::staged_name::staged_name;
 use crate::workspace::read::place::Place;
-use crate::workspace::roots::root_mark::RootMark;
+use crate::workspace::roots::root::RootMark;
 use crate::workspace::roots::workspace::Workspace;
 
 /// How far a commit has come; the word is the record's file name.

@@ -12,7 +12,7 @@ use aptix_model::protection::{self, Protection};
 use crate::workspace::commit::record::{FileStep, Record};
 use crate::workspace::commit::staged_name;
 use crate::workspace::roots::own_file::{self, Damage, Found, Owner, split_line};
-use crate::workspace::roots::state::StateDir;
+use crate::workspace::roots::state::{Part, StateDir};
 
 /// The first word of a record of earlier versions, with the version of its form.
 const MAGIC: &str = "aptix-journal-6";
@@ -44,7 +44,7 @@ pub enum RecordError {
 
 /// Whose a record is in a journal.
 pub(in crate::workspace) const fn owner(state: &StateDir) -> Owner<'_> {
-    Owner { part: "journal", name: RECORD, state }
+    Owner { part: Part::JOURNAL, name: RECORD, state }
 }
 
 /// Puts a record and its receipt into bytes.

@@ -8,6 +8,8 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Stat, StatxFlags};
 use rustix::io::Errno;
 
+use crate::workspace::fs::errno;
+
 /// How often a look-up that raced with a rename is begun again.
 const RACES: u32 = 100;
 
@@ -32,7 +34,7 @@ impl Kind {
 ///
 /// # Errors
 /// `XDEV` when the path enters another mount, `LOOP` or `NOTDIR` when it has a link, `NOENT` and others as usual.
-pub(in crate::workspace) fn open_dir(top: BorrowedFd<'_>, path: &str) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_dir(top: BorrowedFd<'_>, path: &str) -> Result<OwnedFd, Errno> {
     open(top, path, Kind::Directory)
 }
 
@@ -40,12 +42,12 @@ pub(in crate::workspace) fn open_dir(top: BorrowedFd<'_>, path: &str) -> Result<
 ///
 /// # Errors
 /// As [`open_dir`].
-pub(in crate::workspace) fn open_file(dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_file(dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     open(dir, name, Kind::File)
 }
 
 /// Holds the directory at an absolute path, by name only. Its last component is no link.
-pub(in crate::workspace) fn open_held(path: &Path) -> Result<OwnedFd, std::io::Error> {
+pub(crate) fn open_held(path: &Path) -> Result<OwnedFd, std::io::Error> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
@@ -54,12 +56,8 @@ pub(in crate::workspace) fn open_held(path: &Path) -> Result<OwnedFd, std::io::E
 ///
 /// # Errors
 /// As the system says.
-pub(in crate::workspace) fn look_up(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Stat>, Errno> {
-    match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => Ok(Some(stat)),
-        Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(errno),
-    }
+pub(crate) fn look_up(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Stat>, Errno> {
+    errno::optional(rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW))
 }
 
 fn open(top: BorrowedFd<'_>, path: &str, kind: Kind) -> Result<OwnedFd, Errno> {

@@ -14,7 +14,7 @@ use crate::workspace::fs::beneath;
 const MARKED: usize = 64;
 
 /// The roots of a record, by their positions in it, and directories beneath them.
-pub(in crate::workspace) struct DirCache {
+pub(crate) struct DirCache {
     roots: Vec<Arc<OwnedFd>>,
     /// The directory that was opened last.
     held: RefCell<Option<Held>>,
@@ -29,17 +29,17 @@ struct Held {
 }
 
 impl DirCache {
-    pub(in crate::workspace) fn new(roots: Vec<Arc<OwnedFd>>) -> Self {
+    pub(crate) fn new(roots: Vec<Arc<OwnedFd>>) -> Self {
         Self { roots, held: RefCell::new(None), marked: RefCell::new(BTreeMap::new()) }
     }
 
     /// Lets go of the directory that is held, so that none is taken for one that has its path by now.
-    pub(in crate::workspace) fn let_go(&self) {
+    pub(crate) fn let_go(&self) {
         self.held.replace(None);
     }
 
     /// Opens a directory, unless it is the one that was opened last.
-    pub(in crate::workspace) fn open_dir(&self, root: usize, path: &str) -> Result<Rc<OwnedFd>, Errno> {
+    pub(crate) fn open_dir(&self, root: usize, path: &str) -> Result<Rc<OwnedFd>, Errno> {
         let is_held = |held: &&Held| held.root == root && held.path == path;
         if let Some(held) = self.held.borrow().as_ref().filter(is_held) {
             return Ok(Rc::clone(&held.dir));
@@ -51,7 +51,7 @@ impl DirCache {
 
     /// Remembers a directory in which a name of our own is about to be made, unless there are many; tells whether it is the
     /// one that was remembered for its path before.
-    pub(in crate::workspace) fn mark(&self, root: usize, path: &str, dir: &Rc<OwnedFd>) -> Result<bool, Errno> {
+    pub(crate) fn mark(&self, root: usize, path: &str, dir: &Rc<OwnedFd>) -> Result<bool, Errno> {
         let mut marked = self.marked.borrow_mut();
         let Some(known) = marked.get(&(root, path.to_owned())) else {
             if marked.len() < MARKED {
@@ -66,7 +66,7 @@ impl DirCache {
     }
 
     /// The directory in which names of our own were made for a path, wherever it is now; else the one that has the path.
-    pub(in crate::workspace) fn find_marked(&self, root: usize, path: &str) -> Result<Option<Rc<OwnedFd>>, Errno> {
+    pub(crate) fn find_marked(&self, root: usize, path: &str) -> Result<Option<Rc<OwnedFd>>, Errno> {
         let marked = self.marked.borrow().get(&(root, path.to_owned())).map(Rc::clone);
         marked.map_or_else(|| self.find_dir(root, path), |dir| Ok(Some(dir)))
     }
@@ -77,7 +77,7 @@ impl DirCache {
     }
 
     /// As [`Self::open_dir`]; `None` when somebody took the directory away, or put something else in its place.
-    pub(in crate::workspace) fn find_dir(&self, root: usize, path: &str) -> Result<Option<Rc<OwnedFd>>, Errno> {
+    pub(crate) fn find_dir(&self, root: usize, path: &str) -> Result<Option<Rc<OwnedFd>>, Errno> {
         match self.open_dir(root, path) {
             Ok(dir) => Ok(Some(dir)),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),

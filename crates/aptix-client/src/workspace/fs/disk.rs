@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, Dir, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::workspace::fs::errno;
 
 /// Every operation that changes something on disk. Names are single components of the directory.
 ///
@@ -73,113 +75,94 @@ pub trait Disk: Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct SystemDisk;
 
-/// Asks again when a signal came in between.
-fn retried<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            outcome => return outcome,
-        }
-    }
-}
-
 impl Disk for SystemDisk {
     fn create(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<OwnedFd, Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        retried(|| rustix::fs::openat(dir, name, flags, mode))
+        retry_on_intr(|| rustix::fs::openat(dir, name, flags, mode))
     }
 
     fn write(&self, file: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
-        retried(|| rustix::io::write(file, bytes))
+        retry_on_intr(|| rustix::io::write(file, bytes))
     }
 
     fn set_owner(&self, file: BorrowedFd<'_>, user: Option<u32>, group: u32) -> Result<(), Errno> {
-        retried(|| rustix::fs::fchown(file, user.map(Uid::from_raw), Some(Gid::from_raw(group))))
+        retry_on_intr(|| rustix::fs::fchown(file, user.map(Uid::from_raw), Some(Gid::from_raw(group))))
     }
 
     fn set_mode(&self, file: BorrowedFd<'_>, mode: Mode) -> Result<(), Errno> {
-        retried(|| rustix::fs::fchmod(file, mode))
+        retry_on_intr(|| rustix::fs::fchmod(file, mode))
     }
 
     fn set_xattr(&self, file: BorrowedFd<'_>, name: &[u8], value: &[u8]) -> Result<(), Errno> {
-        retried(|| rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()))
+        retry_on_intr(|| rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()))
     }
 
     fn sync(&self, file: BorrowedFd<'_>) -> Result<(), Errno> {
-        retried(|| rustix::fs::fsync(file))
+        retry_on_intr(|| rustix::fs::fsync(file))
     }
 
     fn exchange(&self, dir: BorrowedFd<'_>, one: &str, other: &str) -> Result<(), Errno> {
-        retried(|| rustix::fs::renameat_with(dir, one, dir, other, RenameFlags::EXCHANGE))
+        retry_on_intr(|| rustix::fs::renameat_with(dir, one, dir, other, RenameFlags::EXCHANGE))
     }
 
     fn rename_new(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
-        retried(|| rustix::fs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE))
+        retry_on_intr(|| rustix::fs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE))
     }
 
     fn rename(&self, dir: BorrowedFd<'_>, from: &str, to_dir: BorrowedFd<'_>, to: &str) -> Result<(), Errno> {
-        retried(|| rustix::fs::renameat(dir, from, to_dir, to))
+        retry_on_intr(|| rustix::fs::renameat(dir, from, to_dir, to))
     }
 
     fn link(&self, dir: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
-        retried(|| rustix::fs::linkat(dir, from, dir, to, AtFlags::empty()))
+        retry_on_intr(|| rustix::fs::linkat(dir, from, dir, to, AtFlags::empty()))
     }
 
     fn unlink(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
-        retried(|| rustix::fs::unlinkat(dir, name, AtFlags::empty()))
+        retry_on_intr(|| rustix::fs::unlinkat(dir, name, AtFlags::empty()))
     }
 
     fn make_dir(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<(), Errno> {
-        retried(|| rustix::fs::mkdirat(dir, name, mode))
+        retry_on_intr(|| rustix::fs::mkdirat(dir, name, mode))
     }
 
     fn remove_dir(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
-        retried(|| rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR))
+        retry_on_intr(|| rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR))
     }
 
     fn open_own(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        retried(|| rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR))
+        retry_on_intr(|| rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR))
     }
 
     fn write_at(&self, file: BorrowedFd<'_>, bytes: &[u8], at: u64) -> Result<usize, Errno> {
-        retried(|| rustix::io::pwrite(file, bytes, at))
+        retry_on_intr(|| rustix::io::pwrite(file, bytes, at))
     }
 
     fn truncate(&self, file: BorrowedFd<'_>, length: u64) -> Result<(), Errno> {
-        retried(|| rustix::fs::ftruncate(file, length))
+        retry_on_intr(|| rustix::fs::ftruncate(file, length))
     }
 
     fn sync_data(&self, file: BorrowedFd<'_>) -> Result<(), Errno> {
-        retried(|| rustix::fs::fdatasync(file))
+        retry_on_intr(|| rustix::fs::fdatasync(file))
     }
 }
 
 /// Writes all the bytes, however few the system takes at a time.
-pub(in crate::workspace) fn write_all(disk: &dyn Disk, file: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
-    while !bytes.is_empty() {
-        match disk.write(file, bytes)? {
-            0 => return Err(Errno::IO),
-            count => bytes = bytes.get(count..).ok_or(Errno::IO)?,
-        }
-    }
-    Ok(())
+pub(crate) fn write_all(disk: &dyn Disk, file: BorrowedFd<'_>, bytes: &[u8]) -> Result<(), Errno> {
+    write_whole(bytes, |rest, _| disk.write(file, rest))
 }
 
 /// Writes all the bytes at a place, however few the system takes at a time.
-pub(in crate::workspace) fn write_all_at(
-    disk: &dyn Disk,
-    file: BorrowedFd<'_>,
-    mut bytes: &[u8],
-    mut at: u64,
-) -> Result<(), Errno> {
-    while !bytes.is_empty() {
-        match disk.write_at(file, bytes, at)? {
+pub(crate) fn write_all_at(disk: &dyn Disk, file: BorrowedFd<'_>, bytes: &[u8], at: u64) -> Result<(), Errno> {
+    write_whole(bytes, |rest, written| disk.write_at(file, rest, at + written as u64))
+}
+
+fn write_whole(bytes: &[u8], mut write: impl FnMut(&[u8], usize) -> Result<usize, Errno>) -> Result<(), Errno> {
+    let mut written = 0;
+    while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+        match write(rest, written)? {
             0 => return Err(Errno::IO),
-            count => {
-                bytes = bytes.get(count..).ok_or(Errno::IO)?;
-                at += count as u64;
-            }
+            count => written += count,
         }
     }
     Ok(())
@@ -192,7 +175,7 @@ const FLUSHERS: usize = 8;
 ///
 /// # Errors
 /// The position of the first file that failed, and what the system says.
-pub(in crate::workspace) fn sync_all(disk: &dyn Disk, files: &[OwnedFd]) -> Result<(), (usize, Errno)> {
+pub(crate) fn sync_all(disk: &dyn Disk, files: &[OwnedFd]) -> Result<(), (usize, Errno)> {
     let next = AtomicUsize::new(0);
     let work = || {
         loop {
@@ -214,53 +197,54 @@ pub(in crate::workspace) fn sync_all(disk: &dyn Disk, files: &[OwnedFd]) -> Resu
 }
 
 /// Makes an open directory's entries durable; the descriptor may be one that only names the directory.
-pub(in crate::workspace) fn sync_dir(disk: &dyn Disk, dir: BorrowedFd<'_>) -> Result<(), Errno> {
+pub(crate) fn sync_dir(disk: &dyn Disk, dir: BorrowedFd<'_>) -> Result<(), Errno> {
     let readable = open_readable(dir)?;
     disk.sync(readable.as_fd())
 }
 
 /// Opens a directory that is held by name only, so that it can be listed and made durable.
-pub(in crate::workspace) fn open_readable(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_readable(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    retried(|| rustix::fs::openat(dir, ".", flags, Mode::empty()))
+    retry_on_intr(|| rustix::fs::openat(dir, ".", flags, Mode::empty()))
 }
 
-/// The names in a directory, without those that are not UTF-8 and those of the directory itself and its parent.
+/// The names in a directory, in order, without `.`, `..` and names that are not UTF-8, which no path can have.
 pub(crate) fn names(dir: BorrowedFd<'_>) -> Result<Vec<String>, Errno> {
-    let entries = Dir::new(open_readable(dir)?)?;
-    let names = entries.map(|entry| Ok(entry?.file_name().to_str().ok().map(str::to_owned)));
-    names.filter_map(Result::transpose).filter(|name| !matches!(name.as_deref(), Ok("." | ".."))).collect()
+    let mut names = Vec::new();
+    for entry in Dir::new(open_readable(dir)?)? {
+        let entry = entry?;
+        names.extend(entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | "..")).map(str::to_owned));
+    }
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// Takes away a name that may already be gone.
-pub(in crate::workspace) fn unlink_if_there(disk: &dyn Disk, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
-    match disk.unlink(dir, name) {
-        Err(Errno::NOENT) => Ok(()),
-        outcome => outcome,
-    }
+pub(crate) fn unlink_if_there(disk: &dyn Disk, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+    errno::optional(disk.unlink(dir, name)).map(drop)
 }
 
 /// Makes a directory of Aptix's own and those above it, open to their owner alone.
-pub(in crate::workspace) fn private_dir(path: &Path) -> Result<(), std::io::Error> {
+pub(crate) fn private_dir(path: &Path) -> Result<(), std::io::Error> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Opens a lock file, making it if need be.
 #[expect(clippy::disallowed_types, reason = "this is the one place that writes")]
-pub(in crate::workspace) fn lock_file(path: &Path) -> Result<std::fs::File, std::io::Error> {
+pub(crate) fn lock_file(path: &Path) -> Result<std::fs::File, std::io::Error> {
     use std::os::unix::fs::OpenOptionsExt;
     std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 /// Lets a lock file say whose it is.
-pub(in crate::workspace) fn sign_lock(mut file: &std::fs::File, text: &[u8]) -> Result<(), std::io::Error> {
+pub(crate) fn sign_lock(mut file: &std::fs::File, text: &[u8]) -> Result<(), std::io::Error> {
     file.set_len(0)?;
     std::io::Write::write_all(&mut file, text)
 }
 
 /// A name for something that happens at a time; greater for a later time.
-pub(in crate::workspace) fn entry_name(time: SystemTime) -> uuid::Uuid {
+pub(crate) fn entry_name(time: SystemTime) -> uuid::Uuid {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let stamp = uuid::Timestamp::from_unix(uuid::NoContext, since.as_secs(), since.subsec_nanos());
     uuid::Uuid::new_v7(stamp)
@@ -268,6 +252,6 @@ pub(in crate::workspace) fn entry_name(time: SystemTime) -> uuid::Uuid {
 
 /// Thirty-two hexadecimal digits that nobody can foresee.
 #[expect(clippy::disallowed_methods, reason = "the name of a staged file must be one that nobody can foresee")]
-pub(in crate::workspace) fn random_digits() -> String {
+pub(crate) fn random_digits() -> String {
     uuid::Uuid::new_v4().simple().to_string()
 }

@@ -5,7 +5,21 @@ use aptix_model::reason::{Detail, Reason};
 use rustix::io::Errno;
 
 /// What to do about a root that takes no batch.
-pub(in crate::workspace) const OPERATOR: &str = "a person has to look at the files that the record names, and remove the record; this root takes no batch until then";
+pub(crate) const OPERATOR: &str = "a person has to look at the files that the record names, and remove the record; this root takes no batch until then";
+
+/// The error number of a system error.
+pub(crate) fn of(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+/// `None` where the system finds nothing of the name.
+pub(crate) fn optional<T>(outcome: Result<T, Errno>) -> Result<Option<T>, Errno> {
+    match outcome {
+        Ok(found) => Ok(Some(found)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
 
 /// The finer word for an error number, where there is one.
 #[must_use]

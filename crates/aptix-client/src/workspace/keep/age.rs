@@ -12,7 +12,7 @@ use crate::workspace::fs::disk::Disk;
 use crate::workspace::fs::since::Since;
 use crate::workspace::keep::history::entries;
 use crate::workspace::roots::own_file::{self, Found, Owner, Temporary};
-use crate::workspace::roots::state::{OwnError, StateDir};
+use crate::workspace::roots::state::{OwnError, Part, StateDir};
 
 /// What counts at most of the time during which the system was not up, from one look to the next.
 const MOST_BETWEEN_BOOTS: u64 = 24 * 60 * 60 * 1000;
@@ -43,13 +43,13 @@ impl Look {
 }
 
 /// What the clock shows, in milliseconds. Writes nothing.
-pub(in crate::workspace) fn now(disk: &dyn Disk, state: &StateDir) -> Result<u64, OwnError> {
+pub(crate) fn now(disk: &dyn Disk, state: &StateDir) -> Result<u64, OwnError> {
     Ok(looks(disk, state)?.1.age)
 }
 
 /// What the clock shows, in milliseconds. Where the time up to now could not be counted later, the look is noted, for
 /// everybody but a power cut: that loses time, and so lets things live longer.
-pub(in crate::workspace) fn look(disk: &dyn Disk, state: &StateDir) -> Result<u64, OwnError> {
+pub(crate) fn look(disk: &dyn Disk, state: &StateDir) -> Result<u64, OwnError> {
     let (earlier, now) = looks(disk, state)?;
     if !earlier.is_some_and(|earlier| now.is_near(&earlier))
         && let Err(error) = note(disk, state, &now)
@@ -60,7 +60,7 @@ pub(in crate::workspace) fn look(disk: &dyn Disk, state: &StateDir) -> Result<u6
 }
 
 /// How long it was from one time of the clock to another.
-pub(in crate::workspace) const fn between(made: u64, now: u64) -> Duration {
+pub(crate) const fn between(made: u64, now: u64) -> Duration {
     Duration::from_millis(now.saturating_sub(made))
 }
 
@@ -77,11 +77,11 @@ fn looks(disk: &dyn Disk, state: &StateDir) -> Result<(Option<Look>, Look), OwnE
 }
 
 const fn owner(state: &StateDir) -> Owner<'_> {
-    Owner { part: "age", name: "clock", state }
+    Owner { part: Part::AGE, name: "clock", state }
 }
 
 fn read(state: &StateDir) -> Result<Option<Look>, OwnError> {
-    let Some(dir) = state.find_age()? else { return Ok(None) };
+    let Some(dir) = state.find(Part::AGE)? else { return Ok(None) };
     let look = match own_file::read(dir.as_fd(), owner(state))? {
         Some(Found::Sealed(look)) => serde_json::from_slice(&look).ok(),
         Some(Found::Old(_) | Found::Damaged(_)) => None,
@@ -95,7 +95,7 @@ fn read(state: &StateDir) -> Result<Option<Look>, OwnError> {
 }
 
 fn note(disk: &dyn Disk, state: &StateDir, look: &Look) -> Result<(), OwnError> {
-    let (dir, tmp): (OwnedFd, OwnedFd) = (state.open_age()?, state.open_tmp()?);
+    let (dir, tmp): (OwnedFd, OwnedFd) = (state.open(Part::AGE)?, state.open(Part::TMP)?);
     // Numbers and the name of a boot: there is nothing in it that JSON could refuse.
     let body = serde_json::to_vec(look).unwrap_or_default();
     let mut new = Temporary::make(disk, tmp.as_fd())?;

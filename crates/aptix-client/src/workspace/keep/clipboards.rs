@@ -5,7 +5,6 @@
 //! and goes.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 use aptix_engine::digest::sha256;
@@ -13,16 +12,15 @@ use aptix_engine::planning::clipboards::Clipboards;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
-use rustix::fs::Dir;
 use rustix::io::Errno;
 
 use crate::workspace::commit::journal::JournalError;
 use crate::workspace::commit::record::Taken;
 use crate::workspace::fs::disk::{self, Disk};
-use crate::workspace::fs::{beneath, errno};
+use crate::workspace::fs::{beneath, errno, reads};
 use crate::workspace::keep::age;
 use crate::workspace::roots::own_file::{self, Owner, split_line};
-use crate::workspace::roots::state::{OwnError, StateDir, StateError};
+use crate::workspace::roots::state::{OwnError, Part, StateDir, StateError};
 use crate::workspace::roots::workspace::Workspace;
 
 /// How long a session that nobody comes back to keeps its clipboards.
@@ -38,20 +36,15 @@ const AGE: &[u8] = b"age ";
 /// Bytes in which the first lines of a file end.
 const HEAD_BYTES: usize = 512;
 
+/// What is tried when the clipboards are read.
+const READ: &str = "read the clipboards";
+
 /// Why the clipboards of a session cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ClipboardError {
     /// The state directory cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The system refuses.
-    #[error("cannot read the clipboards {}: {errno}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        errno: Errno,
-    },
     /// They would be too much to keep.
     #[error("the clipboards of the session would hold {found} bytes, and at most {SESSION_BYTES} are kept")]
     TooMuch {
@@ -65,8 +58,8 @@ impl ClipboardError {
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
+            Self::State(StateError::Part { errno, .. }) => errno::read_failure(*errno, self.to_string()),
             Self::State(error) => error.failure(),
-            Self::Read { errno, .. } => errno::read_failure(*errno, self.to_string()),
             Self::TooMuch { .. } => Failure::new(Reason::ResourceExhausted, self.to_string())
                 .detail(Detail::Clipboard)
                 .hint("use the names of clipboards that are no longer needed, or leave toClipboard out"),
@@ -80,28 +73,27 @@ impl ClipboardError {
 /// When the system refuses to read them.
 pub fn read(workspace: &Workspace, session: &str) -> Result<Clipboards, ClipboardError> {
     let state = workspace.primary().state();
-    let Some(dir) = state.find_clipboards()? else { return Ok(Clipboards::new()) };
+    let Some(dir) = state.find(Part::CLIPBOARDS)? else { return Ok(Clipboards::new()) };
     let name = file_name(session);
     let now = now(workspace)?;
-    let path = state.path().join("clipboards").join(&name);
-    let found = load(state, &dir, &name, now).map_err(|errno| ClipboardError::Read { path, errno })?;
+    let found = load(state, &dir, &name, now).map_err(owner(state, &name).failed(READ))?;
     if found.is_over {
-        // What is told to be gone stays so: the time by which it went is noted.
+        // What was reported as gone stays gone: the time by which it expired is noted.
         age::look(workspace.disk(), state).map_err(failed(state))?;
     }
     Ok(found.texts)
 }
 
 /// What the age clock shows.
-fn now(workspace: &Workspace) -> Result<u64, ClipboardError> {
+fn now(workspace: &Workspace) -> Result<u64, StateError> {
     let state = workspace.primary().state();
     age::now(workspace.disk(), state).map_err(failed(state))
 }
 
-fn failed(state: &StateDir) -> impl FnOnce(OwnError) -> ClipboardError {
+fn failed(state: &StateDir) -> impl FnOnce(OwnError) -> StateError {
     |error| match error {
-        OwnError::State(error) => error.into(),
-        OwnError::System(errno) => ClipboardError::Read { path: state.path().join("clipboards"), errno },
+        OwnError::State(error) => error,
+        OwnError::System(errno) => state.failed(Part::CLIPBOARDS, READ)(errno),
     }
 }
 
@@ -129,24 +121,17 @@ pub fn taken(
 
 /// Puts on the clipboards what a batch that is carried out leaves there. Doing it again does nothing. The caller holds
 /// the lock of the root.
-pub(in crate::workspace) fn put(disk: &dyn Disk, state: &StateDir, taken: &Taken) -> Result<(), JournalError> {
+pub(crate) fn put(disk: &dyn Disk, state: &StateDir, taken: &Taken) -> Result<(), JournalError> {
     // The name comes from a record; a file of any other name is not one of ours.
     if taken.session.parse::<Sha256Digest>().is_err() {
         return Ok(());
     }
-    let dir = state.open_clipboards()?;
-    put_in(disk, state, &dir, taken)
-}
-
-fn put_in(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, taken: &Taken) -> Result<(), JournalError> {
-    let failed = |error: OwnError| JournalError::System {
-        doing: "keep clipboards beside",
-        path: state.path().join("clipboards"),
-        errno: error.errno(),
-    };
+    let dir = &state.open(Part::CLIPBOARDS)?;
+    let path = state.part(Part::CLIPBOARDS);
+    let failed = |errno| JournalError::System { doing: "keep clipboards beside", path: path.clone(), errno };
     // An earlier version did not say the age.
-    let now = taken.age.map_or_else(|| age::now(disk, state), Ok).map_err(failed)?;
-    let found = load(state, dir, &taken.session, now).map_err(|errno| failed(errno.into()))?;
+    let now = taken.age.map_or_else(|| age::now(disk, state), Ok).map_err(|error| failed(error.errno()))?;
+    let found = load(state, dir, &taken.session, now).map_err(failed)?;
     let mut texts = found.texts.clone();
     texts.extend(taken.texts.clone());
     if texts == found.texts && found.age.is_none_or(|age| age < FRESH) {
@@ -166,14 +151,12 @@ fn put_in(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, taken: &Taken) -> Re
 /// Takes away what other sessions left alone for too long, and the oldest of what is too much.
 fn clear(disk: &dyn Disk, dir: &OwnedFd, session: &str, now: u64) -> Result<(), Errno> {
     let mut sessions = Vec::new();
-    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
-        let entry = entry?;
-        let Ok(name) = entry.file_name().to_str() else { continue };
+    for name in disk::names(dir.as_fd())? {
         if name != session
             && name.parse::<Sha256Digest>().is_ok()
-            && let Some(age) = age(dir, name, now)?
+            && let Some(age) = age(dir, &name, now)?
         {
-            sessions.push((age, name.to_owned()));
+            sessions.push((age, name));
         }
     }
     sessions.sort();
@@ -191,7 +174,7 @@ struct Found {
 }
 
 const fn owner<'a>(state: &'a StateDir, name: &'a str) -> Owner<'a> {
-    Owner { part: "clipboards", name, state }
+    Owner { part: Part::CLIPBOARDS, name, state }
 }
 
 fn load(state: &StateDir, dir: &OwnedFd, name: &str, now: u64) -> Result<Found, Errno> {
@@ -221,18 +204,9 @@ fn load(state: &StateDir, dir: &OwnedFd, name: &str, now: u64) -> Result<Found, 
 /// For how long a file was left alone; nothing where there is none. One that does not say when it was written was there
 /// before the age clock was.
 fn age(dir: &OwnedFd, name: &str, now: u64) -> Result<Option<Duration>, Errno> {
-    let file = match beneath::open_file(dir.as_fd(), name) {
-        Ok(file) => file,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(errno),
-    };
+    let Some(file) = errno::optional(beneath::open_file(dir.as_fd(), name))? else { return Ok(None) };
     let mut head = vec![0; HEAD_BYTES];
-    let length = loop {
-        match rustix::io::pread(&file, head.as_mut_slice(), 0) {
-            Err(Errno::INTR) => {}
-            read => break read?,
-        }
-    };
+    let length = reads::read_at(file.as_fd(), &mut head, 0)?;
     head.truncate(length);
     let said = head.split(|byte| *byte == b'\n').nth(2).and_then(|line| line.strip_prefix(AGE));
     let said = said.and_then(|said| std::str::from_utf8(said).ok()?.parse().ok());

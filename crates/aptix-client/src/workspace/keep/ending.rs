@@ -7,14 +7,13 @@ use crate::workspace::commit::history_draft;
 use crate::workspace::commit::journal::{Journal, JournalError};
 use crate::workspace::commit::record::{Record, Stage};
 use crate::workspace::commit::record_file::RecordError;
-use crate::workspace::keep::clipboards;
-use crate::workspace::keep::outbox::commits;
+use crate::workspace::keep::{clipboards, outbox};
 use crate::workspace::roots::state::StateDir;
 use crate::workspace::roots::workspace::Workspace;
 
 /// The one way in which commits end.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::workspace) struct Keeping;
+pub(crate) struct Keeping;
 
 impl Ending for Keeping {
     fn keep(
@@ -33,13 +32,13 @@ impl Ending for Keeping {
             && let Some(receipt) = journal.receipt(stage)?
         {
             let batch = batch.parse().map_err(|_| journal.unusable(stage, RecordError::Fields))?;
-            let kept = commits::keep(workspace, state, batch, &receipt);
+            let kept = outbox::keep(workspace, state, batch, &receipt);
             kept.map_err(|error| JournalError::Ending(Box::new(error.failure())))?;
         }
         Ok(())
     }
 
     fn drop_lost(&self, workspace: &Workspace, state: &StateDir) -> Result<(), Errno> {
-        commits::drop_unclaimed(workspace, state).map_err(|error| error.errno())
+        outbox::drop_unclaimed(workspace, state).map_err(|error| error.errno())
     }
 }

@@ -4,12 +4,11 @@
 //! kept for some time and up to some size, and the oldest are removed first. A power cut may cost the newest ones, and never
 //! a file.
 
-pub(in crate::workspace) mod draft;
+pub(crate) mod draft;
 pub mod effect;
 pub mod entries;
-pub(in crate::workspace) mod entry;
+pub(crate) mod entry;
 pub mod find;
 pub mod past_file;
 pub(crate) mod pending;
-pub(in crate::workspace) mod prune;
-pub mod retention;
+pub mod prune;

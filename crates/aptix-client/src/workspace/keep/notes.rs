@@ -1,44 +1,24 @@
 //! What the agent remembers between runs: its own name, and how far it has read a server's events.
 
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 
 use aptix_model::cursor::Cursor;
 use aptix_model::id::{AgentId, Revision, WorkspaceId};
-use rustix::io::Errno;
 
 use crate::workspace::roots::own_file::{self, Damage, Found, Owner};
-use crate::workspace::roots::state::{StateDir, StateError};
+use crate::workspace::roots::state::{Part, StateDir, StateError};
 use crate::workspace::roots::workspace::Workspace;
 
 /// The file with the agent's name.
 const AGENT: &str = "agent-id";
 /// The file that says how far which server's events have been dealt with.
-pub(in crate::workspace) const CURSOR: &str = "cursor";
-
-/// Why something cannot be remembered.
-#[derive(Debug, thiserror::Error)]
-pub enum NoteError {
-    /// The state directory cannot be used.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// The system refuses.
-    #[error("cannot {doing} {}: {errno}", path.display())]
-    System {
-        /// What was tried.
-        doing: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        errno: Errno,
-    },
-}
+pub(crate) const CURSOR: &str = "cursor";
 
 /// What the agent of these roots is called: `new` from now on, if it has no name yet. The caller holds the agent lock.
 ///
 /// # Errors
 /// When the name cannot be read or kept.
-pub fn agent_id(workspace: &Workspace, new: AgentId) -> Result<AgentId, NoteError> {
+pub fn agent_id(workspace: &Workspace, new: AgentId) -> Result<AgentId, StateError> {
     match read(workspace, AGENT)?.map(|name| name.parse()) {
         Some(Ok(name)) => return Ok(name),
         Some(Err(_)) => set_aside(workspace, AGENT, Damage::Content)?,
@@ -52,7 +32,7 @@ pub fn agent_id(workspace: &Workspace, new: AgentId) -> Result<AgentId, NoteErro
 ///
 /// # Errors
 /// When the system refuses to read it.
-pub fn position(workspace: &Workspace, server: &str, id: &WorkspaceId) -> Result<Option<Noted>, NoteError> {
+pub fn position(workspace: &Workspace, server: &str, id: &WorkspaceId) -> Result<Option<Noted>, StateError> {
     let note = read(workspace, CURSOR)?.unwrap_or_default();
     let mut words = note.split_whitespace();
     let known = words.next() == Some(server) && words.next() == Some(id.as_str());
@@ -61,8 +41,7 @@ pub fn position(workspace: &Workspace, server: &str, id: &WorkspaceId) -> Result
     };
     // A note of an earlier version ends here.
     let bound = (words.next().and_then(|word| word.parse().ok())).zip(words.next().and_then(|word| word.parse().ok()));
-    let history = bound.map(|(history, digest)| Cursor { history, revision, digest });
-    Ok(Some(Noted { revision, cursor: history }))
+    Ok(Some(Noted { revision, cursor: bound.map(|(history, digest)| Cursor { history, revision, digest }) }))
 }
 
 /// A noted position.
@@ -78,41 +57,34 @@ pub struct Noted {
 ///
 /// # Errors
 /// When it cannot be kept.
-pub fn put_position(workspace: &Workspace, server: &str, id: &WorkspaceId, noted: Noted) -> Result<(), NoteError> {
+pub fn put_position(workspace: &Workspace, server: &str, id: &WorkspaceId, noted: Noted) -> Result<(), StateError> {
     let bound = noted.cursor.map(|cursor| format!(" {} {}", cursor.history, cursor.digest)).unwrap_or_default();
     write(workspace, CURSOR, &format!("{server} {id} {}{bound}\n", noted.revision))
 }
 
-fn path(workspace: &Workspace, name: &str) -> PathBuf {
-    workspace.primary().state().path().join("agent").join(name)
-}
-
 const fn owner<'a>(state: &'a StateDir, name: &'a str) -> Owner<'a> {
-    Owner { part: "agent", name, state }
+    Owner { part: Part::AGENT, name, state }
 }
 
-/// What a note says. One that is damaged is set aside, and says nothing.
-fn read(workspace: &Workspace, name: &str) -> Result<Option<String>, NoteError> {
+/// The text of a note; none where there is none, or where it is damaged and was set aside.
+fn read(workspace: &Workspace, name: &str) -> Result<Option<String>, StateError> {
     let state = workspace.primary().state();
-    let dir = state.open_agent()?;
-    let found = own_file::read(dir.as_fd(), owner(state, name));
-    let found = found.map_err(|errno| NoteError::System { doing: "read", path: path(workspace, name), errno })?;
-    match found {
+    let dir = state.open(Part::AGENT)?;
+    match own_file::read(dir.as_fd(), owner(state, name)).map_err(owner(state, name).failed("read"))? {
         None => Ok(None),
         Some(Found::Sealed(bytes) | Found::Old(bytes)) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Some(Found::Damaged(damage)) => set_aside(workspace, name, damage).map(|()| None),
     }
 }
 
-fn set_aside(workspace: &Workspace, name: &str, damage: Damage) -> Result<(), NoteError> {
+fn set_aside(workspace: &Workspace, name: &str, damage: Damage) -> Result<(), StateError> {
     let state = workspace.primary().state();
-    let dir = state.open_agent()?;
-    own_file::set_aside(workspace.disk(), dir.as_fd(), owner(state, name), damage)?;
-    Ok(())
+    let dir = state.open(Part::AGENT)?;
+    own_file::set_aside(workspace.disk(), dir.as_fd(), owner(state, name), damage).map(drop)
 }
 
-fn write(workspace: &Workspace, name: &str, text: &str) -> Result<(), NoteError> {
+fn write(workspace: &Workspace, name: &str, text: &str) -> Result<(), StateError> {
     let state = workspace.primary().state();
-    let dir = state.open_agent()?;
-    Ok(own_file::put(workspace.disk(), dir.as_fd(), owner(state, name), text.as_bytes())?)
+    let dir = state.open(Part::AGENT)?;
+    own_file::put(workspace.disk(), dir.as_fd(), owner(state, name), text.as_bytes())
 }

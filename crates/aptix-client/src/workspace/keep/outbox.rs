@@ -5,12 +5,11 @@
 //! forgotten, and none is applied twice.
 
 pub mod adopt;
-pub(in crate::workspace) mod commits;
 mod ended;
 pub mod error;
 mod frame;
+mod index;
 mod log;
-mod log_access;
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -19,13 +18,15 @@ use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, HistoryId};
 
 use crate::workspace::commit::contents;
+use crate::workspace::fs::beneath;
 use crate::workspace::keep::history::entries;
 use crate::workspace::roots::own_file;
+use crate::workspace::roots::state::{Part, StateDir};
 use crate::workspace::roots::workspace::Workspace;
 use error::OutboxError;
 use frame::Kind;
-use log::{Known, Log};
-use log_access::{made, with_log};
+use index::{Gap, Known};
+use log::with_log;
 
 /// What the server is owed about a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,8 +51,7 @@ pub struct Pending {
 /// # Errors
 /// When the outbox cannot be read.
 pub fn waiting(workspace: &Workspace) -> Result<Vec<BatchId>, OutboxError> {
-    let state = workspace.primary().state();
-    with_log(workspace, state, |log, _| Ok(log.as_ref().map(Log::waiting).unwrap_or_default()))
+    with_log(workspace, workspace.primary().state(), |log| Ok(log.waiting()))
 }
 
 /// What is owed about one batch, if anything is.
@@ -59,22 +59,18 @@ pub fn waiting(workspace: &Workspace) -> Result<Vec<BatchId>, OutboxError> {
 /// # Errors
 /// When the outbox cannot be read.
 pub fn find(workspace: &Workspace, batch: BatchId) -> Result<Option<Pending>, OutboxError> {
-    let (disk, state) = (workspace.disk(), workspace.primary().state());
-    let pending = |(kind, body)| {
-        let owed = if kind == Kind::Receipt { Owed::Receipt(body) } else { Owed::Lost };
-        Pending { batch, owed }
-    };
-    let (found, is_unsure) = with_log(workspace, state, |log, _| {
-        let Some(log) = log else { return Ok((None, false)) };
-        let is_unsure = log.has_gap() && log.known(batch) == Known::No;
-        Ok((log.find(state, batch)?.map(pending), is_unsure))
-    })?;
-    // Entries were lost: a batch that the history knows has ended here all the same.
-    if is_unsure && !ended::contains(disk, state, batch)? && is_in_history(workspace, batch) {
-        lose(workspace, batch, b"")?;
-        return Ok(Some(Pending { batch, owed: Owed::Lost }));
-    }
-    Ok(found)
+    with_log(workspace, workspace.primary().state(), |log| {
+        if let Some((kind, body)) = log.find(batch)? {
+            let owed = if kind == Kind::Receipt { Owed::Receipt(body) } else { Owed::Lost };
+            return Ok(Some(Pending { batch, owed }));
+        }
+        // Entries were lost: a batch that the history knows has ended here all the same.
+        if log.gap() == Gap::No || log.has_ended(batch)? || !is_in_history(workspace, batch) {
+            return Ok(None);
+        }
+        log.append(Kind::Lost, batch, b"")?;
+        Ok(Some(Pending { batch, owed: Owed::Lost }))
+    })
 }
 
 fn is_in_history(workspace: &Workspace, batch: BatchId) -> bool {
@@ -89,7 +85,8 @@ fn is_in_history(workspace: &Workspace, batch: BatchId) -> bool {
 /// When the system refuses to read it.
 pub fn content(workspace: &Workspace, batch: BatchId, digest: Sha256Digest) -> Result<Option<Vec<u8>>, OutboxError> {
     let state = workspace.primary().state();
-    contents::read(&state.open_outbox()?, batch, digest).map_err(OutboxError::system(state, "read"))
+    let content = contents::read(&state.open(Part::OUTBOX)?, batch, digest);
+    Ok(content.map_err(state.failed(Part::OUTBOX, "read"))?)
 }
 
 /// Keeps a receipt: that of a batch that changed nothing, or a fuller one for the one that its commit left. One that comes
@@ -98,12 +95,19 @@ pub fn content(workspace: &Workspace, batch: BatchId, digest: Sha256Digest) -> R
 /// # Errors
 /// When it cannot be made durable.
 pub fn put(workspace: &Workspace, batch: BatchId, receipt: &[u8]) -> Result<(), OutboxError> {
-    let (disk, state) = (workspace.disk(), workspace.primary().state());
-    with_log(workspace, state, |log, dir| {
-        if log.as_ref().is_some_and(|log| log.known(batch) == Known::Ended) {
-            return Ok(());
-        }
-        made(disk, state, dir, log)?.append(disk, state, Kind::Receipt, batch, receipt)
+    with_log(workspace, workspace.primary().state(), |log| match log.known(batch) {
+        Known::Ended => Ok(()),
+        Known::Waits | Known::No => log.append(Kind::Receipt, batch, receipt),
+    })
+}
+
+/// Keeps the receipt of a batch whose commit ends, durably, unless the outbox knows the batch already. Doing it again does
+/// nothing.
+pub(crate) fn keep(workspace: &Workspace, state: &StateDir, batch: BatchId, receipt: &[u8]) -> Result<(), OutboxError> {
+    with_log(workspace, state, |log| match log.find(batch)? {
+        Some((kind, _)) if kind != Kind::Lost => Ok(()),
+        _ if log.known(batch) == Known::Ended || ended::contains(log.disk, state, batch)? => Ok(()),
+        _ => log.append(Kind::Receipt, batch, receipt),
     })
 }
 
@@ -112,44 +116,27 @@ pub fn put(workspace: &Workspace, batch: BatchId, receipt: &[u8]) -> Result<(), 
 /// # Errors
 /// When it cannot be made durable.
 pub fn set_aside(workspace: &Workspace, batch: BatchId, receipt: &[u8]) -> Result<PathBuf, OutboxError> {
-    let (disk, state) = (workspace.disk(), workspace.primary().state());
-    let (aside, tmp) = (state.open_damaged()?, state.open_tmp()?);
-    let name = own_file::aside_name("outbox", &batch.to_string());
-    own_file::replace(disk, tmp.as_fd(), aside.as_fd(), &name, receipt)
-        .map_err(OutboxError::system_in(state, "damaged", "write"))?;
-    let kept = state.path().join("damaged").join(name);
-    lose(workspace, batch, kept.as_os_str().as_encoded_bytes())?;
+    let state = workspace.primary().state();
+    let kept = own_file::keep_aside(workspace.disk(), state, (Part::OUTBOX, &batch.to_string()), receipt)?;
+    with_log(workspace, state, |log| log.append(Kind::Lost, batch, kept.as_os_str().as_encoded_bytes()))?;
     Ok(kept)
 }
 
-fn lose(workspace: &Workspace, batch: BatchId, kept: &[u8]) -> Result<(), OutboxError> {
-    let (disk, state) = (workspace.disk(), workspace.primary().state());
-    with_log(workspace, state, |log, dir| made(disk, state, dir, log)?.append(disk, state, Kind::Lost, batch, kept))
-}
-
-/// Forgets what the server has acknowledged, but not that the batch has ended: it may come again, from a server that
-/// tells its events once more. `history` is the history of that server's store, where it says so. Doing it again does
-/// nothing.
+/// Forgets what the server has acknowledged, but not that the batch has ended: a server that repeats its events may send
+/// it again. `history` is the history of that server's store, where it says so. Doing it again does nothing.
 ///
 /// # Errors
 /// When the system refuses to note it.
 pub fn acknowledge(workspace: &Workspace, batch: BatchId, history: Option<HistoryId>) -> Result<(), OutboxError> {
-    let (disk, state) = (workspace.disk(), workspace.primary().state());
     let history = history.map(|history| history.to_string()).unwrap_or_default();
-    with_log(workspace, state, |log, dir| {
-        let is_ended = match log.as_ref().map_or(Known::No, |log| log.known(batch)) {
-            Known::Ended => true,
-            Known::Waits => false,
-            Known::No => ended::contains(disk, state, batch)?,
-        };
-        if is_ended {
+    with_log(workspace, workspace.primary().state(), |log| {
+        if log.has_ended(batch)? {
             return Ok(());
         }
-        // The report goes last: as long as it is there, whoever dies half-way comes back to finish this.
-        contents::remove(disk, dir, &batch.to_string()).map_err(OutboxError::system(state, "clear"))?;
-        made(disk, state, dir, log)?.append(disk, state, Kind::Ended, batch, history.as_bytes())?;
-        *log = log.take().map(|log| log.tidy(disk, state, dir.as_fd())).transpose()?;
-        Ok(())
+        // The report goes last: as long as it is there, a process that dies half-way comes back to finish this.
+        contents::remove(log.disk, &log.dir, &batch.to_string()).map_err(log.failed("clear"))?;
+        log.append(Kind::Ended, batch, history.as_bytes())?;
+        log.tidy()
     })
 }
 
@@ -158,10 +145,24 @@ pub fn acknowledge(workspace: &Workspace, batch: BatchId, history: Option<Histor
 /// # Errors
 /// When the system refuses to look.
 pub fn is_done(workspace: &Workspace, batch: BatchId) -> Result<bool, OutboxError> {
-    let (disk, state) = (workspace.disk(), workspace.primary().state());
-    with_log(workspace, state, |log, _| match log.as_ref().map_or(Known::No, |log| log.known(batch)) {
-        Known::Ended => Ok(true),
-        Known::Waits => Ok(false),
-        Known::No => ended::contains(disk, state, batch),
+    with_log(workspace, workspace.primary().state(), |log| log.has_ended(batch))
+}
+
+/// Forgets the contents of batches that have no receipt. The caller knows that no batch may still be carried out.
+pub(crate) fn drop_unclaimed(workspace: &Workspace, state: &StateDir) -> Result<(), OutboxError> {
+    let Some(outbox) = state.find(Part::OUTBOX)? else { return Ok(()) };
+    let batches = contents::batches(&outbox).map_err(state.failed(Part::OUTBOX, "read"))?;
+    if batches.is_empty() {
+        return Ok(());
+    }
+    with_log(workspace, state, |log| {
+        for batch in batches {
+            // An earlier version's receipt is a file of the batch's name.
+            let is_old = beneath::look_up(log.dir.as_fd(), &batch).map_err(log.failed("read"))?.is_some();
+            if !is_old && !batch.parse().is_ok_and(|batch| log.known(batch) == Known::Waits) {
+                contents::remove(log.disk, &log.dir, &batch).map_err(log.failed("clear"))?;
+            }
+        }
+        Ok(())
     })
 }

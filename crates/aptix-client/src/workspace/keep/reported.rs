@@ -12,17 +12,14 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use crate::workspace::fs::disk;
-use crate::workspace::keep::batch_files::batches;
 use crate::workspace::keep::history::entries;
 use crate::workspace::keep::history::find::{self, Wanted};
 use crate::workspace::roots::own_file::{self, Found, Owner};
-use crate::workspace::roots::state::{StateDir, StateError};
+use crate::workspace::roots::state::{Part, StateDir, StateError};
 use crate::workspace::roots::workspace::Workspace;
 
 /// Bytes of the largest report that is kept.
 const LARGEST: usize = 64 << 10;
-/// The part of the state directory.
-const PART: &str = "reported";
 
 /// Keeps the report of a batch, unless it is large.
 pub(crate) fn keep(workspace: &Workspace, batch: BatchId, receipt: &[u8]) {
@@ -67,9 +64,10 @@ pub(crate) fn content(workspace: &Workspace, batch: BatchId, digest: Sha256Diges
 /// Forgets the oldest reports, all but so many.
 pub(crate) fn forget(workspace: &Workspace, keep: usize) {
     let forgotten = dir(workspace).ok().and_then(|dir| {
-        let batches = batches(&dir).ok()?;
-        for batch in batches.iter().take(batches.len().saturating_sub(keep)) {
-            disk::unlink_if_there(workspace.disk(), dir.as_fd(), &batch.to_string()).ok()?;
+        let mut names = disk::names(dir.as_fd()).ok()?;
+        names.retain(|name| name.parse::<BatchId>().is_ok());
+        for name in names.iter().take(names.len().saturating_sub(keep)) {
+            disk::unlink_if_there(workspace.disk(), dir.as_fd(), name).ok()?;
         }
         Some(())
     });
@@ -79,9 +77,9 @@ pub(crate) fn forget(workspace: &Workspace, keep: usize) {
 }
 
 const fn owner<'a>(state: &'a StateDir, name: &'a str) -> Owner<'a> {
-    Owner { part: PART, name, state }
+    Owner { part: Part::REPORTED, name, state }
 }
 
 fn dir(workspace: &Workspace) -> Result<OwnedFd, StateError> {
-    workspace.primary().state().open_reported()
+    workspace.primary().state().open(Part::REPORTED)
 }

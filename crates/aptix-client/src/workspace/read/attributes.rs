@@ -17,16 +17,16 @@ const OF_THE_BYTES: [&[u8]; 3] = [b"security.capability", b"security.ima", b"sec
 #[serde(deny_unknown_fields)]
 pub struct Attributes {
     /// The permission bits.
-    pub(in crate::workspace) mode: u32,
-    pub(in crate::workspace) user: u32,
-    pub(in crate::workspace) group: u32,
+    pub(crate) mode: u32,
+    pub(crate) user: u32,
+    pub(crate) group: u32,
     /// The extended attributes, access lists among them, in the order of their names.
-    pub(in crate::workspace) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Attributes {
     /// The permission bits of a file that can be run, or cannot: whoever may read it may run it, or nobody may.
-    pub(in crate::workspace) const fn mode_that_runs(&self, executable: bool) -> u32 {
+    pub(crate) const fn mode_that_runs(&self, executable: bool) -> u32 {
         match (executable, self.is_executable()) {
             (true, false) => self.mode | ((self.mode & 0o444) >> 2),
             (false, true) => self.mode & !0o111,
@@ -35,16 +35,16 @@ impl Attributes {
     }
 
     /// Whether the owner could run it if those who may read it should be able to, or if nobody should.
-    pub(in crate::workspace) const fn would_run(&self, executable: bool) -> bool {
+    pub(crate) const fn would_run(&self, executable: bool) -> bool {
         self.mode_that_runs(executable) & RUN_BY_OWNER != 0
     }
 
     /// Whether the owner may run it.
-    pub(in crate::workspace) const fn is_executable(&self) -> bool {
+    pub(crate) const fn is_executable(&self) -> bool {
         self.mode & RUN_BY_OWNER != 0
     }
 
-    pub(in crate::workspace) fn of(file: BorrowedFd<'_>, stat: &Stat) -> Self {
+    pub(crate) fn of(file: BorrowedFd<'_>, stat: &Stat) -> Self {
         Self { mode: stat.st_mode & 0o7777, user: stat.st_uid, group: stat.st_gid, xattrs: read_xattrs(file) }
     }
 }
@@ -53,12 +53,12 @@ impl Attributes {
 ///
 /// # Errors
 /// When the system refuses to look.
-pub(in crate::workspace) fn attributes(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Attributes>, Errno> {
+pub(crate) fn attributes(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Attributes>, Errno> {
     Ok(regular::open(dir, name)?.map(|(file, stat)| Attributes::of(file.as_fd(), &stat)))
 }
 
 /// Whether a file or directory is closed to renaming, as far as its file system tells.
-pub(in crate::workspace) fn is_immutable(file: BorrowedFd<'_>) -> bool {
+pub(crate) fn is_immutable(file: BorrowedFd<'_>) -> bool {
     rustix::fs::ioctl_getflags(file).is_ok_and(|flags| flags.intersects(IFlags::IMMUTABLE | IFlags::APPEND))
 }
 

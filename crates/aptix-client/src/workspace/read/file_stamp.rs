@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 const CLOCK_STEP: Duration = Duration::from_secs(2);
 
 /// The bit by which a file counts as executable, as in git.
-pub(in crate::workspace) const RUN_BY_OWNER: u32 = 0o100;
+pub(crate) const RUN_BY_OWNER: u32 = 0o100;
 
 /// Which file it is, and when it was last touched: while this stays the same, so do the bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::workspace) struct FileStamp {
+pub(crate) struct FileStamp {
     device: u64,
     inode: u64,
     mode: u32,
@@ -24,7 +24,7 @@ pub(in crate::workspace) struct FileStamp {
 }
 
 impl FileStamp {
-    pub(in crate::workspace) fn of(stat: &Stat) -> Self {
+    pub(crate) fn of(stat: &Stat) -> Self {
         Self {
             device: stat.st_dev,
             inode: stat.st_ino,
@@ -36,22 +36,22 @@ impl FileStamp {
     }
 
     /// Whether both are of one file, whenever it was touched.
-    pub(in crate::workspace) const fn is_same_file(self, other: Self) -> bool {
+    pub(crate) const fn is_same_file(self, other: Self) -> bool {
         self.device == other.device && self.inode == other.inode
     }
 
     /// Whether nobody wrote to the file in between, as far as stamps show: another name leaves it as it is.
-    pub(in crate::workspace) fn has_content_of(self, other: Self) -> bool {
+    pub(crate) fn has_content_of(self, other: Self) -> bool {
         self.is_same_file(other) && (self.size, self.modified) == (other.size, other.modified)
     }
 
     /// Whether the bytes are older than the steps in which file systems tell the time: a later write then shows.
-    pub(in crate::workspace) fn is_settled(self, now: SystemTime) -> bool {
+    pub(crate) fn is_settled(self, now: SystemTime) -> bool {
         self.is_older(CLOCK_STEP, now)
     }
 
     /// Whether the last write was at least so long ago. A time to come shows nothing.
-    pub(in crate::workspace) fn is_older(self, than: Duration, now: SystemTime) -> bool {
+    pub(crate) fn is_older(self, than: Duration, now: SystemTime) -> bool {
         let (Ok(seconds), Ok(nanos)) = (u64::try_from(self.modified.0), u32::try_from(self.modified.1)) else {
             return false;
         };
@@ -59,7 +59,7 @@ impl FileStamp {
     }
 
     /// Whether its owner may run it.
-    pub(in crate::workspace) const fn is_executable(self) -> bool {
+    pub(crate) const fn is_executable(self) -> bool {
         self.mode & RUN_BY_OWNER != 0
     }
 }

@@ -7,19 +7,19 @@ use rustix::io::Errno;
 use crate::workspace::fs::beneath;
 
 /// By these git knows a directory for its own: the first, and either the second or both others.
-pub(in crate::workspace) const NAMES: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
+pub(crate) const NAMES: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
 
 /// Whether git would take a directory for its own if it had everything of which this is said.
-pub(in crate::workspace) fn is_known_by(has: impl Fn(&str) -> Result<bool, Errno>) -> Result<bool, Errno> {
+pub(crate) fn is_known_by(has: impl Fn(&str) -> Result<bool, Errno>) -> Result<bool, Errno> {
     let [head, common, objects, refs] = NAMES;
     Ok(has(head)? && (has(common)? || (has(objects)? && has(refs)?)))
 }
 
 /// Whether git takes a directory for its own.
-pub(in crate::workspace) fn is_of_git(dir: BorrowedFd<'_>) -> Result<bool, Errno> {
+pub(crate) fn is_of_git(dir: BorrowedFd<'_>) -> Result<bool, Errno> {
     is_known_by(|name| has(dir, name))
 }
 
-pub(in crate::workspace) fn has(dir: BorrowedFd<'_>, name: &str) -> Result<bool, Errno> {
+pub(crate) fn has(dir: BorrowedFd<'_>, name: &str) -> Result<bool, Errno> {
     Ok(beneath::look_up(dir, name)?.is_some())
 }

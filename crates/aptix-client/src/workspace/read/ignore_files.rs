@@ -25,7 +25,7 @@ const CLASSES: [(&str, &str); 9] = [
 ///
 /// # Errors
 /// `E2BIG` when there are too many rules to be compiled: that is never taken for no rules.
-pub(in crate::workspace) fn of_git(bytes: &[u8]) -> Result<Gitignore, Errno> {
+pub(crate) fn of_git(bytes: &[u8]) -> Result<Gitignore, Errno> {
     compiled(bytes, of_matcher)
 }
 
@@ -33,7 +33,7 @@ pub(in crate::workspace) fn of_git(bytes: &[u8]) -> Result<Gitignore, Errno> {
 ///
 /// # Errors
 /// As [`of_git`].
-pub(in crate::workspace) fn of_searches(bytes: &[u8]) -> Result<Gitignore, Errno> {
+pub(crate) fn of_searches(bytes: &[u8]) -> Result<Gitignore, Errno> {
     compiled(bytes, str::to_owned)
 }
 
@@ -95,7 +95,7 @@ fn class_length(text: &str) -> Option<usize> {
 ///
 /// # Errors
 /// Those of `read`.
-pub(in crate::workspace) fn named_in(
+pub(crate) fn named_in(
     config: &Path,
     top: &Path,
     read: &impl Fn(&Path) -> Result<Option<Vec<u8>>, Errno>,

@@ -187,7 +187,7 @@ fn within(dir: &str, path: &str) -> String {
     path.strip_prefix(dir).map_or(path, |rest| rest.trim_start_matches('/')).to_owned()
 }
 
-pub(in crate::workspace) fn said(rules: &Gitignore, path: &str, is_dir: bool) -> Option<bool> {
+pub(crate) fn said(rules: &Gitignore, path: &str, is_dir: bool) -> Option<bool> {
     match rules.matched(path, is_dir) {
         Match::Ignore(_) => Some(true),
         Match::Whitelist(_) => Some(false),

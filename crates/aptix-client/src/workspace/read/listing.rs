@@ -27,7 +27,7 @@ pub struct Listings {
 
 impl Listings {
     /// Opens a directory, unless it is held. What it has come to be since is found out before anything is committed.
-    pub(in crate::workspace) fn open(&mut self, root: (usize, &Root), path: &str) -> Result<Rc<OwnedFd>, Errno> {
+    pub(crate) fn open(&mut self, root: (usize, &Root), path: &str) -> Result<Rc<OwnedFd>, Errno> {
         let (index, root) = root;
         let key = (index, path.to_owned());
         if let Some(held) = self.held.get(&key) {
@@ -42,12 +42,7 @@ impl Listings {
     }
 
     /// Whether git takes a directory for its own.
-    pub(in crate::workspace) fn is_of_git(
-        &mut self,
-        root: usize,
-        path: &str,
-        dir: BorrowedFd<'_>,
-    ) -> Result<bool, Errno> {
+    pub(crate) fn is_of_git(&mut self, root: usize, path: &str, dir: BorrowedFd<'_>) -> Result<bool, Errno> {
         if let Some(known) = self.of_git.get(&(root, path.to_owned())) {
             return Ok(*known);
         }
@@ -62,14 +57,14 @@ impl Listings {
     }
 
     /// Whether the batch renames the file at a real path in a root.
-    pub(in crate::workspace) fn is_left(&self, root: usize, real: String) -> bool {
+    pub(crate) fn is_left(&self, root: usize, real: String) -> bool {
         self.leaving.contains(&(root, real))
     }
 
     /// The names in a directory that fold to the same text as this one, itself included, in order.
     ///
     /// Names that are not UTF-8 cannot be meant by anybody and are left out.
-    pub(in crate::workspace) fn twins(
+    pub(crate) fn twins(
         &mut self,
         root: usize,
         path: &str,

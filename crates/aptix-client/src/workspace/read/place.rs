@@ -13,15 +13,15 @@ pub struct Place {
     /// The lower-case key: the root's name and the path.
     pub doc_path: String,
     /// Which root of the workspace, from 0.
-    pub(in crate::workspace) root: usize,
+    pub(crate) root: usize,
     /// The real path of the file's directory in that root, links expanded, `""` for the root itself.
-    pub(in crate::workspace) dir: String,
+    pub(crate) dir: String,
     /// The real name in it.
-    pub(in crate::workspace) name: String,
+    pub(crate) name: String,
     /// How many of the directory's last components do not exist yet.
-    pub(in crate::workspace) missing: usize,
+    pub(crate) missing: usize,
     /// The device and inode of the file that is there.
-    pub(in crate::workspace) found: Option<(u64, u64)>,
+    pub(crate) found: Option<(u64, u64)>,
     /// Whether the file, or a link on the way to it, has a name that a person has to agree to.
     pub(crate) sensitive: bool,
     /// The real paths of the links on the way to it.
@@ -48,7 +48,7 @@ impl Place {
     }
 
     /// Where in the workspace.
-    pub(in crate::workspace) fn at(&self) -> At<'_> {
+    pub(crate) fn at(&self) -> At<'_> {
         (self.root, &self.dir, &self.name)
     }
 
@@ -75,7 +75,7 @@ impl Place {
 }
 
 /// A root, and the real path of a directory and a name in it.
-pub(in crate::workspace) type At<'p> = (usize, &'p str, &'p str);
+pub(crate) type At<'p> = (usize, &'p str, &'p str);
 
 /// What a file patch does at a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,6 +106,6 @@ pub(crate) enum Same {
 }
 
 /// The path of a name in a directory, `""` for the top.
-pub(in crate::workspace) fn join(dir: &str, name: &str) -> String {
+pub(crate) fn join(dir: &str, name: &str) -> String {
     if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
 }

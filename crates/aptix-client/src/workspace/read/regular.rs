@@ -12,7 +12,7 @@ use crate::workspace::fs::beneath;
 use crate::workspace::read::file_stamp::FileStamp;
 
 /// Opens what has a name in a directory, if that is a regular file.
-pub(in crate::workspace) fn open(dir: BorrowedFd<'_>, name: &str) -> Result<Option<(OwnedFd, Stat)>, Errno> {
+pub(crate) fn open(dir: BorrowedFd<'_>, name: &str) -> Result<Option<(OwnedFd, Stat)>, Errno> {
     let file = match beneath::open_file(dir, name) {
         Ok(file) => file,
         Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
@@ -23,13 +23,13 @@ pub(in crate::workspace) fn open(dir: BorrowedFd<'_>, name: &str) -> Result<Opti
 }
 
 /// How large a file says it is. That need not be so: some grow, and some are made up by the system as they are read.
-pub(in crate::workspace) fn stated_size(stat: &Stat) -> u64 {
+pub(crate) fn stated_size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or_default()
 }
 
 /// Whether a file ends with the bytes that were just read: there was room for more, and with these it has as many as it
 /// says. Any other one ends where nothing more can be read.
-pub(in crate::workspace) const fn is_all(count: usize, room: usize, so_far: u64, size: u64) -> bool {
+pub(crate) const fn is_all(count: usize, room: usize, so_far: u64, size: u64) -> bool {
     count == 0 || (count < room && so_far == size)
 }
 
@@ -37,10 +37,7 @@ pub(in crate::workspace) const fn is_all(count: usize, room: usize, so_far: u64,
 ///
 /// # Errors
 /// When the system refuses to read.
-pub(in crate::workspace) fn digest(
-    dir: BorrowedFd<'_>,
-    name: &str,
-) -> Result<Option<(Sha256Digest, FileStamp)>, Errno> {
+pub(crate) fn digest(dir: BorrowedFd<'_>, name: &str) -> Result<Option<(Sha256Digest, FileStamp)>, Errno> {
     let Some((file, stat)) = open(dir, name)? else { return Ok(None) };
     Ok(Some((digest_of(file.as_fd())?, FileStamp::of(&stat))))
 }
@@ -49,7 +46,7 @@ pub(in crate::workspace) fn digest(
 ///
 /// # Errors
 /// When the system refuses to read.
-pub(in crate::workspace) fn digest_of(file: BorrowedFd<'_>) -> Result<Sha256Digest, Errno> {
+pub(crate) fn digest_of(file: BorrowedFd<'_>) -> Result<Sha256Digest, Errno> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     let mut at = 0;
@@ -69,7 +66,7 @@ pub(in crate::workspace) fn digest_of(file: BorrowedFd<'_>) -> Result<Sha256Dige
 ///
 /// # Errors
 /// When the system refuses to read.
-pub(in crate::workspace) fn compare(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<Option<FileStamp>, Errno> {
+pub(crate) fn compare(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<Option<FileStamp>, Errno> {
     let Some((file, stat)) = open(dir, name)? else { return Ok(None) };
     let size = stated_size(&stat);
     let mut buffer = Vec::with_capacity(usize::try_from(size).unwrap_or_default().saturating_add(1).min(1 << 16));

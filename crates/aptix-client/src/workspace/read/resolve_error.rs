@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use crate::workspace::fs::errno;
 
 /// How many links may be on the way to one file.
-pub(in crate::workspace) const MAX_LINKS: usize = 40;
+pub(crate) const MAX_LINKS: usize = 40;
 
 /// Why a path leads nowhere.
 #[derive(Debug, thiserror::Error)]

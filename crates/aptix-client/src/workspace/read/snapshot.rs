@@ -25,11 +25,11 @@ pub struct Original {
     pub bytes: Vec<u8>,
     /// How many names it has.
     pub links: usize,
-    pub(in crate::workspace) attributes: Attributes,
+    pub(crate) attributes: Attributes,
     /// Whether the system would refuse to replace it.
-    pub(in crate::workspace) immutable: bool,
+    pub(crate) immutable: bool,
     /// What would show that somebody touched it since.
-    pub(in crate::workspace) stamp: FileStamp,
+    pub(crate) stamp: FileStamp,
 }
 
 impl Original {
@@ -40,7 +40,7 @@ impl Original {
     }
 
     /// Whether its owner could run it if those who may read it should be able to, or if nobody should.
-    pub(in crate::workspace) const fn would_run(&self, executable: bool) -> bool {
+    pub(crate) const fn would_run(&self, executable: bool) -> bool {
         self.attributes.would_run(executable)
     }
 

@@ -25,12 +25,12 @@ pub struct Lock {
 
 impl StateDir {
     /// Takes the lock under which one batch at a time is committed; waits ten seconds for it.
-    pub(in crate::workspace) fn lock_commit(&self) -> Result<Lock, StateError> {
+    pub(crate) fn lock_commit(&self) -> Result<Lock, StateError> {
         self.lock("lock", LOCK_WAIT)
     }
 
     /// Takes the lock under which the outbox is read and written, for as long as one entry takes.
-    pub(in crate::workspace) fn lock_outbox(&self) -> Result<Lock, StateError> {
+    pub(crate) fn lock_outbox(&self) -> Result<Lock, StateError> {
         self.lock("outbox.lock", LOCK_WAIT)
     }
 
@@ -67,7 +67,7 @@ impl StateDir {
     }
 
     /// Takes the lock under which what is of no root alone is read and written anew.
-    pub(in crate::workspace) fn lock_shared(&self) -> Result<Lock, StateError> {
+    pub(crate) fn lock_shared(&self) -> Result<Lock, StateError> {
         self.make(self.path())?;
         let home = self.path().parent().and_then(Path::parent).unwrap_or(self.path());
         take_lock(home.join("lock"), LOCK_WAIT)

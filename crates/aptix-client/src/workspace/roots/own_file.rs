@@ -5,17 +5,16 @@
 //! believed under no other name. The formats are in `docs/disk-format.md`.
 
 use std::fmt;
-use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use aptix_engine::digest::sha256;
-use rustix::fs::{Dir, FlockOperation, Mode};
-use rustix::io::Errno;
+use rustix::fs::{FlockOperation, Mode};
+use rustix::io::{Errno, retry_on_intr};
 
-use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
-use crate::workspace::roots::state::{StateDir, StateError};
+use crate::workspace::fs::{beneath, errno, reads};
+use crate::workspace::roots::state::{Part, StateDir, StateError};
 
 /// The first word of every sealed file; the version of the form follows.
 const KIND: &str = "aptix-own-";
@@ -28,21 +27,37 @@ const ATTEMPTS: usize = 100;
 
 /// Which file it is: the part of the state directory, the name in it, and the state directory of which root.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::workspace) struct Owner<'a> {
-    pub(in crate::workspace) part: &'a str,
-    pub(in crate::workspace) name: &'a str,
-    pub(in crate::workspace) state: &'a StateDir,
+pub(crate) struct Owner<'a> {
+    pub(crate) part: Part,
+    pub(crate) name: &'a str,
+    pub(crate) state: &'a StateDir,
+}
+
+impl Owner<'_> {
+    fn path(&self) -> PathBuf {
+        self.state.part(self.part).join(self.name)
+    }
+
+    /// That the system refuses to do something with the file.
+    pub(crate) fn failed(&self, doing: &'static str) -> impl FnOnce(Errno) -> StateError + use<> {
+        let path = self.path();
+        move |errno| StateError::Part { doing, path, errno }
+    }
+
+    fn unusable(&self, errno: Errno) -> StateError {
+        StateError::of(self.path(), errno)
+    }
 }
 
 impl fmt::Display for Owner<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{} of {}", self.part, self.name, self.state.name())
+        write!(f, "{}/{} of {}", self.part.0, self.name, self.state.name())
     }
 }
 
 /// Why the bytes of a file are not believed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub(in crate::workspace) enum Damage {
+pub(crate) enum Damage {
     /// Written by another version.
     #[error("its form is not one that this version knows")]
     Version,
@@ -59,7 +74,7 @@ pub(in crate::workspace) enum Damage {
 
 /// What a file holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate::workspace) enum Found<T> {
+pub(crate) enum Found<T> {
     /// What its owner wrote.
     Sealed(T),
     /// The bytes of a file that is not sealed: earlier versions wrote such.
@@ -69,7 +84,7 @@ pub(in crate::workspace) enum Found<T> {
 }
 
 /// The bytes of a sealed file.
-pub(in crate::workspace) fn seal(owner: Owner<'_>, body: &[u8]) -> Vec<u8> {
+pub(crate) fn seal(owner: Owner<'_>, body: &[u8]) -> Vec<u8> {
     let mut sealed = format!("{owner}\n").into_bytes();
     sealed.extend_from_slice(body);
     let mut bytes = format!("{MAGIC} {}\n", sha256(&sealed)).into_bytes();
@@ -78,7 +93,7 @@ pub(in crate::workspace) fn seal(owner: Owner<'_>, body: &[u8]) -> Vec<u8> {
 }
 
 /// Reads back what [`seal`] wrote.
-pub(in crate::workspace) fn unseal<'b>(owner: Owner<'_>, bytes: &'b [u8]) -> Found<&'b [u8]> {
+pub(crate) fn unseal<'b>(owner: Owner<'_>, bytes: &'b [u8]) -> Found<&'b [u8]> {
     if !bytes.starts_with(KIND.as_bytes()) {
         return Found::Old(bytes);
     }
@@ -95,14 +110,14 @@ pub(in crate::workspace) fn unseal<'b>(owner: Owner<'_>, bytes: &'b [u8]) -> Fou
 }
 
 /// The first line of a text and what follows it; `None` where no line ends.
-pub(in crate::workspace) fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(crate) fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     Some((bytes.get(..end)?, bytes.get(end + 1..)?))
 }
 
 /// Reads a file of a part of the state directory; nothing where there is none. A directory, a link or a bad sector in its
 /// place is damage.
-pub(in crate::workspace) fn read(dir: BorrowedFd<'_>, owner: Owner<'_>) -> Result<Option<Found<Vec<u8>>>, Errno> {
+pub(crate) fn read(dir: BorrowedFd<'_>, owner: Owner<'_>) -> Result<Option<Found<Vec<u8>>>, Errno> {
     let bytes = match read_whole(dir, owner.name) {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return Ok(None),
@@ -119,46 +134,19 @@ pub(in crate::workspace) fn read(dir: BorrowedFd<'_>, owner: Owner<'_>) -> Resul
 }
 
 /// The whole of a file, whatever it holds; `None` when there is none.
-pub(in crate::workspace) fn read_whole(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Vec<u8>>, Errno> {
-    let file = match beneath::open_file(dir, name) {
-        Ok(file) => file,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(errno),
-    };
-    let mut bytes = Vec::new();
-    let read = std::fs::File::from(file).read_to_end(&mut bytes);
-    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    Ok(Some(bytes))
-}
-
-/// Reads from an offset until the buffer is full or the file ends; gives the number of bytes.
-pub(in crate::workspace) fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> Result<usize, Errno> {
-    let mut count = 0;
-    while let Some(rest) = buffer.get_mut(count..).filter(|rest| !rest.is_empty()) {
-        match rustix::io::pread(file, rest, at + count as u64) {
-            Ok(0) => break,
-            Ok(more) => count += more,
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(count)
+pub(crate) fn read_whole(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Vec<u8>>, Errno> {
+    let file = errno::optional(beneath::open_file(dir, name))?;
+    file.map(|file| reads::read_rest(file, u64::MAX)).transpose()
 }
 
 /// Writes a sealed file, durably, in the place of whatever has its name.
-pub(in crate::workspace) fn put(
-    disk: &dyn Disk,
-    dir: BorrowedFd<'_>,
-    owner: Owner<'_>,
-    body: &[u8],
-) -> Result<(), StateError> {
-    let failed = |errno: Errno| StateError::of(owner.state.path().join(owner.part).join(owner.name), errno);
-    let tmp = owner.state.open_tmp()?;
-    replace(disk, tmp.as_fd(), dir, owner.name, &seal(owner, body)).map_err(failed)
+pub(crate) fn put(disk: &dyn Disk, dir: BorrowedFd<'_>, owner: Owner<'_>, body: &[u8]) -> Result<(), StateError> {
+    let tmp = owner.state.open(Part::TMP)?;
+    replace(disk, tmp.as_fd(), dir, owner.name, &seal(owner, body)).map_err(|errno| owner.unusable(errno))
 }
 
 /// Writes a file, durably, in the place of whatever has its name; `tmp` is the directory of its temporary name.
-pub(in crate::workspace) fn replace(
+pub(crate) fn replace(
     disk: &dyn Disk,
     tmp: BorrowedFd<'_>,
     dir: BorrowedFd<'_>,
@@ -171,7 +159,7 @@ pub(in crate::workspace) fn replace(
 }
 
 /// A file that is being written. It vanishes unless it gets its name.
-pub(in crate::workspace) struct Temporary<'a> {
+pub(crate) struct Temporary<'a> {
     disk: &'a dyn Disk,
     tmp: BorrowedFd<'a>,
     name: String,
@@ -181,7 +169,7 @@ pub(in crate::workspace) struct Temporary<'a> {
 impl<'a> Temporary<'a> {
     /// Makes an empty file under a name that nothing else has. It is locked for as long as it is open, so that it is not
     /// taken for one of a dead process.
-    pub(in crate::workspace) fn make(disk: &'a dyn Disk, tmp: BorrowedFd<'a>) -> Result<Self, Errno> {
+    pub(crate) fn make(disk: &'a dyn Disk, tmp: BorrowedFd<'a>) -> Result<Self, Errno> {
         for _ in 0..ATTEMPTS {
             let name = format!(".{}{ENDING}", disk::random_digits());
             let file = disk.create(tmp, &name, Mode::RUSR | Mode::WUSR)?;
@@ -196,12 +184,12 @@ impl<'a> Temporary<'a> {
     }
 
     /// Writes more bytes.
-    pub(in crate::workspace) fn write(&mut self, bytes: &[u8]) -> Result<(), Errno> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Errno> {
         disk::write_all(self.disk, self.file.as_ref().ok_or(Errno::BADF)?.as_fd(), bytes)
     }
 
     /// Gives it its name, durably.
-    pub(in crate::workspace) fn put_durably(self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+    pub(crate) fn put_durably(self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
         let disk = self.disk;
         disk.sync(self.file.as_ref().ok_or(Errno::BADF)?.as_fd())?;
         self.put(dir, name)?;
@@ -209,7 +197,7 @@ impl<'a> Temporary<'a> {
     }
 
     /// Gives it its name, for everybody but a power cut; gives the file, which is not durable yet.
-    pub(in crate::workspace) fn put(mut self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+    pub(crate) fn put(mut self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
         self.disk.rename(self.tmp, &self.name, dir, name)?;
         self.file.take().ok_or(Errno::BADF)
     }
@@ -225,61 +213,61 @@ impl Drop for Temporary<'_> {
 }
 
 /// Removes what processes that died were writing.
-pub(in crate::workspace) fn sweep(disk: &dyn Disk, tmp: BorrowedFd<'_>) -> Result<(), Errno> {
-    for entry in Dir::new(disk::open_readable(tmp)?)? {
-        let entry = entry?;
-        let Some(name) = entry.file_name().to_str().ok().filter(|name| name.ends_with(ENDING)) else { continue };
-        let Ok(file) = beneath::open_file(tmp, name) else { continue };
+pub(crate) fn sweep(disk: &dyn Disk, tmp: BorrowedFd<'_>) -> Result<(), Errno> {
+    for name in disk::names(tmp)?.into_iter().filter(|name| name.ends_with(ENDING)) {
+        let Ok(file) = beneath::open_file(tmp, &name) else { continue };
         if lock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            disk::unlink_if_there(disk, tmp, name)?;
+            disk::unlink_if_there(disk, tmp, &name)?;
         }
     }
     Ok(())
 }
 
 fn lock(file: &OwnedFd, operation: FlockOperation) -> Result<(), Errno> {
-    loop {
-        match rustix::fs::flock(file, operation) {
-            Err(Errno::INTR) => {}
-            outcome => return outcome,
-        }
-    }
+    retry_on_intr(|| rustix::fs::flock(file, operation))
 }
 
 /// Takes a file that is not believed out of the way, under a name of its own in the part `damaged`; tells its new path.
-pub(in crate::workspace) fn set_aside(
+pub(crate) fn set_aside(
     disk: &dyn Disk,
     dir: BorrowedFd<'_>,
     owner: Owner<'_>,
     damage: Damage,
 ) -> Result<PathBuf, StateError> {
-    let from = owner.state.path().join(owner.part).join(owner.name);
-    let aside = owner.state.open_damaged()?;
+    let aside = owner.state.open(Part::DAMAGED)?;
     let name = aside_name(owner.part, owner.name);
     let moved = disk.rename(dir, owner.name, aside.as_fd(), &name);
-    moved.map_err(|errno| StateError::of(from.clone(), errno))?;
-    let kept = owner.state.path().join("damaged").join(name);
-    tracing::error!(file = %from.display(), kept = %kept.display(), "a file of our own cannot be used and is set aside: {damage}");
+    moved.map_err(|errno| owner.unusable(errno))?;
+    let kept = owner.state.part(Part::DAMAGED).join(name);
+    tracing::error!(file = %owner.path().display(), kept = %kept.display(), "a file of our own cannot be used and is set aside: {damage}");
     Ok(kept)
 }
 
 /// Sets a file aside that is about to be written anew, if it is damaged.
-pub(in crate::workspace) fn clear_damaged(
-    disk: &dyn Disk,
-    dir: BorrowedFd<'_>,
-    owner: Owner<'_>,
-) -> Result<(), StateError> {
-    let failed = |errno| StateError::of(owner.state.path().join(owner.part).join(owner.name), errno);
-    match read(dir, owner).map_err(failed)? {
+pub(crate) fn clear_damaged(disk: &dyn Disk, dir: BorrowedFd<'_>, owner: Owner<'_>) -> Result<(), StateError> {
+    match read(dir, owner).map_err(|errno| owner.unusable(errno))? {
         Some(Found::Damaged(damage)) => set_aside(disk, dir, owner, damage).map(drop),
         Some(Found::Sealed(_) | Found::Old(_)) | None => Ok(()),
     }
 }
 
+/// Keeps the bytes of a part that are not believed in the part `damaged`; returns their path.
+pub(crate) fn keep_aside(
+    disk: &dyn Disk,
+    state: &StateDir,
+    (part, name): (Part, &str),
+    bytes: &[u8],
+) -> Result<PathBuf, StateError> {
+    let (aside, tmp) = (state.open(Part::DAMAGED)?, state.open(Part::TMP)?);
+    let name = aside_name(part, name);
+    replace(disk, tmp.as_fd(), aside.as_fd(), &name, bytes).map_err(state.failed(Part::DAMAGED, "write"))?;
+    Ok(state.part(Part::DAMAGED).join(name))
+}
+
 /// A name in the part `damaged` that nothing else has.
-pub(in crate::workspace) fn aside_name(part: &str, name: &str) -> String {
+fn aside_name(part: Part, name: &str) -> String {
     let random = disk::random_digits();
-    format!("{part}-{name}-{}", random.split_at(8).0)
+    format!("{}-{name}-{}", part.0, random.split_at(8).0)
 }
 
 #[cfg(test)]
@@ -290,11 +278,11 @@ mod tests {
     fn a_sealed_file_is_believed_under_its_own_name_alone() {
         let state = StateDir::of_root("/state".as_ref(), "/root".as_ref());
         let other = StateDir::of_root("/state".as_ref(), "/other".as_ref());
-        let owner = Owner { part: "agent", name: "cursor", state: &state };
+        let owner = Owner { part: Part::AGENT, name: "cursor", state: &state };
         let bytes = seal(owner, b"what it holds\nand more");
         assert_eq!(unseal(owner, &bytes), Found::Sealed(&b"what it holds\nand more"[..]));
         let owners = [
-            Owner { part: "clipboards", ..owner },
+            Owner { part: Part::CLIPBOARDS, ..owner },
             Owner { name: "agent-id", ..owner },
             Owner { state: &other, ..owner },
         ];

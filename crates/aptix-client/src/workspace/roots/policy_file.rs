@@ -1,7 +1,7 @@
 //! Policy files as they are on disk: the person's own, which nobody else may have written, and that of a root.
 
 use std::fs::{File, Metadata};
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::workspace::fs::{beneath, disk};
+use crate::workspace::fs::{beneath, disk, errno, reads};
 use crate::workspace::roots::own_file;
 use crate::workspace::roots::root::Root;
 use crate::workspace::roots::workspace::Workspace;
@@ -144,14 +144,11 @@ fn put_of_person(workspace: &Workspace, path: &Path, bytes: &[u8]) -> Result<(),
 /// It is there and cannot be read.
 pub(crate) fn of_root(root: &Root) -> Result<Option<Vec<u8>>, PolicyFileError> {
     let opened = beneath::open_dir(root.dir(), IN_ROOT.0).and_then(|dir| beneath::open_file(dir.as_fd(), IN_ROOT.1));
-    match opened {
-        Err(Errno::NOENT) => Ok(None),
-        opened => read(opened?.into()).map(Some),
-    }
+    errno::optional(opened)?.map(|file| read(file.into())).transpose()
 }
 
-/// Where the policy file of a root is, to be told.
-pub(crate) fn place_in(root: &Root) -> std::path::PathBuf {
+/// The path of the policy file of a root.
+pub(crate) fn place_in(root: &Root) -> PathBuf {
     root.path().join(IN_ROOT.0).join(IN_ROOT.1)
 }
 
@@ -159,7 +156,6 @@ fn read(file: File) -> Result<Vec<u8>, PolicyFileError> {
     if !file.metadata().map_err(PolicyFileError::System)?.is_file() {
         return Err(PolicyFileError::NotRegular);
     }
-    let mut bytes = Vec::new();
-    file.take(LIMIT + 1).read_to_end(&mut bytes).map_err(PolicyFileError::System)?;
+    let bytes = reads::read_rest(file.into(), LIMIT + 1)?;
     if bytes.len() as u64 > LIMIT { Err(PolicyFileError::TooLarge) } else { Ok(bytes) }
 }

@@ -1,6 +1,6 @@
 //! A root: a directory that a person opened for editing, under a name, held open for as long as it is in use.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use aptix_model::path::{PathError, WorkspacePath, fold};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use crate::workspace::fs::beneath;
-use crate::workspace::roots::root_mark::RootMark;
 use crate::workspace::roots::state::StateDir;
 
 /// What a person writes to open a root: `[NAME=]DIR`.
@@ -87,6 +87,15 @@ pub enum RootError {
     },
 }
 
+/// Identifies a root: its canonical path, and which directory it is, whatever its path.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RootMark {
+    pub(crate) path: OsString,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
 /// A directory opened for editing.
 #[derive(Debug)]
 pub struct Root {
@@ -104,7 +113,7 @@ impl Root {
     ///
     /// # Errors
     /// When the directory cannot be opened, or its name cannot be a root's.
-    pub(in crate::workspace) fn open(spec: &RootSpec, state: &Path) -> Result<Self, RootError> {
+    pub(crate) fn open(spec: &RootSpec, state: &Path) -> Result<Self, RootError> {
         let failed = |source| RootError::Open { dir: spec.dir.clone(), source };
         let path = spec.dir.canonicalize().map_err(failed)?;
         let dir = beneath::open_held(&path).map_err(failed)?;
@@ -136,7 +145,7 @@ impl Root {
     }
 
     /// By what it is known again.
-    pub(in crate::workspace) const fn mark(&self) -> &RootMark {
+    pub(crate) const fn mark(&self) -> &RootMark {
         &self.mark
     }
 
@@ -146,7 +155,7 @@ impl Root {
     }
 
     /// Whether it is the very directory that is marked, whatever its path was then.
-    pub(in crate::workspace) const fn is_marked(&self, mark: &RootMark) -> bool {
+    pub(crate) const fn is_marked(&self, mark: &RootMark) -> bool {
         self.mark.device == mark.device && self.mark.inode == mark.inode
     }
 
@@ -164,16 +173,16 @@ impl Root {
         }
     }
 
-    pub(in crate::workspace) fn dir(&self) -> BorrowedFd<'_> {
+    pub(crate) fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }
 
-    pub(in crate::workspace) fn held(&self) -> Arc<OwnedFd> {
+    pub(crate) fn held(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.dir)
     }
 
     /// Whether a real path in this root belongs to Aptix's own state.
-    pub(in crate::workspace) fn is_own_state(&self, path: &str) -> bool {
+    pub(crate) fn is_own_state(&self, path: &str) -> bool {
         let Some(own) = &self.own_state else { return false };
         let folded = fold(path);
         folded.strip_prefix(own.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -181,7 +190,7 @@ impl Root {
 }
 
 /// Refuses roots of one name and roots that lie in one another.
-pub(in crate::workspace) fn check_disjoint(roots: &[Root]) -> Result<(), RootError> {
+pub(crate) fn check_disjoint(roots: &[Root]) -> Result<(), RootError> {
     for (index, one) in roots.iter().enumerate() {
         for other in roots.iter().skip(index + 1) {
             let [a, b] = [one.path.clone(), other.path.clone()];
@@ -197,7 +206,7 @@ pub(in crate::workspace) fn check_disjoint(roots: &[Root]) -> Result<(), RootErr
 }
 
 /// By what the directory at a path is known again.
-pub(in crate::workspace) fn mark(dir: &OwnedFd, path: &Path) -> Result<RootMark, Errno> {
+pub(crate) fn mark(dir: &OwnedFd, path: &Path) -> Result<RootMark, Errno> {
     let stat = rustix::fs::fstat(dir)?;
     Ok(RootMark { path: path.as_os_str().to_owned(), device: stat.st_dev, inode: stat.st_ino })
 }

@@ -24,7 +24,17 @@ pub enum StateError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// Somebody else could have written it.
+    /// The system refuses to do something with a part of it.
+    #[error("cannot {doing} {}: {errno}", path.display())]
+    Part {
+        /// What was tried.
+        doing: &'static str,
+        /// The directory or file.
+        path: PathBuf,
+        /// What the system says.
+        errno: Errno,
+    },
+    /// Another user could have written it.
     #[error("the state directory {} is open to others or belongs to somebody else", path.display())]
     Open {
         /// The directory.
@@ -40,7 +50,7 @@ pub enum StateError {
 
 /// Why something of our own cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::workspace) enum OwnError {
+pub(crate) enum OwnError {
     /// The directory that it is in cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
@@ -51,7 +61,7 @@ pub(in crate::workspace) enum OwnError {
 
 impl OwnError {
     /// What the system says.
-    pub(in crate::workspace) fn errno(&self) -> Errno {
+    pub(crate) fn errno(&self) -> Errno {
         match self {
             Self::State(error) => error.errno(),
             Self::System(errno) => *errno,
@@ -61,14 +71,15 @@ impl OwnError {
 
 impl StateError {
     /// That the system refuses something about a file.
-    pub(in crate::workspace) fn of(path: PathBuf, errno: Errno) -> Self {
+    pub(crate) fn of(path: PathBuf, errno: Errno) -> Self {
         Self::System { path, source: errno.into() }
     }
 
     /// What the system says.
-    pub(in crate::workspace) fn errno(&self) -> Errno {
+    pub(crate) fn errno(&self) -> Errno {
         match self {
-            Self::System { source, .. } => Errno::from_io_error(source).unwrap_or(Errno::IO),
+            Self::System { source, .. } => errno::of(source),
+            Self::Part { errno, .. } => *errno,
             Self::Open { .. } => Errno::PERM,
             Self::Busy { .. } => Errno::AGAIN,
         }
@@ -78,7 +89,7 @@ impl StateError {
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
-            Self::System { .. } => errno::write_failure(self.errno(), self.to_string()),
+            Self::System { .. } | Self::Part { .. } => errno::write_failure(self.errno(), self.to_string()),
             Self::Open { .. } => Failure::new(Reason::PolicyDenied, self.to_string())
                 .detail(Detail::Permission)
                 .hint("make the directory yours, with mode 0700"),
@@ -86,6 +97,37 @@ impl StateError {
                 .hint("wait until the other batch has ended, then send this one again"),
         }
     }
+}
+
+/// A part of a state directory: a directory in it, of the name given, for files of one kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Part(pub(crate) &'static str);
+
+impl Part {
+    /// The age clock.
+    pub(crate) const AGE: Self = Self("age");
+    /// What the agent remembers.
+    pub(crate) const AGENT: Self = Self("agent");
+    /// The clipboards of sessions.
+    pub(crate) const CLIPBOARDS: Self = Self("clipboards");
+    /// Files that cannot be used and are kept for a person to look at.
+    pub(crate) const DAMAGED: Self = Self("damaged");
+    /// Files that batches have displaced.
+    pub(crate) const DISPLACED: Self = Self("displaced");
+    /// The names of ended batches as earlier versions kept them.
+    pub(crate) const DONE: Self = Self("done");
+    /// The ids of batches whose reports the server has acknowledged.
+    pub(crate) const ENDED: Self = Self("ended");
+    /// What was in files that batches changed.
+    pub(crate) const HISTORY: Self = Self("history");
+    /// The records of commits.
+    pub(crate) const JOURNAL: Self = Self("journal");
+    /// What the server is still owed.
+    pub(crate) const OUTBOX: Self = Self("outbox");
+    /// Reports that the server has acknowledged.
+    pub(crate) const REPORTED: Self = Self("reported");
+    /// Files that are being written.
+    pub(crate) const TMP: Self = Self("tmp");
 }
 
 /// Where the state of one root is kept.
@@ -100,28 +142,28 @@ impl StateDir {
     }
 
     /// Its own name, which follows from the path of the root.
-    pub(in crate::workspace) fn name(&self) -> std::path::Display<'_> {
+    pub(crate) fn name(&self) -> std::path::Display<'_> {
         self.path.file_name().map_or(&*self.path, Path::new).display()
     }
 
     /// The state of the root at a canonical path.
-    pub(in crate::workspace) fn of_root(state: &Path, root: &Path) -> Self {
+    pub(crate) fn of_root(state: &Path, root: &Path) -> Self {
         let name = aptix_engine::digest::sha256(root.as_os_str().as_bytes());
         Self::at(state.join("roots").join(name.to_string()))
     }
 
     /// The state of another root, at a canonical path.
-    pub(in crate::workspace) fn of_other_root(&self, root: &Path) -> Option<Self> {
+    pub(crate) fn of_other_root(&self, root: &Path) -> Option<Self> {
         self.path.parent().and_then(Path::parent).map(|state| Self::of_root(state, root))
     }
 
     /// Whether it is the state of the root at a canonical path.
-    pub(in crate::workspace) fn is_of(&self, root: &Path) -> bool {
+    pub(crate) fn is_of(&self, root: &Path) -> bool {
         self.of_other_root(root).is_some_and(|other| other.path == self.path)
     }
 
     /// The states that there are of other roots; none where nothing was ever kept.
-    pub(in crate::workspace) fn siblings(&self) -> Result<Vec<Self>, StateError> {
+    pub(crate) fn siblings(&self) -> Result<Vec<Self>, StateError> {
         let Some(roots) = self.path.parent() else { return Ok(Vec::new()) };
         let system = |source| StateError::System { path: roots.to_owned(), source };
         let entries = match std::fs::read_dir(roots) {
@@ -139,6 +181,12 @@ impl StateDir {
         Ok(found)
     }
 
+    /// That the system refuses to do something with a part.
+    pub(crate) fn failed(&self, part: Part, doing: &'static str) -> impl Fn(Errno) -> StateError + use<> {
+        let path = self.part(part);
+        move |errno| StateError::Part { doing, path: path.clone(), errno }
+    }
+
     /// Whether anything was ever kept about this root.
     pub(crate) fn exists(&self) -> bool {
         // What cannot be looked at is never taken for nothing.
@@ -151,134 +199,36 @@ impl StateDir {
         &self.path
     }
 
-    /// Makes the directory and what it consists of, and holds the part in which journal records stand.
-    pub(in crate::workspace) fn open_journal(&self) -> Result<OwnedFd, StateError> {
-        self.open("journal")
+    /// The path of a part.
+    pub(crate) fn part(&self, part: Part) -> PathBuf {
+        self.path.join(part.0)
     }
 
-    /// As [`Self::open_journal`], where there is one; makes nothing.
-    pub(in crate::workspace) fn find_journal(&self) -> Result<Option<OwnedFd>, StateError> {
-        self.find("journal")
-    }
-
-    fn find(&self, part: &str) -> Result<Option<OwnedFd>, StateError> {
-        let path = self.path.join(part);
+    /// Holds a part, if there is one; makes nothing.
+    pub(crate) fn find(&self, part: Part) -> Result<Option<OwnedFd>, StateError> {
+        let path = self.part(part);
         match beneath::open_held(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             opened => opened.map(Some).map_err(|source| StateError::System { path, source }),
         }
     }
 
-    /// As [`Self::open_journal`], for what the server is still owed.
-    pub(in crate::workspace) fn open_outbox(&self) -> Result<OwnedFd, StateError> {
-        self.open("outbox")
-    }
-
-    /// As [`Self::open_outbox`], where there is one; makes nothing.
-    pub(in crate::workspace) fn find_outbox(&self) -> Result<Option<OwnedFd>, StateError> {
-        self.find("outbox")
-    }
-
-    /// The names of ended batches as earlier versions kept them, where there are any; makes nothing.
-    pub(in crate::workspace) fn find_done(&self) -> Result<Option<OwnedFd>, StateError> {
-        self.find("done")
-    }
-
-    /// As [`Self::open_journal`], for the ids of batches that the server needs no word about any more.
-    pub(in crate::workspace) fn open_ended(&self) -> Result<OwnedFd, StateError> {
-        self.open("ended")
-    }
-
-    /// As [`Self::open_ended`], where there are any; makes nothing.
-    pub(in crate::workspace) fn find_ended(&self) -> Result<Option<OwnedFd>, StateError> {
-        self.find("ended")
-    }
-
-    /// As [`Self::open_journal`], for files that are being written.
-    pub(in crate::workspace) fn open_tmp(&self) -> Result<OwnedFd, StateError> {
-        self.open("tmp")
-    }
-
-    /// As [`Self::open_tmp`], where there is one; makes nothing.
-    pub(in crate::workspace) fn find_tmp(&self) -> Result<Option<OwnedFd>, StateError> {
-        self.find("tmp")
-    }
-
-    /// As [`Self::open_journal`], for files that cannot be used and are kept for a person to look at.
-    pub(in crate::workspace) fn open_damaged(&self) -> Result<OwnedFd, StateError> {
-        self.open("damaged")
-    }
-
-    /// As [`Self::open_journal`], for reports that the server has acknowledged.
-    pub(in crate::workspace) fn open_reported(&self) -> Result<OwnedFd, StateError> {
-        self.open("reported")
-    }
-
-    /// As [`Self::open_journal`], for the clipboards of sessions.
-    pub(in crate::workspace) fn open_clipboards(&self) -> Result<OwnedFd, StateError> {
-        self.open("clipboards")
-    }
-
-    /// As [`Self::open_clipboards`], where there are any; makes nothing.
-    pub(in crate::workspace) fn find_clipboards(&self) -> Result<Option<OwnedFd>, StateError> {
-        self.find("clipboards")
-    }
-
-    /// As [`Self::open_journal`], for what was in files that batches changed.
-    pub(in crate::workspace) fn open_history(&self) -> Result<OwnedFd, StateError> {
-        self.open("history")
-    }
-
-    /// As [`Self::open_history`], where there is one; makes nothing.
-    pub(in crate::workspace) fn find_history(&self) -> Result<Option<OwnedFd>, StateError> {
-        self.find("history")
-    }
-
-    /// As [`Self::open_journal`], for the age clock.
-    pub(in crate::workspace) fn open_age(&self) -> Result<OwnedFd, StateError> {
-        self.open("age")
-    }
-
-    /// As [`Self::open_age`], where there is one; makes nothing.
-    pub(in crate::workspace) fn find_age(&self) -> Result<Option<OwnedFd>, StateError> {
-        self.find("age")
-    }
-
-    /// As [`Self::open_journal`], for the files that batches have displaced.
-    pub(in crate::workspace) fn open_displaced(&self) -> Result<OwnedFd, StateError> {
-        self.open("displaced")
-    }
-
-    /// As [`Self::open_displaced`], where there are any; makes nothing.
-    pub(in crate::workspace) fn find_displaced(&self) -> Result<Option<OwnedFd>, StateError> {
-        self.find("displaced")
-    }
-
-    /// Where the files are that batches have displaced.
-    pub(in crate::workspace) fn displaced(&self) -> PathBuf {
-        self.path.join("displaced")
-    }
-
-    /// As [`Self::open_journal`], for what the agent remembers.
-    pub(in crate::workspace) fn open_agent(&self) -> Result<OwnedFd, StateError> {
-        self.open("agent")
-    }
-
-    fn open(&self, part: &str) -> Result<OwnedFd, StateError> {
+    /// Holds a part; makes it and the state directory if need be.
+    pub(crate) fn open(&self, part: Part) -> Result<OwnedFd, StateError> {
         if let Some(found) = self.find(part)? {
             return self.check_own().map(|()| found);
         }
-        let path = self.path.join(part);
+        let path = self.part(part);
         self.make(&path)?;
         beneath::open_held(&path).map_err(|source| StateError::System { path, source })
     }
 
-    pub(in crate::workspace) fn make(&self, path: &Path) -> Result<(), StateError> {
+    pub(crate) fn make(&self, path: &Path) -> Result<(), StateError> {
         disk::private_dir(path).map_err(|source| StateError::System { path: path.to_owned(), source })?;
         self.check_own()
     }
 
-    pub(in crate::workspace) fn check_own(&self) -> Result<(), StateError> {
+    pub(crate) fn check_own(&self) -> Result<(), StateError> {
         let system = |source| StateError::System { path: self.path.clone(), source };
         let metadata = self.path.metadata().map_err(system)?;
         let own = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o077 == 0;

@@ -16,7 +16,7 @@ use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::fs::since::Since;
 use crate::workspace::read::file_stamp::FileStamp;
 use crate::workspace::read::regular;
-use crate::workspace::roots::state::StateDir;
+use crate::workspace::roots::state::{Part, StateDir};
 
 /// Moves the files that one commit displaces.
 pub(crate) struct Displacer<'a> {
@@ -61,7 +61,7 @@ impl<'a> Displacer<'a> {
         if let Some(dir) = cell.get() {
             return Ok(dir);
         }
-        let dir = state.open_displaced().map_err(|error| error.errno())?;
+        let dir = state.open(Part::DISPLACED).map_err(|error| error.errno())?;
         Ok(cell.get_or_init(|| dir))
     }
 
@@ -118,7 +118,7 @@ impl<'a> Displacer<'a> {
     /// directory of the file, where there still is one.
     pub(crate) fn adopt(&self, dir: Option<&OwnedFd>, file: &FileStep) -> Result<(), Errno> {
         let Some(state) = self.states.get(file.root) else { return Ok(()) };
-        let displaced = state.find_displaced().map_err(|error| error.errno())?;
+        let displaced = state.find(Part::DISPLACED).map_err(|error| error.errno())?;
         let mut digests: Vec<_> = [file.before, file.after].into_iter().flatten().map(|hex| hex.0).collect();
         let names: Vec<_> = digests.iter().map(|digest| name_of(file, *digest)).collect();
         if self.moved.borrow().iter().any(|(_, moved)| names.contains(&moved.name)) {

@@ -10,7 +10,7 @@ use super::displaced_file::DisplacedFile;
 use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::roots::own_file::{self, Temporary};
-use crate::workspace::roots::state::StateDir;
+use crate::workspace::roots::state::{Part, StateDir};
 
 /// The name of the index, with the version of its form.
 pub(super) const NAME: &str = "index-1";
@@ -36,7 +36,7 @@ pub(super) fn sync(disk: &dyn Disk, dir: &OwnedFd) -> Result<(), Errno> {
 /// Replaces the whole index; durable if it is needed to find a file again.
 pub(super) fn write(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, files: &[DisplacedFile]) -> Result<(), Errno> {
     let bytes: Vec<u8> = files.iter().flat_map(|file| encode(state, file)).collect();
-    let tmp = state.open_tmp().map_err(|error| error.errno())?;
+    let tmp = state.open(Part::TMP).map_err(|error| error.errno())?;
     let mut new = Temporary::make(disk, tmp.as_fd())?;
     new.write(&bytes)?;
     match files.iter().any(|file| file.beside.is_some()) {

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::displaced_file::{DisplacedFile, Standing};
 use super::index;
 use super::names::beside;
-use crate::workspace::roots::state::{StateDir, StateError};
+use crate::workspace::roots::state::{Part, StateDir, StateError};
 use crate::workspace::roots::workspace::Workspace;
 
 /// A file that another process wrote after a batch had replaced or removed it.
@@ -98,7 +98,7 @@ impl Workspace {
     }
 
     fn displaced_failed(&self, errno: Errno) -> StateError {
-        StateError::System { path: self.primary().state().displaced(), source: errno.into() }
+        StateError::System { path: self.primary().state().part(Part::DISPLACED), source: errno.into() }
     }
 }
 
@@ -109,12 +109,12 @@ impl Workspace {
 fn list(workspace: &Workspace) -> Result<Vec<DisplacedWrite>, Errno> {
     let mut writes = Vec::new();
     for (root, held) in workspace.roots().iter().enumerate() {
-        let Some(dir) = held.state().find_displaced().map_err(|error| error.errno())? else { continue };
+        let Some(dir) = held.state().find(Part::DISPLACED).map_err(|error| error.errno())? else { continue };
         let changed = index::read(held.state(), &dir)?.into_iter().filter(|file| file.standing != Standing::Held);
         for file in changed {
             let (place, kept) = match (&file.copy, &file.beside) {
                 (Some(copy), _) => (held.path().to_owned(), copy.clone()),
-                (None, None) => (held.state().displaced(), file.name.clone()),
+                (None, None) => (held.state().part(Part::DISPLACED), file.name.clone()),
                 (None, Some(dir)) => (held.path().join(dir), beside(&file.name)),
             };
             // A user may remove a copy that is no longer needed.
@@ -134,7 +134,7 @@ struct Indexes(Vec<Option<OwnedFd>>);
 impl Indexes {
     /// Holds the indexes that there are.
     fn hold(workspace: &Workspace) -> Result<Self, Errno> {
-        let hold = |state: &StateDir| match state.find_displaced().map_err(|error| error.errno())? {
+        let hold = |state: &StateDir| match state.find(Part::DISPLACED).map_err(|error| error.errno())? {
             Some(dir) => index::hold(&dir),
             None => Ok(None),
         };
@@ -144,7 +144,7 @@ impl Indexes {
     /// Whether nothing has become known of a displaced file since, in this process or another one.
     fn are_current(&self, workspace: &Workspace) -> Result<bool, Errno> {
         for (root, held) in workspace.roots().iter().zip(&self.0) {
-            let is_current = match root.state().find_displaced().map_err(|error| error.errno())? {
+            let is_current = match root.state().find(Part::DISPLACED).map_err(|error| error.errno())? {
                 Some(dir) => index::is_current(&dir, held.as_ref())?,
                 None => held.is_none(),
             };
@@ -161,7 +161,7 @@ fn take_unnamed(workspace: &Workspace) -> Result<Vec<DisplacedWrite>, Errno> {
     let mut writes = list(workspace)?;
     writes.retain(|write| !write.is_named);
     for (root, held) in workspace.roots().iter().enumerate() {
-        let Some(dir) = held.state().find_displaced().map_err(|error| error.errno())? else { continue };
+        let Some(dir) = held.state().find(Part::DISPLACED).map_err(|error| error.errno())? else { continue };
         let is_taken = |file: &DisplacedFile| writes.iter().any(|write| write.root == root && write.name == file.name);
         let mut files = index::read(held.state(), &dir)?;
         let mut taken = files.iter_mut().filter(|file| is_taken(file)).peekable();

@@ -19,6 +19,7 @@ use crate::workspace::fs::since::Since;
 use crate::workspace::read::file_stamp::FileStamp;
 use crate::workspace::read::regular;
 use crate::workspace::roots::root::Root;
+use crate::workspace::roots::state::Part;
 use crate::workspace::roots::workspace::Workspace;
 
 /// How much longer than the last sweep took it is waited until the next one of a process that runs on.
@@ -78,7 +79,7 @@ pub(crate) fn bound(workspace: &Workspace, added: u64) {
 }
 
 fn sweep_root(disk: &dyn Disk, root: &Root) -> Result<Sweeping, Errno> {
-    let Some(dir) = root.state().find_displaced().map_err(|error| error.errno())? else {
+    let Some(dir) = root.state().find(Part::DISPLACED).map_err(|error| error.errno())? else {
         return Ok(Sweeping::default());
     };
     let known = index::read(root.state(), &dir)?;

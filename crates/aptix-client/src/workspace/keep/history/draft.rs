@@ -2,48 +2,44 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use aptix_model::record::UnixMillis;
 use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::effect::Reversal;
 use super::entries::{EntryId, ids};
-use super::entry::{self, Encoded};
+use super::entry::{self, Head};
 use crate::workspace::commit::change::Change;
 use crate::workspace::commit::history_draft::HistoryDraft;
-use crate::workspace::fs::disk;
+use crate::workspace::fs::{disk, errno};
 use crate::workspace::keep::age;
-use crate::workspace::roots::state::{OwnError, StateDir};
+use crate::workspace::roots::root::Root;
+use crate::workspace::roots::state::{OwnError, Part};
 use crate::workspace::roots::workspace::Workspace;
 
-/// What an entry says of its batch besides its changes.
-pub(in crate::workspace) struct Words<'a> {
-    /// What the batch is called.
-    pub(in crate::workspace) batch: Option<String>,
-    /// What it takes back.
-    pub(in crate::workspace) undoes: Option<&'a Reversal>,
-}
-
-/// Puts together what is needed to undo changes, in as many bytes as may be kept; else what there is to be said of them.
-/// Touches nothing.
+/// Drafts the entry of a batch called `batch` that takes back `undoes`: what is needed to undo its changes in at most `limit`
+/// bytes, else what the batch was. Touches nothing.
 pub(in crate::workspace) fn draft(
     workspace: &Workspace,
     changes: &[Change<'_>],
-    words: Words<'_>,
+    batch: Option<String>,
+    undoes: Option<&Reversal>,
     limit: u64,
 ) -> Result<HistoryDraft, OwnError> {
-    let Words { batch, undoes } = words;
     let now = workspace.disk().now();
     let time = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    let time = UnixMillis(u64::try_from(time).unwrap_or_default());
     let id = next_id(workspace, now)?.to_string();
-    let is_redo = undoes.is_some_and(|undoes| undoes.is_redo);
-    let undoes = undoes.map(|undoes| undoes.of.to_string());
-    let age = age::now(workspace.disk(), workspace.primary().state())?;
-    let head = entry::Words { id: id.clone(), batch, undoes, is_redo, time, age };
-    let encoded = entry::encode(workspace, changes, head, limit);
-    // What is said of a batch is texts and numbers: there is nothing in it that JSON could refuse.
-    let Encoded { bytes, is_whole } = encoded.map_err(|_| Errno::INVAL)?;
+    let head = Head {
+        id: Some(id.clone()),
+        batch,
+        undoes: undoes.map(|undoes| undoes.of.to_string()),
+        is_redo: undoes.is_some_and(|undoes| undoes.is_redo),
+        time: Some(u64::try_from(time).unwrap_or_default()),
+        age: Some(age::now(workspace.disk(), workspace.primary().state())?),
+        files: Vec::new(),
+        dirs: Vec::new(),
+    };
+    // A head is texts and numbers: there is nothing in it that JSON could refuse.
+    let (bytes, is_whole) = entry::encode(workspace, changes, head, limit).map_err(|_| Errno::INVAL)?;
     Ok(HistoryDraft { id, bytes, is_whole })
 }
 
@@ -65,16 +61,15 @@ pub(super) fn confirm_newest(workspace: &Workspace) {
 
 /// When the history of each root was changed last.
 fn changed(workspace: &Workspace) -> Result<Vec<Option<(i64, u64)>>, Errno> {
-    let look = |state: &StateDir| match rustix::fs::stat(state.path().join("history")) {
-        Ok(stat) => Ok(Some((stat.st_ctime, stat.st_ctime_nsec))),
-        Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(errno),
+    let look = |root: &Root| {
+        let stat = errno::optional(rustix::fs::stat(root.state().part(Part::HISTORY)))?;
+        Ok(stat.map(|stat| (stat.st_ctime, stat.st_ctime_nsec)))
     };
-    workspace.roots().iter().map(|root| look(root.state())).collect()
+    workspace.roots().iter().map(look).collect()
 }
 
 /// A name later than those of all entries there are, even if the clock is behind. The directories are listed only if
-/// somebody else has changed them.
+/// another process has changed them.
 fn next_id(workspace: &Workspace, now: SystemTime) -> Result<EntryId, OwnError> {
     let changed = changed(workspace)?;
     let newest = match workspace.with_cache(Option::<Newest>::take) {
@@ -91,7 +86,7 @@ fn next_id(workspace: &Workspace, now: SystemTime) -> Result<EntryId, OwnError> 
 fn newest_there_is(workspace: &Workspace) -> Result<Option<EntryId>, OwnError> {
     let mut newest = None;
     for root in workspace.roots() {
-        let Some(dir) = root.state().find_history()? else { continue };
+        let Some(dir) = root.state().find(Part::HISTORY)? else { continue };
         newest = newest.max(ids(&dir)?.into_iter().max());
     }
     Ok(newest)

@@ -16,7 +16,7 @@ pub struct Reversal {
     /// Whether that batch is an undo, so that the new one is a redo.
     pub is_redo: bool,
     /// The directories that the batch had made.
-    pub(in crate::workspace) dirs: Vec<PastDir>,
+    pub(crate) dirs: Vec<PastDir>,
 }
 
 impl Reversal {

@@ -7,15 +7,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use aptix_model::record::UnixMillis;
-use rustix::fs::Dir;
 use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::entry::{self, Head, Lack};
 use super::past_file::{self, Images, PastDir, PastFile};
-use crate::workspace::fs::{beneath, disk};
+use crate::workspace::fs::{beneath, disk, errno};
 use crate::workspace::roots::own_file::{self, Owner};
-use crate::workspace::roots::state::{OwnError, StateDir, StateError};
+use crate::workspace::roots::state::{OwnError, Part, StateDir, StateError};
 use crate::workspace::roots::workspace::Workspace;
 
 /// How the name of the list ends in which earlier versions named copies of displaced writes.
@@ -100,16 +99,6 @@ pub enum HistoryError {
     /// The state directory cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The system refuses.
-    #[error("cannot {doing} {}: {errno}", path.display())]
-    System {
-        /// What was tried.
-        doing: &'static str,
-        /// The directory or file.
-        path: PathBuf,
-        /// What the system says.
-        errno: Errno,
-    },
     /// An entry that is there and cannot be used.
     #[error("the entry {} is damaged", path.display())]
     Damaged {
@@ -127,12 +116,7 @@ pub enum HistoryError {
 }
 
 pub(super) fn ids(dir: &OwnedFd) -> Result<Vec<EntryId>, Errno> {
-    let mut found = Vec::new();
-    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
-        let entry = entry?;
-        found.extend(entry.file_name().to_str().ok().and_then(|name| Uuid::try_parse(name).ok()).map(EntryId));
-    }
-    Ok(found)
+    Ok(disk::names(dir.as_fd())?.iter().filter_map(|name| Uuid::try_parse(name).ok()).map(EntryId).collect())
 }
 
 /// What was carried out in any root of the workspace, newest first, whichever root keeps it. Entries that are damaged are
@@ -176,13 +160,12 @@ pub(super) fn read(workspace: &Workspace) -> Result<Known, HistoryError> {
 
 fn read_in(state: &StateDir) -> Result<Known, HistoryError> {
     let mut known = Known::default();
-    let Some(dir) = state.find_history()? else { return Ok(known) };
-    let path = state.path().join("history");
-    let system = |errno| HistoryError::System { doing: "read", path: path.clone(), errno };
-    for id in ids(&dir).map_err(system)? {
-        match read_head(state, &dir, id).map_err(system)? {
+    let Some(dir) = state.find(Part::HISTORY)? else { return Ok(known) };
+    let failed = state.failed(Part::HISTORY, "read");
+    for id in ids(&dir).map_err(&failed)? {
+        match read_head(state, &dir, id).map_err(&failed)? {
             Some(entry) => known.entries.push(entry),
-            None => known.damaged.push((id, path.join(id.to_string()))),
+            None => known.damaged.push((id, state.part(Part::HISTORY).join(id.to_string()))),
         }
     }
     Ok(known)
@@ -191,7 +174,7 @@ fn read_in(state: &StateDir) -> Result<Known, HistoryError> {
 /// The copies of displaced writes that an earlier version kept for an entry. A list that cannot be read names none.
 fn kept_late(state: &StateDir, dir: &OwnedFd, id: &str) -> Result<Vec<String>, Errno> {
     let name = format!("{id}{LATE}");
-    let list = match own_file::read(dir.as_fd(), late_owner(state, &name))? {
+    let list = match own_file::read(dir.as_fd(), Owner { part: Part::HISTORY, name: &name, state })? {
         Some(own_file::Found::Sealed(list) | own_file::Found::Old(list)) => serde_json::from_slice(&list).ok(),
         Some(own_file::Found::Damaged(_)) => None,
         None => return Ok(Vec::new()),
@@ -200,10 +183,6 @@ fn kept_late(state: &StateDir, dir: &OwnedFd, id: &str) -> Result<Vec<String>, E
         tracing::warn!(name, "a list of what was kept beside files is damaged and counts for nothing");
         Vec::new()
     }))
-}
-
-const fn late_owner<'a>(state: &'a StateDir, name: &'a str) -> Owner<'a> {
-    Owner { part: "history", name, state }
 }
 
 /// Reads what an entry is about, and not the bytes it keeps.
@@ -217,21 +196,17 @@ pub(super) fn read_head(state: &StateDir, dir: &OwnedFd, id: EntryId) -> Result<
 
 /// Reads the first two lines of an entry; nothing if they are damaged.
 pub(super) fn read_words(dir: &OwnedFd, id: EntryId) -> Result<Option<Head>, Errno> {
-    let file = match beneath::open_file(dir.as_fd(), &id.to_string()) {
-        Ok(file) => file,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(errno),
-    };
+    let Some(file) = errno::optional(beneath::open_file(dir.as_fd(), &id.to_string()))? else { return Ok(None) };
     let lines = std::io::BufReader::new(std::io::Read::take(std::fs::File::from(file), HEAD_BYTES)).split(b'\n');
     let lines = lines.take(2).collect::<Result<Vec<_>, _>>();
-    let lines = lines.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let lines = lines.map_err(|error| errno::of(&error))?;
     let is_its_own = |head: &Head| head.id.as_ref().is_none_or(|named| *named == id.to_string());
     Ok(entry::decode_head(&lines).filter(is_its_own))
 }
 
 /// What the age clock showed when the newest entry was made that says it.
-pub(in crate::workspace) fn newest_age(state: &StateDir) -> Result<Option<u64>, OwnError> {
-    let Some(dir) = state.find_history()? else { return Ok(None) };
+pub(crate) fn newest_age(state: &StateDir) -> Result<Option<u64>, OwnError> {
+    let Some(dir) = state.find(Part::HISTORY)? else { return Ok(None) };
     let mut entries = ids(&dir)?;
     entries.sort_by_key(|id| Reverse(*id));
     for id in entries {
@@ -248,9 +223,9 @@ pub(in crate::workspace) fn newest_age(state: &StateDir) -> Result<Option<u64>, 
 /// When the entry cannot be read, is damaged, or does not have all that is needed to undo the batch.
 pub(crate) fn images(entry: &Entry) -> Result<Vec<Images>, HistoryError> {
     let state = &entry.state;
-    let path = state.path().join("history").join(entry.id.to_string());
-    let read = own_file::read_whole(state.open_history()?.as_fd(), &entry.id.to_string());
-    let bytes = read.map_err(|errno| HistoryError::System { doing: "read", path: path.clone(), errno })?;
+    let path = state.part(Part::HISTORY).join(entry.id.to_string());
+    let read = own_file::read_whole(state.open(Part::HISTORY)?.as_fd(), &entry.id.to_string());
+    let bytes = read.map_err(|errno| StateError::Part { doing: "read", path: path.clone(), errno })?;
     let decoded = bytes.ok_or(Lack::Damaged).and_then(|bytes| entry::decode(&bytes, &entry.files));
     decoded.map_err(|lack| match lack {
         Lack::Damaged => HistoryError::Damaged { path },

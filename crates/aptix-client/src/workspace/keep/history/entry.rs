@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use aptix_model::digest::Sha256Digest;
-use aptix_model::record::UnixMillis;
+use aptix_engine::digest::sha256;
 use serde::{Deserialize, Serialize};
 
 use super::past_file::{Images, PastAfter, PastBefore, PastDir, PastFile, is_whole};
@@ -19,7 +18,7 @@ const MAGIC: &str = "aptix-history-1";
 /// Into at most so many bytes one byte of what is kept unpacks.
 const MOST_PACKED: usize = 255;
 
-/// What an entry is about.
+/// What an entry is about: its second line.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Head {
@@ -43,16 +42,6 @@ pub(super) struct Head {
     pub(super) dirs: Vec<PastDir>,
 }
 
-/// What an entry says of a batch that has just been planned.
-pub(super) struct Words {
-    pub(super) id: String,
-    pub(super) batch: Option<String>,
-    pub(super) undoes: Option<String>,
-    pub(super) is_redo: bool,
-    pub(super) time: UnixMillis,
-    pub(super) age: u64,
-}
-
 /// Compressed bytes, one after the other, as long as they are not too many.
 struct Packed {
     blob: Vec<u8>,
@@ -72,41 +61,32 @@ impl Packed {
     }
 }
 
-/// The entry of a batch, in at most so many bytes: if it would take more, only what the batch was, and nothing of what it
-/// takes to undo it.
+/// The entry of a batch with this head, once it has the files and directories of the changes: in at most `limit` bytes, and
+/// whether it has what it takes to undo the batch. If that would take more, it keeps the head alone.
 ///
 /// # Errors
-/// When what the batch was cannot be put into JSON.
+/// When the head cannot be put into JSON.
 pub(super) fn encode(
     workspace: &Workspace,
     changes: &[Change<'_>],
-    words: Words,
+    head: Head,
     limit: u64,
-) -> Result<Encoded, serde_json::Error> {
+) -> Result<(Vec<u8>, bool), serde_json::Error> {
     let mut packed = Packed { blob: Vec::new(), limit, is_over: false };
     let root = |index| workspace.root(index).map_or_else(PathBuf::new, |root| root.path().to_owned());
     let files = changes.iter().map(|change| past_file(change, root(change.place.root), &mut packed)).collect();
     let dirs = missing_dirs(changes.iter().flat_map(Change::places)).into_iter();
-    let dirs = dirs.map(|dir| PastDir { root: root(dir.root), parent: dir.parent, name: dir.name });
-    let Words { id, batch, undoes, is_redo, time, age } = words;
-    let (id, time, age, dirs) = (Some(id), Some(time.0), Some(age), dirs.collect());
-    let mut head = Head { id, batch, undoes, is_redo, time, age, files, dirs };
+    let dirs = dirs.map(|dir| PastDir { root: root(dir.root), parent: dir.parent, name: dir.name }).collect();
+    let mut head = Head { files, dirs, ..head };
     let bytes = sealed(&head, packed.blob)?;
     if !packed.is_over && bytes.len() as u64 <= limit {
-        return Ok(Encoded { bytes, is_whole: true });
+        return Ok((bytes, true));
     }
     for file in &mut head.files {
         file.before.iter_mut().for_each(|before| before.packed = None);
         file.after.iter_mut().for_each(|after| after.packed = None);
     }
-    Ok(Encoded { bytes: sealed(&head, Vec::new())?, is_whole: false })
-}
-
-/// An entry as it is written.
-pub(super) struct Encoded {
-    pub(super) bytes: Vec<u8>,
-    /// Whether it has what it takes to undo the batch.
-    pub(super) is_whole: bool,
+    Ok((sealed(&head, Vec::new())?, false))
 }
 
 fn past_file(change: &Change<'_>, root: PathBuf, packed: &mut Packed) -> PastFile {
@@ -133,7 +113,7 @@ fn sealed(head: &Head, mut blob: Vec<u8>) -> Result<Vec<u8>, serde_json::Error> 
     let mut body = serde_json::to_vec(head)?;
     body.push(b'\n');
     body.append(&mut blob);
-    let mut bytes = format!("{MAGIC} {}\n", aptix_engine::digest::sha256(&body)).into_bytes();
+    let mut bytes = format!("{MAGIC} {}\n", sha256(&body)).into_bytes();
     bytes.append(&mut body);
     Ok(bytes)
 }
@@ -206,11 +186,8 @@ fn images(file: &PastFile, blob: &mut &[u8]) -> Option<Images> {
         }
         None => None,
     };
-    let fits = |bytes: &Option<Vec<u8>>, digest: Option<Sha256Digest>| {
-        bytes.as_deref().map(aptix_engine::digest::sha256) == digest
-    };
-    let is_right = fits(&before, file.before.as_ref().map(|kept| kept.digest.0))
-        && fits(&after, file.after.as_ref().map(|kept| kept.digest.0));
+    let is_right =
+        before.as_deref().map(sha256) == file.digest_before() && after.as_deref().map(sha256) == file.digest_after();
     is_right.then_some(Images { before, after })
 }
 
@@ -218,7 +195,7 @@ fn images(file: &PastFile, blob: &mut &[u8]) -> Option<Images> {
 fn checked(bytes: &[u8]) -> Option<&[u8]> {
     let (head, body) = split_line(bytes)?;
     let stated = std::str::from_utf8(head).ok()?.strip_prefix(MAGIC)?.trim_start();
-    if stated.parse() != Ok(aptix_engine::digest::sha256(body)) {
+    if stated.parse() != Ok(sha256(body)) {
         return None;
     }
     split_line(body).map(|(_, blob)| blob)

@@ -82,12 +82,12 @@ pub(crate) struct PastAfter {
 /// A directory that the batch made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::workspace) struct PastDir {
+pub(crate) struct PastDir {
     /// The path of its root.
     #[serde(with = "any_path")]
-    pub(in crate::workspace) root: PathBuf,
-    pub(in crate::workspace) parent: String,
-    pub(in crate::workspace) name: String,
+    pub(crate) root: PathBuf,
+    pub(crate) parent: String,
+    pub(crate) name: String,
 }
 
 /// Whether an entry of these files has what it takes to undo the batch.

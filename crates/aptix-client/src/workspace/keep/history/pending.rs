@@ -3,14 +3,13 @@
 
 use std::os::fd::AsFd;
 
-use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::effect::Reversal;
 use super::entries::{EntryId, HistoryError};
 use crate::workspace::fs::disk;
 use crate::workspace::roots::own_file::{self, Found, Owner};
-use crate::workspace::roots::state::StateDir;
+use crate::workspace::roots::state::{Part, StateDir};
 use crate::workspace::roots::workspace::Workspace;
 
 /// The file of the note, beside the entries.
@@ -30,8 +29,8 @@ pub(crate) struct Pending {
 /// When the state directory cannot be read.
 pub(crate) fn read(workspace: &Workspace) -> Result<Option<Pending>, HistoryError> {
     let state = workspace.primary().state();
-    let Some(dir) = state.find_history()? else { return Ok(None) };
-    Ok(match own_file::read(dir.as_fd(), owner(state)).map_err(system(workspace, "read"))? {
+    let Some(dir) = state.find(Part::HISTORY)? else { return Ok(None) };
+    Ok(match own_file::read(dir.as_fd(), owner(state)).map_err(owner(state).failed("read"))? {
         Some(Found::Sealed(note)) => parse(&String::from_utf8_lossy(&note)),
         Some(Found::Old(_) | Found::Damaged(_)) => {
             tracing::warn!("the note of a batch that was being taken back is damaged and counts for nothing");
@@ -42,7 +41,7 @@ pub(crate) fn read(workspace: &Workspace) -> Result<Option<Pending>, HistoryErro
 }
 
 const fn owner(state: &StateDir) -> Owner<'_> {
-    Owner { part: "history", name: PENDING, state }
+    Owner { part: Part::HISTORY, name: PENDING, state }
 }
 
 fn parse(note: &str) -> Option<Pending> {
@@ -62,7 +61,7 @@ fn parse(note: &str) -> Option<Pending> {
 pub(crate) fn note(workspace: &Workspace, reversal: &Reversal) -> Result<(), HistoryError> {
     let _locks = workspace.lock()?;
     let state = workspace.primary().state();
-    let dir = state.open_history()?;
+    let dir = state.open(Part::HISTORY)?;
     let word = if reversal.is_redo { "redo" } else { "undo" };
     let text = format!("{word} {}\n", reversal.of);
     Ok(own_file::put(workspace.disk(), dir.as_fd(), owner(state), text.as_bytes())?)
@@ -74,11 +73,7 @@ pub(crate) fn note(workspace: &Workspace, reversal: &Reversal) -> Result<(), His
 /// When another process holds the workspace for long, or the note cannot be removed.
 pub(crate) fn forget(workspace: &Workspace) -> Result<(), HistoryError> {
     let _locks = workspace.lock()?;
-    let Some(dir) = workspace.primary().state().find_history()? else { return Ok(()) };
-    disk::unlink_if_there(workspace.disk(), dir.as_fd(), PENDING).map_err(system(workspace, "remove"))
-}
-
-fn system(workspace: &Workspace, doing: &'static str) -> impl FnOnce(Errno) -> HistoryError {
-    let path = workspace.primary().state().path().join("history").join(PENDING);
-    move |errno| HistoryError::System { doing, path, errno }
+    let state = workspace.primary().state();
+    let Some(dir) = state.find(Part::HISTORY)? else { return Ok(()) };
+    Ok(disk::unlink_if_there(workspace.disk(), dir.as_fd(), PENDING).map_err(owner(state).failed("remove"))?)
 }

@@ -8,15 +8,35 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::draft;
-use super::entries::{EntryId, HistoryError, LATE, ids, read_head, read_words};
-use super::retention::Retention;
+use super::entries::{EntryId, LATE, ids, read_head, read_words};
 use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::keep::age;
+use crate::workspace::roots::state::{Part, StateError};
 use crate::workspace::roots::workspace::Workspace;
 
 /// How often the age of the history is looked at.
 const LOOK: Duration = Duration::from_hours(1);
+
+/// How much of the past is kept for undoing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Retention {
+    /// For how long.
+    pub age: Duration,
+    /// At most so many bytes on disk for one root.
+    pub bytes: u64,
+}
+
+impl Retention {
+    /// The default: thirty days, 256 MiB.
+    pub const DEFAULT: Self = Self { age: Duration::from_hours(30 * 24), bytes: 256 << 20 };
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
 
 /// How many bytes the history takes, and the uptime when it was looked at.
 #[derive(Clone, Copy)]
@@ -26,7 +46,7 @@ struct Size {
 }
 
 /// Whether the history was not looked at for long.
-pub(in crate::workspace) fn is_due(workspace: &Workspace) -> bool {
+pub(crate) fn is_due(workspace: &Workspace) -> bool {
     size(workspace).is_none()
 }
 
@@ -38,7 +58,7 @@ fn size(workspace: &Workspace) -> Option<Size> {
 }
 
 /// Forgets the oldest of what was kept for undoing, once it is too much with so many bytes more. The caller holds the lock.
-pub(in crate::workspace) fn bound(workspace: &Workspace, added: u64, retention: Retention) {
+pub(crate) fn bound(workspace: &Workspace, added: u64, retention: Retention) {
     match size(workspace).map(|size| Size { bytes: size.bytes + added, ..size }) {
         Some(size) if size.bytes <= retention.bytes => workspace.with_cache(|known| *known = Some(size)),
         _ => look(workspace, retention),
@@ -47,7 +67,7 @@ pub(in crate::workspace) fn bound(workspace: &Workspace, added: u64, retention: 
 }
 
 /// Forgets what is too old or too much. The caller holds the lock.
-pub(in crate::workspace) fn look(workspace: &Workspace, retention: Retention) {
+pub(crate) fn look(workspace: &Workspace, retention: Retention) {
     let pruned = prune(workspace, retention);
     let pruned = pruned.inspect_err(|error| tracing::warn!(%error, "what was kept for undoing is not bounded"));
     let size = pruned.ok().map(|bytes| Size { bytes, looked: workspace.disk().uptime() });
@@ -56,24 +76,24 @@ pub(in crate::workspace) fn look(workspace: &Workspace, retention: Retention) {
 
 /// Forgets the oldest entries. What came last and was too much by itself stays known. Tells how many bytes the others take.
 /// The caller holds the lock.
-fn prune(workspace: &Workspace, retention: Retention) -> Result<u64, HistoryError> {
+fn prune(workspace: &Workspace, retention: Retention) -> Result<u64, StateError> {
     let state = workspace.primary().state();
-    let (path, dir) = (state.path().join("history"), state.open_history()?);
-    let system = |errno| HistoryError::System { doing: "clear", path: path.clone(), errno };
-    let now = age::look(workspace.disk(), state).map_err(|error| system(error.errno()))?;
-    let mut entries = ids(&dir).map_err(system)?;
+    let dir = state.open(Part::HISTORY)?;
+    let failed = state.failed(Part::HISTORY, "clear");
+    let now = age::look(workspace.disk(), state).map_err(|error| failed(error.errno()))?;
+    let mut entries = ids(&dir).map_err(&failed)?;
     entries.sort_by_key(|id| Reverse(*id));
-    let young = entries.len() - old(workspace.disk(), &dir, &entries, now, retention.age).map_err(system)?;
+    let young = entries.len() - old(workspace.disk(), &dir, &entries, now, retention.age).map_err(&failed)?;
     let (mut kept, mut is_over) = (0, false);
     for (index, id) in entries.into_iter().enumerate() {
         let name = id.to_string();
-        let Some(stat) = beneath::look_up(dir.as_fd(), &name).map_err(system)? else { continue };
+        let Some(stat) = beneath::look_up(dir.as_fd(), &name).map_err(&failed)? else { continue };
         let size = u64::try_from(stat.st_size).unwrap_or_default();
         let is_word = || Ok(index == 0 && read_head(state, &dir, id)?.is_some_and(|entry| !entry.is_whole()));
-        is_over |= index >= young || (kept + size > retention.bytes && !is_word().map_err(system)?);
+        is_over |= index >= young || (kept + size > retention.bytes && !is_word().map_err(&failed)?);
         if is_over {
             for name in [format!("{name}{LATE}"), name] {
-                disk::unlink_if_there(workspace.disk(), dir.as_fd(), &name).map_err(system)?;
+                disk::unlink_if_there(workspace.disk(), dir.as_fd(), &name).map_err(&failed)?;
             }
         } else {
             kept += size;

@@ -3,21 +3,19 @@
 //! A server that is set back, or that starts over, sends such batches once more. Each file is sealed and never changed,
 //! only replaced by a longer one; looking an id up reads a few dozen bytes of each file and keeps nothing in memory.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aptix_model::id::BatchId;
-use rustix::fs::Dir;
 use rustix::io::Errno;
 
-use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
+use crate::workspace::fs::reads::read_at;
+use crate::workspace::fs::{beneath, errno};
 use crate::workspace::keep::outbox::error::OutboxError;
-use crate::workspace::roots::own_file::{self, Damage, Found, Owner, read_at, split_line};
-use crate::workspace::roots::state::StateDir;
+use crate::workspace::roots::own_file::{self, Damage, Found, Owner, split_line};
+use crate::workspace::roots::state::{Part, StateDir};
 
-/// The part of the state directory.
-const PART: &str = "ended";
 /// Bytes of an id.
 const ID: usize = 16;
 /// Ids from which on another file begins.
@@ -34,68 +32,59 @@ pub(super) fn add(
     disk: &dyn Disk,
     state: &StateDir,
     history: &str,
-    batches: HashSet<BatchId>,
+    batches: impl IntoIterator<Item = BatchId>,
 ) -> Result<(), OutboxError> {
-    let failed = |errno| OutboxError::system_in(state, PART, "write")(errno);
-    let dir = state.open_ended()?;
-    let files = files(&dir).map_err(failed)?;
-    let mut of_history = Vec::new();
-    let mut newest: BTreeMap<String, u64> = BTreeMap::new();
+    let dir = state.open(Part::ENDED)?;
+    let failed = state.failed(Part::ENDED, "write");
+    let files = files(&dir).map_err(&failed)?;
+    let mut all: BTreeSet<[u8; ID]> = batches.into_iter().map(|batch| batch.0.into_bytes()).collect();
+    let mut known: Vec<(u64, String)> = Vec::new();
+    let mut last = None;
     for number in &files {
         let Some(ids) = load(disk, state, &dir, *number)? else { continue };
-        newest.insert(ids.history.clone(), *number);
-        if ids.history == history {
-            of_history.push((*number, ids));
+        known.push((*number, ids.history));
+        if known.last().is_some_and(|(_, of)| of == history) {
+            last = Some((*number, ids.ids));
         }
     }
-    let next = files.last().map_or(1, |last| last + 1);
-    let mut all: BTreeSet<[u8; ID]> = batches.into_iter().map(|batch| batch.0.into_bytes()).collect();
-    let mut number = next;
-    if let Some((last, ids)) = of_history.last().filter(|(_, ids)| ids.ids.len() < FULL) {
-        all.extend(ids.ids.iter().copied());
-        number = *last;
-    }
+    let number = match last.filter(|(_, ids)| ids.len() < FULL) {
+        Some((number, ids)) => {
+            all.extend(ids);
+            number
+        }
+        None => {
+            let next = files.last().map_or(1, |last| last + 1);
+            known.push((next, history.to_owned()));
+            next
+        }
+    };
     let mut body = format!("{history}\n").into_bytes();
     all.iter().for_each(|id| body.extend_from_slice(id));
-    let name = name(number);
-    own_file::put(disk, dir.as_fd(), Owner { part: PART, name: &name, state }, &body)?;
-    let mut gone: Vec<u64> = Vec::new();
-    if number == next && of_history.len() >= FILES {
-        gone.extend(of_history.iter().take(of_history.len() + 1 - FILES).map(|(number, _)| *number));
-    }
-    newest.insert(history.to_owned(), number);
-    if newest.len() > HISTORIES
-        && let Some((oldest, _)) = newest.iter().min_by_key(|(_, number)| **number)
-    {
-        for number in files {
-            if load(disk, state, &dir, number)?.is_some_and(|ids| ids.history == *oldest) {
-                gone.push(number);
-            }
-        }
-    }
-    for number in gone {
-        disk::unlink_if_there(disk, dir.as_fd(), &self::name(number)).map_err(failed)?;
+    own_file::put(disk, dir.as_fd(), Owner { part: Part::ENDED, name: &name(number), state }, &body)?;
+    let newest: BTreeMap<&str, u64> = known.iter().map(|(number, history)| (history.as_str(), *number)).collect();
+    let oldest = newest.iter().min_by_key(|(_, number)| **number).filter(|_| newest.len() > HISTORIES);
+    let own = known.iter().filter(|(_, of)| of == history);
+    let too_many = own.clone().count().saturating_sub(FILES);
+    let forgotten = known.iter().filter(|(_, of)| oldest.is_some_and(|(oldest, _)| of == oldest));
+    for (number, _) in own.take(too_many).chain(forgotten) {
+        disk::unlink_if_there(disk, dir.as_fd(), &name(*number)).map_err(&failed)?;
     }
     Ok(())
 }
 
 /// Whether a batch has ended, under whatever history. A batch keeps its id for ever.
 pub(super) fn contains(disk: &dyn Disk, state: &StateDir, batch: BatchId) -> Result<bool, OutboxError> {
-    let failed = |errno| OutboxError::system_in(state, PART, "read")(errno);
-    let Some(dir) = state.find_ended()? else { return Ok(false) };
+    let failed = state.failed(Part::ENDED, "read");
+    let Some(dir) = state.find(Part::ENDED)? else { return Ok(false) };
     // The newest first: it is where a batch most likely is.
-    for number in files(&dir).map_err(failed)?.into_iter().rev() {
-        let file = match beneath::open_file(dir.as_fd(), &name(number)) {
-            Ok(file) => file,
-            Err(Errno::NOENT) => continue,
-            Err(errno) => return Err(failed(errno)),
-        };
-        match search(file.as_fd(), batch.0.as_bytes()) {
-            Ok(Some(true)) => return Ok(true),
-            Ok(Some(false)) => {}
-            // Setting it aside is for whoever reads all of it.
-            Ok(None) => drop(load(disk, state, &dir, number)?),
-            Err(errno) => return Err(failed(errno)),
+    for number in files(&dir).map_err(&failed)?.into_iter().rev() {
+        let file = errno::optional(beneath::open_file(dir.as_fd(), &name(number))).map_err(&failed)?;
+        let Some(file) = file else { continue };
+        match search(file.as_fd(), batch.0.as_bytes()).map_err(&failed)? {
+            Some(true) => return Ok(true),
+            Some(false) => {}
+            // It is read whole, which sets it aside if it is damaged.
+            None => drop(load(disk, state, &dir, number)?),
         }
     }
     Ok(false)
@@ -103,8 +92,8 @@ pub(super) fn contains(disk: &dyn Disk, state: &StateDir, batch: BatchId) -> Res
 
 /// Reads every file once, and sets aside the ones that cannot be believed.
 pub(super) fn check(disk: &dyn Disk, state: &StateDir) -> Result<(), OutboxError> {
-    let Some(dir) = state.find_ended()? else { return Ok(()) };
-    let files = files(&dir).map_err(OutboxError::system_in(state, PART, "read"))?;
+    let Some(dir) = state.find(Part::ENDED)? else { return Ok(()) };
+    let files = files(&dir).map_err(state.failed(Part::ENDED, "read"))?;
     files.into_iter().try_for_each(|number| load(disk, state, &dir, number).map(drop))
 }
 
@@ -116,8 +105,8 @@ struct Ids {
 
 fn load(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, number: u64) -> Result<Option<Ids>, OutboxError> {
     let name = name(number);
-    let owner = Owner { part: PART, name: &name, state };
-    let damage = match own_file::read(dir.as_fd(), owner).map_err(OutboxError::system_in(state, PART, "read"))? {
+    let owner = Owner { part: Part::ENDED, name: &name, state };
+    let damage = match own_file::read(dir.as_fd(), owner).map_err(state.failed(Part::ENDED, "read"))? {
         None => return Ok(None),
         Some(Found::Sealed(body)) => match decode(&body) {
             Some(ids) => return Ok(Some(ids)),
@@ -167,11 +156,7 @@ fn name(number: u64) -> String {
 
 /// The numbers of the files there are, oldest first.
 fn files(dir: &OwnedFd) -> Result<Vec<u64>, Errno> {
-    let mut found = Vec::new();
-    for entry in Dir::new(disk::open_readable(dir.as_fd())?)? {
-        let entry = entry?;
-        found.extend(entry.file_name().to_str().ok().and_then(|name| name.parse::<u64>().ok()));
-    }
+    let mut found: Vec<u64> = disk::names(dir.as_fd())?.iter().filter_map(|name| name.parse().ok()).collect();
     found.sort_unstable();
     Ok(found)
 }
@@ -190,7 +175,7 @@ mod tests {
     fn fill(state: &StateDir, history: u128, files: u128) {
         for file in 0..files {
             let numbers = file * FULL as u128..(file + 1) * FULL as u128;
-            add(&SystemDisk, state, &history.to_string(), numbers.map(|number| id(history, number)).collect()).unwrap();
+            add(&SystemDisk, state, &history.to_string(), numbers.map(|number| id(history, number))).unwrap();
         }
     }
 
@@ -211,11 +196,11 @@ mod tests {
         assert!(!contains(2, first - 1) && !contains(2, last));
         assert!(contains(1, 0), "other histories keep theirs");
         // A file that is not full is filled up first.
-        let before = super::files(&state.open_ended().unwrap()).unwrap().len();
+        let before = super::files(&state.open(Part::ENDED).unwrap()).unwrap().len();
         for number in 0..3 {
-            add(&SystemDisk, &state, "3", HashSet::from([id(3, number)])).unwrap();
+            add(&SystemDisk, &state, "3", [id(3, number)]).unwrap();
         }
-        assert_eq!(super::files(&state.open_ended().unwrap()).unwrap().len(), before + 1);
+        assert_eq!(super::files(&state.open(Part::ENDED).unwrap()).unwrap().len(), before + 1);
         assert!((0..3).all(|number| contains(3, number)));
     }
 
@@ -224,7 +209,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let state = StateDir::of_root(place.path(), "/root".as_ref());
         for history in 0..=HISTORIES as u128 {
-            add(&SystemDisk, &state, &history.to_string(), HashSet::from([id(history, 1)])).unwrap();
+            add(&SystemDisk, &state, &history.to_string(), [id(history, 1)]).unwrap();
         }
         let known = (0..=HISTORIES as u128).filter(|history| contains(&SystemDisk, &state, id(*history, 1)).unwrap());
         assert_eq!(known.collect::<Vec<_>>(), (1..=HISTORIES as u128).collect::<Vec<_>>());

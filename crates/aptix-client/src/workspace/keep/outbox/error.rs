@@ -6,8 +6,7 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use rustix::io::Errno;
 
-use crate::workspace::fs::errno;
-use crate::workspace::roots::state::{StateDir, StateError};
+use crate::workspace::roots::state::StateError;
 
 /// Why the outbox cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -15,16 +14,6 @@ pub enum OutboxError {
     /// The state directory cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The system refuses.
-    #[error("cannot {doing} {}: {errno}", path.display())]
-    System {
-        /// What was tried.
-        doing: &'static str,
-        /// The directory.
-        path: PathBuf,
-        /// What the system says.
-        errno: Errno,
-    },
     /// A log that a later version wrote.
     #[error("{} was written by a later version of aptix, which has to go on with it", path.display())]
     Version {
@@ -34,30 +23,19 @@ pub enum OutboxError {
 }
 
 impl OutboxError {
-    pub(super) fn system(state: &StateDir, doing: &'static str) -> impl Fn(Errno) -> Self + use<> {
-        Self::system_in(state, "outbox", doing)
-    }
-
-    pub(super) fn system_in(state: &StateDir, part: &str, doing: &'static str) -> impl Fn(Errno) -> Self + use<> {
-        let path = state.path().join(part);
-        move |errno| Self::System { doing, path: path.clone(), errno }
-    }
-
     /// Tells it to the author of the edit.
-    pub(in crate::workspace) fn failure(&self) -> Failure {
+    pub(crate) fn failure(&self) -> Failure {
         match self {
             Self::State(error) => error.failure(),
-            Self::System { errno, .. } => errno::write_failure(*errno, self.to_string()),
             Self::Version { .. } => Failure::new(Reason::NeedsOperator, self.to_string())
                 .hint("go on with that version of aptix, or remove the file: reports that wait in it are lost then"),
         }
     }
 
     /// What the system says.
-    pub(in crate::workspace) fn errno(&self) -> Errno {
+    pub(crate) fn errno(&self) -> Errno {
         match self {
             Self::State(error) => error.errno(),
-            Self::System { errno, .. } => *errno,
             Self::Version { .. } => Errno::PROTO,
         }
     }

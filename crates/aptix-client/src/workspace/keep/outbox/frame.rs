@@ -10,7 +10,7 @@ use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, Uuid};
 use rustix::io::Errno;
 
-use crate::workspace::roots::own_file::read_at;
+use crate::workspace::fs::reads::read_at;
 
 /// How each entry begins.
 const MARK: &[u8; 4] = b"ApxF";
@@ -23,37 +23,23 @@ const PIECE: usize = 1 << 16;
 /// Bytes of the longest body.
 const LONGEST: u64 = 256 << 20;
 
-/// What an entry says of its batch.
+/// What an entry says of its batch; its value is how it is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub(super) enum Kind {
     /// The server is owed this report. A later one takes the place of an earlier one.
-    Receipt,
+    Receipt = b'R',
     /// The server has acknowledged the report; the body names the server's history.
-    Ended,
+    Ended = b'E',
     /// The batch ended here, and its report cannot be used; the body is the path of what was set aside.
-    Lost,
+    Lost = b'L',
     /// Entries of batches that are not known were lost here; the batch is nil.
-    Gap,
+    Gap = b'G',
 }
 
 impl Kind {
-    const fn byte(self) -> u8 {
-        match self {
-            Self::Receipt => b'R',
-            Self::Ended => b'E',
-            Self::Lost => b'L',
-            Self::Gap => b'G',
-        }
-    }
-
-    const fn of(byte: u8) -> Option<Self> {
-        match byte {
-            b'R' => Some(Self::Receipt),
-            b'E' => Some(Self::Ended),
-            b'L' => Some(Self::Lost),
-            b'G' => Some(Self::Gap),
-            _ => None,
-        }
+    fn of(byte: u8) -> Option<Self> {
+        [Self::Receipt, Self::Ended, Self::Lost, Self::Gap].into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -70,9 +56,14 @@ pub(super) struct Frame {
 }
 
 impl Frame {
+    /// How many bytes it takes.
+    pub(super) const fn size(&self) -> u64 {
+        (HEAD as u64).saturating_add(self.length)
+    }
+
     /// Where the next one begins.
     pub(super) const fn end(&self) -> u64 {
-        self.at.saturating_add(HEAD as u64).saturating_add(self.length)
+        self.at.saturating_add(self.size())
     }
 
     /// Its body; `None` where that is not as it was written.
@@ -90,7 +81,7 @@ impl Frame {
 pub(super) fn head(owner: Sha256Digest, at: u64, kind: Kind, batch: BatchId, body: &[u8]) -> Vec<u8> {
     let mut head = Vec::with_capacity(HEAD);
     head.extend_from_slice(MARK);
-    head.extend_from_slice(&[kind.byte(), 0, 0, 0]);
+    head.extend_from_slice(&[kind as u8, 0, 0, 0]);
     head.extend_from_slice(batch.0.as_bytes());
     head.extend_from_slice(&(body.len() as u64).to_le_bytes());
     head.extend_from_slice(sha256(body).as_bytes());
