@@ -1,8 +1,6 @@
 //! Finds, reads and looks at every file of a batch before anything is planned.
 
-use std::collections::HashMap;
-
-use aptix_engine::plan;
+use aptix_engine::plan::{self, Reads};
 use aptix_engine::planning::observed::Observed;
 use aptix_engine::target::ValidTarget;
 use aptix_engine::valid::ValidBatch;
@@ -35,11 +33,11 @@ pub(crate) struct Found {
     pub(crate) other: Option<Box<Self>>,
     /// What a file in this place gets besides its bytes, where there is none yet.
     pub(crate) attributes: Option<Attributes>,
-    /// Why nothing of its content is told to whoever gets the answer, if it is not.
+    /// Why the answer has nothing of its content, if it has not.
     pub(crate) withheld: Option<Withheld>,
     /// How it is guarded, if it holds secrets.
     pub(crate) secret: Option<Secret>,
-    /// Whether what it says decides which files are ignored.
+    /// Whether it holds ignore rules.
     pub(crate) is_rules: bool,
 }
 
@@ -65,37 +63,17 @@ impl Found {
 /// Resolves and reads every file of a batch.
 pub(super) fn find(workspace: &Workspace, batch: &ValidBatch<'_>, policy: &Policy) -> Result<Vec<Found>, Refusal> {
     let mut search = Search::new(workspace, policy);
-    let mut found = Vec::new();
-    let mut failures = Vec::new();
     for (reads, patch) in plan::reads(batch).zip(&batch.batch.files) {
-        if patch.edit.moved_to().is_some() {
-            search.leave(reads.target);
+        // What is wrong with the target shows when it is found.
+        if patch.edit.moved_to().is_some()
+            && let Ok(place) = search.resolve(reads.target)
+        {
+            search.leave(&place);
         }
     }
+    let (mut found, mut failures) = (Vec::new(), Vec::new());
     for (index, (reads, patch)) in plan::reads(batch).zip(&batch.batch.files).enumerate() {
-        let other_is = if patch.edit.moved_to().is_some() { Role::Changed } else { Role::Read };
-        let target_is = if patch.edit.edits_no_bytes() { Role::Whole } else { Role::Changed };
-        let own = if patch.edit.moved_to().is_some() { Claim::Leaves } else { Claim::Stays };
-        let both = search.find(index, reads.target, (target_is, own)).and_then(|target| {
-            let named = patch.edit.moved_to().or(patch.edit.copied_from()).unwrap_or_default();
-            let other = reads.other.map(|other| {
-                search
-                    .find(index, other, (other_is, Claim::Arrives))
-                    .map_err(|failure| other_is.told_of(named, failure))
-            });
-            let other = other.transpose()?;
-            let leaves = |other: &Found| other.place.root() != target.place.root();
-            if other_is == Role::Changed && other.as_ref().is_some_and(leaves) {
-                let message = "the file is to be renamed from one root into another";
-                return Err(Failure::new(Reason::PatchUnsupported, message)
-                    .hint("create the file in the other root, and delete it in this one"));
-            }
-            if other_is == Role::Changed && other.as_ref().is_some_and(|other| other.place.is_at(&target.place)) {
-                return Err(plan::same_file(index));
-            }
-            Ok(Found { other: other.map(Box::new), ..target })
-        });
-        match both {
+        match find_patched(&mut search, index, reads, &patch.edit) {
             Ok(file) => found.push(file),
             Err(failure) => {
                 let is_full = failure.detail == Some(Detail::Files);
@@ -122,38 +100,51 @@ pub(super) fn find(workspace: &Workspace, batch: &ValidBatch<'_>, policy: &Polic
     Ok(found)
 }
 
+/// Finds the file of a file patch, and the one at the other path that the patch names.
+fn find_patched(search: &mut Search<'_>, index: usize, reads: Reads<'_>, edit: &FileEdit) -> Result<Found, Failure> {
+    let claim = if edit.moved_to().is_some() { Claim::Leaves } else { Claim::Stays };
+    let role = if edit.edits_no_bytes() { Role::Whole } else { Role::Changed };
+    let place = search.resolve(reads.target)?;
+    let target = search.look(index, place, role, claim)?;
+    let Some(other) = reads.other else { return Ok(target) };
+    let role = if edit.moved_to().is_some() { Role::Changed } else { Role::Read };
+    let place = search.resolve(other);
+    let other = place.and_then(|place| search.look(index, place, role, Claim::Arrives)).map_err(|failure| {
+        let path = edit.moved_to().or(edit.copied_from()).unwrap_or_default();
+        role.failure_at(path, failure)
+    })?;
+    if role == Role::Changed && other.place.root() != target.place.root() {
+        let message = "the file is to be renamed from one root into another";
+        return Err(Failure::new(Reason::PatchUnsupported, message)
+            .hint("create the file in the other root, and delete it in this one"));
+    }
+    if role == Role::Changed && other.place.is_at(&target.place) {
+        return Err(plan::same_file(index));
+    }
+    Ok(Found { other: Some(Box::new(other)), ..target })
+}
+
 /// What a batch does with a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It may come to be something else.
+    /// Its bytes may change.
     Changed,
-    /// It goes, or stays what it is under another name.
+    /// It is deleted, or gets another name alone.
     Whole,
     /// Its content is taken.
     Read,
 }
 
 impl Role {
-    /// A failure about the other path that a file patch names, in this role: it stands with the file patch, and names that
-    /// path.
-    pub(super) fn told_of(self, path: &str, failure: Failure) -> Failure {
+    /// A failure about the other path of a file patch, whose file is in this role: it belongs to the file patch, and its
+    /// message names that path.
+    pub(super) fn failure_at(self, path: &str, failure: Failure) -> Failure {
         let is = match self {
             Self::Changed | Self::Whole => "where it is renamed to",
             Self::Read => "what it is copied from",
         };
         Failure { message: format!("{is}, {path:?}: {}", failure.message), ..failure }
     }
-}
-
-/// What was found for one name of a block.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Quoted {
-    /// No file.
-    Nothing,
-    /// The file of the file patch at this position in the batch.
-    Patched(usize),
-    /// The file at this position among the others.
-    Other(usize),
 }
 
 /// The files of a batch that were found so far, and how many more bytes may be read.
@@ -182,45 +173,21 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Notes that the file at a target is renamed. What is wrong with the target shows when it is found.
-    fn leave(&mut self, target: &ValidTarget) {
-        if let Ok(place) = resolve::resolve(self.workspace, &mut self.listings, target) {
-            self.listings.leave(place.root(), place.real());
-        }
+    pub(super) fn resolve(&mut self, target: &ValidTarget) -> Result<Place, Failure> {
+        resolve::resolve(self.workspace, &mut self.listings, target).map_err(|error| error.failure())
     }
 
-    /// As [`Self::leave`], for a path in a root whose position is known.
-    pub(crate) fn leave_in(&mut self, root: usize, path: &WorkspacePath) {
-        if let Ok(place) = resolve::resolve_in(self.workspace, &mut self.listings, root, path) {
-            self.listings.leave(place.root(), place.real());
-        }
+    /// As [`Self::resolve`], for a path in a root whose position is known.
+    pub(crate) fn resolve_in(&mut self, root: usize, path: &WorkspacePath) -> Result<Place, Failure> {
+        resolve::resolve_in(self.workspace, &mut self.listings, root, path).map_err(|error| error.failure())
     }
 
-    fn find(&mut self, index: usize, target: &ValidTarget, as_what: (Role, Claim)) -> Result<Found, Failure> {
-        let place = resolve::resolve(self.workspace, &mut self.listings, target).map_err(|error| error.failure())?;
-        self.look(index, place, as_what)
+    /// Notes that the file at a place is renamed.
+    pub(crate) fn leave(&mut self, place: &Place) {
+        self.listings.leave(place.root(), place.real());
     }
 
-    /// Finds what a block may be named for; what is known by its root and its real path is not read again.
-    pub(super) fn find_quoted(
-        &mut self,
-        target: &ValidTarget,
-        known: &mut HashMap<(usize, String), Quoted>,
-        others: &mut Vec<Found>,
-    ) -> Result<Quoted, Failure> {
-        let place = resolve::resolve(self.workspace, &mut self.listings, target).map_err(|error| error.failure())?;
-        let key = (place.root(), place.real());
-        if let Some(quoted) = known.get(&key) {
-            return Ok(*quoted);
-        }
-        let found = self.look(0, place, (Role::Read, Claim::Stays))?;
-        let quoted = Quoted::Other(others.len());
-        others.push(found);
-        known.insert(key, quoted);
-        Ok(quoted)
-    }
-
-    /// As for a file patch that names it, for a path in a root whose position is known; the file may be as large as a
+    /// Finds what a file patch would that names a path in a root whose position is known; the file may be as large as a
     /// batch, since what it was before may have been.
     pub(crate) fn find_in(
         &mut self,
@@ -228,11 +195,12 @@ impl<'w> Search<'w> {
         (root, path): (usize, &WorkspacePath),
         claim: Claim,
     ) -> Result<Found, Failure> {
-        let place = resolve::resolve_in(self.workspace, &mut self.listings, root, path);
-        self.look(index, place.map_err(|error| error.failure())?, (Role::Whole, claim))
+        let place = self.resolve_in(root, path)?;
+        self.look(index, place, Role::Whole, claim)
     }
 
-    fn look(&mut self, index: usize, place: Place, (role, claim): (Role, Claim)) -> Result<Found, Failure> {
+    /// Reads the file at a place, unless the policy closes it.
+    pub(super) fn look(&mut self, index: usize, place: Place, role: Role, claim: Claim) -> Result<Found, Failure> {
         let real = place.real();
         let sight = Sight { links: &place.links, ..Sight::of(Named::of(&place, &real)) };
         self.policy.open(sight.file).map_err(|denial| denial.failure())?;
@@ -243,14 +211,14 @@ impl<'w> Search<'w> {
             return Err(plan::same_file(other));
         }
         let limits = &self.policy.limits;
-        // Never less because of what was read before: that would tell the size of the last file.
+        // Never less because of what was read before: that would disclose the size of the last file.
         let limit = if role == Role::Whole { limits.batch_bytes } else { limits.file_bytes.min(limits.batch_bytes) };
         let together = || ReadError::BatchTooLarge { limit: limits.batch_bytes }.failure();
         let sight = Sight { ignored: self.is_ignored(&place, &real), ..sight };
         let by_path = egress::withheld(self.policy, sight);
         let original = match snapshot::read(self.workspace, &mut self.listings, &place, limit) {
             Ok(original) => original,
-            // That it is too large would tell its size.
+            // That it is too large would disclose its size.
             Err(ReadError::TooLarge { .. }) if by_path.is_some() => {
                 return Err(by_path.map_or_else(together, |why| egress::not_compared(why, self.policy.caller)));
             }
@@ -273,7 +241,7 @@ impl<'w> Search<'w> {
         Ok(Found { place, original, other: None, attributes: None, withheld, secret, is_rules })
     }
 
-    /// Whether a file is one of ignore rules under any of its names, for whoever that matters to.
+    /// Whether a file holds ignore rules under any of its names; only servers are concerned.
     fn has_rules(&self, place: &Place, real: &str) -> bool {
         let Some(root) = self.workspace.roots().get(place.root()).filter(|_| self.policy.caller == Caller::Server)
         else {
@@ -282,7 +250,7 @@ impl<'w> Search<'w> {
         ignore_rules::is_one(place.path.as_str()) || ignore_rules::is_one(real) || self.ignored.has_rules(root, real)
     }
 
-    /// Whether a file is ignored under any of its names, for whoever that matters to.
+    /// Whether a file is ignored under any of its names; only servers are concerned.
     fn is_ignored(&mut self, place: &Place, real: &str) -> Option<bool> {
         if self.policy.caller != Caller::Server {
             return Some(false);

@@ -12,7 +12,6 @@ mod options;
 pub mod path_style;
 pub(crate) mod planned;
 pub mod proposal;
-mod quoted;
 mod refusal;
 mod reported;
 pub(crate) mod subject;

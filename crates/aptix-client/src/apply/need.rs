@@ -5,15 +5,27 @@ use aptix_model::report::FileStatus;
 
 use super::find::Found;
 use super::proposal::{Ask, Need};
+use super::withheld::Hidden;
 use crate::policy::caller::Caller;
 use crate::policy::choices::Deletions;
 use crate::policy::paths::Named;
 use crate::policy::{Access, Policy, ignore_rules};
 use crate::workspace::read::place::Place;
 
+/// For each file, whether a person has to agree to what becomes of it; those of `hidden` are compared with the batch.
+pub(super) fn needs(policy: &Policy, plans: &[FilePlan<'_>], found: &[Found], hidden: &[Hidden<'_>]) -> Vec<Need> {
+    let needs = plans.iter().zip(found).enumerate().map(|(index, (plan, found))| {
+        let is_compared = hidden.iter().any(|hidden| hidden.file == index);
+        need(policy, plan, found, is_compared)
+    });
+    let mut needs: Vec<_> = needs.collect();
+    ask_about_hard_links(policy, plans, found, &mut needs);
+    needs
+}
+
 /// Whether a person has to agree to what becomes of a file, wherever it comes from or goes to. One that stays as it is
 /// concerns nobody.
-pub(super) fn need(policy: &Policy, plan: &FilePlan<'_>, found: &Found, is_compared: bool) -> Need {
+fn need(policy: &Policy, plan: &FilePlan<'_>, found: &Found, is_compared: bool) -> Need {
     if let Some(why) = found.withheld.filter(|_| is_compared) {
         return Need::Ask { ask: Ask::Withheld(why), other: None };
     }
@@ -48,13 +60,15 @@ pub(super) fn need(policy: &Policy, plan: &FilePlan<'_>, found: &Found, is_compa
     if policy.caller == Caller::Server && loosens(plan, found) {
         return Need::Ask { ask: Ask::IgnoreRules, other: None };
     }
-    let is_asked_about = plan.status == FileStatus::Deleted && policy.deletions == Deletions::Ask;
-    if is_asked_about { Need::Ask { ask: Ask::Deletion, other: None } } else { Need::Usual }
+    match plan.status {
+        FileStatus::Deleted if policy.deletions == Deletions::Ask => Need::Ask { ask: Ask::Deletion, other: None },
+        _ => Need::Usual,
+    }
 }
 
 /// Asks about the first file that loses other names by getting new content, where policy denies files: one of those may be
 /// among the names, which are not looked for. One question is enough for a batch.
-pub(super) fn ask_about_hard_links(policy: &Policy, plans: &[FilePlan<'_>], found: &[Found], needs: &mut [Need]) {
+fn ask_about_hard_links(policy: &Policy, plans: &[FilePlan<'_>], found: &[Found], needs: &mut [Need]) {
     let is_broken = |plan: &FilePlan<'_>, found: &Found| {
         // A withheld file is written although it is as described already: that it is must not be seen.
         let is_written = match plan.status {

@@ -1,4 +1,4 @@
-//! A batch that is planned: it is proposed to whoever decides, committed, and reported.
+//! Carries out a planned batch: proposes it for a decision, commits it, and reports.
 
 use aptix_engine::file_plan::FilePlan;
 use aptix_engine::plan::BatchPlan;
@@ -8,7 +8,7 @@ use aptix_model::reason::Reason;
 use aptix_model::report::{FileReport, FileStatus, Outcome, Report};
 
 use super::find::Found;
-use super::need::{self, need};
+use super::need;
 use super::options::{ApplyOptions, Mode};
 use super::proposal::{Decision, Proposal};
 use super::refusal::Refusal;
@@ -35,7 +35,10 @@ pub(crate) struct Planned<'a> {
     pub(crate) hidden: &'a [Hidden<'a>],
 }
 
-/// Does what is planned, once `confirm` says so.
+/// Commits what is planned, if `confirm` agrees; a dry run only checks it.
+///
+/// # Errors
+/// The decision is no, or the files cannot be written.
 pub(crate) fn carry_out(
     workspace: &Workspace,
     planned: Planned<'_>,
@@ -45,11 +48,10 @@ pub(crate) fn carry_out(
     let Planned { batch, found, plan, undoes, taken, hidden } = planned;
     let policy = options.policy;
     let full: Vec<_> = plan.files.iter().zip(found).map(|(plan, found)| reported::full(plan, found)).collect();
-    let told_files =
-        full.iter().zip(&batch.files).zip(found).map(|((full, patch), found)| withheld::told(full, patch, found));
+    let files = full.iter().zip(&batch.files).zip(found);
     let mut report = Report {
         outcome: Outcome::Applied,
-        files: told_files.collect(),
+        files: files.map(|((full, patch), found)| withheld::redacted(full, patch, found)).collect(),
         failures: Vec::new(),
         warnings: plan.warnings.clone(),
         diff: String::new(),
@@ -60,43 +62,37 @@ pub(crate) fn carry_out(
         .enumerate()
         .filter_map(|(index, ((plan, found), report))| Some((index, change(found, plan, report)?)))
         .unzip();
-    let told = |error: &CommitError| tell(error, &changed, batch);
-    let (name, receipt) = match options.mode {
-        Mode::DryRun | Mode::Commit => (None, None),
-        Mode::CommitNamed { batch } => (Some(batch), None),
-        Mode::CommitWithReceipt { batch, encode, .. } => (None, Some(Receipt { batch, bytes: encode(&report) })),
-    };
-    let needs = plan.files.iter().zip(found).enumerate().map(|(index, (plan, found))| {
-        let is_compared = hidden.iter().any(|hidden| hidden.file == index);
-        need(policy, plan, found, is_compared)
-    });
-    let mut needs: Vec<_> = needs.collect();
-    need::ask_about_hard_links(policy, &plan.files, found, &mut needs);
+    let needs = need::needs(policy, &plan.files, found, hidden);
     let places = found.iter().map(|file| (&file.place, file.other.as_ref().map(|other| &other.place))).collect();
     let proposal = Proposal { batch, plan, needs, reports: &full, places, workspace, changes: &changes };
     confirm(&proposal).hold(|| proposal.digest())?;
-    if matches!(options.mode, Mode::DryRun) {
-        check(workspace, &changes).map_err(|error| told(&error))?;
-        return Ok(report);
-    }
-    let terms = CommitOptions {
+    let refused = |error: CommitError| refusal(&error, &changed, batch);
+    let (name, receipt) = match options.mode {
+        Mode::DryRun => {
+            check(workspace, &changes).map_err(refused)?;
+            return Ok(report);
+        }
+        Mode::Commit => (None, None),
+        Mode::CommitNamed { batch } => (Some(batch), None),
+        Mode::CommitWithReceipt { batch, encode, .. } => (None, Some(Receipt { batch, bytes: encode(&report) })),
+    };
+    let commit = CommitOptions {
         name,
         receipt: receipt.as_ref(),
         clipboards: taken.as_ref(),
         undoes,
         retention: policy.retention,
     };
-    let notices = transaction::commit(workspace, &changes, terms).map_err(|error| told(&error))?;
-    for notice in notices {
+    for notice in transaction::commit(workspace, &changes, commit).map_err(refused)? {
         reported::add_notice(&mut report, &changed, notice);
     }
-    if matches!(options.mode, Mode::CommitWithReceipt { .. }) {
+    if receipt.is_some() {
         add_displaced_writes(workspace, &mut report);
     }
     Ok(report)
 }
 
-/// Refuses everything in a root that is no more.
+/// Refuses everything where a root was removed.
 pub(crate) fn refuse_removed(workspace: &Workspace) -> Result<(), Failure> {
     let Some(root) = workspace.roots().iter().find(|root| root.is_removed()) else { return Ok(()) };
     let message = format!("the root {} was removed after it was opened", root.path().display());
@@ -124,8 +120,8 @@ fn change<'a>(found: &'a Found, plan: &'a FilePlan<'a>, report: &FileReport) -> 
     Some(change).filter(|change| is_blind || (plan.status != FileStatus::Unchanged && !change.is_idle()))
 }
 
-/// Names earlier displaced writes in the report that goes to a server: those to files that the batch changes, since the report
-/// says nothing of other files. All of them are in the agent's own log.
+/// Names earlier displaced writes to files of the batch in the report that goes to a server, which is about no other files. All
+/// of them are in the agent's own log.
 fn add_displaced_writes(workspace: &Workspace, report: &mut Report) {
     let writes = workspace.unnamed_displaced_writes();
     let writes = writes.inspect_err(|error| tracing::warn!(%error, "displaced writes cannot be listed"));
@@ -139,11 +135,11 @@ fn add_displaced_writes(workspace: &Workspace, report: &mut Report) {
     }
 }
 
-fn tell(error: &CommitError, changed: &[usize], batch: &Batch) -> Refusal {
+/// Why the commit failed, under the name of the file that it failed at.
+fn refusal(error: &CommitError, changed: &[usize], batch: &Batch) -> Refusal {
     let file = error.change().and_then(|change| changed.get(change)).copied();
-    let failure = error.failure();
     match file.and_then(|index| Some((index, batch.files.get(index)?))) {
-        Some((index, file)) => failure.file(index, file.target.as_str()).into(),
-        None => failure.into(),
+        Some((index, file)) => error.failure().file(index, file.target.as_str()).into(),
+        None => error.failure().into(),
     }
 }

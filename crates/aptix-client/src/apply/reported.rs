@@ -10,6 +10,7 @@ use crate::workspace::commit::notice::{Loss, Notice};
 /// The warning about a batch that is not kept for undoing.
 const NOT_UNDOABLE: &str = "NOT_UNDOABLE";
 
+/// What happened to a file, with all that depends on its content.
 pub(super) fn full(plan: &FilePlan<'_>, found: &Found) -> FileReport {
     let mut report = plan.report(&plan.content());
     let is_replaced = matches!(plan.status, FileStatus::Modified | FileStatus::Renamed);
@@ -17,17 +18,22 @@ pub(super) fn full(plan: &FilePlan<'_>, found: &Found) -> FileReport {
     let links = original.links;
     if links > 1 {
         let message = format!("the file had {links} names; only this one has the new content");
-        report.warnings.push(Warning { code: "HARD_LINK_BROKEN".to_owned(), message, line: None });
+        report.warnings.push(warning("HARD_LINK_BROKEN", message));
     }
     if original.is_setuid() {
-        let message = "the file ran with the rights of its owner or group; with new content it does not".to_owned();
-        report.warnings.push(Warning { code: "SETUID_CLEARED".to_owned(), message, line: None });
+        let message = "the file ran with the rights of its owner or group; with new content it does not";
+        report.warnings.push(warning("SETUID_CLEARED", message));
     }
     report
 }
 
+fn warning(code: &str, message: impl Into<String>) -> Warning {
+    Warning { code: code.to_owned(), message: message.into(), line: None }
+}
+
+/// Adds the diff of all files that are not withheld, or none if it is longer than the limit.
 pub(super) fn add_diff(report: &mut Report, plan: &BatchPlan<'_>, limit: usize) {
-    let shown = plan.files.iter().zip(&report.files).filter(|(_, told)| told.withheld.is_none());
+    let shown = plan.files.iter().zip(&report.files).filter(|(_, file)| file.withheld.is_none());
     for (file, _) in shown {
         let room = limit - report.diff.len();
         let diff = file.diff(room);
@@ -43,35 +49,36 @@ pub(super) fn add_diff(report: &mut Report, plan: &BatchPlan<'_>, limit: usize) 
     }
 }
 
+/// Adds what the commit noticed to the report of the file; `changed` has the file of each change.
 pub(super) fn add_notice(report: &mut Report, changed: &[usize], notice: Notice) {
     let (change, warning) = match notice {
         Notice::Kept { change, name } => {
             let message =
                 format!("somebody wrote the old file while it was being replaced; their version is in {name}");
-            (change, Warning { code: "LATE_WRITE".to_owned(), message, line: None })
+            (change, warning("LATE_WRITE", message))
         }
         Notice::Overwritten { change } => {
-            let message = "somebody wrote the file right after it was published; their version stands".to_owned();
-            (change, Warning { code: "WRITTEN_AFTERWARDS".to_owned(), message, line: None })
+            let message = "somebody wrote the file right after it was published; their version stands";
+            (change, warning("WRITTEN_AFTERWARDS", message))
         }
         Notice::NotUndoable => {
             let message = "what was in the files of the batch is more than `bytes` of `[history]` in the policy file lets \
                            be kept, so that it cannot be undone";
-            (0, Warning { code: NOT_UNDOABLE.to_owned(), message: message.to_owned(), line: None })
+            (0, warning(NOT_UNDOABLE, message))
         }
         Notice::Lost { change, loss: Loss::Owner } => {
-            let message = "the system does not let the new file have the owner and group of the old one".to_owned();
-            (change, Warning { code: "OWNER_CHANGED".to_owned(), message, line: None })
+            let message = "the system does not let the new file have the owner and group of the old one";
+            (change, warning("OWNER_CHANGED", message))
         }
         Notice::Lost { change, loss: Loss::Attribute(name) } => {
             let message = format!("the system does not let the new file have the attribute {name:?} of the old one");
-            (change, Warning { code: "ATTRIBUTE_LOST".to_owned(), message, line: None })
+            (change, warning("ATTRIBUTE_LOST", message))
         }
     };
     // How much is kept for undoing depends on the size of every file.
     let is_about_all = warning.code == NOT_UNDOABLE && report.files.iter().any(|file| file.withheld.is_some());
     match changed.get(change).and_then(|index| report.files.get_mut(*index)) {
-        // That there was anything to notice tells that the file became another one.
+        // A notice discloses that the file has changed.
         Some(file) if is_about_all || file.withheld.is_some() => {
             tracing::warn!(path = file.path, code = warning.code, "{}", warning.message);
         }

@@ -1,5 +1,5 @@
-//! Files of a batch of which nothing leaves the machine: which edits would compare them, what is asked before that, and
-//! what their author is told.
+//! Files of a batch of which nothing leaves the machine: which edits would compare them, what is checked before a person is
+//! asked about that, and what their author learns.
 
 use aptix_engine::plan;
 use aptix_engine::planning::observed::Observed;
@@ -15,7 +15,7 @@ use super::verbatim;
 use crate::policy::caller::Caller;
 use crate::policy::egress;
 
-/// Failures that are logged where they are not told.
+/// Failures that are logged where the author does not get them.
 const LOGGED: usize = 20;
 
 /// A withheld file that an edit would be compared with.
@@ -29,15 +29,9 @@ pub struct Hidden<'a> {
     pub why: Withheld,
 }
 
-impl Hidden<'_> {
-    fn failure(self, caller: Caller) -> Failure {
-        egress::not_compared(self.why, caller).file(self.file, self.path)
-    }
-}
-
 /// The one answer where edits would compare withheld files and nothing is applied.
 pub(super) fn not_compared(hidden: &[Hidden<'_>], caller: Caller) -> Vec<Failure> {
-    hidden.iter().map(|hidden| hidden.failure(caller)).collect()
+    hidden.iter().map(|hidden| egress::not_compared(hidden.why, caller).file(hidden.file, hidden.path)).collect()
 }
 
 /// The same answer, whatever failed while the edits were compared; that is logged alone.
@@ -59,7 +53,7 @@ pub(super) fn hidden<'b>(batch: &'b Batch, found: &[Found]) -> Vec<Hidden<'b>> {
     hidden.collect()
 }
 
-/// Whether what becomes of an edit depends on what the file holds, or its report would tell that.
+/// Whether the outcome of an edit depends on what the file holds, or its report would disclose that.
 const fn compares(edit: &FileEdit) -> bool {
     match edit {
         FileEdit::CreateFile(_) | FileEdit::WriteFile(_) | FileEdit::DeleteFile => false,
@@ -88,7 +82,7 @@ pub(super) fn refuse_sources(batch: &Batch, found: &[Found], caller: Caller) -> 
             let copied = || {
                 let from = patch.edit.copied_from()?;
                 let why = closed(found.other.as_deref()?)?;
-                Some(Role::Read.told_of(from, egress::no_source(why, caller)))
+                Some(Role::Read.failure_at(from, egress::no_source(why, caller)))
             };
             Some(own.or_else(copied)?.file(index, patch.target.as_str()))
         })
@@ -100,8 +94,8 @@ fn keeps_on_clipboard(edit: &FileEdit) -> bool {
     matches!(edit, FileEdit::SearchPatch(patch) if patch.changes.iter().any(|change| change.to_clipboard.is_some()))
 }
 
-/// Everything that is wrong with the file patches that compare nothing withheld, found without the others: so it is told
-/// whatever the withheld files hold, and before anybody is asked.
+/// Plans the file patches that compare nothing withheld without the others: what is wrong with them is reported whatever the
+/// withheld files hold, and before a person is asked.
 ///
 /// # Errors
 /// What is wrong.
@@ -154,8 +148,8 @@ pub(super) fn without_content(mut failures: Vec<Failure>, found: &[Found]) -> Ve
     failures
 }
 
-/// What the author of an edit is told of a file: all of it, or nothing that depends on content that is withheld.
-pub(super) fn told(full: &FileReport, patch: &FilePatch, found: &Found) -> FileReport {
+/// The report of a file without anything that depends on its content, if that is withheld.
+pub(super) fn redacted(full: &FileReport, patch: &FilePatch, found: &Found) -> FileReport {
     let Some(why) = found.withheld else { return full.clone() };
     let is_new = full.status == FileStatus::Created;
     let is_authors = is_new || matches!(patch.edit, FileEdit::CreateFile(_) | FileEdit::WriteFile(_));

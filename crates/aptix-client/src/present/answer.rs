@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use aptix_model::batch::{Batch, FileEdit, FilePatch, GitKind, Presence, Target};
-use aptix_model::failure::{Excerpt, Failure, NextAction};
+use aptix_model::failure::{Excerpt, Failure};
 use aptix_model::id::BatchId;
+use aptix_model::reason::Detail;
 use aptix_model::record::FileIds;
 use aptix_model::report::{ChangeReport, FileReport, FileStatus, Report, Tier, Warning};
 use aptix_model::state::BatchState;
@@ -14,17 +15,17 @@ use crate::apply::path_style::PathStyle;
 use crate::apply::{Mode, Refusal};
 use crate::present::description::described;
 
-/// Everything there is to say about one batch.
+/// What is known about one batch, for people and programs.
 pub struct BatchView<'a> {
     /// As its author wrote it.
     pub batch: &'a Batch,
     /// Whether it was only planned.
     pub dry_run: bool,
-    /// How people are told which file it is.
+    /// How files are named for people.
     pub paths: PathStyle,
     /// What it is known as, where it is kept.
     pub stored: Option<Stored<'a>>,
-    /// What became of it; nothing while nothing has.
+    /// What became of it; `None` while it is open.
     pub outcome: Result<Option<&'a Report>, &'a Refusal>,
     /// About the workspace, or the document, as a whole.
     pub warnings: &'a [Warning],
@@ -157,26 +158,26 @@ struct ActionAnswer {
     arguments: serde_json::Value,
 }
 
-/// What there is to say about a batch. `taker` names what takes a document of a dialect, so that a corrected one can be
+/// The object about a batch. `taker` names what takes a document of a dialect, so that a corrected one can be
 /// sent there.
 #[must_use]
-pub fn answer<'a>(shown: &BatchView<'a>, taker: fn(&str) -> Option<String>) -> Answer<'a> {
-    let ids = |index| shown.stored.and_then(|stored| stored.ids.get(index));
-    let patches = shown.batch.files.iter().enumerate();
-    let (files, diff, errors) = match shown.outcome {
+pub fn answer<'a>(view: &BatchView<'a>, taker: fn(&str) -> Option<String>) -> Answer<'a> {
+    let ids = |index| view.stored.and_then(|stored| stored.ids.get(index));
+    let patches = view.batch.files.iter().enumerate();
+    let (files, diff, errors) = match view.outcome {
         Ok(Some(report)) => {
             let done = report.files.iter().zip(patches);
             let files = done.map(|(file, (index, patch))| file_answer(file, patch, ids(index)));
             (files.collect(), Cow::Borrowed(report.diff.as_str()), Vec::new())
         }
         Ok(None) => {
-            let asked = shown.batch.files.iter().flat_map(described).collect::<Vec<_>>();
+            let asked = view.batch.files.iter().flat_map(described).collect::<Vec<_>>();
             let asked = Cow::Owned(String::from_utf8_lossy(&asked).into_owned());
             (patches.map(|(index, patch)| asked_answer(patch, ids(index))).collect(), asked, Vec::new())
         }
         Err(refusal) => (Vec::new(), Cow::Borrowed(""), errors(&refusal.failures, taker)),
     };
-    let state = match (shown.stored, shown.outcome.is_ok(), shown.dry_run) {
+    let state = match (view.stored, view.outcome.is_ok(), view.dry_run) {
         (Some(stored), _, _) => stored.state.word(),
         (None, false, _) => "FAILED",
         (None, true, true) => "PREPARED",
@@ -184,50 +185,46 @@ pub fn answer<'a>(shown: &BatchView<'a>, taker: fn(&str) -> Option<String>) -> A
     };
     let ended_badly = matches!(state, "REJECTED" | "CANCELLED" | "EXPIRED");
     Answer {
-        success: shown.outcome.is_ok() && !ended_badly,
-        batch_id: shown.stored.map(|stored| stored.id.to_string()),
+        success: view.outcome.is_ok() && !ended_badly,
+        batch_id: view.stored.map(|stored| stored.id.to_string()),
         state,
-        dry_run: shown.dry_run,
+        dry_run: view.dry_run,
         files,
         errors,
-        warnings: shown.all_warnings().map(top_warning).collect(),
+        warnings: view
+            .all_warnings()
+            .map(|warning| TopWarning { code: &warning.code, message: &warning.message, line: warning.line })
+            .collect(),
         diff,
     }
-}
-
-fn top_warning(warning: &Warning) -> TopWarning<'_> {
-    TopWarning { code: &warning.code, message: &warning.message, line: warning.line }
 }
 
 /// Why nothing changed; `taker` as for [`answer`].
 #[must_use]
 pub fn errors<'a>(failures: &'a [Failure], taker: fn(&str) -> Option<String>) -> Vec<ErrorAnswer<'a>> {
-    failures.iter().map(|failure| error_answer(failure, taker)).collect()
-}
-
-/// What the author wrote about a change, where the dialect has room for it.
-fn words_of(patch: &FilePatch, change: usize) -> Words<'_> {
-    match &patch.edit {
-        FileEdit::LinePatch(lines) => lines.changes.get(change).map_or(Words::default(), |change| Words {
-            key: change.key.as_deref(),
-            description: change.description.as_deref(),
+    let excerpt = |at: &'a Excerpt| ExcerptAnswer { start_line: at.start_line, end_line: at.end_line, text: &at.text };
+    let answers = failures.iter().map(|failure| ErrorAnswer {
+        code: failure.reason.code(),
+        detail: failure.detail.map(Detail::code),
+        message: match &failure.field {
+            Some(field) => format!("{field}: {}", failure.message),
+            None => failure.message.clone(),
+        },
+        hint: failure.hint.as_deref(),
+        path: failure.path.as_deref(),
+        change_index: failure.change_index,
+        line: failure.line,
+        nearest: failure.nearest.iter().map(excerpt).collect(),
+        current_sha256: failure.current_sha256.map(String::from),
+        next_action: failure.next_action.as_ref().and_then(|action| {
+            let arguments = serde_json::from_str(&action.document).ok()?;
+            Some(ActionAnswer { tool: taker(&action.dialect)?, arguments })
         }),
-        _ => Words::default(),
-    }
-}
-
-#[derive(Clone, Copy, Default)]
-struct Words<'a> {
-    key: Option<&'a str>,
-    description: Option<&'a str>,
-}
-
-fn change_id(ids: Option<&FileIds>, index: usize) -> Option<String> {
-    Some(ids?.changes.get(index)?.to_string())
+    });
+    answers.collect()
 }
 
 fn file_answer<'a>(file: &'a FileReport, patch: &'a FilePatch, ids: Option<&FileIds>) -> FileAnswer<'a> {
-    let changes = file.changes.iter().take(patch.edit.change_count()).enumerate();
     FileAnswer {
         file_patch_id: ids.map(|ids| ids.file.to_string()),
         path: &file.path,
@@ -244,16 +241,13 @@ fn file_answer<'a>(file: &'a FileReport, patch: &'a FilePatch, ids: Option<&File
             .iter()
             .map(|warning| WarningAnswer { code: &warning.code, message: &warning.message })
             .collect(),
-        changes: changes
-            .map(|(index, done)| change_answer(done, words_of(patch, index), change_id(ids, index)))
-            .collect(),
+        changes: change_answers(file.changes.iter().take(patch.edit.change_count()), patch, ids),
     }
 }
 
 /// A file to which nothing has happened yet: what is asked for, and no lines of a new text.
 fn asked_answer<'a>(patch: &'a FilePatch, ids: Option<&FileIds>) -> FileAnswer<'a> {
     const NOWHERE: ChangeReport = ChangeReport { tier: Tier::Exact, candidates: 0, start_line: 0, end_line: 0 };
-    let changes = 0..patch.edit.change_count();
     FileAnswer {
         file_patch_id: ids.map(|ids| ids.file.to_string()),
         path: patch.target.as_str(),
@@ -269,8 +263,29 @@ fn asked_answer<'a>(patch: &'a FilePatch, ids: Option<&FileIds>) -> FileAnswer<'
         size_bytes: None,
         normalized: Vec::new(),
         warnings: Vec::new(),
-        changes: changes.map(|index| change_answer(&NOWHERE, words_of(patch, index), change_id(ids, index))).collect(),
+        changes: change_answers(std::iter::repeat_n(&NOWHERE, patch.edit.change_count()), patch, ids),
     }
+}
+
+fn change_answers<'a>(
+    reports: impl Iterator<Item = &'a ChangeReport>,
+    patch: &'a FilePatch,
+    ids: Option<&FileIds>,
+) -> Vec<ChangeAnswer<'a>> {
+    let answers = reports.enumerate().map(|(index, report)| {
+        // No other dialect has words of its author about a change.
+        let change = if let FileEdit::LinePatch(lines) = &patch.edit { lines.changes.get(index) } else { None };
+        ChangeAnswer {
+            change_id: ids.and_then(|ids| Some(ids.changes.get(index)?.to_string())),
+            change_key: change.and_then(|change| change.key.as_deref()),
+            description: change.and_then(|change| change.description.as_deref()),
+            tier: report.tier.word(),
+            candidates: report.candidates,
+            start_line: report.start_line,
+            end_line: report.end_line,
+        }
+    });
+    answers.collect()
 }
 
 /// What becomes of a file that nobody has seen yet, as far as the edit tells.
@@ -299,44 +314,4 @@ fn asked_status(edit: &FileEdit) -> FileStatus {
         | FileEdit::AnchorEdit(_)
         | FileEdit::ContextPatch(_) => FileStatus::Modified,
     }
-}
-
-fn change_answer<'a>(done: &ChangeReport, words: Words<'a>, change_id: Option<String>) -> ChangeAnswer<'a> {
-    ChangeAnswer {
-        change_id,
-        change_key: words.key,
-        description: words.description,
-        tier: done.tier.word(),
-        candidates: done.candidates,
-        start_line: done.start_line,
-        end_line: done.end_line,
-    }
-}
-
-fn error_answer(failure: &Failure, taker: fn(&str) -> Option<String>) -> ErrorAnswer<'_> {
-    ErrorAnswer {
-        code: failure.reason.code(),
-        detail: failure.detail.map(aptix_model::reason::Detail::code),
-        message: match &failure.field {
-            Some(field) => format!("{field}: {}", failure.message),
-            None => failure.message.clone(),
-        },
-        hint: failure.hint.as_deref(),
-        path: failure.path.as_deref(),
-        change_index: failure.change_index,
-        line: failure.line,
-        nearest: failure.nearest.iter().map(excerpt_answer).collect(),
-        current_sha256: failure.current_sha256.map(String::from),
-        next_action: failure.next_action.as_ref().and_then(|action| action_answer(action, taker)),
-    }
-}
-
-/// What takes the corrected document, and the document.
-fn action_answer(action: &NextAction, taker: fn(&str) -> Option<String>) -> Option<ActionAnswer> {
-    let arguments = serde_json::from_str(&action.document).ok()?;
-    Some(ActionAnswer { tool: taker(&action.dialect)?, arguments })
-}
-
-fn excerpt_answer(excerpt: &Excerpt) -> ExcerptAnswer<'_> {
-    ExcerptAnswer { start_line: excerpt.start_line, end_line: excerpt.end_line, text: &excerpt.text }
 }

@@ -1,7 +1,6 @@
-//! The words of each dialect for what the engine calls by its own: fields of a document, and what may be done instead.
+//! The terms of each dialect for what the engine names by its own: the fields of a document, and the way to replace a file.
 //!
-//! The engine knows no dialect. Every way in that reads a document puts what it is refused for into the document's words
-//! here, before anybody is shown it.
+//! The engine knows no dialect. Whatever reads a document puts the failures of its batch into the document's terms here.
 
 use aptix_engine::planning::presence::REPLACE_HINT;
 use aptix_model::batch::{Batch, FileEdit};
@@ -9,36 +8,27 @@ use aptix_model::documents::Dialect;
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 
-/// What a field is called, and where it is: the engine's name, and a dialect's.
-type Names = &'static [(&'static str, &'static str)];
-
 /// How a dialect names what a failure is about.
 struct Terms {
     /// Its list of files; none where a document is about one file, or has no lists.
     files: Option<&'static str>,
     /// Its list of changes; none where it has no lists.
     changes: Option<&'static str>,
-    /// Its fields, as far as they have other names.
-    names: Names,
+    /// Fields that have another name: the engine's, and the dialect's.
+    names: &'static [(&'static str, &'static str)],
     /// What replaces all of a file that is there.
     replaces: Option<&'static str>,
 }
 
-const LINE_PATCH: Terms = Terms { files: Some("files"), changes: Some("changes"), names: &[], replaces: None };
-const CREATE_FILE: Terms =
-    Terms { files: None, changes: None, names: &[], replaces: Some("to replace all of it, set overwrite") };
-const SEARCH_PATCH: Terms = Terms { files: None, changes: Some("patches"), names: &[], replaces: None };
-const STRUCTURED_PATCH: Terms =
-    Terms { files: Some("patches"), changes: Some("replacements"), names: &[], replaces: None };
-const FILE_BUNDLE: Terms = Terms {
-    files: Some("files"),
-    changes: None,
-    names: &[],
-    replaces: Some("to replace all of it, give the operation 'replace'"),
-};
+/// The names of the engine, in a document that has no lists.
+const PLAIN: Terms = Terms { files: None, changes: None, names: &[], replaces: None };
+const LINE_PATCH: Terms = Terms { files: Some("files"), changes: Some("changes"), ..PLAIN };
+const CREATE_FILE: Terms = Terms { replaces: Some("to replace all of it, set overwrite"), ..PLAIN };
+const SEARCH_PATCH: Terms = Terms { changes: Some("patches"), ..PLAIN };
+const STRUCTURED_PATCH: Terms = Terms { files: Some("patches"), changes: Some("replacements"), ..PLAIN };
+const FILE_BUNDLE: Terms =
+    Terms { files: Some("files"), replaces: Some("to replace all of it, give the operation 'replace'"), ..PLAIN };
 const CODEX_PATCH: Terms = Terms {
-    files: None,
-    changes: None,
     names: &[
         ("path", "the path of a section"),
         ("content", "an added file"),
@@ -48,10 +38,9 @@ const CODEX_PATCH: Terms = Terms {
         ("lines", "a line of a chunk"),
     ],
     replaces: Some("update it with '*** Update File:'"),
+    ..PLAIN
 };
 const SEARCH_REPLACE: Terms = Terms {
-    files: None,
-    changes: None,
     names: &[
         ("path", "the name above a block"),
         ("find", "SEARCH"),
@@ -59,11 +48,9 @@ const SEARCH_REPLACE: Terms = Terms {
         ("startLine", ":start_line:"),
         ("replacements", "a block"),
     ],
-    replaces: None,
+    ..PLAIN
 };
 const STR_REPLACE: Terms = Terms {
-    files: None,
-    changes: None,
     names: &[
         ("content", "file_text"),
         ("oldText", "old_str"),
@@ -71,10 +58,9 @@ const STR_REPLACE: Terms = Terms {
         ("insertLine", "insert_line"),
     ],
     replaces: Some("change it with the command str_replace"),
+    ..PLAIN
 };
 const GIT_PATCH: Terms = Terms {
-    files: None,
-    changes: None,
     names: &[
         ("path", "the name of a file"),
         ("renameTo", "rename to"),
@@ -84,22 +70,20 @@ const GIT_PATCH: Terms = Terms {
         ("hunks", "hunks"),
         ("lines", "a line of a hunk"),
     ],
-    replaces: None,
+    ..PLAIN
 };
 /// The tools that prepare an edit name one file, and no list of changes.
 const PREPARED: Terms = Terms {
-    files: None,
-    changes: None,
     names: &[
         ("startLine", "range"),
         ("endLine", "range"),
         ("startAnchor", "start_anchor"),
         ("endAnchor", "end_anchor"),
     ],
-    replaces: None,
+    ..PLAIN
 };
 
-/// The terms of a dialect for an edit; in an answer of several dialects, those that the kind of edit allows to tell.
+/// The terms of a dialect for an edit; in an answer of several dialects, the kind of edit decides.
 const fn terms(dialect: Dialect, edit: Option<&FileEdit>) -> &'static Terms {
     match (dialect, edit) {
         (_, Some(FileEdit::AnchorEdit(_))) => &PREPARED,
@@ -115,7 +99,7 @@ const fn terms(dialect: Dialect, edit: Option<&FileEdit>) -> &'static Terms {
     }
 }
 
-/// Puts what a batch is refused for into the words of the dialect that its document is written in.
+/// Puts the failures of a batch into the terms of the dialect that its document is written in.
 pub fn in_words_of(dialect: Dialect, batch: &Batch, failures: &mut [Failure]) {
     for failure in failures {
         let edit = failure.file_index.and_then(|file| batch.files.get(file)).map(|file| &file.edit);

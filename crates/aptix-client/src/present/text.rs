@@ -1,4 +1,4 @@
-//! What became of a batch as text for people, in which nothing can hide. It has the colours of a terminal.
+//! What became of a batch as text for people, in which nothing can hide, with the colours of a terminal.
 
 use std::fmt::Write as _;
 
@@ -15,18 +15,18 @@ use crate::apply::path_style::PathStyle;
 /// What there is to see of a batch: what it is known as, its diff, and a line for each file; what it asks for, while nothing
 /// has become of it. Neither its warnings nor why it was refused, which have lines of their own.
 #[must_use]
-pub fn batch_text(shown: &BatchView<'_>) -> String {
+pub fn batch_text(view: &BatchView<'_>) -> String {
     let mut text = String::new();
-    if let Some(stored) = shown.stored.filter(|stored| !stored.ids.is_empty()) {
+    if let Some(stored) = view.stored.filter(|stored| !stored.ids.is_empty()) {
         let _ = write!(text, "batch {} {}", stored.id, stored.state);
-        let _ = match &shown.batch.label {
+        let _ = match &view.batch.label {
             Some(label) => writeln!(text, " {}", Quoted(label)),
             None => writeln!(text),
         };
     }
-    match shown.outcome {
-        Ok(Some(report)) => text.push_str(&report_text(report, shown.dry_run, shown.paths)),
-        Ok(None) => show_diff(&mut text, &shown.batch.files.iter().flat_map(described).collect::<Vec<_>>()),
+    match view.outcome {
+        Ok(Some(report)) => text.push_str(&report_text(report, view.dry_run, view.paths)),
+        Ok(None) => show_diff(&mut text, &view.batch.files.iter().flat_map(described).collect::<Vec<_>>()),
         Err(_) => {}
     }
     text

@@ -1,85 +1,133 @@
 //! What has to happen to one file of a batch that is undone.
 
 use aptix_engine::file_plan::FileAction;
-use aptix_model::batch::FilePatch;
 use aptix_model::failure::{Excerpt, Failure};
+use aptix_model::path::WorkspacePath;
 use aptix_model::reason::Reason;
 
 use super::failure::in_its_place;
 use super::merge::{self, Clash};
-use super::site::UndoSite;
-use super::undone;
-use crate::apply::find::Found;
+use crate::apply::find::{Found, Search};
+use crate::workspace::keep::history::entries::Entry;
 use crate::workspace::keep::history::past_file::{Images, PastFile};
 use crate::workspace::read::place::{Claim, Place};
-use crate::workspace::read::snapshot::Original;
+use crate::workspace::roots::workspace::Workspace;
 
-/// How many places that are in the way are told for one file.
-const TOLD: usize = 10;
+/// How many clashes are reported for one file.
+const CLASHES: usize = 10;
+
+/// What a batch is undone with: the workspace as it is, and what later batches did to its files.
+pub(super) struct UndoSite<'a> {
+    pub(super) workspace: &'a Workspace,
+    pub(super) search: Search<'a>,
+    /// What came after the batch, newest first.
+    pub(super) later: &'a [Entry],
+}
+
+impl UndoSite<'_> {
+    /// Notes that a file that the batch moved is moved back, so that its name is free.
+    pub(super) fn leave(&mut self, file: &PastFile) {
+        let root = self.workspace.roots().iter().position(|root| root.path() == file.root);
+        let path = file.moved_to.as_deref().and_then(|path| WorkspacePath::new(path).ok());
+        if let Some((root, path)) = root.zip(path)
+            && let Ok(place) = self.search.resolve_in(root, &path)
+        {
+            self.search.leave(&place);
+        }
+    }
+
+    /// What there is now at a path in the root of a file, which is the one at this index of the batch.
+    fn find(&mut self, index: usize, file: &PastFile, path: &str, claim: Claim) -> Result<Found, Failure> {
+        let find = |site: &mut Self| {
+            let mut roots = site.workspace.roots().iter();
+            let root = roots.position(|root| root.path() == file.root).ok_or_else(|| {
+                let message = format!("the batch changed files in {} as well", file.root.display());
+                Failure::new(Reason::InvalidRequest, message).hint("name this root, too, with --root")
+            })?;
+            let path = WorkspacePath::new(path)
+                .map_err(|error| Failure::new(Reason::InvalidPath, error.to_string()).detail(error.detail()))?;
+            site.search.find_in(index, (root, &path), claim)
+        };
+        find(self).map_err(|failure| failure.file(index, &self.name(file, path)))
+    }
+
+    /// How an author would name a path in the root of a file.
+    fn name(&self, file: &PastFile, path: &str) -> String {
+        let mut roots = self.workspace.roots().iter();
+        match roots.find(|root| root.path() == file.root) {
+            Some(root) if self.workspace.roots().len() > 1 => format!("{}/{path}", root.name()),
+            _ => path.to_owned(),
+        }
+    }
+
+    /// The batch that, as the last one that came later, moved the file at a path away or deleted it, and where it went.
+    fn taken_by(&self, file: &PastFile, path: &str) -> Option<(&Entry, Option<&str>)> {
+        let mut later = self.later.iter().flat_map(|entry| entry.files.iter().map(move |past| (entry, past)));
+        let is_of = |past: &PastFile| past.path == path || past.moved_to.as_deref() == Some(path);
+        let (entry, past) = later.find(|(_, past)| past.root == file.root && is_of(past))?;
+        let is_taken = past.path == path && (past.moved_to.is_some() || past.after.is_none());
+        is_taken.then_some((entry, past.moved_to.as_deref()))
+    }
+
+    /// The failure where another file is at the old path of a file.
+    fn blocked(&self, index: usize, file: &PastFile) -> Failure {
+        in_its_place(&file.path).file(index, &self.name(file, &file.path))
+    }
+
+    /// The failure of a file that is not where the batch left it.
+    fn gone(&self, index: usize, file: &PastFile, path: &str) -> Failure {
+        let (message, hint) = match self.taken_by(file, path) {
+            Some((batch, to)) => {
+                let deed = to.map_or_else(|| "deleted it".to_owned(), |to| format!("moved it to {to:?}"));
+                let name = batch.name();
+                (format!("batch {name}, which came later, {deed}"), format!("undo that one first: `aptix undo {name}`"))
+            }
+            None => (
+                "the file was removed after the batch, so that there is nothing to undo the edit in".to_owned(),
+                "bring the file back to this path first".to_owned(),
+            ),
+        };
+        Failure::new(Reason::FileMissing, message).hint(hint).file(index, &self.name(file, path))
+    }
+}
 
 /// What is to happen to one file.
-pub(super) struct FileUndo {
+pub(super) struct FileUndo<'e> {
+    /// Its position among the files of the batch, from 0.
+    pub(super) index: usize,
+    pub(super) file: &'e PastFile,
     /// The file, as an author would name it.
     pub(super) name: String,
     pub(super) found: Found,
     pub(super) action: FileAction<'static>,
 }
 
-impl FileUndo {
-    /// Where a file is afterwards that was not there before; nothing for one that goes.
+impl FileUndo<'_> {
+    /// Where the file is afterwards; nothing for one that is deleted.
     pub(super) fn written(&self) -> Option<&Place> {
         let to = self.found.other.as_ref().map_or(&self.found.place, |other| &other.place);
         (self.action != FileAction::Delete).then_some(to)
-    }
-
-    /// The edit as an author would have written it.
-    pub(super) fn patch(&self) -> FilePatch {
-        undone::patch(self.name.clone(), self.action == FileAction::Delete)
     }
 }
 
 /// Finds out what has to happen to one file; nothing where it is as before the batch already. `is_taken_over` says whether
 /// the batch moved another file to where this one was.
-pub(super) fn file_undo(
+pub(super) fn file_undo<'e>(
     site: &mut UndoSite<'_>,
     index: usize,
-    file: &PastFile,
+    file: &'e PastFile,
     images: &Images,
     is_taken_over: bool,
-) -> Result<Option<FileUndo>, Vec<Failure>> {
+) -> Result<Option<FileUndo<'e>>, Vec<Failure>> {
+    let mut found = locate(site, index, file, images, is_taken_over).map_err(|failure| vec![failure])?;
     let left_at = file.moved_to.as_deref().unwrap_or(&file.path);
-    let (name, old_name) = (site.name(file, left_at), site.name(file, &file.path));
-    let here = |failure: Failure| vec![failure.file(index, &name)];
-    let in_its_place = || vec![in_its_place(&file.path).file(index, &old_name)];
-    let (here_is, there_is) = match file.moved_to {
-        Some(_) => (Claim::Leaves, Claim::Arrives),
-        None => (Claim::Stays, Claim::Stays),
-    };
-    let mut found = site.find(index, file, left_at, here_is).map_err(here)?;
-    if file.moved_to.is_some() {
-        let there = site.find(index, file, &file.path, there_is);
-        let there = there.map_err(|failure| vec![failure.file(index, &old_name)])?;
-        let is_own = |bytes| [&images.before, &images.after].into_iter().flatten().any(|own| own == bytes);
-        let is = |original: &Original, image: &Option<Vec<u8>>| image.as_ref() == Some(&original.bytes);
-        match (&found.original, &there.original) {
-            // Another process has moved the files back.
-            (Some(now), Some(back)) if is_taken_over && is(back, &images.before) && !is(now, &images.after) => {
-                found = there
-            }
-            (Some(_), Some(_)) if is_taken_over => found.other = Some(Box::new(there)),
-            (None, _) if is_taken_over => return Err(here(site.gone(file, left_at))),
-            (Some(_), Some(_)) => return Err(in_its_place()),
-            // Somebody has moved it back by hand.
-            (None, Some(back)) if is_own(&back.bytes) => found = there,
-            (None, _) => return Err(here(site.gone(file, left_at))),
-            (Some(_), None) => found.other = Some(Box::new(there)),
-        }
-    }
+    let name = site.name(file, left_at);
+    let here = |failure: Failure| failure.file(index, &name);
     let now = found.original.as_ref().map(|original| original.bytes.as_slice());
     let action = match (&images.before, &images.after, now) {
         (Some(before), Some(after), Some(now)) => match merge::way_back(before, after, now) {
             Ok(edit) => FileAction::Edit(edit),
-            Err(clashes) => return Err(clashes.iter().take(TOLD).flat_map(|clash| here(clashed(clash))).collect()),
+            Err(clashes) => return Err(clashes.iter().take(CLASHES).map(|clash| here(clashed(clash))).collect()),
         },
         (None, Some(after), Some(now)) if after.as_slice() == now => FileAction::Delete,
         (None, Some(_), Some(now)) => {
@@ -87,23 +135,48 @@ pub(super) fn file_undo(
             let excerpt = Excerpt { start_line: 1, end_line: 1, text: first_line(now) };
             let failure = Failure { nearest: vec![excerpt], ..Failure::new(Reason::ExpectedMismatch, message) };
             let hint = "undo the batches that came later first, newest first, or delete the file by hand";
-            return Err(here(failure.hint(hint)));
+            return Err(vec![here(failure.hint(hint))]);
         }
         (Some(before), None, Some(now)) if before.as_slice() == now => return Ok(None),
-        (Some(_), None, Some(_)) => return Err(in_its_place()),
+        (Some(_), None, Some(_)) => return Err(vec![site.blocked(index, file)]),
         (Some(before), None, None) => {
             found.attributes = file.before.as_ref().map(|before| before.attributes.clone());
             FileAction::Write(before.clone().into())
         }
         // What was deleted since is as it was before; what was moved is not.
         (None, Some(_), None) => match site.taken_by(file, left_at) {
-            Some((_, Some(_))) => return Err(here(site.gone(file, left_at))),
+            Some((_, Some(_))) => return Err(vec![site.gone(index, file, left_at)]),
             _ => return Ok(None),
         },
         (None, None, _) => return Ok(None),
-        (Some(_), Some(_), None) => return Err(here(site.gone(file, left_at))),
+        (Some(_), Some(_), None) => return Err(vec![site.gone(index, file, left_at)]),
     };
-    Ok(Some(FileUndo { name, found, action }))
+    Ok(Some(FileUndo { index, file, name, found, action }))
+}
+
+/// Finds a file where the batch left it and, where the batch moved it, what is at its old path.
+fn locate(
+    site: &mut UndoSite<'_>,
+    index: usize,
+    file: &PastFile,
+    images: &Images,
+    is_taken_over: bool,
+) -> Result<Found, Failure> {
+    let Some(left_at) = &file.moved_to else { return site.find(index, file, &file.path, Claim::Stays) };
+    let here = site.find(index, file, left_at, Claim::Leaves)?;
+    let there = site.find(index, file, &file.path, Claim::Arrives)?;
+    let is = |found: &Found, image: &Option<Vec<u8>>| {
+        found.original.as_ref().is_some_and(|original| image.as_ref() == Some(&original.bytes))
+    };
+    match (here.original.is_some(), there.original.is_some()) {
+        // Another process has moved the files back.
+        (true, true) if is_taken_over && is(&there, &images.before) && !is(&here, &images.after) => Ok(there),
+        (true, true) if !is_taken_over => Err(site.blocked(index, file)),
+        (true, _) => Ok(Found { other: Some(Box::new(there)), ..here }),
+        // Another process has moved it back.
+        (false, true) if !is_taken_over && (is(&there, &images.before) || is(&there, &images.after)) => Ok(there),
+        (false, _) => Err(site.gone(index, file, left_at)),
+    }
 }
 
 fn first_line(bytes: &[u8]) -> String {

@@ -1,10 +1,8 @@
 //! Undoes a batch: as a batch of its own, whose edits take back what the other one did, and nothing that came later.
 
-mod completed;
 pub(crate) mod failure;
 mod file_undo;
 mod merge;
-mod site;
 mod undone;
 
 use aptix_engine::file_plan::{FileAction, FilePlan};
@@ -20,19 +18,18 @@ use aptix_model::report::FileStatus;
 pub use self::undone::Undone;
 
 use self::failure::{history_failure, in_its_place, not_found};
-use self::file_undo::{FileUndo, file_undo};
-use self::site::UndoSite;
-use self::undone::label;
+use self::file_undo::{FileUndo, UndoSite, file_undo};
+use self::undone::{completed, label, patch};
 use crate::apply::find::{Found, Search};
 use crate::apply::planned::{Planned, carry_out, refuse_removed};
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::{ApplyOptions, Mode, Refusal};
 use crate::workspace::keep::history::effect::Reversal;
+use crate::workspace::keep::history::entries::Entry;
 use crate::workspace::keep::history::find::{self, Found as FoundEntry, Wanted};
-use crate::workspace::keep::history::past_file::PastFile;
+use crate::workspace::keep::history::past_file::{Images, PastFile};
 use crate::workspace::keep::history::{entries, pending};
 use crate::workspace::read::made_git_dir;
-use crate::workspace::read::place::Place;
 use crate::workspace::roots::workspace::Workspace;
 
 /// Takes a batch back. Until [`acknowledge`] is called, the same request is answered with the same batch: a command that was
@@ -48,40 +45,21 @@ pub fn undo(
 ) -> Result<Undone, Refusal> {
     options.policy.may_write()?;
     refuse_removed(workspace)?;
-    if let Some(undone) = completed::completed(workspace, wanted).map_err(|error| history_failure(&error))? {
+    if let Some(undone) = completed(workspace, wanted).map_err(|error| history_failure(&error))? {
         return Ok(undone);
     }
     let FoundEntry { entry, later } = find::find(workspace, wanted).map_err(|error| not_found(&error))?;
     let images = entries::images(&entry).map_err(|error| history_failure(&error))?;
     let mut site = UndoSite { workspace, search: Search::new(workspace, options.policy), later: &later };
-    for file in &entry.files {
-        site.leave(file);
-    }
-    let mut undos = Vec::new();
-    let mut failures = Vec::new();
-    for (index, (file, images)) in entry.files.iter().zip(&images).enumerate() {
-        let is_taken_over = entry.files.iter().any(|other| other.moves_to(file));
-        match file_undo(&mut site, index, file, images, is_taken_over) {
-            Ok(undo) => undos.extend(undo.map(|undo| (undo, file))),
-            Err(found) => failures.extend(found),
-        }
-    }
-    failures.extend(blocked(&undos).map(|(index, file)| in_its_place(&file.path).file(index, &file.path)));
-    if !failures.is_empty() {
-        return Err(failures.into());
-    }
-    let written = undos.iter().filter_map(|(undo, file)| {
-        let index = entry.files.iter().position(|other| std::ptr::eq(other, *file))?;
-        undo.written().map(|place| (index, undo.name.as_str(), place))
-    });
-    refuse_git_dirs(workspace, written.collect())?;
+    let undos = file_undos(&mut site, &entry, &images)?;
+    refuse_git_dirs(workspace, &undos)?;
     let batch = Batch {
         label: Some(label(&entry)),
-        files: undos.iter().map(|(undo, _)| undo.patch()).collect(),
+        files: undos.iter().map(|undo| patch(undo.name.clone(), undo.action == FileAction::Delete)).collect(),
         ..Batch::default()
     };
     let (found, rest): (Vec<_>, Vec<_>) =
-        undos.into_iter().map(|(FileUndo { found, action, .. }, file)| (found, (action, file))).unzip();
+        undos.into_iter().map(|FileUndo { found, action, file, .. }| (found, (action, file))).unzip();
     let observed: Vec<_> = found.iter().map(Found::observed).collect();
     let files = observed.iter().zip(rest).map(|(observed, (action, file))| planned(observed, action, file));
     let plan =
@@ -114,24 +92,37 @@ pub fn acknowledge(workspace: &Workspace) -> Result<(), Failure> {
     pending::forget(workspace).map_err(|error| history_failure(&error))
 }
 
-/// Refuses files that, with others, would make a directory one that git takes for its own, as for any batch.
-fn refuse_git_dirs(workspace: &Workspace, written: Vec<(usize, &str, &Place)>) -> Result<(), Failure> {
-    let places = written.iter().enumerate().map(|(at, (.., place))| (at, *place));
-    made_git_dir::refuse_made(workspace, places).map_err(|(at, error)| match written.get(at) {
-        Some((index, name, _)) => error.failure().file(*index, name),
-        None => error.failure(),
-    })
+/// What has to happen to each file of a batch, as far as anything has to.
+fn file_undos<'e>(
+    site: &mut UndoSite<'_>,
+    entry: &'e Entry,
+    images: &[Images],
+) -> Result<Vec<FileUndo<'e>>, Vec<Failure>> {
+    entry.files.iter().for_each(|file| site.leave(file));
+    let (mut undos, mut failures) = (Vec::new(), Vec::new());
+    for (index, (file, images)) in entry.files.iter().zip(images).enumerate() {
+        let is_taken_over = entry.files.iter().any(|other| other.moves_to(file));
+        match file_undo(site, index, file, images, is_taken_over) {
+            Ok(undo) => undos.extend(undo),
+            Err(found) => failures.extend(found),
+        }
+    }
+    // A file can only move back to where none is, or one that moves away.
+    let moves = || undos.iter().filter_map(|undo| Some((&undo.found.place, undo.found.other.as_ref()?, undo)));
+    for (_, to, FileUndo { index, file, .. }) in moves() {
+        if to.original.is_some() && !moves().any(|(from, ..)| from.is_at(&to.place)) {
+            failures.push(in_its_place(&file.path).file(*index, &file.path));
+        }
+    }
+    if failures.is_empty() { Ok(undos) } else { Err(failures) }
 }
 
-/// The files that would be moved back to where another one is that is not moved away from there.
-fn blocked<'d>(undos: &'d [(FileUndo, &PastFile)]) -> impl Iterator<Item = (usize, &'d PastFile)> {
-    let moves = || {
-        let undos = undos.iter().enumerate();
-        undos.filter_map(|(index, (undo, file))| Some((&undo.found.place, undo.found.other.as_ref()?, (index, *file))))
-    };
-    moves().filter_map(move |(_, to, file)| {
-        let is_free = to.original.is_none() || moves().any(|(from, ..)| from.is_at(&to.place));
-        (!is_free).then_some(file)
+/// Refuses files that, with others, would make a directory one that git takes for its own, as for any batch.
+fn refuse_git_dirs(workspace: &Workspace, undos: &[FileUndo<'_>]) -> Result<(), Failure> {
+    let written = undos.iter().enumerate().filter_map(|(at, undo)| Some((at, undo.written()?)));
+    made_git_dir::refuse_made(workspace, written).map_err(|(at, error)| match undos.get(at) {
+        Some(undo) => error.failure().file(undo.index, &undo.name),
+        None => error.failure(),
     })
 }
 
