@@ -1,7 +1,7 @@
 //! The answers of tools: a JSON object for programs, texts for models, in the form of each tool.
 
 use aptix_model::batch::Batch;
-use aptix_model::documents::{Dialect, Document};
+use aptix_model::documents::Dialect;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, FilePatchId};
 use aptix_model::preview::Preview;
@@ -12,7 +12,7 @@ use aptix_model::tools::create_file::Created;
 use aptix_model::tools::preview::{Phase, to_yaml};
 use aptix_model::tools::tool::Form;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::apply::Refusal;
 use crate::present::answer::{BatchView, ErrorAnswer, FileAnswer, Stored, answer, errors};
@@ -54,7 +54,7 @@ struct InvokeResult<'a> {
     successful: bool,
     result: Option<PatchResult<'a>>,
     errors: Vec<ErrorAnswer<'a>>,
-    warnings: Vec<WarningAnswer<'a>>,
+    warnings: Vec<Value>,
 }
 
 #[derive(Serialize)]
@@ -68,28 +68,43 @@ struct PatchResult<'a> {
 }
 
 #[derive(Serialize)]
-struct WarningAnswer<'a> {
-    code: &'a str,
-    message: &'a str,
-}
-
-#[derive(Serialize)]
 struct Refused<'a> {
     success: bool,
     state: &'static str,
     errors: Vec<ErrorAnswer<'a>>,
 }
 
-/// The answer of a document's tool.
-pub(super) fn of_document(form: Form, document: &Document, outcome: Result<&Applied, &Refusal>) -> ToolAnswer {
-    let (batch, warnings) = (&document.batch, &document.warnings);
+impl ToolAnswer {
+    /// Adds a warning about the workspace.
+    pub(super) fn warn(&mut self, warning: &Warning) {
+        self.text.push(warning_line(warning));
+        if let Some(warnings) = self.structured.get_mut("warnings").and_then(Value::as_array_mut) {
+            warnings.push(warning_object(warning));
+        }
+    }
+}
+
+fn warning_line(warning: &Warning) -> String {
+    format!("warning: {}: {}", warning.code, warning.message)
+}
+
+fn warning_object(warning: &Warning) -> Value {
+    json!({ "code": warning.code, "message": warning.message })
+}
+
+/// The answer of a document's tool; `warnings` are those of the document.
+pub(super) fn of_document(
+    form: Form,
+    batch: &Batch,
+    warnings: &[Warning],
+    outcome: Result<&Applied, &Refusal>,
+) -> ToolAnswer {
     match form {
         Form::InvokeResult => envelope(batch, warnings, outcome),
         Form::Created => created(batch, outcome),
         Form::Batch | Form::Plain => {
             let mut answer = of_batch(batch, outcome);
-            let told = warnings.iter().map(|warning| format!("warning: {}: {}", warning.code, warning.message));
-            answer.text.extend(told);
+            answer.text.extend(warnings.iter().map(warning_line));
             answer
         }
     }
@@ -97,21 +112,18 @@ pub(super) fn of_document(form: Form, document: &Document, outcome: Result<&Appl
 
 fn envelope(batch: &Batch, warnings: &[Warning], outcome: Result<&Applied, &Refusal>) -> ToolAnswer {
     let shown = shown(batch, outcome);
-    let told = answer(&shown, tool_for);
+    let answer = answer(&shown, tool_for);
     let result = InvokeResult {
-        successful: told.success,
-        result: told.batch_id.map(|batch_id| PatchResult {
+        successful: answer.success,
+        result: answer.batch_id.map(|batch_id| PatchResult {
             batch_id,
             batch_key: batch.key.as_deref(),
             batch_label: batch.label.as_deref(),
-            files: told.files,
-            diff: &told.diff,
+            files: answer.files,
+            diff: &answer.diff,
         }),
-        errors: told.errors,
-        warnings: warnings
-            .iter()
-            .map(|warning| WarningAnswer { code: &warning.code, message: &warning.message })
-            .collect(),
+        errors: answer.errors,
+        warnings: warnings.iter().map(warning_object).collect(),
     };
     serialized(&result, outcome.is_err())
 }
@@ -136,11 +148,11 @@ fn shown<'a>(batch: &'a Batch, outcome: Result<&'a Applied, &'a Refusal>) -> Bat
 }
 
 pub(super) fn of_batch(batch: &Batch, outcome: Result<&Applied, &Refusal>) -> ToolAnswer {
-    let mut told = serialized(&answer(&shown(batch, outcome), tool_for), outcome.is_err());
+    let mut answer = serialized(&answer(&shown(batch, outcome), tool_for), outcome.is_err());
     if outcome.is_ok_and(|done| done.report.diff_omitted) {
-        told.text.push(format!("the diff has more than {DIFF_BYTES} bytes and is left out"));
+        answer.text.push(format!("the diff has more than {DIFF_BYTES} bytes and is left out"));
     }
-    told
+    answer
 }
 
 pub(super) fn of_plan(batch: &Batch, report: &Report, preview: &Preview, phase: Phase) -> ToolAnswer {
@@ -153,12 +165,12 @@ pub(super) fn of_applied(batch: &Batch, applied: &Applied, preview: &Preview, hu
 }
 
 fn hunk_answer(shown: &BatchView<'_>, preview: &Preview, phase: Phase) -> ToolAnswer {
-    let mut told = serialized(&answer(shown, tool_for), false);
+    let mut answer = serialized(&answer(shown, tool_for), false);
     let (hunk, expires) = match phase {
         Phase::Planned { hunk, expires } => (hunk, Some(expires.0)),
         Phase::Applied { hunk } => (hunk, None),
     };
-    if let Some(object) = told.structured.as_object_mut() {
+    if let Some(object) = answer.structured.as_object_mut() {
         object.insert("hunkId".to_owned(), hunk.to_string().into());
         if let Some(expires) = expires {
             object.insert("expiresAtMs".to_owned(), expires.into());
@@ -167,32 +179,21 @@ fn hunk_answer(shown: &BatchView<'_>, preview: &Preview, phase: Phase) -> ToolAn
     // A summary is texts and numbers: there is nothing in it that YAML could refuse.
     let yaml = to_yaml(preview, phase).unwrap_or_default();
     let diff = preview.diff.clone().unwrap_or_else(|| format!("the diff has more than {DIFF_BYTES} bytes"));
-    ToolAnswer { text: vec![yaml, diff], ..told }
-}
-
-/// The answer of a tool that only looks.
-pub(super) fn looked<T: Serialize>(found: Result<T, Refusal>, text: impl FnOnce(&T) -> Vec<String>) -> ToolAnswer {
-    match found {
-        Ok(found) => ToolAnswer { text: text(&found), ..serialized(&found, false) },
-        Err(refusal) => refused(Form::Plain, &refusal.failures),
-    }
+    ToolAnswer { text: vec![yaml, diff], ..answer }
 }
 
 /// The answer of a call that changed nothing, in the form of its tool.
 pub(super) fn refused(form: Form, failures: &[Failure]) -> ToolAnswer {
-    let errors = || errors(failures, tool_for);
     match form {
-        Form::InvokeResult => {
-            let result = InvokeResult { successful: false, result: None, errors: errors(), warnings: Vec::new() };
-            serialized(&result, true)
+        Form::Plain => {
+            serialized(&Refused { success: false, state: "FAILED", errors: errors(failures, tool_for) }, true)
         }
-        Form::Created => serialized(&Created::refused("", failures), true),
-        Form::Batch => of_batch(&Batch::default(), Err(&failures.to_vec().into())),
-        Form::Plain => serialized(&Refused { success: false, state: "FAILED", errors: errors() }, true),
+        form => of_document(form, &Batch::default(), &[], Err(&failures.to_vec().into())),
     }
 }
 
-fn serialized(object: &impl Serialize, is_error: bool) -> ToolAnswer {
+/// An answer that is an object, and no other text than that.
+pub(super) fn serialized(object: &impl Serialize, is_error: bool) -> ToolAnswer {
     // Answers are texts and numbers under fixed names: there is nothing in them that JSON could refuse.
     let structured = serde_json::to_value(object).unwrap_or_default();
     ToolAnswer { structured, text: vec![serde_json::to_string(object).unwrap_or_default()], is_error }

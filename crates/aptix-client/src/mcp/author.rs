@@ -1,16 +1,16 @@
 //! The author at one connection: applies batches under the policy of the models, and keeps prepared edits.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aptix_engine::hunk::Member;
 use aptix_model::batch::{Batch, Origin};
 use aptix_model::documents::Dialect;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, Uuid};
-use aptix_model::record::FileIds;
+use aptix_model::record::{FileIds, UnixMillis};
 
 use super::answer::{Applied, DIFF_BYTES};
-use super::clock::Clock;
 use super::hunks::Hunks;
 use super::until::Until;
 use crate::apply::proposal::{Decision, Proposal};
@@ -29,13 +29,23 @@ pub(super) struct Author {
     /// The session, and the owner of prepared edits.
     name: String,
     pub(super) hunks: Mutex<Hunks>,
-    /// By which prepared edits expire and take turns.
-    pub(super) clock: Clock,
+    /// When the connection began: by the time of day, and by the monotonic clock.
+    began: (UnixMillis, Instant),
 }
 
 impl Author {
     pub(super) fn new(workspace: Arc<Workspace>, policies: Arc<PolicyFiles>, name: String) -> Self {
-        Self { workspace, policies, name, hunks: Mutex::default(), clock: Clock::start() }
+        #[expect(clippy::disallowed_methods, reason = "the edge of the program reads the clock")]
+        let time_of_day = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let began = (UnixMillis(millis(time_of_day)), Instant::now());
+        Self { workspace, policies, name, hunks: Mutex::default(), began }
+    }
+
+    /// The time by which prepared edits expire and take turns. It never jumps: after the connection began it follows the
+    /// monotonic clock, so that setting the time of day neither expires, revives nor reorders them.
+    pub(super) fn now(&self) -> UnixMillis {
+        let (time_of_day, began) = self.began;
+        UnixMillis(time_of_day.0.saturating_add(millis(began.elapsed())))
     }
 
     pub(super) fn hunks(&self) -> MutexGuard<'_, Hunks> {
@@ -61,7 +71,7 @@ impl Author {
         Member { name: &self.name, may_write: true }
     }
 
-    /// Applies a batch, unless `check` refuses what would come of it.
+    /// Applies a batch, unless `check` refuses the proposal.
     pub(super) fn apply(
         &self,
         dialect: Option<Dialect>,
@@ -69,17 +79,7 @@ impl Author {
         until: &Until,
         check: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Failure>,
     ) -> Result<Applied, Refusal> {
-        self.attempt(dialect, batch, until, check).map_err(|refusal| self.for_model(refusal))
-    }
-
-    fn attempt(
-        &self,
-        dialect: Option<Dialect>,
-        batch: &Batch,
-        until: &Until,
-        check: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Failure>,
-    ) -> Result<Applied, Refusal> {
-        let policy = self.policy()?;
+        let policy = self.policy().map_err(|failure| self.for_model(failure))?;
         let (id, ids) = (BatchId(mint()), FileIds::mint(batch, mint));
         let options = ApplyOptions {
             policy: &policy,
@@ -97,16 +97,20 @@ impl Author {
             }
             if until.is_over() { Decision::Refuse(vec![until.failure()]) } else { Decision::Apply }
         })
-        .map_err(|refusal| in_words(refusal, dialect, batch))?;
+        .map_err(|refusal| self.for_model(in_words(refusal, dialect, batch)))?;
         self.places().name_in_report(&mut report);
         Ok(Applied { ids, batch: id, report })
     }
 }
 
-/// A refusal in the words of the call; the tools that prepare edits have no dialect.
+/// A refusal with the terms of the call's dialect; the tools that prepare edits have none.
 pub(super) fn in_words(mut refusal: Refusal, dialect: Option<Dialect>, batch: &Batch) -> Refusal {
     dialect_terms::in_words_of(dialect.unwrap_or(Dialect::Chat), batch, &mut refusal.failures);
     refusal
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the edge of the program mints ids")]

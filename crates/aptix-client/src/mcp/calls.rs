@@ -1,18 +1,19 @@
-//! Calls: arguments in, an answer out. They block.
+//! Carries out calls: arguments in, an answer out. They block.
 
+use aptix_model::failure::Failure;
 use aptix_model::id::Uuid;
 use aptix_model::record::UnixMillis;
-use aptix_model::report::Warning;
 use aptix_model::tools::look::Search;
 use aptix_model::tools::tool::{Call, Effect, Form, Tool};
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use super::answer::{ToolAnswer, looked, of_document, refused};
+use super::answer::{ToolAnswer, of_document, refused, serialized};
 use super::author::Author;
 use super::hunks::CallNumber;
 use super::search::Show;
 use super::until::Until;
 use super::{prepared, read, search};
+use crate::policy::Policy;
 
 /// Longest arguments that are parsed before the call's turn, in bytes.
 const TURN_BYTES: usize = 4 << 10;
@@ -33,23 +34,35 @@ fn carry_out(author: &Author, number: CallNumber, form: Form, call: Call, until:
     match call {
         Call::Document(document) => {
             let outcome = author.apply(Some(document.dialect), &document.batch, until, &mut |_| Ok(()));
-            of_document(form, &document, outcome.as_ref())
+            of_document(form, &document.batch, &document.warnings, outcome.as_ref())
         }
         Call::Prepare { patch, existing } => prepared::prepare(author, number, patch, existing),
         Call::Apply { hunk } => prepared::apply(author, number, hunk, until),
         Call::Overwrite { patch } => prepared::overwrite(author, patch, until),
-        Call::Read(call) => {
-            let lines = author.policy().and_then(|policy| read::read(&author.workspace, &policy, &call));
-            looked(lines.map_err(|failure| author.for_model(failure)), |lines| vec![lines.head(), lines.text.clone()])
-        }
+        Call::Read(call) => look(
+            author,
+            |policy| read::read(&author.workspace, policy, &call),
+            |lines| vec![lines.head(), lines.text.clone()],
+        ),
         Call::FindFiles(call) => find(author, &call, Show::Files, until),
         Call::FindLines(call) => find(author, &call, Show::Lines, until),
     }
 }
 
 fn find(author: &Author, call: &Search, show: Show, until: &Until) -> ToolAnswer {
-    let found = author.policy().and_then(|policy| search::search(&author.workspace, &policy, call, show, until));
-    looked(found.map_err(|failure| author.for_model(failure)), |found| vec![found.text()])
+    look(author, |policy| search::search(&author.workspace, policy, call, show, until), |found| vec![found.text()])
+}
+
+/// The answer of a tool that only looks; `text` puts what it found into words.
+fn look<T: Serialize>(
+    author: &Author,
+    look: impl FnOnce(&Policy) -> Result<T, Failure>,
+    text: impl FnOnce(&T) -> Vec<String>,
+) -> ToolAnswer {
+    match author.policy().and_then(|policy| look(&policy)) {
+        Ok(found) => ToolAnswer { text: text(&found), ..serialized(&found, false) },
+        Err(failure) => refused(Form::Plain, &author.for_model(failure).failures),
+    }
 }
 
 /// The time and id that order a call among those that write: when it arrived, or when the edit that it applies was prepared.
@@ -61,7 +74,7 @@ pub(super) fn turn(author: &Author, tool: &Tool, arguments: &str) -> (UnixMillis
         Some(Ok(Call::Apply { hunk })) => author.hunks().turn(hunk),
         _ => None,
     };
-    prepared.map_or_else(|| (author.clock.now(), Uuid::nil()), |(created, hunk)| (created, hunk.0))
+    prepared.map_or_else(|| (author.now(), Uuid::nil()), |(created, hunk)| (created, hunk.0))
 }
 
 /// Names the displaced writes that no answer has named yet.
@@ -70,10 +83,5 @@ fn add_displaced_writes(author: &Author, answer: &mut ToolAnswer) {
         Ok(writes) => writes,
         Err(error) => return tracing::warn!(%error, "displaced writes cannot be listed"),
     };
-    for Warning { code, message, .. } in writes.iter().map(|write| write.warning_elsewhere(&author.workspace)) {
-        answer.text.push(format!("warning: {code}: {message}"));
-        if let Some(warnings) = answer.structured.get_mut("warnings").and_then(Value::as_array_mut) {
-            warnings.push(json!({ "code": code, "message": message }));
-        }
-    }
+    writes.iter().for_each(|write| answer.warn(&write.warning_elsewhere(&author.workspace)));
 }

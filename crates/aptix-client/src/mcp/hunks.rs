@@ -1,4 +1,4 @@
-//! The prepared edits of this process: kept in memory for an hour, and gone with it (WS-MOD 2.2, 4).
+//! The prepared edits of this process, kept in memory for an hour (WS-MOD 2.2, 4).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +26,7 @@ pub(super) struct Plan {
     pub(super) bytes: usize,
 }
 
-/// Exactly what a plan makes of a file.
+/// The digests of a file before and after a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Pinned {
     before: Option<Sha256Digest>,
@@ -34,12 +34,12 @@ pub(super) struct Pinned {
 }
 
 impl Pinned {
-    /// By what is reported of a file.
+    /// Those of a file's report.
     pub(super) fn of(file: &FileReport) -> Self {
         Self { before: file.sha256_before, after: file.written.map(|written| written.sha256) }
     }
 
-    /// Whether it is for a file of this digest.
+    /// Whether the plan is for a file of this digest.
     pub(super) fn is_for(self, digest: Sha256Digest) -> bool {
         self.before == Some(digest)
     }
@@ -86,7 +86,7 @@ impl<'h> InUse<'h> {
     /// Takes the plan that may be applied, for the call of this number.
     ///
     /// # Errors
-    /// As the rules of applying have it (WS-MOD 4.1), when it was applied, and when a call that came later replaced it.
+    /// By the rules of applying (WS-MOD 4.1), when it was applied, and when a later call replaced it.
     pub(super) fn take(
         hunks: &'h Mutex<Hunks>,
         id: FilePatchId,
@@ -126,7 +126,7 @@ impl Hunks {
     /// The slot in which an edit may be kept: that of `existing`, if one is named, else a new one under `new_id`.
     ///
     /// # Errors
-    /// As the rules of replacing have it (WS-MOD 4.2), and when the existing plan was applied or is being applied.
+    /// By the rules of replacing (WS-MOD 4.2), and when the existing plan was applied or is being applied.
     pub(super) fn place(
         &self,
         existing: Option<FilePatchId>,
@@ -145,7 +145,7 @@ impl Hunks {
         Ok(Slot { hunk, replaces })
     }
 
-    /// Keeps what a call has planned; whatever expired, or is too much, goes.
+    /// Keeps the plan of a call; drops what expired long ago, and the oldest where there are too many.
     ///
     /// # Errors
     /// When the plan that it was to replace was applied, is being applied, or was replaced since the slot was given.
@@ -157,7 +157,7 @@ impl Hunks {
                 return Err(replaced(hunk.id));
             }
         }
-        // Expired ones are told as such for another hour.
+        // Expired ones are reported as such for another hour.
         self.kept.retain(|_, kept| kept.hunk.expires.0.saturating_add(hunk::TTL_MILLIS) > now.0);
         self.kept.insert(hunk.id, Kept { hunk, plan: Some(plan), prepared_by: call, users: 0 });
         while self.kept.len() > MOST || self.bytes() > MOST_BYTES {
@@ -175,7 +175,7 @@ impl Hunks {
     /// The plan that may be applied.
     ///
     /// # Errors
-    /// As the rules of applying have it (WS-MOD 4.1), and when it was applied.
+    /// By the rules of applying (WS-MOD 4.1), and when it was applied.
     fn plan(&self, id: FilePatchId, member: Member<'_>, now: UnixMillis) -> Result<Plan, Failure> {
         let kept = self.kept.get(&id);
         hunk::apply(id, kept.map(|kept| &kept.hunk), member, now).map_err(HunkError::failure)?;
@@ -238,7 +238,7 @@ mod tests {
         hunks.keep(slot, plan(bytes), 1, UnixMillis(now)).unwrap();
     }
 
-    fn told<T: std::fmt::Debug>(outcome: Result<T, Failure>) -> String {
+    fn reason<T: std::fmt::Debug>(outcome: Result<T, Failure>) -> String {
         let failure = outcome.unwrap_err();
         failure.detail.map_or_else(|| failure.reason.to_string(), |detail| format!("{}.{detail}", failure.reason))
     }
@@ -250,16 +250,16 @@ mod tests {
         kept(&mut hunks, 1, 1, 1_000);
         let over = UnixMillis(1_000 + TTL_MILLIS);
         let now = UnixMillis(2_000);
-        assert_eq!(told(hunks.plan(id(2), ANN, now)), "NOT_FOUND");
-        assert_eq!(told(hunks.plan(id(1), BOB, now)), "WRONG_OWNER");
-        assert_eq!(told(hunks.plan(id(1), ANN, over)), "NOT_FOUND.EXPIRED");
+        assert_eq!(reason(hunks.plan(id(2), ANN, now)), "NOT_FOUND");
+        assert_eq!(reason(hunks.plan(id(1), BOB, now)), "WRONG_OWNER");
+        assert_eq!(reason(hunks.plan(id(1), ANN, over)), "NOT_FOUND.EXPIRED");
         for (existing, member, kind, now, expected) in [
             (2, ANN, "append", now, "NOT_FOUND"),
             (1, BOB, "append", now, "WRONG_OWNER"),
             (1, ANN, "insert_after", now, "INVALID_STATE.OTHER_KIND"),
             (1, ANN, "append", over, "NOT_FOUND.EXPIRED"),
         ] {
-            assert_eq!(told(hunks.place(Some(id(existing)), member, kind, id(9), now)), expected);
+            assert_eq!(reason(hunks.place(Some(id(existing)), member, kind, id(9), now)), expected);
         }
         let again = hunks.place(Some(id(1)), ANN, "append", id(9), now).unwrap();
         assert_eq!((again.hunk.id, again.hunk.created), (id(1), UnixMillis(1_000)), "a plan keeps its id and its turn");
@@ -268,11 +268,11 @@ mod tests {
         let hunks = Mutex::new(hunks);
         let locked = || hunks.lock().unwrap();
         InUse::take(&hunks, id(1), ANN, 3, now).unwrap().applied();
-        assert_eq!(told(locked().plan(id(1), ANN, now)), "ALREADY_APPLIED");
-        assert_eq!(told(locked().place(Some(id(1)), ANN, "append", id(9), now)), "ALREADY_APPLIED");
+        assert_eq!(reason(locked().plan(id(1), ANN, now)), "ALREADY_APPLIED");
+        assert_eq!(reason(locked().place(Some(id(1)), ANN, "append", id(9), now)), "ALREADY_APPLIED");
     }
 
-    /// Whoever comes first wins, and the other is refused: a plan is applied or replaced, never both.
+    /// The first call wins and the other is refused: a plan is applied or replaced, never both.
     #[test]
     fn a_plan_is_replaced_by_one_call_and_not_while_it_is_applied() {
         let mut hunks = Hunks::default();
@@ -283,24 +283,24 @@ mod tests {
         let place = || locked().place(Some(id(1)), ANN, "append", id(9), now);
         let [one, other, late] = [place(), place(), place()].map(Result::unwrap);
         locked().keep(one, plan(2), 3, now).unwrap();
-        assert_eq!(told(locked().keep(other, plan(3), 4, now)), "INVALID_STATE.CHANGED");
+        assert_eq!(reason(locked().keep(other, plan(3), 4, now)), "INVALID_STATE.CHANGED");
         // The call that applies came before the one that replaced.
-        assert_eq!(told(InUse::take(&hunks, id(1), ANN, 2, now)), "INVALID_STATE.CHANGED");
+        assert_eq!(reason(InUse::take(&hunks, id(1), ANN, 2, now)), "INVALID_STATE.CHANGED");
         let slot = place().unwrap();
         let in_use = InUse::take(&hunks, id(1), ANN, 5, now).unwrap();
         assert_eq!(in_use.plan.bytes, 2);
-        assert_eq!(told(place()), "INVALID_STATE");
-        assert_eq!(told(locked().keep(slot, plan(4), 6, now)), "INVALID_STATE");
+        assert_eq!(reason(place()), "INVALID_STATE");
+        assert_eq!(reason(locked().keep(slot, plan(4), 6, now)), "INVALID_STATE");
         // Two calls at once apply it: it is in use until both have ended.
         let other = InUse::take(&hunks, id(1), ANN, 5, now).unwrap();
         drop(in_use);
-        assert_eq!(told(place()), "INVALID_STATE");
+        assert_eq!(reason(place()), "INVALID_STATE");
         // It could not be applied, and may be replaced again.
         drop(other);
         let slot = place().unwrap();
         InUse::take(&hunks, id(1), ANN, 7, now).unwrap().applied();
-        assert_eq!(told(locked().keep(slot, plan(5), 8, now)), "ALREADY_APPLIED");
-        assert_eq!(told(locked().keep(late, plan(6), 9, now)), "ALREADY_APPLIED");
+        assert_eq!(reason(locked().keep(slot, plan(5), 8, now)), "ALREADY_APPLIED");
+        assert_eq!(reason(locked().keep(late, plan(6), 9, now)), "ALREADY_APPLIED");
     }
 
     #[test]

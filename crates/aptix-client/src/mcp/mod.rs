@@ -1,11 +1,10 @@
 //! Tools for models: a server that speaks the Model Context Protocol over stdin and stdout.
 //!
-//! A call that edits is one document on the same way as `aptix apply`; nothing here has another way to a file.
+//! A call that edits is applied as `aptix apply` applies a document; no tool reaches a file in another way.
 
 mod answer;
 mod author;
 mod calls;
-mod clock;
 mod hunks;
 mod line;
 mod line_search;

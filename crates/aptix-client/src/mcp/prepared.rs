@@ -49,7 +49,7 @@ fn plan(
     };
     let policy = author.policy()?;
     policy.may_write()?;
-    let now = author.clock.now();
+    let now = author.now();
     let slot = author.hunks().place(existing, author.member(), edit.place.kind(), FilePatchId(mint()), now)?;
     let (report, preview) = plan_only(&author.workspace, batch, &policy, |plan| {
         let file = plan.files.first()?;
@@ -75,7 +75,7 @@ fn plan(
 
 /// Applies a plan to the file that it was made for.
 pub(super) fn apply(author: &Author, number: CallNumber, id: FilePatchId, until: &Until) -> ToolAnswer {
-    let in_use = match InUse::take(&author.hunks, id, author.member(), number, author.clock.now()) {
+    let in_use = match InUse::take(&author.hunks, id, author.member(), number, author.now()) {
         Ok(in_use) => in_use,
         Err(failure) => return refused(Form::Plain, &[failure]),
     };
@@ -102,7 +102,8 @@ pub(super) fn apply(author: &Author, number: CallNumber, id: FilePatchId, until:
         (outcome, _) => of_batch(&plan.batch, outcome.map_err(|refusal| stale(refusal, plan, id)).as_ref()),
     }
 }
-/// What a refusal comes to if the file is not the one that the edit was planned for.
+
+/// Reports that the file changed, if a refusal shows another digest than the edit was planned for.
 fn stale(refusal: Refusal, plan: &Plan, id: FilePatchId) -> Refusal {
     let is_other = |failure: &Failure| failure.current_sha256.is_some_and(|now| !plan.pinned.is_for(now));
     if refusal.failures.iter().any(is_other) { changed_since(plan, id).into() } else { refusal }

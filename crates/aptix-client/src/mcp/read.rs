@@ -12,7 +12,7 @@ use crate::policy::egress;
 use crate::workspace::read::place::Claim;
 use crate::workspace::roots::workspace::Workspace;
 
-/// Bytes of lines that are given at most.
+/// Most bytes of lines that an answer carries.
 const TEXT_BYTES: usize = 256 << 10;
 
 /// Reads what a call asks for.
@@ -94,17 +94,12 @@ fn check_text(bytes: &[u8]) -> Result<(), Failure> {
 
 /// A line without its terminator.
 fn content(line: &[u8]) -> &[u8] {
-    match line.strip_suffix(b"\n") {
-        Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
-        None => line,
-    }
+    line.strip_suffix(b"\n").map_or(line, |line| line.strip_suffix(b"\r").unwrap_or(line))
 }
 
 fn line_endings(lines: &[&[u8]]) -> &'static str {
-    let ended = lines.iter().filter(|line| line.ends_with(b"\n"));
-    let (with_return, all) =
-        ended.fold((0, 0), |(with, all), line| (with + usize::from(line.ends_with(b"\r\n")), all + 1));
-    match (with_return, all) {
+    let count = |end: &[u8]| lines.iter().filter(|line| line.ends_with(end)).count();
+    match (count(b"\r\n"), count(b"\n")) {
         (_, 0) => "none",
         (0, _) => "lf",
         (with, all) if with == all => "crlf",

@@ -1,5 +1,6 @@
-//! `ripgrep_files` and `ripgrep_content`: which files there are, which have a line that fits, and which lines.
+//! `ripgrep_files` and `ripgrep_content`: lists files, the files with a line that matches, or those lines.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use aptix_model::failure::Failure;
@@ -18,11 +19,11 @@ use crate::workspace::roots::workspace::Workspace;
 
 /// Bytes of a file that is searched.
 const FILE_BYTES: u64 = 16 << 20;
-/// Bytes of lines that are shown at most.
+/// Most bytes of lines that are shown.
 const TEXT_BYTES: usize = 256 << 10;
 /// Characters of a line that are shown.
 const LINE_CHARS: usize = 400;
-/// Bytes that a glob has at most.
+/// Longest glob, in bytes.
 const GLOB_BYTES: usize = 2048;
 
 /// What a search shows.
@@ -34,7 +35,7 @@ pub(super) enum Show {
     Lines,
 }
 
-/// Searches as a call asks.
+/// Searches for what a call asks for.
 ///
 /// # Errors
 /// When the pattern or the glob cannot be understood, or there is nothing at the path that may be searched.
@@ -45,14 +46,14 @@ pub(super) fn search(
     show: Show,
     until: &Until,
 ) -> Result<Found, Failure> {
-    let pattern = call.pattern.as_deref().map(|pattern| LineSearch::new(pattern, call.case)).transpose()?;
+    let mut pattern = call.pattern.as_deref().map(|pattern| LineSearch::new(pattern, call.case)).transpose()?;
     let glob = call.glob.as_deref().map(glob).transpose()?;
     let mut hunt = Hunt {
         policy,
-        pattern,
         near: call.context as usize,
         show,
         files: Vec::new(),
+        most_files: call.max_files as usize,
         left: call.max_results,
         room: TEXT_BYTES,
         cut: None,
@@ -65,7 +66,7 @@ pub(super) fn search(
         } else if let Met::File(file) = met
             && glob.as_ref().is_none_or(|glob| glob.is_match(&file.path))
         {
-            hunt.look(file, call.max_files, until);
+            hunt.look(file, pattern.as_mut(), until);
         }
         if hunt.cut.is_some() || hunt.costly.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })
@@ -85,23 +86,13 @@ fn glob(text: &str) -> Result<GlobMatcher, Failure> {
         let message = format!("the glob has {} bytes, at most {GLOB_BYTES} are searched with", text.len());
         return Err(Failure::new(Reason::TooLarge, message).field("glob").hint("write a shorter one"));
     }
-    // As in a file of ignore rules: without a slash it is about names, at any depth.
-    let (anchored, everywhere);
+    // As in a file of ignore rules: without a slash it matches names at any depth.
     let whole = match text.strip_prefix('/') {
-        Some(rest) => {
-            anchored = rest.to_owned();
-            &anchored
-        }
-        None if text.contains('/') => {
-            anchored = text.to_owned();
-            &anchored
-        }
-        None => {
-            everywhere = format!("**/{text}");
-            &everywhere
-        }
+        Some(rest) => Cow::Borrowed(rest),
+        None if text.contains('/') => Cow::Borrowed(text),
+        None => Cow::Owned(format!("**/{text}")),
     };
-    let built = GlobBuilder::new(whole).literal_separator(true).backslash_escape(true).build();
+    let built = GlobBuilder::new(&whole).literal_separator(true).backslash_escape(true).build();
     built.map(|glob| glob.compile_matcher()).map_err(|error| {
         Failure::new(Reason::InvalidRequest, format!("the glob cannot be understood: {error}"))
             .field("glob")
@@ -112,15 +103,16 @@ fn glob(text: &str) -> Result<GlobMatcher, Failure> {
 /// A search that is under way.
 struct Hunt<'p> {
     policy: &'p Policy,
-    pattern: Option<LineSearch>,
     /// Lines above and below a match that are shown.
     near: usize,
     show: Show,
     files: Vec<FileFound>,
-    /// How many more lines may be shown.
+    most_files: usize,
+    /// How many more matches may be shown.
     left: u32,
-    /// How many more bytes of them.
+    /// How many more bytes of lines may be shown.
     room: usize,
+    /// The limit that ended the search.
     cut: Option<&'static str>,
     /// The file in which the search was given up.
     costly: Option<String>,
@@ -128,40 +120,41 @@ struct Hunt<'p> {
 }
 
 impl Hunt<'_> {
-    fn look(&mut self, file: &File<'_>, most_files: u32, until: &Until) {
-        let Some(found) = self.find(file, until) else { return };
-        if self.files.len() >= most_files as usize {
+    fn look(&mut self, file: &File<'_>, pattern: Option<&mut LineSearch>, until: &Until) {
+        let Some(found) = self.find(file, pattern, until) else { return };
+        if self.files.len() >= self.most_files {
             self.cut = Some("max_files");
             return;
         }
         self.files.push(found);
     }
 
-    /// What there is to tell of a file.
-    fn find(&mut self, file: &File<'_>, until: &Until) -> Option<FileFound> {
+    /// The matches in a file; nothing if it has none, or is not searched.
+    fn find(&mut self, file: &File<'_>, pattern: Option<&mut LineSearch>, until: &Until) -> Option<FileFound> {
         let path = file.path.clone();
-        let Some(pattern) = &mut self.pattern else {
+        let Some(pattern) = pattern else {
             return Some(FileFound { path, matches: None, lines: Vec::new() });
         };
-        let bytes = match file.read(FILE_BYTES) {
-            Ok(Some(bytes)) => bytes,
-            Ok(None) | Err(_) => {
-                self.skipped += 1;
-                return None;
-            }
+        let Ok(Some(bytes)) = file.read(FILE_BYTES) else {
+            self.skipped += 1;
+            return None;
         };
-        // What no line edit works on is not told of, nor what no reader is shown.
+        // Binary files and withheld ones are not searched.
         let sight = Sight { head: &bytes, ..Sight::of(Named { root: 0, path: &path, real: &path }) };
         if bytes.contains(&0) || egress::withheld(self.policy, sight).is_some() {
             return None;
         }
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-        let (left, room, near) = match self.show {
-            Show::Files => (u32::MAX, 0, 0),
-            Show::Lines => (self.left, self.room, self.near),
-        };
-        let mut taken = Taken { show: self.show, matches: 0, lines: Vec::new(), left, room, cut: None };
-        match pattern.lines(text, near, until, &mut |line| taken.take(&line)) {
+        let (mut matches, mut lines) = (0, Vec::new());
+        let near = if self.show == Show::Lines { self.near } else { 0 };
+        let searched = pattern.lines(text, near, until, &mut |line| match self.take(&line, &mut matches, &mut lines) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(cut) => {
+                self.cut = Some(cut);
+                ControlFlow::Break(())
+            }
+        });
+        match searched {
             Ok(()) => {}
             Err(Stopped::Over) => self.cut = Some("time"),
             Err(Stopped::Costly) => {
@@ -169,46 +162,21 @@ impl Hunt<'_> {
                 return None;
             }
         }
-        if self.show == Show::Lines {
-            (self.left, self.room) = (taken.left, taken.room);
-            self.cut = self.cut.or(taken.cut);
-        }
-        let found = FileFound { path, matches: Some(taken.matches), lines: taken.lines };
-        Some(found).filter(|found| found.matches != Some(0))
+        (matches > 0).then_some(FileFound { path, matches: Some(matches), lines })
     }
-}
 
-/// What is taken of a file.
-struct Taken {
-    show: Show,
-    matches: u32,
-    lines: Vec<LineFound>,
-    left: u32,
-    room: usize,
-    cut: Option<&'static str>,
-}
-
-impl Taken {
-    /// Takes a line, unless no more are wanted.
-    fn take(&mut self, line: &Line<'_>) -> ControlFlow<()> {
-        if line.is_match {
-            let Some(left) = self.left.checked_sub(1) else {
-                self.cut = Some("max_results");
-                return ControlFlow::Break(());
-            };
-            self.left = left;
-            self.matches += 1;
+    /// Takes a line, unless that exceeds the limit that this returns.
+    fn take(&mut self, line: &Line<'_>, matches: &mut u32, lines: &mut Vec<LineFound>) -> Result<(), &'static str> {
+        if self.show == Show::Lines && line.is_match {
+            self.left = self.left.checked_sub(1).ok_or("max_results")?;
         }
+        *matches += u32::from(line.is_match);
         if self.show == Show::Files {
-            return ControlFlow::Continue(());
+            return Ok(());
         }
         let text: String = String::from_utf8_lossy(line.text).chars().take(LINE_CHARS).collect();
-        let Some(room) = self.room.checked_sub(text.len()) else {
-            self.cut = Some("size");
-            return ControlFlow::Break(());
-        };
-        self.room = room;
-        self.lines.push(LineFound { line: line.number, text, is_match: line.is_match });
-        ControlFlow::Continue(())
+        self.room = self.room.checked_sub(text.len()).ok_or("size")?;
+        lines.push(LineFound { line: line.number, text, is_match: line.is_match });
+        Ok(())
     }
 }

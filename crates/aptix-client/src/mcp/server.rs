@@ -1,6 +1,6 @@
 //! The tools, served over the Model Context Protocol on stdin and stdout until stdin ends.
 //!
-//! What a tool refuses is an answer, never an error of the protocol. Work that blocks is done off the runtime.
+//! A refusal of a tool is an answer, never an error of the protocol. Work that blocks runs on the blocking pool.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,34 +33,34 @@ use crate::policy::files::PolicyFiles;
 use crate::policy::maintenance;
 use crate::workspace::roots::workspace::Workspace;
 
-/// Calls that look at the same time.
+/// Calls that only read and run at the same time.
 const LOOKS: usize = 4;
 /// How long a client may take to read an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long what is being written may take once nobody listens any more.
+/// How long calls that write may take once the client is gone.
 const LAST: Duration = Duration::from_secs(30);
 
-/// What is told to every client.
+/// The instructions for every client.
 const INSTRUCTIONS: &str = "Tools that edit the files of one workspace: exactly as described, or not at all. Paths are \
     relative to the workspace root. A refusal says what was found instead, and what to do next; where it carries \
     nextAction, that call is complete and ready to be sent.";
 
-/// Why the tools could not be served to the end.
+/// Why serving the tools failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The client did not begin as the protocol has it.
+    /// The client did not begin as the protocol demands.
     #[error("the client did not begin as the protocol has it: {0}")]
     Hello(#[from] Box<ServerInitializeError>),
-    /// The task that serves broke off.
+    /// The task that serves panicked.
     #[error("serving broke off: {0}")]
     Broken(#[from] tokio::task::JoinError),
 }
 
 /// Serves the tools on a workspace to one client. `name` names the connection: the session whose clipboards are used, and the
-/// owner of prepared edits. Ends when the client does, or when told to stop; what is being written then is finished first.
+/// owner of prepared edits. Ends with the client, or when `stop` is cancelled; calls that write are finished first.
 ///
 /// # Errors
-/// When the client does not begin as the protocol has it.
+/// When the client does not begin as the protocol demands.
 pub async fn serve(
     workspace: Workspace,
     policies: PolicyFiles,
@@ -81,7 +81,7 @@ pub async fn serve(
     let (read, write) = streams;
     let outcome = match serve_server_with_ct(server, LineTransport::new(read, write, PATIENCE), stop).await {
         Ok(running) => running.waiting().await.map(drop).map_err(ServeError::from),
-        // It left without a word, or was told to stop.
+        // The client left without a message, or `stop` was cancelled.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
         Err(error) => Err(Box::new(error).into()),
     };
@@ -149,7 +149,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(told).collect()))
+        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(listed).collect()))
     }
 
     async fn call_tool(
@@ -167,8 +167,8 @@ impl ServerHandler for Server {
     }
 }
 
-/// A tool as the protocol tells it.
-fn told(tool: &tools::tool::Tool) -> Tool {
+/// A tool as the protocol lists it.
+fn listed(tool: &tools::tool::Tool) -> Tool {
     let hints = ToolAnnotations::new()
         .read_only(tool.effect != Effect::Writes)
         .destructive(tool.effect == Effect::Writes)

@@ -253,7 +253,7 @@ mod tests {
         let (mut client, server) = tokio::io::duplex(1 << 20);
         let (read, write) = tokio::io::split(server);
         let mut transport = LineTransport::new(read, write, Duration::from_secs(60));
-        let told = async {
+        let sent = async {
             for _ in 0..=LINE_BYTES >> 20 {
                 client.write_all(&[b'x'; 1 << 20]).await.unwrap();
             }
@@ -262,7 +262,7 @@ mod tests {
             BufReader::new(&mut client).read_line(&mut answer).await.unwrap();
             answer
         };
-        let (received, answer) = tokio::join!(transport.receive(), told);
+        let (received, answer) = tokio::join!(transport.receive(), sent);
         assert!(answer.contains("-32600") && answer.contains("a message has at most"), "{answer}");
         assert_eq!(id(received), RequestId::Number(3));
     }

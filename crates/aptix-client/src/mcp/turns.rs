@@ -1,4 +1,4 @@
-//! Calls that write take turns: by when they came, and prepared edits by when they were prepared, then by id (WS-MOD 3.2).
+//! Calls that write take turns: by when they arrived, and prepared edits by when they were prepared, then by id (WS-MOD 3.2).
 //! Every batch is committed by itself, and a session's clipboards have one order.
 
 use std::collections::BTreeMap;
@@ -8,10 +8,10 @@ use aptix_model::id::Uuid;
 use aptix_model::record::UnixMillis;
 use tokio::sync::oneshot;
 
-/// Who goes first: the earlier one, then the lower id, then who came first.
+/// The order of turns: the earlier time, then the lower id, then the earlier arrival.
 type Order = (UnixMillis, Uuid, u64);
 
-/// Those who wait, and whether somebody is at it.
+/// The calls that wait, and whether one has the turn.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Turns(Arc<Mutex<Queue>>);
 
@@ -19,7 +19,8 @@ pub(super) struct Turns(Arc<Mutex<Queue>>);
 struct Queue {
     busy: bool,
     waiting: BTreeMap<Order, oneshot::Sender<Turn>>,
-    came: u64,
+    /// Calls that have waited so far.
+    arrived: u64,
 }
 
 /// A turn; the next one begins when it is dropped.
@@ -27,7 +28,7 @@ struct Queue {
 pub(super) struct Turn(Turns);
 
 impl Turns {
-    /// Waits for a turn. Who stops waiting loses it.
+    /// Waits for a turn. Dropping the future gives it up.
     pub(super) async fn take(&self, created: UnixMillis, id: Uuid) -> Turn {
         let waits = {
             let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -36,12 +37,12 @@ impl Turns {
                 return Turn(self.clone());
             }
             let (called, waits) = oneshot::channel();
-            queue.came += 1;
-            let came = queue.came;
-            queue.waiting.insert((created, id, came), called);
+            queue.arrived += 1;
+            let order = (created, id, queue.arrived);
+            queue.waiting.insert(order, called);
             waits
         };
-        // Whoever has the turn gives it on, even when it panics.
+        // The turn is passed on when it is dropped, also by a panic.
         waits.await.unwrap_or_else(|_| Turn(self.clone()))
     }
 }
@@ -55,7 +56,7 @@ impl Drop for Turn {
             next
         };
         if let Some((_, called)) = next {
-            // Should it not wait any more, its turn comes back, is dropped, and goes to the one after it.
+            // If it does not wait any more, its turn comes back, is dropped, and is passed to the next.
             let _ = called.send(Self(self.0.clone()));
         }
     }
@@ -70,13 +71,13 @@ mod tests {
     async fn turns_go_by_creation_then_by_id() {
         let turns = Turns::default();
         let first = turns.take(UnixMillis(50), Uuid::nil()).await;
-        let (told, mut heard) = tokio::sync::mpsc::channel(4);
+        let (sender, mut receiver) = tokio::sync::mpsc::channel(4);
         let mut waiting = tokio::task::JoinSet::new();
         for (created, id) in [(30, 3), (20, 9), (30, 1), (40, 0)] {
-            let (turns, told) = (turns.clone(), told.clone());
+            let (turns, sender) = (turns.clone(), sender.clone());
             waiting.spawn(async move {
                 let turn = turns.take(UnixMillis(created), Uuid::from_u128(id)).await;
-                told.send((created, id)).await.unwrap();
+                sender.send((created, id)).await.unwrap();
                 drop(turn);
             });
             tokio::task::yield_now().await;
@@ -84,14 +85,14 @@ mod tests {
         let gone = turns.take(UnixMillis(1), Uuid::nil());
         tokio::select! {
             biased;
-            _ = gone => panic!("somebody else has the turn"),
+            _ = gone => panic!("another call has the turn"),
             () = std::future::ready(()) => {}
         }
         drop(first);
         while waiting.join_next().await.is_some() {}
-        drop(told);
+        drop(sender);
         let mut order = Vec::new();
-        while let Some(next) = heard.recv().await {
+        while let Some(next) = receiver.recv().await {
             order.push(next);
         }
         assert_eq!(order, [(20, 9), (30, 1), (30, 3), (40, 0)]);

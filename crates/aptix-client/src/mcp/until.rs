@@ -1,4 +1,4 @@
-//! For how long anybody waits for a call.
+//! For how long the client waits for a call.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 /// How long a call may take before it writes anything.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Until when somebody wants the answer to a call.
+/// The end of a call: its deadline, or its cancellation.
 #[derive(Clone, Debug)]
 pub(super) struct Until {
     deadline: Instant,
@@ -17,17 +17,17 @@ pub(super) struct Until {
 }
 
 impl Until {
-    /// From now on, unless whoever called takes it back.
+    /// A call that begins now, unless the client cancels it.
     pub(super) fn from_now(cancelled: CancellationToken) -> Self {
         Self { deadline: Instant::now() + PATIENCE, cancelled }
     }
 
-    /// Whether nobody waits any more.
+    /// Whether the client does not wait any more.
     pub(super) fn is_over(&self) -> bool {
         self.cancelled.is_cancelled() || Instant::now() >= self.deadline
     }
 
-    /// Completes when nobody waits any more.
+    /// Completes when the client does not wait any more.
     pub(super) async fn over(&self) {
         tokio::select! {
             () = self.cancelled.cancelled() => {}
@@ -35,7 +35,7 @@ impl Until {
         }
     }
 
-    /// What is said of a call that came too late to write anything.
+    /// The refusal of a call that ended before it wrote anything.
     pub(super) fn failure(&self) -> Failure {
         if self.cancelled.is_cancelled() {
             Failure::new(Reason::InvalidState, "the call was cancelled before it wrote anything")
