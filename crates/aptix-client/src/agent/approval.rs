@@ -16,7 +16,7 @@ use crate::apply::path_style::PathStyle;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::subject;
 use crate::person::prompt::say;
-use crate::person::{Answer, Person, allow_for_ever};
+use crate::person::{Answer, Person, allow_always};
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
 
@@ -151,7 +151,7 @@ impl Approval {
             say("\nThe question is void: the batch was withdrawn, the connection is lost, or the agent stops.\n");
             return None;
         };
-        allow_for_ever(proposal, policies, &always);
+        allow_always(proposal, policies, &always);
         if let Err(failures) = verdict {
             return Some(Decision::Refuse(failures));
         }

@@ -6,11 +6,10 @@ use aptix_model::cursor::Cursor;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, Revision};
 use aptix_model::record::BatchRecord;
-use aptix_model::state::BatchState;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::{CallError, Feed, FeedEvent, FeedMessage};
+use crate::connection::{CallError, Change, Feed, FeedEvent};
 
 /// Events read ahead, of a message's size at most each. While so many wait, the server has to keep the others.
 pub(super) const AHEAD: usize = 8;
@@ -41,38 +40,37 @@ pub(super) async fn read_ahead(mut feed: Feed, arrivals: mpsc::Sender<Arrival>, 
     let _dead_at_the_end = alive.clone().drop_guard();
     let mut waiting = HashMap::new();
     loop {
-        let arrival = match feed.next().await {
-            Ok(FeedMessage::Event(event)) => arrival(*event, &mut waiting, &alive),
-            Ok(FeedMessage::Heartbeat) => continue,
-            Ok(FeedMessage::Unreadable { revision, cursor, batch, why }) => {
-                tracing::error!(%revision, BatchId = batch.map(tracing::field::display), %why,
-                    "an event cannot be understood and is passed over; a newer version of aptix may be needed");
-                // Whatever has become of the batch, it is not known to be free to be applied.
-                batch.iter().for_each(|batch| withdraw(&mut waiting, *batch));
-                Arrival { revision, cursor, work: None }
-            }
+        let event = match feed.next().await {
+            Ok(event) => event,
             Err(error) => return error,
         };
-        if arrivals.send(arrival).await.is_err() {
+        if arrivals.send(arrival(event, &mut waiting, &alive)).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 }
 
-fn withdraw(waiting: &mut HashMap<BatchId, CancellationToken>, batch: BatchId) {
-    if let Some(token) = waiting.remove(&batch) {
-        token.cancel();
-    }
-}
-
+/// The arrival of an event. `waiting` holds the tokens of batches that may be applied.
 fn arrival(event: FeedEvent, waiting: &mut HashMap<BatchId, CancellationToken>, alive: &CancellationToken) -> Arrival {
-    if !event.state.is_open() {
-        withdraw(waiting, event.batch);
+    let FeedEvent { revision, cursor, batch, change } = event;
+    if let Change::Unreadable(why) = &change {
+        tracing::error!(%revision, BatchId = batch.map(tracing::field::display), %why,
+            "an event cannot be understood and is passed over; a newer version of aptix may be needed");
     }
-    let work = event.content.filter(|_| event.state == BatchState::Approved).map(|content| {
-        let withdrawn = alive.child_token();
-        waiting.insert(event.batch, withdrawn.clone());
-        Work { batch: event.batch, content: content.map(Box::new), withdrawn }
-    });
-    Arrival { revision: event.revision, cursor: event.cursor, work }
+    let work = match (batch, change) {
+        (Some(batch), Change::Approved(content)) => {
+            let withdrawn = alive.child_token();
+            waiting.insert(batch, withdrawn.clone());
+            Some(Work { batch, content, withdrawn })
+        }
+        // After an unreadable event the batch is not known to be free to be applied.
+        (Some(batch), Change::Ended | Change::Unreadable(_)) => {
+            if let Some(token) = waiting.remove(&batch) {
+                token.cancel();
+            }
+            None
+        }
+        (Some(_), Change::Waits) | (None, _) => None,
+    };
+    Arrival { revision, cursor, work }
 }

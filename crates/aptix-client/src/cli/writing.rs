@@ -12,7 +12,7 @@ use aptix_model::report::{Report, Warning};
 use crate::apply::Mode;
 use crate::apply::path_style::PathStyle;
 use crate::apply::proposal::{Decision, Proposal};
-use crate::person::{Answer, Person, allow_for_ever};
+use crate::person::{Answer, Person, allow_always};
 use crate::policy::Policy;
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
@@ -111,7 +111,7 @@ impl<'a> Writing<'a> {
         let subject = proposal.digest();
         let decided = person.decide("This batch", proposal, subject, self.paths(), policy.approval);
         let Answer { verdict, always } = tokio::runtime::Handle::current().block_on(decided);
-        allow_for_ever(proposal, &self.policies, &always);
+        allow_always(proposal, &self.policies, &always);
         match verdict {
             Ok(()) => {
                 writing();

@@ -66,39 +66,30 @@ impl Position {
     }
 }
 
-/// Something happened to a batch.
+/// An event: something happened to a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FeedEvent {
     /// The event's revision.
     pub revision: Revision,
     /// The feed's position after it, if the server states one.
     pub cursor: Option<Cursor>,
-    /// The batch.
-    pub batch: BatchId,
-    /// The state it is in now.
-    pub state: BatchState,
-    /// The whole batch while something can still happen, or why it cannot be understood; nothing once it has ended.
-    pub content: Option<Result<BatchRecord, Vec<Failure>>>,
+    /// The batch; nothing only where its id is unreadable.
+    pub batch: Option<BatchId>,
+    /// What happened to it.
+    pub change: Change,
 }
 
-/// A message of the feed after the lease.
+/// What happened to a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum FeedMessage {
-    /// Something happened.
-    Event(Box<FeedEvent>),
-    /// Something happened that this version cannot understand.
-    Unreadable {
-        /// The event's revision.
-        revision: Revision,
-        /// The feed's position after it, if the server states one.
-        cursor: Option<Cursor>,
-        /// The batch, if at least its id is readable.
-        batch: Option<BatchId>,
-        /// What is wrong with the event.
-        why: Box<Failure>,
-    },
-    /// Nothing happened for a while.
-    Heartbeat,
+pub enum Change {
+    /// It may be applied: the whole batch, or why it cannot be understood.
+    Approved(Result<Box<BatchRecord>, Vec<Failure>>),
+    /// It is open, and must not be applied yet.
+    Waits,
+    /// It has ended.
+    Ended,
+    /// Something that this version of aptix cannot understand.
+    Unreadable(Box<Failure>),
 }
 
 /// The workspace's events, as they come.
@@ -176,53 +167,53 @@ impl Feed {
         self.lease.clone()
     }
 
-    /// The next message. Events come in the order of their revisions, each one more than the last.
+    /// The next event. Events come in the order of their revisions, each one more than the last.
     ///
     /// # Errors
     /// When the server ends the feed, is lost, lets three heartbeats pass without a message, or sends an event that is not
     /// the next one (EVENT_ORDER). After an error the feed is of no more use.
-    pub async fn next(&mut self) -> Result<FeedMessage, CallError> {
+    pub async fn next(&mut self) -> Result<FeedEvent, CallError> {
         let patience = self.lease.heartbeat * 3;
-        let Some(message) = self.connection.within(patience, self.stream.message()).await? else {
-            return Err(CallError::unreachable(&self.connection.server, "it ended the feed".to_owned()));
-        };
-        match message.message {
-            Some(Message::Event(event)) => {
-                self.last = next_after(self.last, Revision(event.revision))?;
-                let omitted = event.batch.as_ref().is_some_and(|batch| batch.content_omitted);
-                match self.connection.blocking(move || feed_event(event)).await? {
-                    FeedMessage::Event(event) if omitted && event.state.is_open() => self.completed(*event).await,
-                    message => Ok(message),
+        loop {
+            let Some(message) = self.connection.within(patience, self.stream.message()).await? else {
+                return Err(CallError::unreachable(&self.connection.server, "it ended the feed".to_owned()));
+            };
+            match message.message {
+                Some(Message::Event(event)) => {
+                    if self.last.0.checked_add(1) != Some(event.revision) {
+                        let found = format!("the server sent the event of revision {}", event.revision);
+                        return Err(out_of_order(&found, self.last));
+                    }
+                    self.last = Revision(event.revision);
+                    let omitted = event.batch.as_ref().is_some_and(|batch| batch.content_omitted);
+                    let event = self.connection.blocking(move || feed_event(event)).await?;
+                    return if omitted { self.completed(event).await } else { Ok(event) };
                 }
+                Some(Message::Heartbeat(heartbeat)) if heartbeat.revision > self.last.0 => {
+                    let found =
+                        format!("the server says that it sent every event up to revision {}", heartbeat.revision);
+                    return Err(out_of_order(&found, self.last));
+                }
+                // A message this version does not know is a sign of life all the same.
+                Some(Message::Heartbeat(_) | Message::Lease(_)) | None => {}
             }
-            Some(Message::Heartbeat(heartbeat)) if heartbeat.revision > self.last.0 => {
-                let found = format!("the server says that it sent every event up to revision {}", heartbeat.revision);
-                Err(out_of_order(&found, self.last))
-            }
-            // A message this version does not know is a sign of life all the same.
-            Some(Message::Heartbeat(_) | Message::Lease(_)) | None => Ok(FeedMessage::Heartbeat),
         }
     }
 
-    /// An event whose batch was too large for it, with the batch, or as ended if the batch has ended by now.
-    async fn completed(&self, event: FeedEvent) -> Result<FeedMessage, CallError> {
-        let (state, content) = match self.connection.get(event.batch).await {
-            Ok(record) if record.state.is_open() => (record.state, Some(Ok(record))),
-            Ok(record) => (record.state, None),
-            // The feed begins again after the last event that was handled.
-            Err(error) if error.is_passing() => return Err(error),
-            Err(error) => (event.state, Some(Err(error.into_failures()))),
+    /// An event whose batch was too large for it, with the batch as it is now.
+    async fn completed(&self, mut event: FeedEvent) -> Result<FeedEvent, CallError> {
+        let (Some(batch), Change::Approved(_) | Change::Waits) = (event.batch, &event.change) else {
+            return Ok(event);
         };
-        Ok(FeedMessage::Event(Box::new(FeedEvent { state, content, ..event })))
+        event.change = match (self.connection.get(batch).await, event.change) {
+            (Ok(record), _) => change(record.state, || Ok(record)),
+            // The feed begins again after the last event that was handled.
+            (Err(error), _) if error.is_passing() => return Err(error),
+            (Err(error), Change::Approved(_)) => Change::Approved(Err(error.into_failures())),
+            (Err(_), change) => change,
+        };
+        Ok(event)
     }
-}
-
-/// The revision of an event that follows the last one.
-fn next_after(last: Revision, found: Revision) -> Result<Revision, CallError> {
-    if last.0.checked_add(1) == Some(found.0) {
-        return Ok(found);
-    }
-    Err(out_of_order(&format!("the server sent the event of revision {}", found.0), last))
 }
 
 fn out_of_order(found: &str, last: Revision) -> CallError {
@@ -230,24 +221,30 @@ fn out_of_order(found: &str, last: Revision) -> CallError {
     Failure::new(Reason::InvalidState, message).detail(Detail::EventOrder).into()
 }
 
-fn feed_event(event: v1::BatchEvent) -> FeedMessage {
+fn feed_event(event: v1::BatchEvent) -> FeedEvent {
     let revision = Revision(event.revision);
     let batch = event.batch.as_ref().and_then(|batch| batch.batch_id.parse().ok());
     // A cursor of another event must not be kept as this one's.
     let cursor = event.cursor.clone().and_then(|cursor| Cursor::try_from(cursor).ok());
     let cursor = cursor.filter(|cursor| cursor.revision == revision);
-    let unreadable = |why| FeedMessage::Unreadable { revision, cursor, batch, why: Box::new(why) };
-    readable(revision, cursor, event).unwrap_or_else(unreadable)
+    let change = readable(event).unwrap_or_else(|why| Change::Unreadable(Box::new(why)));
+    FeedEvent { revision, cursor, batch, change }
 }
 
-fn readable(revision: Revision, cursor: Option<Cursor>, event: v1::BatchEvent) -> Result<FeedMessage, Failure> {
+fn readable(event: v1::BatchEvent) -> Result<Change, Failure> {
     if let Some(damage) = event.damage {
         let message = format!("the server's record is damaged: {}", damage.message);
         return Err(Failure::new(Reason::Internal, message).hint("its operator has to act: `aptix-server verify`"));
     }
     let batch = event.batch.ok_or_else(|| absent("batch"))?;
     let head = v1::Batch { edit: None, report: None, ..batch.clone() };
-    let outline = BatchOutline::try_from(head)?;
-    let content = outline.state.is_open().then(|| BatchRecord::try_from(batch));
-    Ok(FeedMessage::Event(Box::new(FeedEvent { revision, cursor, batch: outline.id, state: outline.state, content })))
+    Ok(change(BatchOutline::try_from(head)?.state, || BatchRecord::try_from(batch)))
+}
+
+fn change(state: BatchState, record: impl FnOnce() -> Result<BatchRecord, Vec<Failure>>) -> Change {
+    match state {
+        BatchState::Approved => Change::Approved(record().map(Box::new)),
+        state if state.is_open() => Change::Waits,
+        _ => Change::Ended,
+    }
 }

@@ -1,12 +1,13 @@
-//! The questions a person is asked about a change, and what the answers mean.
+//! The questions that a person is asked about a batch, and what the answers mean.
 
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::reason::Reason;
 
-use super::keyboard::Typed;
+use super::keyboard::{NoAnswer, Talk, Typed, ask};
 use super::pager::{self, Pages, Read};
 use super::rows::Line;
-use super::talk::{NoAnswer, Talk, ask};
+use crate::apply::Hidden;
+use crate::present::untrusted::Name;
 
 /// Characters of a person's reason that reach the author.
 const REASON_CHARS: usize = 2000;
@@ -19,6 +20,7 @@ const FILE_HELP: &str = "  y  this change is right\n  n  it is not: the batch is
                          a  it is right, and never ask about this file again\n  q  back to the whole batch\n";
 const WHY: &str = "Why not? (one line for the author, or nothing) ";
 const NARROWER: &str = "The terminal is narrower than it was when the change was shown: here it is again.\n";
+const COMPARE: &str = "Compare the batch with these files? [y/n] ";
 const NOT_ALLOWED: &str = "Policy has it on a list to ask about, so it is asked about again.\n";
 
 /// A change as a person is shown it.
@@ -53,12 +55,12 @@ pub(super) struct ShownFile {
     pub(super) can_be_allowed: bool,
 }
 
-/// What somebody answered.
+/// A person's answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Answer {
-    /// Whether to do it; if not, the failures say why.
+    /// Whether to apply the batch; if not, the failures say why.
     pub(crate) verdict: Result<(), Vec<Failure>>,
-    /// From now on do not ask about these files of the batch, by the positions of their patches.
+    /// The files never to ask about again, by the positions of their patches.
     pub(crate) always: Vec<usize>,
 }
 
@@ -72,100 +74,127 @@ impl Answer {
     }
 }
 
-/// Shows a change and asks until there is an answer.
-pub(super) async fn hold(shown: &Shown, talk: &mut impl Talk) -> Answer {
-    match answer(shown, talk).await {
-        Ok(answer) => answer,
-        Err(failure) => Answer::no(*failure),
-    }
+/// What a typed line means.
+enum Reply {
+    Yes,
+    No,
+    Always,
+    FileByFile,
+    /// Show the batch again.
+    Again,
 }
 
-async fn answer(shown: &Shown, talk: &mut impl Talk) -> Result<Answer, NoAnswer> {
-    let question = format!("{}\n{WHOLE}", shown.totals);
+/// Shows pages, then asks below them until `parse` finds a reply, or else the help that it shows. Who refuses a page replies no.
+async fn asked(
+    pages: Pages<'_>,
+    question: &str,
+    talk: &mut impl Talk,
+    parse: impl Fn(&str) -> Result<Reply, &'static str>,
+) -> Result<Reply, NoAnswer> {
     'shown: loop {
-        let Read::ToTheEnd(size) = show(shown, talk).await? else { return Ok(no(talk).await) };
+        let Read::ToTheEnd(size) = pager::show(pages, talk).await? else { return Ok(Reply::No) };
         loop {
-            let answer = ask(&question, talk).await?;
-            let is_yes = matches!(answer.as_str(), "y" | "yes" | "a");
-            if is_yes && talk.size().columns < size.columns {
-                // What was shown is broken into other rows now, which bear no marks of ours.
-                talk.say(NARROWER);
-                continue 'shown;
-            }
-            match answer.as_str() {
-                "y" | "yes" => return Ok(Answer::yes(Vec::new())),
-                "n" | "no" => return Ok(no(talk).await),
-                "f" => match file_by_file(shown, talk).await? {
-                    Some(answer) => return Ok(answer),
-                    None => continue 'shown,
-                },
-                "a" => {
-                    if shown.files.iter().any(|file| !file.can_be_allowed) {
-                        talk.say(NOT_ALLOWED);
-                    }
-                    let allowed = shown.files.iter().filter(|file| file.can_be_allowed);
-                    return Ok(Answer::yes(allowed.map(|file| file.index).collect()));
+            match parse(&ask(question, talk).await?) {
+                Ok(Reply::Yes | Reply::Always) if talk.size().columns < size.columns => {
+                    // What was shown is broken into other rows now, which bear no marks of ours.
+                    talk.say(NARROWER);
+                    continue 'shown;
                 }
-                "s" => continue 'shown,
-                _ => talk.say(WHOLE_HELP),
+                Ok(reply) => return Ok(reply),
+                Err(help) => talk.say(help),
             }
         }
     }
 }
 
-async fn no(talk: &mut impl Talk) -> Answer {
-    let why = why(talk).await;
-    Answer::no(refusal("batch", &why))
+/// Shows a change and asks until there is an answer.
+pub(super) async fn hold(shown: &Shown, talk: &mut impl Talk) -> Answer {
+    answer(shown, talk).await.unwrap_or_else(|failure| Answer::no(*failure))
 }
 
-async fn show(shown: &Shown, talk: &mut impl Talk) -> Result<Read, NoAnswer> {
+async fn answer(shown: &Shown, talk: &mut impl Talk) -> Result<Answer, NoAnswer> {
     let files = shown.files.iter().flat_map(|file| &file.lines);
     let body: Vec<_> = shown.head.iter().chain(files).chain(&shown.unchanged).cloned().collect();
     let attention: Vec<_> = shown.files.iter().filter_map(|file| file.attention.clone()).collect();
     let end = std::slice::from_ref(&shown.digest);
-    pager::show(Pages { body: &body, attention: &attention, end, question: 2 }, talk).await
+    let pages = Pages { body: &body, attention: &attention, end, question: 2 };
+    let question = format!("{}\n{WHOLE}", shown.totals);
+    let parse = |line: &str| match line {
+        "y" | "yes" => Ok(Reply::Yes),
+        "n" | "no" => Ok(Reply::No),
+        "f" => Ok(Reply::FileByFile),
+        "a" => Ok(Reply::Always),
+        "s" => Ok(Reply::Again),
+        _ => Err(WHOLE_HELP),
+    };
+    loop {
+        match asked(pages, &question, talk, parse).await? {
+            Reply::Yes => return Ok(Answer::yes(Vec::new())),
+            Reply::No => return Ok(Answer::no(refusal("batch", &why(talk).await))),
+            Reply::Always => {
+                let (allowed, others): (Vec<_>, Vec<_>) = shown.files.iter().partition(|file| file.can_be_allowed);
+                if !others.is_empty() {
+                    talk.say(NOT_ALLOWED);
+                }
+                return Ok(Answer::yes(allowed.into_iter().map(|file| file.index).collect()));
+            }
+            Reply::FileByFile => {
+                if let Some(answer) = file_by_file(shown, talk).await? {
+                    return Ok(answer);
+                }
+            }
+            Reply::Again => {}
+        }
+    }
 }
 
-/// Asks about each file by itself; nothing if the whole batch is to be asked about after all. A file that is allowed for
-/// ever is, whatever becomes of the others.
+/// Asks about each file by itself; nothing if the whole batch is to be asked about after all. A file that is always allowed
+/// stays so if others are refused.
 async fn file_by_file(shown: &Shown, talk: &mut impl Talk) -> Result<Option<Answer>, NoAnswer> {
     let (mut always, mut refused) = (Vec::new(), Vec::new());
     for file in &shown.files {
-        let question = format!("Is the change of {} right? [y/n/a/q/?] ", file.name);
         let attention: Vec<_> = file.attention.iter().cloned().collect();
         let pages = Pages { body: &file.lines, attention: &attention, end: &[], question: 1 };
-        let mut read = pager::show(pages, talk).await?;
-        loop {
-            let answer = match read {
-                Read::ToTheEnd(_) => ask(&question, talk).await?,
-                Read::Refused => "n".to_owned(),
-            };
-            if let Read::ToTheEnd(size) = read
-                && matches!(answer.as_str(), "y" | "yes" | "a")
-                && talk.size().columns < size.columns
-            {
-                talk.say(NARROWER);
-                read = pager::show(pages, talk).await?;
-                continue;
+        let question = format!("Is the change of {} right? [y/n/a/q/?] ", file.name);
+        let parse = |line: &str| match line {
+            "y" | "yes" => Ok(Reply::Yes),
+            "n" | "no" => Ok(Reply::No),
+            "a" if file.can_be_allowed => Ok(Reply::Always),
+            "a" => Err(NOT_ALLOWED),
+            "q" => Ok(Reply::Again),
+            _ => Err(FILE_HELP),
+        };
+        match asked(pages, &question, talk, parse).await? {
+            Reply::Yes => {}
+            Reply::No => {
+                refused.push(refusal("change of this file", &why(talk).await).file(file.index, &file.target));
             }
-            match answer.as_str() {
-                "y" | "yes" => break,
-                "n" | "no" => {
-                    let why = why(talk).await;
-                    refused.push(refusal("change of this file", &why).file(file.index, &file.target));
-                    break;
-                }
-                "a" if file.can_be_allowed => {
-                    always.push(file.index);
-                    break;
-                }
-                "a" => talk.say(NOT_ALLOWED),
-                "q" => return Ok(None),
-                _ => talk.say(FILE_HELP),
-            }
+            Reply::Always => always.push(file.index),
+            Reply::Again | Reply::FileByFile => return Ok(None),
         }
     }
     Ok(Some(Answer { verdict: if refused.is_empty() { Ok(()) } else { Err(refused) }, always }))
+}
+
+/// Names withheld files and asks whether a batch may be compared with them. Nothing that its author wrote is shown except
+/// the paths.
+pub(super) async fn may_compare(name: &str, hidden: &[Hidden<'_>], talk: &mut impl Talk) -> Result<bool, NoAnswer> {
+    let head = [
+        Line::ours(""),
+        Line::head(format!("{name} edits withheld files")),
+        Line::ours("Its author is not shown these files, nor told whether the batch fits them."),
+        Line::ours("If it fits, you see the whole change before anything is written."),
+    ];
+    let files = hidden.iter().map(|file| Line::ours(format!("attention: {}: {}", Name(file.path), file.why.because())));
+    let body: Vec<_> = head.into_iter().chain(files).collect();
+    let pages = Pages { body: &body, attention: &[], end: &[], question: 2 };
+    let question = format!("{} {}\n{COMPARE}", hidden.len(), if hidden.len() == 1 { "file" } else { "files" });
+    let parse = |line: &str| match line {
+        "y" | "yes" => Ok(Reply::Yes),
+        "n" | "no" => Ok(Reply::No),
+        _ => Err(""),
+    };
+    Ok(matches!(asked(pages, &question, talk, parse).await?, Reply::Yes))
 }
 
 async fn why(talk: &mut impl Talk) -> String {
@@ -182,7 +211,7 @@ fn refusal(what: &str, why: &str) -> Failure {
         message.push_str(": ");
         message.extend(why.chars().take(REASON_CHARS));
     }
-    let hint = "do not send the same again: mend what they say, or ask them what they want";
+    let hint = "change what the reviewer asked for before resubmitting";
     Failure::new(Reason::Rejected, Visible(&message).to_string()).hint(hint)
 }
 

@@ -1,9 +1,12 @@
-//! What a person types while a question is open. Whatever is typed at any other time is nobody's answer.
+//! What a person types while a question is open; what is typed at any other time is dropped.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
 use tokio::sync::mpsc;
 
+use super::prompt;
 use super::rows::Size;
 use crate::workspace::fs::terminal::{Input, Terminal};
 
@@ -12,8 +15,40 @@ use crate::workspace::fs::terminal::{Input, Terminal};
 pub(super) enum Typed {
     /// A line, without its end.
     Line(String),
-    /// Ctrl-D: there is nothing to be said.
+    /// Ctrl-D: no answer.
     Nothing,
+}
+
+/// Why a question has no answer.
+pub(super) type NoAnswer = Box<Failure>;
+
+/// What a dialog needs of a terminal.
+pub(super) trait Talk {
+    /// Its size at this moment.
+    fn size(&self) -> Size;
+    /// Shows a text.
+    fn say(&mut self, text: &str);
+    /// Drops what was typed before this moment: it was not meant for the next question.
+    fn forget(&mut self);
+    /// Shows a question, and waits for what is typed next; nothing if the terminal is gone.
+    async fn ask(&mut self, question: &str) -> Option<Typed>;
+}
+
+/// Asks a question: the answer in lower case, or why there is none.
+pub(super) async fn ask(question: &str, talk: &mut impl Talk) -> Result<String, NoAnswer> {
+    let (message, hint) = match talk.ask(question).await {
+        Some(Typed::Line(line)) => return Ok(line.trim().to_lowercase()),
+        Some(Typed::Nothing) => {
+            talk.say("\nNo answer: the batch is refused.\n");
+            let message = "a person has to agree, and the one at the terminal gave no answer";
+            (message, "send the batch again to have it asked about again")
+        }
+        None => {
+            let message = "a person has to agree, and the terminal was closed";
+            (message, "start the program again on a terminal, then send the batch again")
+        }
+    };
+    Err(Box::new(Failure::new(Reason::ApprovalRequired, message).hint(hint)))
 }
 
 /// Lines that may wait while one question is open.
@@ -25,17 +60,17 @@ const LINE_BYTES: usize = 16 << 10;
 #[derive(Clone, Debug)]
 pub(super) struct Keyboard {
     typing: Arc<Mutex<Typing>>,
-    /// What is typed on; absent where a test types.
+    /// The terminal; none in tests.
     terminal: Option<Arc<Terminal>>,
 }
 
 #[derive(Debug, Default)]
 struct Typing {
-    /// Where lines go; nowhere while no question is open.
+    /// The open question, if there is one.
     asked: Option<mpsc::Sender<Typed>>,
-    /// What was typed of the present line.
+    /// The beginning of the current line.
     line: Vec<u8>,
-    /// Whether nobody will ever type again.
+    /// Whether the terminal is gone.
     ended: bool,
 }
 
@@ -47,7 +82,7 @@ pub(super) struct Open {
 }
 
 impl Keyboard {
-    /// The terminal's, read for as long as the process lives.
+    /// The keyboard of a terminal, read as long as the process lives.
     pub(super) fn of(terminal: Terminal) -> Self {
         let terminal = Arc::new(terminal);
         let keyboard = Self { typing: Arc::default(), terminal: Some(Arc::clone(&terminal)) };
@@ -56,7 +91,6 @@ impl Keyboard {
         keyboard
     }
 
-    /// The size of the terminal.
     pub(super) fn size(&self) -> Size {
         let (rows, columns) = self.terminal.as_ref().map_or((0, 0), |terminal| terminal.size());
         Size::of(rows, columns)
@@ -77,21 +111,6 @@ impl Keyboard {
             terminal.discard_input();
         }
         typing.line.clear();
-    }
-
-    #[cfg(test)]
-    pub(super) fn without_terminal() -> Self {
-        Self { typing: Arc::default(), terminal: None }
-    }
-
-    #[cfg(test)]
-    pub(super) fn types_end(&self) {
-        self.typing().end();
-    }
-
-    #[cfg(test)]
-    pub(super) fn types(&self, text: &str) {
-        self.typing().take(text.as_bytes());
     }
 
     fn typing(&self) -> MutexGuard<'_, Typing> {
@@ -139,23 +158,30 @@ impl Typing {
 
     fn pass_on(&self, typed: Typed) {
         if let Some(asked) = &self.asked {
-            // Who types more lines than a question has answers is not heard.
+            // Lines beyond the channel's capacity are dropped.
             let _ = asked.try_send(typed);
         }
     }
 }
 
-impl Open {
-    /// The size of the terminal.
-    pub(super) fn size(&self) -> Size {
+impl Talk for Open {
+    fn size(&self) -> Size {
         self.keyboard.size()
     }
 
-    /// Throws away what was typed so far.
-    pub(super) fn discard(&mut self) {
+    fn say(&mut self, text: &str) {
+        prompt::say(text);
+    }
+
+    fn forget(&mut self) {
         let mut typing = self.keyboard.typing();
         self.keyboard.discard(&mut typing);
         while self.lines.try_recv().is_ok() {}
+    }
+
+    async fn ask(&mut self, question: &str) -> Option<Typed> {
+        let _asked = prompt::show(question, self.size().columns);
+        self.lines.recv().await
     }
 }
 
@@ -169,10 +195,14 @@ impl Drop for Open {
 mod tests {
     use super::*;
 
+    fn untyped() -> Keyboard {
+        Keyboard { typing: Arc::default(), terminal: None }
+    }
+
     #[test]
     fn only_what_is_typed_while_a_question_is_open_answers_it() {
-        let keyboard = Keyboard::without_terminal();
-        let types = |text: &str| keyboard.types(text);
+        let keyboard = untyped();
+        let types = |text: &str| keyboard.typing().take(text.as_bytes());
         let line = |text: &str| Typed::Line(text.to_owned());
         types(&"y\n".repeat(100));
         types("ye");
@@ -182,7 +212,7 @@ mod tests {
         assert_eq!(open.lines.try_recv(), Ok(line("n\r")));
         assert_eq!(open.lines.try_recv(), Ok(line("no")));
         types("y\nperha");
-        open.discard();
+        open.forget();
         types("ps\n");
         assert_eq!(open.lines.try_recv(), Ok(line("ps")));
         types("y\n");
@@ -193,17 +223,18 @@ mod tests {
 
     #[test]
     fn who_has_nothing_to_say_to_one_question_can_answer_the_next() {
-        let keyboard = Keyboard::without_terminal();
-        keyboard.types_end();
+        let keyboard = untyped();
+        let types = |text: &str| keyboard.typing().take(text.as_bytes());
+        keyboard.typing().end();
         let mut open = keyboard.open();
-        keyboard.types("ye");
-        keyboard.types_end();
-        keyboard.types("s\n");
+        types("ye");
+        keyboard.typing().end();
+        types("s\n");
         assert_eq!(open.lines.try_recv(), Ok(Typed::Nothing));
         assert_eq!(open.lines.try_recv(), Ok(Typed::Line("s".to_owned())));
         drop(open);
         let mut open = keyboard.open();
-        keyboard.types("y\n");
+        types("y\n");
         assert_eq!(open.lines.try_recv(), Ok(Typed::Line("y".to_owned())));
     }
 }

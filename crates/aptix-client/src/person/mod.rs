@@ -1,13 +1,11 @@
-//! The person at the terminal: is shown a change, and decides about it.
+//! The person at the terminal, who sees a change and decides about it.
 
-mod compare;
 mod dialog;
 mod keyboard;
 mod pager;
 pub(crate) mod prompt;
 mod rows;
 mod shown;
-mod talk;
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -17,17 +15,15 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 
 pub(crate) use self::dialog::Answer;
-use self::keyboard::{Keyboard, Open, Typed};
+use self::keyboard::Keyboard;
 use self::prompt::say;
-use self::rows::Size;
-use self::talk::Talk;
 use crate::apply::Hidden;
 use crate::apply::path_style::PathStyle;
 use crate::apply::proposal::Proposal;
 use crate::policy::files::PolicyFiles;
 use crate::workspace::fs::terminal::Terminal;
 
-/// Somebody who sees what is written to stderr, and types on the terminal.
+/// The person who reads stderr and types on the terminal.
 #[derive(Debug)]
 pub(crate) struct Person(Keyboard);
 
@@ -38,17 +34,16 @@ impl Person {
         Some(Self(Keyboard::of(Terminal::open().filter(|_| sees)?)))
     }
 
-    /// Names the files that a batch would be compared with although nothing of them is shown to its author, and waits for
-    /// the answer. Whatever is no clear yes in time is a no.
+    /// Names the withheld files that a batch would be compared with, and waits for the answer. Anything but a yes in time is
+    /// a no.
     pub(crate) async fn may_compare(&self, name: &str, hidden: &[Hidden<'_>], wait: Duration) -> bool {
         let _held = prompt::hold(self.0.size().columns);
         let mut open = self.0.open();
-        let answer = tokio::time::timeout(wait, compare::may_compare(name, hidden, &mut open)).await;
+        let answer = tokio::time::timeout(wait, dialog::may_compare(name, hidden, &mut open)).await;
         matches!(answer, Ok(Ok(true)))
     }
 
-    /// Shows a proposal and waits for the answer, which is about the `subject` of that digest. One that does not come in
-    /// time is a no.
+    /// Shows a proposal, whose digest is `subject`, and waits for the answer. None in time is a no.
     pub(crate) async fn decide(
         &self,
         name: &str,
@@ -70,27 +65,8 @@ impl Person {
     }
 }
 
-impl Talk for Open {
-    fn size(&self) -> Size {
-        Self::size(self)
-    }
-
-    fn say(&mut self, text: &str) {
-        say(text);
-    }
-
-    fn forget(&mut self) {
-        self.discard();
-    }
-
-    async fn ask(&mut self, question: &str) -> Option<Typed> {
-        let _asked = prompt::show(question, Self::size(self).columns);
-        self.lines.recv().await
-    }
-}
-
-/// Does what a person wants from now on: not to be asked about these files again.
-pub(crate) fn allow_for_ever(proposal: &Proposal<'_>, policies: &PolicyFiles, files: &[usize]) {
+/// Adds these files to the person's policy, so that they are not asked about again.
+pub(crate) fn allow_always(proposal: &Proposal<'_>, policies: &PolicyFiles, files: &[usize]) {
     if files.is_empty() {
         return;
     }

@@ -1,14 +1,14 @@
-//! More than a screen, shown page by page. Aptix runs no other program for that.
+//! Shows more than a screen page by page. Aptix runs no other program for that.
 
+use super::keyboard::{NoAnswer, Talk, ask};
 use super::rows::{Line, Size, rows};
-use super::talk::{NoAnswer, Talk, ask};
 
 /// What is shown before a question.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pages<'a> {
     /// As much as there is.
     pub(super) body: &'a [Line],
-    /// What stands out of it, shown again as far as there is room.
+    /// The lines that need attention, shown again as far as there is room.
     pub(super) attention: &'a [Line],
     /// Shown at the very end.
     pub(super) end: &'a [Line],
@@ -21,11 +21,11 @@ pub(super) struct Pages<'a> {
 pub(super) enum Read {
     /// To their end, or passed over by a word that says so, on a terminal of this size.
     ToTheEnd(Size),
-    /// Not: the reader has seen enough to refuse.
+    /// Not: the reader refused below a page.
     Refused,
 }
 
-/// Shows pages until their end is shown, or the reader says what else to do.
+/// Shows pages until their end, or until the reader skips the rest or refuses.
 pub(super) async fn show(pages: Pages<'_>, talk: &mut impl Talk) -> Result<Read, NoAnswer> {
     let size = talk.size();
     let body = rows(pages.body, size.columns);
@@ -53,7 +53,7 @@ pub(super) async fn show(pages: Pages<'_>, talk: &mut impl Talk) -> Result<Read,
     Ok(Read::ToTheEnd(size))
 }
 
-/// The rows of the end, with as much of what stands out as leaves them on one screen.
+/// The rows of the end, after as many of the lines that need attention as fit on its screen.
 fn last_rows(pages: Pages<'_>, size: Size) -> Vec<String> {
     let end = rows(pages.end, size.columns);
     let room = size.rows.saturating_sub(end.len() + pages.question + 2);
@@ -76,11 +76,11 @@ enum More {
     Refuse,
 }
 
-/// Asks below a page. Nothing but these answers means anything.
+/// Asks below a page until there is one of these answers.
 async fn more(shown: usize, all: usize, talk: &mut impl Talk) -> Result<More, NoAnswer> {
     let question = format!("--more-- {shown}/{all} [Enter: go on, skip: leave the rest unread, n: refuse] ");
     loop {
-        // What was typed before may have ended the row in which the question is to stand.
+        // What was typed before may have ended the row of the question.
         talk.forget();
         match ask(&question, talk).await?.as_str() {
             "" => return Ok(More::Next),
