@@ -100,3 +100,43 @@ fn check_text(field: &str, text: &str, found: &mut Vec<Failure>) {
 fn too_large(field: &str, message: String) -> Failure {
     Failure::new(Reason::TooLarge, message).detail(Detail::Text).field(field)
 }
+
+#[cfg(test)]
+mod tests {
+    use aptix_model::report::{FileReport, FileStatus, Outcome, Report, Warning, fit as bounds};
+
+    use super::*;
+
+    /// What the agent cuts a report down to is within the bounds that the server checks.
+    #[test]
+    fn a_report_that_the_agent_cut_is_accepted() {
+        let warning = Warning { code: "SEVERAL".to_owned(), message: "m".repeat(2 * TEXT_BYTES), line: None };
+        let file = FileReport {
+            path: "a.txt".to_owned(),
+            doc_path: "r/a.txt".to_owned(),
+            status: FileStatus::Deleted,
+            renamed_to: None,
+            sha256_before: None,
+            written: None,
+            normalized: Vec::new(),
+            warnings: vec![warning; REMARKS + 50],
+            changes: Vec::new(),
+            withheld: None,
+        };
+        let mut report = Report {
+            outcome: Outcome::Applied,
+            warnings: file.warnings.clone(),
+            files: vec![file],
+            failures: Vec::new(),
+            diff: String::new(),
+            diff_omitted: false,
+        };
+        assert_eq!(bounded(report.clone().into()).unwrap_err().len(), 2 + 2 * REMARKS);
+        bounds::warnings(&mut report);
+        let kept = bounded(report.into()).unwrap();
+        for warnings in [&kept.files[0].warnings, &kept.warnings] {
+            assert_eq!((warnings.len(), warnings[REMARKS - 2].code.as_str()), (REMARKS, "SEVERAL"));
+            assert_eq!(warnings[REMARKS - 1].message, "51 more warnings are left out");
+        }
+    }
+}
