@@ -14,22 +14,7 @@
 //! `cli`, the default, is the binary `aptix` and turns on the others: `agent`, the connection to a server and what serves
 //! it, and `mcp`, the tools over the Model Context Protocol. Without them there is no runtime among the dependencies.
 //!
-//! # Rooms
-//!
-//! From the ground up; each imports only from those before it.
-//!
-//! | room | feature | what |
-//! | --- | --- | --- |
-//! | `workspace` | | the only way to a user's file: roots held open, reading, commits, what is kept for undoing |
-//! | `policy` | | what a person's policy files let batches do |
-//! | `apply` | | one batch: find its files, plan, ask, commit, report |
-//! | `undo` | | one batch taken back, as a batch of its own |
-//! | `present` | | what became of a batch, as text and as a JSON object |
-//! | `connection` | `agent` | the server, in domain types |
-//! | `person` | `agent` | the person at the terminal: is shown a change, and decides |
-//! | `agent` | `agent` | watches for batches, applies them, reports |
-//! | `mcp` | `mcp` | the tools that models call |
-//! | `cli` | `cli` | the commands |
+//! ARCHITECTURE.md has the map of the modules, lowest first; each imports only from those below it.
 
 #![cfg_attr(
     not(feature = "cli"),

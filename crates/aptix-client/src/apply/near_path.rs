@@ -36,12 +36,8 @@ pub(super) fn with_near_paths(
         let file = failure.file_index.filter(|_| failure.reason == Reason::FileMissing);
         let Some(found) = file.and_then(|file| found.get(file)) else { continue };
         if found.original.is_none() && found.place.root() == 0 && missing.len() < FAILURES {
-            missing.push(Missing {
-                failure: at,
-                path: found.place.path.as_str(),
-                near: Vec::new(),
-                best: Nearness::Name,
-            });
+            let path = found.place.path.as_str();
+            missing.push(Missing { failure: at, path, below: Vec::new(), named_alike: Vec::new() });
         }
     }
     if missing.is_empty() {
@@ -59,9 +55,10 @@ pub(super) fn with_near_paths(
         return failures;
     }
     let paths = PathStyle::among(workspace.roots().len());
-    for Missing { failure, near, .. } in missing {
+    for Missing { failure, below, named_alike, .. } in missing {
         let Some(failure) = failures.get_mut(failure) else { continue };
         let file = failure.file_index.and_then(|file| batch.batch.files.get(file)).map(|file| &file.target);
+        let near = if below.is_empty() { named_alike } else { below };
         let known = near.into_iter().take(NAMED + 1).filter_map(|path| {
             let mut search = Search::new(workspace, policy);
             let found = search.find_in(0, (0, &WorkspacePath::new(&path).ok()?), Claim::Stays).ok()?;
@@ -84,44 +81,30 @@ pub(super) fn with_near_paths(
     failures
 }
 
-/// How a path is like another one; the least is the best.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Nearness {
-    /// One of the two is the other one below a directory.
-    Below,
-    /// The files have one name.
-    Name,
-}
-
-/// A path that leads to no file.
+/// A path that leads to no file, and paths like it: never more than one too many to be named.
 struct Missing<'a> {
     /// The position of the failure that says so.
     failure: usize,
     path: &'a str,
-    /// The paths that are most like it.
-    near: Vec<String>,
-    best: Nearness,
+    /// It is one of these below a directory, or one of these is it below a directory.
+    below: Vec<String>,
+    /// Files of its name elsewhere, named only where there are none of those.
+    named_alike: Vec<String>,
 }
 
 impl Missing<'_> {
     fn look_at(&mut self, path: &str) {
-        let Some(nearness) = nearness(self.path, path).filter(|nearness| *nearness <= self.best) else { return };
-        if nearness < self.best {
-            self.near.clear();
-            self.best = nearness;
+        let is_below = |long: &str, short: &str| long.strip_suffix(short).is_some_and(|head| head.ends_with('/'));
+        let name = |path: &str| lowercase(path.rsplit('/').next().unwrap_or_default());
+        let near = if is_below(path, self.path) || is_below(self.path, path) {
+            &mut self.below
+        } else if self.below.is_empty() && name(self.path) == name(path) {
+            &mut self.named_alike
+        } else {
+            return;
+        };
+        if near.len() <= NAMED {
+            near.push(path.to_owned());
         }
-        if self.near.len() <= NAMED {
-            self.near.push(path.to_owned());
-        }
-    }
-}
-
-fn nearness(asked: &str, path: &str) -> Option<Nearness> {
-    let is_below = |long: &str, short: &str| long.strip_suffix(short).is_some_and(|head| head.ends_with('/'));
-    let name = |path: &str| lowercase(path.rsplit('/').next().unwrap_or_default());
-    if is_below(path, asked) || is_below(asked, path) {
-        Some(Nearness::Below)
-    } else {
-        (name(asked) == name(path)).then_some(Nearness::Name)
     }
 }

@@ -10,7 +10,7 @@ use crate::connection::CallError;
 
 use super::exit::Exit;
 use super::output::{self, Form};
-use super::server::{self, ServerArgs};
+use super::server::ServerArgs;
 use crate::present::untrusted::Quoted;
 
 /// Arguments of `aptix batches`.
@@ -18,9 +18,8 @@ use crate::present::untrusted::Quoted;
 pub(super) struct Args {
     #[command(flatten)]
     server: ServerArgs,
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    form: Form,
 }
 
 #[derive(Serialize)]
@@ -54,28 +53,21 @@ impl From<BatchOutline> for Row {
     }
 }
 
-pub(super) async fn run(args: Args) -> anyhow::Result<Exit> {
-    let form = Form::of(args.json);
-    server::run(form, list(args.server, form)).await
-}
-
-async fn list(server: ServerArgs, form: Form) -> Result<Exit, CallError> {
-    let connection = server.connect().await?;
+pub(super) async fn run(args: Args) -> Result<Exit, CallError> {
+    let connection = args.server.connect().await?;
     let mut rows: Vec<Row> = Vec::new();
     let mut token = String::new();
     loop {
         let page = connection.list(token).await?;
         let page_rows = page.batches.into_iter().map(Row::from);
-        match form {
-            Form::Json => rows.extend(page_rows),
-            Form::Text => {
-                let text: String = page_rows.map(|row| line(&row)).collect();
-                output::print(&text);
-            }
+        if args.form.json {
+            rows.extend(page_rows);
+        } else {
+            output::print(&page_rows.map(|row| line(&row)).collect::<String>());
         }
         match page.next {
             Some(next) => token = next,
-            None if form == Form::Json => return Ok(output::print_object(&Answer { batches: rows })),
+            None if args.form.json => return Ok(output::print_object(&Answer { batches: rows })),
             None => return Ok(Exit::Done),
         }
     }
@@ -83,8 +75,7 @@ async fn list(server: ServerArgs, form: Form) -> Result<Exit, CallError> {
 
 fn line(row: &Row) -> String {
     let mut line = format!("{}  {:<16}", row.batch_id, row.state);
-    let first = row.files.first().map_or("", String::as_str);
-    let _ = write!(line, "  {}", Visible(first));
+    let _ = write!(line, "  {}", Visible(row.files.first().map_or("", String::as_str)));
     if row.files.len() > 1 {
         let _ = write!(line, " and {} more", row.files.len() - 1);
     }

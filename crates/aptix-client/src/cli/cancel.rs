@@ -5,8 +5,8 @@ use aptix_model::id::BatchId;
 use crate::connection::CallError;
 
 use super::exit::Exit;
-use super::output::{self, Form};
-use super::server::{self, ServerArgs};
+use super::output;
+use super::server::ServerArgs;
 
 /// Arguments of `aptix cancel`.
 #[derive(clap::Args, Debug)]
@@ -18,11 +18,7 @@ pub(super) struct Args {
     batch: BatchId,
 }
 
-pub(super) async fn run(args: Args) -> anyhow::Result<Exit> {
-    server::run(Form::Text, cancel(args)).await
-}
-
-async fn cancel(args: Args) -> Result<Exit, CallError> {
+pub(super) async fn run(args: Args) -> Result<Exit, CallError> {
     let state = args.server.connect().await?.cancel(args.batch).await?;
     Ok(output::print(&format!("{} {state}\n", args.batch)))
 }

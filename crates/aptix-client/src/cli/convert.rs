@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args, homes: &HomeDirs) -> anyhow::Result<Exit> {
     let policies = PolicyFiles::new(&homes.config_home()?, Caller::Shell);
     Ok(match attempt(args, &homes.state_home()?, &policies) {
         Ok(document) => output::print_bytes(&document),
-        Err(refused) => output::show_refused(output::Form::Text, &refused),
+        Err(refused) => output::show_refused(output::Form { json: false }, &refused),
     })
 }
 

@@ -17,19 +17,15 @@ pub(super) struct Args {
     /// A directory whose batches are listed; may be repeated
     #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
     pub(super) roots: Vec<RootSpec>,
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    form: Form,
 }
 
 pub(super) fn run(args: &Args, homes: &HomeDirs) -> anyhow::Result<Exit> {
-    let form = Form::of(args.json);
     Ok(match listed(args, &homes.state_home()?) {
-        Ok(log) => match form {
-            Form::Json => output::print_object(&log),
-            Form::Text => output::print(&log.text()),
-        },
-        Err(refused) => output::show_refused(form, &refused),
+        Ok(log) if args.form.json => output::print_object(&log),
+        Ok(log) => output::print(&log.text()),
+        Err(refused) => output::show_refused(args.form, &refused),
     })
 }
 

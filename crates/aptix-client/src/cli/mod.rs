@@ -79,7 +79,7 @@ pub fn main() -> ExitCode {
 /// How the command was asked to print, also where its arguments cannot be parsed.
 fn asked_form() -> Form {
     let mut arguments = std::env::args_os().skip(1).take_while(|argument| argument != "--");
-    Form::of(arguments.any(|argument| argument == "--json"))
+    Form { json: arguments.any(|argument| argument == "--json") }
 }
 
 fn log_to_stderr(level: tracing::Level) {
@@ -133,10 +133,10 @@ async fn dispatch(cli: Cli, form: Form, answered: &Arc<undo::Answered>) -> anyho
         Command::Log(args) => interruptible(form, move || log::run(&args, &homes)).await,
         Command::Agent(args) => agent::run(args, &homes, format!("agent-{}", mint()).parse()).await,
         Command::Submit(args) => submit::run(args, mint().to_string().parse()).await,
-        Command::Show(args) => show::run(args).await,
-        Command::Batches(args) => batches::run(args).await,
-        Command::Cancel(args) => cancel::run(args).await,
-        Command::Read(args) => read::run(args).await,
+        Command::Show(args) => server::run(form, show::run(args)).await,
+        Command::Batches(args) => server::run(form, batches::run(args)).await,
+        Command::Cancel(args) => server::run(form, cancel::run(args)).await,
+        Command::Read(args) => server::run(form, read::run(args)).await,
         Command::Tools(args) => Ok(tools::run(&args)),
         Command::Mcp(args) => mcp::run(args, &homes, format!("mcp-{}", mint())).await,
         Command::Completions { shell } => {

@@ -15,25 +15,18 @@ use crate::present::text::{batch_text, failure_text};
 use super::exit::{Exit, Refused};
 use super::progress;
 
-/// How a command prints.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Form {
-    /// For people.
-    Text,
-    /// One JSON object.
-    Json,
-}
-
-impl Form {
-    pub(super) const fn of(json: bool) -> Self {
-        if json { Self::Json } else { Self::Text }
-    }
+/// How a command prints: text for people, or one JSON object.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(super) struct Form {
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 /// Prints what became of a batch: the JSON object; or the diff and one line a file to stdout, and what is wrong to stderr.
 pub(super) fn show(form: Form, view: &BatchView<'_>) -> Exit {
     progress::end();
-    if form == Form::Json {
+    if form.json {
         return print_object(&answer(view, |dialect| Some(format!("aptix apply --dialect {dialect}"))));
     }
     view.all_warnings().for_each(warn);
@@ -55,7 +48,7 @@ pub(super) fn show_refused(form: Form, refused: &Refused) -> Exit {
 
 /// Prints the JSON object of a command that ended before it could print anything else; for people, stderr has why.
 pub(super) fn show_broken_off(form: Form, why: Failure) {
-    if form == Form::Json {
+    if form.json {
         show_refused(form, &why.into());
     }
 }

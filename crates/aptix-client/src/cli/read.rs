@@ -7,23 +7,18 @@ use crate::connection::CallError;
 
 use super::exit::Exit;
 use super::output::{self, Form};
-use super::server::{self, ServerArgs};
+use super::server::ServerArgs;
 
 /// Arguments of `aptix read`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
     server: ServerArgs,
-    /// Print one JSON object instead of the text
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    form: Form,
     /// The file: a root's name, "/" and the lower-case path in that root
-    #[arg(value_name = "DOC_PATH", value_parser = doc_path)]
+    #[arg(value_name = "DOC_PATH", value_parser = |text: &str| DocPath::new(text))]
     doc_path: DocPath,
-}
-
-fn doc_path(text: &str) -> Result<DocPath, String> {
-    DocPath::new(text).map_err(|error| error.to_string())
 }
 
 #[derive(Serialize)]
@@ -39,14 +34,9 @@ struct Answer<'a> {
     content: std::borrow::Cow<'a, str>,
 }
 
-pub(super) async fn run(args: Args) -> anyhow::Result<Exit> {
-    let form = Form::of(args.json);
-    server::run(form, read(args, form)).await
-}
-
-async fn read(args: Args, form: Form) -> Result<Exit, CallError> {
+pub(super) async fn run(args: Args) -> Result<Exit, CallError> {
     let file = args.server.connect().await?.read_file(args.doc_path.as_str()).await?;
-    if form == Form::Text {
+    if !args.form.json {
         return Ok(output::print_bytes(&file.content));
     }
     Ok(output::print_object(&Answer {

@@ -18,30 +18,24 @@ use crate::present::description::described;
 pub(super) struct Args {
     #[command(flatten)]
     server: ServerArgs,
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    form: Form,
     /// The id of a batch, a file patch or a change
     #[arg(value_name = "ID")]
     id: BatchId,
 }
 
-pub(super) async fn run(args: Args) -> anyhow::Result<Exit> {
-    let form = Form::of(args.json);
-    server::run(form, show(args, form)).await
-}
-
-async fn show(args: Args, form: Form) -> Result<Exit, CallError> {
+pub(super) async fn run(args: Args) -> Result<Exit, CallError> {
     let connection = args.server.connect().await?;
     match connection.get(args.id).await {
         Ok(record) => {
-            let printed = server::show_ended(form, &record, &[]);
+            let printed = server::show_ended(args.form, &record, &[]);
             return Ok(if printed == Exit::Environment { printed } else { Exit::Done });
         }
         Err(error) if error.reason() == Some(Reason::NotFound) => {}
         Err(error) => return Err(error),
     }
-    Ok(show_change(form, connection.get_change(&args.id.to_string()).await?))
+    Ok(show_change(args.form, connection.get_change(&args.id.to_string()).await?))
 }
 
 fn show_change(form: Form, view: ChangeView) -> Exit {

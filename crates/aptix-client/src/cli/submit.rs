@@ -28,14 +28,13 @@ pub(super) struct Args {
     /// Wait until the batch has ended
     #[arg(long)]
     wait: bool,
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    form: Form,
 }
 
 /// Sends a document under a request id that is used for nothing else.
 pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyhow::Result<Exit> {
-    let form = Form::of(args.json);
+    let form = args.form;
     let request = request?;
     let document = args.document;
     let document = match tokio::task::spawn_blocking(move || document.read()).await? {

@@ -39,9 +39,8 @@ pub(super) struct WritingArgs {
     /// Answer yes to what a person would be asked: whether a sensitive or secret file may change. What is denied stays denied
     #[arg(long)]
     yes: bool,
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: Form,
 }
 
 /// A command that changes files here, as it runs.
@@ -130,7 +129,7 @@ impl<'a> Writing<'a> {
             warnings: &self.warnings,
             ..BatchView::new(batch, outcome.map(Some).map_err(|refused| &refused.refusal))
         };
-        let printed = output::show(Form::of(self.args.json), &view);
+        let printed = output::show(self.args.form, &view);
         if let Err(refused) = outcome {
             return refused.exit;
         }

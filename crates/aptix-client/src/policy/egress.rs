@@ -14,15 +14,6 @@ use super::choices::{Excerpts, HardLinks};
 use super::paths::Named;
 use crate::workspace::read::walk::Closed;
 
-/// Who is not shown a file, in the plural.
-const fn readers(caller: Caller) -> &'static str {
-    match caller {
-        Caller::Shell => "people",
-        Caller::Model => "models",
-        Caller::Server => "servers",
-    }
-}
-
 /// A file as this rule looks at it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sight<'a> {
@@ -126,14 +117,13 @@ pub(crate) fn refuse_secret(policy: &Policy, sight: Sight<'_>) -> Result<(), Fai
 }
 
 /// The one answer to an edit that compares content of a withheld file and is not applied: nobody agreed to the comparison,
-/// somebody refused, or the edit does not fit.
+/// a person refused, or the edit does not fit.
 #[must_use]
 pub(crate) fn not_compared(why: Withheld, caller: Caller) -> Failure {
     let message = format!(
-        "the content of this file is not shown to {}, because {}; a person at the workstation has to agree before an edit is \
-         compared with it, and either none agreed or the edit does not fit, which is not told",
-        readers(caller),
-        why.because()
+        "{}; a person at the workstation has to agree before an edit is compared with it, and either none agreed or the edit \
+         does not fit, which is not told",
+        not_shown(why, caller)
     );
     let hint = "ask a person at the workstation to make this change, leave the file out, or send its whole new content, which \
                 is compared with nothing";
@@ -143,12 +133,8 @@ pub(crate) fn not_compared(why: Withheld, caller: Caller) -> Failure {
 /// The answer where a withheld file would be copied, renamed or taken up by a clipboard.
 #[must_use]
 pub(crate) fn no_source(why: Withheld, caller: Caller) -> Failure {
-    let message = format!(
-        "the content of this file is not shown to {}, because {}, and so it is not copied, renamed or kept on a clipboard \
-         for them",
-        readers(caller),
-        why.because()
-    );
+    let not_shown = not_shown(why, caller);
+    let message = format!("{not_shown}, and so it is not copied, renamed or kept on a clipboard for them");
     let hint = "ask a person at the workstation to do it, or leave the file out";
     Failure::new(Reason::PolicyDenied, message).detail(Detail::Withheld).hint(hint)
 }
@@ -156,8 +142,16 @@ pub(crate) fn no_source(why: Withheld, caller: Caller) -> Failure {
 /// The answer to a tool that asks to read a withheld file.
 #[must_use]
 pub(crate) fn not_read(why: Withheld, caller: Caller) -> Failure {
-    let message = format!("the content of this file is not shown to {}, because {}", readers(caller), why.because());
     let detail = if why == Withheld::Secret { Detail::Secret } else { Detail::Withheld };
     let hint = "ask a person at the workstation for what you need of it";
-    Failure::new(Reason::PolicyDenied, message).detail(detail).hint(hint)
+    Failure::new(Reason::PolicyDenied, not_shown(why, caller)).detail(detail).hint(hint)
+}
+
+fn not_shown(why: Withheld, caller: Caller) -> String {
+    let readers = match caller {
+        Caller::Shell => "people",
+        Caller::Model => "models",
+        Caller::Server => "servers",
+    };
+    format!("the content of this file is not shown to {readers}, because {}", why.because())
 }

@@ -48,12 +48,23 @@ pub(crate) fn described(patch: &FilePatch) -> Vec<u8> {
     text.into_bytes()
 }
 
+/// Adds lines that are expected and lines that are new, under the line numbers where each side begins.
+fn add_hunk<'a>(
+    text: &mut String,
+    (old_start, new_start): (i64, i64),
+    head: &str,
+    old: impl Iterator<Item = &'a str> + Clone,
+    new: impl Iterator<Item = &'a str> + Clone,
+) {
+    let (old_count, new_count) = (old.clone().count(), new.clone().count());
+    let _ = writeln!(text, "@@ -{old_start},{old_count} +{new_start},{new_count} @@ {head}");
+    old.for_each(|line| _ = writeln!(text, "-{line}"));
+    new.for_each(|line| _ = writeln!(text, "+{line}"));
+}
+
 fn describe_content(text: &mut String, content: &Content, head: &str) {
     match content {
-        Content::Text(content) => {
-            let _ = writeln!(text, "@@ -0,0 +1,{} @@ {head}", content.lines().count());
-            add(text, '+', content.lines());
-        }
+        Content::Text(content) => add_hunk(text, (0, 1), head, std::iter::empty(), content.lines()),
         Content::Blob(blob) => {
             let _ = writeln!(text, "{head}: the {} bytes with the SHA-256 {}", blob.size_bytes, blob.sha256);
         }
@@ -73,10 +84,8 @@ fn describe(text: &mut String, operation: &Operation) {
             (*start_line, format!("delete lines {start_line} to {end_line}"), expected_original_lines, &[])
         }
     };
-    // Where the new lines will stand depends on the other changes: both sides are told by the lines of the original.
-    let _ = writeln!(text, "@@ -{start},{} +{start},{} @@ {head}", old.len(), new.len());
-    add(text, '-', old.iter().map(String::as_str));
-    add(text, '+', new.iter().map(String::as_str));
+    // Where the new lines begin depends on the other changes: both sides have the line numbers of the original.
+    add_hunk(text, (start, start), &head, old.iter().map(String::as_str), new.iter().map(String::as_str));
 }
 
 fn describe_search(text: &mut String, change: &SearchChange) {
@@ -117,10 +126,7 @@ fn describe_replacement(text: &mut String, step: &Replacement) {
 }
 
 fn describe_texts(text: &mut String, line: i64, head: &str, (old, new): (&str, &str)) {
-    let (old, new) = (old.split_terminator('\n'), new.split_terminator('\n'));
-    let _ = writeln!(text, "@@ -{line},{} +{line},{} @@ {head}", old.clone().count(), new.clone().count());
-    add(text, '-', old);
-    add(text, '+', new);
+    add_hunk(text, (line, line), head, old.split_terminator('\n'), new.split_terminator('\n'));
 }
 
 fn describe_anchored(text: &mut String, edit: &AnchorEdit) {
@@ -216,12 +222,6 @@ const fn sign(kind: LineKind) -> &'static str {
         LineKind::Context => " ",
         LineKind::Removed => "-",
         LineKind::Added => "+",
-    }
-}
-
-fn add<'a>(text: &mut String, sign: char, lines: impl Iterator<Item = &'a str>) {
-    for line in lines {
-        let _ = writeln!(text, "{sign}{line}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Diffs as people read them: what is a header is known by its place, never by how a line begins.
+//! Diffs as people read them: a header is detected by its place, never by how a line begins.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use super::untrusted::Untrusted;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct DiffLine {
     pub(crate) style: Style,
-    /// With its sign where it is one of a file; tabs are left to whoever shows it.
+    /// With its sign where it is one of a file; tabs are left as they are.
     pub(crate) text: String,
     pub(crate) kind: LineKind,
 }
@@ -29,7 +29,7 @@ pub(crate) enum LineKind {
     Removed,
 }
 
-/// Takes a diff apart into the lines that are shown.
+/// Splits a diff into the lines that are shown.
 pub(crate) fn diff_lines(diff: &[u8]) -> Vec<DiffLine> {
     let mut place = Place::Header;
     // Only a line feed ends a line of a diff; a carriage return before it is something to see.
@@ -45,7 +45,7 @@ pub(crate) fn diff_lines(diff: &[u8]) -> Vec<DiffLine> {
         shown.extend(run.iter().map(|&(line, style, kind)| {
             let text = match kind {
                 LineKind::Header => ShownLine(&Untrusted(line).to_string()).to_string(),
-                _ => Content { line, kind, has_blanks_shown: blanks.are_shown(line, kind) }.to_string(),
+                _ => content(line, kind, blanks.are_shown(line, kind)),
             };
             DiffLine { style, text, kind }
         }));
@@ -57,13 +57,8 @@ const fn is_change(kind: LineKind) -> bool {
     matches!(kind, LineKind::Added | LineKind::Removed)
 }
 
-/// Adds a diff.
-pub(crate) fn show_diff(text: &mut String, diff: &[u8]) {
-    show_diff_under::<&str>(text, diff, &[]);
-}
-
-/// Adds a diff, each file's part under its name; the names are in the order of the parts.
-pub(crate) fn show_diff_under<S: AsRef<str>>(text: &mut String, diff: &[u8], names: &[S]) {
+/// Adds a diff, each file's part under its name, if there are names; they are in the order of the parts.
+pub(crate) fn show_diff(text: &mut String, diff: &[u8], names: &[impl AsRef<str>]) {
     let mut names = names.iter();
     for DiffLine { style, text: line, kind } in diff_lines(diff) {
         if kind == LineKind::Header
@@ -95,7 +90,7 @@ pub(crate) fn add_notes(text: &mut String, file: &FileReport) {
     }
 }
 
-/// Where in a diff the next line stands.
+/// Where in a diff the next line is.
 enum Place {
     /// Before a file's first hunk.
     Header,
@@ -104,7 +99,7 @@ enum Place {
 }
 
 impl Place {
-    /// Passes over a line, and tells how it is shown and whose it is.
+    /// Passes over a line, and returns how it is shown and whose it is.
     fn step(&mut self, line: &[u8]) -> (Style, LineKind) {
         if let Self::Hunk { old, new } = self
             && (*old > 0 || *new > 0 || line.starts_with(b"\\"))
@@ -152,25 +147,19 @@ impl std::fmt::Display for ShownLine<'_> {
     }
 }
 
-/// A line of a file in a diff, so that what is not the same never looks the same: blanks at the end of a line that comes or
-/// goes are escaped, and all its tabs where it differs from another in blanks alone.
-struct Content<'a> {
-    line: &'a [u8],
-    kind: LineKind,
-    has_blanks_shown: bool,
-}
-
-impl std::fmt::Display for Content<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (sign, text) = self.line.split_at_checked(1).unwrap_or((self.line, &[]));
-        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-        let end = text.iter().rposition(|byte| !is_blank(byte)).map_or(0, |last| last + 1);
-        let (kept, blanks) = text.split_at(if is_change(self.kind) { end } else { text.len() });
-        write!(f, "{}", Untrusted(sign))?;
-        let shown = Untrusted(kept).to_string();
-        f.write_str(&if self.has_blanks_shown { shown.replace('\t', "\\u{9}") } else { shown })?;
-        blanks.iter().try_for_each(|blank| write!(f, "{}", char::from(*blank).escape_unicode()))
+/// Shows a line of a file in a diff, so that what is not the same never looks the same: blanks at the end of a line that is
+/// added or removed are escaped, and with `has_blanks_shown` all its tabs.
+fn content(line: &[u8], kind: LineKind, has_blanks_shown: bool) -> String {
+    let (sign, text) = line.split_at_checked(1).unwrap_or((line, &[]));
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let end = text.iter().rposition(|byte| !is_blank(byte)).map_or(0, |last| last + 1);
+    let (kept, blanks) = text.split_at(if is_change(kind) { end } else { text.len() });
+    let mut shown = Untrusted(kept).to_string();
+    if has_blanks_shown {
+        shown = shown.replace('\t', "\\u{9}");
     }
+    shown.extend(blanks.iter().flat_map(|blank| char::from(*blank).escape_unicode()));
+    format!("{}{shown}", Untrusted(sign))
 }
 
 /// Which lines of a run of removed and added ones differ from one of the other side in blanks alone.
@@ -299,7 +288,7 @@ mod tests {
     fn each_part_stands_under_its_name() {
         let diff = "diff --git a/x b/x\nnew file mode 100644\ndiff --git a/y b/y\n--- /dev/null\n+++ b/y\n@@ -0,0 +1 @@\n+1\n\\ No newline\n";
         let mut text = String::new();
-        show_diff_under(&mut text, diff.as_bytes(), &["one/x", "two/y", "no more"]);
+        show_diff(&mut text, diff.as_bytes(), &["one/x", "two/y", "no more"]);
         let plain = anstream::adapter::strip_str(&text).to_string();
         assert!(plain.starts_with("one/x:\ndiff ") && plain.contains("\ntwo/y:\ndiff "), "{plain}");
         assert!(!plain.contains("no more"), "{plain}");

@@ -7,10 +7,8 @@ use aptix_model::failure::{Failure, Visible};
 use serde::Serialize;
 
 use crate::undo::failure::history_failure;
-use crate::workspace::commit::displaced_writes::list::DisplacedWrite;
 use crate::workspace::keep::history::effect::Effects;
 use crate::workspace::keep::history::entries::{self, Entry};
-use crate::workspace::keep::history::past_file::PastFile;
 use crate::workspace::roots::workspace::Workspace;
 
 /// The batches of a workspace, newest first, and the displaced writes; serialized, the object that `aptix log --json` prints.
@@ -59,68 +57,45 @@ struct FileRow {
     renamed_to: Option<String>,
 }
 
-impl Row {
-    fn of(entry: &Entry, workspace: &Workspace, past: &Past<'_>, writes: &[DisplacedWrite]) -> Self {
-        let undoes = entry.undoes.as_deref();
-        let brought_back = || past.by_id.get(undoes?)?.undoes.as_deref();
-        let id = entry.id.to_string();
-        let displaced = writes.iter().filter(|write| write.entry.as_deref() == Some(&id));
-        let displaced = displaced.map(|write| write.kept_as.display().to_string());
-        let other_roots = entry.other_roots(workspace);
-        Self {
-            can_be_undone: entry.is_whole(),
-            other_roots: other_roots.iter().map(|root| root.display().to_string()).collect(),
-            batch_id: entry.name(),
-            applied_unix_ms: entry.time.0,
-            undoes: undoes.map(|id| past.name(id)),
-            redoes: entry.is_redo.then(brought_back).flatten().map(|id| past.name(id)),
-            undone_by: past.effects.taken_back_by(entry).map(Entry::name),
-            kept: entry.kept.iter().cloned().chain(displaced).collect(),
-            files: entry.files.iter().map(FileRow::from).collect(),
-        }
-    }
-}
-
-impl From<&PastFile> for FileRow {
-    fn from(file: &PastFile) -> Self {
-        Self { status: file.status().word(), path: file.path.clone(), renamed_to: file.moved_to.clone() }
-    }
-}
-
-/// All batches that are known, and how they took one another back.
-struct Past<'e> {
-    by_id: HashMap<String, &'e Entry>,
-    effects: Effects<'e>,
-}
-
-impl<'e> Past<'e> {
-    fn of(entries: &'e [Entry]) -> Self {
-        let by_id = entries.iter().map(|entry| (entry.id.to_string(), entry)).collect();
-        Self { by_id, effects: Effects::of(entries) }
-    }
-
-    /// What a person calls the batch of an entry.
-    fn name(&self, id: &str) -> String {
-        self.by_id.get(id).map_or_else(|| id.to_owned(), |entry| entry.name())
-    }
-}
-
 /// Lists the batches that the history of a workspace keeps.
 ///
 /// # Errors
 /// When the history or the displaced writes cannot be read.
 pub fn log(workspace: &Workspace) -> Result<Log, Failure> {
     let entries = entries::list(workspace).map_err(|error| history_failure(&error))?;
-    let past = Past::of(&entries);
     let writes = workspace.displaced_writes().map_err(|error| error.failure())?;
-    let write = |write: &DisplacedWrite| WriteRow {
+    let by_id: HashMap<_, _> = entries.iter().map(|entry| (entry.id.to_string(), entry)).collect();
+    let name = |id: &str| by_id.get(id).map_or_else(|| id.to_owned(), |entry| entry.name());
+    let effects = Effects::of(&entries);
+    let batches = entries.iter().map(|entry| {
+        let id = entry.id.to_string();
+        let undoes = entry.undoes.as_deref();
+        let brought_back = || by_id.get(undoes?)?.undoes.as_deref();
+        let displaced = writes.iter().filter(|write| write.entry.as_deref() == Some(&id));
+        let displaced = displaced.map(|write| write.kept_as.display().to_string());
+        let files = entry.files.iter().map(|file| FileRow {
+            path: file.path.clone(),
+            status: file.status().word(),
+            renamed_to: file.moved_to.clone(),
+        });
+        Row {
+            batch_id: entry.name(),
+            applied_unix_ms: entry.time.0,
+            undoes: undoes.map(name),
+            redoes: entry.is_redo.then(brought_back).flatten().map(name),
+            undone_by: effects.taken_back_by(entry).map(Entry::name),
+            can_be_undone: entry.is_whole(),
+            files: files.collect(),
+            kept: entry.kept.iter().cloned().chain(displaced).collect(),
+            other_roots: entry.other_roots(workspace).iter().map(|root| root.display().to_string()).collect(),
+        }
+    });
+    let displaced_writes = writes.iter().map(|write| WriteRow {
         path: write.path_in(workspace),
-        batch_id: write.entry.as_deref().map(|id| past.name(id)),
+        batch_id: write.entry.as_deref().map(name),
         kept_as: write.kept_as.display().to_string(),
-    };
-    let displaced_writes = writes.iter().map(write).collect();
-    let batches = entries.iter().map(|entry| Row::of(entry, workspace, &past, &writes)).collect();
-    Ok(Log { batches, displaced_writes })
+    });
+    Ok(Log { batches: batches.collect(), displaced_writes: displaced_writes.collect() })
 }
 
 impl Log {
@@ -133,8 +108,7 @@ impl Log {
 
 fn line(row: &Row) -> String {
     let mut line = format!("{}  {}", row.batch_id, utc(row.applied_unix_ms));
-    let first = row.files.first().map_or("", |file| file.path.as_str());
-    let word = row.files.first().map_or("", |file| file.status);
+    let (word, first) = row.files.first().map_or(("", ""), |file| (file.status, &file.path));
     let _ = write!(line, "  {word} {}", Visible(first));
     if row.files.len() > 1 {
         let _ = write!(line, " and {} more", row.files.len() - 1);

@@ -8,7 +8,7 @@ use aptix_model::report::{FileStatus, Report};
 
 use super::answer::BatchView;
 use super::description::described;
-use super::diff::{ShownLine, add_notes, show_diff, show_diff_under};
+use super::diff::{ShownLine, add_notes, show_diff};
 use super::untrusted::Quoted;
 use crate::apply::path_style::PathStyle;
 
@@ -26,7 +26,7 @@ pub fn batch_text(view: &BatchView<'_>) -> String {
     }
     match view.outcome {
         Ok(Some(report)) => text.push_str(&report_text(report, view.dry_run, view.paths)),
-        Ok(None) => show_diff(&mut text, &view.batch.files.iter().flat_map(described).collect::<Vec<_>>()),
+        Ok(None) => show_diff(&mut text, &view.batch.files.iter().flat_map(described).collect::<Vec<_>>(), &[""; 0]),
         Err(_) => {}
     }
     text
@@ -34,12 +34,10 @@ pub fn batch_text(view: &BatchView<'_>) -> String {
 
 fn report_text(report: &Report, dry_run: bool, paths: PathStyle) -> String {
     let mut text = String::new();
-    let changed = report.files.iter().filter(|file| file.status != FileStatus::Unchanged);
+    let changed =
+        report.files.iter().filter(|file| file.status != FileStatus::Unchanged && paths == PathStyle::WithRoot);
     let names: Vec<_> = changed.map(|file| paths.name(&file.path, &file.doc_path)).collect();
-    match paths {
-        PathStyle::InRoot => show_diff(&mut text, report.diff.as_bytes()),
-        PathStyle::WithRoot => show_diff_under(&mut text, report.diff.as_bytes(), &names),
-    }
+    show_diff(&mut text, report.diff.as_bytes(), &names);
     let would = if dry_run { "would be " } else { "" };
     for file in &report.files {
         let _ = write!(text, "{would}{} {}", file.status.word(), Visible(&paths.name(&file.path, &file.doc_path)));
