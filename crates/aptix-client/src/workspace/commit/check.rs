@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use rustix::fs::{Access, AtFlags};
 use rustix::io::Errno;
 
-use crate::workspace::commit::change::{Change, Step, steps};
+use crate::workspace::commit::change::{Change, steps};
 use crate::workspace::commit::commit_error::{CommitError, FileFault};
 use crate::workspace::commit::work_tree::WorkTree;
 use crate::workspace::fs::disk;
@@ -20,23 +20,20 @@ use crate::workspace::roots::workspace::Workspace;
 /// Names the first change that could not be made.
 pub fn check(workspace: &Workspace, changes: &[Change<'_>]) -> Result<(), CommitError> {
     let tree = WorkTree::of(workspace);
-    let mut checked = Checked::new();
+    // Directories that were looked at: their root, their path, and how many of its last components do not exist.
+    let mut checked = BTreeSet::new();
     for step in &steps(changes) {
-        check_step(&tree, step, &mut checked).map_err(|fault| CommitError::File { change: step.change, fault })?;
+        let place = step.place;
+        let outcome = if step.original.is_some_and(|original| original.immutable) {
+            Err(FileFault::Immutable)
+        } else if checked.insert((place.root, place.dir.as_str(), place.missing)) {
+            check_dir(&tree, place)
+        } else {
+            Ok(())
+        };
+        outcome.map_err(|fault| CommitError::File { change: step.change, fault })?;
     }
     Ok(())
-}
-
-/// Directories that were looked at: their root, their path, and how many of its last components do not exist.
-type Checked<'a> = BTreeSet<(usize, &'a str, usize)>;
-
-/// Looks for what would make a commit fail half-way, while nothing has been touched yet.
-fn check_step<'a>(tree: &WorkTree<'_>, step: &Step<'a>, checked: &mut Checked<'a>) -> Result<(), FileFault> {
-    let place = step.place;
-    if step.original.is_some_and(|original| original.immutable) {
-        return Err(FileFault::Immutable);
-    }
-    if checked.insert((place.root, place.dir.as_str(), place.missing)) { check_dir(tree, place) } else { Ok(()) }
 }
 
 fn check_dir(tree: &WorkTree<'_>, place: &Place) -> Result<(), FileFault> {

@@ -8,7 +8,7 @@ use crate::workspace::commit::file_state::is_gone;
 use crate::workspace::commit::record::{FileStep, Hex, NewDir, Record};
 use crate::workspace::commit::swap::rename_new;
 use crate::workspace::commit::work_tree::WorkTree;
-use crate::workspace::fs::{beneath, disk};
+use crate::workspace::fs::{beneath, disk, errno};
 use crate::workspace::read::file_stamp::FileStamp;
 use crate::workspace::read::regular;
 
@@ -146,10 +146,7 @@ pub(crate) fn sync_dirs(tree: &WorkTree<'_>, record: &Record) -> Result<(), Errn
     let distinct: std::collections::BTreeSet<_> = of_files.chain(of_dirs).collect();
     for (root, path) in distinct {
         let Some(dir) = tree.dirs.find_marked(root, path)? else { continue };
-        match disk::sync_dir(tree.disk, dir.as_fd()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(errno),
-        }
+        errno::optional(disk::sync_dir(tree.disk, dir.as_fd()))?;
     }
     Ok(())
 }

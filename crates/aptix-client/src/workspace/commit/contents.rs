@@ -8,18 +8,15 @@ use aptix_model::id::BatchId;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
+use crate::workspace::fs::{beneath, errno};
 use crate::workspace::roots::own_file;
 use crate::workspace::roots::state::{OwnError, Part, StateDir};
 
 /// One content, by its digest; `None` where there is none, or none that has this digest.
 pub(crate) fn read(outbox: &OwnedFd, batch: BatchId, digest: Sha256Digest) -> Result<Option<Vec<u8>>, Errno> {
-    let dir = match beneath::open_dir(outbox.as_fd(), &contents_name(&batch.to_string())) {
-        Ok(dir) => dir,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(errno),
-    };
+    let dir = beneath::open_dir(outbox.as_fd(), &contents_name(&batch.to_string()));
+    let Some(dir) = errno::optional(dir)? else { return Ok(None) };
     let bytes = own_file::read_whole(dir.as_fd(), &digest.to_string())?;
     Ok(bytes.filter(|bytes| {
         let is_whole = sha256(bytes) == digest;
@@ -73,11 +70,7 @@ pub(crate) fn batches(outbox: &OwnedFd) -> Result<Vec<String>, Errno> {
 
 pub(crate) fn remove(disk: &dyn Disk, outbox: &OwnedFd, batch: &str) -> Result<(), Errno> {
     let name = contents_name(batch);
-    let dir = match beneath::open_dir(outbox.as_fd(), &name) {
-        Ok(dir) => dir,
-        Err(Errno::NOENT) => return Ok(()),
-        Err(errno) => return Err(errno),
-    };
+    let Some(dir) = errno::optional(beneath::open_dir(outbox.as_fd(), &name))? else { return Ok(()) };
     for file in disk::names(dir.as_fd())? {
         disk::unlink_if_there(disk, dir.as_fd(), &file)?;
     }

@@ -5,11 +5,10 @@
 //! file stays and is named, an unchanged one is removed after [`HELD_FOR`] or when all of them exceed [`HELD_BYTES`].
 
 mod displaced_file;
-pub(in crate::workspace) mod displacer;
+pub(crate) mod displacer;
 mod index;
 pub mod list;
-mod names;
-pub(in crate::workspace) mod sweep;
+pub(crate) mod sweep;
 
 use std::time::Duration;
 

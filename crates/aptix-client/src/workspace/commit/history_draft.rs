@@ -3,10 +3,10 @@
 use std::os::fd::AsFd;
 
 use rustix::fs::Mode;
-use rustix::io::Errno;
 
 use crate::workspace::commit::record::Record;
 use crate::workspace::fs::disk::{self, Disk};
+use crate::workspace::fs::errno;
 use crate::workspace::roots::state::{OwnError, Part, StateDir};
 
 /// How the name of an entry ends whose batch is not carried out yet.
@@ -31,11 +31,9 @@ pub(crate) fn write(disk: &dyn Disk, state: &StateDir, draft: &HistoryDraft) -> 
 pub(crate) fn keep(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), OwnError> {
     let Some(id) = &record.history else { return Ok(()) };
     let dir = state.open(Part::HISTORY)?;
-    match disk.rename(dir.as_fd(), &format!("{id}{DRAFT}"), dir.as_fd(), id) {
-        // It is done already, or a power cut took the draft.
-        Err(Errno::NOENT) => Ok(()),
-        outcome => Ok(outcome?),
-    }
+    // Where there is no draft, it is done already, or a power cut took the draft.
+    errno::optional(disk.rename(dir.as_fd(), &format!("{id}{DRAFT}"), dir.as_fd(), id))?;
+    Ok(())
 }
 
 /// Forgets the draft of a batch that is not carried out.

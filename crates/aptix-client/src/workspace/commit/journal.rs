@@ -100,7 +100,7 @@ impl<'a> Journal<'a> {
     }
 
     /// The error of an operation on something of our own beside the journal.
-    pub(in crate::workspace) fn failed_beside(&self, doing: &'static str) -> impl Fn(OwnError) -> JournalError + use<> {
+    pub(crate) fn failed_beside(&self, doing: &'static str) -> impl Fn(OwnError) -> JournalError + use<> {
         let failed = self.failed(doing);
         move |error| match error {
             OwnError::State(error) => JournalError::State(error),

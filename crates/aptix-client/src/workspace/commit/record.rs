@@ -46,7 +46,7 @@ pub(crate) struct Record {
     /// In which time since a start of the system it was made.
     pub(crate) boot: String,
     /// The roots of the workspace.
-    pub(in crate::workspace) roots: Vec<RootMark>,
+    pub(crate) roots: Vec<RootMark>,
     /// What the batch leaves on the clipboards of its session, once it is carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) clipboards: Option<Taken>,

@@ -43,7 +43,7 @@ pub enum RecordError {
 }
 
 /// Whose a record is in a journal.
-pub(in crate::workspace) const fn owner(state: &StateDir) -> Owner<'_> {
+pub(crate) const fn owner(state: &StateDir) -> Owner<'_> {
     Owner { part: Part::JOURNAL, name: RECORD, state }
 }
 

@@ -15,7 +15,7 @@ use crate::workspace::commit::publish::publish;
 use crate::workspace::commit::record::{FileStep, Record, Stage};
 use crate::workspace::commit::work_tree::WorkTree;
 use crate::workspace::commit::{clear, orphans, rollback, swap, written_ahead};
-use crate::workspace::fs::beneath;
+use crate::workspace::fs::{beneath, errno};
 use crate::workspace::roots::root::{self, Root};
 use crate::workspace::roots::state::StateDir;
 use crate::workspace::roots::workspace::Workspace;
@@ -205,8 +205,7 @@ fn open_tree<'w>(workspace: &'w Workspace, record: &Record, path: &Path) -> Resu
         }
         let root = PathBuf::from(&mark.path);
         let failed = |errno| RecoveryError::Root { root: root.clone(), record: path.to_owned(), errno };
-        let held =
-            beneath::open_held(&root).map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+        let held = beneath::open_held(&root).map_err(|error| failed(errno::of(&error)))?;
         // The number of a device may be another one after a boot.
         if root::mark(&held, &root).map_err(failed)?.inode != mark.inode {
             return Err(RecoveryError::Replaced { root, record: path.to_owned() });

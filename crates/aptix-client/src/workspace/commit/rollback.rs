@@ -9,7 +9,7 @@ use crate::workspace::commit::file_state::{FileState, Holds, file_state, holds, 
 use crate::workspace::commit::record::{FileStep, Hex, Record};
 use crate::workspace::commit::swap::{exchange, put_back, settle};
 use crate::workspace::commit::work_tree::WorkTree;
-use crate::workspace::fs::disk;
+use crate::workspace::fs::{disk, errno};
 use crate::workspace::read::regular;
 
 /// How often a file that somebody keeps saving is swapped until nothing of theirs is displaced.
@@ -84,11 +84,8 @@ fn take_out(tree: &WorkTree<'_>, dir: &OwnedFd, file: &FileStep) -> Result<(), E
     let (disk, held) = (tree.disk, dir.as_fd());
     // Where a new file is published by a second link, it may still have its first; the name is nobody else's.
     disk::unlink_if_there(disk, held, &file.staged)?;
-    match disk.rename(held, &file.name, held, &file.staged) {
-        // Somebody removed the file: there is nothing to take out.
-        Err(Errno::NOENT) => return Ok(()),
-        outcome => outcome?,
-    }
+    // Where another process removed the file, there is nothing to take out.
+    let Some(()) = errno::optional(disk.rename(held, &file.name, held, &file.staged))? else { return Ok(()) };
     match (holds(dir, &file.staged, file)?, file.after) {
         ((Holds::After, Some(stamp)), Some(Hex(after))) => tree.displacer.take(dir, file, after, stamp),
         _ => put_back(disk, dir, file),

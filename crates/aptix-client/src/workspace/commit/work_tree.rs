@@ -27,7 +27,8 @@ impl<'a> WorkTree<'a> {
     /// Of the roots of a workspace, for a commit whose own result names the copies that are kept beside files.
     pub(crate) fn of(workspace: &'a Workspace) -> Self {
         let roots = workspace.roots().iter().map(|root| (root.held(), root.state().clone()));
-        let tree = Self::new(workspace.disk(), roots.collect());
-        Self { displacer: tree.displacer.of_a_result(), ..tree }
+        let mut tree = Self::new(workspace.disk(), roots.collect());
+        tree.displacer.names_copies = true;
+        tree
     }
 }

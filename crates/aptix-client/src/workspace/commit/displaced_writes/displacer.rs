@@ -7,13 +7,12 @@ use aptix_model::digest::Sha256Digest;
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
-use super::displaced_file::{DisplacedFile, Standing};
+use super::displaced_file::{DisplacedFile, Standing, beside, name_of};
 use super::index;
-use super::names::{beside, name_of};
 use crate::workspace::commit::record::{FileStep, Hex};
-use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::fs::since::Since;
+use crate::workspace::fs::{beneath, errno};
 use crate::workspace::read::file_stamp::FileStamp;
 use crate::workspace::read::regular;
 use crate::workspace::roots::state::{Part, StateDir};
@@ -27,33 +26,27 @@ pub(crate) struct Displacer<'a> {
     dirs: Vec<OnceCell<OwnedFd>>,
     /// What was moved and is not in the index yet, by root.
     moved: RefCell<Vec<(usize, DisplacedFile)>>,
-    /// What is said of a copy that is kept beside its file.
-    kept_is: Standing,
+    /// Whether the commit's own result names the copies that are kept beside files.
+    pub(crate) names_copies: bool,
 }
 
 impl<'a> Displacer<'a> {
     /// `states` belong to the roots of the record, in its order.
     pub(crate) fn new(disk: &'a dyn Disk, states: Vec<StateDir>) -> Self {
         let dirs = states.iter().map(|_| OnceCell::new()).collect();
-        Self { disk, states, dirs, moved: RefCell::default(), kept_is: Standing::Changed }
-    }
-
-    /// As it is in a commit whose own result names the copies that are kept beside files.
-    pub(crate) fn of_a_result(self) -> Self {
-        Self { kept_is: Standing::Named, ..self }
+        Self { disk, states, dirs, moved: RefCell::default(), names_copies: false }
     }
 
     /// Notes a copy of another process's version that is kept beside a file, under a name in the same directory.
     pub(crate) fn note_copy(&self, file: &FileStep, kept: &str, stat: &Stat) {
         let Some(Hex(digest)) = file.before.or(file.after) else { return };
-        let size = u64::try_from(stat.st_size).unwrap_or_default();
         let copy = FileStep { name: kept.to_owned(), ..file.clone() }.real();
         if self.moved.borrow().iter().any(|(root, moved)| *root == file.root && moved.name == copy) {
             return;
         }
-        let found = DisplacedFile::found(copy.clone(), file.real(), digest, size, Since::now(self.disk));
-        let (copy, standing) = (Some(copy), self.kept_is);
-        self.moved.borrow_mut().push((file.root, DisplacedFile { copy, standing, ..found }));
+        let found = DisplacedFile::found(copy.clone(), file.real(), digest, stat, Since::now(self.disk));
+        let standing = if self.names_copies { Standing::Named } else { Standing::Changed };
+        self.moved.borrow_mut().push((file.root, DisplacedFile { copy: Some(copy), standing, ..found }));
     }
 
     fn dir(&self, root: usize) -> Result<&OwnedFd, Errno> {
@@ -89,11 +82,9 @@ impl<'a> Displacer<'a> {
             Err(errno) => {
                 tracing::debug!(%errno, file = file.real(), "the displaced file stays in its directory");
                 let beside = beside(&name);
-                match self.disk.rename(dir.as_fd(), &file.staged, dir.as_fd(), &beside) {
-                    // Another process removed it, with its directory.
-                    Err(Errno::NOENT) => return Ok(()),
-                    renamed => renamed?,
-                }
+                let renamed = self.disk.rename(dir.as_fd(), &file.staged, dir.as_fd(), &beside);
+                // Another process may have removed it, with its directory.
+                let Some(()) = errno::optional(renamed)? else { return Ok(()) };
                 (beneath::look_up(dir.as_fd(), &beside)?, Some(file.dir.clone()))
             }
         };
@@ -138,15 +129,15 @@ impl<'a> Displacer<'a> {
             found.extend(digests.first().map(|digest| (*digest, stat, Some(file.dir.clone()))));
         }
         for (digest, stat, beside) in found {
-            let (name, size) = (name_of(file, digest), u64::try_from(stat.st_size).unwrap_or_default());
-            let found = DisplacedFile::found(name, file.real(), digest, size, Since::now(self.disk));
+            let since = Since::now(self.disk);
+            let found = DisplacedFile::found(name_of(file, digest), file.real(), digest, &stat, since);
             self.moved.borrow_mut().push((file.root, DisplacedFile { beside, ..found }));
         }
         Ok(())
     }
 
-    /// Writes to the index what was moved, with the entry of the history that tells of the batch. The index is durable only
-    /// if it is needed to find a file again. Gives the bytes of what was moved.
+    /// Writes to the index what was moved, with the batch's entry in the history. The index is durable only if it is needed to
+    /// find a file again. Returns the bytes of what was moved.
     pub(crate) fn note(&self, entry: Option<&str>) -> Result<u64, Errno> {
         let mut moved = self.moved.take();
         moved.iter_mut().for_each(|(_, file)| file.entry = entry.map(str::to_owned));

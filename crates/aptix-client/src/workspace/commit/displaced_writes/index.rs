@@ -7,8 +7,8 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::displaced_file::DisplacedFile;
-use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
+use crate::workspace::fs::{beneath, errno};
 use crate::workspace::roots::own_file::{self, Temporary};
 use crate::workspace::roots::state::{Part, StateDir};
 
@@ -48,11 +48,7 @@ pub(super) fn write(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, files: &[D
 /// Holds the index open, so that no other gets its inode. What is known of a file changes by a new index alone: lines that are
 /// appended are of files that nobody has written to yet.
 pub(super) fn hold(dir: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
-    match beneath::open_file(dir.as_fd(), NAME) {
-        Ok(index) => Ok(Some(index)),
-        Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(errno),
-    }
+    errno::optional(beneath::open_file(dir.as_fd(), NAME))
 }
 
 /// Whether an index that is held is the one that there is.

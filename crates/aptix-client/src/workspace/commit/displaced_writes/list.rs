@@ -7,9 +7,8 @@ use aptix_model::failure::Visible;
 use aptix_model::report::Warning;
 use rustix::io::Errno;
 
-use super::displaced_file::{DisplacedFile, Standing};
+use super::displaced_file::{DisplacedFile, Standing, beside};
 use super::index;
-use super::names::beside;
 use crate::workspace::roots::state::{Part, StateDir, StateError};
 use crate::workspace::roots::workspace::Workspace;
 

@@ -8,14 +8,13 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Mode, Stat};
 use rustix::io::Errno;
 
-use super::displaced_file::{DisplacedFile, Standing};
+use super::displaced_file::{DisplacedFile, Standing, beside, parse_name};
 use super::index;
-use super::names::{beside, parse_name};
 use super::{HELD_AT_LEAST, HELD_BYTES, HELD_FOR};
 use crate::workspace::commit::record::Hex;
-use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::fs::since::Since;
+use crate::workspace::fs::{beneath, reads};
 use crate::workspace::read::file_stamp::FileStamp;
 use crate::workspace::read::regular;
 use crate::workspace::roots::root::Root;
@@ -43,10 +42,6 @@ impl Sweeping {
     pub(crate) fn is_due(self) -> bool {
         self.next.is_none_or(|next| next <= Instant::now())
     }
-
-    const fn is_over(self) -> bool {
-        self.bytes > HELD_BYTES
-    }
 }
 
 /// Sweeps every root of a workspace, as far as the system lets us: nothing of it keeps anybody from working. The caller holds
@@ -71,7 +66,7 @@ pub(crate) fn sweep(workspace: &Workspace) {
 pub(crate) fn bound(workspace: &Workspace, added: u64) {
     let is_over = workspace.with_cache(|sweeping: &mut Sweeping| {
         sweeping.bytes += added;
-        sweeping.is_over() && sweeping.is_due()
+        sweeping.bytes > HELD_BYTES && sweeping.is_due()
     });
     if is_over {
         sweep(workspace);
@@ -120,12 +115,12 @@ fn add_unknown(disk: &dyn Disk, dir: &OwnedFd, files: &mut Vec<DisplacedFile>) -
         let Some((digest, path)) = parse_name(&name) else { continue };
         let Some(stat) = beneath::look_up(dir.as_fd(), &name)? else { continue };
         let path = path.to_owned();
-        files.push(DisplacedFile::found(name, path, digest, regular::stated_size(&stat), Since::now(disk)));
+        files.push(DisplacedFile::found(name, path, digest, &stat, Since::now(disk)));
     }
     Ok(())
 }
 
-/// Looks at one file; tells whether it stays in the index.
+/// Looks at one file; returns whether it stays in the index.
 fn look(
     disk: &dyn Disk,
     root: &Root,
@@ -136,22 +131,18 @@ fn look(
     if let Some(copy) = &file.copy {
         // It is the user's, who may move it or remove it.
         let (dir, name) = copy.rsplit_once('/').unwrap_or(("", copy));
-        return match beneath::open_dir(root.dir(), dir) {
-            Ok(dir) => Ok(beneath::look_up(dir.as_fd(), name)?.is_some()),
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
-            Err(errno) => Err(errno),
-        };
+        let Some(dir) = find_dir(root, dir)? else { return Ok(false) };
+        return Ok(beneath::look_up(dir.as_fd(), name)?.is_some());
     }
     if file.beside.is_some() {
         move_at_last(disk, root, displaced, file)?;
     }
     let away = match &file.beside {
         None => None,
-        Some(path) => match beneath::open_dir(root.dir(), path) {
-            Ok(dir) => Some(dir),
+        Some(path) => match find_dir(root, path)? {
+            Some(dir) => Some(dir),
             // With its directory it has left the root: it is where the user moved it.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(false),
-            Err(errno) => return Err(errno),
+            None => return Ok(false),
         },
     };
     let (dir, name) = match &away {
@@ -170,6 +161,15 @@ fn look(
         copy(disk, dir, &name, displaced, file)?;
     }
     Ok(true)
+}
+
+/// A directory of a root; `None` where there is none, or something else in its place.
+fn find_dir(root: &Root, path: &str) -> Result<Option<OwnedFd>, Errno> {
+    match beneath::open_dir(root.dir(), path) {
+        Ok(dir) => Ok(Some(dir)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Finds out whether a file that was unchanged is so still. One that has another name is on disk there.
@@ -223,12 +223,10 @@ fn copy(disk: &dyn Disk, dir: &OwnedFd, name: &str, to: &OwnedFd, file: &mut Dis
     let mut buffer = vec![0; 1 << 16];
     let mut at = 0;
     loop {
-        let count = match rustix::io::pread(&from, buffer.as_mut_slice(), at) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(Errno::INTR) => continue,
-            Err(errno) => return Err(errno),
-        };
+        let count = reads::read_at(from.as_fd(), &mut buffer, at)?;
+        if count == 0 {
+            break;
+        }
         disk::write_all(disk, copy.as_fd(), buffer.get(..count).ok_or(Errno::IO)?)?;
         at += count as u64;
     }
