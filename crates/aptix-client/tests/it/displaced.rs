@@ -4,7 +4,6 @@
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 
-use aptix_model::batch::{Batch, Content, CreateFile, FileEdit, FilePatch, Target};
 use serde_json::Value;
 
 use crate::command_line::{aptix, text};
@@ -171,21 +170,11 @@ fn bytes_read() -> u64 {
 
 #[test]
 fn what_a_batch_reads_does_not_grow_with_the_displaced_files() {
-    let place = tempfile::tempdir().unwrap();
-    faults::lay_out(place.path());
+    let (place, _) = faults::laid_out();
     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
     let write = |count: usize, text: &str| {
-        let file = |number: usize| FilePatch {
-            target: Target::Path(format!("many/{number}.txt")),
-            key: None,
-            label: None,
-            edit: FileEdit::CreateFile(CreateFile {
-                content: Content::Text(text.to_owned()),
-                overwrite: true,
-                content_format: None,
-            }),
-        };
-        let batch = Batch { files: (0..count).map(file).collect(), ..Batch::default() };
+        let files = (0..count).map(|number| faults::write(&format!("many/{number}.txt"), text, true));
+        let batch = faults::batch_of(files);
         faults::commit(&workspace, &batch, Receipt::Kept).unwrap();
     };
     ["1", "2", "3"].iter().for_each(|text| write(300, text));

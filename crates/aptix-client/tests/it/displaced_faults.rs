@@ -8,39 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use aptix_client::apply::proposal::Decision;
-use aptix_client::apply::{ApplyOptions, Mode, Refusal};
-use aptix_client::policy::Policy;
-use aptix_client::policy::caller::Caller;
-use aptix_client::undo::undo;
 use aptix_client::workspace::commit::displaced_writes::{HELD_AT_LEAST, HELD_BYTES, HELD_FOR};
 use aptix_client::workspace::keep::history::find::Wanted;
 use aptix_client::workspace::roots::workspace::Workspace;
-use aptix_model::batch::{Batch, Content, CreateFile, FileEdit, FilePatch, GitKind, GitPatch, Origin, Target};
+use aptix_model::batch::{Batch, FileEdit, FilePatch, GitKind, GitPatch};
 use rustix::io::Errno;
 
-use crate::faults::{self, Fault, FaultyDisk, Receipt};
-use crate::races::apply_while;
+use crate::faults::{self, Fault, FaultyDisk, Receipt, apply_while, batch_of, patch, take_back};
 use crate::tree::{self, Entry};
-
-fn patch(path: &str, edit: FileEdit) -> FilePatch {
-    FilePatch { target: Target::Path(path.to_owned()), key: None, label: None, edit }
-}
-
-fn batch(files: impl IntoIterator<Item = FilePatch>) -> Batch {
-    Batch { files: files.into_iter().collect(), ..Batch::default() }
-}
-
-fn overwrite(path: &str, text: &str) -> FilePatch {
-    patch(
-        path,
-        FileEdit::CreateFile(CreateFile {
-            content: Content::Text(text.to_owned()),
-            overwrite: true,
-            content_format: None,
-        }),
-    )
-}
 
 fn renamed(path: &str, to: &str) -> FilePatch {
     let kind = GitKind::Rename { to: to.to_owned() };
@@ -55,8 +30,8 @@ fn kinds() -> Vec<(&'static str, Batch)> {
     let new = || faults::batch(0, 1).files.remove(0);
     vec![
         ("edit", faults::batch(2, 1)),
-        ("delete", batch([delete("a.txt"), delete("dir/b.txt"), new()])),
-        ("rename", batch([renamed("a.txt", "moved.txt"), renamed("dir/b.txt", "dir/moved.txt")])),
+        ("delete", batch_of([delete("a.txt"), delete("dir/b.txt"), new()])),
+        ("rename", batch_of([renamed("a.txt", "moved.txt"), renamed("dir/b.txt", "dir/moved.txt")])),
     ]
 }
 
@@ -97,21 +72,13 @@ fn assert_nothing_lost(workspace: &Workspace, ws: &Path, marks: &[&str], what: &
     }
 }
 
-fn undo_newest(workspace: &Workspace) -> Result<(), Refusal> {
-    let policy = Policy::unstated(Caller::Shell);
-    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
-    undo(workspace, Wanted::Newest, options, &mut |_| Decision::Apply).map(drop)
-}
-
 #[test]
 fn whenever_a_commit_stops_what_is_written_to_its_old_files_before_and_after_recovery_is_not_lost() {
     for undoes in [false, true] {
         for (kind, batch) in kinds() {
             for last in 0.. {
                 let what = format!("{kind}, undone: {undoes}, stopped after {last}");
-                let place = tempfile::tempdir().unwrap();
-                faults::lay_out(place.path());
-                let ws = place.path().join("ws");
+                let (place, ws) = faults::laid_out();
                 if undoes {
                     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
                     apply_while(&workspace, &batch, &|| {}).unwrap();
@@ -120,8 +87,11 @@ fn whenever_a_commit_stops_what_is_written_to_its_old_files_before_and_after_rec
                 let open = |name: &String| File::options().append(true).open(ws.join(name)).unwrap();
                 let mut files: Vec<_> = names.iter().filter(|name| *name != "new.txt").map(open).collect();
                 let (workspace, count) = faults::open(place.path(), Fault::StopAfter(last)).unwrap();
-                let outcome =
-                    if undoes { undo_newest(&workspace) } else { apply_while(&workspace, &batch, &|| {}).map(drop) };
+                let outcome = if undoes {
+                    take_back(&workspace, Wanted::Newest).map(drop)
+                } else {
+                    apply_while(&workspace, &batch, &|| {}).map(drop)
+                };
                 drop(workspace);
                 write(&mut files, "before");
                 let (workspace, _) =
@@ -145,9 +115,7 @@ fn whenever_an_operation_fails_what_is_written_to_old_and_to_rolled_back_files_i
     for (kind, batch) in kinds() {
         for at in 1.. {
             let what = format!("{kind}, operation {at} fails");
-            let place = tempfile::tempdir().unwrap();
-            faults::lay_out(place.path());
-            let ws = place.path().join("ws");
+            let (place, ws) = faults::laid_out();
             let mut files = open_files(&ws);
             let published: Arc<std::sync::Mutex<Vec<File>>> = Arc::default();
             // Another process opens the new files as soon as they are published, before they may be taken back.
@@ -196,8 +164,7 @@ struct Scene {
 
 impl Scene {
     fn displaced(disk: FaultyDisk) -> Self {
-        let place = tempfile::tempdir().unwrap();
-        faults::lay_out(place.path());
+        let (place, _) = faults::laid_out();
         let (workspace, _) = faults::open_on(place.path(), disk.clone()).unwrap();
         let file = File::options().append(true).open(place.path().join("ws/a.txt")).unwrap();
         apply_while(&workspace, &faults::batch(1, 0), &|| {}).unwrap();
@@ -285,9 +252,7 @@ fn a_change_that_leaves_the_stamp_alone_is_found_before_the_file_is_removed() {
 
 #[test]
 fn beyond_so_many_bytes_the_oldest_unchanged_files_are_removed_and_a_changed_one_is_kept() {
-    let place = tempfile::tempdir().unwrap();
-    faults::lay_out(place.path());
-    let ws = place.path().join("ws");
+    let (place, ws) = faults::laid_out();
     let disk = FaultyDisk::new(Fault::None);
     let (workspace, _) = faults::open_on(place.path(), disk.clone()).unwrap();
     // Three together are too much; they take no room on disk.
@@ -298,7 +263,7 @@ fn beyond_so_many_bytes_the_oldest_unchanged_files_are_removed_and_a_changed_one
     let mut changed = File::options().write(true).open(ws.join("one")).unwrap();
     for (at, name) in (0..).zip(names) {
         disk.seconds.store(at * 120, Ordering::SeqCst);
-        apply_while(&workspace, &batch([patch(name, FileEdit::DeleteFile)]), &|| {}).unwrap();
+        apply_while(&workspace, &batch_of([patch(name, FileEdit::DeleteFile)]), &|| {}).unwrap();
         if at == 0 {
             changed.write_all(b"mine").unwrap();
         }
@@ -315,7 +280,7 @@ fn beyond_so_many_bytes_the_oldest_unchanged_files_are_removed_and_a_changed_one
     for (at, name) in (3..).zip(["four", "five"]) {
         File::create(ws.join(name)).unwrap().set_len(HELD_BYTES / 5 * 2).unwrap();
         disk.seconds.store(at * 120, Ordering::SeqCst);
-        apply_while(&workspace, &batch([patch(name, FileEdit::DeleteFile)]), &|| {}).unwrap();
+        apply_while(&workspace, &batch_of([patch(name, FileEdit::DeleteFile)]), &|| {}).unwrap();
     }
     drop(workspace);
     let workspace = open();
@@ -417,9 +382,7 @@ fn without_its_index_a_displaced_file_is_known_by_its_name() {
 
 #[test]
 fn a_state_directory_that_takes_nothing_loses_no_write() {
-    let place = tempfile::tempdir().unwrap();
-    faults::lay_out(place.path());
-    let ws = place.path().join("ws");
+    let (place, ws) = faults::laid_out();
     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
     let displaced = workspace.roots()[0].state().path().join("displaced");
     std::fs::write(&displaced, "in the way").unwrap();
@@ -437,9 +400,7 @@ fn a_state_directory_that_takes_nothing_loses_no_write() {
 
 #[test]
 fn a_full_disk_keeps_nobody_from_working_and_loses_no_write() {
-    let place = tempfile::tempdir().unwrap();
-    faults::lay_out(place.path());
-    let ws = place.path().join("ws");
+    let (place, ws) = faults::laid_out();
     let lacks = Fault::WithoutAny(&["displace", "write_at", "open_own"], Errno::NOSPC);
     let (workspace, _) = faults::open_on(place.path(), FaultyDisk::new(lacks)).unwrap();
     let mut files = open_files(&ws);
@@ -458,18 +419,16 @@ fn a_full_disk_keeps_nobody_from_working_and_loses_no_write() {
 
 #[test]
 fn what_has_another_name_is_not_kept_twice_and_goes_with_its_last_name_alone() {
-    let place = tempfile::tempdir().unwrap();
-    faults::lay_out(place.path());
-    let ws = place.path().join("ws");
+    let (place, ws) = faults::laid_out();
     // Two names of one file, replaced one after the other.
     std::fs::hard_link(ws.join("a.txt"), ws.join("c.txt")).unwrap();
     let mut file = File::options().append(true).open(ws.join("a.txt")).unwrap();
     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
-    apply_while(&workspace, &batch([overwrite("a.txt", "a\n")]), &|| {}).unwrap();
+    apply_while(&workspace, &batch_of([faults::write("a.txt", "a\n", true)]), &|| {}).unwrap();
     file.write_all(b"mine\n").unwrap();
     drop(faults::open(place.path(), Fault::None).unwrap());
     assert_eq!(workspace.displaced_writes().unwrap(), []);
-    apply_while(&workspace, &batch([overwrite("c.txt", "c\n")]), &|| {}).unwrap();
+    apply_while(&workspace, &batch_of([faults::write("c.txt", "c\n", true)]), &|| {}).unwrap();
     file.write_all(b"more\n").unwrap();
     drop(faults::open(place.path(), Fault::None).unwrap());
     let [kept] = <[_; 1]>::try_from(workspace.displaced_writes().unwrap()).unwrap();

@@ -1,6 +1,6 @@
 //! A disk that stops after any operation, or fails any one: the tree is entirely old or entirely new, and nothing is left over.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,16 +8,21 @@ use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
+use aptix_client::undo::{Undone, undo};
+use aptix_client::workspace::keep::history::find::Wanted;
 use aptix_client::workspace::keep::outbox;
 use aptix_client::workspace::open::OpenError;
 use aptix_client::workspace::roots::workspace::Workspace;
+use aptix_engine::digest::sha256;
 use aptix_model::batch::{
     Batch, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, Target,
 };
+use aptix_model::digest::Sha256Digest;
 use aptix_model::id::BatchId;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Report;
 use rustix::io::Errno;
+use tempfile::TempDir;
 
 pub(crate) use crate::faulty_disk::{Fault, FaultyDisk, Watcher};
 use crate::skip::skip;
@@ -35,33 +40,39 @@ pub(crate) fn lay_out(place: &Path) {
     }
 }
 
+/// A place in which the files are laid out, and the root in it.
+pub(crate) fn laid_out() -> (TempDir, PathBuf) {
+    let place = tempfile::tempdir().unwrap();
+    lay_out(place.path());
+    let ws = place.path().join("ws");
+    (place, ws)
+}
+
+pub(crate) fn patch(path: &str, edit: FileEdit) -> FilePatch {
+    FilePatch { target: Target::Path(path.to_owned()), key: None, label: None, edit }
+}
+
+/// Writes a whole file.
+pub(crate) fn write(path: &str, text: &str, overwrite: bool) -> FilePatch {
+    let content = Content::Text(text.to_owned());
+    patch(path, FileEdit::CreateFile(CreateFile { content, overwrite, content_format: None }))
+}
+
+pub(crate) fn batch_of(files: impl IntoIterator<Item = FilePatch>) -> Batch {
+    Batch { files: files.into_iter().collect(), ..Batch::default() }
+}
+
 /// Edits the first so many files and creates the first so many.
 pub(crate) fn batch(edited: usize, created: usize) -> Batch {
-    let sha = aptix_engine::digest::sha256(b"one\ntwo\nthree\n").to_string();
-    let edits = EDITED.iter().take(edited).map(|path| FilePatch {
-        target: Target::DocPath(format!("ws/{path}")),
-        key: None,
-        label: None,
-        edit: FileEdit::LinePatch(LinePatch {
-            original_sha256: sha.clone(),
-            changes: vec![Change {
-                key: None,
-                description: None,
-                operation: Operation::Insert { after_line: 1, new_lines: vec!["inserted".to_owned()] },
-            }],
-        }),
+    let sha = sha256(b"one\ntwo\nthree\n").to_string();
+    let edits = EDITED.iter().take(edited).map(|path| {
+        let operation = Operation::Insert { after_line: 1, new_lines: vec!["inserted".to_owned()] };
+        let changes = vec![Change { key: None, description: None, operation }];
+        let edit = FileEdit::LinePatch(LinePatch { original_sha256: sha.clone(), changes });
+        FilePatch { target: Target::DocPath(format!("ws/{path}")), ..patch(path, edit) }
     });
-    let creates = CREATED.iter().take(created).map(|path| FilePatch {
-        target: Target::Path((*path).to_owned()),
-        key: None,
-        label: None,
-        edit: FileEdit::CreateFile(CreateFile {
-            content: Content::Text("new\n".to_owned()),
-            overwrite: false,
-            content_format: None,
-        }),
-    });
-    Batch { files: edits.chain(creates).collect(), ..Batch::default() }
+    let creates = CREATED.iter().take(created).map(|path| write(path, "new\n", false));
+    batch_of(edits.chain(creates))
 }
 
 pub(crate) fn open(place: &Path, fault: Fault) -> Result<(Workspace, Arc<AtomicUsize>), OpenError> {
@@ -74,6 +85,24 @@ pub(crate) fn open_on(place: &Path, disk: FaultyDisk) -> Result<(Workspace, Arc<
     Ok((Workspace::open(&[root], &place.join("state"), Box::new(disk))?, count))
 }
 
+/// Opens the root in a place on a disk with a fault, where `watch` is called with the root before each operation that gives a
+/// name another meaning or flushes; see [`Watcher`] for the rest.
+pub(crate) fn open_watched(
+    place: &Path,
+    fault: Fault,
+    watch: impl Fn(&Path, &str, &str, &str) + Send + Sync + 'static,
+) -> Workspace {
+    let ws = place.join("ws");
+    let watcher: Watcher = Arc::new(move |kind, from, to| watch(&ws, kind, from, to));
+    open_on(place, FaultyDisk::watched(fault, watcher)).unwrap().0
+}
+
+/// Saves a file as editors do: under another name, which is then renamed.
+pub(crate) fn save(ws: &Path, name: &str, text: &str) {
+    std::fs::write(ws.join("save"), text).unwrap();
+    std::fs::rename(ws.join("save"), ws.join(name)).unwrap();
+}
+
 pub(crate) const BATCH: &str = "0190b3a0-0000-7000-8000-000000000001";
 
 pub(crate) fn commit(workspace: &Workspace, batch: &Batch, with_receipt: Receipt) -> Result<Report, Refusal> {
@@ -84,9 +113,24 @@ pub(crate) fn commit(workspace: &Workspace, batch: &Batch, with_receipt: Receipt
             Mode::CommitWithReceipt { batch: BATCH.parse::<BatchId>().unwrap(), encode: &encode, compare: &|_| false }
         }
     };
-    let policy = Policy::unstated(Caller::Shell);
-    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode };
-    apply(workspace, batch, options, &mut |_| Decision::Apply)
+    apply(workspace, batch, options(&Policy::unstated(Caller::Shell), mode), &mut |_| Decision::Apply)
+}
+
+/// As [`commit`] without a receipt, while something is done between the plan and the commit.
+pub(crate) fn apply_while(workspace: &Workspace, batch: &Batch, meanwhile: &dyn Fn()) -> Result<Report, Refusal> {
+    apply(workspace, batch, options(&Policy::unstated(Caller::Shell), Mode::Commit), &mut |_| {
+        meanwhile();
+        Decision::Apply
+    })
+}
+
+pub(crate) fn take_back(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Undone, Refusal> {
+    undo(workspace, wanted, options(&Policy::unstated(Caller::Shell), Mode::Commit), &mut |_| Decision::Apply)
+}
+
+pub(crate) fn options<'a>(policy: &'a Policy, mode: Mode<'a>) -> ApplyOptions<'a> {
+    static ORIGIN: Origin = Origin { session_id: None, conversation_id: None, turn_id: None };
+    ApplyOptions { policy, origin: &ORIGIN, diff_bytes: 1 << 20, mode }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,17 +141,16 @@ pub(crate) enum Receipt {
 
 /// The tree before and after a batch without faults, and how many operations it takes.
 fn reference(batch: &Batch, receipt: Receipt, fault: Fault) -> (Tree, Tree, usize) {
-    let place = tempfile::tempdir().unwrap();
-    lay_out(place.path());
-    let before = tree::read(&place.path().join("ws"));
+    let (place, ws) = laid_out();
+    let before = tree::read(&ws);
     let (workspace, count) = open(place.path(), fault).unwrap();
     commit(&workspace, batch, receipt).unwrap();
-    (before, tree::read(&place.path().join("ws")), count.load(Ordering::SeqCst))
+    (before, tree::read(&ws), count.load(Ordering::SeqCst))
 }
 
-/// Whoever opens the workspace next finds it whole; tells whether it is new.
+/// The next process to open the workspace finds it whole; returns whether it is new.
 #[track_caller]
-fn recovered(place: &Path, before: &Tree, after: &Tree, receipt: Receipt, what: &str) -> bool {
+pub(crate) fn recovered(place: &Path, before: &Tree, after: &Tree, receipt: Receipt, what: &str) -> bool {
     let (workspace, _) = open(place, Fault::None).unwrap_or_else(|error| panic!("{what}: {error}"));
     let now = tree::read(&place.join("ws"));
     let is_new = now == *after;
@@ -115,18 +158,17 @@ fn recovered(place: &Path, before: &Tree, after: &Tree, receipt: Receipt, what: 
     let pending = outbox::waiting(&workspace).unwrap();
     assert_eq!(!pending.is_empty(), is_new && receipt == Receipt::Kept, "{what}: {pending:?}");
     for batch in pending {
-        let (_, digest) = digest_of_new(after);
-        assert!(outbox::content(&workspace, batch, digest).unwrap().is_some(), "{what}");
+        assert!(outbox::content(&workspace, batch, digest_of_new(after)).unwrap().is_some(), "{what}");
         outbox::acknowledge(&workspace, batch, None).unwrap();
     }
     crate::scenarios::assert_no_debris(place, what);
     is_new
 }
 
-fn digest_of_new(tree: &Tree) -> (String, aptix_model::digest::Sha256Digest) {
-    let changed = tree.iter().find_map(|(name, entry)| match entry {
+fn digest_of_new(tree: &Tree) -> Sha256Digest {
+    let changed = tree.values().find_map(|entry| match entry {
         tree::Entry::File { bytes, .. } if bytes == b"new\n" || bytes.starts_with(b"one\ninserted") => {
-            Some((name.clone(), aptix_engine::digest::sha256(bytes)))
+            Some(sha256(bytes))
         }
         _ => None,
     });
@@ -139,8 +181,7 @@ fn stop_everywhere(edited: usize, created: usize, receipt: Receipt) {
     let mut ends = (0, 0);
     for last in 0..=operations {
         let what = format!("{edited} edited, {created} created, {receipt:?}, stopped after {last} of {operations}");
-        let place = tempfile::tempdir().unwrap();
-        lay_out(place.path());
+        let (place, _) = laid_out();
         let (workspace, _) = open(place.path(), Fault::StopAfter(last)).unwrap();
         let outcome = commit(&workspace, &batch, receipt);
         drop(workspace);
@@ -177,8 +218,7 @@ fn stopping_recovery_after_any_operation_is_recovered_from_too() {
     for last in 0..=operations {
         for again in 0..12 {
             let what = format!("stopped after {last}, then recovery after {again}");
-            let place = tempfile::tempdir().unwrap();
-            lay_out(place.path());
+            let (place, _) = laid_out();
             let (workspace, _) = open(place.path(), Fault::StopAfter(last)).unwrap();
             let _ = commit(&workspace, &batch, Receipt::Kept);
             drop(workspace);
@@ -206,15 +246,14 @@ fn any_error_of_any_operation_is_refused_with_its_reason_and_leaves_nothing() {
         let mut refused = 0;
         for at in 1..=operations {
             let what = format!("{errno:?} at operation {at} of {operations}");
-            let place = tempfile::tempdir().unwrap();
-            lay_out(place.path());
+            let (place, ws) = laid_out();
             let (workspace, _) = open(place.path(), Fault::FailAt(at, errno)).unwrap();
             match commit(&workspace, &batch, Receipt::Kept) {
                 Ok(_) => assert!(recovered(place.path(), &before, &after, Receipt::Kept, &what), "{what}"),
                 Err(refusal) => {
                     refused += 1;
                     // The refusal is final at once, not only after the next command has cleared up.
-                    tree::assert_same(&tree::read(&place.path().join("ws")), &before, &what);
+                    tree::assert_same(&tree::read(&ws), &before, &what);
                     crate::scenarios::assert_no_debris(place.path(), &what);
                     let failure = &refusal.failures[0];
                     let expected = [
@@ -248,15 +287,14 @@ fn a_file_system_that_cannot_exchange_names_is_served_as_well() {
 #[test]
 fn a_directory_that_cannot_be_made_is_said_to_be_so() {
     // TUL-004-5.1.4.2
-    let place = tempfile::tempdir().unwrap();
-    lay_out(place.path());
-    let before = tree::read(&place.path().join("ws"));
+    let (place, ws) = laid_out();
+    let before = tree::read(&ws);
     let (workspace, _) = open(place.path(), Fault::Without("make_dir", Errno::NOSPC)).unwrap();
     let refusal = commit(&workspace, &batch(0, 2), Receipt::None).unwrap_err();
     let failure = &refusal.failures[0];
     assert_eq!((failure.reason, failure.detail), (Reason::DirectoryCreateFailed, Some(Detail::NoSpace)));
     assert_eq!(failure.path.as_deref(), Some("deep/er/new.txt"));
-    tree::assert_same(&tree::read(&place.path().join("ws")), &before, "no directory");
+    tree::assert_same(&tree::read(&ws), &before, "no directory");
 }
 
 /// Dies in the middle of publishing, and gives the journal's record.
@@ -353,8 +391,7 @@ fn a_file_that_cannot_keep_its_owner_gives_nobody_new_rights() {
         (Fault::Without("set_owner", Errno::PERM), 0o664, 0o664, (0, 4321), &["OWNER_CHANGED"]),
     ];
     for (fault, before, after, owner, codes) in cases {
-        let place = tempfile::tempdir().unwrap();
-        lay_out(place.path());
+        let (place, _) = laid_out();
         let file = place.path().join("ws/a.txt");
         if chown(&file, Some(4321), Some(4321)).is_err() {
             skip("only root can give files away");
@@ -371,8 +408,7 @@ fn a_file_that_cannot_keep_its_owner_gives_nobody_new_rights() {
 #[test]
 fn a_file_that_can_keep_neither_owner_nor_group_lets_the_group_do_no_more_than_everybody() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-    let place = tempfile::tempdir().unwrap();
-    lay_out(place.path());
+    let (place, _) = laid_out();
     let file = place.path().join("ws/a.txt");
     if chown(&file, Some(4321), Some(4321)).is_err() {
         skip("only root can give files away");
@@ -395,8 +431,7 @@ fn an_attribute_that_the_system_keeps_to_itself_is_told_and_one_that_fails_refus
         (Errno::IO, None),
     ];
     for (errno, code) in cases {
-        let place = tempfile::tempdir().unwrap();
-        lay_out(place.path());
+        let (place, _) = laid_out();
         let file = place.path().join("ws/a.txt");
         if rustix::fs::setxattr(&file, "user.mark", b"x", rustix::fs::XattrFlags::empty()).is_err() {
             skip("the file system of temporary files keeps no attributes");

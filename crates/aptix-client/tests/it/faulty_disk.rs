@@ -55,21 +55,19 @@ pub(crate) struct FaultyDisk {
 
 impl FaultyDisk {
     pub(crate) fn new(fault: Fault) -> Self {
-        let watcher: Watcher = Arc::new(|_, _, _| {});
-        let (count, exchanges, syncs) = (Arc::default(), Arc::default(), Arc::default());
         Self {
             fault,
-            count,
-            exchanges,
+            count: Arc::default(),
+            exchanges: Arc::default(),
             lacks: Fault::None,
             boot: "first",
             days: Arc::default(),
             seconds: Arc::default(),
             skew: Arc::default(),
-            syncs,
+            syncs: Arc::default(),
             full: Arc::default(),
             crowded: Arc::default(),
-            watcher,
+            watcher: Arc::new(|_, _, _| {}),
             has_one_name: false,
         }
     }

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use aptix_client::apply::proposal::Decision;
-use aptix_client::apply::{ApplyOptions, Mode, apply};
+use aptix_client::apply::{Mode, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
-use aptix_model::batch::Origin;
 use aptix_model::documents;
 use aptix_model::reason::{Detail, Reason};
 
@@ -73,7 +72,7 @@ fn refused(place: &Path, caller: Caller, document: &str) -> (Reason, Option<Deta
     let mut policy = Policy::unstated(caller);
     // What is asked about every deletion is not what this is about.
     policy.deletions = aptix_client::policy::choices::Deletions::Allow;
-    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
+    let options = faults::options(&policy, Mode::Commit);
     let outcome = apply(&workspace, &batch, options, &mut |proposal| Decision::Refuse(proposal.unanswered()));
     let refusal = outcome.expect_err("nobody agreed");
     refusal.failures.first().map(|failure| (failure.reason, failure.detail)).expect("somebody had to agree")

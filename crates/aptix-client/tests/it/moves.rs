@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use aptix_client::workspace::commit::change::{Becomes, Change, Content};
 use aptix_client::workspace::commit::commit_error::CommitError;
 use aptix_client::workspace::commit::notice::Notice;
-use aptix_client::workspace::keep::outbox;
 use aptix_client::workspace::read::listing::Listings;
 use aptix_client::workspace::read::place::Place;
 use aptix_client::workspace::read::resolve::resolve;
@@ -17,13 +16,15 @@ use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_client::workspace::transaction::{self, CommitOptions, Receipt};
 use aptix_engine::digest::sha256;
 use aptix_engine::target::ValidTarget;
-use aptix_model::batch::{Batch, FileEdit, FilePatch, Target};
+use aptix_model::batch::FileEdit;
 use aptix_model::path::WorkspacePath;
 use aptix_model::reason::Reason;
 use aptix_model::report::FileStatus;
 use rustix::io::Errno;
 
-use crate::faults::{self, BATCH, Fault, FaultyDisk, Watcher};
+use crate::faults::Receipt::Kept;
+use crate::faults::{self, BATCH, Fault, FaultyDisk, recovered, save};
+use crate::races::replace;
 use crate::skip::skip;
 use crate::tree::{self, Tree};
 
@@ -79,6 +80,13 @@ pub(crate) fn lay_out(place: &Path) -> std::path::PathBuf {
         std::fs::set_permissions(ws.join(name), std::fs::Permissions::from_mode(mode)).unwrap();
     }
     ws
+}
+
+/// A place in which the files are laid out, and the root in it.
+pub(crate) fn laid_out() -> (tempfile::TempDir, std::path::PathBuf) {
+    let place = tempfile::tempdir().unwrap();
+    let ws = lay_out(place.path());
+    (place, ws)
 }
 
 fn find(workspace: &Workspace, path: &str) -> (Place, Option<Original>) {
@@ -144,28 +152,11 @@ pub(crate) fn receipt() -> Receipt {
 
 /// The tree before and after a commit without faults, and how many operations it takes.
 pub(crate) fn reference(deeds: &[Deed], fault: Fault) -> (Tree, Tree, usize) {
-    let place = tempfile::tempdir().unwrap();
-    let before = tree::read(&lay_out(place.path()).clone());
+    let (place, ws) = laid_out();
+    let before = tree::read(&ws);
     let (workspace, count) = faults::open(place.path(), fault).unwrap();
     commit(&workspace, deeds, Some(&receipt()), &|| {}).unwrap();
-    (before, tree::read(&place.path().join("ws")), count.load(Ordering::SeqCst))
-}
-
-/// Whoever opens the workspace next finds it whole; tells whether it is new.
-#[track_caller]
-pub(crate) fn recovered(place: &Path, before: &Tree, after: &Tree, what: &str) -> bool {
-    let (workspace, _) = faults::open(place, Fault::None).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let now = tree::read(&place.join("ws"));
-    let is_new = now == *after;
-    tree::assert_same(&now, if is_new { after } else { before }, what);
-    let pending = outbox::waiting(&workspace).unwrap();
-    assert_eq!(!pending.is_empty(), is_new, "{what}: {pending:?}");
-    for batch in pending {
-        assert!(outbox::content(&workspace, batch, sha256(b"new\n")).unwrap().is_some(), "{what}");
-        outbox::acknowledge(&workspace, batch, None).unwrap();
-    }
-    crate::scenarios::assert_no_debris(place, what);
-    is_new
+    (before, tree::read(&ws), count.load(Ordering::SeqCst))
 }
 
 /// Gives a file to another owner, where this machine lets us.
@@ -179,8 +170,7 @@ fn give_away(file: &Path) -> bool {
 
 #[test]
 fn files_go_and_move_and_keep_what_they_have_besides_their_bytes() {
-    let place = tempfile::tempdir().unwrap();
-    let ws = lay_out(place.path());
+    let (place, ws) = laid_out();
     let marked = rustix::fs::setxattr(ws.join("old.sh"), "user.mark", b"x", rustix::fs::XattrFlags::empty()).is_ok();
     let owned = give_away(&ws.join("old.sh"));
     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
@@ -221,8 +211,7 @@ fn files_go_and_move_and_keep_what_they_have_besides_their_bytes() {
 /// Each file takes its bytes, its mode and its owner along.
 #[test]
 fn files_that_take_over_names_keep_what_they_have_besides_their_bytes() {
-    let place = tempfile::tempdir().unwrap();
-    let ws = lay_out(place.path());
+    let (place, ws) = laid_out();
     let owned = give_away(&ws.join("left.txt"));
     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
     assert_eq!(commit(&workspace, SWAPS, None, &|| {}).unwrap(), []);
@@ -250,12 +239,11 @@ fn files_that_take_over_names_keep_what_they_have_besides_their_bytes() {
 #[test]
 fn a_file_that_is_saved_before_another_one_takes_its_name_keeps_what_was_saved() {
     for name in ["left.txt", "right.sh", "chain/2", "Readme.MD", "equal"] {
-        let place = tempfile::tempdir().unwrap();
-        let ws = lay_out(place.path());
+        let (place, ws) = laid_out();
         let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
         let saved = std::sync::Mutex::new(Tree::new());
         let outcome = commit(&workspace, SWAPS, None, &|| {
-            save(&ws, name);
+            save(&ws, name, "mine\n");
             *saved.lock().unwrap() = tree::read(&ws);
         });
         assert_eq!(outcome.unwrap_err().failure().reason, Reason::FileChanged, "{name}");
@@ -266,12 +254,9 @@ fn a_file_that_is_saved_before_another_one_takes_its_name_keeps_what_was_saved()
 
 #[test]
 fn a_directory_that_loses_its_last_file_stays() {
-    let place = tempfile::tempdir().unwrap();
-    let ws = lay_out(place.path());
+    let (place, ws) = laid_out();
     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
-    let target = Target::Path("dir/gone.txt".to_owned());
-    let patch = FilePatch { target, key: None, label: None, edit: FileEdit::DeleteFile };
-    let batch = Batch { files: vec![patch], ..Batch::default() };
+    let batch = faults::batch_of([faults::patch("dir/gone.txt", FileEdit::DeleteFile)]);
     let report = faults::commit(&workspace, &batch, faults::Receipt::None).unwrap();
     let file = &report.files[0];
     assert_eq!((file.status, file.written), (FileStatus::Deleted, None));
@@ -298,8 +283,7 @@ fn stopping_after_any_operation_leaves_all_old_or_all_new() {
         for last in 0..=operations {
             for again in recoveries {
                 let what = format!("stopped after {last} of {operations}, recovery after {again:?}");
-                let place = tempfile::tempdir().unwrap();
-                lay_out(place.path());
+                let (place, _) = laid_out();
                 let disk = FaultyDisk::new(Fault::StopAfter(last)).lacking(fault);
                 let (workspace, _) = faults::open_on(place.path(), disk).unwrap();
                 let outcome = commit(&workspace, deeds, Some(&receipt()), &|| {});
@@ -308,7 +292,7 @@ fn stopping_after_any_operation_leaves_all_old_or_all_new() {
                     let disk = FaultyDisk::new(Fault::StopAfter(*again)).lacking(fault);
                     drop(faults::open_on(place.path(), disk));
                 }
-                let is_new = recovered(place.path(), &before, &after, &what);
+                let is_new = recovered(place.path(), &before, &after, Kept, &what);
                 ends[usize::from(is_new)] += 1;
                 assert!(is_new || outcome.is_err(), "{what}: it was said to be applied");
             }
@@ -323,8 +307,7 @@ fn any_error_of_any_operation_is_refused_and_leaves_nothing() {
         let (before, after, operations) = reference(deeds, Fault::None);
         for at in 1..=operations {
             let what = format!("{errno:?} at operation {at} of {operations}");
-            let place = tempfile::tempdir().unwrap();
-            lay_out(place.path());
+            let (place, _) = laid_out();
             let (workspace, _) = faults::open(place.path(), Fault::FailAt(at, errno)).unwrap();
             let outcome = commit(&workspace, deeds, Some(&receipt()), &|| {});
             if let Err(error) = &outcome {
@@ -334,7 +317,7 @@ fn any_error_of_any_operation_is_refused_and_leaves_nothing() {
                 tree::assert_same(&tree::read(&place.path().join("ws")), &before, &what);
             }
             drop(workspace);
-            assert_eq!(recovered(place.path(), &before, &after, &what), outcome.is_ok(), "{what}");
+            assert_eq!(recovered(place.path(), &before, &after, Kept, &what), outcome.is_ok(), "{what}");
         }
     }
 }
@@ -344,30 +327,17 @@ type Meddling = (&'static str, fn(&Path), Reason);
 /// What somebody may do to files that go or move.
 const MEDDLING: &[Meddling] = &[
     ("written in place", |ws| std::fs::write(ws.join("dir/gone.txt"), "mine\n").unwrap(), Reason::FileChanged),
-    ("saved by renaming", |ws| save(ws, "old.sh"), Reason::FileChanged),
-    ("saved where only the mode changes", |ws| save(ws, "run.sh"), Reason::FileChanged),
+    ("saved by renaming", |ws| save(ws, "old.sh", "mine\n"), Reason::FileChanged),
+    ("saved where only the mode changes", |ws| save(ws, "run.sh", "mine\n"), Reason::FileChanged),
     ("made where a file moves to", |ws| std::fs::write(ws.join("dir/same.txt"), "mine\n").unwrap(), Reason::FileExists),
     ("removed", |ws| std::fs::remove_file(ws.join("dir/gone.txt")).unwrap(), Reason::FileChanged),
-    (
-        "made a directory",
-        |ws| {
-            std::fs::remove_file(ws.join("dir/gone.txt")).unwrap();
-            std::fs::create_dir(ws.join("dir/gone.txt")).unwrap();
-        },
-        Reason::FileChanged,
-    ),
+    ("made a directory", |ws| replace(&ws.join("dir/gone.txt"), |path| std::fs::create_dir(path)), Reason::FileChanged),
 ];
-
-fn save(ws: &Path, name: &str) {
-    std::fs::write(ws.join("save"), "mine\n").unwrap();
-    std::fs::rename(ws.join("save"), ws.join(name)).unwrap();
-}
 
 #[test]
 fn whatever_happens_between_plan_and_commit_is_noticed_and_kept() {
     for (what, deed, reason) in MEDDLING {
-        let place = tempfile::tempdir().unwrap();
-        let ws = lay_out(place.path());
+        let (place, ws) = laid_out();
         let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
         let expected = std::sync::Mutex::new(Tree::new());
         let error = commit(&workspace, DEEDS, None, &|| {
@@ -387,21 +357,17 @@ fn what_somebody_writes_before_any_move_is_never_lost() {
         let mut ends = [0, 0];
         for number in 1.. {
             let what = format!("{what}, before move {number}");
-            let place = tempfile::tempdir().unwrap();
-            let ws = lay_out(place.path());
+            let (place, ws) = laid_out();
             let (count, done) = (AtomicUsize::new(0), Arc::new(AtomicBool::new(false)));
-            let watcher: Watcher = Arc::new({
-                let (ws, done, deed) = (ws.clone(), Arc::clone(&done), *deed);
-                move |kind, _, _| {
-                    // A batch that has taken the file away already leaves nothing to be meddled with.
-                    let gone = !ws.join("dir/gone.txt").exists() || !ws.join("old.sh").exists();
-                    if kind != "sync" && count.fetch_add(1, Ordering::SeqCst) + 1 == number && !gone {
-                        deed(&ws);
-                        done.store(true, Ordering::SeqCst);
-                    }
+            let (is_done, deed) = (Arc::clone(&done), *deed);
+            let workspace = faults::open_watched(place.path(), Fault::None, move |ws, kind, _, _| {
+                // A batch that has taken the file away already leaves nothing to be meddled with.
+                let gone = !ws.join("dir/gone.txt").exists() || !ws.join("old.sh").exists();
+                if kind != "sync" && count.fetch_add(1, Ordering::SeqCst) + 1 == number && !gone {
+                    deed(ws);
+                    is_done.store(true, Ordering::SeqCst);
                 }
             });
-            let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
             let outcome = commit(&workspace, DEEDS, None, &|| {});
             drop(workspace);
             let found = tree::read(&ws);
@@ -426,18 +392,13 @@ fn what_somebody_writes_before_any_move_is_never_lost() {
 
 #[test]
 fn a_file_that_is_saved_while_it_goes_stays_with_what_was_saved() {
-    let place = tempfile::tempdir().unwrap();
-    let ws = lay_out(place.path());
-    let watcher: Watcher = Arc::new({
-        let ws = ws.clone();
-        // One save just before the file is taken away, another one before it is put back.
-        move |kind, from, to| match (kind, from, to) {
-            ("rename", "gone.txt", _) => save(&ws, "dir/gone.txt"),
-            ("rename_new", _, "gone.txt") => std::fs::write(ws.join("dir/gone.txt"), "mine too\n").unwrap(),
-            _ => {}
-        }
+    let (place, ws) = laid_out();
+    // One save just before the file is taken away, another one before it is put back.
+    let workspace = faults::open_watched(place.path(), Fault::None, |ws, kind, from, to| match (kind, from, to) {
+        ("rename", "gone.txt", _) => save(ws, "dir/gone.txt", "mine\n"),
+        ("rename_new", _, "gone.txt") => std::fs::write(ws.join("dir/gone.txt"), "mine too\n").unwrap(),
+        _ => {}
     });
-    let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
     let error = commit(&workspace, &[Deed::Remove("dir/gone.txt")], None, &|| {}).unwrap_err();
     assert_eq!(error.failure().reason, Reason::FileChanged, "{error}");
     assert_eq!(std::fs::read(ws.join("dir/gone.txt")).unwrap(), b"mine too\n");

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use aptix_model::reason::Reason;
 
-use crate::faults::{self, Fault, FaultyDisk, Receipt, Watcher};
+use crate::faults::{self, Fault, FaultyDisk, Receipt};
 use crate::tree;
 
 /// The journal of the one root there is.
@@ -19,15 +19,12 @@ fn journal(place: &Path) -> PathBuf {
 fn apply_and_bring_back(place: &Path) {
     faults::lay_out(place);
     let kept = place.join("kept");
-    let watcher: Watcher = Arc::new({
-        let (place, kept) = (place.to_owned(), kept.clone());
-        move |kind, from, to| {
-            if (kind, from, to) == ("rename", "committed", "finishing") {
-                std::fs::copy(journal(&place).join("committed"), &kept).unwrap();
-            }
+    let copy = kept.clone();
+    let workspace = faults::open_watched(place, Fault::None, move |ws, kind, from, to| {
+        if (kind, from, to) == ("rename", "committed", "finishing") {
+            std::fs::copy(journal(ws.parent().unwrap()).join("committed"), &copy).unwrap();
         }
     });
-    let (workspace, _) = faults::open_on(place, FaultyDisk::watched(Fault::None, watcher)).unwrap();
     faults::commit(&workspace, &faults::batch(2, 1), Receipt::None).unwrap();
     std::fs::rename(kept, journal(place).join("committed")).unwrap();
 }
@@ -68,8 +65,7 @@ fn a_record_cut_short_before_its_commit_point_stands_for_nothing() {
 #[test]
 fn a_commit_flushes_each_new_file_its_record_and_each_directory_once() {
     for (edited, created, directories) in [(1, 0, 1), (0, 1, 1), (2, 0, 2), (2, 1, 2)] {
-        let place = tempfile::tempdir().unwrap();
-        faults::lay_out(place.path());
+        let (place, _) = faults::laid_out();
         let disk = FaultyDisk::new(Fault::None);
         let syncs = Arc::clone(&disk.syncs);
         let (workspace, _) = faults::open_on(place.path(), disk).unwrap();
@@ -86,9 +82,7 @@ fn a_power_cut_before_the_commit_point_leaves_nothing_behind() {
     for last in 0.. {
         for with_next in [false, true] {
             let what = format!("stopped after {last}, everything of ours lost: {with_next}");
-            let place = tempfile::tempdir().unwrap();
-            faults::lay_out(place.path());
-            let ws = place.path().join("ws");
+            let (place, ws) = faults::laid_out();
             // Not ours, though it looks like it.
             std::fs::write(ws.join("dir/.0190b3a000007000800000000000000f.aptix-tmp"), "mine\n").unwrap();
             let before = tree::read(&ws);

@@ -1,99 +1,56 @@
-//! Somebody else changes the files between the plan and the commit: what they wrote stands.
+//! Another process changes the files between the plan and the commit: what it wrote stays.
 
-use std::os::unix::fs::symlink;
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use aptix_client::apply::proposal::Decision;
-use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
-use aptix_client::policy::Policy;
-use aptix_client::policy::caller::Caller;
-use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_client::workspace::transaction::CommitOptions;
-use aptix_model::batch::{Batch, FileEdit, Origin};
-use aptix_model::reason::{Detail, Reason};
-use aptix_model::report::Report;
+use aptix_model::batch::{Batch, FileEdit};
+use aptix_model::reason::Detail;
+use aptix_model::reason::Reason::{self, FileChanged, FileExists, WriteFailed};
 use rustix::io::Errno;
 
-use crate::faults::{self, Fault, FaultyDisk, Watcher};
+use crate::faults::{self, Fault, FaultyDisk, Watcher, apply_while, save};
 use crate::moves;
 use crate::tree;
 
-pub(crate) fn apply_while(workspace: &Workspace, batch: &Batch, meanwhile: &dyn Fn()) -> Result<Report, Refusal> {
-    let policy = Policy::unstated(Caller::Shell);
-    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
-    apply(workspace, batch, options, &mut |_| {
-        meanwhile();
-        Decision::Apply
-    })
-}
-
 type Deed = fn(&Path);
 
-/// What somebody may do to a workspace, and how a batch ends for that.
+/// What another process may do to a workspace, and how a batch ends for that.
 const DEEDS: &[(&str, Deed, Reason, Option<Detail>)] = &[
-    ("written in place", |ws| std::fs::write(ws.join("a.txt"), "mine\n").unwrap(), Reason::FileChanged, None),
-    (
-        "saved by renaming",
-        |ws| {
-            std::fs::write(ws.join("save"), "mine\n").unwrap();
-            std::fs::rename(ws.join("save"), ws.join("a.txt")).unwrap();
-        },
-        Reason::FileChanged,
-        None,
-    ),
-    ("removed", |ws| std::fs::remove_file(ws.join("a.txt")).unwrap(), Reason::FileChanged, None),
-    (
-        "made a link",
-        |ws| {
-            std::fs::remove_file(ws.join("a.txt")).unwrap();
-            symlink("/etc/hostname", ws.join("a.txt")).unwrap();
-        },
-        Reason::FileChanged,
-        None,
-    ),
-    (
-        "made a directory",
-        |ws| {
-            std::fs::remove_file(ws.join("a.txt")).unwrap();
-            std::fs::create_dir(ws.join("a.txt")).unwrap();
-        },
-        Reason::FileChanged,
-        None,
-    ),
-    ("created", |ws| std::fs::write(ws.join("new.txt"), "mine\n").unwrap(), Reason::FileExists, None),
+    ("written in place", |ws| std::fs::write(ws.join("a.txt"), "mine\n").unwrap(), FileChanged, None),
+    ("saved by renaming", |ws| save(ws, "a.txt", "mine\n"), FileChanged, None),
+    ("removed", |ws| std::fs::remove_file(ws.join("a.txt")).unwrap(), FileChanged, None),
+    ("made a link", |ws| replace(&ws.join("a.txt"), |path| symlink("/etc/hostname", path)), FileChanged, None),
+    ("made a directory", |ws| replace(&ws.join("a.txt"), |path| std::fs::create_dir(path)), FileChanged, None),
+    ("created", |ws| std::fs::write(ws.join("new.txt"), "mine\n").unwrap(), FileExists, None),
     (
         "created as a link",
         |ws| {
             symlink("/tmp/nowhere", ws.join("save")).unwrap();
             std::fs::rename(ws.join("save"), ws.join("new.txt")).unwrap();
         },
-        Reason::FileExists,
+        FileExists,
         None,
     ),
     (
         "its directory removed",
         |ws| std::fs::remove_dir_all(ws.join("dir")).unwrap(),
-        Reason::WriteFailed,
+        WriteFailed,
         Some(Detail::ParentGone),
     ),
     (
         "its directory made a link out",
-        |ws| {
-            std::fs::remove_dir_all(ws.join("dir")).unwrap();
-            symlink("../outside", ws.join("dir")).unwrap();
-        },
-        Reason::WriteFailed,
+        |ws| replace(&ws.join("dir"), |path| symlink("../outside", path)),
+        WriteFailed,
         None,
     ),
     (
         "given another mode",
-        |ws| {
-            use std::os::unix::fs::PermissionsExt;
-            std::fs::set_permissions(ws.join("a.txt"), std::fs::Permissions::from_mode(0o600)).unwrap();
-        },
-        Reason::FileChanged,
+        |ws| std::fs::set_permissions(ws.join("a.txt"), Permissions::from_mode(0o600)).unwrap(),
+        FileChanged,
         None,
     ),
     (
@@ -102,16 +59,21 @@ const DEEDS: &[(&str, Deed, Reason, Option<Detail>)] = &[
             std::fs::create_dir_all(ws.join("deep")).unwrap();
             std::fs::write(ws.join("new.txt"), "new\n").unwrap();
         },
-        Reason::FileExists,
+        FileExists,
         None,
     ),
 ];
 
+/// Makes something else in the place of a file or a directory.
+pub(crate) fn replace(path: &Path, make: impl FnOnce(&Path) -> std::io::Result<()>) {
+    if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }.unwrap();
+    make(path).unwrap();
+}
+
 #[test]
 fn whatever_happens_between_plan_and_commit_is_noticed_and_kept() {
     for (what, deed, reason, detail) in DEEDS {
-        let place = tempfile::tempdir().unwrap();
-        let ws = lay_out(place.path());
+        let (place, ws) = laid_out();
         let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
         let expected = std::sync::Mutex::new(tree::Tree::new());
         let refusal = apply_while(&workspace, &faults::batch(2, 2), &|| {
@@ -128,27 +90,16 @@ fn whatever_happens_between_plan_and_commit_is_noticed_and_kept() {
 }
 
 /// A workspace laid out anew, with a directory outside that links may lead to.
-fn lay_out(place: &Path) -> std::path::PathBuf {
-    faults::lay_out(place);
-    std::fs::create_dir(place.join("outside")).unwrap();
-    std::fs::write(place.join("outside/b.txt"), "one\ntwo\nthree\n").unwrap();
-    place.join("ws")
+fn laid_out() -> (tempfile::TempDir, std::path::PathBuf) {
+    let (place, ws) = faults::laid_out();
+    std::fs::create_dir(place.path().join("outside")).unwrap();
+    std::fs::write(place.path().join("outside/b.txt"), "one\ntwo\nthree\n").unwrap();
+    (place, ws)
 }
 
-/// Does something once, before the operation of this number that gives a name another meaning.
-fn before_move(number: usize, deed: impl Fn() + Send + Sync + 'static) -> Watcher {
-    let count = AtomicUsize::new(0);
-    Arc::new(move |kind, _, _| {
-        if kind != "sync" && count.fetch_add(1, Ordering::SeqCst) + 1 == number {
-            deed();
-        }
-    })
-}
-
-/// How a tree looks when somebody does something to it before a batch, or after one.
+/// How a tree looks when another process does something to it before a batch, or after one.
 fn afterwards(batch: Option<&Batch>, deed: Deed) -> tree::Tree {
-    let place = tempfile::tempdir().unwrap();
-    let ws = lay_out(place.path());
+    let (place, ws) = laid_out();
     if let Some(batch) = batch {
         let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
         apply_while(&workspace, batch, &|| {}).unwrap();
@@ -167,20 +118,17 @@ fn whatever_happens_before_any_move_is_kept_and_the_batch_is_whole() {
         let mut ends = [0, 0];
         for number in 1.. {
             let what = format!("{what}, before move {number}");
-            let place = tempfile::tempdir().unwrap();
-            let ws = lay_out(place.path());
-            let done = Arc::new(AtomicBool::new(false));
-            let watcher = before_move(number, {
-                let (ws, done, deed) = (ws.clone(), Arc::clone(&done), *deed);
-                move || {
-                    deed(&ws);
-                    done.store(true, Ordering::SeqCst);
+            let (place, ws) = laid_out();
+            let moves = Arc::new(AtomicUsize::new(0));
+            let (counted, deed) = (Arc::clone(&moves), *deed);
+            let workspace = faults::open_watched(place.path(), Fault::None, move |ws, kind, _, _| {
+                if kind != "sync" && counted.fetch_add(1, Ordering::SeqCst) + 1 == number {
+                    deed(ws);
                 }
             });
-            let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
             let outcome = apply_while(&workspace, &batch, &|| {});
             drop(workspace);
-            if !done.load(Ordering::SeqCst) {
+            if moves.load(Ordering::SeqCst) < number {
                 break;
             }
             ends[usize::from(outcome.is_ok())] += 1;
@@ -202,21 +150,17 @@ fn a_directory_that_is_replaced_by_another_at_any_moment_is_whole_wherever_it_we
     let mut ends = [0, 0];
     for number in 1.. {
         let what = format!("before operation {number}");
-        let place = tempfile::tempdir().unwrap();
-        let ws = moves::lay_out(place.path());
+        let (place, ws) = moves::laid_out();
         let (dir, away) = (ws.join("dir"), place.path().join("away"));
         let count = Arc::new(AtomicUsize::new(0));
-        let watcher: Watcher = Arc::new({
-            let (dir, away, count) = (dir.clone(), away.clone(), Arc::clone(&count));
-            move |_, _, _| {
-                if count.fetch_add(1, Ordering::SeqCst) + 1 == number {
-                    std::fs::rename(&dir, &away).unwrap();
-                    std::fs::create_dir(&dir).unwrap();
-                    std::fs::write(dir.join("mine"), "mine\n").unwrap();
-                }
+        let counted = Arc::clone(&count);
+        let workspace = faults::open_watched(place.path(), Fault::None, move |ws, _, _, _| {
+            if counted.fetch_add(1, Ordering::SeqCst) + 1 == number {
+                std::fs::rename(ws.join("dir"), ws.with_file_name("away")).unwrap();
+                std::fs::create_dir(ws.join("dir")).unwrap();
+                std::fs::write(ws.join("dir/mine"), "mine\n").unwrap();
             }
         });
-        let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
         count.store(0, Ordering::SeqCst);
         let outcome = moves::commit_by(&workspace, moves::DEEDS, CommitOptions::default(), &|| {});
         drop(workspace);
@@ -238,20 +182,15 @@ fn a_directory_that_is_replaced_by_another_at_any_moment_is_whole_wherever_it_we
 #[test]
 fn a_file_that_somebody_creates_with_the_same_bytes_is_theirs() {
     for published_by in ["rename_new", "link"] {
-        let place = tempfile::tempdir().unwrap();
-        let ws = lay_out(place.path());
-        let watcher: Watcher = Arc::new({
-            let ws = ws.clone();
-            move |kind, _, to| {
-                if (kind, to) == (published_by, "new.txt") {
-                    std::fs::write(ws.join("new.txt"), "new\n").unwrap();
-                }
+        let (place, ws) = laid_out();
+        let fault = if published_by == "link" { Fault::Without("rename_new", Errno::INVAL) } else { Fault::None };
+        let workspace = faults::open_watched(place.path(), fault, move |ws, kind, _, to| {
+            if (kind, to) == (published_by, "new.txt") {
+                std::fs::write(ws.join("new.txt"), "new\n").unwrap();
             }
         });
-        let fault = if published_by == "link" { Fault::Without("rename_new", Errno::INVAL) } else { Fault::None };
-        let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(fault, watcher)).unwrap();
         let refusal = apply_while(&workspace, &faults::batch(2, 2), &|| {}).unwrap_err();
-        assert_eq!(refusal.failures[0].reason, Reason::FileExists, "{}", refusal.failures[0]);
+        assert_eq!(refusal.failures[0].reason, FileExists, "{}", refusal.failures[0]);
         let left: Vec<_> = tree::read(&ws).into_keys().collect();
         assert_eq!(left, ["a.txt", "dir", "dir/b.txt", "new.txt"], "{published_by}");
         assert_eq!(std::fs::read(ws.join("new.txt")).unwrap(), b"new\n");
@@ -260,25 +199,17 @@ fn a_file_that_somebody_creates_with_the_same_bytes_is_theirs() {
 
 #[test]
 fn undoing_a_creation_takes_out_nothing_that_somebody_put_there() {
-    let place = tempfile::tempdir().unwrap();
-    let ws = lay_out(place.path());
-    let watcher: Watcher = Arc::new({
-        let ws = ws.clone();
-        move |kind, from, _| match (kind, from) {
-            // The last file cannot be created, so that the first is taken out again; just then somebody saves it.
-            ("rename_new", _) if ws.join("new.txt").exists() => {
-                let _ = std::fs::write(ws.join("deep/er/new.txt"), "mine\n");
-            }
-            ("rename", "new.txt") => {
-                std::fs::write(ws.join("save"), "mine too\n").unwrap();
-                std::fs::rename(ws.join("save"), ws.join("new.txt")).unwrap();
-            }
-            _ => {}
+    let (place, ws) = laid_out();
+    let workspace = faults::open_watched(place.path(), Fault::None, |ws, kind, from, _| match (kind, from) {
+        // The last file cannot be created, so that the first is taken out again; just then another process saves it.
+        ("rename_new", _) if ws.join("new.txt").exists() => {
+            let _ = std::fs::write(ws.join("deep/er/new.txt"), "mine\n");
         }
+        ("rename", "new.txt") => save(ws, "new.txt", "mine too\n"),
+        _ => {}
     });
-    let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
     let refusal = apply_while(&workspace, &faults::batch(2, 2), &|| {}).unwrap_err();
-    assert_eq!(refusal.failures[0].reason, Reason::FileExists, "{}", refusal.failures[0]);
+    assert_eq!(refusal.failures[0].reason, FileExists, "{}", refusal.failures[0]);
     assert_eq!(std::fs::read(ws.join("new.txt")).unwrap(), b"mine too\n");
     assert_eq!(std::fs::read(ws.join("deep/er/new.txt")).unwrap(), b"mine\n");
     assert_eq!(std::fs::read(ws.join("a.txt")).unwrap(), b"one\ntwo\nthree\n");
@@ -288,22 +219,16 @@ fn undoing_a_creation_takes_out_nothing_that_somebody_put_there() {
 
 #[test]
 fn a_save_that_is_kept_is_named_where_the_file_is_gone_as_well() {
-    let place = tempfile::tempdir().unwrap();
-    let ws = lay_out(place.path());
+    let (place, ws) = laid_out();
     let exchanges = AtomicUsize::new(0);
-    let watcher: Watcher = Arc::new({
-        let ws = ws.clone();
-        move |kind, _, _| match (kind, exchanges.fetch_add(usize::from(kind == "exchange"), Ordering::SeqCst)) {
-            ("exchange", 0) => {
-                std::fs::write(ws.join("save"), "mine\n").unwrap();
-                std::fs::rename(ws.join("save"), ws.join("a.txt")).unwrap();
-            }
-            // Before theirs is given back, somebody removes what has its name.
+    let workspace = faults::open_watched(place.path(), Fault::None, move |ws, kind, _, _| {
+        match (kind, exchanges.fetch_add(usize::from(kind == "exchange"), Ordering::SeqCst)) {
+            ("exchange", 0) => save(ws, "a.txt", "mine\n"),
+            // Before theirs is given back, another process removes what has its name.
             ("exchange", 1) => std::fs::remove_file(ws.join("a.txt")).unwrap(),
             _ => {}
         }
     });
-    let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
     let refusal = apply_while(&workspace, &faults::batch(1, 0), &|| {}).unwrap_err();
     let kept = tree::read(&ws).into_keys().find(|name| name.contains(".kept-")).unwrap();
     assert_eq!(std::fs::read(ws.join(&kept)).unwrap(), b"mine\n");
@@ -315,21 +240,16 @@ fn a_save_that_is_kept_is_named_where_the_file_is_gone_as_well() {
 fn a_kept_copy_of_a_file_with_the_longest_name_has_a_name_too() {
     // File systems without a rename that spares what has the name keep it all the same.
     for fault in [Fault::None, Fault::Without("rename_new", Errno::INVAL)] {
-        let place = tempfile::tempdir().unwrap();
-        let ws = lay_out(place.path());
+        let (place, ws) = laid_out();
         let long = "\u{e4}".repeat(127);
         std::fs::rename(ws.join("a.txt"), ws.join(&long)).unwrap();
-        let watcher: Watcher = Arc::new({
-            let ws = ws.clone();
-            // Somebody who has the old file open writes it after it was replaced.
-            move |kind, _, to| {
-                if (kind, to) == ("rename", "finishing") {
-                    let staged = tree::read(&ws).into_keys().find(|name| name.ends_with(".aptix-tmp")).unwrap();
-                    std::fs::write(ws.join(staged), "mine\n").unwrap();
-                }
+        // Another process that has the old file open writes it after it was replaced.
+        let workspace = faults::open_watched(place.path(), fault, |ws, kind, _, to| {
+            if (kind, to) == ("rename", "finishing") {
+                let staged = tree::read(ws).into_keys().find(|name| name.ends_with(".aptix-tmp")).unwrap();
+                std::fs::write(ws.join(staged), "mine\n").unwrap();
             }
         });
-        let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(fault, watcher)).unwrap();
         let mut batch = faults::batch(1, 0);
         batch.files[0].target = aptix_model::batch::Target::DocPath(format!("ws/{long}"));
         let report = apply_while(&workspace, &batch, &|| {}).unwrap();
@@ -345,17 +265,14 @@ fn a_kept_copy_of_a_file_with_the_longest_name_has_a_name_too() {
 fn whoever_dies_while_giving_saves_back_leaves_nothing_that_needs_a_person() {
     let mut saves = 0;
     for last in 0.. {
-        let place = tempfile::tempdir().unwrap();
-        let ws = lay_out(place.path());
+        let (place, ws) = laid_out();
         let saved = Arc::new(AtomicUsize::new(0));
-        // Somebody saves the file anew before each of the first exchanges.
+        // Another process saves the file anew before each of the first exchanges.
         let watcher: Watcher = Arc::new({
             let (ws, saved) = (ws.clone(), Arc::clone(&saved));
             move |kind, _, to| {
                 if kind == "exchange" && to == "a.txt" && saved.load(Ordering::SeqCst) < 3 {
-                    let next = saved.fetch_add(1, Ordering::SeqCst) + 1;
-                    std::fs::write(ws.join("save"), format!("mine {next}\n")).unwrap();
-                    std::fs::rename(ws.join("save"), ws.join("a.txt")).unwrap();
+                    save(&ws, "a.txt", &format!("mine {}\n", saved.fetch_add(1, Ordering::SeqCst) + 1));
                 }
             }
         });
@@ -392,9 +309,7 @@ fn whoever_dies_while_giving_saves_back_leaves_nothing_that_needs_a_person() {
 
 #[test]
 fn no_save_by_renaming_is_ever_lost() {
-    let place = tempfile::tempdir().unwrap();
-    faults::lay_out(place.path());
-    let ws = place.path().join("ws");
+    let (place, ws) = faults::laid_out();
     let target = ws.join("a.txt");
     std::fs::write(&target, "user 0\n").unwrap();
     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
@@ -430,8 +345,7 @@ fn no_save_by_renaming_is_ever_lost() {
 #[test]
 fn every_reader_at_every_moment_finds_a_whole_file() {
     // TUL-004-5.1.5.3, TUL-004-5.4.1
-    let place = tempfile::tempdir().unwrap();
-    faults::lay_out(place.path());
+    let (place, _) = faults::laid_out();
     let target = place.path().join("ws/a.txt");
     let content = |letter: &str| format!("{}\n", letter.repeat(100_000));
     std::fs::write(&target, content("a")).unwrap();
@@ -447,14 +361,8 @@ fn every_reader_at_every_moment_finds_a_whole_file() {
             }
         });
         for round in 0..200 {
-            let mut batch = faults::batch(0, 1);
-            batch.files[0].target = aptix_model::batch::Target::Path("a.txt".to_owned());
             let letter = if round % 2 == 0 { "b" } else { "a" };
-            batch.files[0].edit = FileEdit::CreateFile(aptix_model::batch::CreateFile {
-                content: aptix_model::batch::Content::Text(content(letter)),
-                overwrite: true,
-                content_format: None,
-            });
+            let batch = faults::batch_of([faults::write("a.txt", &content(letter), true)]);
             apply_while(&workspace, &batch, &|| {}).unwrap();
         }
         stop.store(true, Ordering::SeqCst);

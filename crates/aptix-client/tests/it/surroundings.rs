@@ -9,8 +9,8 @@ use aptix_model::batch::{Batch, Content, CreateFile, FileEdit, FilePatch, Target
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Report;
 
+use crate::faults::apply_while;
 use crate::faults::{self, Fault, FaultyDisk, Receipt, Watcher};
-use crate::races::apply_while;
 use crate::skip::skip;
 use crate::tree;
 

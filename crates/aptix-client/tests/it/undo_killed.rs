@@ -3,23 +3,11 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use aptix_client::apply::proposal::Decision;
-use aptix_client::apply::{ApplyOptions, Mode, Refusal};
-use aptix_client::policy::Policy;
-use aptix_client::policy::caller::Caller;
-use aptix_client::undo::{Undone, acknowledge, undo};
+use aptix_client::undo::acknowledge;
 use aptix_client::workspace::keep::history::find::Wanted;
-use aptix_client::workspace::roots::workspace::Workspace;
-use aptix_model::batch::{Batch, Origin};
 
-use crate::faults::{self, Fault, Receipt};
+use crate::faults::{self, Fault, Receipt, take_back};
 use crate::tree::{self, Tree};
-
-fn take_back(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Undone, Refusal> {
-    let policy = Policy::unstated(Caller::Shell);
-    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
-    undo(workspace, wanted, options, &mut |_| Decision::Apply)
-}
 
 /// A root in which two batches were applied, the later one with new directories; the trees before and after each.
 fn two_batches(place: &Path) -> [Tree; 3] {
@@ -30,7 +18,7 @@ fn two_batches(place: &Path) -> [Tree; 3] {
     let first = faults::batch(1, 1);
     faults::commit(&workspace, &first, Receipt::None).unwrap();
     let middle = tree::read(&ws);
-    let later = Batch { files: faults::batch(0, 2).files.split_off(1), ..Batch::default() };
+    let later = faults::batch_of(faults::batch(0, 2).files.split_off(1));
     faults::commit(&workspace, &later, Receipt::None).unwrap();
     [begin, middle, tree::read(&ws)]
 }
@@ -103,7 +91,7 @@ fn only_the_same_request_is_answered_with_what_is_done_already() {
     tree::assert_same(&tree::read(&ws), &end, "another request");
     acknowledge(&workspace).unwrap();
     take_back(&workspace, Wanted::Newest).unwrap();
-    let other = Batch { files: faults::batch(0, 2).files.split_off(1), ..Batch::default() };
+    let other = faults::batch_of(faults::batch(0, 2).files.split_off(1));
     faults::commit(&workspace, &other, Receipt::None).unwrap();
     let told = take_back(&workspace, Wanted::Newest).unwrap();
     assert!(told.report.files[0].warnings.is_empty(), "{:?}", told.report);

@@ -1,21 +1,20 @@
 //! Text that looks like an edit is refused with a way past it that the reader of the refusal has.
 
-use aptix_client::apply::{ApplyOptions, Mode, apply, proposal::Decision};
+use aptix_client::apply::{Mode, apply, proposal::Decision};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
-use aptix_client::workspace::fs::disk::SystemDisk;
-use aptix_client::workspace::roots::workspace::Workspace;
-use aptix_model::batch::{AnchorEdit, AnchorPlace, Batch, FileEdit, FilePatch, Origin, Target};
+use aptix_model::batch::{AnchorEdit, AnchorPlace, Batch, FileEdit};
 use aptix_model::documents;
 use aptix_model::reason::Reason;
+
+use crate::faults::{self, Fault};
 
 const FENCED: &str = "```\nx = 1\n```\n";
 
 fn hint(place: &std::path::Path, caller: Caller, batch: &Batch) -> String {
-    let spec = format!("ws={}", place.join("ws").display()).parse().unwrap();
-    let workspace = Workspace::open(&[spec], place, Box::new(SystemDisk)).unwrap();
+    let (workspace, _) = faults::open(place, Fault::None).unwrap();
     let policy = Policy::unstated(caller);
-    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
+    let options = faults::options(&policy, Mode::Commit);
     let failure = apply(&workspace, batch, options, &mut |_| Decision::Apply).unwrap_err().failures.remove(0);
     assert_eq!(failure.reason, Reason::SuspectContent, "{failure}");
     failure.hint.unwrap()
@@ -29,13 +28,7 @@ fn the_way_past_the_refusal_is_one_that_the_reader_has() {
     let document = serde_json::json!({ "path": "a.py", "content": FENCED }).to_string();
     let document = documents::parse(document.as_bytes(), None).unwrap().batch;
     let edit = AnchorEdit { place: AnchorPlace::Whole { content_format: None }, content: FENCED.to_owned() };
-    let patch = FilePatch {
-        target: Target::Path("old.py".to_owned()),
-        key: None,
-        label: None,
-        edit: FileEdit::AnchorEdit(edit),
-    };
-    let prepared = Batch { files: vec![patch], ..Batch::default() };
+    let prepared = faults::batch_of([faults::patch("old.py", FileEdit::AnchorEdit(edit))]);
     let cases = [
         (Caller::Shell, &document, "run `aptix apply` with --verbatim"),
         (Caller::Model, &document, "write the whole file and declare contentFormat \"verbatim\""),

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::failure::{Excerpt, Failure};
 use crate::limits::Limits;
 use crate::reason::Reason;
-use crate::report::{Report, Warning};
+use crate::report::Report;
 
 /// Bytes of one text.
 pub const TEXT_BYTES: usize = Limits::DEFAULT.text_bytes;
@@ -49,17 +49,10 @@ pub fn failures(failures: Vec<Failure>) -> Vec<Failure> {
     fitting
 }
 
-/// Cuts the warnings of a report and of each of its files to the bounds: their texts, and their number, where a last
-/// warning counts those left out.
+/// Cuts the warnings of a report to the length that a text may have.
 pub fn warnings(report: &mut Report) {
-    for warnings in report.files.iter_mut().map(|file| &mut file.warnings).chain([&mut report.warnings]) {
-        if warnings.len() > REMARKS {
-            let message = format!("{} more warnings are left out", warnings.len() - (REMARKS - 1));
-            warnings.truncate(REMARKS - 1);
-            warnings.push(Warning { code: "WARNINGS_LEFT_OUT".into(), message, line: None });
-        }
-        warnings.iter_mut().for_each(|warning| cut(&mut warning.message));
-    }
+    let of_files = report.files.iter_mut().flat_map(|file| &mut file.warnings);
+    of_files.chain(&mut report.warnings).for_each(|warning| cut(&mut warning.message));
 }
 
 fn shorten(failure: &mut Failure) {
