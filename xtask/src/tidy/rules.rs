@@ -19,7 +19,7 @@ const MACHINE: [&str; 3] = [concat!("/ro", "ot/"), concat!("/ho", "me/"), concat
 
 /// The helpers of tests that wait until something holds: who sleeps elsewhere waits too long or not long enough.
 const WAITING: [&str; 3] =
-    ["crates/aptix-client/tests/it/agent.rs", "xtask/harness/crash/moment.rs", "xtask/tests/it/processes.rs"];
+    ["crates/aptix-client/tests/it/agent/scene.rs", "xtask/harness/crash/moment.rs", "xtask/tests/it/processes.rs"];
 
 /// Whether a file is of tests or harnesses.
 fn is_test(path: &str) -> bool {

@@ -297,10 +297,10 @@ mod tests {
         assert!(failures[0].message.ends_with("said no: wrong \\u{1b}[2Jfile"), "{}", failures[0].message);
         let closed = [&[][..], &["s"], &["f"], &["f", "y", "y"]].map(|lines| (lines, "was closed"));
         let silent = [&[CTRL_D][..], &["s", CTRL_D], &["f", "a", CTRL_D]].map(|lines| (lines, "gave no answer"));
-        for (lines, told) in closed.into_iter().chain(silent) {
+        for (lines, end) in closed.into_iter().chain(silent) {
             let failures = answered(lines).await.0.verdict.unwrap_err();
             assert_eq!(failures[0].reason, Reason::ApprovalRequired);
-            assert!(failures[0].message.ends_with(told) && failures[0].hint.is_some(), "{lines:?}: {failures:?}");
+            assert!(failures[0].message.ends_with(end) && failures[0].hint.is_some(), "{lines:?}: {failures:?}");
         }
         let failures = answered(&["n", CTRL_D]).await.0.verdict.unwrap_err();
         assert!(failures[0].message.ends_with("said no"), "{failures:?}");
@@ -311,8 +311,8 @@ mod tests {
         assert_eq!(answered(&["f", "y", "y", "y"]).await.0, yes(&[]));
         let (answer, seen) = answered(&["f", "y", "n", "too long", "?", "n", ""]).await;
         let failures = answer.verdict.unwrap_err();
-        let told: Vec<_> = failures.iter().map(|failure| (failure.file_index, failure.path.as_deref())).collect();
-        assert_eq!(told, [(Some(2), Some("t2")), (Some(3), Some("t3"))]);
+        let refused: Vec<_> = failures.iter().map(|failure| (failure.file_index, failure.path.as_deref())).collect();
+        assert_eq!(refused, [(Some(2), Some("t2")), (Some(3), Some("t3"))]);
         assert!(failures[0].message.ends_with("said no: too long"), "{}", failures[0].message);
         assert!(seen.contains("| diff 2\nattention: f2\n|Is the change of f2 right? "), "{seen}");
         assert_eq!(answered(&["f", "n", "why", "q", "y"]).await.0, yes(&[]));

@@ -21,13 +21,13 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// What is assumed of a terminal that does not tell.
+    /// The size of a terminal that does not report one.
     pub(crate) const USUAL: Self = Self { rows: 24, columns: 80 };
 
-    /// The size that a terminal tells, within what can be worked with.
+    /// The size that a terminal reports, but not too small to work with.
     pub(crate) fn of(rows: u16, columns: u16) -> Self {
         let known =
-            |told: u16, usual: usize, least: usize| if told == 0 { usual } else { usize::from(told).max(least) };
+            |cells: u16, usual: usize, least: usize| if cells == 0 { usual } else { usize::from(cells).max(least) };
         Self { rows: known(rows, Self::USUAL.rows, 10), columns: known(columns, Self::USUAL.columns, 20) }
     }
 }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_that_tells_nothing_has_the_usual_size() {
+    fn a_terminal_that_reports_no_size_has_the_usual_size() {
         assert_eq!(Size::of(0, 0), Size::USUAL);
         assert_eq!(Size::of(1, 1), Size { rows: 10, columns: 20 });
         assert_eq!(Size::of(50, 200), Size { rows: 50, columns: 200 });

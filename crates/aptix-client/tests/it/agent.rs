@@ -5,167 +5,16 @@ mod egress;
 mod hostile;
 mod quota;
 mod room;
+mod scene;
 
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
-
-use aptix_client::agent::{AgentError, Approve, Attended, Service, serve};
-use aptix_client::policy::caller::Caller;
-use aptix_client::policy::files::PolicyFiles;
-use aptix_client::workspace::fs::disk::SystemDisk;
-use aptix_client::workspace::keep::outbox;
-use aptix_client::workspace::roots::workspace::Workspace;
+use aptix_client::agent::{AgentError, Approve};
 use aptix_engine::digest::sha256;
 use aptix_model::wire::v1;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
-use crate::fake_server::{FakeServer, refusal};
-use crate::faults::{Fault, FaultyDisk};
-
-/// A server, a directory `ws` with a file `a.txt` of one line, and an agent that serves it as long as this lives.
-struct Scene {
-    server: FakeServer,
-    place: tempfile::TempDir,
-    agents: JoinSet<Result<(), AgentError>>,
-    stop: CancellationToken,
-    disk: FaultyDisk,
-    _tasks: JoinSet<()>,
-}
-
-impl Scene {
-    fn set(approve: Approve) -> Self {
-        Self::set_with(approve, Fault::None)
-    }
-
-    fn set_with(approve: Approve, fault: Fault) -> Self {
-        let mut tasks = JoinSet::new();
-        let server = FakeServer::start(&mut tasks);
-        let place = tempfile::tempdir().unwrap();
-        std::fs::create_dir(place.path().join("ws")).unwrap();
-        std::fs::write(place.path().join("ws/a.txt"), "1\n").unwrap();
-        let (agents, stop, disk) = (JoinSet::new(), CancellationToken::new(), FaultyDisk::new(fault));
-        let mut scene = Self { server, place, agents, stop, disk, _tasks: tasks };
-        scene.start_with(approve, fault);
-        scene
-    }
-
-    fn start(&mut self, approve: Approve) {
-        self.start_with(approve, Fault::None);
-    }
-
-    fn start_with(&mut self, approve: Approve, fault: Fault) {
-        let spec = format!("ws={}", self.place.path().join("ws").display()).parse().unwrap();
-        self.disk = FaultyDisk::new(fault);
-        let local = Workspace::open(&[spec], self.place.path(), Box::new(self.disk.clone())).unwrap();
-        let (server, workspace) = (self.server.url.parse().unwrap(), "w".parse().unwrap());
-        let policy = Arc::new(PolicyFiles::new(&self.place.path().join("config"), Caller::Server));
-        let service = Service { server, workspace, approve, attended: Attended::Never, policy };
-        self.stop = CancellationToken::new();
-        self.agents.spawn(serve(local, service, "agent-1".parse().unwrap(), self.stop.clone()));
-    }
-
-    async fn stop(&mut self) {
-        self.stop.cancel();
-        self.agents.join_next().await.unwrap().unwrap().unwrap();
-    }
-
-    fn file(&self, name: &str) -> String {
-        std::fs::read_to_string(self.place.path().join("ws").join(name)).unwrap()
-    }
-
-    fn put(&self, name: &str, text: &str) {
-        std::fs::write(self.place.path().join("ws").join(name), text).unwrap();
-    }
-
-    /// Gives the agent's person this policy file.
-    fn put_policy(&self, text: &str) {
-        use std::os::unix::fs::PermissionsExt;
-        let directory = self.place.path().join("config/aptix");
-        std::fs::create_dir_all(&directory).unwrap();
-        std::fs::write(directory.join("policy.toml"), text).unwrap();
-        let mode = std::fs::Permissions::from_mode(0o600);
-        std::fs::set_permissions(directory.join("policy.toml"), mode).unwrap();
-    }
-
-    /// The last report about a batch once there are so many about all.
-    async fn report(&self, count: usize, number: u32) -> v1::Report {
-        let reports = || self.server.script.lock().unwrap().reports.clone();
-        eventually(&format!("{count} reports"), || reports().len() >= count).await;
-        let mut about = reports().into_iter().rev().filter(|report| report.batch_id == id(number));
-        about.next().unwrap().report.unwrap()
-    }
-
-    fn outbox(&self) -> usize {
-        let spec = format!("ws={}", self.place.path().join("ws").display()).parse().unwrap();
-        let local = Workspace::open(&[spec], self.place.path(), Box::new(SystemDisk)).unwrap();
-        outbox::waiting(&local).unwrap().len()
-    }
-}
-
-async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let waiting = async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    assert!(tokio::time::timeout(Duration::from_secs(20), waiting).await.is_ok(), "{what}: not within 20 seconds");
-}
-
-fn id(number: u32) -> String {
-    format!("018f6d2e-7c1a-7b3e-9d55-{number:012}")
-}
-
-/// An approved batch with this one file patch.
-fn batch(number: u32, target: &str, action: Option<v1::file_patch::Action>) -> v1::Batch {
-    let target = Some(v1::file_patch::Target::Path(target.to_owned()));
-    let changes = match &action {
-        Some(v1::file_patch::Action::LinePatch(patch)) => patch.changes.len(),
-        _ => 0,
-    };
-    assert!(changes <= 1, "change ids are those of the batch");
-    let file = v1::FilePatch { file_patch_id: id(number), target, action, ..v1::FilePatch::default() };
-    v1::Batch {
-        batch_id: id(number),
-        workspace_id: "w".to_owned(),
-        revision: u64::from(number),
-        state: v1::BatchState::Approved.into(),
-        edit: Some(v1::Edit { files: vec![file], ..v1::Edit::default() }),
-        request_id: "r".to_owned(),
-        create_time: Some(prost_types::Timestamp::default()),
-        update_time: Some(prost_types::Timestamp::default()),
-        ..v1::Batch::default()
-    }
-}
-
-fn create(text: &str) -> Option<v1::file_patch::Action> {
-    write(text, false)
-}
-
-fn write(text: &str, overwrite: bool) -> Option<v1::file_patch::Action> {
-    let content = Some(v1::create_file::Content::Text(text.to_owned()));
-    Some(v1::file_patch::Action::CreateFile(v1::CreateFile { content, overwrite, content_format: None }))
-}
-
-fn blob(sha256: &str, size_bytes: u64) -> Option<v1::file_patch::Action> {
-    let blob = v1::BlobRef { sha256: sha256.to_owned(), size_bytes };
-    let content = Some(v1::create_file::Content::Blob(blob));
-    Some(v1::file_patch::Action::CreateFile(v1::CreateFile { content, overwrite: false, content_format: None }))
-}
-
-/// Adds a line to `a.txt` as it is at first.
-fn insert(number: u32) -> v1::Batch {
-    let operation = v1::change::Operation::Insert(v1::InsertLines { after_line: 1, new_lines: vec!["2".to_owned()] });
-    let change = v1::Change { change_id: id(number), operation: Some(operation), ..v1::Change::default() };
-    let patch = v1::LinePatch { original_sha256: sha256(b"1\n").to_string(), changes: vec![change] };
-    batch(number, "a.txt", Some(v1::file_patch::Action::LinePatch(patch)))
-}
-
-fn internal() -> Status {
-    refusal(Code::Internal, "INTERNAL", &[])
-}
+use self::scene::{Scene, batch, blob, create, eventually, find, id, insert, internal, write};
+use crate::fake_server::refusal;
+use crate::faults::Fault;
 
 #[tokio::test]
 async fn whatever_the_server_sends_is_checked_again() {
@@ -184,7 +33,7 @@ async fn whatever_the_server_sends_is_checked_again() {
         (batch(8, "x.rs", create("```rust\nx\n```\n")), "SUSPECT_CONTENT"),
     ];
     for (number, (batch, expected)) in (1..).zip(cases) {
-        scene.server.tell(batch);
+        scene.server.send(batch);
         let report = scene.report(usize::try_from(number).unwrap(), number).await;
         assert_eq!(
             (report.outcome(), report.failures[0].reason.as_str()),
@@ -203,14 +52,14 @@ async fn a_report_is_repeated_until_it_is_taken() {
     let scene = Scene::set(Approve::Auto);
     let missing = refusal(Code::FailedPrecondition, "BLOB_MISSING", &[]);
     scene.server.script.lock().unwrap().refuse_report = [internal(), Status::unavailable(""), missing].into();
-    scene.server.tell(insert(1));
+    scene.server.send(insert(1));
     let report = scene.report(4, 1).await;
     assert_eq!(report.outcome(), v1::Outcome::Applied);
     eventually("the receipt is forgotten", || scene.outbox() == 0).await;
     assert_eq!(scene.file("a.txt"), "1\n2\n");
     let script = scene.server.script.lock().unwrap();
     assert_eq!(script.blobs[report.files[0].sha256()], b"1\n2\n");
-    assert!(script.reports.iter().all(|told| told.report.as_ref() == Some(&report)), "{:?}", script.reports);
+    assert!(script.reports.iter().all(|sent| sent.report.as_ref() == Some(&report)), "{:?}", script.reports);
 }
 
 /// REQ-PATCH-003.1, REQ-PATCH-003.3: what one batch of a session takes up, a later one puts down, whichever process
@@ -236,13 +85,13 @@ async fn clipboards_belong_to_the_session_that_a_batch_comes_from() {
         from_clipboard: Some("c".to_owned()),
         ..v1::SearchChange::default()
     };
-    scene.server.tell(in_session(1, "s", cut));
+    scene.server.send(in_session(1, "s", cut));
     assert_eq!(scene.report(1, 1).await.outcome(), v1::Outcome::Applied);
     scene.stop().await;
     scene.start(Approve::Auto);
-    scene.server.tell(in_session(2, "t", paste.clone()));
+    scene.server.send(in_session(2, "t", paste.clone()));
     assert_eq!(scene.report(2, 2).await.failures[0].reason, "CLIPBOARD_MISSING");
-    scene.server.tell(in_session(3, "s", paste));
+    scene.server.send(in_session(3, "s", paste));
     assert_eq!(scene.report(3, 3).await.outcome(), v1::Outcome::Applied);
     assert_eq!(scene.file("a.txt"), "one\n1");
 }
@@ -253,8 +102,8 @@ async fn a_report_that_comes_too_late_is_dropped() {
         let scene = Scene::set(Approve::Auto);
         let late = refusal(Code::FailedPrecondition, reason, &[]);
         scene.server.script.lock().unwrap().refuse_report = [late].into();
-        scene.server.tell(insert(1));
-        scene.server.tell(batch(2, "b.txt", create("")));
+        scene.server.send(insert(1));
+        scene.server.send(batch(2, "b.txt", create("")));
         scene.report(2, 2).await;
         eventually("both receipts are forgotten", || scene.outbox() == 0).await;
         assert_eq!(scene.server.script.lock().unwrap().reports.len(), 2, "{reason}");
@@ -266,7 +115,7 @@ async fn a_lost_lease_is_taken_anew_and_the_report_repeated_under_it() {
     let scene = Scene::set(Approve::Auto);
     let lost = refusal(Code::FailedPrecondition, "LEASE_LOST", &[]);
     scene.server.script.lock().unwrap().refuse_report = [lost].into();
-    scene.server.tell(insert(1));
+    scene.server.send(insert(1));
     scene.report(2, 1).await;
     let epochs: Vec<_> = scene.server.script.lock().unwrap().reports.iter().map(|report| report.lease_epoch).collect();
     assert_eq!(epochs, [1, 2]);
@@ -279,26 +128,26 @@ async fn a_refused_report_is_kept_and_its_batch_not_applied_again() {
     let mut scene = Scene::set(Approve::Auto);
     let wrong = refusal(Code::InvalidArgument, "INVALID_REQUEST", &[]);
     scene.server.script.lock().unwrap().refuse_report = [wrong.clone(), wrong.clone(), wrong].into();
-    scene.server.tell(insert(1));
-    scene.server.tell(batch(2, "b.txt", create("")));
-    scene.server.tell(insert(1));
+    scene.server.send(insert(1));
+    scene.server.send(batch(2, "b.txt", create("")));
+    scene.server.send(insert(1));
     scene.report(3, 1).await;
     scene.stop().await;
     assert_eq!(scene.file("a.txt"), "1\n2\n");
     scene.start(Approve::Never);
     eventually("everything is reported", || scene.outbox() == 0).await;
     let script = scene.server.script.lock().unwrap();
-    let outcomes = script.reports.iter().map(|told| told.report.as_ref().unwrap().outcome());
+    let outcomes = script.reports.iter().map(|sent| sent.report.as_ref().unwrap().outcome());
     assert!(outcomes.clone().all(|outcome| outcome == v1::Outcome::Applied), "{:?}", outcomes.collect::<Vec<_>>());
 }
 
 #[tokio::test]
 async fn reading_goes_on_where_it_ended_or_where_the_server_can() {
     let mut scene = Scene::set(Approve::Auto);
-    scene.server.tell(batch(1, "a.txt", write("theirs\n", true)));
+    scene.server.send(batch(1, "a.txt", write("theirs\n", true)));
     scene.report(1, 1).await;
-    scene.server.tell(v1::Batch { edit: None, state: v1::BatchState::Applied.into(), ..insert(1) });
-    scene.server.tell(batch(2, "b.txt", create("")));
+    scene.server.send(v1::Batch { edit: None, state: v1::BatchState::Applied.into(), ..insert(1) });
+    scene.server.send(batch(2, "b.txt", create("")));
     scene.report(2, 2).await;
     scene.stop().await;
     scene.put("a.txt", "mine\n");
@@ -309,7 +158,7 @@ async fn reading_goes_on_where_it_ended_or_where_the_server_can() {
     let watched = || scene.server.script.lock().unwrap().watched_after.clone();
     eventually("it reads again", || watched().len() == 4).await;
     assert_eq!(watched(), [0, 3, 0, 0]);
-    scene.server.tell(batch(4, "c.txt", create("")));
+    scene.server.send(batch(4, "c.txt", create("")));
     scene.report(5, 4).await;
     assert_eq!(scene.file("a.txt"), "mine\n", "what was applied is not applied again over what came after it");
 }
@@ -319,43 +168,43 @@ async fn reading_goes_on_where_it_ended_or_where_the_server_can() {
 async fn a_batch_that_comes_again_is_not_applied_again_over_what_the_user_wrote() {
     let scene = Scene::set(Approve::Auto);
     let theirs = || batch(1, "a.txt", write("theirs\n", true));
-    scene.server.tell(theirs());
+    scene.server.send(theirs());
     scene.report(1, 1).await;
     eventually("the receipt is forgotten", || scene.outbox() == 0).await;
     scene.put("a.txt", "mine\n");
-    scene.server.tell(theirs());
-    scene.server.tell(batch(2, "b.txt", create("")));
+    scene.server.send(theirs());
+    scene.server.send(batch(2, "b.txt", create("")));
     scene.report(3, 2).await;
     assert_eq!(scene.file("a.txt"), "mine\n");
-    let reports: Vec<_> = scene.server.script.lock().unwrap().reports.iter().map(|told| told.report.clone()).collect();
+    let reports: Vec<_> = scene.server.script.lock().unwrap().reports.iter().map(|sent| sent.report.clone()).collect();
     let again = v1::Report { diff: String::new(), diff_omitted: true, ..reports[0].clone().unwrap() };
     assert!(reports.contains(&Some(again)), "a server that has forgotten the report is sent it again: {reports:?}");
 }
 
-/// A server that has forgotten a batch is told that it ended, though what was reported then is gone.
+/// A server that has forgotten a batch gets a report that it ended, though the first report is gone.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "somebody removes what the agent kept")]
 async fn a_batch_that_comes_again_ends_though_its_report_is_not_kept() {
     let scene = Scene::set(Approve::Auto);
     let theirs = || batch(1, "a.txt", write("theirs\n", true));
-    scene.server.tell(theirs());
+    scene.server.send(theirs());
     scene.report(1, 1).await;
     eventually("the receipt is forgotten", || scene.outbox() == 0).await;
     for root in std::fs::read_dir(scene.place.path().join("aptix/roots")).unwrap() {
         std::fs::remove_dir_all(root.unwrap().path().join("reported")).unwrap();
     }
     scene.put("a.txt", "mine\n");
-    scene.server.tell(theirs());
+    scene.server.send(theirs());
     let report = scene.report(2, 1).await;
     assert_eq!((report.outcome(), report.failures[0].reason.as_str()), (v1::Outcome::Failed, "RESULT_FINAL"));
     assert_eq!(scene.file("a.txt"), "mine\n");
 }
 
-/// What is wrong with this machine for a while is not told as the end of the batch.
+/// What is wrong with this machine for a while is not reported as the end of the batch.
 #[tokio::test]
 async fn a_batch_waits_out_what_will_pass() {
     let scene = Scene::set_with(Approve::Auto, Fault::FirstExchange(rustix::io::Errno::MFILE));
-    scene.server.tell(insert(1));
+    scene.server.send(insert(1));
     let report = scene.report(1, 1).await;
     assert_eq!(report.outcome(), v1::Outcome::Applied, "{report:?}");
     assert_eq!(scene.file("a.txt"), "1\n2\n");
@@ -366,23 +215,23 @@ async fn a_displaced_write_is_found_by_the_agent_and_named_in_the_next_report_ab
     use std::io::Write;
     let scene = Scene::set(Approve::Auto);
     let mut old = std::fs::File::options().append(true).open(scene.place.path().join("ws/a.txt")).unwrap();
-    scene.server.tell(insert(1));
+    scene.server.send(insert(1));
     assert!(scene.report(1, 1).await.files[0].warnings.is_empty());
     old.write_all(b"mine\n").unwrap();
     let roots = scene.place.path().join("aptix/roots");
     let index = std::fs::read_dir(roots).unwrap().next().unwrap().unwrap().path().join("displaced/index-1");
     eventually("it is found", || std::fs::read_to_string(&index).unwrap().contains("\"changed\"")).await;
     assert_eq!(scene.file("a.txt"), "1\n2\n");
-    scene.server.tell(batch(2, "b.txt", create("b")));
-    assert!(scene.report(2, 2).await.files[0].warnings.is_empty(), "the server is told nothing of other files");
+    scene.server.send(batch(2, "b.txt", create("b")));
+    assert!(scene.report(2, 2).await.files[0].warnings.is_empty(), "the server learns nothing of other files");
 
     let mut old = std::fs::File::options().append(true).open(scene.place.path().join("ws/b.txt")).unwrap();
-    scene.server.tell(batch(3, "b.txt", write("new", true)));
+    scene.server.send(batch(3, "b.txt", write("new", true)));
     scene.report(3, 3).await;
     old.write_all(b"mine\n").unwrap();
     let is_found = || std::fs::read_to_string(&index).unwrap().matches("\"changed\"").count() == 1;
     eventually("it is found as well", is_found).await;
-    scene.server.tell(batch(4, "b.txt", write("newer", true)));
+    scene.server.send(batch(4, "b.txt", write("newer", true)));
     let report = scene.report(4, 4).await;
     let [warning] = report.files[0].warnings.as_slice() else { panic!("{report:?}") };
     assert_eq!(warning.code, "DISPLACED_WRITE");
@@ -393,7 +242,7 @@ async fn a_displaced_write_is_found_by_the_agent_and_named_in_the_next_report_ab
 #[tokio::test]
 async fn what_is_noticed_after_the_commit_is_reported() {
     let scene = Scene::set_with(Approve::Auto, Fault::LateWrite);
-    scene.server.tell(insert(1));
+    scene.server.send(insert(1));
     let report = scene.report(1, 1).await;
     assert_eq!(report.outcome(), v1::Outcome::Applied);
     let codes: Vec<_> = report.files[0].warnings.iter().map(|warning| warning.code.as_str()).collect();
@@ -404,9 +253,9 @@ async fn what_is_noticed_after_the_commit_is_reported() {
 #[tokio::test]
 async fn an_event_that_cannot_be_understood_is_passed_over() {
     let mut scene = Scene::set(Approve::Auto);
-    scene.server.tell(v1::Batch { state: 99, ..insert(1) });
-    scene.server.tell(v1::Batch { batch_id: "no id".to_owned(), ..insert(1) });
-    scene.server.tell(batch(2, "b.txt", create("")));
+    scene.server.send(v1::Batch { state: 99, ..insert(1) });
+    scene.server.send(v1::Batch { batch_id: "no id".to_owned(), ..insert(1) });
+    scene.server.send(batch(2, "b.txt", create("")));
     let report = scene.report(1, 2).await;
     assert_eq!(report.outcome(), v1::Outcome::Applied);
     assert_eq!(scene.server.script.lock().unwrap().watched_after, [0], "one connection is enough");
@@ -423,15 +272,15 @@ async fn a_server_that_gives_no_sign_of_life_is_left() {
     scene.server.be_alive(false);
     eventually("it connects again", || watched() >= 2).await;
     scene.server.be_alive(true);
-    scene.server.tell(insert(1));
+    scene.server.send(insert(1));
     eventually("it works again", || scene.file("a.txt") == "1\n2\n").await;
 }
 
 #[tokio::test]
 async fn a_batch_that_was_withdrawn_before_its_turn_is_not_applied() {
     let scene = Scene::set(Approve::Auto);
-    scene.server.tell(v1::Batch { edit: None, state: v1::BatchState::Cancelled.into(), ..insert(1) });
-    scene.server.tell(batch(2, "b.txt", create("")));
+    scene.server.send(v1::Batch { edit: None, state: v1::BatchState::Cancelled.into(), ..insert(1) });
+    scene.server.send(batch(2, "b.txt", create("")));
     scene.report(1, 2).await;
     assert_eq!(scene.file("a.txt"), "1\n");
 }
@@ -448,7 +297,7 @@ async fn a_second_agent_of_a_root_does_not_start() {
 #[tokio::test]
 async fn an_agent_that_never_approves_rejects_and_writes_nothing() {
     let scene = Scene::set(Approve::Never);
-    scene.server.tell(insert(1));
+    scene.server.send(insert(1));
     let report = scene.report(1, 1).await;
     assert_eq!((report.outcome(), report.failures[0].reason.as_str()), (v1::Outcome::Rejected, "REJECTED"));
     assert_eq!(scene.file("a.txt"), "1\n");
@@ -462,13 +311,13 @@ async fn an_agent_that_approves_everything_asks_about_sensitive_files() {
     std::os::unix::fs::symlink("AGENTS.md", scene.place.path().join("ws/notes.md")).unwrap();
     let cases = [(".vscode/tasks.json", false), ("sub/agents.md", false), ("AGENTS.md", true), ("notes.md", true)];
     for (number, (path, overwrite)) in (1..).zip(cases) {
-        scene.server.tell(batch(number, path, write("new\n", overwrite)));
+        scene.server.send(batch(number, path, write("new\n", overwrite)));
         let report = scene.report(usize::try_from(number).unwrap(), number).await;
         let failure = &report.failures[0];
         assert_eq!((failure.reason.as_str(), failure.path.as_str()), ("APPROVAL_REQUIRED", path), "{report:?}");
         assert_eq!((report.outcome(), failure.detail.as_str()), (v1::Outcome::Failed, "SENSITIVE"));
     }
-    scene.server.tell(batch(5, "AGENTS.md", write("old\n", true)));
+    scene.server.send(batch(5, "AGENTS.md", write("old\n", true)));
     assert_eq!(scene.report(5, 5).await.outcome(), v1::Outcome::Applied, "what stays as it is concerns nobody");
     assert_eq!(scene.file("AGENTS.md"), "old\n");
 }
@@ -488,7 +337,7 @@ async fn a_policy_that_changes_holds_from_the_next_batch_on() {
     ];
     for (number, (policy, path, reason, detail)) in (1..).zip(cases) {
         scene.put_policy(policy);
-        scene.server.tell(batch(number, path, create("new\n")));
+        scene.server.send(batch(number, path, create("new\n")));
         let report = scene.report(usize::try_from(number).unwrap(), number).await;
         let failure = report.failures.first().cloned().unwrap_or_default();
         assert_eq!((failure.reason.as_str(), failure.detail.as_str()), (reason, detail), "{policy}: {report:?}");
@@ -505,7 +354,7 @@ async fn an_agent_is_restricted_from_the_next_batch_on_until_it_is_not() {
         (3, "unrestricted", v1::Outcome::Applied),
     ] {
         scene.put_policy(&format!("mode = \"{mode}\""));
-        scene.server.tell(batch(number, &format!("{number}.txt"), create("")));
+        scene.server.send(batch(number, &format!("{number}.txt"), create("")));
         let report = scene.report(number as usize, number).await;
         assert_eq!(report.outcome(), outcome, "{report:?}");
         let failure = report.failures.first().cloned().unwrap_or_default();
@@ -520,9 +369,9 @@ async fn an_agent_is_restricted_from_the_next_batch_on_until_it_is_not() {
 async fn what_policy_allows_is_not_asked_about() {
     let scene = Scene::set(Approve::Ask);
     scene.put_policy("allow = [\"docs/**\"]");
-    scene.server.tell(batch(1, "docs/x.md", create("")));
+    scene.server.send(batch(1, "docs/x.md", create("")));
     assert_eq!(scene.report(1, 1).await.outcome(), v1::Outcome::Applied);
-    scene.server.tell(batch(2, "src/x.md", create("")));
+    scene.server.send(batch(2, "src/x.md", create("")));
     let report = scene.report(2, 2).await;
     assert_eq!((report.outcome(), report.failures[0].reason.as_str()), (v1::Outcome::Failed, "APPROVAL_REQUIRED"));
 }
@@ -534,9 +383,9 @@ async fn a_batch_that_waits_holds_up_only_those_of_its_own_files() {
     let content = sha256(b"first\n").to_string();
     scene.server.script.lock().unwrap().blobs.insert(content.clone(), b"first\n".to_vec());
     scene.server.send_contents(false);
-    scene.server.tell(batch(1, "x.txt", blob(&content, 6)));
-    scene.server.tell(batch(2, "X.txt", write("second\n", true)));
-    scene.server.tell(batch(3, "y.txt", create("third\n")));
+    scene.server.send(batch(1, "x.txt", blob(&content, 6)));
+    scene.server.send(batch(2, "X.txt", write("second\n", true)));
+    scene.server.send(batch(3, "y.txt", create("third\n")));
     scene.report(1, 3).await;
     assert_eq!(scene.file("y.txt"), "third\n");
     assert!(!scene.place.path().join("ws/x.txt").exists());
@@ -553,7 +402,7 @@ async fn a_batch_begun_under_a_lost_lease_is_not_written() {
     scene.server.script.lock().unwrap().blobs.insert(content.clone(), b"new\n".to_vec());
     let held = || refusal(Code::Unavailable, "UNAVAILABLE", &[("detail", "LEASE_HELD")]);
     scene.server.send_contents(false);
-    scene.server.tell(batch(1, "x.txt", blob(&content, 4)));
+    scene.server.send(batch(1, "x.txt", blob(&content, 4)));
     eventually("it reads", || scene.server.script.lock().unwrap().watched_after.len() == 1).await;
     scene.server.script.lock().unwrap().refuse_watch = [held(), held(), held()].into();
     scene.server.end_watch();
@@ -562,21 +411,16 @@ async fn a_batch_begun_under_a_lost_lease_is_not_written() {
     assert!(!scene.place.path().join("ws/x.txt").exists());
     assert_eq!(scene.report(1, 1).await.outcome(), v1::Outcome::Applied);
     assert_eq!(scene.file("x.txt"), "new\n");
-    assert_eq!(scene.server.script.lock().unwrap().reports[0].lease_epoch, 5, "it is told under the new lease");
+    assert_eq!(scene.server.script.lock().unwrap().reports[0].lease_epoch, 5, "it is reported under the new lease");
 }
 
 /// The agent keeps its name and nothing else in the state directory once all is reported.
 #[tokio::test]
 async fn an_agent_keeps_its_name() {
     let mut scene = Scene::set(Approve::Auto);
-    scene.server.tell(insert(1));
+    scene.server.send(insert(1));
     scene.report(1, 1).await;
     scene.stop().await;
     let kept = find(scene.place.path(), "agent-id");
     assert_eq!(kept.lines().last(), Some("agent-1"), "{kept}");
-}
-
-fn find(place: &Path, name: &str) -> String {
-    let root = std::fs::read_dir(place.join("aptix/roots")).unwrap().next().unwrap().unwrap();
-    std::fs::read_to_string(root.path().join("agent").join(name)).unwrap()
 }

@@ -1,4 +1,4 @@
-//! A server that does as it is told, and is stricter than the real one: it takes no report whose contents it lacks.
+//! A server that follows a script, and is stricter than the real one: it accepts no report whose contents it lacks.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::Pin;
@@ -89,7 +89,7 @@ impl FakeServer {
     }
 
     /// Tells of a batch, as the next revision.
-    pub(crate) fn tell(&self, batch: v1::Batch) {
+    pub(crate) fn send(&self, batch: v1::Batch) {
         self.events.send_modify(|events| events.push(batch));
     }
 
@@ -145,18 +145,18 @@ impl v1::agent_service_server::AgentService for FakeServer {
             let secret = secret_of(epoch);
             let lease = v1::Lease { epoch, heartbeat_interval: Some(interval.try_into().unwrap()), secret };
             let mut message = Message::Lease(lease);
-            let mut told = after;
+            let mut sent = after;
             loop {
                 let answer = v1::WatchBatchesResponse { message: Some(message) };
                 if sender.send(Ok(answer)).await.is_err() {
                     return;
                 }
-                let next = events.borrow_and_update().get(usize::try_from(told).unwrap()).cloned();
+                let next = events.borrow_and_update().get(usize::try_from(sent).unwrap()).cloned();
                 message = match next {
                     Some(batch) => {
-                        told += 1;
+                        sent += 1;
                         let mut script = script.lock().unwrap();
-                        let revision = script.revisions.pop_front().unwrap_or(told);
+                        let revision = script.revisions.pop_front().unwrap_or(sent);
                         let is_bound = script.bound_after.is_some_and(|bound| revision > bound);
                         let cursor = is_bound.then(|| v1::Cursor {
                             history_id: "018f6d2e-7c1a-7b3e-9d55-0123456789ab".to_owned(),
@@ -169,7 +169,7 @@ impl v1::agent_service_server::AgentService for FakeServer {
                         let _ = tokio::time::timeout(interval, events.changed()).await;
                         let mut alive = alive.clone();
                         alive.wait_for(|alive| *alive).await.unwrap();
-                        let revision = script.lock().unwrap().heartbeats.pop_front().unwrap_or(told);
+                        let revision = script.lock().unwrap().heartbeats.pop_front().unwrap_or(sent);
                         Message::Heartbeat(v1::Heartbeat { revision })
                     }
                 };

@@ -28,7 +28,7 @@ fn set_aside(place: &Path) -> usize {
 #[tokio::test]
 async fn no_single_bad_file_in_the_state_directory_ends_an_agent() {
     let mut scene = Scene::set(Approve::Auto);
-    scene.server.tell(insert(1));
+    scene.server.send(insert(1));
     scene.report(1, 1).await;
     eventually("the receipt is forgotten", || scene.outbox() == 0).await;
     scene.stop().await;
@@ -63,7 +63,7 @@ async fn no_single_bad_file_in_the_state_directory_ends_an_agent() {
             }
             scene.start(Approve::Auto);
             let path = format!("{number}.txt");
-            scene.server.tell(batch(number, &path, create("x")));
+            scene.server.send(batch(number, &path, create("x")));
             let junk = junk.as_deref().map_or("a directory".into(), String::from_utf8_lossy);
             let what = format!("{} with {junk:?}", file.display());
             let about = |scene: &Scene| {
@@ -119,8 +119,8 @@ async fn a_receipt_that_does_not_name_its_batch_is_set_aside_and_never_sent() {
     eventually("nothing is owed", || scene.outbox() == 0).await;
     assert_eq!(set_aside(scene.place.path()), 2);
     // Whether it was applied is not known: it is not applied now.
-    scene.server.tell(batch(5, "new.txt", create("x")));
-    scene.server.tell(insert(8));
+    scene.server.send(batch(5, "new.txt", create("x")));
+    scene.server.send(insert(8));
     eventually("what comes later is applied", || scene.file("a.txt") == "1\n2\n").await;
     assert!(!scene.place.path().join("ws/new.txt").exists());
 }
@@ -129,7 +129,7 @@ async fn a_receipt_that_does_not_name_its_batch_is_set_aside_and_never_sent() {
 async fn waiting() -> Scene {
     let mut scene = Scene::set(Approve::Auto);
     scene.server.script.lock().unwrap().refuse_report.push_back(refusal(Code::PermissionDenied, "POLICY_DENIED", &[]));
-    scene.server.tell(insert(1));
+    scene.server.send(insert(1));
     scene.report(1, 1).await;
     eventually("the file is edited", || scene.file("a.txt") == "1\n2\n").await;
     scene.stop().await;

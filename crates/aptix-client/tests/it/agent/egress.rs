@@ -54,7 +54,7 @@ fn line_patch(path: &str, text: &str, first: &str, new: &str) -> String {
 
 impl Scene {
     /// The report about a batch, once it is there; a report may come more than once.
-    async fn told(&self, number: u32) -> v1::Report {
+    async fn report_of(&self, number: u32) -> v1::Report {
         let find = || {
             let script = self.server.script.lock().unwrap();
             script.reports.iter().find(|report| report.batch_id == id(number)).and_then(|report| report.report.clone())
@@ -63,7 +63,7 @@ impl Scene {
         find().unwrap()
     }
 
-    /// Every byte that the server was told, and every content that it was given.
+    /// Every byte and every content that the server received.
     fn heard(&self) -> Vec<u8> {
         let script = self.server.script.lock().unwrap();
         script.heard.iter().chain(script.blobs.values()).flat_map(|bytes| [bytes.as_slice(), b"\n"].concat()).collect()
@@ -80,7 +80,7 @@ impl Scene {
     }
 
     #[track_caller]
-    fn told_nothing_of(&self, text: &str) {
+    fn assert_unheard(&self, text: &str) {
         let heard = self.heard();
         let has = |part: &[u8]| heard.windows(part.len()).any(|bytes| bytes == part);
         for line in text.lines() {
@@ -133,17 +133,17 @@ async fn a_refusal_tells_nothing_of_files_that_a_server_does_not_read() {
         lay_out(&scene);
         for (number, (path, why)) in (1..).zip(WITHHELD) {
             let text = line_patch(path, "other\n", "zebra", "x");
-            scene.server.tell(of_document(number, Dialect::LinePatch, &text));
-            let report = scene.told(number).await;
+            scene.server.send(of_document(number, Dialect::LinePatch, &text));
+            let report = scene.report_of(number).await;
             assert_eq!(failure(&report), ("APPROVAL_REQUIRED", "WITHHELD"), "{path}: {report:?}");
             assert!(report.failures[0].message.contains(why), "{path}: {report:?}");
             assert!(report.failures[0].hint.contains("a person at the workstation"), "{report:?}");
         }
-        scene.told_nothing_of(TEXT);
-        // What a server reads is told as ever.
+        scene.assert_unheard(TEXT);
+        // What a server may read is reported as before.
         let text = line_patch("a.txt", "other\n", "2", "x");
-        scene.server.tell(of_document(99, Dialect::LinePatch, &text));
-        let report = scene.told(99).await;
+        scene.server.send(of_document(99, Dialect::LinePatch, &text));
+        let report = scene.report_of(99).await;
         assert_eq!(report.failures[0].current_sha256(), sha256(b"1\n").to_string(), "{report:?}");
     }
 }
@@ -164,14 +164,14 @@ async fn rules_that_are_too_many_to_be_compiled_open_nothing() {
     };
     let edit = FileEdit::SearchPatch(SearchPatch { changes: vec![append] });
     let patch = FilePatch { target: Target::Path(".gitignore".to_owned()), key: None, label: None, edit };
-    scene.server.tell(of_batch(1, Batch { files: vec![patch], ..Batch::default() }));
-    let report = scene.told(1).await;
+    scene.server.send(of_batch(1, Batch { files: vec![patch], ..Batch::default() }));
+    let report = scene.report_of(1).await;
     assert_eq!(failure(&report), ("", ""), "{report:?}");
     let text = line_patch("ignored.txt", "other\n", "zebra", "x");
-    scene.server.tell(of_document(2, Dialect::LinePatch, &text));
-    let report = scene.told(2).await;
+    scene.server.send(of_document(2, Dialect::LinePatch, &text));
+    let report = scene.report_of(2).await;
     assert_ne!(failure(&report), ("", ""), "{report:?}");
-    scene.told_nothing_of(TEXT);
+    scene.assert_unheard(TEXT);
 }
 
 /// A copy, another name, or a clipboard would take the content to where it is read.
@@ -194,8 +194,8 @@ async fn a_file_that_a_server_does_not_read_is_no_source() {
         ];
         for (dialect, text) in texts {
             number += 1;
-            scene.server.tell(of_document(number, dialect, &text));
-            let report = scene.told(number).await;
+            scene.server.send(of_document(number, dialect, &text));
+            let report = scene.report_of(number).await;
             assert_eq!(failure(&report), ("POLICY_DENIED", "WITHHELD"), "{text}: {report:?}");
         }
         assert!(scene.place(path).exists() && !scene.place("taken.txt").exists());
@@ -204,18 +204,18 @@ async fn a_file_that_a_server_does_not_read_is_no_source() {
 }
 
 /// The whole content is the author's: it is compared with nothing, and neither what was there nor whether it was the same
-/// is told.
+/// is reported.
 #[tokio::test]
-async fn a_whole_content_is_written_over_a_withheld_file_and_told_as_the_author_wrote_it() {
+async fn a_whole_content_is_written_over_a_withheld_file_and_reported_as_sent() {
     for approve in [Approve::Auto, Approve::Ask] {
         let scene = Scene::set(approve);
         lay_out(&scene);
         if approve == Approve::Ask {
             scene.put_policy("ask = ['**']\ndeletions = 'allow'\n");
         }
-        let told = async |number: u32, text: &str| {
-            scene.server.tell(batch(number, "ignored.txt", write(text, true)));
-            let mut report = scene.told(number).await;
+        let reported = async |number: u32, text: &str| {
+            scene.server.send(batch(number, "ignored.txt", write(text, true)));
+            let mut report = scene.report_of(number).await;
             for file in &mut report.files {
                 assert_eq!(file.sha256(), sha256(text.as_bytes()).to_string());
                 (file.sha256, file.size_bytes) = (None, None);
@@ -223,15 +223,15 @@ async fn a_whole_content_is_written_over_a_withheld_file_and_told_as_the_author_
             format!("{report:?}")
         };
         // The very content, and another one.
-        assert_eq!(told(1, TEXT).await, told(2, "other\n").await, "{approve:?}");
-        let report = scene.told(2).await;
+        assert_eq!(reported(1, TEXT).await, reported(2, "other\n").await, "{approve:?}");
+        let report = scene.report_of(2).await;
         if approve == Approve::Auto {
             let file = &report.files[0];
             assert_eq!((file.status(), file.withheld.as_str()), (v1::FileStatus::Modified, "ignored"));
             assert_eq!((file.sha256_before.clone(), report.diff.as_str()), (None, ""));
-            scene.server.tell(batch(3, "excluded.txt", create(TEXT)));
-            scene.server.tell(batch(4, "excluded.txt", create("other")));
-            let [one, other] = [scene.told(3).await, scene.told(4).await];
+            scene.server.send(batch(3, "excluded.txt", create(TEXT)));
+            scene.server.send(batch(4, "excluded.txt", create("other")));
+            let [one, other] = [scene.report_of(3).await, scene.report_of(4).await];
             assert_eq!((failure(&one), one.clone()), (("FILE_EXISTS", ""), other));
         } else {
             assert_eq!(failure(&report).0, "APPROVAL_REQUIRED");
@@ -246,33 +246,33 @@ async fn a_hard_link_is_asked_about_whatever_the_file_holds() {
     let scene = Scene::set(Approve::Auto);
     lay_out(&scene);
     scene.put_policy("deny = ['vault/']");
-    scene.server.tell(batch(1, "twin.txt", write("other\n", true)));
-    let other = scene.told(1).await;
+    scene.server.send(batch(1, "twin.txt", write("other\n", true)));
+    let other = scene.report_of(1).await;
     assert_eq!(failure(&other), ("APPROVAL_REQUIRED", "HARD_LINKED"), "{other:?}");
-    scene.server.tell(batch(2, "twin.txt", write(TEXT, true)));
-    assert_eq!(scene.told(2).await, other);
+    scene.server.send(batch(2, "twin.txt", write(TEXT, true)));
+    assert_eq!(scene.report_of(2).await, other);
 }
 
-/// That a withheld file is larger than any that is edited is not told either.
+/// That a withheld file is larger than any that is edited is not reported either.
 #[tokio::test]
 async fn a_withheld_file_that_is_too_large_gets_the_same_answer() {
     let scene = Scene::set(Approve::Auto);
     lay_out(&scene);
     let text = line_patch("ignored.txt", "other\n", "zebra", "x");
-    scene.server.tell(of_document(1, Dialect::LinePatch, &text));
-    let report = scene.told(1).await;
+    scene.server.send(of_document(1, Dialect::LinePatch, &text));
+    let report = scene.report_of(1).await;
     scene.put_policy("limits = { file_bytes = 10 }");
-    scene.server.tell(of_document(2, Dialect::LinePatch, &text));
-    assert_eq!((scene.told(2).await, failure(&report)), (report.clone(), ("APPROVAL_REQUIRED", "WITHHELD")));
+    scene.server.send(of_document(2, Dialect::LinePatch, &text));
+    assert_eq!((scene.report_of(2).await, failure(&report)), (report.clone(), ("APPROVAL_REQUIRED", "WITHHELD")));
 }
 
 /// A file that is made where the server does not read is the author's own.
 #[tokio::test]
-async fn a_new_file_is_told_with_what_the_author_sent() {
+async fn a_new_file_is_reported_with_what_the_author_sent() {
     let scene = Scene::set(Approve::Auto);
     lay_out(&scene);
-    scene.server.tell(batch(1, "build/new.txt", create("mine\n")));
-    let report = scene.told(1).await;
+    scene.server.send(batch(1, "build/new.txt", create("mine\n")));
+    let report = scene.report_of(1).await;
     let file = &report.files[0];
     assert_eq!((file.status(), file.withheld.as_str()), (v1::FileStatus::Created, "ignored"));
     assert_eq!(file.sha256(), sha256(b"mine\n").to_string());
@@ -294,18 +294,18 @@ async fn loosening_ignore_rules_is_asked_about() {
         (".ignore", "", false),
     ];
     for (number, (path, text, is_free)) in (1..).zip(cases) {
-        scene.server.tell(batch(number, path, write(text, true)));
-        let report = scene.told(number).await;
+        scene.server.send(batch(number, path, write(text, true)));
+        let report = scene.report_of(number).await;
         let expected = if is_free { ("", "") } else { ("APPROVAL_REQUIRED", "SENSITIVE") };
         assert_eq!(failure(&report), expected, "{path} {text:?}: {report:?}");
     }
     scene.put_policy("deletions = 'allow'\n");
     let delete = json!({ "files": [{ "path": "sub/.gitignore", "operation": "delete" }] }).to_string();
-    scene.server.tell(of_document(50, Dialect::FileBundle, &delete));
-    assert_eq!(failure(&scene.told(50).await).0, "APPROVAL_REQUIRED");
+    scene.server.send(of_document(50, Dialect::FileBundle, &delete));
+    assert_eq!(failure(&scene.report_of(50).await).0, "APPROVAL_REQUIRED");
     let moved = "diff --git a/sub/.gitignore b/sub/x\nrename from sub/.gitignore\nrename to sub/x\n";
-    scene.server.tell(of_document(51, Dialect::GitPatch, moved));
-    assert_eq!(failure(&scene.told(51).await).0, "APPROVAL_REQUIRED");
+    scene.server.send(of_document(51, Dialect::GitPatch, moved));
+    assert_eq!(failure(&scene.report_of(51).await).0, "APPROVAL_REQUIRED");
 }
 
 /// What the person's policy says about reading.
@@ -331,8 +331,8 @@ async fn policy_says_what_a_server_reads() {
     for (number, (policy, path, expected)) in (1..).zip(cases) {
         scene.put_policy(policy);
         let text = line_patch(path, "other\n", "zebra", "x");
-        scene.server.tell(of_document(number, Dialect::LinePatch, &text));
-        let report = scene.told(number).await;
+        scene.server.send(of_document(number, Dialect::LinePatch, &text));
+        let report = scene.report_of(number).await;
         assert_eq!(failure(&report), expected, "{policy}: {path}: {report:?}");
     }
     // A repository's policy is only stricter, and has no word about secrets.
@@ -351,8 +351,8 @@ async fn policy_says_what_a_server_reads() {
     ]) {
         put_in_root(policy);
         let text = line_patch(path, "other\n", "zebra", "x");
-        scene.server.tell(of_document(number, Dialect::LinePatch, &text));
-        let report = scene.told(number).await;
+        scene.server.send(of_document(number, Dialect::LinePatch, &text));
+        let report = scene.report_of(number).await;
         assert_eq!(failure(&report), expected, "{policy}: {path}: {report:?}");
     }
 }
@@ -368,8 +368,8 @@ async fn rules_above_the_root_and_of_worktrees_count() {
     scene.put("x.log", TEXT);
     let refused = async |number: u32, path: &str| {
         let text = line_patch(path, "other\n", "zebra", "x");
-        scene.server.tell(of_document(number, Dialect::LinePatch, &text));
-        let report = scene.told(number).await;
+        scene.server.send(of_document(number, Dialect::LinePatch, &text));
+        let report = scene.report_of(number).await;
         failure(&report) == ("APPROVAL_REQUIRED", "WITHHELD")
     };
     assert!(refused(1, "up.txt").await && refused(2, "x.log").await && !refused(3, "a.txt").await);
@@ -414,22 +414,22 @@ async fn rules_are_read_as_git_reads_them() {
         (1..).zip(withheld.map(|path| (path, true)).into_iter().chain(open.map(|path| (path, false))))
     {
         scene.lay(path, TEXT);
-        scene.server.tell(of_document(number, Dialect::LinePatch, &line_patch(path, "other\n", "zebra", "x")));
-        let report = scene.told(number).await;
+        scene.server.send(of_document(number, Dialect::LinePatch, &line_patch(path, "other\n", "zebra", "x")));
+        let report = scene.report_of(number).await;
         let expected = if is_withheld { ("APPROVAL_REQUIRED", "WITHHELD") } else { ("SHA_MISMATCH", "") };
         assert_eq!(failure(&report), expected, "{path}: {report:?}");
     }
     // A file of rules that a configuration names is one, whatever it is called.
     for (number, rules, is_free) in [(60, "included.*\nmore\n", true), (61, "more\n", false)] {
-        scene.server.tell(batch(number, "more.rules", write(rules, true)));
-        let report = scene.told(number).await;
+        scene.server.send(batch(number, "more.rules", write(rules, true)));
+        let report = scene.report_of(number).await;
         let expected = if is_free { ("", "") } else { ("APPROVAL_REQUIRED", "SENSITIVE") };
         assert_eq!(failure(&report), expected, "{rules}: {report:?}");
     }
     // A configuration that cannot be read opens nothing.
     scene.lay(".git/config", &"# long\n".repeat(100_000));
-    scene.server.tell(of_document(50, Dialect::LinePatch, &line_patch("a.txt", "other\n", "zebra", "x")));
-    assert_eq!(failure(&scene.told(50).await), ("APPROVAL_REQUIRED", "WITHHELD"));
+    scene.server.send(of_document(50, Dialect::LinePatch, &line_patch("a.txt", "other\n", "zebra", "x")));
+    assert_eq!(failure(&scene.report_of(50).await), ("APPROVAL_REQUIRED", "WITHHELD"));
 }
 
 /// However a link leads there, it is the file that counts; and the link.
@@ -443,9 +443,9 @@ async fn a_link_opens_nothing() {
     symlink("a.txt", scene.place("linked.tfvars")).unwrap();
     for (number, path) in (1..).zip(["open.txt", "open/deep/out.txt", "linked.tfvars"]) {
         let text = line_patch(path, "other\n", "zebra", "x");
-        scene.server.tell(of_document(number, Dialect::LinePatch, &text));
-        let report = scene.told(number).await;
+        scene.server.send(of_document(number, Dialect::LinePatch, &text));
+        let report = scene.report_of(number).await;
         assert_eq!(failure(&report), ("APPROVAL_REQUIRED", "WITHHELD"), "{path}: {report:?}");
     }
-    scene.told_nothing_of(TEXT);
+    scene.assert_unheard(TEXT);
 }

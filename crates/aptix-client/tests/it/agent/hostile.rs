@@ -9,15 +9,15 @@ async fn a_hostile_server_costs_nothing_but_a_line_in_the_log() {
     // A content that never ends is cut off where it should have.
     let endless = sha256(b"endless").to_string();
     scene.server.script.lock().unwrap().endless.insert(endless.clone());
-    scene.server.tell(batch(1, "x.txt", blob(&endless, 3 << 20)));
+    scene.server.send(batch(1, "x.txt", blob(&endless, 3 << 20)));
     let report = scene.report(1, 1).await;
     assert_eq!((report.outcome(), report.failures[0].reason.as_str()), (v1::Outcome::Failed, "HASH_FAILED"));
     // The same batch thrice.
     for number in [2, 3, 2, 4, 2] {
-        scene.server.tell(batch(number, &format!("{number}.txt"), create("once\n")));
+        scene.server.send(batch(number, &format!("{number}.txt"), create("once\n")));
     }
     scene.report(6, 4).await;
-    scene.server.tell(batch(5, "5.txt", create("once\n")));
+    scene.server.send(batch(5, "5.txt", create("once\n")));
     assert_eq!(scene.report(7, 5).await.outcome(), v1::Outcome::Applied);
     let script = || scene.server.script.lock().unwrap();
     let count = |number| script().reports.iter().filter(|report| report.batch_id == id(number)).count();
@@ -35,7 +35,7 @@ async fn an_event_that_is_not_the_next_one_ends_the_stream() {
         let text = format!("{number}\n");
         script().revisions = [wrong].into();
         let watched = script().watched_after.len();
-        scene.server.tell(batch(number, "x.txt", write(&text, true)));
+        scene.server.send(batch(number, "x.txt", write(&text, true)));
         let count = usize::try_from(number).unwrap();
         assert_eq!(scene.report(count, number).await.outcome(), v1::Outcome::Applied);
         assert_eq!(scene.file("x.txt"), text);
@@ -54,7 +54,7 @@ async fn an_event_that_is_not_the_next_one_ends_the_stream() {
 #[tokio::test]
 async fn a_message_that_is_too_large_is_not_read() {
     let scene = Scene::set(Approve::Auto);
-    scene.server.tell(batch(1, "x.txt", create(&"x".repeat(8 << 20))));
+    scene.server.send(batch(1, "x.txt", create(&"x".repeat(8 << 20))));
     eventually("it connects again", || scene.server.script.lock().unwrap().watched_after.len() >= 3).await;
     assert!(!scene.place.path().join("ws/x.txt").exists());
     assert!(scene.server.script.lock().unwrap().reports.is_empty());
@@ -65,13 +65,13 @@ async fn a_message_that_is_too_large_is_not_read() {
 #[tokio::test]
 async fn a_position_without_a_history_is_given_up_once_the_server_names_one() {
     let mut scene = Scene::set(Approve::Auto);
-    scene.server.tell(batch(1, "b.txt", create("")));
-    scene.server.tell(batch(2, "c.txt", create("")));
+    scene.server.send(batch(1, "b.txt", create("")));
+    scene.server.send(batch(2, "c.txt", create("")));
     scene.report(2, 2).await;
     scene.stop().await;
     scene.server.script.lock().unwrap().bound_after = Some(2);
     scene.start(Approve::Auto);
-    scene.server.tell(batch(3, "d.txt", create("")));
+    scene.server.send(batch(3, "d.txt", create("")));
     eventually("the third is applied", || scene.place.path().join("ws/d.txt").exists()).await;
     let watched = || scene.server.script.lock().unwrap().watched_after.clone();
     eventually("it starts over", || watched() == [0, 2, 0]).await;

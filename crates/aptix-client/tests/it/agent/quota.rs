@@ -44,15 +44,15 @@ async fn too_many_refusals_keep_the_next_batch_waiting_until_it_is_withdrawn() {
     let mut scene = Scene::set(Approve::Auto);
     scene.put_policy("deny = ['no']\nlimits = { refused_per_minute = 2 }");
     for number in [1, 2] {
-        scene.server.tell(batch(number, "no/x.txt", create("x")));
+        scene.server.send(batch(number, "no/x.txt", create("x")));
         assert_eq!(scene.report(number as usize, number).await.failures[0].reason, "POLICY_DENIED");
     }
     // It would be applied, which is not known before it is its turn.
-    scene.server.tell(batch(3, "yes.txt", create("x")));
-    scene.server.tell(batch(4, "later.txt", create("x")));
+    scene.server.send(batch(3, "yes.txt", create("x")));
+    scene.server.send(batch(4, "later.txt", create("x")));
     eventually("they wait", || log.has("so many batches were refused")).await;
     let cancelled = v1::BatchState::Cancelled.into();
-    scene.server.tell(v1::Batch { edit: None, state: cancelled, ..batch(3, "yes.txt", create("x")) });
+    scene.server.send(v1::Batch { edit: None, state: cancelled, ..batch(3, "yes.txt", create("x")) });
     eventually("it is withdrawn", || log.has("Batch.Withdrawn")).await;
     scene.stop().await;
     assert_eq!(scene.server.script.lock().unwrap().reports.len(), 2);

@@ -4,17 +4,17 @@ use std::sync::atomic::Ordering;
 
 use super::{Approve, Scene, batch, create, eventually, insert, v1};
 
-/// A report that cannot be kept is not sent either: nothing is told as refused that might be applied after a restart.
+/// A report that cannot be kept is not sent either: no batch is reported as refused that might be applied after a restart.
 #[tokio::test]
 async fn a_report_waits_until_there_is_room_for_it() {
     let mut scene = Scene::set(Approve::Auto);
-    scene.server.tell(insert(1));
+    scene.server.send(insert(1));
     scene.report(1, 1).await;
     eventually("the report is not owed any more", || scene.outbox() == 0).await;
     scene.disk.full.store(true, Ordering::SeqCst);
     let operations = || scene.disk.count.load(Ordering::SeqCst);
     let before = operations();
-    scene.server.tell(batch(2, "../x.txt", create("x")));
+    scene.server.send(batch(2, "../x.txt", create("x")));
     eventually("it was tried more than once", || operations() > before + 1).await;
     assert_eq!(scene.server.script.lock().unwrap().reports.len(), 1);
     scene.disk.full.store(false, Ordering::SeqCst);
@@ -26,7 +26,7 @@ async fn a_report_waits_until_there_is_room_for_it() {
 #[tokio::test]
 async fn a_batch_waits_until_a_file_can_be_opened() {
     let mut scene = Scene::set(Approve::Auto);
-    scene.server.tell(insert(1));
+    scene.server.send(insert(1));
     scene.report(1, 1).await;
     eventually("the report is not owed any more", || scene.outbox() == 0).await;
     // Another process has written the log anew: it has to be opened again.
@@ -37,7 +37,7 @@ async fn a_batch_waits_until_a_file_can_be_opened() {
     scene.disk.crowded.store(true, Ordering::SeqCst);
     let operations = || scene.disk.count.load(Ordering::SeqCst);
     let before = operations();
-    scene.server.tell(batch(2, "../x.txt", create("x")));
+    scene.server.send(batch(2, "../x.txt", create("x")));
     eventually("it was tried more than once", || operations() > before + 1).await;
     assert_eq!(scene.server.script.lock().unwrap().reports.len(), 1);
     scene.disk.crowded.store(false, Ordering::SeqCst);
@@ -49,10 +49,10 @@ async fn a_batch_waits_until_a_file_can_be_opened() {
 #[tokio::test]
 async fn an_agent_whose_root_was_removed_ends_and_says_what_to_do() {
     let mut scene = Scene::set(Approve::Auto);
-    scene.server.tell(insert(1));
+    scene.server.send(insert(1));
     scene.report(1, 1).await;
     std::fs::remove_dir_all(scene.place.path().join("ws")).unwrap();
-    scene.server.tell(batch(2, "x.txt", create("x")));
+    scene.server.send(batch(2, "x.txt", create("x")));
     let ended = scene.agents.join_next().await.unwrap().unwrap().unwrap_err().to_string();
     assert!(ended.contains("/ws was removed after it was opened; bring the directory back"), "{ended}");
     assert_eq!(scene.server.script.lock().unwrap().reports.len(), 1, "the batch waits for a person");

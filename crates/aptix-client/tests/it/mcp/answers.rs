@@ -85,12 +85,12 @@ fn answers_have_the_form_that_the_catalogue_gives() {
     ];
     let mut called = BTreeSet::new();
     let mut check = |client: &mut Client, tool: &'static str, arguments: &Value, is_error: bool| {
-        let told = client.call(tool, arguments);
-        assert_eq!(told.is_error, is_error, "{tool} {arguments}: {}", told.structured);
+        let answer = client.call(tool, arguments);
+        assert_eq!(answer.is_error, is_error, "{tool} {arguments}: {}", answer.structured);
         let schema = &listed.iter().find(|one| one["name"] == tool).unwrap()["outputSchema"];
-        assert_eq!(violation(schema, &told.structured), None, "{tool} {arguments}");
+        assert_eq!(violation(schema, &answer.structured), None, "{tool} {arguments}");
         called.insert(tool);
-        told.structured["hunkId"].clone()
+        answer.structured["hunkId"].clone()
     };
     for (tool, right, wrong) in &calls {
         check(&mut client, tool, right, false);

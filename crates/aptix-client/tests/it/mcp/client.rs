@@ -1,6 +1,7 @@
 //! A client of the real `aptix mcp` process.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -21,7 +22,7 @@ pub(super) struct Client {
 }
 
 /// What a call was answered with.
-pub(super) struct Told {
+pub(super) struct Answer {
     pub(super) structured: Value,
     pub(super) text: String,
     pub(super) is_error: bool,
@@ -29,14 +30,26 @@ pub(super) struct Told {
 
 impl Client {
     pub(super) fn start(lay_out: impl FnOnce(&Path)) -> Self {
-        let place = tempfile::tempdir().unwrap();
-        std::fs::create_dir(place.path().join("ws")).unwrap();
-        lay_out(&place.path().join("ws"));
-        Self::start_in(place)
+        Self::start_in(lay(lay_out))
+    }
+
+    /// One whose server cannot write where modes forbid it, even as root.
+    pub(super) fn without_override(lay_out: impl FnOnce(&Path)) -> Self {
+        let place = lay(lay_out);
+        if place.path().metadata().unwrap().uid() != 0 {
+            return Self::start_in(place);
+        }
+        let mut server = Command::new("setpriv");
+        server.args(["--bounding-set=-dac_override", env!("CARGO_BIN_EXE_aptix")]);
+        Self::spawn(place, server).initialized()
     }
 
     pub(super) fn start_in(place: tempfile::TempDir) -> Self {
-        let mut client = Self::spawn(place).listening();
+        Self::spawn(place, server()).initialized()
+    }
+
+    fn initialized(self) -> Self {
+        let mut client = self.listening();
         let info = client.ask("initialize", &hello());
         assert_eq!(info["result"]["serverInfo"]["name"], "aptix", "{info}");
         assert!(info["result"]["capabilities"]["tools"].is_object(), "{info}");
@@ -46,16 +59,14 @@ impl Client {
 
     /// One that has said nothing yet.
     pub(super) fn silent() -> Self {
-        let place = tempfile::tempdir().unwrap();
-        std::fs::create_dir(place.path().join("ws")).unwrap();
-        Self::spawn(place).listening()
+        Self::spawn(lay(|_| {}), server()).listening()
     }
 
     fn listening(mut self) -> Self {
-        let (told, lines) = sync_channel(4_096);
+        let (sender, lines) = sync_channel(4_096);
         let stdout = self.child.stdout.take().unwrap();
         std::thread::spawn(move || {
-            BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| told.send(line))
+            BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
         });
         self.lines = lines;
         self
@@ -63,13 +74,13 @@ impl Client {
 
     /// One that says hello and never reads anything.
     pub(super) fn deaf_in(place: tempfile::TempDir) -> Self {
-        let mut client = Self::spawn(place);
+        let mut client = Self::spawn(place, server());
         client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello() }).to_string());
         client
     }
 
-    fn spawn(place: tempfile::TempDir) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_aptix"))
+    fn spawn(place: tempfile::TempDir, mut server: Command) -> Self {
+        let mut child = server
             .arg("mcp")
             .current_dir(place.path().join("ws"))
             .env("XDG_STATE_HOME", place.path().join("state"))
@@ -108,24 +119,24 @@ impl Client {
         heard
     }
 
-    pub(super) fn call(&mut self, tool: &str, arguments: &Value) -> Told {
+    pub(super) fn call(&mut self, tool: &str, arguments: &Value) -> Answer {
         let heard = self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }));
-        told(&heard)
+        answer(&heard)
     }
 
     #[track_caller]
-    pub(super) fn done(&mut self, tool: &str, arguments: &Value) -> Told {
-        let told = self.call(tool, arguments);
-        assert!(!told.is_error, "{tool} {arguments}: {}", told.structured);
-        told
+    pub(super) fn done(&mut self, tool: &str, arguments: &Value) -> Answer {
+        let answer = self.call(tool, arguments);
+        assert!(!answer.is_error, "{tool} {arguments}: {}", answer.structured);
+        answer
     }
 
     /// The code of a call's first error, and its detail.
     #[track_caller]
     pub(super) fn refused(&mut self, tool: &str, arguments: &Value) -> String {
-        let told = self.call(tool, arguments);
-        assert!(told.is_error, "{tool} {arguments}: {}", told.structured);
-        code(&told.structured)
+        let answer = self.call(tool, arguments);
+        assert!(answer.is_error, "{tool} {arguments}: {}", answer.structured);
+        code(&answer.structured)
     }
 
     pub(super) fn read(&self, path: &str) -> String {
@@ -142,6 +153,18 @@ impl Client {
     }
 }
 
+/// A directory with an empty root `ws`, which this lays out.
+fn lay(lay_out: impl FnOnce(&Path)) -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir(place.path().join("ws")).unwrap();
+    lay_out(&place.path().join("ws"));
+    place
+}
+
+fn server() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_aptix"))
+}
+
 fn hello() -> Value {
     json!({
         "protocolVersion": "2025-06-18",
@@ -150,11 +173,11 @@ fn hello() -> Value {
     })
 }
 
-pub(super) fn told(heard: &Value) -> Told {
+pub(super) fn answer(heard: &Value) -> Answer {
     let result = &heard["result"];
     let content = result["content"].as_array().unwrap_or_else(|| panic!("{heard}"));
     let text = content.iter().map(|block| block["text"].as_str().unwrap()).collect::<Vec<_>>().join("\n");
-    Told { structured: result["structuredContent"].clone(), text, is_error: result["isError"].as_bool().unwrap() }
+    Answer { structured: result["structuredContent"].clone(), text, is_error: result["isError"].as_bool().unwrap() }
 }
 
 pub(super) fn code(answer: &Value) -> String {

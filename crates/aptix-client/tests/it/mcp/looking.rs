@@ -1,10 +1,11 @@
-//! The tools that only look.
+//! The tools that only read.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::client::{Client, Told};
+use super::client::{Answer, Client};
 use super::sha256;
 
 /// WS-MOD-4.2.11: what of a file is shown; and that a line patch can be made of it.
@@ -23,27 +24,30 @@ fn read_file_gives_lines_and_the_digest() {
         std::os::unix::fs::symlink("src", ws.join("in")).unwrap();
     });
     let read = |client: &mut Client, arguments: Value| client.done("read_file", &arguments).structured;
-    let told = read(&mut client, json!({ "path": "src/Long.txt", "range": "", "max_lines": 0 }));
-    assert_eq!((&told["lineCount"], &told["startLine"], &told["endLine"]), (&1_200.into(), &1.into(), &500.into()));
-    assert_eq!((&told["nextRange"], &told["docPath"]), (&"501~".into(), &"ws/src/long.txt".into()));
-    assert_eq!((&told["sha256"], &told["sizeBytes"]), (&sha256(&long).into(), &long.len().into()));
-    assert!(told["text"].as_str().unwrap().ends_with("line 499\nline 500\n"));
-    let told = read(&mut client, json!({ "path": "in/Long.txt", "range": "1190~1300", "max_lines": 5 }));
+    let answer = read(&mut client, json!({ "path": "src/Long.txt", "range": "", "max_lines": 0 }));
     assert_eq!(
-        (&told["text"], &told["nextRange"]),
+        (&answer["lineCount"], &answer["startLine"], &answer["endLine"]),
+        (&1_200.into(), &1.into(), &500.into())
+    );
+    assert_eq!((&answer["nextRange"], &answer["docPath"]), (&"501~".into(), &"ws/src/long.txt".into()));
+    assert_eq!((&answer["sha256"], &answer["sizeBytes"]), (&sha256(&long).into(), &long.len().into()));
+    assert!(answer["text"].as_str().unwrap().ends_with("line 499\nline 500\n"));
+    let answer = read(&mut client, json!({ "path": "in/Long.txt", "range": "1190~1300", "max_lines": 5 }));
+    assert_eq!(
+        (&answer["text"], &answer["nextRange"]),
         (&"line 1190\nline 1191\nline 1192\nline 1193\nline 1194\n".into(), &"1195~1200".into())
     );
-    let told = read(&mut client, json!({ "path": "src/Long.txt", "range": "1200" }));
-    assert_eq!((&told["text"], &told["nextRange"]), (&"line 1200\n".into(), &Value::Null));
-    let told = read(&mut client, json!({ "path": "crlf.txt" }));
+    let answer = read(&mut client, json!({ "path": "src/Long.txt", "range": "1200" }));
+    assert_eq!((&answer["text"], &answer["nextRange"]), (&"line 1200\n".into(), &Value::Null));
+    let answer = read(&mut client, json!({ "path": "crlf.txt" }));
     assert_eq!(
-        (&told["text"], &told["lineEndings"], &told["endsWithNewline"]),
+        (&answer["text"], &answer["lineEndings"], &answer["endsWithNewline"]),
         (&"a\nb\n".into(), &"crlf".into(), &false.into())
     );
-    let told = read(&mut client, json!({ "path": "latin.txt" }));
-    assert_eq!((&told["text"], &told["isUtf8"]), (&"caf\u{fffd}\n".into(), &false.into()));
-    let told = read(&mut client, json!({ "path": "empty.txt" }));
-    assert_eq!((&told["lineCount"], &told["text"], &told["endLine"]), (&0.into(), &"".into(), &0.into()));
+    let answer = read(&mut client, json!({ "path": "latin.txt" }));
+    assert_eq!((&answer["text"], &answer["isUtf8"]), (&"caf\u{fffd}\n".into(), &false.into()));
+    let answer = read(&mut client, json!({ "path": "empty.txt" }));
+    assert_eq!((&answer["lineCount"], &answer["text"], &answer["endLine"]), (&0.into(), &"".into(), &0.into()));
     let shown = client.done("read_file", &json!({ "path": "crlf.txt" })).text;
     assert!(shown.ends_with("}\na\nb\n"), "what is about the file, then its text as it is: {shown}");
     for (arguments, expected) in [
@@ -62,67 +66,79 @@ fn read_file_gives_lines_and_the_digest() {
     client.end();
 }
 
+/// Files that git ignores, that hold secrets, or that are closed, among others.
+fn lay_out(ws: &Path) {
+    let put = |path: &str, text: &str| {
+        let path = ws.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    put("src/a.rs", "fn Needle() {}\n// a needle\nlet x = 1;\n");
+    put("src/deep/b.rs", "no\nno\nNEEDLE\r\nno\n");
+    put("src/c.txt", "needle\n");
+    put("target/d.rs", "needle\n");
+    put("logs/e.log", "needle\n");
+    put("logs/keep.log", "needle\n");
+    put("src/gen/f.rs", "needle\n");
+    put("private/g.rs", "needle\n");
+    put(".hidden/h.rs", "needle\n");
+    put(".env", "needle=1\n");
+    put("binary.rs", "needle\0");
+    put(".git/info/exclude", "private\n");
+    put(".git/objects/i.rs", "needle\n");
+    put("bare/HEAD", "needle\n");
+    put("bare/objects/x", "needle\n");
+    put("bare/refs/x", "needle\n");
+    put(".gitignore", "/target/\n*.log\n!keep.log\n# needle\n");
+    put("src/.gitignore", "gen/\n");
+    put("outside", "");
+    std::os::unix::fs::symlink("src", ws.join("link")).unwrap();
+    std::os::unix::fs::symlink("/etc", ws.join("etc")).unwrap();
+}
+
 /// WS-MOD-4.2.13: what is searched, and what is not.
 #[test]
 fn ripgrep_searches_what_git_does_not_ignore() {
-    let mut client = Client::start(|ws| {
-        let put = |path: &str, text: &str| {
-            let path = ws.join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        put("src/a.rs", "fn Needle() {}\n// a needle\nlet x = 1;\n");
-        put("src/deep/b.rs", "no\nno\nNEEDLE\r\nno\n");
-        put("src/c.txt", "needle\n");
-        put("target/d.rs", "needle\n");
-        put("logs/e.log", "needle\n");
-        put("logs/keep.log", "needle\n");
-        put("src/gen/f.rs", "needle\n");
-        put("private/g.rs", "needle\n");
-        put(".hidden/h.rs", "needle\n");
-        put(".env", "needle=1\n");
-        put("binary.rs", "needle\0");
-        put(".git/info/exclude", "private\n");
-        put(".git/objects/i.rs", "needle\n");
-        put("bare/HEAD", "needle\n");
-        put("bare/objects/x", "needle\n");
-        put("bare/refs/x", "needle\n");
-        put(".gitignore", "/target/\n*.log\n!keep.log\n# needle\n");
-        put("src/.gitignore", "gen/\n");
-        put("outside", "");
-        std::os::unix::fs::symlink("src", ws.join("link")).unwrap();
-        std::os::unix::fs::symlink("/etc", ws.join("etc")).unwrap();
-    });
-    let files = |told: &Told| -> Vec<String> {
-        let files = told.structured["files"].as_array().unwrap();
+    let mut client = Client::start(lay_out);
+    let files = |answer: &Answer| -> Vec<String> {
+        let files = answer.structured["files"].as_array().unwrap();
         files.iter().map(|file| file["path"].as_str().unwrap().to_owned()).collect()
     };
     let usual = json!({ "pattern": "needle", "path": "", "case": "", "glob": "", "max_files": 0, "max_results": 0 });
-    let told = client.done("ripgrep_files", &usual);
-    assert_eq!(files(&told), [".gitignore", ".hidden/h.rs", "logs/keep.log", "src/a.rs", "src/c.txt", "src/deep/b.rs"]);
-    assert_eq!((&told.structured["files"][3]["matches"], &told.structured["cut"]), (&2.into(), &Value::Null));
-    let told = client.done("ripgrep_files", &json!({ "pattern": "Needle" }));
-    assert_eq!(files(&told), ["src/a.rs"], "a capital makes capitals count");
-    let told = client.done("ripgrep_files", &json!({ "pattern": "needle", "case": "sensitive", "glob": "*.rs" }));
-    assert_eq!(files(&told), [".hidden/h.rs", "src/a.rs"]);
-    let told = client.done("ripgrep_files", &json!({ "pattern": "Needle", "case": "insensitive", "path": "src/" }));
-    assert_eq!(files(&told), ["src/a.rs", "src/c.txt", "src/deep/b.rs"]);
-    let told = client.done("ripgrep_files", &json!({ "glob": "src/**/*.rs" }));
-    assert_eq!(files(&told), ["src/a.rs", "src/deep/b.rs"], "{}", told.structured);
-    let told = client.done("ripgrep_files", &json!({ "max_files": 2 }));
-    assert_eq!((files(&told).len(), &told.structured["cut"]), (2, &"max_files".into()));
-
-    let told = client.done("ripgrep_content", &json!({ "pattern": "needle$", "context": 1, "path": "src" }));
+    let answer = client.done("ripgrep_files", &usual);
     assert_eq!(
-        told.text,
+        files(&answer),
+        [".gitignore", ".hidden/h.rs", "logs/keep.log", "src/a.rs", "src/c.txt", "src/deep/b.rs"]
+    );
+    assert_eq!((&answer.structured["files"][3]["matches"], &answer.structured["cut"]), (&2.into(), &Value::Null));
+    let answer = client.done("ripgrep_files", &json!({ "pattern": "Needle" }));
+    assert_eq!(files(&answer), ["src/a.rs"], "a capital makes capitals count");
+    let answer = client.done("ripgrep_files", &json!({ "pattern": "needle", "case": "sensitive", "glob": "*.rs" }));
+    assert_eq!(files(&answer), [".hidden/h.rs", "src/a.rs"]);
+    let answer = client.done("ripgrep_files", &json!({ "pattern": "Needle", "case": "insensitive", "path": "src/" }));
+    assert_eq!(files(&answer), ["src/a.rs", "src/c.txt", "src/deep/b.rs"]);
+    let answer = client.done("ripgrep_files", &json!({ "glob": "src/**/*.rs" }));
+    assert_eq!(files(&answer), ["src/a.rs", "src/deep/b.rs"], "{}", answer.structured);
+    let answer = client.done("ripgrep_files", &json!({ "max_files": 2 }));
+    assert_eq!((files(&answer).len(), &answer.structured["cut"]), (2, &"max_files".into()));
+
+    let answer = client.done("ripgrep_content", &json!({ "pattern": "needle$", "context": 1, "path": "src" }));
+    assert_eq!(
+        answer.text,
         "src/a.rs\n1-fn Needle() {}\n2:// a needle\n3-let x = 1;\n\nsrc/c.txt\n1:needle\n\nsrc/deep/b.rs\n2-no\n3:NEEDLE\n4-no\n\n"
     );
-    let told = client.done("ripgrep_content", &json!({ "pattern": "needle", "path": "src/c.txt" }));
-    assert_eq!(told.structured["files"][0]["lines"], json!([{ "line": 1, "text": "needle", "isMatch": true }]));
-    let told = client.done("ripgrep_content", &json!({ "pattern": "needle", "max_results": 1 }));
-    assert_eq!((files(&told).len(), &told.structured["cut"]), (1, &"max_results".into()));
+    let answer = client.done("ripgrep_content", &json!({ "pattern": "needle", "path": "src/c.txt" }));
+    assert_eq!(answer.structured["files"][0]["lines"], json!([{ "line": 1, "text": "needle", "isMatch": true }]));
+    let answer = client.done("ripgrep_content", &json!({ "pattern": "needle", "max_results": 1 }));
+    assert_eq!((files(&answer).len(), &answer.structured["cut"]), (1, &"max_results".into()));
     assert!(client.done("ripgrep_content", &json!({ "pattern": "nowhere" })).text.contains("nothing found"));
+    client.end();
+}
 
+/// What cannot be searched, or for what nothing can be searched, is refused by name.
+#[test]
+fn a_search_that_cannot_be_made_is_refused_by_name() {
+    let mut client = Client::start(lay_out);
     for (arguments, expected) in [
         (json!({ "pattern": "" }), "INVALID_REQUEST.MISSING"),
         (json!({ "pattern": "(" }), "INVALID_REQUEST.REGEX"),
@@ -180,7 +196,7 @@ fn a_costly_pattern_is_refused_by_name() {
         assert_eq!(client.refused("ripgrep_content", &json!({ "pattern": pattern })), expected, "{pattern:.40}");
         assert!(begun.elapsed() < Duration::from_secs(8), "{pattern:.40} took {:?}", begun.elapsed());
     }
-    let told = client.done("ripgrep_content", &json!({ "pattern": "[^\\n]wo|[^c]\\\\n" }));
-    assert_eq!(told.text, "small.txt\n2:two\n\n");
+    let answer = client.done("ripgrep_content", &json!({ "pattern": "[^\\n]wo|[^c]\\\\n" }));
+    assert_eq!(answer.text, "small.txt\n2:two\n\n");
     client.end();
 }

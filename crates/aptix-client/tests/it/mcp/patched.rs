@@ -14,11 +14,11 @@ fn a_patch_that_was_made_is_confirmed_with_its_diff_and_warnings() {
         std::fs::write(ws.join("b.rs"), "one\n").unwrap();
     });
     let change = json!({ "operation": "replace", "oldText": "one\ntwo\n", "newText": "1\n", "toClipboard": "c" });
-    let told = client.done("patch", &json!({ "path": "a.rs", "patches": [change] }));
+    let answer = client.done("patch", &json!({ "path": "a.rs", "patches": [change] }));
     assert_eq!(client.read("a.rs"), "// @generated\n\t1\nend\n");
-    let file = &told.structured["files"][0];
+    let file = &answer.structured["files"][0];
     assert_eq!(
-        (&told.structured["success"], &file["path"], &file["status"]),
+        (&answer.structured["success"], &file["path"], &file["status"]),
         (&true.into(), &"a.rs".into(), &"modified".into())
     );
     let mut codes: Vec<_> =
@@ -26,9 +26,9 @@ fn a_patch_that_was_made_is_confirmed_with_its_diff_and_warnings() {
     codes.sort_unstable();
     assert_eq!(codes, ["CLIPBOARD_MODIFIED", "GENERATED_FILE"]);
     let diff = "@@ -1,4 +1,3 @@\n // @generated\n-\tone\n-\ttwo\n+\t1\n end\n";
-    assert!(told.structured["diff"].as_str().unwrap().ends_with(diff), "{}", told.structured);
+    assert!(answer.structured["diff"].as_str().unwrap().ends_with(diff), "{}", answer.structured);
     let change = json!({ "operation": "replace", "oldText": "one", "newText": "1" });
-    let told = client.done("patch", &json!({ "path": "b.rs", "patches": [change] }));
-    assert_eq!(told.structured["files"][0]["warnings"], json!([]));
+    let answer = client.done("patch", &json!({ "path": "b.rs", "patches": [change] }));
+    assert_eq!(answer.structured["files"][0]["warnings"], json!([]));
     client.end();
 }

@@ -4,13 +4,13 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use super::client::{Client, Told, code, told};
+use super::client::{Answer, Client, answer, code};
 
 /// Rounds, half of them in each order of the two calls.
 const ROUNDS: u64 = 200;
 
 /// Sends two calls at once; their answers, in the order of the calls.
-fn at_once(client: &mut Client, round: u64, calls: [(&str, Value); 2]) -> [Told; 2] {
+fn at_once(client: &mut Client, round: u64, calls: [(&str, Value); 2]) -> [Answer; 2] {
     let id = |call: u64| 1_000_000 + 2 * round + call;
     let lines = (0..).zip(&calls).map(|(call, (tool, arguments))| {
         json!({ "jsonrpc": "2.0", "id": id(call), "method": "tools/call",
@@ -22,7 +22,7 @@ fn at_once(client: &mut Client, round: u64, calls: [(&str, Value); 2]) -> [Told;
     let mut heard = [client.hear(), client.hear()];
     heard.sort_by_key(|answer| answer["id"].as_u64());
     assert_eq!(heard.each_ref().map(|answer| answer["id"].as_u64()), [Some(id(0)), Some(id(1))]);
-    heard.each_ref().map(told)
+    heard.each_ref().map(answer)
 }
 
 /// Either the plan is applied and stays as it was, or it is replaced and the text that was sent first is never written.
@@ -49,8 +49,8 @@ fn a_plan_is_applied_or_replaced_never_both() {
         };
         match (applied.is_error, replaced.is_error) {
             (false, true) => {
-                let told = code(&replaced.structured);
-                assert!(["ALREADY_APPLIED", "INVALID_STATE"].contains(&told.as_str()), "{told}");
+                let answer = code(&replaced.structured);
+                assert!(["ALREADY_APPLIED", "INVALID_STATE"].contains(&answer.as_str()), "{answer}");
                 expected.push_str(&format!("first {round}\n"));
                 won[0] += 1;
                 // What was applied is over.
@@ -102,9 +102,9 @@ fn each_kind_of_edit_is_planned_shown_replaced_and_applied() {
         (call["content"], call["existing_hunk_id"]) = (content.into(), hunk.clone());
         let again = client.done(tool, &call);
         assert_eq!(again.structured["hunkId"], hunk, "{tool}");
-        for (told, line) in [(&first, "+other\n".to_owned()), (&again, format!("+{content}"))] {
+        for (answer, line) in [(&first, "+other\n".to_owned()), (&again, format!("+{content}"))] {
             for part in ["status: planned", "expires_at_ms:", "\nevidence:", hunk.as_str().unwrap(), &line] {
-                assert!(told.text.contains(part), "{tool}: {part}: {}", told.text);
+                assert!(answer.text.contains(part), "{tool}: {part}: {}", answer.text);
             }
         }
         assert_eq!(client.read("a.txt"), before, "{tool}: nothing is written by planning");

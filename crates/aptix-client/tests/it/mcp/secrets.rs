@@ -1,13 +1,17 @@
 //! What tools give away: nothing of secrets, and no path of this machine.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::client::{Client, code};
 use super::sha256;
 
-/// A tool gives away nothing of a file that holds secrets, whatever it is called with, and no path of this machine.
+fn replace(path: &str, old: &str) -> Value {
+    json!({ "path": path, "patches": [{ "operation": "replace", "oldText": old, "newText": "x" }] })
+}
+
+/// A tool gives away nothing of a file that holds secrets, whatever it is called with.
 #[test]
-fn no_tool_gives_away_secrets_or_paths_of_the_machine() {
+fn no_tool_gives_away_secrets() {
     const TEXT: &str = "zebra one\nzebra two\n";
     // What Aptix has kept of it.
     const COPY: &str = "prod.tfvars.kept-0123456789abcdef0123456789abcdef";
@@ -20,7 +24,6 @@ fn no_tool_gives_away_secrets_or_paths_of_the_machine() {
         std::fs::write(ws.join(COPY), TEXT).unwrap();
     });
     let digests = [sha256(TEXT), sha256(&key)];
-    let patch = |path: &str, old: &str| json!({ "path": path, "patches": [{ "operation": "replace", "oldText": old, "newText": "x" }] });
     let cut = |path: &str| json!({ "path": path, "patches": [{ "operation": "replace", "oldText": "zebra two", "newText": "x", "toClipboard": "c" }] });
     let lines = |path: &str| {
         let change = json!({ "operation": "insert", "afterLine": 1, "newLines": ["x"] });
@@ -29,24 +32,30 @@ fn no_tool_gives_away_secrets_or_paths_of_the_machine() {
     for path in ["prod.tfvars", "notes.txt", COPY] {
         let calls = [
             ("read_file", json!({ "path": path }), "POLICY_DENIED.SECRET"),
-            ("patch", patch(path, "zebra two"), "APPROVAL_REQUIRED.WITHHELD"),
-            ("patch", patch(path, "zebra too"), "APPROVAL_REQUIRED.WITHHELD"),
+            ("patch", replace(path, "zebra two"), "APPROVAL_REQUIRED.WITHHELD"),
+            ("patch", replace(path, "zebra too"), "APPROVAL_REQUIRED.WITHHELD"),
             ("patch", cut(path), "POLICY_DENIED.WITHHELD"),
             ("workspace_write_patch", lines(path), "APPROVAL_REQUIRED.WITHHELD"),
             ("prepare_file_append", json!({ "path": path, "content": "x" }), "APPROVAL_REQUIRED.WITHHELD"),
         ];
         for (tool, arguments, expected) in calls {
-            let told = client.call(tool, &arguments);
-            assert_eq!(code(&told.structured), expected, "{tool} {arguments}: {}", told.structured);
-            let told = format!("{} {}", told.structured, told.text);
-            assert!(!told.contains("zebra one") && digests.iter().all(|digest| !told.contains(digest)), "{told}");
+            let answer = client.call(tool, &arguments);
+            assert_eq!(code(&answer.structured), expected, "{tool} {arguments}: {}", answer.structured);
+            let answer = format!("{} {}", answer.structured, answer.text);
+            assert!(!answer.contains("zebra one") && digests.iter().all(|digest| !answer.contains(digest)), "{answer}");
         }
     }
     let found = client.done("ripgrep_content", &json!({ "pattern": "zebra" }));
     assert_eq!(found.structured["files"], json!([]), "{}", found.text);
     assert!(client.done("read_file", &json!({ "path": "ignored.txt" })).text.contains("shown"));
+    client.end();
+}
 
-    // The state becomes one that cannot be used, and the policy one that cannot be read.
+/// No tool names a path of this machine outside of the root: the state cannot be used, then the policy cannot be read.
+#[test]
+fn no_tool_names_paths_of_the_machine() {
+    let mut client = Client::start(|ws| std::fs::write(ws.join("ignored.txt"), "shown\n").unwrap());
+    client.done("read_file", &json!({ "path": "ignored.txt" }));
     let place = client.place.path().to_str().unwrap().to_owned();
     let state = client.place.path().join("state/aptix/roots");
     let root = std::fs::read_dir(&state).unwrap().next().unwrap().unwrap().path();
@@ -59,13 +68,13 @@ fn no_tool_gives_away_secrets_or_paths_of_the_machine() {
     let mut refused = |expected: &str| {
         for (tool, arguments) in [
             ("workspace_create_file", create.clone()),
-            ("patch", patch("ignored.txt", "shown")),
+            ("patch", replace("ignored.txt", "shown")),
             ("overwrite_entire_file", overwrite.clone()),
         ] {
-            let told = client.call(tool, &arguments);
-            assert!(told.is_error, "{tool}: {}", told.structured);
-            let told = format!("{} {}", told.structured, told.text);
-            assert!(!told.contains(&place) && told.contains(expected), "{tool}: {told}");
+            let answer = client.call(tool, &arguments);
+            assert!(answer.is_error, "{tool}: {}", answer.structured);
+            let answer = format!("{} {}", answer.structured, answer.text);
+            assert!(!answer.contains(&place) && answer.contains(expected), "{tool}: {answer}");
         }
     };
     refused("(state)/journal");

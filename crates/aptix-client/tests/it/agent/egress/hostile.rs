@@ -1,4 +1,4 @@
-//! A server that tries every kind of edit on files that it may not read, and everything that it is told, held against what
+//! A server that tries every kind of edit on files that it may not read; everything that it receives is held against what
 //! those files hold.
 
 use std::collections::BTreeSet;
@@ -108,7 +108,7 @@ impl Marked {
     }
 }
 
-/// The files of which the server heard something. That it was told a size in a field of its own is not a text.
+/// The files of which the server heard something, also as a size in a field of its own, which is no text.
 fn heard_of<'f>(scene: &Scene, files: &'f [Marked]) -> Vec<&'f Marked> {
     let heard = scene.heard();
     let sizes: BTreeSet<u64> = {
@@ -126,57 +126,67 @@ fn heard_of<'f>(scene: &Scene, files: &'f [Marked]) -> Vec<&'f Marked> {
 /// What is sent about a file: an edit in every dialect and of every kind, none of which has anything of the file that could
 /// not be guessed.
 fn edits(number: u32) -> Vec<Batch> {
-    let wrong = sha256(number.to_string().as_bytes());
     let mine = format!("mine {number}");
+    let json = json_edits(number, &mine).into_iter().map(|(dialect, edit)| (dialect, edit.to_string()));
+    let git = GIT_EDITS.iter().map(|text| (Dialect::GitPatch, text.replace("MINE", &mine)));
+    let parsed = json.chain(text_edits(&mine)).chain(git).map(|(dialect, text)| {
+        let document = documents::parse(text.as_bytes(), Some(dialect));
+        document.unwrap_or_else(|error| panic!("{dialect:?} {error:?}: {text}")).batch
+    });
+    let prepared = [
+        ("prepare_file_append", json!({ "path": "t.txt", "content": mine })),
+        ("prepare_file_range_edit", json!({ "path": "t.txt", "range": "2~3", "content": mine })),
+        ("prepare_file_insert_after", json!({ "path": "t.txt", "anchor": "common", "content": mine })),
+    ];
+    let prepared =
+        prepared.iter().filter_map(|(tool, arguments)| match find(tool).unwrap().parse(&arguments.to_string()) {
+            Ok(Call::Prepare { patch, .. }) => Some(Batch { files: vec![patch], ..Batch::default() }),
+            _ => None,
+        });
+    parsed.chain(prepared).collect()
+}
+
+fn json_edits(number: u32, mine: &str) -> Vec<(Dialect, serde_json::Value)> {
+    let wrong = sha256(number.to_string().as_bytes());
     let lines = |change: serde_json::Value| json!({ "files": [{ "docPath": "ws/t.txt", "originalSha256": wrong.to_string(), "changes": [change] }] });
     let search = |change: serde_json::Value| json!({ "path": "t.txt", "patches": [change] });
     let replace = |find: &str, limit: &str| json!({ "patches": [{ "path": "t.txt", "replacements": [{ "find": find, "replace": mine, "limit": limit }] }] });
     let bundle = |operation: &str| json!({ "files": [{ "path": "t.txt", "content": mine, "operation": operation }] });
-    let command = |command: serde_json::Value| command;
-    let json_of = |dialect, value: serde_json::Value| (dialect, value.to_string());
-    let git = |text: &str| (Dialect::GitPatch, text.replace("MINE", &mine));
-    let texts = [
-        json_of(Dialect::LinePatch, lines(json!({ "operation": "insert", "afterLine": 1, "newLines": [mine] }))),
-        json_of(
+    vec![
+        (Dialect::LinePatch, lines(json!({ "operation": "insert", "afterLine": 1, "newLines": [mine] }))),
+        (
             Dialect::LinePatch,
             lines(json!({ "operation": "replace", "startLine": 2, "endLine": 2,
             "expectedOriginalLines": ["fn main() {"], "newLines": [mine] })),
         ),
-        json_of(
+        (
             Dialect::LinePatch,
             lines(json!({ "operation": "delete", "startLine": 90, "endLine": 91,
             "expectedOriginalLines": ["}", "common"] })),
         ),
-        json_of(
-            Dialect::SearchPatch,
-            search(json!({ "operation": "replace", "oldText": "fn main() {", "newText": mine })),
-        ),
-        json_of(
-            Dialect::SearchPatch,
-            search(json!({ "operation": "replace", "oldText": "fn maim() {\n", "newText": mine })),
-        ),
-        json_of(
-            Dialect::SearchPatch,
-            search(json!({ "operation": "replace", "oldText": "common", "toClipboard": "c" })),
-        ),
-        json_of(Dialect::SearchPatch, search(json!({ "operation": "append_eof", "newText": mine }))),
-        json_of(Dialect::SearchPatch, search(json!({ "operation": "prepend_bof", "newText": mine }))),
-        json_of(Dialect::SearchPatch, search(json!({ "operation": "overwrite", "newText": mine }))),
-        json_of(Dialect::StructuredPatch, replace("common", "once")),
-        json_of(Dialect::StructuredPatch, replace("a", "all")),
-        json_of(Dialect::FileBundle, bundle("create")),
-        json_of(Dialect::FileBundle, bundle("replace")),
-        json_of(Dialect::FileBundle, json!({ "files": [{ "path": "t.txt", "operation": "delete" }] })),
-        json_of(Dialect::CreateFile, json!({ "path": "t.txt", "content": mine })),
-        json_of(Dialect::CreateFile, json!({ "path": "t.txt", "content": mine, "overwrite": true })),
-        json_of(
+        (Dialect::SearchPatch, search(json!({ "operation": "replace", "oldText": "fn main() {", "newText": mine }))),
+        (Dialect::SearchPatch, search(json!({ "operation": "replace", "oldText": "fn maim() {\n", "newText": mine }))),
+        (Dialect::SearchPatch, search(json!({ "operation": "replace", "oldText": "common", "toClipboard": "c" }))),
+        (Dialect::SearchPatch, search(json!({ "operation": "append_eof", "newText": mine }))),
+        (Dialect::SearchPatch, search(json!({ "operation": "prepend_bof", "newText": mine }))),
+        (Dialect::SearchPatch, search(json!({ "operation": "overwrite", "newText": mine }))),
+        (Dialect::StructuredPatch, replace("common", "once")),
+        (Dialect::StructuredPatch, replace("a", "all")),
+        (Dialect::FileBundle, bundle("create")),
+        (Dialect::FileBundle, bundle("replace")),
+        (Dialect::FileBundle, json!({ "files": [{ "path": "t.txt", "operation": "delete" }] })),
+        (Dialect::CreateFile, json!({ "path": "t.txt", "content": mine })),
+        (Dialect::CreateFile, json!({ "path": "t.txt", "content": mine, "overwrite": true })),
+        (
             Dialect::StrReplace,
-            command(json!({ "command": "str_replace", "path": "t.txt", "old_str": "common", "new_str": mine })),
+            json!({ "command": "str_replace", "path": "t.txt", "old_str": "common", "new_str": mine }),
         ),
-        json_of(
-            Dialect::StrReplace,
-            command(json!({ "command": "insert", "path": "t.txt", "insert_line": 1, "insert_text": mine })),
-        ),
+        (Dialect::StrReplace, json!({ "command": "insert", "path": "t.txt", "insert_line": 1, "insert_text": mine })),
+    ]
+}
+
+fn text_edits(mine: &str) -> Vec<(Dialect, String)> {
+    vec![
         (Dialect::SearchReplace, format!("t.txt\n<<<<<<< SEARCH\ncommon\n=======\n{mine}\n>>>>>>> REPLACE\n")),
         (
             Dialect::CodexPatch,
@@ -190,36 +200,21 @@ fn edits(number: u32) -> Vec<Batch> {
         ),
         (Dialect::CodexPatch, "*** Begin Patch\n*** Delete File: t.txt\n*** End Patch\n".to_owned()),
         (Dialect::Chat, format!("Here:\n\n```diff\n--- a/t.txt\n+++ b/t.txt\n@@ -6 +6 @@\n-common\n+{mine}\n```\n")),
-        git("--- a/t.txt\n+++ b/t.txt\n@@ -1,2 +1,2 @@\n x\n-fn main() {\n+MINE\n"),
-        git("--- a/t.txt\n+++ b/t.txt\n@@ -2,1 +2,1 @@\n-fn main() {\n+MINE\n"),
-        git(
-            "diff --git a/t.txt b/t.txt\nindex 1111111111111111111111111111111111111111..2222222222222222222222222222222222222222 100644\n--- a/t.txt\n+++ b/t.txt\n@@ -2 +2 @@\n-fn main() {\n+MINE\n",
-        ),
-        git("diff --git a/t.txt b/t.txt\nnew file mode 100644\n--- /dev/null\n+++ b/t.txt\n@@ -0,0 +1 @@\n+MINE\n"),
-        git("diff --git a/t.txt b/t.txt\ndeleted file mode 100644\n--- a/t.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"),
-        git("diff --git a/t.txt b/t.txt\nold mode 100644\nnew mode 100755\n"),
-        git("diff --git a/t.txt b/taken.txt\nsimilarity index 100%\ncopy from t.txt\ncopy to taken.txt\n"),
-        git(
-            "diff --git a/t.txt b/taken.txt\nsimilarity index 90%\ncopy from t.txt\ncopy to taken.txt\n--- a/t.txt\n+++ b/taken.txt\n@@ -6 +6 @@\n-common\n+MINE\n",
-        ),
-        git("diff --git a/t.txt b/moved.txt\nsimilarity index 100%\nrename from t.txt\nrename to moved.txt\n"),
-    ];
-    let prepared = [
-        ("prepare_file_append", json!({ "path": "t.txt", "content": mine })),
-        ("prepare_file_range_edit", json!({ "path": "t.txt", "range": "2~3", "content": mine })),
-        ("prepare_file_insert_after", json!({ "path": "t.txt", "anchor": "common", "content": mine })),
-    ];
-    let parsed = texts.iter().map(|(dialect, text)| {
-        let document = documents::parse(text.as_bytes(), Some(*dialect));
-        document.unwrap_or_else(|error| panic!("{dialect:?} {error:?}: {text}")).batch
-    });
-    let prepared =
-        prepared.iter().filter_map(|(tool, arguments)| match find(tool).unwrap().parse(&arguments.to_string()) {
-            Ok(Call::Prepare { patch, .. }) => Some(Batch { files: vec![patch], ..Batch::default() }),
-            _ => None,
-        });
-    parsed.chain(prepared).collect()
+    ]
 }
+
+/// Diffs whose new text is `MINE`.
+const GIT_EDITS: [&str; 9] = [
+    "--- a/t.txt\n+++ b/t.txt\n@@ -1,2 +1,2 @@\n x\n-fn main() {\n+MINE\n",
+    "--- a/t.txt\n+++ b/t.txt\n@@ -2,1 +2,1 @@\n-fn main() {\n+MINE\n",
+    "diff --git a/t.txt b/t.txt\nindex 1111111111111111111111111111111111111111..2222222222222222222222222222222222222222 100644\n--- a/t.txt\n+++ b/t.txt\n@@ -2 +2 @@\n-fn main() {\n+MINE\n",
+    "diff --git a/t.txt b/t.txt\nnew file mode 100644\n--- /dev/null\n+++ b/t.txt\n@@ -0,0 +1 @@\n+MINE\n",
+    "diff --git a/t.txt b/t.txt\ndeleted file mode 100644\n--- a/t.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
+    "diff --git a/t.txt b/t.txt\nold mode 100644\nnew mode 100755\n",
+    "diff --git a/t.txt b/taken.txt\nsimilarity index 100%\ncopy from t.txt\ncopy to taken.txt\n",
+    "diff --git a/t.txt b/taken.txt\nsimilarity index 90%\ncopy from t.txt\ncopy to taken.txt\n--- a/t.txt\n+++ b/taken.txt\n@@ -6 +6 @@\n-common\n+MINE\n",
+    "diff --git a/t.txt b/moved.txt\nsimilarity index 100%\nrename from t.txt\nrename to moved.txt\n",
+];
 
 /// The batch about another file, by its path or by its docPath; with a second edit that is refused, if that is asked for.
 fn about(mut batch: Batch, path: &str, number: u32) -> Batch {
@@ -253,8 +248,8 @@ async fn attack(scene: &Scene, files: &[Marked], batches: u32) {
         // Every kind of edit comes to every kind of file.
         let file = &files[(index * 17 + index / files.len()) % files.len()];
         let batch = edits(number).swap_remove((index * 5 + index / kinds) % kinds);
-        scene.server.tell(of_batch(number, about(batch, &file.path, number)));
-        scene.told(number).await;
+        scene.server.send(of_batch(number, about(batch, &file.path, number)));
+        scene.report_of(number).await;
         file.lay(scene);
         for taken in ["taken.txt", "moved.txt"] {
             let _ = std::fs::remove_file(scene.place(taken));

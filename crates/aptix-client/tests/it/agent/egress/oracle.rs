@@ -82,15 +82,15 @@ async fn with_nobody_to_ask_every_edit_gets_the_same_bytes() {
         let mut number = 0;
         for path in ["ignored.txt", "twin.txt", "terraform.tfvars"] {
             for pair in pairs(path) {
-                let mut told = Vec::new();
+                let mut answers = Vec::new();
                 for batch in pair {
                     number += 1;
-                    scene.server.tell(of_batch(number, batch));
-                    let report = scene.told(number).await;
+                    scene.server.send(of_batch(number, batch));
+                    let report = scene.report_of(number).await;
                     assert_eq!(report.failures[0].detail, "WITHHELD", "{report:?}");
-                    told.push(report.encode_to_vec());
+                    answers.push(report.encode_to_vec());
                 }
-                assert_eq!(told[0], told[1], "{path}: {:?}", scene.server.script.lock().unwrap().reports.last());
+                assert_eq!(answers[0], answers[1], "{path}: {:?}", scene.server.script.lock().unwrap().reports.last());
             }
         }
     }
@@ -139,14 +139,14 @@ async fn refused_and_not_fitting_get_the_same_answer() {
     lay_out(&scene);
     for path in ["ignored.txt", "terraform.tfvars"] {
         for [fits, misfits] in pairs(path) {
-            let mut told = Vec::new();
+            let mut answers = Vec::new();
             for batch in [&fits, &misfits] {
                 for person in [Person::LetsNothingBeCompared, Person::RefusesWhatFits] {
-                    told.push(applied(&scene, batch, person).unwrap_err());
+                    answers.push(applied(&scene, batch, person).unwrap_err());
                 }
             }
-            told.push(applied(&scene, &misfits, Person::Agrees).expect_err(&format!("{misfits:?}")));
-            assert!(told.iter().all(|refusal| *refusal == told[0]), "{told:#?}");
+            answers.push(applied(&scene, &misfits, Person::Agrees).expect_err(&format!("{misfits:?}")));
+            assert!(answers.iter().all(|refusal| *refusal == answers[0]), "{answers:#?}");
             assert_eq!(scene.file(path), TEXT);
         }
     }
@@ -179,13 +179,13 @@ async fn a_server_that_guesses_at_new_contents_learns_nothing() {
     let guess = sha256(new.as_bytes()).to_string();
     scene.server.script.lock().unwrap().guesses = vec![sha256(b"other").to_string(), guess.clone()];
     scene.start(Approve::Never);
-    scene.told(1).await;
+    scene.report_of(1).await;
     let script = scene.server.script.lock().unwrap();
     let given: Vec<_> = script.blobs.keys().cloned().collect();
     assert_eq!(given, [sha256(b"mine\n").to_string()], "a guess was answered");
 }
 
-/// Files that may be read are told of before anybody is asked, and whatever the others hold.
+/// Files that may be read are reported before anyone is asked, whatever the others hold.
 #[tokio::test]
 async fn what_is_wrong_elsewhere_is_told_first() {
     let scene = Scene::set(Approve::Never);

@@ -33,31 +33,31 @@ async fn a_quotation_of_a_withheld_file_is_no_oracle() {
         scene.put_policy("limits = { refused_per_minute = 1000 }");
         let mut number = 0;
         for path in ["ignored.txt", "twin.txt", "terraform.tfvars"] {
-            let mut told = Vec::new();
+            let mut answers = Vec::new();
             for text in TEXTS {
                 number += 1;
-                scene.server.tell(of_batch(number, quoting("new.txt", path, text)));
-                let report = scene.told(number).await;
+                scene.server.send(of_batch(number, quoting("new.txt", path, text)));
+                let report = scene.report_of(number).await;
                 assert_eq!((report.failures[0].detail.as_str(), report.failures.len()), ("WITHHELD", 1), "{report:?}");
                 assert_eq!(report.failures[0].path, path);
-                told.push(report.encode_to_vec());
+                answers.push(report.encode_to_vec());
             }
-            assert_eq!(told[0], told[1], "{path}");
+            assert_eq!(answers[0], answers[1], "{path}");
         }
         assert!(!scene.place("new.txt").exists());
-        scene.told_nothing_of(TEXT);
+        scene.assert_unheard(TEXT);
     }
     let scene = Scene::set(Approve::Never);
     lay_out(&scene);
     let [fits, misfits] = TEXTS.map(|text| quoting("new.txt", "ignored.txt", text));
-    let mut told = Vec::new();
+    let mut answers = Vec::new();
     for batch in [&fits, &misfits] {
         for person in [Person::LetsNothingBeCompared, Person::RefusesWhatFits] {
-            told.push(applied(&scene, batch, person).unwrap_err());
+            answers.push(applied(&scene, batch, person).unwrap_err());
         }
     }
-    told.push(applied(&scene, &misfits, Person::Agrees).unwrap_err());
-    assert!(told.iter().all(|refusal| *refusal == told[0]), "{told:#?}");
+    answers.push(applied(&scene, &misfits, Person::Agrees).unwrap_err());
+    assert!(answers.iter().all(|refusal| *refusal == answers[0]), "{answers:#?}");
     let report = applied(&scene, &fits, Person::Agrees).unwrap();
     assert_eq!((report.files.len(), report.warnings.len()), (1, 1), "{report:?}");
     assert_eq!(scene.file("new.txt"), "mine\n");
@@ -68,14 +68,14 @@ async fn a_quotation_of_a_withheld_file_is_no_oracle() {
 async fn a_quotation_is_reported_and_writes_nothing() {
     let scene = Scene::set(Approve::Auto);
     scene.lay("src/open.rs", TEXT);
-    scene.server.tell(of_batch(1, quoting("one.txt", "src/open.rs", TEXTS[0])));
-    let report = scene.told(1).await;
+    scene.server.send(of_batch(1, quoting("one.txt", "src/open.rs", TEXTS[0])));
+    let report = scene.report_of(1).await;
     let said: Vec<_> = report.warnings.iter().map(|warning| (warning.code.as_str(), warning.line)).collect();
     assert_eq!((said, report.files.len()), (vec![("BLOCK_IGNORED", Some(3))], 1), "{report:?}");
     assert!(report.warnings[0].message.contains("it quotes \"src/open.rs\""), "{report:?}");
     assert_eq!((scene.file("one.txt").as_str(), scene.file("src/open.rs").as_str()), ("mine\n", TEXT));
-    scene.server.tell(of_batch(2, quoting("two.txt", "src/open.rs", TEXTS[1])));
-    let report = scene.told(2).await;
+    scene.server.send(of_batch(2, quoting("two.txt", "src/open.rs", TEXTS[1])));
+    let report = scene.report_of(2).await;
     assert_eq!((report.failures[0].reason.as_str(), report.failures[0].detail.as_str()), ("INVALID_REQUEST", "FENCE"));
     assert!(report.warnings.is_empty() && !scene.place("two.txt").exists(), "{report:?}");
 }
