@@ -1,7 +1,5 @@
 //! The bytes of a document: how many are read, and that they are text.
 
-use std::format;
-
 use super::dialect::Dialect;
 use crate::failure::Failure;
 use crate::limits::DOCUMENT_BYTES;

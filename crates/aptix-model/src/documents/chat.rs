@@ -22,11 +22,6 @@ mod place;
 mod tagged_calls;
 pub(super) mod thought;
 
-use std::format;
-use std::string::String;
-use std::vec;
-use std::vec::Vec;
-
 use super::git_patch::shape::diff_header;
 use super::search_replace::{self, names};
 use crate::batch::Batch;

@@ -4,11 +4,6 @@
 //! Marker lines may have blanks around them; within an update only behind them, since what begins with a blank there is
 //! a line of the file. Blank lines between sections mean nothing.
 
-use std::format;
-use std::string::String;
-use std::vec;
-use std::vec::Vec;
-
 use super::text_lines::{Line, cut_short, lines, malformed, quoted, too_many};
 use crate::batch::{
     Batch, Chunk, ChunkLine, Content, ContextPatch, FileEdit, FilePatch, LineKind, Presence, Target, WriteFile,

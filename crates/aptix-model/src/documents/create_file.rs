@@ -1,9 +1,5 @@
 //! The create-file document: one path, its whole content, and whether it may replace (TUL-004 4.2).
 
-use std::string::String;
-use std::vec;
-use std::vec::Vec;
-
 use serde::Deserialize;
 
 use super::fields::{given, required};

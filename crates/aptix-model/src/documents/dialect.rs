@@ -2,7 +2,6 @@
 
 use core::fmt;
 use core::str::FromStr;
-use std::string::String;
 
 /// A way of writing an edit down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,9 +1,5 @@
 //! What JSON documents of every dialect are refused for alike: fields that are missing, roots that are not there.
 
-use std::format;
-use std::string::String;
-use std::vec::Vec;
-
 use crate::failure::Failure;
 use crate::path::{PathError, WorkspacePath};
 use crate::reason::{Detail, Reason};

@@ -1,9 +1,5 @@
 //! The file-bundle document: whole files, each created, replaced or deleted (FILE-SPEC 1).
 
-use std::string::String;
-use std::vec::Vec;
-use std::{format, vec};
-
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 

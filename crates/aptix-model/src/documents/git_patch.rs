@@ -18,9 +18,6 @@ mod series;
 pub(super) mod shape;
 mod side;
 
-use std::vec;
-use std::vec::Vec;
-
 use self::files::Diff;
 use self::lines::{Extent, Lines};
 use self::malformed::{GitPatchError, Place};

@@ -2,10 +2,6 @@
 
 use core::fmt;
 use core::marker::PhantomData;
-use std::borrow::ToOwned;
-use std::string::{String, ToString};
-use std::vec::Vec;
-use std::{format, vec};
 
 use serde::de::{DeserializeOwned, Error, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};

@@ -2,9 +2,6 @@
 
 use core::fmt;
 use std::collections::BTreeSet;
-use std::format;
-use std::string::String;
-use std::vec::Vec;
 
 use super::dialect::Dialect;
 use super::keys::{Keys, Outline, is_near, shown_keys};

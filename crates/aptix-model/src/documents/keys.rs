@@ -1,11 +1,7 @@
 //! The keys of a JSON document: those that a dialect has, and those that a document has.
 
 use core::fmt;
-use std::borrow::ToOwned;
 use std::collections::BTreeSet;
-use std::format;
-use std::string::String;
-use std::vec::Vec;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};

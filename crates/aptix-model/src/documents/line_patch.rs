@@ -1,9 +1,5 @@
 //! The line-patch document: a batch of files, each with its changes (TUL-002 4 and 5).
 
-use std::string::String;
-use std::vec::Vec;
-use std::{format, vec};
-
 use serde::Deserialize;
 
 use super::fields::{id_ignored, listed, required};

@@ -26,9 +26,6 @@ mod text_lines;
 mod tokens;
 mod write;
 
-use std::vec;
-use std::vec::Vec;
-
 use crate::batch::Batch;
 use crate::failure::Failure;
 use crate::report::Warning;

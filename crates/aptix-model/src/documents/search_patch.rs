@@ -1,9 +1,5 @@
 //! The search-patch document: one file, and changes that are all found in it as it is (REQ-PATCH-006).
 
-use std::string::String;
-use std::vec::Vec;
-use std::{format, vec};
-
 use serde::Deserialize;
 
 use super::fields::{listed, required};

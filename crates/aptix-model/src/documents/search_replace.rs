@@ -9,10 +9,6 @@ pub(super) mod names;
 mod tail;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::format;
-use std::string::String;
-use std::vec;
-use std::vec::Vec;
 
 use super::text_lines::{Line, cut_short, lines, malformed, quoted, too_many};
 use crate::batch::{Batch, FileEdit, FilePatch, Replacement, Replacements, Target};

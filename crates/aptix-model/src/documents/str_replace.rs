@@ -2,10 +2,6 @@
 //! made at once, and refused where their order could matter.
 
 use std::collections::BTreeMap;
-use std::format;
-use std::string::{String, ToString};
-use std::vec;
-use std::vec::Vec;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;

@@ -1,9 +1,5 @@
 //! The structured-patch document: texts to find and to put in their place, file by file (FILE-SPEC 2).
 
-use std::string::String;
-use std::vec::Vec;
-use std::{format, vec};
-
 use serde::Deserialize;
 
 use super::fields::{check_root, listed, required};

@@ -1,8 +1,5 @@
 //! What a JSON block of an answer is by its keys, where an example of something else is as likely as an edit.
 
-use std::format;
-use std::string::String;
-
 use super::json;
 use super::json_dialect::{JsonDialect, ambiguous};
 use super::keys::{Outline, is_near, shown_keys};

@@ -1,9 +1,5 @@
 //! The lines of a document that is no JSON, each with its number, and what is wrong with one of them.
 
-use std::string::String;
-use std::vec::Vec;
-use std::{format, vec};
-
 use super::bytes::decode;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};

@@ -1,8 +1,5 @@
 //! Batches written down in a dialect: what [`super::parse`] reads, the other way round.
 
-use std::string::String;
-use std::vec::Vec;
-
 use serde::Serialize;
 
 use super::dialect::Dialect;

@@ -2,8 +2,6 @@
 //!
 //! They name the keys that a model acts on; the answers carry more (the object of `aptix apply --json`).
 
-use std::string::String;
-
 use serde_json::{Map, Value, json};
 
 use super::schema;

@@ -1,7 +1,5 @@
 //! `prepare_file_append`: plans lines at the end of a file.
 
-use std::string::String;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -1,7 +1,5 @@
 //! `apply_file_modification`: applies an edit that a `prepare_file_*` tool planned.
 
-use std::string::String;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -1,9 +1,5 @@
 //! Arguments that several tools have: paths, ranges of lines, limits, and one of a few words.
 
-use std::format;
-use std::string::String;
-use std::vec::Vec;
-
 use crate::failure::Failure;
 use crate::path::{WorkspacePath, document_spelling};
 use crate::reason::{Detail, Reason};

@@ -1,7 +1,5 @@
 //! `prepare_file_block_replace`: plans the replacement of the lines between two lines that anchors describe.
 
-use std::string::String;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -1,10 +1,5 @@
 //! `workspace_create_file`: creates a file, or replaces a whole one (TUL-004 4, 5.3). Its arguments are a document.
 
-use std::borrow::ToOwned;
-use std::format;
-use std::string::{String, ToString};
-use std::vec::Vec;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,7 +1,5 @@
 //! `prepare_file_insert_after` and `prepare_file_insert_before`: plan lines beside a line that an anchor describes.
 
-use std::string::String;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 

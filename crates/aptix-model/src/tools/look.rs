@@ -1,7 +1,5 @@
 //! What the tools that only look ask for: lines of a file, or a search (WS-MOD 4.2).
 
-use std::string::String;
-
 use crate::path::WorkspacePath;
 
 /// Lines of a file that are shown unless a call asks for more.

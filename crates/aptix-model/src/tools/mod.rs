@@ -22,10 +22,6 @@ mod schema;
 pub mod tool;
 mod write_patch;
 
-use std::format;
-use std::string::String;
-use std::vec::Vec;
-
 use crate::documents::json;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};

@@ -1,7 +1,5 @@
 //! `overwrite_entire_file`: replaces the whole content of a file that exists.
 
-use std::string::String;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -1,8 +1,6 @@
 //! What the prepare-first tools share: the words of their descriptions, and how their arguments become an edit (WS-MOD 2.1, 4.2).
 
 use std::borrow::Cow;
-use std::format;
-use std::string::{String, ToString};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;

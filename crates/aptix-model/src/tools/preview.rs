@@ -1,7 +1,5 @@
 //! A preview as YAML, the form in which tool results show it (WS-MOD 2.1).
 
-use std::string::String;
-
 use serde::Serialize;
 
 use crate::id::FilePatchId;
@@ -90,7 +88,7 @@ pub fn to_yaml(preview: &Preview, phase: Phase) -> Result<String, serde_saphyr::
         status,
         mode: preview.kind,
         path: &preview.path,
-        hunk_id: std::format!("{hunk}"),
+        hunk_id: format!("{hunk}"),
         expires_at_ms,
         action: if preview.is_change { "change" } else { "none" },
         start_line: preview.start_line,

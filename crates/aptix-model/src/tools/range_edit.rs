@@ -1,7 +1,5 @@
 //! `prepare_file_range_edit`: plans the replacement of lines by their numbers.
 
-use std::string::String;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 

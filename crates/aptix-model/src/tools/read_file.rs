@@ -1,8 +1,5 @@
 //! `read_file`: shows lines of a file, and the digest that a line patch has to name.
 
-use std::format;
-use std::string::String;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

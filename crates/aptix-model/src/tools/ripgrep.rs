@@ -1,8 +1,6 @@
 //! `ripgrep_files` and `ripgrep_content`: find files, or lines, that match a regular expression.
 
 use std::fmt::Write as _;
-use std::string::String;
-use std::vec::Vec;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

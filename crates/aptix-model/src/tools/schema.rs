@@ -4,7 +4,6 @@
 //! argument is left out, never null; providers that require every field send `""` or 0 for it (WS-MOD 4.2).
 
 use std::borrow::Cow;
-use std::string::String;
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::transform_subschemas;

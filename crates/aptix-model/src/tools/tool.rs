@@ -1,9 +1,5 @@
 //! What a tool is: the name it is called by, what the model reads about it, and how its arguments become a call.
 
-use std::string::String;
-use std::vec;
-use std::vec::Vec;
-
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 

@@ -1,8 +1,5 @@
 //! Edits at a line number or beside a described line, between the wire and the model.
 
-use std::format;
-use std::string::String;
-
 use super::field::{missing, unknown_enum};
 use super::v1;
 use crate::batch::{Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Occurrence};

@@ -1,9 +1,6 @@
 //! Batches and reports as bytes, for whoever keeps them: protocol messages, so that what keeps the protocol readable
 //! by older and newer versions keeps stored bytes readable too.
 
-use std::string::ToString;
-use std::vec::Vec;
-
 use prost::Message;
 
 use super::v1;
@@ -15,7 +12,7 @@ use crate::report::Report;
 #[error("the bytes are not {kind}: {why}")]
 pub struct BytesError {
     kind: &'static str,
-    why: std::string::String,
+    why: String,
 }
 
 /// A batch's content as bytes, without ids: the same for equal batches, different for any two others.

@@ -1,9 +1,5 @@
 //! The changes of a file patch as a list of messages: read with every failure at its position, written with their ids.
 
-use std::format;
-use std::string::String;
-use std::vec::Vec;
-
 use crate::failure::Failure;
 use crate::id::ChangeId;
 

@@ -1,7 +1,5 @@
 //! Cursors, between the wire and the model.
 
-use std::string::ToString;
-
 use super::field::{digest, id};
 use super::v1;
 use crate::cursor::Cursor;

@@ -1,9 +1,5 @@
 //! What is to happen, between the wire and the model.
 
-use std::format;
-use std::string::String;
-use std::vec::Vec;
-
 use super::changes::{each, note, with_id};
 use super::field::{digest, given, missing, unexpected, unknown_enum};
 use super::{anchor, hunks, quote, search, v1};

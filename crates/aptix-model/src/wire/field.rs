@@ -1,8 +1,6 @@
 //! Reads one field of an incoming message; what is wrong with it becomes a failure that names the field.
 
 use core::str::FromStr;
-use std::format;
-use std::string::String;
 
 use crate::digest::{DigestError, Sha256Digest};
 use crate::failure::Failure;

@@ -1,9 +1,5 @@
 //! Edits that show lines around what they change, between the wire and the model: git patches and context patches.
 
-use std::format;
-use std::string::String;
-use std::vec::Vec;
-
 use super::changes::{each, with_id};
 use super::field::{missing, unexpected, unknown_enum};
 use super::v1;

@@ -1,9 +1,5 @@
 //! Blocks of an answer that are no edits, between the wire and the model: the last entries of an edit's files.
 
-use std::format;
-use std::string::String;
-use std::vec::Vec;
-
 use super::changes::note;
 use super::v1;
 use super::v1::file_patch::{Action, Target};

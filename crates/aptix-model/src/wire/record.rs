@@ -1,10 +1,5 @@
 //! A stored batch, between the wire and the model: whole, as an event, or as a line of a list.
 
-use std::format;
-use std::string::ToString;
-use std::vec;
-use std::vec::Vec;
-
 use prost_types::Timestamp;
 
 use super::edit::{path_readings, target_message, with_ids};

@@ -1,10 +1,5 @@
 //! What became of a batch, between the wire and the model.
 
-use std::format;
-use std::string::String;
-use std::vec;
-use std::vec::Vec;
-
 use super::field::{digest, given, missing, unknown_enum};
 use super::v1;
 use crate::failure::{Excerpt, Failure, NextAction};

@@ -1,9 +1,5 @@
 //! Edits that say which text they change, between the wire and the model: search patches and replacements.
 
-use std::format;
-use std::string::String;
-use std::vec::Vec;
-
 use super::changes::each;
 use super::field::{missing, unexpected, unknown_enum};
 use super::v1;

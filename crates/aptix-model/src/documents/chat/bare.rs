@@ -1,7 +1,5 @@
 //! Texts that have a diff outside of any fence, and nothing else that could be an edit or decide about one.
 
-use std::string::String;
-
 use super::outside::call;
 use super::{declined, thought};
 use crate::documents::codex_patch::BEGIN;

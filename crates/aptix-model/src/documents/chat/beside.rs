@@ -1,8 +1,5 @@
 //! What stands beside the edits of an answer and may be meant as one: lines in the fence of an edit, and indented blocks.
 
-use std::format;
-use std::vec::Vec;
-
 use super::fence::{self, Block};
 use super::outer;
 use super::place::place;

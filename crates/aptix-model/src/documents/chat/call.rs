@@ -1,11 +1,5 @@
 //! A call of a tool that takes a document: its name, and its arguments, which are the document.
 
-use std::borrow::ToOwned;
-use std::boxed::Box;
-use std::format;
-use std::string::String;
-use std::vec::Vec;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -1,7 +1,5 @@
 //! The fixed sentences with which an author says that no safe edit can be made (FILE-SPEC 2.4, 3.2, 6).
 
-use std::string::String;
-
 /// How the sentence about patches begins, in lower case.
 const NO_PATCH: &str = "a patch cannot be safely generated with the information provided";
 /// How the sentence about git patches begins, in lower case.

@@ -1,10 +1,6 @@
 //! Edits that an answer has between markers of their own, in a fence or not: they are taken out before fences are
 //! looked for, since what they hold may look like one.
 
-use std::borrow::ToOwned;
-use std::string::String;
-use std::vec::Vec;
-
 use super::fence::{Block, Closing};
 use crate::documents::codex_patch::{BEGIN, END};
 

@@ -1,9 +1,6 @@
 //! The fenced blocks of an answer in Markdown, each with its lines, and the prose around them.
 
 use core::ops::Range;
-use std::borrow::ToOwned;
-use std::string::String;
-use std::vec::Vec;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 

@@ -1,9 +1,5 @@
 //! Whether a block of an answer that may be JSON is an edit, nearly one, or an example of something else.
 
-use std::borrow::ToOwned;
-use std::format;
-use std::string::String;
-
 use super::call;
 use super::fence::Block;
 use super::place::{at_its_lines, place, within};

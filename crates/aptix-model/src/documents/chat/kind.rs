@@ -1,9 +1,5 @@
 //! Which kind of edit a block of an answer holds, if any.
 
-use std::borrow::ToOwned;
-use std::format;
-use std::string::String;
-
 use super::fence::{Block, Closing};
 use super::json;
 use super::outside::{self, misplaced_diff};

@@ -1,10 +1,6 @@
 //! The edits of an answer as one batch: of different files, whatever their kinds (FILE-SPEC 5.4).
 
 use std::collections::BTreeMap;
-use std::format;
-use std::string::String;
-use std::vec;
-use std::vec::Vec;
 
 use super::fence::Block;
 use super::kind::Kind;

@@ -1,9 +1,6 @@
 //! Which file a block is named for: behind its opening fence, in its first line, or on the line above it.
 
-use std::borrow::ToOwned;
 use std::collections::BTreeSet;
-use std::string::String;
-use std::vec::Vec;
 
 use super::fence::Block;
 use super::path_name::{is_path, may_be_path};
@@ -53,7 +50,7 @@ pub(super) struct Lines<'a> {
 impl<'a> Lines<'a> {
     pub(super) fn new(text: &'a str, blocks: impl Iterator<Item = (usize, usize)>) -> Self {
         let lines: Vec<&str> = text.lines().collect();
-        let mut in_block = std::vec![false; lines.len()];
+        let mut in_block = vec![false; lines.len()];
         for (first, last) in blocks {
             let last = last.min(lines.len());
             in_block.get_mut(first.saturating_sub(1)..last).into_iter().flatten().for_each(|line| *line = true);

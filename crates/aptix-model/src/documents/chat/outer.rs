@@ -3,10 +3,6 @@
 //! The fences inside may be as long as the outer one. As Markdown reads that, the first closing fence inside ends the outer
 //! one, and nothing closes the last fence of the answer. So no answer is whole in both readings.
 
-use std::format;
-use std::string::String;
-use std::vec::Vec;
-
 use super::fence::{self, Answer, Block, Closing};
 use super::place::place;
 use super::{json, named};

@@ -1,9 +1,5 @@
 //! What stands outside of an answer's blocks, where no edit is read.
 
-use std::format;
-use std::string::String;
-use std::vec::Vec;
-
 use super::fence::Answer;
 use super::thought;
 use crate::documents::codex_patch::BEGIN;

@@ -1,8 +1,5 @@
 //! Where in an answer something stands, as failures and warnings say it.
 
-use std::format;
-use std::string::String;
-
 use super::fence::Block;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};

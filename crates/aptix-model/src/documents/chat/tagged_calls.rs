@@ -1,11 +1,6 @@
 //! Calls of tools that an answer has outside of its blocks: `<tool_call>` around the name and the arguments of a tool that
 //! takes a document, or a tag that begins with `aptix` around a document.
 
-use std::borrow::ToOwned;
-use std::format;
-use std::string::String;
-use std::vec::Vec;
-
 use super::call::called;
 use super::fence::{Block, Closing};
 use super::json;

@@ -1,8 +1,5 @@
 //! What an author thought before the answer, between `<think>` and `</think>`: what it drafts there are no edits.
 
-use std::format;
-use std::string::String;
-
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 use crate::report::Warning;

@@ -1,9 +1,6 @@
 //! The text above, between and below the files of a diff: mails, logs, command lines and prose. It is skipped, unless a line
 //! of it may be a part of the diff that lost its place.
 
-use std::string::String;
-use std::vec::Vec;
-
 use super::fence::Fence;
 use super::header::not_a_header;
 use super::letter::Letter;
@@ -147,5 +144,5 @@ fn announced(line: &[u8]) -> Option<usize> {
 fn left_out(line: &[u8]) -> Option<String> {
     let text = core::str::from_utf8(line).ok()?;
     let (dir, name) = text.strip_prefix("Only in ")?.split_once(": ")?;
-    (!dir.is_empty() && !name.is_empty()).then(|| std::format!("{}/{name}", dir.trim_end_matches('/')))
+    (!dir.is_empty() && !name.is_empty()).then(|| format!("{}/{name}", dir.trim_end_matches('/')))
 }

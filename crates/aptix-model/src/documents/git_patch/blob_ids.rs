@@ -1,7 +1,5 @@
 //! The ids of a file's content before and after a change, as the `index` line of a diff has them.
 
-use std::string::String;
-
 use super::malformed::{GitPatchError, quote};
 use super::mode::Mode;
 

@@ -1,9 +1,5 @@
 //! All files of a diff, with what the text around them says of them.
 
-use std::format;
-use std::string::String;
-use std::vec::Vec;
-
 use super::around::{self, Around};
 use super::header::{Header, Section, not_a_header};
 use super::hunks;

@@ -1,8 +1,5 @@
 //! What stands above the hunks of one file: its names, modes and ids, and what happens to it as a whole.
 
-use std::string::String;
-use std::vec::Vec;
-
 use super::blob_ids::{self, changes_bytes};
 use super::lines::{Extent, Lines, trim_end};
 use super::malformed::{GitPatchError, quote};

@@ -7,8 +7,6 @@ mod below;
 mod head;
 mod line;
 
-use std::vec::Vec;
-
 use self::line::{Found, next_line, take_marker};
 use super::lines::{Extent, Lines, trim_end};
 use super::malformed::GitPatchError;

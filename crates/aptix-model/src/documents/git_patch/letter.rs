@@ -1,9 +1,6 @@
 //! The message above a diff that a version control program sent: a mail, as `git format-patch` writes it, or a commit, as
 //! `git show` and `git log -p` do.
 
-use std::string::String;
-use std::vec::Vec;
-
 use super::lines::{Lines, trim_end};
 use super::malformed::GitPatchError;
 

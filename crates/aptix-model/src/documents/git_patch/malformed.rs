@@ -1,8 +1,5 @@
 //! What a diff is refused for, in words, with its place in the catalogue of reasons.
 
-use std::string::{String, ToString};
-use std::{boxed::Box, format, vec::Vec};
-
 use crate::batch::Hunk;
 use crate::failure::Failure;
 use crate::hunk_counts::UNTERMINATED_HINT;

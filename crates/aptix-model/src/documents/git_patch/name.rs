@@ -1,9 +1,5 @@
 //! File names in a diff: quoted or not, with the prefixes `a/` and `b/`, with other ones, or with none.
 
-use std::string::String;
-use std::vec;
-use std::vec::Vec;
-
 use super::malformed::GitPatchError;
 use crate::batch::Target;
 use crate::path::document_spelling;

@@ -2,9 +2,6 @@
 //! put together, in their order.
 
 use std::collections::BTreeMap;
-use std::string::String;
-use std::vec;
-use std::vec::Vec;
 
 use super::malformed::GitPatchError;
 use crate::batch::{FileEdit, FilePatch, GitKind, GitPatch, Target};

@@ -1,7 +1,5 @@
 //! How a diff is known among other texts: by its first lines, or by the mail or the log around it.
 
-use std::vec::Vec;
-
 use super::letter;
 
 /// What stands below the first line of a git diff.

@@ -3,10 +3,6 @@
 //! A line of the file that looks like a marker is written with a backslash before it, or between longer markers. Where
 //! neither tells which line divides a block, it is refused.
 
-use std::format;
-use std::string::String;
-use std::vec::Vec;
-
 use crate::batch::{Replacement, Scope};
 use crate::documents::text_lines::{Line, malformed, quoted};
 use crate::failure::Failure;

@@ -1,8 +1,6 @@
 //! The name of a block's file: in the last three lines above it, on a line of its own or behind the fence. Where two
 //! files are named, or one among other words, nobody is guessed to be right.
 
-use std::string::String;
-
 use super::names::{self, is_path};
 use crate::path::document_spelling;
 

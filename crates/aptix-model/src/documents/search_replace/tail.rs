@@ -1,7 +1,5 @@
 //! What follows the last block: prose, or the beginning of a block whose rest never arrived.
 
-use std::format;
-
 use super::names;
 use crate::documents::text_lines::{Line, cut_short, quoted};
 use crate::failure::Failure;

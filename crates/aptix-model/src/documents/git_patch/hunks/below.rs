@@ -1,7 +1,5 @@
 //! What is below the lines that a hunk's header counts: surplus, a signature, the next header, text, or the end.
 
-use std::vec::Vec;
-
 use super::super::lines::{Extent, Lines, trim_end};
 use super::super::malformed::GitPatchError;
 use super::line::{Found, is_hunk_line, next_line, take_marker};

@@ -1,7 +1,5 @@
 //! One line of a hunk: its prefix, its bytes, and the marker that takes its terminator away.
 
-use std::vec::Vec;
-
 use super::super::lines::{Extent, Lines};
 use super::super::malformed::GitPatchError;
 use crate::batch::{HunkLine, LineKind};
