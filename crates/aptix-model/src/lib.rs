@@ -9,7 +9,7 @@
 //!
 //! | layer | modules |
 //! | --- | --- |
-//! | values | `reason`, `limits`, `digest`, `id`, `lines`, `path`, `path_readings`, `quote`, `cursor` |
+//! | values | `words`, `reason`, `limits`, `digest`, `id`, `lines`, `path`, `path_readings`, `quote`, `cursor` |
 //! | what is edited | `batch`, `preview`, `protection`, `failure` |
 //! | what became of it | `hunk_counts`, `report`, `state`, `record` |
 //! | doors | `documents`, `wire`: neither knows the other |
@@ -43,3 +43,4 @@ pub mod state;
 pub mod tools;
 #[cfg(feature = "wire")]
 pub mod wire;
+mod words;

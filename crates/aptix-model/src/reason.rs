@@ -125,10 +125,10 @@ mod tests {
             assert!(
                 reason.code().bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
             );
-            assert_eq!(Reason::from_code(reason.code()), Some(*reason));
+            assert_eq!(Reason::from_code(reason.code()), Some(reason));
         }
         for detail in Detail::ALL {
-            assert_eq!(Detail::from_code(detail.code()), Some(*detail));
+            assert_eq!(Detail::from_code(detail.code()), Some(detail));
         }
     }
 }

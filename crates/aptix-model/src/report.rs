@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use crate::digest::Sha256Digest;
 use crate::failure::Failure;
+use crate::words::words;
 
 /// What became of a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,44 +62,27 @@ pub struct FileReport {
     pub withheld: Option<Withheld>,
 }
 
-/// Why nothing of a file's content leaves the machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Withheld {
-    /// Git, or a file `.ignore`, ignores it.
-    Ignored,
-    /// It holds keys, passwords or tokens.
-    Secret,
-    /// Policy denies it.
-    Denied,
-    /// It is not among the files that policy lets servers read.
-    Reads,
-    /// It has more than one name, and another one may be outside of what servers read.
-    HardLinked,
-    /// Policy shows a server nothing of a file before a person has agreed to the batch.
-    Unapproved,
-    /// Whether git ignores it cannot be found out.
-    Unknown,
+words! {
+    /// Why nothing of a file's content leaves the machine.
+    Withheld, word, from_word {
+        /// Git, or a file `.ignore`, ignores it.
+        Ignored = "ignored",
+        /// It holds keys, passwords or tokens.
+        Secret = "secret",
+        /// Policy denies it.
+        Denied = "denied",
+        /// It is not among the files that policy lets servers read.
+        Reads = "reads",
+        /// It has more than one name, and another one may be outside of what servers read.
+        HardLinked = "hard_linked",
+        /// Policy shows a server nothing of a file before a person has agreed to the batch.
+        Unapproved = "unapproved",
+        /// Whether git ignores it cannot be found out.
+        Unknown = "unknown",
+    }
 }
 
 impl Withheld {
-    /// Every member.
-    pub const ALL: [Self; 7] =
-        [Self::Ignored, Self::Secret, Self::Denied, Self::Reads, Self::HardLinked, Self::Unapproved, Self::Unknown];
-
-    /// The published word.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Ignored => "ignored",
-            Self::Secret => "secret",
-            Self::Denied => "denied",
-            Self::Reads => "reads",
-            Self::HardLinked => "hard_linked",
-            Self::Unapproved => "unapproved",
-            Self::Unknown => "unknown",
-        }
-    }
-
     /// What it means, to follow "because".
     #[must_use]
     pub const fn because(self) -> &'static str {
@@ -123,74 +107,37 @@ pub struct Written {
     pub size_bytes: u64,
 }
 
-/// What happened to a file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FileStatus {
-    /// It was not there before.
-    Created,
-    /// Its bytes changed.
-    Modified,
-    /// It already was as described.
-    Unchanged,
-    /// It is gone.
-    Deleted,
-    /// It has another path, and perhaps other bytes.
-    Renamed,
-}
-
-impl FileStatus {
-    /// The published word.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Modified => "modified",
-            Self::Unchanged => "unchanged",
-            Self::Deleted => "deleted",
-            Self::Renamed => "renamed",
-        }
+words! {
+    /// What happened to a file.
+    FileStatus, word, from_word {
+        /// It was not there before.
+        Created = "created",
+        /// Its bytes changed.
+        Modified = "modified",
+        /// It already was as described.
+        Unchanged = "unchanged",
+        /// It is gone.
+        Deleted = "deleted",
+        /// It has another path, and perhaps other bytes.
+        Renamed = "renamed",
     }
 }
 
-/// Something that was brought into another form; always said, never silent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Normalization {
-    /// The stated SHA-256 was that of the canonical text: no BOM, `\n` only.
-    MatchedCanonicalDigest,
-    /// A byte order mark was dropped from given content.
-    BomRemoved,
-    /// The byte order mark of the file was kept, which given content did not have.
-    BomKept,
-    /// Lines of given content ended otherwise than the file's, or a created file's, and are ended like those.
-    LineEndings,
-    /// The file's last line got the terminator that it lacked (WS-MOD 5.1).
-    FileEofNewlineAdded,
-    /// The last line of given content got the terminator that it lacked (WS-MOD 5.1).
-    ContentEofNewlineAdded,
-}
-
-impl Normalization {
-    /// Every member.
-    pub const ALL: [Self; 6] = [
-        Self::MatchedCanonicalDigest,
-        Self::BomRemoved,
-        Self::BomKept,
-        Self::LineEndings,
-        Self::FileEofNewlineAdded,
-        Self::ContentEofNewlineAdded,
-    ];
-
-    /// The published word.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::MatchedCanonicalDigest => "matched_canonical_digest",
-            Self::BomRemoved => "bom_removed",
-            Self::BomKept => "bom_kept",
-            Self::LineEndings => "line_endings",
-            Self::FileEofNewlineAdded => "normalized_file_eof_newline_added",
-            Self::ContentEofNewlineAdded => "normalized_content_eof_newline_added",
-        }
+words! {
+    /// Something that was brought into another form; always said, never silent.
+    Normalization, word, from_word {
+        /// The stated SHA-256 was that of the canonical text: no BOM, `\n` only.
+        MatchedCanonicalDigest = "matched_canonical_digest",
+        /// A byte order mark was dropped from given content.
+        BomRemoved = "bom_removed",
+        /// The byte order mark of the file was kept, which given content did not have.
+        BomKept = "bom_kept",
+        /// Lines of given content ended otherwise than the file's, or a created file's, and are ended like those.
+        LineEndings = "line_endings",
+        /// The file's last line got the terminator that it lacked (WS-MOD 5.1).
+        FileEofNewlineAdded = "normalized_file_eof_newline_added",
+        /// The last line of given content got the terminator that it lacked (WS-MOD 5.1).
+        ContentEofNewlineAdded = "normalized_content_eof_newline_added",
     }
 }
 
@@ -218,34 +165,18 @@ pub struct ChangeReport {
     pub end_line: u32,
 }
 
-/// How loosely old text was compared with the file.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Tier {
-    /// Byte by byte; for line edits, line text by line text.
-    Exact,
-    /// But for the line terminators.
-    Eol,
-    /// But for white space at the ends of lines.
-    Trailing,
-    /// But for one indentation that every line has more, or less, than the file's.
-    Indent,
-    /// But for blank lines above or below.
-    BlankEdges,
-}
-
-impl Tier {
-    /// Every member.
-    pub const ALL: [Self; 5] = [Self::Exact, Self::Eol, Self::Trailing, Self::Indent, Self::BlankEdges];
-
-    /// The published word.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::Eol => "eol",
-            Self::Trailing => "trailing",
-            Self::Indent => "indent",
-            Self::BlankEdges => "blank_edges",
-        }
+words! {
+    /// How loosely old text was compared with the file.
+    Tier, word, from_word {
+        /// Byte by byte; for line edits, line text by line text.
+        Exact = "exact",
+        /// But for the line terminators.
+        Eol = "eol",
+        /// But for white space at the ends of lines.
+        Trailing = "trailing",
+        /// But for one indentation that every line has more, or less, than the file's.
+        Indent = "indent",
+        /// But for blank lines above or below.
+        BlankEdges = "blank_edges",
     }
 }

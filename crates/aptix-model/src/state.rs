@@ -1,32 +1,32 @@
 //! The life of a batch: one table of states and steps, and nothing else decides.
 
-use core::fmt;
-
 use crate::report::Outcome;
+use crate::words::words;
 
-/// Where a batch is in its life.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum BatchState {
-    /// Being planned by the agent, for review before it may be applied.
-    Preparing,
-    /// Planned and held for the author's word.
-    Prepared,
-    /// Waits for a person, because the server's policy asks for one.
-    PendingApproval,
-    /// Free to be applied.
-    Approved,
-    /// Every file is as described.
-    Applied,
-    /// Nothing changed; the report says why.
-    Failed,
-    /// A person said no; nothing changed.
-    Rejected,
-    /// Withdrawn before the agent finished.
-    Cancelled,
-    /// Nobody acted on it in time.
-    Expired,
-    /// Applied, and taken back by a later batch.
-    Reverted,
+words! {
+    /// Where a batch is in its life.
+    BatchState, word, from_word {
+        /// Being planned by the agent, for review before it may be applied.
+        Preparing = "PREPARING",
+        /// Planned and held for the author's word.
+        Prepared = "PREPARED",
+        /// Waits for a person, because the server's policy asks for one.
+        PendingApproval = "PENDING_APPROVAL",
+        /// Free to be applied.
+        Approved = "APPROVED",
+        /// Every file is as described.
+        Applied = "APPLIED",
+        /// Nothing changed; the report says why.
+        Failed = "FAILED",
+        /// A person said no; nothing changed.
+        Rejected = "REJECTED",
+        /// Withdrawn before the agent finished.
+        Cancelled = "CANCELLED",
+        /// Nobody acted on it in time.
+        Expired = "EXPIRED",
+        /// Applied, and taken back by a later batch.
+        Reverted = "REVERTED",
+    }
 }
 
 /// What can happen to a batch.
@@ -61,20 +61,6 @@ pub struct StepError {
 }
 
 impl BatchState {
-    /// Every state.
-    pub const ALL: [Self; 10] = [
-        Self::Preparing,
-        Self::Prepared,
-        Self::PendingApproval,
-        Self::Approved,
-        Self::Applied,
-        Self::Failed,
-        Self::Rejected,
-        Self::Cancelled,
-        Self::Expired,
-        Self::Reverted,
-    ];
-
     /// The state after a step.
     ///
     /// # Errors
@@ -101,29 +87,6 @@ impl BatchState {
     #[must_use]
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Preparing | Self::Prepared | Self::PendingApproval | Self::Approved)
-    }
-
-    /// The published word.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Preparing => "PREPARING",
-            Self::Prepared => "PREPARED",
-            Self::PendingApproval => "PENDING_APPROVAL",
-            Self::Approved => "APPROVED",
-            Self::Applied => "APPLIED",
-            Self::Failed => "FAILED",
-            Self::Rejected => "REJECTED",
-            Self::Cancelled => "CANCELLED",
-            Self::Expired => "EXPIRED",
-            Self::Reverted => "REVERTED",
-        }
-    }
-}
-
-impl fmt::Display for BatchState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
     }
 }
 

@@ -9,7 +9,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
         "aptix-model",
         "
         domain: batch cursor digest failure hunk_counts id limits lines path path_readings preview protection quote \
-        reason record report state
+        reason record report state words
         documents | wire
         tools
         lib",

@@ -146,7 +146,7 @@ mod tests {
         ];
         assert_eq!(ERROR_CODES, codes);
         for reason in Reason::ALL {
-            let found = code(&Failure::new(*reason, "x"));
+            let found = code(&Failure::new(reason, "x"));
             assert!(ERROR_CODES.contains(&found), "{reason}: {found}");
         }
         for (reason, expected) in [

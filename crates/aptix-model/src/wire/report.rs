@@ -93,8 +93,8 @@ fn file_report(at: &str, file: v1::FileReport) -> Result<FileReport, Failure> {
     }
     let changes = file.changes.into_iter().enumerate();
     let changes = changes.map(|(index, change)| {
-        let tier = Tier::ALL.into_iter().find(|tier| tier.word() == change.tier);
-        let tier = tier.ok_or_else(|| unknown_word(&format!("{at}.changes[{index}].tier"), &change.tier))?;
+        let tier = Tier::from_word(&change.tier)
+            .ok_or_else(|| unknown_word(&format!("{at}.changes[{index}].tier"), &change.tier))?;
         Ok(ChangeReport {
             tier,
             candidates: change.candidates,
@@ -107,16 +107,11 @@ fn file_report(at: &str, file: v1::FileReport) -> Result<FileReport, Failure> {
         sha256_before,
         written,
         renamed_to: file.renamed_to,
-        normalized: file
-            .normalized
-            .iter()
-            .filter_map(|word| Normalization::ALL.into_iter().find(|known| known.word() == word))
-            .collect(),
+        normalized: file.normalized.iter().filter_map(|word| Normalization::from_word(word)).collect(),
         warnings: file.warnings.into_iter().map(Warning::from).collect(),
         changes: changes.collect::<Result<_, Failure>>()?,
         // A word that this version does not know withholds all the same.
-        withheld: given(file.withheld)
-            .map(|word| Withheld::ALL.into_iter().find(|known| known.word() == word).unwrap_or(Withheld::Unknown)),
+        withheld: given(file.withheld).map(|word| Withheld::from_word(&word).unwrap_or(Withheld::Unknown)),
         path: file.path,
         doc_path: file.doc_path,
     })

@@ -133,7 +133,7 @@ fn decode_standing(what: &str, record: &[u8]) -> Result<Standing, StoreError> {
     read(what, record, |fields| {
         let revision = Revision(fields.number()?);
         let word = fields.text()?;
-        let state = BatchState::ALL.into_iter().find(|state| state.word() == word)?;
+        let state = BatchState::from_word(word)?;
         let updated = UnixMillis(fields.number()?);
         let report = match fields.optional()? {
             Some(report) => Some(report_from_bytes(report).ok()?),
