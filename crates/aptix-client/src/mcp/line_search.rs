@@ -53,7 +53,7 @@ impl LineSearch {
             return Err(no_regex("it names a line feed"));
         }
         let regex = LineRegex::new(pattern, letters, COMPILED_BYTES).map_err(|error| match error {
-            CompileError::Syntax(why) => no_regex(&why),
+            CompileError::Syntax(_) | CompileError::Unsupported(_) => no_regex(&error.to_string()),
             CompileError::Written { .. } => Failure::new(Reason::TooLarge, format!("the pattern is too long: {error}"))
                 .field("pattern")
                 .hint("search for a shorter part of it"),

@@ -4,6 +4,7 @@
 //! A lazy DFA does the search. It gives up where it would build states faster than it reads bytes; where it meets a
 //! Unicode word boundary beside a character that is not ASCII, a slower engine takes the line, in counted steps.
 
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use core::error::Error;
 
@@ -12,6 +13,7 @@ use regex_automata::nfa::thompson::pikevm::{self, PikeVM};
 use regex_automata::nfa::thompson::{self, WhichCaptures};
 use regex_automata::util::syntax;
 use regex_automata::{Input, MatchErrorKind};
+use regex_syntax::Error as SyntaxError;
 
 /// Bytes of a regular expression as it is written.
 pub const WRITTEN_BYTES: usize = 2048;
@@ -54,9 +56,12 @@ pub enum Letters {
 /// Why a text is no regular expression that may be searched for.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CompileError {
-    /// It is not one.
+    /// It is not one. The message shows where, over several lines; [`CompileError::reason`] is one line.
+    #[error(transparent)]
+    Syntax(Box<SyntaxError>),
+    /// It is one that cannot be searched for.
     #[error("{0}")]
-    Syntax(String),
+    Unsupported(String),
     /// It is long.
     #[error("it has {found} bytes, at most {WRITTEN_BYTES} are compiled")]
     Written {
@@ -69,6 +74,21 @@ pub enum CompileError {
         /// How many it may take.
         limit: usize,
     },
+}
+
+impl CompileError {
+    /// Why, in one line.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Syntax(error) => match &**error {
+                SyntaxError::Parse(error) => error.kind().to_string(),
+                SyntaxError::Translate(error) => error.kind().to_string(),
+                error => error.to_string(),
+            },
+            _ => self.to_string(),
+        }
+    }
 }
 
 /// The search was given up: it would take more work than its text is worth.
@@ -102,7 +122,10 @@ impl LineRegex {
             .build(pattern)
             .map_err(|error| match error.size_limit() {
                 Some(limit) => CompileError::Compiled { limit },
-                None => CompileError::Syntax(error.source().unwrap_or(&error).to_string()),
+                None => match error.source().and_then(|source| source.downcast_ref::<SyntaxError>()) {
+                    Some(syntax) => CompileError::Syntax(Box::new(syntax.clone())),
+                    None => CompileError::Unsupported(error.to_string()),
+                },
             })?;
         let states = nfa.states().len();
         let config = DFA::config()
@@ -111,7 +134,7 @@ impl LineRegex {
             .skip_cache_capacity_check(true)
             .minimum_cache_clear_count(Some(REFILLS))
             .minimum_bytes_per_state(Some(10 + states / STATES_A_BYTE));
-        let unusable = |error: &dyn Error| CompileError::Syntax(error.to_string());
+        let unusable = |error: &dyn Error| CompileError::Unsupported(error.to_string());
         let dfa = DFA::builder().configure(config).build_from_nfa(nfa.clone()).map_err(|error| unusable(&error))?;
         let slow = PikeVM::builder().build_from_nfa(nfa).map_err(|error| unusable(&error))?;
         Ok(Self { dfa, slow, states })

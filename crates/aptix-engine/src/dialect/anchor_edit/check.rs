@@ -121,12 +121,10 @@ fn finder<'a>(field: &str, anchor: &'a Anchor, site: &mut Site<'_, 'a>) -> Optio
 }
 
 fn regex_violation(text: String, error: &RegexError) -> Violation {
-    let why = error.to_string();
     match error {
-        RegexError::Compile(CompileError::Syntax(_)) => {
-            let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_string();
-            Violation::Regex { text, why }
+        RegexError::Compile(error @ (CompileError::Syntax(_) | CompileError::Unsupported(_))) => {
+            Violation::Regex { text, why: error.reason() }
         }
-        RegexError::Compile(_) | RegexError::Batch => Violation::RegexBudget { text, why },
+        RegexError::Compile(_) | RegexError::Batch => Violation::RegexBudget { text, why: error.to_string() },
     }
 }
