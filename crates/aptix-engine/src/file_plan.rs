@@ -11,6 +11,7 @@ use aptix_model::reason::Reason;
 use aptix_model::report::{ChangeReport, FileReport, FileStatus, Normalization, Warning, Written};
 
 use crate::digest::{Original, sha256};
+use crate::generated;
 use crate::text::edit::TextEdit;
 
 /// What will happen to one file.
@@ -30,10 +31,12 @@ pub struct FilePlan<'a> {
     pub executable: Option<bool>,
     /// What was brought into the project's form on the way.
     pub normalized: Vec<Normalization>,
-    /// What the author should know although all is well.
+    /// What the author should know although all is well, besides what [`FilePlan::report`] adds.
     pub warnings: Vec<Warning>,
     /// One entry for each change, in the patch's order; empty for a whole-file edit.
     pub changes: Vec<ChangeReport>,
+    /// Whether the edit is its author's, and not the undoing of one.
+    pub(crate) is_authored: bool,
     pub(crate) original: Option<Original<'a>>,
 }
 
@@ -106,6 +109,17 @@ impl FilePlan<'_> {
         }
     }
 
+    /// The warning about new content of a file that looks as if a program generates it.
+    fn generated_warning(&self) -> Option<Warning> {
+        let changes_content = match &self.action {
+            FileAction::Delete => false,
+            FileAction::Edit(edit) => edit.start().is_some(),
+            FileAction::Write(_) => self.status != FileStatus::Unchanged,
+        };
+        let base = self.base().filter(|_| self.is_authored && changes_content)?;
+        generated::warning(self.path.as_str(), base)
+    }
+
     /// What is reported once `content`, which is [`FilePlan::content`], is written.
     #[must_use]
     pub fn report(&self, content: &[u8]) -> FileReport {
@@ -120,7 +134,7 @@ impl FilePlan<'_> {
                 _ => Some(Written { sha256: self.digest_after(content), size_bytes: content.len() as u64 }),
             },
             normalized: self.normalized.clone(),
-            warnings: self.warnings.clone(),
+            warnings: self.warnings.iter().cloned().chain(self.generated_warning()).collect(),
             changes: self.changes.clone(),
             withheld: None,
         }

@@ -10,10 +10,10 @@
 //! | `valid` | a checked batch: what `validate` returns and `plan` takes |
 //! | `dialect` | one folder for each kind of edit: its check, its lowering, its refusals |
 //! | `already` | whether a change was made before, or would be made twice |
-//! | `content` | whether new text is the content of a file; encodings; generated files |
+//! | `content` | whether new text is the content of a file; encodings |
 //! | `nearest` | what a refusal shows of the real file |
 //! | `planning`, `checking` | what all dialects plan and check with |
-//! | `diff`, `preview`, `file_plan` | the plan of one file, and what is shown of it |
+//! | `diff`, `preview`, `file_plan`, `generated` | the plan of one file, and what is shown of it; generated files |
 //! | `text` | lines of bytes, edits of them, the search for old text, new text in the form of its place |
 //! | `readings`, `hunk` | which files the names of a diff mean; who may apply a prepared edit, and until when |
 //! | `target`, `digest`, `git_id`, `findings`, `shown` | values that everything above uses |
@@ -32,6 +32,7 @@ pub mod digest;
 pub mod express;
 pub mod file_plan;
 mod findings;
+mod generated;
 mod git_id;
 pub mod hunk;
 mod nearest;

@@ -11,7 +11,7 @@ use aptix_model::path::WorkspacePath;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{FileStatus, Warning};
 
-use crate::content::{self, encoding, generated};
+use crate::content::{self, encoding};
 use crate::dialect::{
     anchor_edit, context_patch, git_patch, line_patch, quote, replacements, search_patch, whole_file,
 };
@@ -103,7 +103,7 @@ pub fn plan_quoting<'a>(
             check_size(&planned, settings.limits.file_bytes)?;
             encoding::check(&file.patch.edit, &planned)?;
             content::check(&file.patch.edit, file.is_blind, &mut planned, settings.suspicion)?;
-            generated::warn(&mut planned);
+            planned.is_authored = true;
             Ok(planned)
         });
         match planned {

@@ -20,7 +20,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
         values: findings git_id hunk shown target
         readings | text
         digest
-        file plan: diff file_plan preview
+        file plan: diff file_plan generated preview
         checking | planning
         content | nearest
         already

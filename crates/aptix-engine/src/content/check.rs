@@ -78,8 +78,7 @@ pub(crate) fn check(
     plan: &mut FilePlan<'_>,
     suspicion: Suspicion,
 ) -> Result<(), Failure> {
-    let path = plan.moved_to.unwrap_or(plan.path).folded();
-    if suspicion == Suspicion::Off || is_declared(edit) || PATCHES.contains(&extension(&path)) {
+    if suspicion == Suspicion::Off || is_declared(edit) {
         return Ok(());
     }
     // What a file that is not to be looked at holds must not show in whether text is written over it.
@@ -89,6 +88,10 @@ pub(crate) fn check(
     }
     // First, because most edits of a file have evidence, and then nothing is searched.
     if has_evidence(edit, base) {
+        return Ok(());
+    }
+    let path = plan.moved_to.unwrap_or(plan.path).folded();
+    if PATCHES.contains(&extension(&path)) {
         return Ok(());
     }
     let Some(found) = look(plan, base) else { return Ok(()) };

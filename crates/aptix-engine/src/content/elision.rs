@@ -37,64 +37,21 @@ const BLOCK_MARKS: [(&str, &str); 18] = [
 ];
 
 /// Words that stand for lines that were left out, beside dots as well as without.
-const PHRASES: [&str; 24] = [
-    "rest of",
-    "rest unchanged",
-    "rest is unchanged",
-    "rest remains",
-    "rest stays",
-    "rest is the same",
-    "everything else",
-    "remains the same",
-    "remain the same",
-    "remains unchanged",
-    "remain unchanged",
-    "stays the same",
-    "stay the same",
-    "stays unchanged",
-    "stay unchanged",
-    "same as before",
-    "keep existing",
-    "remaining code",
-    "existing code",
-    "existing implementation",
-    "unchanged code",
-    "code unchanged",
-    "omitted for brevity",
-    "truncated for brevity",
-];
+const PHRASES: &str = "\
+    rest of, rest unchanged, rest is unchanged, rest remains, rest stays, rest is the same, everything else, remains \
+    the same, remain the same, remains unchanged, remain unchanged, stays the same, stay the same, stays unchanged, \
+    stay unchanged, same as before, keep existing, remaining code, existing code, existing implementation, unchanged \
+    code, code unchanged, omitted for brevity, truncated for brevity";
 
 /// Words that do so only beside dots.
-const PHRASES_BESIDE_DOTS: [&str; 15] = [
-    "existing",
-    "unchanged",
-    "omitted",
-    "as before",
-    "no change",
-    "no changes",
-    "previous code",
-    "previous implementation",
-    "other methods",
-    "other functions",
-    "other imports",
-    "other code",
-    "remaining",
-    "snip",
-    "truncated",
-];
+const PHRASES_BESIDE_DOTS: &str = "\
+    existing, unchanged, omitted, as before, no change, no changes, previous code, previous implementation, other \
+    methods, other functions, other imports, other code, remaining, snip, truncated";
 
 /// All the words of a comment without dots that stands for lines in as few words as these.
-const WHOLE: [&str; 9] = [
-    "unchanged",
-    "omitted",
-    "snip",
-    "no change",
-    "no changes",
-    "methods unchanged",
-    "other methods unchanged",
-    "implementation unchanged",
-    "code omitted",
-];
+const WHOLE: &str = "\
+    unchanged, omitted, snip, no change, no changes, methods unchanged, other methods unchanged, implementation \
+    unchanged, code omitted";
 
 /// Words that may stand beside phrases without dots: the comment then is about nothing else.
 const FILLERS: &str = "a above all and are as before body brevity class code component config content contents else \
@@ -195,12 +152,13 @@ pub(crate) fn is_elision(line: &[u8]) -> bool {
     if !is_item && leads && (trails || is_named()) {
         return true;
     }
-    if WHOLE.contains(&words.as_str()) {
+    if WHOLE.split(", ").any(|whole| whole == words) {
         return !is_item;
     }
-    let beside_dots = if leads || trails { PHRASES_BESIDE_DOTS.as_slice() } else { &[] };
+    let beside_dots = if leads || trails { PHRASES_BESIDE_DOTS } else { "" };
     let (mut rest, mut is_found) = (format!(" {words} "), false);
-    for phrase in PHRASES.iter().chain(beside_dots).map(|phrase| format!(" {phrase} ")) {
+    let phrases = PHRASES.split(", ").chain(beside_dots.split_terminator(", "));
+    for phrase in phrases.filter(|phrase| words.contains(phrase)).map(|phrase| format!(" {phrase} ")) {
         if rest.contains(&phrase) {
             is_found = true;
             rest = rest.replacen(&phrase, " ", 1);

@@ -19,7 +19,7 @@ use crate::text::edit::slice;
 /// `NOT_TEXT` (`ENCODING`), with the first line of the file that is not UTF-8.
 pub(crate) fn check(author: &FileEdit, plan: &FilePlan<'_>) -> Result<(), Failure> {
     let FileAction::Edit(edit) = &plan.action else { return Ok(()) };
-    if edit.replacements().all(|(_, new)| new.is_ascii()) {
+    if edit.is_ascii() {
         return Ok(());
     }
     let base = plan.base().unwrap_or_default();

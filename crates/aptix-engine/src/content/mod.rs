@@ -8,7 +8,6 @@ mod diff;
 pub(crate) mod elision;
 pub(crate) mod encoding;
 mod fence;
-pub(crate) mod generated;
 mod marks;
 mod scan;
 

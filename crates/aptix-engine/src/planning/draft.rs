@@ -47,6 +47,7 @@ pub(crate) fn finish<'a>(observed: &'a Observed<'a>, original: Option<Original<'
         normalized,
         warnings,
         changes,
+        is_authored: false,
         original,
     }
 }

@@ -94,6 +94,11 @@ impl TextEdit {
         base - removed + self.texts.len()
     }
 
+    /// Whether all new text is ASCII.
+    pub(crate) const fn is_ascii(&self) -> bool {
+        self.texts.as_slice().is_ascii()
+    }
+
     /// Where the first replacement starts.
     #[must_use]
     pub fn start(&self) -> Option<usize> {

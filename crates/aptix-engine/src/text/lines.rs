@@ -71,7 +71,9 @@ impl<'a> Text<'a> {
         let (blocks, rest) = bytes.as_chunks::<BLOCK>();
         // Padded with bytes that are not looked for.
         let mut last = [b' '; BLOCK];
-        last.iter_mut().zip(rest).for_each(|(padding, byte)| *padding = *byte);
+        if let Some(head) = last.get_mut(..rest.len()) {
+            head.copy_from_slice(rest);
+        }
         let mut lowest = [u8::MAX; LANES];
         let mut total = 0;
         let mut feeds = Vec::with_capacity(blocks.len() + 1);
