@@ -22,7 +22,7 @@ use crate::workspace::read::ignored::Ignored;
 use crate::workspace::read::listing::Listings;
 use crate::workspace::read::place::{Claim, Claims, Place};
 use crate::workspace::read::snapshot::{self, Original, ReadError};
-use crate::workspace::read::{made_git_dir, resolve};
+use crate::workspace::read::{git_dir, resolve};
 use crate::workspace::roots::workspace::Workspace;
 
 /// What was found for one file patch, or at the other path that it names.
@@ -93,7 +93,7 @@ pub(super) fn find(workspace: &Workspace, batch: &ValidBatch<'_>, policy: &Polic
         let places = stays.then_some(&found.place).into_iter().chain(to.map(|to| &to.place));
         places.map(move |place| (index, place))
     });
-    made_git_dir::refuse_made(workspace, written).map_err(|(index, error)| {
+    git_dir::refuse_made(workspace, written).map_err(|(index, error)| {
         let target = batch.batch.files.get(index).map_or("", |file| file.target.as_str());
         error.failure().file(index, target)
     })?;

@@ -18,7 +18,7 @@ use crate::workspace::commit::change::{Becomes, Change, Content};
 use crate::workspace::commit::check::check;
 use crate::workspace::commit::commit_error::CommitError;
 use crate::workspace::commit::record::Taken;
-use crate::workspace::keep::history::effect::Reversal;
+use crate::workspace::keep::history::entries::Reversal;
 use crate::workspace::roots::workspace::Workspace;
 use crate::workspace::transaction::{self, CommitOptions, Receipt};
 

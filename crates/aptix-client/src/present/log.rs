@@ -7,8 +7,8 @@ use aptix_model::failure::{Failure, Visible};
 use serde::Serialize;
 
 use crate::undo::failure::history_failure;
-use crate::workspace::keep::history::effect::Effects;
 use crate::workspace::keep::history::entries::{self, Entry};
+use crate::workspace::keep::history::find::Effects;
 use crate::workspace::roots::workspace::Workspace;
 
 /// The batches of a workspace, newest first, and the displaced writes; serialized, the object that `aptix log --json` prints.

@@ -24,12 +24,11 @@ use crate::apply::find::{Found, Search};
 use crate::apply::planned::{Planned, carry_out, refuse_removed};
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::{ApplyOptions, Mode, Refusal};
-use crate::workspace::keep::history::effect::Reversal;
-use crate::workspace::keep::history::entries::Entry;
+use crate::workspace::keep::history::entries::{Entry, Reversal};
 use crate::workspace::keep::history::find::{self, Found as FoundEntry, Wanted};
 use crate::workspace::keep::history::past_file::{Images, PastFile};
 use crate::workspace::keep::history::{entries, pending};
-use crate::workspace::read::made_git_dir;
+use crate::workspace::read::git_dir;
 use crate::workspace::roots::workspace::Workspace;
 
 /// Takes a batch back. Until [`acknowledge`] is called, the same request is answered with the same batch: a command that was
@@ -120,7 +119,7 @@ fn file_undos<'e>(
 /// Refuses files that, with others, would make a directory one that git takes for its own, as for any batch.
 fn refuse_git_dirs(workspace: &Workspace, undos: &[FileUndo<'_>]) -> Result<(), Failure> {
     let written = undos.iter().enumerate().filter_map(|(at, undo)| Some((at, undo.written()?)));
-    made_git_dir::refuse_made(workspace, written).map_err(|(at, error)| match undos.get(at) {
+    git_dir::refuse_made(workspace, written).map_err(|(at, error)| match undos.get(at) {
         Some(undo) => error.failure().file(undo.index, &undo.name),
         None => error.failure(),
     })

@@ -13,7 +13,7 @@ use crate::workspace::commit::staged::Staged;
 use crate::workspace::commit::work_tree::WorkTree;
 use crate::workspace::keep::ending::Keeping;
 use crate::workspace::keep::history::draft;
-use crate::workspace::keep::history::effect::Reversal;
+use crate::workspace::keep::history::entries::Reversal;
 use crate::workspace::keep::history::prune::{self, Retention};
 use crate::workspace::roots::workspace::Workspace;
 
@@ -60,7 +60,7 @@ pub fn commit(
     let batch = receipt.map(|receipt| receipt.batch.to_string());
     let name = name.map(|name| name.to_string()).or_else(|| batch.clone());
     let history = (!changes.is_empty()).then(|| draft::draft(workspace, changes, name, undoes, retention.bytes));
-    let history = history.transpose().map_err(journal.failed_beside("keep a history beside"))?;
+    let history = history.transpose()?;
     let steps = change::steps(changes);
     let record = Record {
         history: history.as_ref().map(|history| history.id.clone()),

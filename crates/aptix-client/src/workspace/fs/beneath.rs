@@ -13,29 +13,18 @@ use crate::workspace::fs::errno;
 /// How often a look-up that raced with a rename is begun again.
 const RACES: u32 = 100;
 
-/// What may be opened beneath a directory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    Directory,
-    File,
-}
-
-impl Kind {
-    const fn flags(self) -> OFlags {
-        let common = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
-        match self {
-            Self::Directory => common.union(OFlags::PATH).union(OFlags::DIRECTORY),
-            Self::File => common.union(OFlags::RDONLY).union(OFlags::NONBLOCK).union(OFlags::NOCTTY),
-        }
-    }
-}
+/// How a directory is held: by name only.
+const DIRECTORY: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC).union(OFlags::PATH).union(OFlags::DIRECTORY);
+/// How a file is opened: for reading, without waiting for it.
+const FILE: OFlags =
+    OFlags::NOFOLLOW.union(OFlags::CLOEXEC).union(OFlags::RDONLY).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// Holds the directory at a relative path, `""` for the top itself. The descriptor only names it.
 ///
 /// # Errors
 /// `XDEV` when the path enters another mount, `LOOP` or `NOTDIR` when it has a link, `NOENT` and others as usual.
 pub(crate) fn open_dir(top: BorrowedFd<'_>, path: &str) -> Result<OwnedFd, Errno> {
-    open(top, path, Kind::Directory)
+    open(top, path, DIRECTORY)
 }
 
 /// Opens a file of a directory for reading, without ever waiting for it. Not yet known to be a regular file.
@@ -43,13 +32,12 @@ pub(crate) fn open_dir(top: BorrowedFd<'_>, path: &str) -> Result<OwnedFd, Errno
 /// # Errors
 /// As [`open_dir`].
 pub(crate) fn open_file(dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
-    open(dir, name, Kind::File)
+    open(dir, name, FILE)
 }
 
 /// Holds the directory at an absolute path, by name only. Its last component is no link.
 pub(crate) fn open_held(path: &Path) -> Result<OwnedFd, std::io::Error> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+    Ok(rustix::fs::open(path, DIRECTORY, Mode::empty())?)
 }
 
 /// What a name of a directory means, links not followed; `None` when it means nothing.
@@ -60,25 +48,25 @@ pub(crate) fn look_up(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Stat>, E
     errno::optional(rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW))
 }
 
-fn open(top: BorrowedFd<'_>, path: &str, kind: Kind) -> Result<OwnedFd, Errno> {
+fn open(top: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let path = if path.is_empty() { "." } else { path };
     let resolve =
         ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
     let mut races = 0;
     loop {
-        match rustix::fs::openat2(top, path, kind.flags(), Mode::empty(), resolve) {
+        match rustix::fs::openat2(top, path, flags, Mode::empty(), resolve) {
             Err(Errno::INTR) => {}
             // What is moved out of the directory just then looks like another mount.
             Err(Errno::AGAIN | Errno::XDEV) if races < RACES => races += 1,
             // Old kernels do not have the call, and some sandboxes deny it.
-            Err(Errno::NOSYS | Errno::PERM) => return walk(top, path, kind),
+            Err(Errno::NOSYS | Errno::PERM) => return walk(top, path, flags),
             outcome => return outcome,
         }
     }
 }
 
 /// Does what `openat2` does, one component at a time.
-fn walk(top: BorrowedFd<'_>, path: &str, kind: Kind) -> Result<OwnedFd, Errno> {
+fn walk(top: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let mount = mount_of(top)?;
     let mut held: Option<OwnedFd> = None;
     let mut names = path.split('/').peekable();
@@ -86,9 +74,9 @@ fn walk(top: BorrowedFd<'_>, path: &str, kind: Kind) -> Result<OwnedFd, Errno> {
         if name == ".." {
             return Err(Errno::XDEV);
         }
-        let kind = if names.peek().is_some() { Kind::Directory } else { kind };
+        let flags = if names.peek().is_some() { DIRECTORY } else { flags };
         let dir = held.as_ref().map_or(top, AsFd::as_fd);
-        let opened = rustix::fs::openat(dir, name, kind.flags(), Mode::empty())?;
+        let opened = rustix::fs::openat(dir, name, flags, Mode::empty())?;
         if mount_of(opened.as_fd())? != mount {
             return Err(Errno::XDEV);
         }
@@ -97,7 +85,7 @@ fn walk(top: BorrowedFd<'_>, path: &str, kind: Kind) -> Result<OwnedFd, Errno> {
     held.ok_or(Errno::NOENT)
 }
 
-/// Which mount something is on: its device, and the mount's own number where the kernel tells it, since a directory
+/// Which mount something is on: its device, and the mount's own number where the kernel reports it, since a directory
 /// that is mounted a second time is on the same device.
 fn mount_of(file: BorrowedFd<'_>) -> Result<(u64, Option<u64>), Errno> {
     let mount = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok();
@@ -110,10 +98,10 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// Opens both ways, which must agree, and tells how it ended.
-    fn both(top: &OwnedFd, path: &str, kind: Kind) -> Result<(), Errno> {
-        let walked = walk(top.as_fd(), path, kind).map(drop);
-        let asked = open(top.as_fd(), path, kind).map(drop);
+    /// Opens both ways, which must agree, and returns the outcome.
+    fn both(top: &OwnedFd, path: &str, flags: OFlags) -> Result<(), Errno> {
+        let walked = walk(top.as_fd(), path, flags).map(drop);
+        let asked = open(top.as_fd(), path, flags).map(drop);
         assert_eq!(walked.is_ok(), asked.is_ok(), "{path:?}: {walked:?} and {asked:?}");
         asked
     }
@@ -128,15 +116,15 @@ mod tests {
         symlink("/etc", place.path().join("outside")).unwrap();
         let top = rustix::fs::open(place.path(), OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
 
-        both(&top, ".", Kind::Directory).unwrap();
-        both(&top, "a/b", Kind::Directory).unwrap();
-        both(&top, "a/b/file", Kind::File).unwrap();
+        both(&top, ".", DIRECTORY).unwrap();
+        both(&top, "a/b", DIRECTORY).unwrap();
+        both(&top, "a/b/file", FILE).unwrap();
         for path in ["inside/b", "outside", "inside", "..", "a/../..", "a/b/file", "nothing"] {
-            both(&top, path, Kind::Directory).unwrap_err();
+            both(&top, path, DIRECTORY).unwrap_err();
         }
         let root = rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
-        assert_eq!(both(&root, "proc/self", Kind::Directory), Err(Errno::XDEV));
-        assert_eq!(walk(root.as_fd(), "proc/version", Kind::File).unwrap_err(), Errno::XDEV);
+        assert_eq!(both(&root, "proc/self", DIRECTORY), Err(Errno::XDEV));
+        assert_eq!(walk(root.as_fd(), "proc/version", FILE).unwrap_err(), Errno::XDEV);
     }
 
     #[test]
@@ -155,14 +143,14 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn();
         let Ok(mut child) = child else { return };
-        let mut said = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
-        // Where nobody may mount anything, there is nothing to be seen.
-        if said == "mounted\n" {
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        // Where mounting is not permitted there is nothing to see.
+        if line == "mounted\n" {
             let path = format!("/proc/{}/root{}/a", child.id(), place.path().display());
             let top = rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
-            assert_eq!(both(&top, "b", Kind::Directory), Err(Errno::XDEV));
-            both(&top, ".", Kind::Directory).unwrap();
+            assert_eq!(both(&top, "b", DIRECTORY), Err(Errno::XDEV));
+            both(&top, ".", DIRECTORY).unwrap();
         }
         drop(child.stdin.take());
         child.wait().unwrap();

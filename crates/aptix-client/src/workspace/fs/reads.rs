@@ -21,7 +21,9 @@ pub(crate) fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> Resul
 
 /// Reads what is left of a file, at most so many bytes.
 pub(crate) fn read_rest(file: OwnedFd, most: u64) -> Result<Vec<u8>, Errno> {
+    let size = u64::try_from(rustix::fs::fstat(&file)?.st_size).unwrap_or_default();
     let mut bytes = Vec::new();
+    bytes.try_reserve_exact(usize::try_from(size.min(most)).unwrap_or(usize::MAX)).map_err(|_| Errno::IO)?;
     let read = std::fs::File::from(file).take(most).read_to_end(&mut bytes);
     read.map(|_| bytes).map_err(|error| errno::of(&error))
 }

@@ -3,7 +3,7 @@
 //! Within one time since a start of the system it runs with the uptime. From one such time to the next the wall clock counts,
 //! for at most a day. A clock that was lost goes on where the newest entry of the history was made: nothing expires early.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::workspace::fs::disk::Disk;
 use crate::workspace::fs::since::Since;
 use crate::workspace::keep::history::entries;
 use crate::workspace::roots::own_file::{self, Found, Owner, Temporary};
-use crate::workspace::roots::state::{OwnError, Part, StateDir};
+use crate::workspace::roots::state::{Part, StateDir, StateError};
 
 /// What counts at most of the time during which the system was not up, from one look to the next.
 const MOST_BETWEEN_BOOTS: u64 = 24 * 60 * 60 * 1000;
@@ -43,13 +43,13 @@ impl Look {
 }
 
 /// What the clock shows, in milliseconds. Writes nothing.
-pub(crate) fn now(disk: &dyn Disk, state: &StateDir) -> Result<u64, OwnError> {
+pub(crate) fn now(disk: &dyn Disk, state: &StateDir) -> Result<u64, StateError> {
     Ok(looks(disk, state)?.1.age)
 }
 
-/// What the clock shows, in milliseconds. Where the time up to now could not be counted later, the look is noted, for
-/// everybody but a power cut: that loses time, and so lets things live longer.
-pub(crate) fn look(disk: &dyn Disk, state: &StateDir) -> Result<u64, OwnError> {
+/// What the clock shows, in milliseconds. Where the time up to now could not be counted later, the look is noted, without a
+/// flush: a power cut that takes it loses time, and so lets things live longer.
+pub(crate) fn look(disk: &dyn Disk, state: &StateDir) -> Result<u64, StateError> {
     let (earlier, now) = looks(disk, state)?;
     if !earlier.is_some_and(|earlier| now.is_near(&earlier))
         && let Err(error) = note(disk, state, &now)
@@ -65,24 +65,22 @@ pub(crate) const fn between(made: u64, now: u64) -> Duration {
 }
 
 /// The look that was noted last, and the one of now.
-fn looks(disk: &dyn Disk, state: &StateDir) -> Result<(Option<Look>, Look), OwnError> {
-    let at = Since::now(disk);
-    Ok(match read(state)? {
-        Some(earlier) => {
-            let now = earlier.next(at);
-            (Some(earlier), now)
-        }
-        None => (None, Look { age: entries::newest_age(state)?.unwrap_or_default(), at }),
-    })
+fn looks(disk: &dyn Disk, state: &StateDir) -> Result<(Option<Look>, Look), StateError> {
+    let (earlier, at) = (read(state)?, Since::now(disk));
+    let now = match &earlier {
+        Some(earlier) => earlier.next(at),
+        None => Look { age: entries::newest_age(state)?.unwrap_or_default(), at },
+    };
+    Ok((earlier, now))
 }
 
 const fn owner(state: &StateDir) -> Owner<'_> {
     Owner { part: Part::AGE, name: "clock", state }
 }
 
-fn read(state: &StateDir) -> Result<Option<Look>, OwnError> {
+fn read(state: &StateDir) -> Result<Option<Look>, StateError> {
     let Some(dir) = state.find(Part::AGE)? else { return Ok(None) };
-    let look = match own_file::read(dir.as_fd(), owner(state))? {
+    let look = match own_file::read(dir.as_fd(), owner(state)).map_err(owner(state).failed("read"))? {
         Some(Found::Sealed(look)) => serde_json::from_slice(&look).ok(),
         Some(Found::Old(_) | Found::Damaged(_)) => None,
         None => return Ok(None),
@@ -94,12 +92,14 @@ fn read(state: &StateDir) -> Result<Option<Look>, OwnError> {
     Ok(look)
 }
 
-fn note(disk: &dyn Disk, state: &StateDir, look: &Look) -> Result<(), OwnError> {
-    let (dir, tmp): (OwnedFd, OwnedFd) = (state.open(Part::AGE)?, state.open(Part::TMP)?);
+fn note(disk: &dyn Disk, state: &StateDir, look: &Look) -> Result<(), StateError> {
+    let (dir, tmp) = (state.open(Part::AGE)?, state.open(Part::TMP)?);
     // Numbers and the name of a boot: there is nothing in it that JSON could refuse.
     let body = serde_json::to_vec(look).unwrap_or_default();
-    let mut new = Temporary::make(disk, tmp.as_fd())?;
-    new.write(&own_file::seal(owner(state), &body))?;
-    new.put(dir.as_fd(), owner(state).name)?;
-    Ok(())
+    let put = || {
+        let mut new = Temporary::make(disk, tmp.as_fd())?;
+        new.write(&own_file::seal(owner(state), &body))?;
+        new.put(dir.as_fd(), owner(state).name).map(drop)
+    };
+    put().map_err(owner(state).failed("write"))
 }

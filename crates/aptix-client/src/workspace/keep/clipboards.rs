@@ -20,7 +20,7 @@ use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::fs::{beneath, errno, reads};
 use crate::workspace::keep::age;
 use crate::workspace::roots::own_file::{self, Owner, split_line};
-use crate::workspace::roots::state::{OwnError, Part, StateDir, StateError};
+use crate::workspace::roots::state::{Part, StateDir, StateError};
 use crate::workspace::roots::workspace::Workspace;
 
 /// How long a session that nobody comes back to keeps its clipboards.
@@ -35,9 +35,6 @@ const SESSION_BYTES: usize = 16 << 20;
 const AGE: &[u8] = b"age ";
 /// Bytes in which the first lines of a file end.
 const HEAD_BYTES: usize = 512;
-
-/// What is tried when the clipboards are read.
-const READ: &str = "read the clipboards";
 
 /// Why the clipboards of a session cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -75,26 +72,13 @@ pub fn read(workspace: &Workspace, session: &str) -> Result<Clipboards, Clipboar
     let state = workspace.primary().state();
     let Some(dir) = state.find(Part::CLIPBOARDS)? else { return Ok(Clipboards::new()) };
     let name = file_name(session);
-    let now = now(workspace)?;
-    let found = load(state, &dir, &name, now).map_err(owner(state, &name).failed(READ))?;
+    let now = age::now(workspace.disk(), state)?;
+    let found = load(state, &dir, &name, now).map_err(owner(state, &name).failed("read the clipboards"))?;
     if found.is_over {
         // What was reported as gone stays gone: the time by which it expired is noted.
-        age::look(workspace.disk(), state).map_err(failed(state))?;
+        age::look(workspace.disk(), state)?;
     }
     Ok(found.texts)
-}
-
-/// What the age clock shows.
-fn now(workspace: &Workspace) -> Result<u64, StateError> {
-    let state = workspace.primary().state();
-    age::now(workspace.disk(), state).map_err(failed(state))
-}
-
-fn failed(state: &StateDir) -> impl FnOnce(OwnError) -> StateError {
-    |error| match error {
-        OwnError::State(error) => error,
-        OwnError::System(errno) => state.failed(Part::CLIPBOARDS, READ)(errno),
-    }
 }
 
 /// What a batch that saw the clipboards `before` is to leave on them; nothing if it has nothing to do with any.
@@ -116,7 +100,8 @@ pub fn taken(
         return Err(ClipboardError::TooMuch { found });
     }
     let at = workspace.disk().now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    Ok(Some(Taken { session: file_name(session), at, age: Some(now(workspace)?), texts }))
+    let age = age::now(workspace.disk(), workspace.primary().state())?;
+    Ok(Some(Taken { session: file_name(session), at, age: Some(age), texts }))
 }
 
 /// Puts on the clipboards what a batch that is carried out leaves there. Doing it again does nothing. The caller holds
@@ -130,7 +115,7 @@ pub(crate) fn put(disk: &dyn Disk, state: &StateDir, taken: &Taken) -> Result<()
     let path = state.part(Part::CLIPBOARDS);
     let failed = |errno| JournalError::System { doing: "keep clipboards beside", path: path.clone(), errno };
     // An earlier version did not say the age.
-    let now = taken.age.map_or_else(|| age::now(disk, state), Ok).map_err(|error| failed(error.errno()))?;
+    let now = taken.age.map_or_else(|| age::now(disk, state), Ok)?;
     let found = load(state, dir, &taken.session, now).map_err(failed)?;
     let mut texts = found.texts.clone();
     texts.extend(taken.texts.clone());

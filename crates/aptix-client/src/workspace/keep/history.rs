@@ -5,7 +5,6 @@
 //! a file.
 
 pub(crate) mod draft;
-pub mod effect;
 pub mod entries;
 pub(crate) mod entry;
 pub mod find;

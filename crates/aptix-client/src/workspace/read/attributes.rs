@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::workspace::read::file_stamp::RUN_BY_OWNER;
 use crate::workspace::read::regular;
 
-/// Attributes that speak of the bytes themselves, and would be wrong or dangerous beside other bytes.
+/// Attributes that depend on the bytes, and would be wrong or dangerous beside other bytes.
 const OF_THE_BYTES: [&[u8]; 3] = [b"security.capability", b"security.ima", b"security.evm"];
 
 /// What a file has besides its bytes, and a new one in its place has to have as well.
@@ -25,7 +25,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// The permission bits of a file that can be run, or cannot: whoever may read it may run it, or nobody may.
+    /// The permission bits of a file that is made executable, by all who may read it, or not executable, by nobody.
     pub(crate) const fn mode_that_runs(&self, executable: bool) -> u32 {
         match (executable, self.is_executable()) {
             (true, false) => self.mode | ((self.mode & 0o444) >> 2),
@@ -34,7 +34,7 @@ impl Attributes {
         }
     }
 
-    /// Whether the owner could run it if those who may read it should be able to, or if nobody should.
+    /// Whether the owner could run it once it is made executable, or not executable.
     pub(crate) const fn would_run(&self, executable: bool) -> bool {
         self.mode_that_runs(executable) & RUN_BY_OWNER != 0
     }
@@ -57,7 +57,7 @@ pub(crate) fn attributes(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Attri
     Ok(regular::open(dir, name)?.map(|(file, stat)| Attributes::of(file.as_fd(), &stat)))
 }
 
-/// Whether a file or directory is closed to renaming, as far as its file system tells.
+/// Whether a file or directory is closed to renaming, as far as its file system reports.
 pub(crate) fn is_immutable(file: BorrowedFd<'_>) -> bool {
     rustix::fs::ioctl_getflags(file).is_ok_and(|flags| flags.intersects(IFlags::IMMUTABLE | IFlags::APPEND))
 }

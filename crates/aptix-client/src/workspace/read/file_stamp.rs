@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
-/// Longer than any step in which a file system tells the time.
+/// Longer than any step of a file system's clock.
 const CLOCK_STEP: Duration = Duration::from_secs(2);
 
 /// The bit by which a file counts as executable, as in git.
@@ -40,12 +40,12 @@ impl FileStamp {
         self.device == other.device && self.inode == other.inode
     }
 
-    /// Whether nobody wrote to the file in between, as far as stamps show: another name leaves it as it is.
+    /// Whether no process wrote to the file in between, as far as stamps show: renaming changes neither.
     pub(crate) fn has_content_of(self, other: Self) -> bool {
         self.is_same_file(other) && (self.size, self.modified) == (other.size, other.modified)
     }
 
-    /// Whether the bytes are older than the steps in which file systems tell the time: a later write then shows.
+    /// Whether the bytes are older than a step of the file system's clock: a later write then shows.
     pub(crate) fn is_settled(self, now: SystemTime) -> bool {
         self.is_older(CLOCK_STEP, now)
     }

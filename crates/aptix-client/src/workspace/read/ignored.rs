@@ -1,10 +1,11 @@
 //! Whether git ignores a path: by the files `.gitignore` and `.ignore` above it, `.git/info/exclude`, and the excludes that
-//! the configuration of the repository or of the person names. Rules that are there and cannot be read are an error, never no rules.
+//! the configuration of the repository or of the user names. Rules that are there and cannot be read are an error, never no rules.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -13,7 +14,7 @@ use ignore::gitignore::{Gitignore, gitconfig_excludes_path};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::workspace::fs::beneath;
+use crate::workspace::fs::{beneath, errno, reads};
 use crate::workspace::read::ignore_files;
 use crate::workspace::roots::root::Root;
 
@@ -27,24 +28,24 @@ const POINTER_BYTES: u64 = 16 << 10;
 /// The rules above the paths that were asked about so far.
 #[derive(Debug, Default)]
 pub(crate) struct Ignored {
-    /// The person's own excludes.
+    /// The user's own excludes.
     global: Option<Rc<Gitignore>>,
-    /// Where files of rules are that a configuration names.
+    /// The paths of rule files that a configuration names.
     named: HashSet<PathBuf>,
     /// By root and real path of a directory; nothing where there is no such directory.
     levels: HashMap<(usize, String), Option<Rc<Level>>>,
     above: HashMap<usize, Rc<Vec<Above>>>,
 }
 
-/// What the files of one directory say.
+/// The rules of one directory.
 #[derive(Debug)]
 struct Level {
     git: Gitignore,
     other: Gitignore,
     excludes: Gitignore,
-    /// What the files say that the repository's own configuration names.
+    /// The rules of the files that the repository's own configuration names.
     configured: Gitignore,
-    /// Where they are.
+    /// The paths of those files.
     named: Vec<PathBuf>,
     /// Whether the directory is the top of a repository.
     is_top: bool,
@@ -57,7 +58,7 @@ struct Above {
     within: String,
 }
 
-/// Rules that may say something about a path, and the path as they have it.
+/// Rules that may mention a path, and the path relative to their directory.
 struct Ruled<'a> {
     level: &'a Level,
     path: String,
@@ -70,17 +71,8 @@ impl Ignored {
     /// Rules above it cannot be read.
     pub(crate) fn is_ignored(&mut self, index: usize, root: &Root, path: &str) -> Result<bool, Errno> {
         let above = self.above(index, root)?;
-        let global = match &self.global {
-            Some(global) => Rc::clone(global),
-            None => {
-                let own = gitconfig_excludes_path();
-                let rules = own.as_deref().map_or_else(|| Ok(Gitignore::empty()), rules_at)?;
-                self.named.extend(own.map(real));
-                Rc::clone(self.global.insert(Rc::new(rules)))
-            }
-        };
-        let mut levels: Vec<(String, Rc<Level>)> =
-            self.level(index, root, "")?.into_iter().map(|top| (String::new(), top)).collect();
+        let global = self.global()?;
+        let mut levels: Vec<_> = self.level(index, root, "")?.into_iter().map(|top| (String::new(), top)).collect();
         // The root itself may be ignored by what is above it.
         if let Some(outermost) = above.last()
             && !outermost.within.is_empty()
@@ -105,7 +97,7 @@ impl Ignored {
             }
             at.push_str(name);
             let is_dir = names.peek().is_some();
-            let near = levels.iter().rev().map(|(dir, level)| Ruled { level, path: within(dir, &at) });
+            let near = levels.iter().rev().map(|(dir, level)| Ruled { level, path: within(dir, &at).to_owned() });
             let far = above.iter().map(|above| Ruled { level: &above.level, path: format!("{}/{at}", above.within) });
             let ruled: Vec<_> = near.chain(far).collect();
             if is_ignored_by(&ruled, &global, is_dir) {
@@ -116,6 +108,17 @@ impl Ignored {
             }
         }
         Ok(false)
+    }
+
+    /// The user's own excludes.
+    fn global(&mut self) -> Result<Rc<Gitignore>, Errno> {
+        if let Some(known) = &self.global {
+            return Ok(Rc::clone(known));
+        }
+        let own = gitconfig_excludes_path();
+        let rules = own.as_deref().map_or_else(|| Ok(Gitignore::empty()), rules_at)?;
+        self.named.extend(own.map(real));
+        Ok(Rc::clone(self.global.insert(Rc::new(rules))))
     }
 
     /// Whether a file that was asked about is one that a configuration names for its rules, whatever it is called.
@@ -175,19 +178,22 @@ impl Ignored {
 /// Whether rules, nearest first, ignore a path: git's or those of `.ignore`, each by itself, so that neither opens what the
 /// other closes.
 fn is_ignored_by(rules: &[Ruled<'_>], global: &Gitignore, is_dir: bool) -> bool {
-    let git = rules.iter().find_map(|ruled| said(&ruled.level.git, &ruled.path, is_dir));
-    let excluded = || rules.iter().find_map(|ruled| said(&ruled.level.excludes, &ruled.path, is_dir));
-    let configured = || rules.iter().find_map(|ruled| said(&ruled.level.configured, &ruled.path, is_dir));
-    let by_person = || said(global, &rules.last()?.path, is_dir);
-    let other = rules.iter().find_map(|ruled| said(&ruled.level.other, &ruled.path, is_dir));
-    git.or_else(excluded).or_else(configured).or_else(by_person) == Some(true) || other == Some(true)
+    let nearest =
+        |of: fn(&Level) -> &Gitignore| rules.iter().find_map(|ruled| decision(of(ruled.level), &ruled.path, is_dir));
+    let git = nearest(|level| &level.git)
+        .or_else(|| nearest(|level| &level.excludes))
+        .or_else(|| nearest(|level| &level.configured))
+        .or_else(|| decision(global, &rules.last()?.path, is_dir));
+    git == Some(true) || nearest(|level| &level.other) == Some(true)
 }
 
-fn within(dir: &str, path: &str) -> String {
-    path.strip_prefix(dir).map_or(path, |rest| rest.trim_start_matches('/')).to_owned()
+/// A path relative to a directory that it is in.
+pub(super) fn within<'p>(dir: &str, path: &'p str) -> &'p str {
+    path.strip_prefix(dir).map_or(path, |rest| rest.trim_start_matches('/'))
 }
 
-pub(crate) fn said(rules: &Gitignore, path: &str, is_dir: bool) -> Option<bool> {
+/// Whether rules ignore a path; `None` where they do not mention it.
+pub(super) fn decision(rules: &Gitignore, path: &str, is_dir: bool) -> Option<bool> {
     match rules.matched(path, is_dir) {
         Match::Ignore(_) => Some(true),
         Match::Whitelist(_) => Some(false),
@@ -249,7 +255,7 @@ impl OwnDir {
         rules_at(&self.common.join("info/exclude"))
     }
 
-    /// The files that its configuration names, and what they say; those of a worktree count although they may be switched
+    /// The files that its configuration names, and their rules; those of a worktree count although they may be switched
     /// off.
     fn configured(&self, top: &Path) -> Result<(Vec<PathBuf>, Gitignore), Errno> {
         let read = |path: &Path| read_at(path, CONFIG_BYTES);
@@ -277,7 +283,7 @@ fn rules_at(path: &Path) -> Result<Gitignore, Errno> {
 /// The bytes of a file of rules in a directory; nothing where there is none. Git follows no link in the place of its own.
 fn read(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Vec<u8>>, Errno> {
     match beneath::open_file(dir, name) {
-        Ok(file) => whole(File::from(file), RULE_BYTES),
+        Ok(file) => whole(file, RULE_BYTES),
         Err(Errno::NOENT | Errno::NXIO) => Ok(None),
         Err(Errno::LOOP) if name == ".gitignore" => Ok(None),
         Err(errno) => Err(errno),
@@ -288,41 +294,32 @@ fn kind(dir: BorrowedFd<'_>, name: &str) -> Result<Option<FileType>, Errno> {
     Ok(beneath::look_up(dir, name)?.map(|stat| FileType::from_raw_mode(stat.st_mode)))
 }
 
-/// As [`read`], for a file outside of every root, where git itself is told what to ignore.
+/// As [`read`], for a file outside of every root, which git reads for its rules.
 fn read_at(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Errno> {
-    match path.metadata() {
-        Ok(metadata) if metadata.is_file() => {}
-        Ok(_) => return Ok(None),
-        Err(error) => return nothing_there(&error),
+    // Something else than a file is not opened: that could wait.
+    if !found(path.metadata())?.is_some_and(|metadata| metadata.is_file()) {
+        return Ok(None);
     }
-    match File::open(path) {
-        Ok(file) => whole(file, limit),
-        Err(error) => nothing_there(&error),
-    }
+    found(File::open(path))?.map_or(Ok(None), |file| whole(file.into(), limit))
 }
 
 fn kind_at(path: &Path) -> Result<Option<FileType>, Errno> {
-    match path.symlink_metadata() {
-        Ok(metadata) if metadata.is_dir() => Ok(Some(FileType::Directory)),
-        Ok(metadata) if metadata.is_file() => Ok(Some(FileType::RegularFile)),
-        Ok(_) => Ok(Some(FileType::Unknown)),
-        Err(error) => nothing_there(&error),
+    Ok(found(path.symlink_metadata())?.map(|metadata| FileType::from_raw_mode(metadata.mode())))
+}
+
+/// `None` where there is nothing at a path.
+fn found<T>(outcome: io::Result<T>) -> Result<Option<T>, Errno> {
+    match outcome {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(errno::of(&error)),
     }
 }
 
-fn nothing_there<T>(error: &io::Error) -> Result<Option<T>, Errno> {
-    match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
-        _ => Err(Errno::from_io_error(error).unwrap_or(Errno::IO)),
-    }
-}
-
-fn whole(file: File, limit: u64) -> Result<Option<Vec<u8>>, Errno> {
-    let failed = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
-    if !file.metadata().map_err(failed)?.is_file() {
+fn whole(file: OwnedFd, limit: u64) -> Result<Option<Vec<u8>>, Errno> {
+    if !FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode).is_file() {
         return Ok(None);
     }
-    let mut bytes = Vec::new();
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
+    let bytes = reads::read_rest(file, limit + 1)?;
     if bytes.len() as u64 > limit { Err(Errno::FBIG) } else { Ok(Some(bytes)) }
 }

@@ -5,7 +5,6 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
 use aptix_model::path::fold;
-use rustix::fs::Dir;
 use rustix::io::Errno;
 
 use crate::workspace::fs::{beneath, disk};
@@ -26,7 +25,7 @@ pub struct Listings {
 }
 
 impl Listings {
-    /// Opens a directory, unless it is held. What it has come to be since is found out before anything is committed.
+    /// Opens a directory, unless it is held. Whether it has changed since is checked before anything is committed.
     pub(crate) fn open(&mut self, root: (usize, &Root), path: &str) -> Result<Rc<OwnedFd>, Errno> {
         let (index, root) = root;
         let key = (index, path.to_owned());
@@ -61,9 +60,8 @@ impl Listings {
         self.leaving.contains(&(root, real))
     }
 
-    /// The names in a directory that fold to the same text as this one, itself included, in order.
-    ///
-    /// Names that are not UTF-8 cannot be meant by anybody and are left out.
+    /// The names in a directory that fold to the same text as this one, itself included, in order. Names that are not UTF-8
+    /// are left out: no path can have them.
     pub(crate) fn twins(
         &mut self,
         root: usize,
@@ -81,13 +79,8 @@ impl Listings {
 
 fn list(dir: BorrowedFd<'_>) -> Result<HashMap<String, Vec<String>>, Errno> {
     let mut names: HashMap<String, Vec<String>> = HashMap::new();
-    for entry in Dir::new(disk::open_readable(dir)?)? {
-        let entry = entry?;
-        let Ok(name) = entry.file_name().to_str() else { continue };
-        if !matches!(name, "." | "..") {
-            names.entry(fold(name)).or_default().push(name.to_owned());
-        }
+    for name in disk::names(dir)? {
+        names.entry(fold(&name)).or_default().push(name);
     }
-    names.values_mut().for_each(|twins| twins.sort_unstable());
     Ok(names)
 }

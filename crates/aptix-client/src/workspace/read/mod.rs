@@ -6,7 +6,6 @@ pub(crate) mod git_dir;
 pub(crate) mod ignore_files;
 pub(crate) mod ignored;
 pub mod listing;
-pub(crate) mod made_git_dir;
 pub mod place;
 pub(crate) mod regular;
 pub mod resolve;

@@ -22,7 +22,7 @@ pub struct Place {
     pub(crate) missing: usize,
     /// The device and inode of the file that is there.
     pub(crate) found: Option<(u64, u64)>,
-    /// Whether the file, or a link on the way to it, has a name that a person has to agree to.
+    /// Whether the file, or a link on the way to it, has a name that a person has to approve.
     pub(crate) sensitive: bool,
     /// The real paths of the links on the way to it.
     pub(crate) links: Vec<String>,
@@ -32,14 +32,14 @@ impl Place {
     /// Records that a file patch claims this place; returns the earlier one that claims the same file, if both cannot.
     pub(crate) fn same_file_as(&self, seen: &mut Claims, index: usize, claim: Claim) -> Option<usize> {
         let by_path = Same::Path(self.root, fold(&self.real()));
-        let keys = [Some(by_path), self.found.map(Same::Inode)];
-        let others = keys.into_iter().flatten().filter_map(|key| {
+        let mut earlier = None;
+        for key in [Some(by_path), self.found.map(Same::Inode)].into_iter().flatten() {
             let claims = seen.entry(key).or_default();
             let other = claims.iter().find(|(_, other)| !other.goes_with(claim)).map(|(index, _)| *index);
             claims.push((index, claim));
-            other
-        });
-        others.collect::<Vec<_>>().first().copied()
+            earlier = earlier.or(other);
+        }
+        earlier
     }
 
     /// Whether both are one place.

@@ -5,10 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use aptix_model::digest::Sha256Digest;
 use rustix::buffer::spare_capacity;
 use rustix::fs::{FileType, Stat};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use sha2::{Digest, Sha256};
 
-use crate::workspace::fs::beneath;
+use crate::workspace::fs::{beneath, reads};
 use crate::workspace::read::file_stamp::FileStamp;
 
 /// Opens what has a name in a directory, if that is a regular file.
@@ -22,13 +22,13 @@ pub(crate) fn open(dir: BorrowedFd<'_>, name: &str) -> Result<Option<(OwnedFd, S
     Ok((FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some((file, stat)))
 }
 
-/// How large a file says it is. That need not be so: some grow, and some are made up by the system as they are read.
+/// The stated size of a file. It need not be true: some grow, and some are made up by the system as they are read.
 pub(crate) fn stated_size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or_default()
 }
 
-/// Whether a file ends with the bytes that were just read: there was room for more, and with these it has as many as it
-/// says. Any other one ends where nothing more can be read.
+/// Whether a file ends with the bytes that were just read: there was room for more, and with these it has its stated size.
+/// Any other one ends where nothing more can be read.
 pub(crate) const fn is_all(count: usize, room: usize, so_far: u64, size: u64) -> bool {
     count == 0 || (count < room && so_far == size)
 }
@@ -51,13 +51,11 @@ pub(crate) fn digest_of(file: BorrowedFd<'_>) -> Result<Sha256Digest, Errno> {
     let mut buffer = vec![0; 1 << 16];
     let mut at = 0;
     loop {
-        let count = match rustix::io::pread(file, buffer.as_mut_slice(), at) {
-            Ok(0) => return Ok(Sha256Digest::from_bytes(hasher.finalize().into())),
-            Ok(count) => count,
-            Err(Errno::INTR) => continue,
-            Err(errno) => return Err(errno),
-        };
+        let count = reads::read_at(file, &mut buffer, at)?;
         hasher.update(buffer.get(..count).ok_or(Errno::IO)?);
+        if count < buffer.len() {
+            return Ok(Sha256Digest::from_bytes(hasher.finalize().into()));
+        }
         at += count as u64;
     }
 }
@@ -74,11 +72,7 @@ pub(crate) fn compare(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<O
     let mut rest = bytes;
     loop {
         buffer.clear();
-        let count = match rustix::io::read(&file, spare_capacity(&mut buffer)) {
-            Ok(count) => count,
-            Err(Errno::INTR) => continue,
-            Err(errno) => return Err(errno),
-        };
+        let count = retry_on_intr(|| rustix::io::read(&file, spare_capacity(&mut buffer)))?;
         let Some(left) = rest.strip_prefix(buffer.as_slice()) else { return Ok(None) };
         rest = left;
         if is_all(count, room, (bytes.len() - rest.len()) as u64, size) {
@@ -90,18 +84,13 @@ pub(crate) fn compare(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::fs::{Mode, OFlags};
-    use std::path::Path;
-
-    fn open(path: &Path, flags: OFlags) -> OwnedFd {
-        rustix::fs::open(path, flags, Mode::empty()).unwrap()
-    }
+    use std::fs::File;
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a test lays out its own directory")]
     fn only_the_very_bytes_compare_equal() {
         let place = tempfile::tempdir().unwrap();
-        let dir = open(place.path(), OFlags::PATH);
+        let dir = File::open(place.path()).unwrap();
         for length in [0_usize, 1, 100, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, 200_000] {
             let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
             std::fs::write(place.path().join("file"), &bytes).unwrap();
@@ -114,8 +103,8 @@ mod tests {
             }
         }
         assert!(compare(dir.as_fd(), "nothing", b"").unwrap().is_none());
-        // The system makes this file up, and tells no size.
-        let proc = open(Path::new("/proc"), OFlags::PATH);
+        // The system makes this file up, and states no size.
+        let proc = File::open("/proc").unwrap();
         let version = std::fs::read("/proc/version").unwrap();
         assert!(compare(proc.as_fd(), "version", &version).unwrap().is_some());
         assert!(compare(proc.as_fd(), "version", b"").unwrap().is_none());

@@ -101,7 +101,7 @@ pub enum LinkFault {
 }
 
 impl ResolveError {
-    /// Tells it to the author of the edit.
+    /// The failure that the author of the edit gets.
     #[must_use]
     pub fn failure(&self) -> Failure {
         let invalid =

@@ -7,7 +7,7 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use rustix::buffer::spare_capacity;
 use rustix::fs::FileType;
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::workspace::fs::{beneath, errno};
 use crate::workspace::read::attributes::{self, Attributes};
@@ -28,7 +28,7 @@ pub struct Original {
     pub(crate) attributes: Attributes,
     /// Whether the system would refuse to replace it.
     pub(crate) immutable: bool,
-    /// What would show that somebody touched it since.
+    /// Shows whether another process has touched it since.
     pub(crate) stamp: FileStamp,
 }
 
@@ -39,12 +39,12 @@ impl Original {
         self.attributes.is_executable()
     }
 
-    /// Whether its owner could run it if those who may read it should be able to, or if nobody should.
+    /// Whether its owner could run it once it is made executable, or not executable.
     pub(crate) const fn would_run(&self, executable: bool) -> bool {
         self.attributes.would_run(executable)
     }
 
-    /// Whether it runs with the rights of its owner or group, whoever starts it.
+    /// Whether it runs with the rights of its owner or group, whatever user starts it.
     #[must_use]
     pub const fn is_setuid(&self) -> bool {
         self.attributes.mode & 0o6000 != 0
@@ -75,7 +75,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Tells it to the author of the edit.
+    /// The failure that the author of the edit gets.
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
@@ -141,42 +141,37 @@ pub fn read(
 fn read_all(file: OwnedFd, size: u64, limit: u64) -> Result<Vec<u8>, Errno> {
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default().saturating_add(1));
     let room = bytes.capacity();
-    let count = match rustix::io::read(&file, spare_capacity(&mut bytes)) {
-        Ok(count) if regular::is_all(count, room, count as u64, size) => return Ok(bytes),
-        Ok(count) => count,
-        Err(Errno::INTR) => 0,
-        Err(errno) => return Err(errno),
-    };
-    let rest =
-        std::fs::File::from(file).take(limit.saturating_add(1).saturating_sub(count as u64)).read_to_end(&mut bytes);
-    rest.map(|_| bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    let count = retry_on_intr(|| rustix::io::read(&file, spare_capacity(&mut bytes)))? as u64;
+    if regular::is_all(bytes.len(), room, count, size) {
+        return Ok(bytes);
+    }
+    let rest = std::fs::File::from(file).take(limit.saturating_add(1).saturating_sub(count)).read_to_end(&mut bytes);
+    rest.map(|_| bytes).map_err(|error| errno::of(&error))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::fs::{Mode, OFlags};
-    use std::path::Path;
 
-    fn open(path: &Path, flags: OFlags) -> OwnedFd {
-        rustix::fs::open(path, flags, Mode::empty()).unwrap()
+    fn open(path: impl AsRef<std::path::Path>) -> OwnedFd {
+        std::fs::File::open(path).unwrap().into()
     }
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a test lays out its own directory")]
-    fn a_file_is_read_to_its_end_whatever_size_it_tells() {
+    fn a_file_is_read_to_its_end_whatever_size_it_states() {
         let place = tempfile::tempdir().unwrap();
         for length in [0, 1, 100, 70_000] {
             let file = place.path().join("file");
             let bytes = vec![b'x'; length];
             std::fs::write(&file, &bytes).unwrap();
-            for told in [0, length / 2, length.saturating_sub(1), length, length + 1, 2 * length] {
-                let read = |limit| read_all(open(&file, OFlags::RDONLY), told as u64, limit).unwrap();
-                assert!(read(1 << 20) == bytes, "{told} of {length}");
-                assert_eq!(read(told as u64).len(), length.min(told + 1), "{told} of {length}, and no more");
+            for stated in [0, length / 2, length.saturating_sub(1), length, length + 1, 2 * length] {
+                let read = |limit| read_all(open(&file), stated as u64, limit).unwrap();
+                assert!(read(1 << 20) == bytes, "{stated} of {length}");
+                assert_eq!(read(stated as u64).len(), length.min(stated + 1), "{stated} of {length}, and no more");
             }
         }
         let made_up = std::fs::read("/proc/version").unwrap();
-        assert_eq!(read_all(open(Path::new("/proc/version"), OFlags::RDONLY), 0, 1 << 20), Ok(made_up));
+        assert_eq!(read_all(open("/proc/version"), 0, 1 << 20), Ok(made_up));
     }
 }

@@ -1,10 +1,9 @@
 //! Goes through the files of a root that git does not ignore, from directory to directory, each opened from the one
 //! above it. No link is followed and no mount is entered; what is closed to every batch is passed over.
 //!
-//! What git ignores is what `.gitignore` files in the root, `.git/info/exclude` and the person's own excludes say. That
-//! an ignored file is tracked nevertheless is not known here.
+//! Git's rules are those of `.gitignore` files in the root, of `.git/info/exclude` and of the user's own excludes. An ignored
+//! file that is tracked nevertheless counts as ignored.
 
-use std::io::Read;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -16,8 +15,10 @@ use ignore::gitignore::Gitignore;
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
-use crate::workspace::fs::{beneath, disk, errno};
-use crate::workspace::read::{git_dir, ignore_files, ignored};
+use crate::workspace::fs::{beneath, disk, errno, reads};
+use crate::workspace::read::ignored::{decision, within};
+use crate::workspace::read::place::join;
+use crate::workspace::read::{git_dir, ignore_files, regular};
 use crate::workspace::roots::root::Root;
 use crate::workspace::roots::workspace::Workspace;
 
@@ -32,7 +33,7 @@ pub(crate) struct Closed {
     pub(crate) why: String,
 }
 
-/// Says of the path of a file or directory in the first root whether it may be looked at.
+/// Whether the path of a file or directory in the first root may be looked at.
 pub(crate) type IsOpen<'a> = &'a dyn Fn(&str) -> Result<(), Closed>;
 
 /// What was met.
@@ -84,27 +85,27 @@ pub(crate) enum WalkError {
 }
 
 impl WalkError {
-    /// Tells it to the author of the call.
+    /// The failure that the author of the call gets.
     pub(crate) fn failure(&self) -> Failure {
-        let told = |reason, hint: &str| Failure::new(reason, self.to_string()).hint(hint);
+        let refused = |reason, hint: &str| Failure::new(reason, self.to_string()).hint(hint);
         match self {
-            Self::Missing { .. } => told(Reason::FileMissing, "search a directory above it, or leave path out"),
+            Self::Missing { .. } => refused(Reason::FileMissing, "search a directory above it, or leave path out"),
             Self::Link { .. } => {
-                told(Reason::InvalidPath, "give the path that the link leads to").detail(Detail::Symlink)
+                refused(Reason::InvalidPath, "give the path that the link leads to").detail(Detail::Symlink)
             }
             Self::Other { .. } => {
-                told(Reason::InvalidPath, "give the path of a file or directory").detail(Detail::NotRegular)
+                refused(Reason::InvalidPath, "give the path of a file or directory").detail(Detail::NotRegular)
             }
             Self::Ignored { .. } => {
-                told(Reason::PolicyDenied, "read the file by its path, if you know which one it is")
+                refused(Reason::PolicyDenied, "read the file by its path, if you know which one it is")
             }
-            Self::Closed { detail, .. } => told(Reason::PolicyDenied, "search somewhere else").detail(*detail),
+            Self::Closed { detail, .. } => refused(Reason::PolicyDenied, "search somewhere else").detail(*detail),
             Self::System { errno, .. } => errno::read_failure(*errno, self.to_string()),
         }
     }
 }
 
-/// Shows what is at or beneath a path of the first root to `see`, in the order of the names, until it has seen enough. Tells
+/// Shows what is at or beneath a path of the first root to `see`, in the order of the names, until it has seen enough. Returns
 /// how many directories could not be read.
 ///
 /// # Errors
@@ -123,8 +124,13 @@ pub(crate) fn walk(
     let mut names = path.map_or("", WorkspacePath::as_str).split('/').filter(|name| !name.is_empty()).peekable();
     while let Some(name) = names.next() {
         let Some(level) = walk.stack.last() else { break };
-        let at = level.at(name);
-        let kind = kind_of(level.dir.as_fd(), name, &at)?;
+        let at = join(&level.path, name);
+        let stat = match beneath::look_up(level.dir.as_fd(), name) {
+            Ok(Some(stat)) => stat,
+            Ok(None) => return Err(WalkError::Missing { at }),
+            Err(errno) => return Err(WalkError::System { at, errno }),
+        };
+        let kind = FileType::from_raw_mode(stat.st_mode);
         let is_dir = kind == FileType::Directory;
         match kind {
             FileType::Symlink => return Err(WalkError::Link { at }),
@@ -152,24 +158,18 @@ pub(crate) fn walk(
 struct Walk<'w> {
     root: &'w Root,
     is_open: IsOpen<'w>,
-    /// The person's own excludes.
+    /// The user's own excludes.
     global: Gitignore,
     stack: Vec<Level>,
 }
 
-/// A directory that is open, and what its own file says is ignored.
+/// An open directory, and the rules of its `.gitignore`.
 struct Level {
     path: String,
     dir: OwnedFd,
     rules: Gitignore,
-    /// What `.git/info/exclude` says, at the top.
+    /// The rules of `.git/info/exclude`, at the top.
     excludes: Gitignore,
-}
-
-impl Level {
-    fn at(&self, name: &str) -> String {
-        if self.path.is_empty() { name.to_owned() } else { format!("{}/{name}", self.path) }
-    }
 }
 
 impl Walk<'_> {
@@ -200,7 +200,7 @@ impl Walk<'_> {
                 }
                 continue;
             };
-            let at = level.at(&name);
+            let at = join(&level.path, &name);
             let is_dir = kind == FileType::Directory;
             if self.check(&at).is_err() || self.is_ignored(&at, is_dir) {
                 continue;
@@ -234,10 +234,8 @@ impl Walk<'_> {
     /// The files and directories of the directory on top of the stack, by name.
     fn list(&self, unread: &mut u32) -> Vec<(String, FileType)> {
         let listed = self.stack.last().map_or(Ok(Vec::new()), |level| list(level.dir.as_fd()));
-        listed.unwrap_or_else(|_| {
-            *unread += 1;
-            Vec::new()
-        })
+        *unread += u32::from(listed.is_err());
+        listed.unwrap_or_default()
     }
 
     /// Whether a path may be looked at.
@@ -254,25 +252,14 @@ impl Walk<'_> {
 
     /// Whether git ignores a path whose directory is on top of the stack: the nearest rules decide.
     fn is_ignored(&self, at: &str, is_dir: bool) -> bool {
-        let said = |rules: &Gitignore, path: &str| ignored::said(rules, path, is_dir);
-        let within = |level: &Level| {
-            at.strip_prefix(level.path.as_str()).map_or(at, |rest| rest.trim_start_matches('/')).to_owned()
-        };
-        let in_files = || self.stack.iter().rev().find_map(|level| said(&level.rules, &within(level)));
-        let in_excludes = || said(&self.stack.first()?.excludes, at);
-        in_files().or_else(in_excludes).or_else(|| said(&self.global, at)).unwrap_or(false)
+        let in_file = |level: &Level| decision(&level.rules, within(&level.path, at), is_dir);
+        let in_files = self.stack.iter().rev().find_map(in_file);
+        let in_excludes = || decision(&self.stack.first()?.excludes, at, is_dir);
+        in_files.or_else(in_excludes).or_else(|| decision(&self.global, at, is_dir)).unwrap_or(false)
     }
 }
 
-fn kind_of(dir: BorrowedFd<'_>, name: &str, at: &str) -> Result<FileType, WalkError> {
-    match beneath::look_up(dir, name) {
-        Ok(Some(stat)) => Ok(FileType::from_raw_mode(stat.st_mode)),
-        Ok(None) => Err(WalkError::Missing { at: at.to_owned() }),
-        Err(errno) => Err(WalkError::System { at: at.to_owned(), errno }),
-    }
-}
-
-/// The regular files and directories of a directory, by name. Names that are not UTF-8 cannot be told to anybody.
+/// The regular files and directories of a directory, by name. Names that are not UTF-8 are left out: no path can have them.
 fn list(dir: BorrowedFd<'_>) -> Result<Vec<(String, FileType)>, Errno> {
     let mut names = Vec::new();
     for entry in Dir::new(disk::open_readable(dir)?)? {
@@ -295,7 +282,7 @@ fn list(dir: BorrowedFd<'_>) -> Result<Vec<(String, FileType)>, Errno> {
     Ok(names)
 }
 
-/// What a file of ignore rules says; nothing where there is none.
+/// The rules of a file; none where there is no such file.
 fn rules(dir: BorrowedFd<'_>, name: &str) -> Gitignore {
     let Ok(Some(bytes)) = read(dir, name, RULE_BYTES) else { return Gitignore::empty() };
     // A search at the workstation shows ignored files when it is asked for them; what a server reads is decided elsewhere.
@@ -303,18 +290,8 @@ fn rules(dir: BorrowedFd<'_>, name: &str) -> Gitignore {
 }
 
 fn read(dir: BorrowedFd<'_>, name: &str, limit: u64) -> Result<Option<Vec<u8>>, Errno> {
-    let file = match beneath::open_file(dir, name) {
-        Ok(file) => file,
-        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
-        Err(errno) => return Err(errno),
-    };
-    let stat = rustix::fs::fstat(&file)?;
-    let size = u64::try_from(stat.st_size).unwrap_or_default();
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || size > limit {
+    let Some((file, _)) = regular::open(dir, name)?.filter(|(_, stat)| regular::stated_size(stat) <= limit) else {
         return Ok(None);
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-    let read = std::fs::File::from(file).take(limit + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= limit))
+    };
+    Ok(Some(reads::read_rest(file, limit + 1)?).filter(|bytes| bytes.len() as u64 <= limit))
 }

@@ -2,18 +2,16 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::io::Errno;
 use uuid::Uuid;
 
-use super::effect::Reversal;
-use super::entries::{EntryId, ids};
+use super::entries::{EntryId, Reversal, ids};
 use super::entry::{self, Head};
 use crate::workspace::commit::change::Change;
 use crate::workspace::commit::history_draft::HistoryDraft;
 use crate::workspace::fs::{disk, errno};
 use crate::workspace::keep::age;
 use crate::workspace::roots::root::Root;
-use crate::workspace::roots::state::{OwnError, Part};
+use crate::workspace::roots::state::{Part, StateError};
 use crate::workspace::roots::workspace::Workspace;
 
 /// Drafts the entry of a batch called `batch` that takes back `undoes`: what is needed to undo its changes in at most `limit`
@@ -24,7 +22,7 @@ pub(in crate::workspace) fn draft(
     batch: Option<String>,
     undoes: Option<&Reversal>,
     limit: u64,
-) -> Result<HistoryDraft, OwnError> {
+) -> Result<HistoryDraft, StateError> {
     let now = workspace.disk().now();
     let time = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let id = next_id(workspace, now)?.to_string();
@@ -38,8 +36,7 @@ pub(in crate::workspace) fn draft(
         files: Vec::new(),
         dirs: Vec::new(),
     };
-    // A head is texts and numbers: there is nothing in it that JSON could refuse.
-    let (bytes, is_whole) = entry::encode(workspace, changes, head, limit).map_err(|_| Errno::INVAL)?;
+    let (bytes, is_whole) = entry::encode(workspace, changes, head, limit);
     Ok(HistoryDraft { id, bytes, is_whole })
 }
 
@@ -60,9 +57,10 @@ pub(super) fn confirm_newest(workspace: &Workspace) {
 }
 
 /// When the history of each root was changed last.
-fn changed(workspace: &Workspace) -> Result<Vec<Option<(i64, u64)>>, Errno> {
+fn changed(workspace: &Workspace) -> Result<Vec<Option<(i64, u64)>>, StateError> {
     let look = |root: &Root| {
-        let stat = errno::optional(rustix::fs::stat(root.state().part(Part::HISTORY)))?;
+        let stat = errno::optional(rustix::fs::stat(root.state().part(Part::HISTORY)));
+        let stat = stat.map_err(root.state().failed(Part::HISTORY, "read"))?;
         Ok(stat.map(|stat| (stat.st_ctime, stat.st_ctime_nsec)))
     };
     workspace.roots().iter().map(look).collect()
@@ -70,7 +68,7 @@ fn changed(workspace: &Workspace) -> Result<Vec<Option<(i64, u64)>>, Errno> {
 
 /// A name later than those of all entries there are, even if the clock is behind. The directories are listed only if
 /// another process has changed them.
-fn next_id(workspace: &Workspace, now: SystemTime) -> Result<EntryId, OwnError> {
+fn next_id(workspace: &Workspace, now: SystemTime) -> Result<EntryId, StateError> {
     let changed = changed(workspace)?;
     let newest = match workspace.with_cache(Option::<Newest>::take) {
         Some(known) if known.changed == changed => known.id,
@@ -83,11 +81,11 @@ fn next_id(workspace: &Workspace, now: SystemTime) -> Result<EntryId, OwnError> 
     Ok(id)
 }
 
-fn newest_there_is(workspace: &Workspace) -> Result<Option<EntryId>, OwnError> {
+fn newest_there_is(workspace: &Workspace) -> Result<Option<EntryId>, StateError> {
     let mut newest = None;
     for root in workspace.roots() {
         let Some(dir) = root.state().find(Part::HISTORY)? else { continue };
-        newest = newest.max(ids(&dir)?.into_iter().max());
+        newest = newest.max(ids(root.state(), &dir)?.first().copied());
     }
     Ok(newest)
 }

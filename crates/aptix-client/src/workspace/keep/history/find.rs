@@ -1,11 +1,38 @@
-//! Finds the batch that is to be taken back.
+//! Which batches are in effect, and which one is to be taken back.
+//!
+//! An undo takes back a batch, a redo takes back an undo. Both are batches themselves, so both can be undone: a batch is
+//! in effect unless one that is in effect took it back.
+
+use std::collections::HashMap;
 
 use aptix_model::failure::Visible;
 
-use super::effect::Effects;
 use super::entries::{Entry, HistoryError, Known, read};
 use super::pending::Pending;
 use crate::workspace::roots::workspace::Workspace;
+
+/// For each batch that is taken back, the entry that did it.
+pub(crate) struct Effects<'e>(HashMap<&'e str, &'e Entry>);
+
+impl<'e> Effects<'e> {
+    /// Of all entries there are, newest first.
+    pub(crate) fn of(entries: &'e [Entry]) -> Self {
+        let mut taken_back: HashMap<&str, &Entry> = HashMap::new();
+        for entry in entries {
+            if let Some(undone) = entry.undoes.as_deref()
+                && !taken_back.contains_key(entry.id.to_string().as_str())
+            {
+                taken_back.insert(undone, entry);
+            }
+        }
+        Self(taken_back)
+    }
+
+    /// What took the batch of an entry back; `None` while it is in effect.
+    pub(crate) fn taken_back_by(&self, entry: &Entry) -> Option<&'e Entry> {
+        self.0.get(entry.id.to_string().as_str()).copied()
+    }
+}
 
 /// An entry, and those that came later, newest first.
 pub(crate) struct Found {

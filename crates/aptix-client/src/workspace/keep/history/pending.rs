@@ -5,8 +5,7 @@ use std::os::fd::AsFd;
 
 use uuid::Uuid;
 
-use super::effect::Reversal;
-use super::entries::{EntryId, HistoryError};
+use super::entries::{EntryId, HistoryError, Reversal};
 use crate::workspace::fs::disk;
 use crate::workspace::roots::own_file::{self, Found, Owner};
 use crate::workspace::roots::state::{Part, StateDir};

@@ -1,6 +1,5 @@
 //! Forgets the oldest entries: what is too old by the age clock, and what is too much together with all that came later.
 
-use std::cmp::Reverse;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -80,9 +79,8 @@ fn prune(workspace: &Workspace, retention: Retention) -> Result<u64, StateError>
     let state = workspace.primary().state();
     let dir = state.open(Part::HISTORY)?;
     let failed = state.failed(Part::HISTORY, "clear");
-    let now = age::look(workspace.disk(), state).map_err(|error| failed(error.errno()))?;
-    let mut entries = ids(&dir).map_err(&failed)?;
-    entries.sort_by_key(|id| Reverse(*id));
+    let now = age::look(workspace.disk(), state)?;
+    let entries = ids(state, &dir)?;
     let young = entries.len() - old(workspace.disk(), &dir, &entries, now, retention.age).map_err(&failed)?;
     let (mut kept, mut is_over) = (0, false);
     for (index, id) in entries.into_iter().enumerate() {
