@@ -1,4 +1,4 @@
-//! Opens a workspace, and brings to an end whatever an earlier process left half-way in it.
+//! Opens a workspace, and recovers what an earlier process left half-way in it.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Tells it to whoever wanted the workspace.
+    /// The failure that the caller gets.
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
@@ -47,12 +47,12 @@ impl OpenError {
 }
 
 impl Workspace {
-    /// Opens roots, and brings to an end whatever an earlier process left half-way in them.
+    /// Opens roots, and recovers what an earlier process left half-way in them.
     ///
-    /// `state_home` is the directory for the state of programs: `$XDG_STATE_HOME`, or what stands for it.
+    /// `state_home` is the directory for the state of programs: `$XDG_STATE_HOME`, or its default.
     ///
     /// # Errors
-    /// When a root cannot be opened, two of them overlap, or an earlier commit cannot be brought to an end.
+    /// When a root cannot be opened, two of them overlap, or an earlier commit cannot be recovered.
     pub fn open(specs: &[RootSpec], state_home: &Path, disk: Box<dyn Disk>) -> Result<Self, OpenError> {
         let state = state_home.join("aptix");
         disk::private_dir(&state).map_err(|source| StateError::System { path: state.clone(), source })?;
@@ -61,8 +61,8 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// Opens roots to look at them and change nothing. Where nothing was ever kept about them there is nothing to bring
-    /// to an end, and nothing is made: no state, and no lock. Otherwise as [`Self::open`].
+    /// Opens roots to read them and change nothing. Where nothing was ever kept about them there is nothing to recover, and
+    /// nothing is made: no state, and no lock. Otherwise as [`Self::open`].
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -85,7 +85,7 @@ impl Workspace {
             }
         }
         match recovery::recover(self, &Keeping) {
-            // Who only looks can look; the next commit finds it again.
+            // Reading is possible; the next commit finds it again.
             Err(error) if error.is_for_lack_of_room() => {
                 tracing::warn!(%error, "an applied batch is not cleared away yet")
             }

@@ -17,7 +17,7 @@ use crate::workspace::keep::history::entries::Reversal;
 use crate::workspace::keep::history::prune::{self, Retention};
 use crate::workspace::roots::workspace::Workspace;
 
-/// What the server is to be told about a batch once it is applied, even if this process dies first.
+/// The report that the server gets of a batch once it is applied, even if this process dies first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receipt {
     /// Which batch.
@@ -31,7 +31,7 @@ pub struct Receipt {
 pub struct CommitOptions<'a> {
     /// What the batch is called in the history, if not as in the receipt.
     pub name: Option<BatchId>,
-    /// What the server is to be told; with it, the new contents are kept for the server.
+    /// The report for the server; with it, the new contents are kept for the server.
     pub receipt: Option<&'a Receipt>,
     /// What is left on the clipboards of the session.
     pub clipboards: Option<&'a Taken>,
@@ -44,7 +44,7 @@ pub struct CommitOptions<'a> {
 /// Commits changes, and makes the receipt and the new contents durable in the same step.
 ///
 /// # Errors
-/// Nothing has changed then, or everything was rolled back, or the error says that a person is needed.
+/// Nothing has changed then, or everything was rolled back, or the error names what a person has to do.
 pub fn commit(
     workspace: &Workspace,
     changes: &[Change<'_>],

@@ -28,7 +28,7 @@ pub enum Wall {
     Absent(String),
 }
 
-/// Makes Aptix's own directories, which cannot be made behind the wall. Who needs one that could not be made says so.
+/// Makes Aptix's own directories, which cannot be made behind the wall. Failures are reported by the command that needs one.
 pub fn make_own(state_home: &Path, config_home: &Path) {
     for home in [state_home, config_home] {
         let _ = disk::private_dir(&home.join("aptix"));
@@ -45,7 +45,7 @@ pub fn raise_for(specs: &[RootSpec], state_home: &Path, config_home: &Path) -> W
             let roots = workspace.roots().iter().map(Root::path).map(Path::to_owned);
             roots.chain(recovery::reach(&workspace)).collect()
         }
-        // Whoever opens them finds out why that is not possible; until then nothing is written.
+        // Opening them for the command reports why that is not possible; until then nothing is written.
         Err(_) => Vec::new(),
     };
     writable.extend([state, config_home.join("aptix")]);

@@ -95,7 +95,7 @@ fn a_file_that_is_removed_while_a_person_looks_is_told_as_removed() {
     });
     let failure = &refused.unwrap_err().failures[0];
     assert_eq!(failure.reason, Reason::FileChanged);
-    assert_eq!(failure.message, "somebody else removed the file after it was read");
+    assert_eq!(failure.message, "another process removed the file after it was read");
     assert!(failure.hint.as_ref().unwrap().starts_with("bring the file back"), "{failure:?}");
 }
 

@@ -17,7 +17,7 @@ const KEPT: usize = 9;
 /// Bytes of the longest name that file systems take.
 const NAME_BYTES: usize = 255;
 
-/// Displaces what has the staged name, unless it is something that nobody planned: then it is kept beside the file, and its
+/// Displaces what has the staged name, unless it is neither old nor new bytes: then it is kept beside the file, and its
 /// name is given.
 pub(crate) fn clear(tree: &WorkTree<'_>, file: &FileStep, seen: Option<FileStamp>) -> Result<Option<String>, Errno> {
     match tree.dirs.find_marked(file.root, &file.dir)? {
@@ -65,7 +65,7 @@ pub(crate) fn kept(tree: &WorkTree<'_>, record: &Record) -> Vec<String> {
     record.files.iter().flat_map(of_file).collect()
 }
 
-/// The names under which something that nobody planned is kept beside a file, in the order in which they are taken; cut
+/// The names under which what another process wrote is kept beside a file, in the order in which they are taken; cut
 /// where they would be too long for one.
 pub(crate) fn kept_names(file: &FileStep) -> impl Iterator<Item = String> {
     let mark = format!(".kept-{}", file.staged.trim_matches('.').split('.').next().unwrap_or("copy"));

@@ -14,17 +14,17 @@ use crate::workspace::roots::state::StateError;
 /// What keeps one file from being written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FileFault {
-    /// Somebody else wrote it since it was read.
-    #[error("somebody else wrote the file after it was read")]
+    /// Another process wrote it since it was read.
+    #[error("another process wrote the file after it was read")]
     Changed {
         /// The digest it has now.
         current: Option<Sha256Digest>,
     },
     /// There is no file any more.
-    #[error("somebody else removed the file after it was read")]
+    #[error("another process removed the file after it was read")]
     Removed,
     /// Its bytes are as they were, but not the rest.
-    #[error("somebody else changed the file's owner, mode or attributes after it was read")]
+    #[error("another process changed the file's owner, mode or attributes after it was read")]
     Attributes,
     /// A file that must not exist has appeared.
     #[error("a file appeared at this path after it was found free")]
@@ -36,12 +36,12 @@ pub enum FileFault {
     #[error("the file or its directory is immutable or append-only")]
     Immutable,
     /// The staged file is not as it was written.
-    #[error("the staged file was altered by somebody else")]
+    #[error("another process altered the staged file")]
     Tampered,
     /// A parent cannot be made.
     #[error("cannot make the directory: {errno}")]
     MakeDir {
-        /// What the system says.
+        /// The system's error number.
         errno: Errno,
     },
     /// The system refuses.
@@ -49,12 +49,12 @@ pub enum FileFault {
     System {
         /// What was tried.
         doing: &'static str,
-        /// What the system says.
+        /// The system's error number.
         errno: Errno,
     },
 }
 
-/// Why a batch was not committed. Unless it says otherwise, nothing has changed.
+/// Why a batch was not committed. Unless the variant says otherwise, nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// The locks or the state directory.
@@ -82,10 +82,10 @@ pub enum CommitError {
         /// What is wrong.
         fault: FileFault,
     },
-    /// A batch that was taken back, from between what somebody else wrote meanwhile.
-    #[error("{error}; what somebody else wrote meanwhile is kept as {}", names.join(", "))]
+    /// A batch that was rolled back, where another process wrote meanwhile.
+    #[error("{error}; what another process wrote meanwhile is kept as {}", names.join(", "))]
     Kept {
-        /// Why it was taken back.
+        /// Why it was rolled back.
         error: Box<CommitError>,
         /// The real paths of what was kept.
         names: Vec<String>,
@@ -113,13 +113,13 @@ pub enum CommitError {
         fault: FileFault,
         /// What is wrong with putting back.
         cause: Errno,
-        /// The record that says which files are concerned.
+        /// The record that names the files.
         record: PathBuf,
     },
 }
 
 impl FileFault {
-    /// Tells it to the author of the edit.
+    /// The failure that the author of the edit gets.
     #[must_use]
     pub fn failure(&self) -> Failure {
         let again = "read the file again and send the batch anew, made for what it holds now";
@@ -157,7 +157,7 @@ impl CommitError {
         }
     }
 
-    /// Tells it to the author of the edit.
+    /// The failure that the author of the edit gets.
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
@@ -194,7 +194,7 @@ pub enum RecoveryError {
         root: PathBuf,
         /// The record.
         record: PathBuf,
-        /// What the system says.
+        /// The system's error number.
         errno: Errno,
     },
     /// At the path of a root that took part in the commit there is another directory now.
@@ -216,7 +216,7 @@ pub enum RecoveryError {
         doing: &'static str,
         /// The record.
         record: PathBuf,
-        /// What the system says.
+        /// The system's error number.
         errno: Errno,
     },
     /// The files fit neither end.
@@ -231,7 +231,7 @@ pub enum RecoveryError {
         /// The real paths of the files.
         files: Vec<String>,
     },
-    /// Batches that only an earlier version can bring to their end.
+    /// Batches that only an earlier version can complete.
     #[error(
         "{} holds batches of durability mode `journal`, which earlier versions had and this one cannot settle",
         path.display()
@@ -248,7 +248,7 @@ impl RecoveryError {
         matches!(self, Self::System { doing: CLEAR_AWAY, errno: Errno::NOSPC | Errno::DQUOT, .. })
     }
 
-    /// Tells it to the author of the edit.
+    /// The failure that the author of the edit gets.
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {

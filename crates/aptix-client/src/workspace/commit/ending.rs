@@ -19,7 +19,7 @@ pub(crate) trait Ending {
     fn drop_lost(&self, workspace: &Workspace, state: &StateDir) -> Result<(), Errno>;
 }
 
-/// Ends the commit of an applied batch. Should a power cut bring the record back, it is ended again.
+/// Ends the commit of an applied batch. Should a power cut revert the removal of the record, it is ended again.
 pub(crate) fn applied(
     workspace: &Workspace,
     journal: &Journal<'_>,

@@ -18,14 +18,14 @@ pub(crate) enum FileState {
     Outrun,
     /// The file is as planned and can be taken back.
     Published,
-    /// Something that nobody planned has the staged name: it was displaced by the new bytes, or taken out in the stead
-    /// of what was to go.
+    /// The staged name holds something that was not planned: the new bytes displaced it, or it was moved there instead of
+    /// the file that was to be removed.
     Displaced,
     /// The new bytes are in place and the old ones were cleared away.
     Finished,
-    /// The file was to go, and it is gone; whoever took it away, it is not kept.
+    /// The file was to be removed and is gone; this commit or another process removed it, and it is not kept.
     Gone,
-    /// The file was as planned, and somebody has written it since.
+    /// The file was as planned, and another process has written it since.
     Overwritten,
     /// The old state, with nothing staged.
     Cleared,
@@ -95,7 +95,7 @@ const fn of_edited(now: Holds, staged: Holds) -> FileState {
         (Holds::Before, Holds::Nothing) => FileState::Cleared,
         (_, Holds::Before) => FileState::Overwritten,
         (Holds::After, Holds::Other) => FileState::Displaced,
-        // With something else staged, somebody saved once more while what they had saved was being put back.
+        // With something else staged, another process saved once more while its save before was being put back.
         (_, Holds::After | Holds::Other) => FileState::Outrun,
     }
 }
@@ -104,7 +104,7 @@ const fn of_created(now: Holds, staged: Holds, is_one_file: bool) -> FileState {
     match (now, staged) {
         (Holds::Nothing, Holds::After) => FileState::Staged,
         (Holds::After, Holds::Nothing) => FileState::Published,
-        // Without a flag for it, a new file is published by a second link; another file of these bytes is somebody's.
+        // Without a flag for it, a new file is published by a second link; another file of these bytes is of another process.
         (Holds::After, Holds::After) if is_one_file => FileState::Published,
         (Holds::Nothing, Holds::Nothing) => FileState::Cleared,
         (Holds::Other | Holds::Before, Holds::Nothing) => FileState::Overwritten,

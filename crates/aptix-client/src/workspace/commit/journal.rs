@@ -108,7 +108,7 @@ impl<'a> Journal<'a> {
         }
     }
 
-    /// The one record that there is, if any, and the stage of its commit. What cannot be read is never taken for nothing.
+    /// The one record that there is, if any, and the stage of its commit. A record that cannot be read is an error, not absence.
     pub(crate) fn read(&self) -> Result<Option<(Stage, Record)>, JournalError> {
         for stage in Stage::ALL {
             let bytes = own_file::read_whole(self.dir.as_fd(), stage.name()).map_err(self.failed("read"))?;

@@ -75,7 +75,7 @@ fn displaced(dir: &OwnedFd, file: &FileStep, original: Option<&[u8]>) -> Result<
     })
 }
 
-/// Whether a file that was published is something else than planned by now, read back to see.
+/// Reads a published file back; returns whether it is no longer as planned.
 pub(crate) fn is_overwritten(tree: &WorkTree<'_>, file: &FileStep, planned: Option<&[u8]>) -> Result<bool, Errno> {
     let dir = tree.dirs.open_dir(file.root, &file.dir)?;
     if let Some(planned) = planned

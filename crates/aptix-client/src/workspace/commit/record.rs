@@ -133,7 +133,7 @@ pub(crate) struct NewDir {
     pub(crate) name: String,
 }
 
-/// One name that comes to mean something else. A file that moves is two of them.
+/// One name that gets another meaning. A file that moves is two of them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FileStep {
@@ -144,7 +144,7 @@ pub(crate) struct FileStep {
     pub(crate) staged: String,
     /// The digest of the old bytes; absent when there is no old file.
     pub(crate) before: Option<Hex>,
-    /// The digest of the new bytes; absent when the file goes.
+    /// The digest of the new bytes; absent when the file is removed.
     pub(crate) after: Option<Hex>,
     /// Whether the new file can be run, where that is not so of the old one.
     pub(crate) executable: Option<bool>,

@@ -133,7 +133,7 @@ impl Recovery<'_> {
         }
         let states = file_states(&tree, record).map_err(system("look at"))?;
         if stage == Stage::Committed {
-            // Before the record of a batch is removed, everything is durable; a power cut may bring it back, and nothing else.
+            // Before the record of a batch is removed, everything is durable; a power cut may revert that removal, and nothing else.
             if is_over(&states) && record.boot != self.workspace.disk().boot() {
                 return end(stage);
             }

@@ -12,7 +12,7 @@ use crate::workspace::commit::work_tree::WorkTree;
 use crate::workspace::fs::{disk, errno};
 use crate::workspace::read::regular;
 
-/// How often a file that somebody keeps saving is swapped until nothing of theirs is displaced.
+/// How often a file that another process keeps saving is swapped until nothing of that process is displaced.
 const SWAPS: usize = 256;
 
 /// Rolls every file back, last one first, and clears everything away; `unpublished` are files that were never put in place.
@@ -35,7 +35,7 @@ pub(crate) fn roll_back<'f>(
 }
 
 /// Takes published bytes out again, swapping until what comes out is what was last put in: then the last save of
-/// anybody is in place. A save that a later one has overtaken is kept beside it.
+/// any other process is in place. A save that a later one has overtaken is kept beside it.
 pub(crate) fn give_back(tree: &WorkTree<'_>, dir: &OwnedFd, file: &FileStep) -> Result<(), Errno> {
     let digest = || Ok::<_, Errno>(regular::digest(dir.as_fd(), &file.staged)?.map(|(digest, _)| digest));
     let after = file.after.map(|hex| hex.0);
@@ -43,7 +43,7 @@ pub(crate) fn give_back(tree: &WorkTree<'_>, dir: &OwnedFd, file: &FileStep) -> 
     for _ in 0..SWAPS {
         let restored = digest()?;
         match exchange(tree.disk, dir, file) {
-            // Somebody removed the file, which overtakes every save before.
+            // Another process removed the file, which overtakes every save before.
             Err(Errno::NOENT) if is_gone(dir, &file.name) => {}
             outcome => {
                 outcome?;
@@ -59,7 +59,7 @@ pub(crate) fn give_back(tree: &WorkTree<'_>, dir: &OwnedFd, file: &FileStep) -> 
         }
         break;
     }
-    // Should somebody be faster than all our swaps, theirs are in place and beside it.
+    // Where another process is faster than all our swaps, its saves are in place and beside it.
     clear::set_aside(tree, dir, file, None).map(drop)
 }
 
@@ -82,7 +82,7 @@ fn withdraw(tree: &WorkTree<'_>, file: &FileStep) -> Result<(), Errno> {
 /// Takes a new file out again, and looks at what came out: only the bytes that were put in are taken away.
 fn take_out(tree: &WorkTree<'_>, dir: &OwnedFd, file: &FileStep) -> Result<(), Errno> {
     let (disk, held) = (tree.disk, dir.as_fd());
-    // Where a new file is published by a second link, it may still have its first; the name is nobody else's.
+    // Where a new file is published by a second link, it may still have its first; no other process uses that name.
     disk::unlink_if_there(disk, held, &file.staged)?;
     // Where another process removed the file, there is nothing to take out.
     let Some(()) = errno::optional(disk.rename(held, &file.name, held, &file.staged))? else { return Ok(()) };

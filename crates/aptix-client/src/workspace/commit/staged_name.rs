@@ -7,7 +7,7 @@ use crate::workspace::fs::disk;
 
 /// How the name of a staged file ends.
 const ENDING: &str = ".aptix-tmp";
-/// Hexadecimal digits that nobody can foresee, and as many that follow from them.
+/// Hexadecimal digits that cannot be predicted, and as many of the checksum.
 const DIGITS: usize = 16;
 
 /// A name that nothing else has, for a file that is staged in a root.

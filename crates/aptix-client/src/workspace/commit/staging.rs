@@ -73,7 +73,7 @@ pub(crate) fn stage(
     Ok(StagedFile { file: staged, stamp: FileStamp::of(&stat), losses })
 }
 
-/// Gives a staged file what its original has, and a mode, as far as the system lets us; returns what it does not.
+/// Gives a staged file what its original has, and a mode, as far as the system permits; returns what it does not.
 fn dress(disk: &dyn Disk, staged: BorrowedFd<'_>, original: &Attributes, mode: u32) -> Result<Vec<Loss>, Errno> {
     let (has_owner, has_group) = set_owner(disk, staged, original)?;
     let mut losses = Vec::new();

@@ -56,7 +56,7 @@ pub(crate) fn settle(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<
     disk.unlink(dir.as_fd(), &aside)
 }
 
-/// Gives what was moved to the staged name its own name again. Something newer that has the name by now stays; what was
+/// Gives what was moved to the staged name its own name again. A newer file of that name stays; what was
 /// moved is then kept beside it when all is cleared away, unless it is what was planned to be removed.
 pub(crate) fn put_back(disk: &dyn Disk, dir: &OwnedFd, file: &FileStep) -> Result<(), Errno> {
     match rename_new(disk, dir, &file.staged, &file.name) {

@@ -3,7 +3,7 @@
 //! The mode wrote contents to the file `ahead` and flushed their files later. A round of that file begins with a name;
 //! blocks follow, each chained to the one before: a tag, a length, the digest of the body, a link, the body. A round
 //! without a block has nothing pending, and the file is removed. Otherwise the root is refused by name: only the version
-//! that wrote the blocks can bring them to their end.
+//! that wrote the blocks can complete them.
 
 use std::os::fd::AsFd;
 

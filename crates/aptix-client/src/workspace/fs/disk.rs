@@ -1,6 +1,6 @@
 //! The only place that writes: user files and Aptix's own state alike, relative to directories held open.
 //!
-//! [`Disk`] is the seam at which tests stop the world after any operation, or make any one fail.
+//! Tests implement [`Disk`] as well: they stop after any operation, or make any one fail.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -44,7 +44,7 @@ pub trait Disk: Send + Sync {
     /// Takes away an empty directory.
     fn remove_dir(&self, dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno>;
     /// The time, which anybody may set. Nothing expires by it alone; across a restart of the system it counts for a little.
-    #[expect(clippy::disallowed_methods, reason = "the seam at which tests set another time")]
+    #[expect(clippy::disallowed_methods, reason = "the one clock, which tests replace")]
     fn now(&self) -> SystemTime {
         SystemTime::now()
     }

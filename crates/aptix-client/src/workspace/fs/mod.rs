@@ -1,4 +1,4 @@
-//! The system's calls: the disk seam, opening beneath a directory, error numbers, clocks, the terminal.
+//! The system's calls: the disk, opening beneath a directory, error numbers, clocks, the terminal.
 
 pub(crate) mod beneath;
 pub(crate) mod dir_cache;

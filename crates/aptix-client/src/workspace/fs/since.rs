@@ -1,4 +1,4 @@
-//! When something happened, by the clocks that the disk seam gives: comparable across processes and boots.
+//! When something happened, by the clocks of the disk: comparable across processes and boots.
 
 use std::time::{Duration, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! One displaced file: its entry in the index, and its name, which tells what it held and what it was called.
+//! One displaced file: its entry in the index, and its name, which holds the digest of what it held and its old name.
 
 use aptix_model::digest::Sha256Digest;
 use rustix::fs::Stat;
@@ -54,7 +54,7 @@ pub(super) enum Standing {
 }
 
 impl DisplacedFile {
-    /// A file of which only the name and what the file system says are known.
+    /// A file of which only the name and the stat are known.
     pub(super) fn found(name: String, path: String, digest: Sha256Digest, stat: &Stat, since: Since) -> Self {
         let (beside, copy, stamp, entry, standing) = (None, None, None, None, Standing::Held);
         let size = regular::stated_size(stat);

@@ -1,5 +1,5 @@
 //! The index of displaced files: one line for each, appended when it is moved. A line is a checksum and JSON; a later line
-//! of the same name replaces an earlier one, and a damaged line is left out: the file's own name then says what it held.
+//! of the same name replaces an earlier one, and a damaged line is left out: the file's own name then shows what it held.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -17,7 +17,7 @@ pub(super) const NAME: &str = "index-1";
 /// Digits of a line's checksum.
 const SUM: usize = 16;
 
-/// Adds files, for everybody but a power cut.
+/// Adds files; a power cut may revert that.
 pub(super) fn append(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, files: &[&DisplacedFile]) -> Result<(), Errno> {
     let file = disk.open_own(dir.as_fd(), NAME)?;
     let end = u64::try_from(rustix::fs::fstat(&file)?.st_size).unwrap_or_default();
@@ -46,7 +46,7 @@ pub(super) fn write(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, files: &[D
 }
 
 /// Holds the index open, so that no other gets its inode. What is known of a file changes by a new index alone: lines that are
-/// appended are of files that nobody has written to yet.
+/// appended are of files that no process has written to yet.
 pub(super) fn hold(dir: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
     errno::optional(beneath::open_file(dir.as_fd(), NAME))
 }

@@ -44,8 +44,7 @@ impl Sweeping {
     }
 }
 
-/// Sweeps every root of a workspace, as far as the system lets us: nothing of it keeps anybody from working. The caller holds
-/// the lock.
+/// Sweeps every root of a workspace. What fails is logged, and fails no command. The caller holds the lock.
 pub(crate) fn sweep(workspace: &Workspace) {
     let begin = Instant::now();
     let (mut bytes, mut found) = (0, 0);
@@ -215,7 +214,7 @@ fn move_at_last(disk: &dyn Disk, root: &Root, displaced: &OwnedFd, file: &mut Di
 
 /// Copies a displaced write that cannot be moved, and removes it from the workspace.
 fn copy(disk: &dyn Disk, dir: &OwnedFd, name: &str, to: &OwnedFd, file: &mut DisplacedFile) -> Result<(), Errno> {
-    // An attempt that was cut short is made anew; until it is whole the file is not taken for moved.
+    // An attempt that was cut short is made anew; until the copy is whole it does not have the name of a moved file.
     let part = format!("{}.part", file.name.split('.').next().unwrap_or_default());
     disk::unlink_if_there(disk, to.as_fd(), &part)?;
     let copy = disk.create(to.as_fd(), &part, Mode::RUSR | Mode::WUSR)?;
