@@ -26,6 +26,21 @@ pub struct Report {
     pub diff_omitted: bool,
 }
 
+impl Report {
+    /// The report of a batch that was applied, so far without a diff.
+    #[must_use]
+    pub const fn applied(files: Vec<FileReport>) -> Self {
+        Self {
+            outcome: Outcome::Applied,
+            files,
+            failures: Vec::new(),
+            warnings: Vec::new(),
+            diff: String::new(),
+            diff_omitted: false,
+        }
+    }
+}
+
 /// How a batch ended at the agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {

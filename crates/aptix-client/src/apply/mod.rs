@@ -15,7 +15,6 @@ pub mod proposal;
 mod refusal;
 mod reported;
 pub(crate) mod subject;
-mod verbatim;
 mod withheld;
 
 use aptix_engine::correct::correct;
@@ -39,12 +38,13 @@ use self::clipboards::SessionClipboards;
 use self::files::Files;
 use self::planned::{Planned, carry_out, refuse_removed};
 use self::proposal::{Decision, Proposal};
+use self::refusal::add_verbatim_hints;
 use crate::policy::Policy;
 use crate::policy::choices::Several;
 use crate::workspace::roots::workspace::Workspace;
 
 /// Applies a batch, all of it or nothing. `confirm` is called once, with the whole proposal, before anything is written; in
-/// a dry run as well, where it asks nobody and refuses what the run would be refused for.
+/// a dry run as well, to refuse what the run would be refused for without asking.
 ///
 /// # Errors
 /// Everything that keeps the batch from being applied.
@@ -141,7 +141,8 @@ fn agreed_to<'b>(
         return Ok(hidden);
     }
     withheld::check_rest(batch.batch, &files.found, &hidden, (settings, options.policy.caller))?;
-    if !options.mode.may_compare(&hidden) {
+    // Where there is no person to ask, none agrees.
+    if !matches!(options.mode, Mode::CommitWithReceipt { compare, .. } if compare(&hidden)) {
         return Err(withheld::not_compared(&hidden, options.policy.caller).into());
     }
     files.open_if_approved();
@@ -149,7 +150,7 @@ fn agreed_to<'b>(
     Ok(hidden)
 }
 
-/// Failures to plan a batch as its author is told them.
+/// Failures to plan a batch, as its author gets them.
 fn not_planned(
     mut failures: Vec<Failure>,
     workspace: &Workspace,
@@ -157,7 +158,7 @@ fn not_planned(
     batch: &ValidBatch<'_>,
     files: &Files,
 ) -> Refusal {
-    verbatim::add_way_past(&mut failures, batch.batch, policy.caller);
+    add_verbatim_hints(&mut failures, batch.batch, policy.caller);
     let failures = near_path::with_near_paths(failures, workspace, policy, batch, &files.found);
     withheld::without_content(failures, &files.found).into()
 }

@@ -1,4 +1,4 @@
-//! Decides which files the names of a diff mean, by what stands in the workspace.
+//! Decides which files the names of a diff mean, by the files that exist.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use crate::workspace::read::resolve;
 use crate::workspace::read::resolve_error::ResolveError;
 use crate::workspace::roots::workspace::Workspace;
 
-/// A batch with one path for each of its files. Whether a file exists is not withheld from anybody.
+/// A batch with one path for each of its files. Whether a file exists is withheld from no caller.
 ///
 /// # Errors
 /// When the files that exist leave several readings of a name, or none.
@@ -25,7 +25,7 @@ pub(super) fn settle<'b>(workspace: &Workspace, batch: &'b Batch) -> Result<Cow<
     Ok(readings::settle(batch, |path| found.get(path).copied().unwrap_or(Entry::Absent))?)
 }
 
-/// What stands at a path. What is refused there is refused once the path is the one that is meant, and not before.
+/// What is at a path. A path that is refused is reported once it is the one that is meant, and not before.
 fn entry(workspace: &Workspace, listings: &mut Listings, path: &str) -> Entry {
     let Ok(path) = WorkspacePath::new(path) else { return Entry::Absent };
     match resolve::resolve(workspace, listings, &ValidTarget::Path(path)) {

@@ -64,19 +64,16 @@ pub(super) fn with_near_paths(
             let found = search.find_in(0, (0, &WorkspacePath::new(&path).ok()?), Claim::Stays).ok()?;
             let is_known = found.withheld.is_none() && found.original.is_some();
             is_known.then(|| match file {
-                Some(Target::DocPath(_)) => found.place.doc_path,
-                _ => paths.name(&path, &found.place.doc_path).into_owned(),
+                Some(Target::DocPath(_)) => format!("{:?}", found.place.doc_path),
+                _ => format!("{:?}", paths.name(&path, &found.place.doc_path)),
             })
         });
         let known: Vec<String> = known.collect();
-        failure.hint = match known.as_slice() {
-            [one] => Some(format!("did you mean {one:?}? a path is given from the root down")),
-            [_, .., _] if known.len() <= NAMED => {
-                let listed: Vec<String> = known.iter().map(|path| format!("{path:?}")).collect();
-                Some(format!("did you mean one of {}? a path is given from the root down", listed.join(", ")))
-            }
-            _ => continue,
-        };
+        if (1..=NAMED).contains(&known.len()) {
+            let of = if known.len() == 1 { "" } else { "one of " };
+            let hint = format!("did you mean {of}{}? a path is given from the root down", known.join(", "));
+            failure.hint = Some(hint);
+        }
     }
     failures
 }

@@ -23,8 +23,8 @@ pub(super) fn needs(policy: &Policy, plans: &[FilePlan<'_>], found: &[Found], hi
     needs
 }
 
-/// Whether a person has to agree to what becomes of a file, wherever it comes from or goes to. One that stays as it is
-/// concerns nobody.
+/// Whether a person has to agree to what becomes of a file, wherever it comes from or goes to. A file that
+/// stays as it is needs no agreement.
 fn need(policy: &Policy, plan: &FilePlan<'_>, found: &Found, is_compared: bool) -> Need {
     if let Some(why) = found.withheld.filter(|_| is_compared) {
         return Need::Ask { ask: Ask::Withheld(why), other: None };

@@ -51,14 +51,3 @@ pub enum Mode<'a> {
         compare: &'a dyn Fn(&[Hidden<'_>]) -> bool,
     },
 }
-
-impl Mode<'_> {
-    /// Whether a person lets edits be compared with files that are withheld from their author. Where there is nobody to
-    /// be asked, none does.
-    pub(super) fn may_compare(self, hidden: &[Hidden<'_>]) -> bool {
-        match self {
-            Self::CommitWithReceipt { compare, .. } => compare(hidden),
-            Self::DryRun | Self::Commit | Self::CommitNamed { .. } => false,
-        }
-    }
-}

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// How people are told which file it is.
+/// How files are named for people.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathStyle {
     /// By the path in the one root there is.
@@ -12,7 +12,7 @@ pub enum PathStyle {
 }
 
 impl PathStyle {
-    /// What says enough when there are so many roots.
+    /// The shortest style that is unambiguous with so many roots.
     #[must_use]
     pub const fn among(roots: usize) -> Self {
         if roots > 1 { Self::WithRoot } else { Self::InRoot }

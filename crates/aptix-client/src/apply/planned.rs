@@ -5,7 +5,7 @@ use aptix_engine::plan::BatchPlan;
 use aptix_model::batch::Batch;
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
-use aptix_model::report::{FileReport, FileStatus, Outcome, Report};
+use aptix_model::report::{FileReport, FileStatus, Report};
 
 use super::find::Found;
 use super::need;
@@ -22,7 +22,7 @@ use crate::workspace::keep::history::entries::Reversal;
 use crate::workspace::roots::workspace::Workspace;
 use crate::workspace::transaction::{self, CommitOptions, Receipt};
 
-/// A batch that is planned.
+/// A planned batch.
 pub(crate) struct Planned<'a> {
     pub(crate) batch: &'a Batch,
     pub(crate) found: &'a [Found],
@@ -49,14 +49,8 @@ pub(crate) fn carry_out(
     let policy = options.policy;
     let full: Vec<_> = plan.files.iter().zip(found).map(|(plan, found)| reported::full(plan, found)).collect();
     let files = full.iter().zip(&batch.files).zip(found);
-    let mut report = Report {
-        outcome: Outcome::Applied,
-        files: files.map(|((full, patch), found)| withheld::redacted(full, patch, found)).collect(),
-        failures: Vec::new(),
-        warnings: plan.warnings.clone(),
-        diff: String::new(),
-        diff_omitted: false,
-    };
+    let files = files.map(|((full, patch), found)| withheld::redacted(full, patch, found)).collect();
+    let mut report = Report { warnings: plan.warnings.clone(), ..Report::applied(files) };
     reported::add_diff(&mut report, plan, options.diff_bytes);
     let (changed, changes): (Vec<usize>, Vec<Change<'_>>) = (plan.files.iter().zip(found).zip(&full))
         .enumerate()

@@ -1,4 +1,4 @@
-//! A change that is ready to be written, for whoever decides whether it may be.
+//! A planned change and the decision about it: why a person has to agree, and what they decided.
 
 use aptix_engine::plan::BatchPlan;
 use aptix_model::batch::Batch;
@@ -13,7 +13,7 @@ use crate::workspace::commit::change::Change;
 use crate::workspace::read::place::Place;
 use crate::workspace::roots::workspace::Workspace;
 
-/// What is about to be written, for whoever decides about it.
+/// What is about to be written, for the decision.
 #[derive(Debug)]
 pub struct Proposal<'a> {
     /// As its author wrote it.
@@ -22,7 +22,7 @@ pub struct Proposal<'a> {
     pub plan: &'a BatchPlan<'a>,
     /// For each file, whether a person has to agree.
     pub needs: Vec<Need>,
-    /// For each file, what its author will be told if it is written.
+    /// For each file, its report in full.
     pub reports: &'a [FileReport],
     /// For each file, where it is, and where else it comes from or goes to.
     pub(crate) places: Vec<(&'a Place, Option<&'a Place>)>,
@@ -33,11 +33,11 @@ pub struct Proposal<'a> {
 /// Whether a person has to agree to the change of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Need {
-    /// Nobody is asked: policy allows it, or the file stays as it is.
+    /// No question: policy allows it, or the file stays as it is.
     Nothing,
     /// Where a person is asked about every batch, they are asked about this.
     Usual,
-    /// Somebody is asked wherever that is.
+    /// A person is asked in every mode.
     Ask {
         /// Why.
         ask: Ask,
@@ -50,7 +50,7 @@ pub enum Need {
 /// Why a person has to agree to the change of a file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Ask {
-    /// A machine does what the file says.
+    /// A machine executes or obeys the file.
     #[error("the file tells an editor, an agent, a build service or version control what to do")]
     Sensitive,
     /// It is new at a root and begins with a dot: a tool may execute it as soon as it is there.
@@ -73,13 +73,13 @@ pub enum Ask {
     /// Its author may not see what is in it.
     #[error("the author of the edit is not shown this file, because {}", .0.because())]
     Withheld(Withheld),
-    /// What it says decides what servers may read.
+    /// Its ignore rules keep files from servers.
     #[error("the file keeps other files from servers, and lines of it are changed, removed or taken back")]
     IgnoreRules,
 }
 
 impl Proposal<'_> {
-    /// What has to be said where a person has to agree and none can be asked: a failure for each such file.
+    /// The refusal where a person has to agree and none can be asked: a failure for each such file.
     #[must_use]
     pub fn unanswered(&self) -> Vec<Failure> {
         let needs = self.needs.iter().zip(&self.batch.files).enumerate();
@@ -101,13 +101,13 @@ impl Proposal<'_> {
         names
     }
 
-    /// What exactly would be agreed to. It is worked out anew each time.
+    /// The digest of what would be agreed to; computed anew by each call.
     #[must_use]
     pub fn digest(&self) -> Sha256Digest {
         subject::digest(self.workspace, self.batch, self.changes)
     }
 
-    /// Whether nobody needs to be asked about any file.
+    /// Whether no file needs a person's agreement.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         self.needs.iter().all(|need| *need == Need::Nothing)
@@ -115,31 +115,26 @@ impl Proposal<'_> {
 }
 
 impl Ask {
-    /// Says which path it is about where that is another.
-    pub(crate) fn about(&self, other: Option<&str>) -> String {
-        other.map_or_else(|| self.to_string(), |path| format!("{path:?}: {self}"))
-    }
-
     fn failure(&self, other: Option<&str>) -> Failure {
         let detail = match self {
-            Self::Sensitive | Self::NewDotName => Detail::Sensitive,
+            Self::Sensitive | Self::NewDotName | Self::IgnoreRules => Detail::Sensitive,
             Self::Listed(_) => Detail::Listed,
             Self::HardLinked => Detail::HardLinked,
             Self::Deletion => Detail::Deletion,
             Self::Secret => Detail::Secret,
             Self::Withheld(_) => Detail::Withheld,
-            Self::IgnoreRules => Detail::Sensitive,
         };
-        Failure::new(Reason::ApprovalRequired, format!("a person has to agree: {}", self.about(other)))
+        let about = other.map_or_else(String::new, |path| format!("{path:?}: "));
+        Failure::new(Reason::ApprovalRequired, format!("a person has to agree: {about}{self}"))
             .detail(detail)
             .hint("leave the file out of the batch, or have a person apply it, who can see the change and agree")
     }
 }
 
-/// What somebody says to a proposal.
+/// The decision about a proposal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// Do it; nobody had to be asked.
+    /// Do it; no agreement was needed.
     Apply,
     /// Do it if it is what has this [digest](Proposal::digest), which a person has agreed to.
     Approved(Sha256Digest),
@@ -148,14 +143,14 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Decides where there is no person to ask: does what nobody has to agree to, and refuses the rest.
+    /// Decides where there is no person to ask: applies what needs no agreement, and refuses the rest.
     #[must_use]
     pub fn unattended(proposal: &Proposal<'_>) -> Self {
         let unanswered = proposal.unanswered();
         if unanswered.is_empty() { Self::Apply } else { Self::Refuse(unanswered) }
     }
 
-    /// Holds a decision against what is about to be written.
+    /// Checks that a decision is for what is about to be written, whose digest is `now`.
     pub(crate) fn hold(self, now: impl FnOnce() -> Sha256Digest) -> Result<(), Vec<Failure>> {
         match self {
             Self::Apply => Ok(()),

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use aptix_model::batch::{AnchorEdit, AnchorPlace, Batch, FileEdit};
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
+
+use crate::policy::caller::Caller;
 
 /// A batch that was not applied; nothing has changed unless a failure says so.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,5 +53,21 @@ impl From<Vec<Failure>> for Refusal {
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
         Self { failures: vec![failure] }
+    }
+}
+
+/// Adds to the hints of SUSPECT_CONTENT how its author, who calls from there, can write the text as it is.
+pub(super) fn add_verbatim_hints(failures: &mut [Failure], batch: &Batch, caller: Caller) {
+    for failure in failures.iter_mut().filter(|failure| failure.reason == Reason::SuspectContent) {
+        let edit = failure.file_index.and_then(|file| batch.files.get(file)).map(|file| &file.edit);
+        let way = match (caller, edit) {
+            (Caller::Shell, _) => "run `aptix apply` with --verbatim",
+            (_, Some(FileEdit::AnchorEdit(AnchorEdit { place: AnchorPlace::Whole { .. }, .. }))) => {
+                "set content_format to \"verbatim\""
+            }
+            _ => "write the whole file and declare contentFormat \"verbatim\"",
+        };
+        let mended = failure.hint.take().map_or_else(String::new, |hint| hint + "; ");
+        failure.hint = Some(format!("{mended}if the file must hold exactly this text, {way}"));
     }
 }

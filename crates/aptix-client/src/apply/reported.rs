@@ -53,12 +53,11 @@ pub(super) fn add_diff(report: &mut Report, plan: &BatchPlan<'_>, limit: usize) 
 pub(super) fn add_notice(report: &mut Report, changed: &[usize], notice: Notice) {
     let (change, warning) = match notice {
         Notice::Kept { change, name } => {
-            let message =
-                format!("somebody wrote the old file while it was being replaced; their version is in {name}");
+            let message = format!("another process wrote the old file while it was replaced; its version is in {name}");
             (change, warning("LATE_WRITE", message))
         }
         Notice::Overwritten { change } => {
-            let message = "somebody wrote the file right after it was published; their version stands";
+            let message = "another process wrote the file right after it was replaced; its version is in place";
             (change, warning("WRITTEN_AFTERWARDS", message))
         }
         Notice::NotUndoable => {

@@ -20,21 +20,15 @@ pub(crate) fn digest(workspace: &Workspace, batch: &Batch, changes: &[Change<'_>
 }
 
 fn change(change: &Change<'_>) -> impl Hash {
+    let place = |place: &Place| (place.root(), place.real());
+    let content = |content: &Content<'_>| (*content.digest.as_bytes(), content.executable);
     let before = change.before.map(|digest| *digest.as_bytes());
-    let after = match change.becomes {
-        Becomes::Content(after) => (Some(content(&after)), None),
-        Becomes::Moved(to, after) => (Some(content(&after)), Some(place(to))),
+    let after = match &change.becomes {
+        Becomes::Content(after) => (Some(content(after)), None),
+        Becomes::Moved(to, after) => (Some(content(after)), Some(place(to))),
         Becomes::Nothing => (None, None),
     };
     (place(change.place), before, after)
-}
-
-fn content(content: &Content<'_>) -> impl Hash + use<> {
-    (*content.digest.as_bytes(), content.executable)
-}
-
-fn place(place: &Place) -> impl Hash + use<> {
-    (place.root(), place.real())
 }
 
 /// The SHA-256 of what a value puts into its hash, which keeps its parts and their lengths apart.

@@ -11,7 +11,7 @@ use aptix_model::reason::Reason;
 use aptix_model::report::{FileReport, FileStatus, Warning, Withheld};
 
 use super::find::{Found, Role};
-use super::verbatim;
+use super::refusal::add_verbatim_hints;
 use crate::policy::caller::Caller;
 use crate::policy::egress;
 
@@ -37,7 +37,7 @@ pub(super) fn not_compared(hidden: &[Hidden<'_>], caller: Caller) -> Vec<Failure
 /// The same answer, whatever failed while the edits were compared; that is logged alone.
 pub(super) fn not_applied(failures: &[Failure], hidden: &[Hidden<'_>], caller: Caller) -> Vec<Failure> {
     let found: Vec<_> = failures.iter().take(LOGGED).map(ToString::to_string).collect();
-    tracing::info!(Failures = ?found, "edits of files that are withheld from their author were not applied; why is not told");
+    tracing::info!(Failures = ?found, "edits of files that are withheld from their author were not applied; the author does not learn why");
     not_compared(hidden, caller)
 }
 
@@ -118,7 +118,7 @@ pub(super) fn check_rest(
     let rest = Batch { files, ..Batch::default() };
     let observed: Vec<Observed<'_>> = open.iter().filter_map(|index| found.get(*index)).map(Found::observed).collect();
     let in_batch = |mut failures: Vec<Failure>| {
-        verbatim::add_way_past(&mut failures, &rest, caller);
+        add_verbatim_hints(&mut failures, &rest, caller);
         let failures = failures.into_iter().map(|failure| match failure.file_index.and_then(|at| open.get(at)) {
             Some(index) => Failure { file_index: Some(*index), ..failure },
             None => failure,
@@ -153,7 +153,7 @@ pub(super) fn redacted(full: &FileReport, patch: &FilePatch, found: &Found) -> F
     let Some(why) = found.withheld else { return full.clone() };
     let is_new = full.status == FileStatus::Created;
     let is_authors = is_new || matches!(patch.edit, FileEdit::CreateFile(_) | FileEdit::WriteFile(_));
-    let message = format!("nothing that depends on the content of this file is told, because {}", why.because());
+    let message = format!("nothing that depends on the content of this file is reported, because {}", why.because());
     FileReport {
         path: full.path.clone(),
         doc_path: full.doc_path.clone(),

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use aptix_model::id::{AgentId, IdError};
-use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Approve, Attended, Service, serve};
 use crate::policy::caller::Caller;
@@ -15,7 +14,6 @@ use super::home_dirs::HomeDirs;
 use super::server::ServerArgs;
 use super::serving;
 
-/// Arguments of `aptix agent`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -30,15 +28,9 @@ pub(super) struct Args {
 
 /// Serves; `new_id` is the agent's name from now on, if it has none yet.
 pub(super) async fn run(args: Args, homes: &HomeDirs, new_id: Result<AgentId, IdError>) -> anyhow::Result<Exit> {
-    let (state_home, roots) = (homes.state_home()?, args.roots);
-    let local = match serving::open(roots, state_home).await? {
-        Ok(local) => local,
-        Err(exit) => return Ok(exit),
-    };
     let ServerArgs { server, workspace } = args.server;
     let policy = Arc::new(PolicyFiles::new(&homes.config_home()?, Caller::Server));
     let service = Service { server, workspace, approve: args.approve, attended: Attended::OnTerminal, policy };
-    let stop = CancellationToken::new();
-    serving::until_stopped(&stop, serve(local, service, new_id?, stop.clone())).await??;
-    Ok(Exit::Done)
+    let new_id = new_id?;
+    serving::run(args.roots, homes, |local, stop| serve(local, service, new_id, stop)).await
 }

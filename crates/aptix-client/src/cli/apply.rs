@@ -17,7 +17,6 @@ use super::home_dirs::HomeDirs;
 use super::progress::{self, Doing};
 use super::writing::{Writing, WritingArgs};
 
-/// Arguments of `aptix apply`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// A directory to edit files in, and the name docPaths know it by; may be repeated
@@ -48,7 +47,7 @@ fn attempt(args: &Args, writing: &mut Writing<'_>, batch: &mut Batch) -> Result<
         Arc::make_mut(&mut policy).suspect_content = Suspicion::Off;
     }
     progress::end();
-    // Before anybody mends a document that is refused anyhow.
+    // Before an error in a document that is refused anyhow.
     policy.may_write()?;
     let document = args.document.read()?;
     writing.warnings.extend(document.warnings);

@@ -13,7 +13,6 @@ use super::output::{self, Form};
 use super::server::ServerArgs;
 use crate::present::untrusted::Quoted;
 
-/// Arguments of `aptix batches`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]

@@ -8,7 +8,6 @@ use super::exit::Exit;
 use super::output;
 use super::server::ServerArgs;
 
-/// Arguments of `aptix cancel`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]

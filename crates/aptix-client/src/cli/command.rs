@@ -52,7 +52,7 @@ pub(super) enum Command {
 
 impl Command {
     /// The roots that it opens, and whether it may make directories of Aptix's own. A command that only reads them still
-    /// brings an interrupted batch to its end.
+    /// completes or rolls back an interrupted batch.
     pub(super) fn opens(&self) -> Option<(&[RootSpec], Traces)> {
         match self {
             Self::Apply(args) => Some((&args.roots, Traces::unless(args.writing.dry_run))),

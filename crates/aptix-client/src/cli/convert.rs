@@ -22,7 +22,6 @@ use super::exit::{Exit, Refused};
 use super::home_dirs::HomeDirs;
 use super::output;
 
-/// Arguments of `aptix convert`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// The directory whose files the edit is about, and the name docPaths know it by
@@ -35,24 +34,25 @@ pub(super) struct Args {
     document: DocumentArgs,
 }
 
-/// A dialect that can be written.
+/// A dialect that can be written, and the form of its edit; a diff has a form of its own.
 #[derive(Clone, Copy, Debug)]
-enum Target {
-    Document(Dialect, Form),
-    Diff,
-}
+struct Target(Dialect, Option<Form>);
 
 fn target(text: &str) -> Result<Target, String> {
-    match text.parse().map_err(|error: documents::UnknownDialect| error.to_string())? {
-        Dialect::LinePatch => Ok(Target::Document(Dialect::LinePatch, Form::LinePatch)),
-        Dialect::FileBundle => Ok(Target::Document(Dialect::FileBundle, Form::WholeFiles)),
-        Dialect::SearchPatch => Ok(Target::Document(Dialect::SearchPatch, Form::SearchPatch)),
-        Dialect::StructuredPatch => Ok(Target::Document(Dialect::StructuredPatch, Form::Replacements)),
-        Dialect::GitPatch => Ok(Target::Diff),
-        other => Err(format!(
-            "{other} is only read, expected one of line-patch, search-patch, structured-patch, git-patch, file-bundle"
-        )),
-    }
+    let dialect = text.parse().map_err(|error: documents::UnknownDialect| error.to_string())?;
+    let form = match dialect {
+        Dialect::LinePatch => Some(Form::LinePatch),
+        Dialect::FileBundle => Some(Form::WholeFiles),
+        Dialect::SearchPatch => Some(Form::SearchPatch),
+        Dialect::StructuredPatch => Some(Form::Replacements),
+        Dialect::GitPatch => None,
+        other => {
+            return Err(format!(
+                "{other} is only read, expected one of line-patch, search-patch, structured-patch, git-patch, file-bundle"
+            ));
+        }
+    };
+    Ok(Target(dialect, form))
 }
 
 pub(super) fn run(args: &Args, homes: &HomeDirs) -> anyhow::Result<Exit> {
@@ -76,18 +76,18 @@ fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles) -> Result<Vec
 }
 
 /// Writes a plan as a document, parses that again and checks that it plans the same.
-fn write(plan: &BatchPlan<'_>, to: Target) -> Result<Vec<u8>, Vec<Failure>> {
-    let (dialect, bytes) = match to {
-        Target::Document(dialect, form) => {
+fn write(plan: &BatchPlan<'_>, Target(dialect, form): Target) -> Result<Vec<u8>, Vec<Failure>> {
+    let bytes = match form {
+        Some(form) => {
             let batch = express::express(plan, form)?;
             let text = documents::write(&batch, dialect).ok_or_else(|| {
                 let message = format!("a batch of this form cannot be written as {dialect}");
                 let hint = "this is a defect of the program; nothing was changed";
                 vec![Failure::new(Reason::Internal, message).hint(hint)]
             })?;
-            (dialect, text.into_bytes())
+            text.into_bytes()
         }
-        Target::Diff => (Dialect::GitPatch, express::diff(plan).map_err(|failure| vec![failure])?),
+        None => express::diff(plan).map_err(|failure| vec![failure])?,
     };
     plan.warnings.iter().for_each(output::warn);
     if !plan.clipboards.is_empty() {

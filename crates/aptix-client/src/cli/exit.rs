@@ -42,16 +42,11 @@ impl From<Failure> for Refused {
 
 impl From<OpenError> for Refused {
     fn from(error: OpenError) -> Self {
-        Self { exit: Exit::from(&error), refusal: error.failure().into() }
-    }
-}
-
-impl From<&OpenError> for Exit {
-    fn from(error: &OpenError) -> Self {
-        match error {
-            OpenError::Root(_) | OpenError::NoRoot => Self::Usage,
-            OpenError::State(_) | OpenError::Recovery(_) => Self::Environment,
-        }
+        let exit = match error {
+            OpenError::Root(_) | OpenError::NoRoot => Exit::Usage,
+            OpenError::State(_) | OpenError::Recovery(_) => Exit::Environment,
+        };
+        Self { exit, refusal: error.failure().into() }
     }
 }
 

@@ -11,7 +11,6 @@ use super::exit::{Exit, Refused};
 use super::home_dirs::HomeDirs;
 use super::output::{self, Form};
 
-/// Arguments of `aptix log`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// A directory whose batches are listed; may be repeated

@@ -1,7 +1,5 @@
 //! `aptix mcp`: the tools, served on stdin and stdout over one workspace.
 
-use tokio_util::sync::CancellationToken;
-
 use crate::mcp::server::serve;
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
@@ -11,7 +9,6 @@ use super::exit::Exit;
 use super::home_dirs::HomeDirs;
 use super::serving;
 
-/// Arguments of `aptix mcp`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// The directory to edit files in, and the name docPaths know it by
@@ -21,14 +18,7 @@ pub(super) struct Args {
 
 /// Serves; `name` names the connection.
 pub(super) async fn run(args: Args, homes: &HomeDirs, name: String) -> anyhow::Result<Exit> {
-    let state_home = homes.state_home()?;
-    let workspace = match serving::open(vec![args.root], state_home).await? {
-        Ok(workspace) => workspace,
-        Err(exit) => return Ok(exit),
-    };
     let policies = PolicyFiles::new(&homes.config_home()?, Caller::Model);
-    let stop = CancellationToken::new();
     let streams = (tokio::io::stdin(), tokio::io::stdout());
-    serving::until_stopped(&stop, serve(workspace, policies, name, streams, stop.clone())).await??;
-    Ok(Exit::Done)
+    serving::run(vec![args.root], homes, |workspace, stop| serve(workspace, policies, name, streams, stop)).await
 }

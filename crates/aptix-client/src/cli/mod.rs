@@ -116,7 +116,7 @@ fn raise_wall(roots: &[RootSpec], traces: Traces, homes: &HomeDirs) -> anyhow::R
         wall::make_own(&state_home, &config_home);
     }
     if let Wall::Absent(why) = wall::raise_for(roots, &state_home, &config_home) {
-        tracing::info!(%why, "the kernel gives no second wall around the roots; the first one stands alone");
+        tracing::info!(%why, "the kernel gives no second wall around the roots; the checks of paths hold alone");
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! A line on the terminal that says what takes long: there after a second, written over as long as it holds, gone when
-//! anything else is said.
+//! A progress line on the terminal: shown after a second, rewritten while the work goes on, cleared before anything else is
+//! printed.
 //!
-//! There is one terminal, and one line on it; what a command does, it says here from any thread.
+//! There is one terminal and one line on it, for all threads.
 
 use std::io::{IsTerminal, Write};
 use std::pin::pin;
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use tokio::time::MissedTickBehavior;
 
-/// How long something takes before it is worth a line.
+/// How long work takes before it gets a line.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often the line is written over.
+/// How often the line is rewritten.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// Something that may take long.
+/// Work that may take long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Doing {
     /// What an earlier command left is brought to an end, or another command is waited for.
@@ -36,24 +36,24 @@ fn line() -> MutexGuard<'static, Line> {
     LINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Says what is being done from now on. More of the same takes up no new patience.
+/// Sets what is being done from now on. More of the same kind continues its time.
 pub(super) fn begin(doing: Doing) {
     line().begin(doing, Instant::now());
 }
 
-/// Says that nothing is being done that takes long, and takes the line away.
+/// Ends the work, and clears the line.
 pub(super) fn end() {
     let mut line = line();
     line.doing = None;
     line.clear(&mut std::io::stderr().lock());
 }
 
-/// Takes the line away for something else to be said; it comes again.
+/// Clears the line for other output; it is drawn again.
 pub(super) fn make_way() {
     line().clear(&mut std::io::stderr().lock());
 }
 
-/// Waits for work, and keeps the line up to date meanwhile if there is somebody to see it.
+/// Waits for work, and updates the line meanwhile if stderr is a terminal.
 pub(super) async fn shown_while<T>(work: impl Future<Output = T>) -> T {
     if !std::io::stderr().is_terminal() {
         return work.await;
@@ -104,7 +104,7 @@ impl Line {
     }
 }
 
-/// What is said of something that has taken so long already; nothing while it may still be over soon.
+/// The line for work that has taken so long already; `None` until it is worth one.
 fn text(doing: Doing, taken: Duration) -> Option<String> {
     let files = |count: usize| if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
     let what = match doing {

@@ -9,7 +9,6 @@ use super::exit::Exit;
 use super::output::{self, Form};
 use super::server::ServerArgs;
 
-/// Arguments of `aptix read`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]

@@ -1,8 +1,6 @@
 //! What `aptix agent` and `aptix mcp` have in common: they serve a workspace until a signal stops them.
 
 use std::convert::Infallible;
-use std::io;
-use std::path::PathBuf;
 
 use aptix_model::failure::Visible;
 use tokio::signal::unix::{SignalKind, signal};
@@ -12,22 +10,28 @@ use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::roots::workspace::Workspace;
 
-use super::exit::Exit;
+use super::exit::{Exit, Refused};
+use super::home_dirs::HomeDirs;
 use super::output;
 
-/// Opens a workspace, or prints why not.
-pub(super) async fn open(roots: Vec<RootSpec>, state_home: PathBuf) -> anyhow::Result<Result<Workspace, Exit>> {
+/// Opens a workspace and serves it until that ends, or a signal stops it. A second signal does not stop it sooner: what is in
+/// hand is finished first.
+pub(super) async fn run<E: Into<anyhow::Error>, F: Future<Output = Result<(), E>>>(
+    roots: Vec<RootSpec>,
+    homes: &HomeDirs,
+    serve: impl FnOnce(Workspace, CancellationToken) -> F,
+) -> anyhow::Result<Exit> {
+    let state_home = homes.state_home()?;
     let opened = tokio::task::spawn_blocking(move || Workspace::open(&roots, &state_home, Box::new(SystemDisk)));
-    Ok(opened.await?.map_err(|error| {
-        output::say(&format!("error: {}", Visible(&error.failure().to_string())));
-        Exit::from(&error)
-    }))
-}
-
-/// Serves until it ends; a signal stops it. A second signal does not stop it sooner: what is in hand is finished first.
-pub(super) async fn until_stopped<T>(stop: &CancellationToken, served: impl Future<Output = T>) -> io::Result<T> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let workspace = match opened.await?.map_err(Refused::from) {
+        Ok(workspace) => workspace,
+        Err(Refused { exit, refusal }) => {
+            output::say(&format!("error: {}", Visible(&refusal.to_string())));
+            return Ok(exit);
+        }
+    };
+    let stop = CancellationToken::new();
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let stopped = async {
         tokio::select! {
             _ = terminate.recv() => {}
@@ -37,7 +41,7 @@ pub(super) async fn until_stopped<T>(stop: &CancellationToken, served: impl Futu
         std::future::pending::<Infallible>().await
     };
     tokio::select! {
-        ended = served => Ok(ended),
+        ended = serve(workspace, stop.clone()) => ended.map(|()| Exit::Done).map_err(Into::into),
         never = stopped => match never {},
     }
 }

@@ -3,7 +3,7 @@
 use aptix_model::batch::Batch;
 use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
-use aptix_model::report::{Outcome, Report};
+use aptix_model::report::Report;
 
 use crate::connection::{CallError, ChangeView};
 use crate::present::answer::{BatchView, Stored};
@@ -13,7 +13,6 @@ use super::output::{self, Form};
 use super::server::{self, ServerArgs};
 use crate::present::description::described;
 
-/// Arguments of `aptix show`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -44,14 +43,7 @@ fn show_change(form: Form, view: ChangeView) -> Exit {
         if let Some(index) = view.change_index {
             file.changes = file.changes.into_iter().skip(index).take(1).collect();
         }
-        Report {
-            outcome: Outcome::Applied,
-            files: vec![file],
-            failures: Vec::new(),
-            warnings: Vec::new(),
-            diff,
-            diff_omitted: false,
-        }
+        Report { diff, ..Report::applied(vec![file]) }
     });
     let batch = Batch { files: vec![view.patch], ..Batch::default() };
     let stored = Some(Stored { id: view.batch, state: view.state, ids: std::slice::from_ref(&view.ids) });

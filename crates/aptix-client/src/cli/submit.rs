@@ -18,7 +18,6 @@ use super::server::{self, ServerArgs};
 /// Bytes of content that travel in the batch itself; the rest is uploaded first.
 const INLINE_TOTAL: usize = 2 << 20;
 
-/// Arguments of `aptix submit`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]

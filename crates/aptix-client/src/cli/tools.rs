@@ -11,7 +11,6 @@ use aptix_model::tools::tool::{CATEGORY, EXECUTION_LOCATION};
 use super::exit::Exit;
 use super::output;
 
-/// Arguments of `aptix tools`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// Print one JSON object, with the schemas of what goes in and what comes out, instead of text

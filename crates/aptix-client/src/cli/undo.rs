@@ -17,7 +17,6 @@ use super::home_dirs::HomeDirs;
 use super::output;
 use super::writing::{Writing, WritingArgs};
 
-/// Arguments of `aptix undo`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// A directory that the batch changed files in; may be repeated

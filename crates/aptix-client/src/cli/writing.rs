@@ -84,8 +84,8 @@ impl<'a> Writing<'a> {
         Ok((workspace, policy))
     }
 
-    /// Asks the person at the terminal where a person has to agree and has not done so with `--yes`. A dry run asks nobody,
-    /// and refuses what the run would be refused for.
+    /// Asks the person at the terminal where a person has to agree and has not done so with `--yes`. A dry run does
+    /// not ask, and refuses what the run would be refused for.
     pub(super) fn decide(&self, proposal: &Proposal<'_>, policy: &Policy) -> Decision {
         let writing = || {
             if !self.args.dry_run {

@@ -1,4 +1,4 @@
-//! Adds files to the list of those that nobody is asked about, in a policy file's text; the rest of it stays as it is.
+//! Adds files to the `allow` list of a policy file's text; the rest of it stays as it is.
 
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
@@ -19,7 +19,11 @@ pub enum AllowError {
 /// The text is none of a policy file.
 pub(crate) fn add(text: &str, root: &str, paths: &[String]) -> Result<String, AllowError> {
     let mut document: DocumentMut = text.parse().map_err(|_| AllowError::Toml)?;
-    let roots = document.entry("roots").or_insert_with(implicit).as_table_like_mut().ok_or(AllowError::Key("roots"))?;
+    let mut implicit = Table::new();
+    // It is written only as what is in it.
+    implicit.set_implicit(true);
+    let roots =
+        document.entry("roots").or_insert(Item::Table(implicit)).as_table_like_mut().ok_or(AllowError::Key("roots"))?;
     let lists = roots.entry(root).or_insert(Item::Table(Table::new()));
     let lists = lists.as_table_like_mut().ok_or(AllowError::Key("roots"))?;
     let allow = lists.entry("allow").or_insert(Item::Value(Value::Array(Array::new())));
@@ -30,13 +34,6 @@ pub(crate) fn add(text: &str, root: &str, paths: &[String]) -> Result<String, Al
         }
     }
     Ok(document.to_string())
-}
-
-/// A table that is written only as what is in it.
-fn implicit() -> Item {
-    let mut table = Table::new();
-    table.set_implicit(true);
-    Item::Table(table)
 }
 
 /// The pattern that this path alone matches.

@@ -1,4 +1,4 @@
-//! Who sends edits and asks for files, as far as policy tells them apart.
+//! Who sends edits and asks for files, as policy distinguishes them.
 
 use super::choices::Deletions;
 

@@ -297,7 +297,7 @@ mod tests {
         }
     }
 
-    /// The example on the page has every key, with what holds where nothing is said.
+    /// The example on the page has every key, with its default.
     #[test]
     fn the_page_about_policy_tells_every_key_and_what_holds_without_it() {
         let page = include_str!("../../../../docs/policy.md");

@@ -1,7 +1,7 @@
 //! The one function that decides what of a file may leave the machine: an excerpt, a digest, a size, a diff, an upload.
 //!
-//! It is asked before any content is compared with an edit, so that neither a refusal nor a success tells what a file
-//! holds whose content is withheld.
+//! It is asked before any content is compared with an edit, so that neither a refusal nor a success discloses what a
+//! withheld file holds.
 
 use aptix_model::failure::Failure;
 use aptix_model::protection::{self, Protection, Secret};
@@ -99,7 +99,7 @@ pub(crate) fn may_be_searched(policy: &Policy, path: &str) -> Result<(), Closed>
     policy.open(file).map_err(|denial| Closed { detail: Detail::Denied, why: denial.to_string() })
 }
 
-/// Refuses to touch a file of secrets for anybody but the user.
+/// Refuses to touch a file of secrets, except for the user.
 ///
 /// # Errors
 /// The file is one that a server or a model never edits.
@@ -116,13 +116,13 @@ pub(crate) fn refuse_secret(policy: &Policy, sight: Sight<'_>) -> Result<(), Fai
     }
 }
 
-/// The one answer to an edit that compares content of a withheld file and is not applied: nobody agreed to the comparison,
-/// a person refused, or the edit does not fit.
+/// The one answer to an edit that compares content of a withheld file and is not applied, whether no person agreed to the
+/// comparison or the edit does not fit.
 #[must_use]
 pub(crate) fn not_compared(why: Withheld, caller: Caller) -> Failure {
     let message = format!(
         "{}; a person at the workstation has to agree before an edit is compared with it, and either none agreed or the edit \
-         does not fit, which is not told",
+         does not fit",
         not_shown(why, caller)
     );
     let hint = "ask a person at the workstation to make this change, leave the file out, or send its whole new content, which \

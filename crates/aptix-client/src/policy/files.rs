@@ -1,5 +1,5 @@
-//! The policy of a workspace, read from its files again for every batch. What cannot be read or understood closes
-//! everything: nothing is written until it is mended.
+//! The policy of a workspace, read from its files again for every batch. While a file cannot be read or understood,
+//! nothing is written.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,12 +64,12 @@ impl PolicyError {
     pub fn failure(&self) -> Failure {
         let hint = match self.source {
             UnusableFile::File(PolicyFileError::Owner { .. }) => {
-                "whoever runs aptix has to own the file and its directory; until then nothing is written"
+                "the user who runs aptix has to own the file and its directory; until then nothing is written"
             }
             UnusableFile::File(PolicyFileError::Mode { .. }) => {
                 "run `chmod go-rwx` on the file, or `chmod go-w` on the directory; until then nothing is written"
             }
-            _ => "whoever runs aptix has to mend the file; until then nothing is written",
+            _ => "the user who runs aptix has to correct the file; until then nothing is written",
         };
         Failure::new(Reason::PolicyDenied, self.to_string()).detail(Detail::PolicyFile).hint(hint)
     }
@@ -113,7 +113,7 @@ impl PolicyFiles {
         Ok(policy)
     }
 
-    /// Adds files to the person's own list of those that nobody is asked about; by their root's number and their path in
+    /// Adds files to the `allow` lists of the user's own file; by their root's number and their path in
     /// it. What else is in the file stays.
     ///
     /// # Errors

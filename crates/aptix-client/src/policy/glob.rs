@@ -4,39 +4,31 @@
 use aptix_model::path::{PathError, WorkspacePath};
 use regex::escape;
 
-/// Patterns that one with braces may stand for.
+/// Patterns that one with braces may expand to.
 const EXPANSIONS: usize = 1000;
-/// What any name can be in place of a wildcard: no name becomes another one's device, dots or blank by it.
+/// An example of what a wildcard matches: no name with it is a device, dots or blank.
 const ANYTHING: char = '_';
 
 /// What is wrong with a pattern.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum GlobError {
-    /// There is no name in it.
     #[error("it names nothing; write \"**\" for every file")]
     Empty,
-    /// It begins with `!`, which elsewhere means that it is an exception.
     #[error("it begins with \"!\", and there are no exceptions from a list: write narrower patterns")]
     Exception,
-    /// `[` without `]`, or nothing between them.
     #[error("a \"[\" has no \"]\" after what it stands for; write \"\\[\" for the character itself")]
     Class,
-    /// `[z-a]`
     #[error("the range {0:?} ends before it begins")]
     Range(String),
-    /// `{` without `}`, or the other way round.
     #[error("a brace has no counterpart; write a backslash before one that is meant as a character")]
     Brace,
-    /// Too many.
     #[error("its braces stand for more than {EXPANSIONS} patterns; write several patterns")]
     Many,
-    /// A backslash that is meant as a separator, as it seems.
     #[error(
         "it has a backslash where nothing needs one; write \"/\" between names, and a backslash only before one of \
          * ? [ ] {{ }} , ! that is meant as a character"
     )]
     Backslash,
-    /// No batch can name what it means.
     #[error("no file of a root matches it: {0}; write it as files are named from the root on")]
     NoPath(PathError),
 }
@@ -55,7 +47,7 @@ pub(super) fn expression(pattern: &str) -> Result<String, GlobError> {
     Ok(format!(r"(?s)\A(?:{})\z", alternatives.join("|")))
 }
 
-/// The patterns without braces that a pattern stands for.
+/// The patterns without braces that a pattern expands to.
 fn expanded(pattern: &str) -> Result<Vec<String>, GlobError> {
     let mut done = Vec::new();
     let mut open = vec![pattern.to_owned()];
@@ -63,7 +55,7 @@ fn expanded(pattern: &str) -> Result<Vec<String>, GlobError> {
         if open.len() + done.len() >= EXPANSIONS {
             return Err(GlobError::Many);
         }
-        let Some(Braces { before, alternatives, after }) = first_braces(&pattern)? else {
+        let Some((before, alternatives, after)) = first_braces(&pattern)? else {
             done.push(pattern);
             continue;
         };
@@ -72,12 +64,8 @@ fn expanded(pattern: &str) -> Result<Vec<String>, GlobError> {
     Ok(done)
 }
 
-/// What stands before the first braces of a pattern, in them, and behind.
-struct Braces<'p> {
-    before: &'p str,
-    alternatives: Vec<&'p str>,
-    after: &'p str,
-}
+/// The text before the first braces of a pattern, the alternatives in them, and the text behind.
+type Braces<'p> = (&'p str, Vec<&'p str>, &'p str);
 
 fn first_braces(pattern: &str) -> Result<Option<Braces<'_>>, GlobError> {
     let (mut depth, mut start, mut part) = (0_usize, 0, 0);
@@ -103,7 +91,7 @@ fn first_braces(pattern: &str) -> Result<Option<Braces<'_>>, GlobError> {
                 if depth == 0 {
                     alternatives.extend(pattern.get(part..at));
                     let (before, after) = (pattern.split_at(start).0, pattern.split_at(at + 1).1);
-                    return Ok(Some(Braces { before, alternatives, after }));
+                    return Ok(Some((before, alternatives, after)));
                 }
             }
             _ => {}
@@ -112,7 +100,7 @@ fn first_braces(pattern: &str) -> Result<Option<Braces<'_>>, GlobError> {
     if depth == 0 { Ok(None) } else { Err(GlobError::Brace) }
 }
 
-/// What stands in the class that begins here, and what comes behind it, by its place in the whole pattern.
+/// The members of the class that begins here, and what is behind it, by its place in the whole pattern.
 fn after_class(pattern: &str, at: usize) -> Result<(&str, Rest<'_>), GlobError> {
     let (_, inside) = pattern.split_at(at + 1);
     let skipped = inside.len() - inside.strip_prefix(['!', '^']).unwrap_or(inside).len();

@@ -32,7 +32,7 @@ use self::choices::{Deletions, Excerpts, HardLinks, Links, Several, WriteMode};
 use self::document::{Author, Stated};
 use self::paths::{Listed, Named, Patterns, Rules};
 
-/// What is said where nothing is written, word by word (REQ-PATCH-009).
+/// The message where nothing is written, word by word (REQ-PATCH-009).
 const RESTRICTED: &str = "Patch tool is disabled in Restricted mode. Use request_mode_upgrade to request write access.";
 
 /// How many batches are refused in a minute before the next one waits.
@@ -69,7 +69,7 @@ pub struct Policy {
     pub refused_per_minute: NonZeroU32,
     /// Files that hold no secrets, whatever their names.
     no_secrets: Patterns,
-    /// The file that says that nothing is written, if one does.
+    /// The file with `mode = "restricted"`, if there is one.
     restricted_by: Option<PathBuf>,
     /// What the policy files say about paths.
     rules: Vec<Rules>,
@@ -171,7 +171,7 @@ impl Policy {
     /// read.
     ///
     /// # Errors
-    /// A policy file says that nothing is: the failure has the words that tell an LLM what it can do.
+    /// A policy file has `mode = "restricted"`: the failure has the required message.
     pub fn may_write(&self) -> Result<(), Failure> {
         let Some(file) = &self.restricted_by else { return Ok(()) };
         let hint = format!(
@@ -315,7 +315,7 @@ mod tests {
             (strict, &[loose], of_strict),
             (loose, &["", loose], of_loose),
             (loose, &["", strict], of_strict),
-            // What holds unless somebody says otherwise cannot be loosened by a root.
+            // A root cannot loosen a default.
             ("", &[loose], "Writes Follow On First Refuse Ask 3600s 10000 1000"),
         ];
         for (own, of_roots, expected) in cases {
@@ -323,12 +323,12 @@ mod tests {
         }
     }
 
-    /// REQ-PATCH-009.2: the words are the requirement's, and the hint is for whoever can change it.
+    /// REQ-PATCH-009.2: the words are the requirement's, and the hint is for the person who can change it.
     #[test]
     fn who_may_not_write_is_told_which_file_says_so() {
-        let told = |own: &str, of_roots: &[&str]| merged(own, of_roots).may_write().unwrap_err();
+        let refused = |own: &str, of_roots: &[&str]| merged(own, of_roots).may_write().unwrap_err();
         let [own, of_root] =
-            [told("mode = 'restricted'", &["mode = 'restricted'"]), told("", &["", "mode = 'restricted'"])];
+            [refused("mode = 'restricted'", &["mode = 'restricted'"]), refused("", &["", "mode = 'restricted'"])];
         for failure in [&own, &of_root] {
             let words = "Patch tool is disabled in Restricted mode. Use request_mode_upgrade to request write access.";
             assert_eq!(failure.message, words);

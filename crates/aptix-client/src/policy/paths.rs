@@ -53,7 +53,7 @@ pub(crate) struct Lists {
     pub(crate) deny: Patterns,
     /// Files that a person has to agree to.
     pub(crate) ask: Patterns,
-    /// Files that nobody is asked about.
+    /// Files that need no agreement.
     pub(crate) allow: Patterns,
 }
 
@@ -148,27 +148,17 @@ impl Default for Room {
 /// Why a text is no pattern.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum PatternError {
-    /// By itself.
     #[error("{pattern:?} is no pattern: {source}")]
-    Glob {
-        /// As it was written.
-        pattern: String,
-        /// What is wrong.
-        source: GlobError,
-    },
-    /// It is too long.
+    Glob { pattern: String, source: GlobError },
     #[error("a pattern has at most {PATTERN_BYTES} bytes, this has {0}")]
     Long(usize),
-    /// There are too many before it.
     #[error("a policy file has at most {PATTERNS} patterns; write wider ones")]
     Many,
-    /// With the others.
     #[error(
         "the patterns of a policy file come to at most {EXPRESSION_BYTES} bytes and {REPETITIONS} repetitions, and with \
          this one they are more; write fewer, shorter or simpler ones"
     )]
     Large,
-    /// With the others.
     #[error("the patterns cannot be used: {0}; write fewer or shorter ones")]
     Size(String),
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use aptix_model::failure::Failure;
 use aptix_model::report::Report;
 
-/// The paths that a message may hold, and what they are called where nobody but the user is told them.
+/// The paths that a message may hold, and what replaces each in a message that leaves the machine.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     /// As they are displayed and as they are quoted, the longest first: one may lie in another.

@@ -288,7 +288,7 @@ fn change_answers<'a>(
     answers.collect()
 }
 
-/// What becomes of a file that nobody has seen yet, as far as the edit tells.
+/// What becomes of a file that was not read yet, as far as the edit alone determines it.
 fn asked_status(edit: &FileEdit) -> FileStatus {
     match edit {
         FileEdit::DeleteFile => FileStatus::Deleted,

@@ -1,4 +1,4 @@
-//! What a file patch asks for, in the manner of a diff, before anybody has seen the file.
+//! What a file patch asks for, in the manner of a diff, before it is planned.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use aptix_model::hunk_counts::count_sides;
 
 use super::untrusted::Name;
 
-/// Shows a file patch: the lines it expects and the lines it brings, under the line numbers it states.
+/// Shows a file patch: the lines it expects and the new lines, under the line numbers it states.
 pub(crate) fn described(patch: &FilePatch) -> Vec<u8> {
     let path = Name(patch.target.as_str());
     let mut text = format!("--- {path}\n+++ {path}\n");

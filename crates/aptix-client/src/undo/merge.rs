@@ -9,12 +9,12 @@ use similar::{Algorithm, DiffOp};
 /// How long two versions of a file are compared for the shortest difference; beyond, a longer one will do.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A place where a later edit stands in the way.
+/// A place where a later edit is in the way.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Clash {
     /// What the batch had left there.
     pub(crate) left: String,
-    /// The lines that stand there now, from 1; empty when the end is before the start.
+    /// The lines that are there now, from 1; empty when the end is before the start.
     pub(crate) now: (usize, usize),
     /// Their text.
     pub(crate) text: String,

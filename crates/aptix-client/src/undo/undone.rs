@@ -4,7 +4,7 @@
 use aptix_model::batch::{Batch, Content, FileEdit, FilePatch, Presence, Target, WriteFile};
 use aptix_model::id::BatchId;
 use aptix_model::path::fold;
-use aptix_model::report::{FileReport, FileStatus, Outcome, Report, Warning, Written};
+use aptix_model::report::{FileReport, FileStatus, Report, Warning, Written};
 
 use crate::workspace::keep::history::entries::{self, Entry, HistoryError};
 use crate::workspace::keep::history::find::{self, Wanted};
@@ -64,14 +64,7 @@ pub(super) fn completed(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Opt
         files: entry.files.iter().map(|file| patch(file.path.clone(), file.status() == FileStatus::Deleted)).collect(),
         ..Batch::default()
     };
-    let report = Report {
-        outcome: Outcome::Applied,
-        files,
-        failures: Vec::new(),
-        warnings: Vec::new(),
-        diff: String::new(),
-        diff_omitted: true,
-    };
+    let report = Report { diff_omitted: true, ..Report::applied(files) };
     Ok(Some(Undone { batch, report, name: entry.name().parse().ok() }))
 }
 
