@@ -218,6 +218,22 @@ fn of_words(words: &[&str]) -> Tree {
     words.iter().map(file).collect()
 }
 
+/// Applies a diff; git agrees, and with the diff that is shown for it.
+fn check_as_in_git(before: &Tree, diff: &str, after: &Tree, statuses: &[FileStatus]) {
+    let changed =
+        apply(before, diff.as_bytes(), &Settings::DEFAULT).unwrap_or_else(|failures| panic!("{diff}: {failures:?}"));
+    assert_eq!(words(&changed.tree), words(after), "{diff}");
+    assert_eq!(changed.reports.iter().map(|report| report.status).collect::<Vec<_>>(), statuses, "{diff}");
+    assert_eq!(changed.warnings(), [""; 0], "{diff}");
+    let shown_diff = String::from_utf8_lossy(&changed.diff);
+    for (whose, diff) in [("the author's", diff), ("the shown", &*shown_diff)] {
+        let found = git_apply(before, diff.as_bytes(), &[]).unwrap_or_else(|| panic!("git refuses {whose} {diff}"));
+        assert_eq!(words(&found), words(&changed.tree), "{whose} {diff}");
+    }
+    let again = apply(before, &changed.diff, &STRICT).unwrap();
+    assert_eq!(words(&again.tree), words(&changed.tree), "{shown_diff}");
+}
+
 /// Files come, go, move, are copied and get other modes; git agrees, and with the diff that is shown for it.
 #[test]
 fn files_come_and_go_as_in_git() {
@@ -277,27 +293,13 @@ fn files_come_and_go_as_in_git() {
         ),
     ];
     for (before, diff, after, statuses) in cases {
-        let before = of_words(before);
-        let changed = apply(&before, diff.as_bytes(), &Settings::DEFAULT)
-            .unwrap_or_else(|failures| panic!("{diff}: {failures:?}"));
-        assert_eq!(words(&changed.tree), words(&of_words(after)), "{diff}");
-        assert_eq!(changed.reports.iter().map(|report| report.status).collect::<Vec<_>>(), statuses, "{diff}");
-        assert_eq!(changed.warnings(), [""; 0], "{diff}");
-        let shown_diff = String::from_utf8_lossy(&changed.diff);
-        for (whose, diff) in [("the author's", diff.as_str()), ("the shown", &*shown_diff)] {
-            let found =
-                git_apply(&before, diff.as_bytes(), &[]).unwrap_or_else(|| panic!("git refuses {whose} {diff}"));
-            assert_eq!(words(&found), words(&changed.tree), "{whose} {diff}");
-        }
-        let again = apply(&before, &changed.diff, &STRICT).unwrap();
-        assert_eq!(words(&again.tree), words(&changed.tree), "{shown_diff}");
+        check_as_in_git(&of_words(before), &diff, &of_words(after), statuses);
     }
 }
 
 /// Files that take each other's names, in whatever order the diff names them, and with changes; git agrees.
 #[test]
 fn files_swap_and_hand_over_their_names() {
-    let moved = |from: &str, to: &str| format!("diff --git a/{from} b/{to}\nrename from {from}\nrename to {to}\n");
     let hunk = |from: &str, to: &str| format!("--- a/{from}\n+++ b/{to}\n@@ -1 +1 @@\n-{from}\n+{from}{to}\n");
     let edited = |from: &str, to: &str| moved(from, to) + &hunk(from, to);
     let cases: &[(String, &[&str])] = &[
@@ -322,31 +324,50 @@ fn files_swap_and_hand_over_their_names() {
     }
 }
 
+/// The index line of a change of a file with the line `a`.
+const SHA1: &str = "index 78981922613b2afb6025042ff6bd878ac1994e85..0000000000000000000000000000000000000000";
+
+/// A diff of the line `a` with an index line.
+fn id(index: &str) -> String {
+    format!("diff --git a/f b/f\n{index} 100644\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n")
+}
+
+/// A diff that makes a file.
+const CREATE: &str = "diff --git a/f b/f\nnew file mode 100644\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+x\n";
+
+fn moved(from: &str, to: &str) -> String {
+    format!("diff --git a/{from} b/{to}\nrename from {from}\nrename to {to}\n")
+}
+
+/// Asserts that each diff is refused for the files that some words say, and with which code.
+fn check_all_refused(cases: Vec<(&[&str], String, &str)>) {
+    for (before, diff, expected) in cases {
+        let failures = apply(&of_words(before), diff.as_bytes(), &Settings::DEFAULT).unwrap_err();
+        assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), [expected], "{diff}");
+        assert!(failures.iter().all(|failure| failure.hint.is_some()), "{diff}");
+    }
+}
+
 /// What a file must be for a diff to make it, take it away, move it or copy it.
 #[test]
 fn files_that_are_not_as_the_diff_wants_are_left_alone() {
-    let create = "diff --git a/f b/f\nnew file mode 100644\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+x\n";
     let delete = "diff --git a/f b/f\ndeleted file mode 100644\n--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n";
     let rename = "diff --git a/f b/g\nrename from f\nrename to g\n";
-    let moved = |from: &str, to: &str| format!("diff --git a/{from} b/{to}\nrename from {from}\nrename to {to}\n");
     let copy = "diff --git a/f b/g\ncopy from f\ncopy to g\n";
-    let sha1 = "index 78981922613b2afb6025042ff6bd878ac1994e85..0000000000000000000000000000000000000000";
     let wrong = "index 1111111111111111111111111111111111111111..1111111111111111111111111111111111111111";
-    let sha256 = "index f8625e43f9e04f24291f77cdbe4c71b3c2a3b0003f60419b3ed06a058d766c8b..1111111111111111111111111111111111111111111111111111111111111111";
-    let id = |index: &str| format!("diff --git a/f b/f\n{index} 100644\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n");
     let cases: Vec<(&[&str], String, &str)> = vec![
-        (&["f=y\\n"], create.into(), "FILE_EXISTS"),
-        (&["f=x\\n"], create.into(), "FILE_EXISTS"),
-        (&[], format!("{create}{create}"), "INVALID_REQUEST.DUPLICATE_PATH"),
-        (&["f=a\\n"], format!("{delete}{create}{create}"), "INVALID_REQUEST.DUPLICATE_PATH"),
+        (&["f=y\\n"], CREATE.into(), "FILE_EXISTS"),
+        (&["f=x\\n"], CREATE.into(), "FILE_EXISTS"),
+        (&[], format!("{CREATE}{CREATE}"), "INVALID_REQUEST.DUPLICATE_PATH"),
+        (&["f=a\\n"], format!("{delete}{CREATE}{CREATE}"), "INVALID_REQUEST.DUPLICATE_PATH"),
         (&[], delete.into(), "FILE_MISSING"),
         (&["f=b\\n"], delete.into(), "EXPECTED_MISMATCH"),
         (&["f=a\\nb\\n"], delete.into(), "EXPECTED_MISMATCH"),
         (&["f="], delete.into(), "EXPECTED_MISMATCH"),
         (&["f=a\\n"], "diff --git a/f b/f\ndeleted file mode 100644\n".into(), "EXPECTED_MISMATCH"),
         (&["f=a\\n"], delete.replace("@@ -1 +0,0 @@\n-a", "@@ -1 +1 @@\n a"), "PATCH_MALFORMED.LINE_KIND"),
-        (&[], create.replace("@@ -0,0 +1 @@\n+x", "@@ -1 +1,2 @@\n a\n+x"), "PATCH_MALFORMED.LINE_KIND"),
-        (&[], create.replace("+x", "+x\0"), "NOT_TEXT.BINARY"),
+        (&[], CREATE.replace("@@ -0,0 +1 @@\n+x", "@@ -1 +1,2 @@\n a\n+x"), "PATCH_MALFORMED.LINE_KIND"),
+        (&[], CREATE.replace("+x", "+x\0"), "NOT_TEXT.BINARY"),
         (&[], rename.into(), "FILE_MISSING"),
         (&["g=a\\n"], rename.into(), "FILE_MISSING"),
         (&["f=a\\n", "g=a\\n"], rename.into(), "FILE_EXISTS"),
@@ -382,9 +403,16 @@ fn files_that_are_not_as_the_diff_wants_are_left_alone() {
         (&["f=a\\n"], moved("f", "f/g"), "INVALID_REQUEST.PREFIX_CONFLICT"),
         (&["f=a\\n"], id(wrong), "INDEX_MISMATCH"),
         (&["f=a\\n"], format!("diff --git a/f b/g\nrename from f\nrename to g\n{wrong}\n"), "INDEX_MISMATCH"),
-        (&["f=b\\n"], id(sha1), "ALREADY_APPLIED"),
+        (&["f=b\\n"], id(SHA1), "ALREADY_APPLIED"),
         (&[], "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n".into(), "FILE_MISSING"),
-        // paths
+    ];
+    check_all_refused(cases);
+}
+
+/// Paths that no diff may name.
+#[test]
+fn paths_outside_of_what_a_diff_may_name_are_refused() {
+    let cases: Vec<(&[&str], String, &str)> = vec![
         (&[], "diff --git a/../outside b/f\ncopy from ../outside\ncopy to f\n".into(), "INVALID_PATH.TRAVERSAL"),
         (&[], "diff --git a//etc/hostname b/f\ncopy from /etc/hostname\ncopy to f\n".into(), "INVALID_PATH.ABSOLUTE"),
         (&[], "diff --git a/.git/config b/f\ncopy from .git/config\ncopy to f\n".into(), "POLICY_DENIED.PROTECTED"),
@@ -401,11 +429,13 @@ fn files_that_are_not_as_the_diff_wants_are_left_alone() {
         (&["f=a\\n"], "diff --git a/f \"b/x\\\"y\"\nrename from f\nrename to \"x\\\"y\"\n".into(), "INVALID_PATH.CHAR"),
         (&[], "--- /dev/null\n+++ b/.git/hooks/x\n@@ -0,0 +1 @@\n+b\n".into(), "POLICY_DENIED.PROTECTED"),
     ];
-    for (before, diff, expected) in cases {
-        let failures = apply(&of_words(before), diff.as_bytes(), &Settings::DEFAULT).unwrap_err();
-        assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), [expected], "{diff}");
-        assert!(failures.iter().all(|failure| failure.hint.is_some()), "{diff}");
-    }
+    check_all_refused(cases);
+}
+
+/// The full id of an index line stands for the file, whatever the context; not for numbers that contradict each other.
+#[test]
+fn the_id_of_the_file_is_evidence() {
+    let sha256 = "index f8625e43f9e04f24291f77cdbe4c71b3c2a3b0003f60419b3ed06a058d766c8b..1111111111111111111111111111111111111111111111111111111111111111";
     // Where both numbers of a hunk without context contradict each other, the id of the file does not help.
     let add = |numbers: &str| {
         let index = "index de980441c3ab03a8c07dda1ad27b8a11f39deb1e..1111111111111111111111111111111111111111 100644";
@@ -422,12 +452,12 @@ fn files_that_are_not_as_the_diff_wants_are_left_alone() {
         let expected = expected.map(|word: &str| vec![word.to_owned()]).map_err(|code: &str| vec![code.to_owned()]);
         assert_eq!(add(numbers), expected, "{numbers}");
     }
-    for index in [sha1, sha256, "index 1111111..2222222", "index 7898192..2222222"] {
+    for index in [SHA1, sha256, "index 1111111..2222222", "index 7898192..2222222"] {
         assert!(apply(&of_words(&["f=a\\n"]), id(index).as_bytes(), &Settings::DEFAULT).is_ok(), "{index}");
     }
     let crlf = apply(
         &tree(&[("f", b"a\r\n")]),
-        id(sha1).replace("@@ -1 +1 @@\n-a\n+b\n", "@@ -1 +1 @@\n-a\r\n+b\r\n").as_bytes(),
+        id(SHA1).replace("@@ -1 +1 @@\n-a\n+b\n", "@@ -1 +1 @@\n-a\r\n+b\r\n").as_bytes(),
         &STRICT,
     );
     assert_eq!(words(&crlf.unwrap().tree), ["f=b\\r\\n"], "git keeps the text with line feeds alone");

@@ -20,6 +20,7 @@ mod diff;
 #[cfg(test)]
 mod express;
 mod form;
+mod generated;
 mod git_apply;
 mod git_patch;
 mod hunk_counts;

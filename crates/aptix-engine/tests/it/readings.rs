@@ -265,9 +265,16 @@ fn parts_of_one_file_follow_one_another() {
     let failures = apply(&tree(other), (mail(new) + &mail(moved)).as_bytes(), &Settings::DEFAULT).unwrap_err();
     assert_eq!(failures.iter().map(code).collect::<Vec<_>>(), ["INVALID_REQUEST.DUPLICATE_PATH"]);
     assert!(failures[0].message.contains("creates"), "{failures:?}");
-    // Changes are counted over all parts, and refusals name the part.
-    let diff = file("f", first) + &o + &file("f", "@@ -1,3 +1,3 @@\n a\n-z\n+y\n b\n");
-    let failures = apply(&tree(old), diff.as_bytes(), &Settings::DEFAULT).unwrap_err();
+}
+
+/// Changes are counted over all parts, and refusals name the part.
+#[test]
+fn a_refused_part_is_named() {
+    let file = |path: &str, hunk: &str| format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n{hunk}");
+    let first = file("f", "@@ -1,2 +1,3 @@\n a\n+x\n b\n") + &file("o", "@@ -1 +1 @@\n-o\n+O\n");
+    let diff = first + &file("f", "@@ -1,3 +1,3 @@\n a\n-z\n+y\n b\n");
+    let old = tree(&[("f", b"a\nb\n"), ("o", b"o\n")]);
+    let failures = apply(&old, diff.as_bytes(), &Settings::DEFAULT).unwrap_err();
     assert_eq!((failures[0].file_index, failures[0].change_index), (Some(0), Some(1)), "{failures:?}");
     assert!(failures[0].message.contains("part 2"), "{failures:?}");
 }

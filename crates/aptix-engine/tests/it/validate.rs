@@ -276,21 +276,16 @@ fn a_long_path_is_cut_where_it_is_shown() {
     assert_eq!(shown, [format!("r/{}\u{2026}", "\u{e9}".repeat(198)).as_str(); 3]);
 }
 
+/// Limits that a few bytes pass.
+const SMALL: Limits =
+    Limits { created_bytes: 4, line_bytes: 4, files: 3, changes: 2, text_bytes: 4, file_bytes: 4, ..Limits::DEFAULT };
+
 /// Everything that is wrong comes with what to do about it.
 #[test]
 fn every_violation_has_a_hint() {
     let digest = Sha256Digest::EMPTY.to_string();
     let doc = |path: &str| line_patch_of(path, &digest, &[insert(0, &["x"])]);
     let lines = |changes: &[Change]| vec![line_patch(b"", changes)];
-    let small = Limits {
-        created_bytes: 4,
-        line_bytes: 4,
-        files: 3,
-        changes: 2,
-        text_bytes: 4,
-        file_bytes: 4,
-        ..Limits::DEFAULT
-    };
     let mut labelled = create("a", "");
     labelled.label = Some("label".to_owned());
     let delete_one = || delete(1, 1, &["x"]);
@@ -341,10 +336,10 @@ fn every_violation_has_a_hint() {
         (vec![create("a", "\0")], "leave the NUL out; only text can be written"),
     ] {
         let batch = batch(files);
-        let failures = validate(&batch, &small).unwrap_err();
+        let failures = validate(&batch, &SMALL).unwrap_err();
         assert_eq!(failures.len(), 1, "{failures:?}");
         assert_eq!(failures[0].hint.as_deref(), Some(hint), "{}", failures[0]);
     }
-    let failures = validate(&batch(lines(&[delete(1, 1, &[])])), &small).unwrap_err();
+    let failures = validate(&batch(lines(&[delete(1, 1, &[])])), &SMALL).unwrap_err();
     assert_eq!(failures[0].message, "the range has 1 line, and expectedOriginalLines has 0");
 }
