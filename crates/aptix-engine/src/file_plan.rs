@@ -7,10 +7,10 @@ use alloc::vec::Vec;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::path::WorkspacePath;
-use aptix_model::reason::Reason;
 use aptix_model::report::{ChangeReport, FileReport, FileStatus, Normalization, Warning, Written};
 
 use crate::digest::{Original, sha256};
+use crate::findings::defect;
 use crate::generated;
 use crate::text::edit::TextEdit;
 
@@ -65,8 +65,7 @@ impl FilePlan<'_> {
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match &self.action {
             FileAction::Edit(edit) if !edit.fits(self.base().map_or(0, <[u8]>::len)) => {
-                let message = "the edit that was planned does not fit the file";
-                Err(Failure::new(Reason::Internal, message).hint("nothing was changed; report this"))
+                Err(defect("the edit that was planned does not fit the file"))
             }
             FileAction::Edit(_) | FileAction::Write(_) | FileAction::Delete => Ok(()),
         }

@@ -1,16 +1,35 @@
-//! Failures as they are found: all of them, as long as a reader could want to read them.
+//! Failures as they are found: all of them, as long as a reader could want to read them; and how defects and warnings are
+//! reported.
 
 use alloc::format;
+use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
+use aptix_model::report::Warning;
 
 use crate::shown::counted;
 
 /// How many failures are listed; the rest is counted.
 const LISTED: usize = 100;
+
+/// The failure for a defect of the engine.
+pub(crate) fn defect(message: impl Into<String>) -> Failure {
+    Failure::new(Reason::Internal, message).hint("nothing was changed; report this")
+}
+
+/// The failure for a defect of the program that calls the engine.
+pub(crate) fn defect_of_caller(message: impl Into<String>) -> Failure {
+    let hint = "this is a defect of the program that applies the batch; nothing was changed";
+    Failure::new(Reason::Internal, message).hint(hint)
+}
+
+/// A warning that is about no line of the author's document.
+pub(crate) fn warning(code: &str, message: impl Into<String>) -> Warning {
+    Warning { code: code.to_string(), message: message.into(), line: None }
+}
 
 /// What was found wrong so far.
 #[derive(Debug, Default)]

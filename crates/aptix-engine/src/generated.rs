@@ -5,13 +5,13 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::ToString;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind, StartKind};
 use aptix_model::report::Warning;
 use memchr::memmem::Finder;
 use once_cell::race::OnceBox;
 
+use crate::findings;
 use crate::text::edit::slice;
 
 /// Bytes of a file in which its header stands.
@@ -126,11 +126,7 @@ pub(crate) fn warning(path: &str, bytes: &[u8]) -> Option<Warning> {
     } else {
         return None;
     };
-    Some(Warning {
-        code: "GENERATED_FILE".to_string(),
-        message: format!("{sign}; an edit by hand is lost when it is generated again"),
-        line: None,
-    })
+    Some(findings::warning("GENERATED_FILE", format!("{sign}; an edit by hand is lost when it is generated again")))
 }
 
 fn is_named(path: &str) -> bool {

@@ -16,7 +16,7 @@ use crate::dialect::{
     anchor_edit, context_patch, git_patch, line_patch, quote, replacements, search_patch, whole_file,
 };
 use crate::file_plan::{FileAction, FilePlan};
-use crate::findings::Findings;
+use crate::findings::{Findings, defect_of_caller};
 use crate::planning::clipboards::Clipboards;
 use crate::planning::observed::Observed;
 use crate::planning::settings::Settings;
@@ -80,13 +80,10 @@ pub fn plan_quoting<'a>(
 ) -> Result<BatchPlan<'a>, Vec<Failure>> {
     if snapshot.len() != batch.files().len() {
         let message = format!("{} files were read for {} file patches", snapshot.len(), batch.files().len());
-        let hint = "this is a defect of the program that applies the batch; nothing was changed";
-        return Err(vec![Failure::new(Reason::Internal, message).hint(hint)]);
+        return Err(vec![defect_of_caller(message)]);
     }
     if quoted.len() != quoted_reads(batch).count() {
-        let message = "the files that blocks of the answer may be named for were not read";
-        let hint = "this is a defect of the program that applies the batch; nothing was changed";
-        return Err(vec![Failure::new(Reason::Internal, message).hint(hint)]);
+        return Err(vec![defect_of_caller("the files that blocks of the answer may be named for were not read")]);
     }
     let mut findings = Findings::default();
     let mut work = shared(settings, batch, snapshot);

@@ -9,10 +9,10 @@ use aptix_model::batch::{Batch, FilePatch, Target};
 use aptix_model::failure::Failure;
 use aptix_model::path::{DocPath, PathError, WorkspacePath, compose, fold, lowercase};
 use aptix_model::protection;
-use aptix_model::reason::Reason;
 
 use crate::checking::site::Site;
 use crate::checking::violation::Violation;
+use crate::findings::defect_of_caller;
 use crate::shown::quoted_path;
 use crate::target::ValidTarget;
 
@@ -40,12 +40,6 @@ pub(crate) fn check_other(patch: &FilePatch, site: &mut Site<'_, '_>) -> Result<
     check_as(field, is, &target, site).map(Some).ok_or(Reported)
 }
 
-/// The names of a diff are settled before anything is planned.
-fn unsettled() -> Failure {
-    let hint = "this is a defect of the program that applies the batch; nothing was changed";
-    Failure::new(Reason::Internal, "which file the names of the diff mean was not decided").hint(hint)
-}
-
 /// Something is wrong, and was taken down.
 pub(crate) struct Reported;
 
@@ -55,7 +49,7 @@ fn check_as(field: &str, is: &str, target: &Target, site: &mut Site<'_, '_>) -> 
         Target::DocPath(text) => DocPath::new(text).map(ValidTarget::DocPath),
         Target::Path(text) => WorkspacePath::new(text).map(ValidTarget::Path),
         Target::Readings(_) => {
-            site.refuse(field, unsettled);
+            site.refuse(field, || defect_of_caller("which file the names of the diff mean was not decided"));
             return None;
         }
     };

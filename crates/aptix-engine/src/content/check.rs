@@ -2,17 +2,17 @@
 
 use alloc::collections::BTreeSet;
 use alloc::format;
-use alloc::string::ToString;
 use core::ops::Range;
 
 use aptix_model::batch::{AnchorPlace, FileEdit, GitKind, GitPatch, LineKind};
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::report::{FileStatus, Warning};
+use aptix_model::report::FileStatus;
 
 use super::scan::{is_whole, lines, text_start};
 use super::{diff, elision, fence, marks};
 use crate::file_plan::{FileAction, FilePlan};
+use crate::findings::warning;
 use crate::git_id;
 use crate::planning::settings::Suspicion;
 use crate::shown::cut;
@@ -101,8 +101,7 @@ pub(crate) fn check(
     let shown = cut(lines(shown).next().map_or(&[][..], |(_, line)| line).trim_ascii(), LINE_CHARS);
     let message = format!("{}, at line {line} of the file as it would be: {shown:?}", found.suspect);
     if suspicion == Suspicion::Warn || quotes(&path) {
-        let code = Reason::SuspectContent.code().to_string();
-        plan.warnings.push(Warning { code, message, line: None });
+        plan.warnings.push(warning(Reason::SuspectContent.code(), message));
         return Ok(());
     }
     let hint = found.suspect.hint();

@@ -10,9 +10,9 @@ use aptix_model::reason::Reason;
 use aptix_model::report::Tier;
 use memchr::memmem;
 
+use crate::findings::defect;
 use crate::nearest::excerpt::{difference, excerpt};
-use crate::nearest::lookalike;
-use crate::nearest::lookalike::{Lookalike, What};
+use crate::nearest::lookalike::{self, Lookalike, What};
 use crate::planning::work::Work;
 use crate::shown::{counted, cut};
 use crate::text::find::{FindError, Needle, Unshiftable, is_blank};
@@ -198,7 +198,7 @@ pub(crate) fn with_new_text(failure: Failure, text: &Text<'_>, new: &str) -> Fai
 /// What is said of the place of a change whose new text cannot follow the indentation there.
 pub(crate) fn unshiftable(error: &Unshiftable, text: &Text<'_>, line: usize, count: usize) -> Failure {
     if *error == Unshiftable::Misplaced {
-        return Failure::new(Reason::Internal, error.to_string()).hint("nothing was changed; report this");
+        return defect(error.to_string());
     }
     let message = format!(
         "old text not found: {} like it at line {line} are indented in another way, and {error}",

@@ -9,7 +9,7 @@ use aptix_model::report::{ChangeReport, FileStatus, Normalization, Warning};
 
 use crate::digest::Original;
 use crate::file_plan::{FileAction, FilePlan};
-use crate::findings::Findings;
+use crate::findings::{Findings, defect_of_caller};
 use crate::planning::observed::Observed;
 use crate::planning::presence::check_presence;
 use crate::planning::work::Work;
@@ -59,9 +59,7 @@ pub(crate) fn rename<'a>(
     work: &Work<'_>,
 ) -> Result<FilePlan<'a>, Failure> {
     let Some(other) = observed.other.as_deref() else {
-        let message = "the path that the file is renamed to was not looked at";
-        let hint = "this is a defect of the program that applies the batch; nothing was changed";
-        return Err(Failure::new(Reason::Internal, message).hint(hint));
+        return Err(defect_of_caller("the path that the file is renamed to was not looked at"));
     };
     if other.content.is_some() && !work.leaves(&other.doc_path, &other.path) {
         let message =

@@ -4,16 +4,17 @@
 //! terminator is taken away again, so that unterminated stays unterminated whatever lines come or go. If the
 //! last line is then blank it does not show as a line: reports do not count it, and a warning says so.
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use aptix_model::report::{ChangeReport, Tier, Warning};
 
+use crate::findings::warning;
 use crate::shown::counted;
 use crate::text::edit::{TextEdit, slice};
 use crate::text::lines::{BOM, Cursor, Terminator, Text};
-use crate::text::outcome::narrow;
+use crate::text::outcome::{change_report, narrow};
 
 /// One change of lines. Insert, replace and delete are all "below `above` lines, `removed` lines go and
 /// `new_lines` come".
@@ -32,7 +33,6 @@ pub struct LineChange<'a> {
 impl<'a> LineChange<'a> {
     /// Positions and lines that are in memory are far fewer than 2^32, and line numbers end at 2^31.
     pub(crate) fn new(index: usize, above: usize, expected: &'a [String], new_lines: &'a [String]) -> Self {
-        let narrow = |number| u32::try_from(number).unwrap_or(u32::MAX);
         Self { index: narrow(index), above: narrow(above), expected, new_lines }
     }
 
@@ -104,8 +104,7 @@ pub(crate) fn lower(
     let new_lines = changes.iter().flat_map(|change| change.new_lines);
     let new_bytes = new_lines.map(|line| line.len() + Terminator::CrLf.as_bytes().len());
     let mut edit = TextEdit::with_capacity(changes.len(), new_bytes.fold(0, usize::saturating_add));
-    let mut reports =
-        vec![ChangeReport { tier: Tier::Exact, candidates: 1, start_line: 0, end_line: 0 }; changes.len()];
+    let mut reports = vec![change_report(Tier::Exact, 1, 0, 0); changes.len()];
     let mut cursor = text.cursor();
     let mut end = End::new(text);
     let (mut added, mut removed) = (0, 0);
@@ -115,8 +114,7 @@ pub(crate) fn lower(
         }
         if let Some(report) = reports.get_mut(change.index()) {
             let above = (change.above() + added).saturating_sub(removed);
-            report.start_line = narrow(above + 1);
-            report.end_line = narrow(above + change.new_lines.len());
+            *report = change_report(Tier::Exact, 1, above, change.new_lines.len());
         }
         added += change.new_lines.len();
         removed += change.removed();
@@ -150,12 +148,9 @@ pub(crate) fn undo<'a>(changes: &[LineChange<'a>]) -> Vec<LineChange<'a>> {
 
 /// What is said of a blank last line that is not visible.
 pub(crate) fn final_blank_line() -> Warning {
-    Warning {
-        code: "FINAL_BLANK_LINE".to_string(),
-        message: "the last line is blank and the file has no final newline, so the blank line is not visible as a line"
-            .to_string(),
-        line: None,
-    }
+    let message =
+        "the last line is blank and the file has no final newline, so the blank line is not visible as a line";
+    warning("FINAL_BLANK_LINE", message)
 }
 
 /// Makes one change. After an error the edit is void, and the cursor ready for the next change.

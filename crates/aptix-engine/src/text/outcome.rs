@@ -5,6 +5,7 @@ use core::ops::Range;
 
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
+use aptix_model::report::{ChangeReport, Tier};
 
 use crate::text::edit::{TextEdit, slice};
 use crate::text::lines::{BOM, Text};
@@ -36,6 +37,16 @@ pub(crate) fn lines_of(result: &Text<'_>, range: &Range<usize>) -> (usize, usize
 pub(crate) fn is_whole_lines(text: &Text<'_>, range: &Range<usize>) -> bool {
     let starts_line = |offset| offset == text.start() || slice(text.bytes(), 0..offset).ends_with(b"\n");
     starts_line(range.start) && (starts_line(range.end) || range.end == text.bytes().len())
+}
+
+/// The report of a change that leaves so many lines below so many others.
+pub(crate) fn change_report(tier: Tier, candidates: usize, above: usize, lines: usize) -> ChangeReport {
+    ChangeReport {
+        tier,
+        candidates: narrow(candidates),
+        start_line: narrow(above + 1),
+        end_line: narrow(above + lines),
+    }
 }
 
 /// Numbers of things in memory are far below this bound.

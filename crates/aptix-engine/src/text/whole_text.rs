@@ -1,12 +1,12 @@
 //! A whole text in the place of a file: the form of the file that it keeps, and what is said where it keeps none.
 
 use alloc::borrow::Cow;
-use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use aptix_model::report::{Normalization, Warning};
 use memchr::{memchr, memchr_iter, memmem};
 
+use crate::findings::warning;
 use crate::text::lines::{BOM, Text};
 
 /// The byte order mark. Content with several would, less one, still begin with one.
@@ -58,7 +58,7 @@ pub(crate) fn create<'a>(new: &'a str, base: Option<&[u8]>) -> Formed<'a> {
             (true, false) => "had a byte order mark; it now has none",
             (false, _) => "had lines that end in \\r\\n; they now end in \\n",
         };
-        warnings.push(warning("FORM_CHANGED", &["the file ", what].concat()));
+        warnings.push(warning("FORM_CHANGED", ["the file ", what].concat()));
     }
     Formed { bytes, normalized, warnings }
 }
@@ -96,10 +96,6 @@ fn other_encoding(base: &[u8]) -> Option<Warning> {
     let is_utf8 = Text::new(base).is_ok() && core::str::from_utf8(base).is_ok();
     let message = "the file was not UTF-8 text; it now is";
     (!is_utf8).then(|| warning("ENCODING_CHANGED", message))
-}
-
-fn warning(code: &str, message: &str) -> Warning {
-    Warning { code: code.to_string(), message: message.to_string(), line: None }
 }
 
 /// The content to write, and what was changed about it (TUL-004 5.1).

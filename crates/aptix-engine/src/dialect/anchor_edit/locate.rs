@@ -157,7 +157,7 @@ impl PlaceError<'_> {
 }
 
 /// How many lines lie above the place, how many go, and how many places came into question.
-pub(super) fn find<'p>(place: &'p Place<'_>, lines: &Lines<'_>) -> Result<(usize, usize, u32), PlaceError<'p>> {
+pub(super) fn find<'p>(place: &'p Place<'_>, lines: &Lines<'_>) -> Result<(usize, usize, usize), PlaceError<'p>> {
     match place {
         Place::Whole => Ok((0, lines.count(), 1)),
         Place::Append => Ok((lines.count(), 0, 1)),
@@ -187,10 +187,10 @@ pub(super) fn find<'p>(place: &'p Place<'_>, lines: &Lines<'_>) -> Result<(usize
 }
 
 /// The one line that an anchor means, and how many it describes.
-fn one<'p>(finder: &'p Finder<'_>, lines: &Lines<'_>) -> Result<(usize, u32), PlaceError<'p>> {
+fn one<'p>(finder: &'p Finder<'_>, lines: &Lines<'_>) -> Result<(usize, usize), PlaceError<'p>> {
     let anchor = finder.anchor;
     let found = fitting(lines, finder, 0)?;
-    let candidates = u32::try_from(found.len()).unwrap_or(u32::MAX);
+    let candidates = found.len();
     match (anchor.occurrence, found.as_slice()) {
         (None, [index]) => Ok((*index, candidates)),
         (_, []) => Err(PlaceError::None { anchor }),

@@ -5,9 +5,7 @@ use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use aptix_model::failure::Failure;
-use aptix_model::reason::Reason;
-use aptix_model::report::{ChangeReport, Normalization, Tier, Warning};
+use aptix_model::report::{Normalization, Tier, Warning};
 
 use super::check::{Place, ValidAnchorEdit};
 use super::lines::Lines;
@@ -16,7 +14,7 @@ use super::made;
 use crate::already;
 use crate::digest::Original;
 use crate::file_plan::{FileAction, FilePlan};
-use crate::findings::Findings;
+use crate::findings::{Findings, defect};
 use crate::planning::draft::{Draft, finish};
 use crate::planning::observed::Observed;
 use crate::planning::presence::{check_presence, read_text};
@@ -24,7 +22,7 @@ use crate::planning::work::Work;
 use crate::target::Base;
 use crate::text::edit::TextEdit;
 use crate::text::lines::{Terminator, Text};
-use crate::text::outcome::narrow;
+use crate::text::outcome::change_report;
 use crate::text::whole_text;
 
 /// Plans an anchor edit against the file.
@@ -66,14 +64,8 @@ pub(crate) fn plan<'a>(
             replacements.push((bytes.len()..bytes.len(), terminator));
         }
     }
-    let edit = TextEdit::new(replacements)
-        .map_err(|error| Failure::new(Reason::Internal, error.to_string()).hint("nothing was changed; report this"))?;
-    let change = ChangeReport {
-        tier: Tier::Exact,
-        candidates,
-        start_line: narrow(above + 1),
-        end_line: narrow(above + new_lines),
-    };
+    let edit = TextEdit::new(replacements).map_err(|error| defect(error.to_string()))?;
+    let change = change_report(Tier::Exact, candidates, above, new_lines);
     let action = FileAction::Edit(edit);
     Ok(finish(observed, original, Draft { action, normalized, warnings, changes: vec![change] }))
 }

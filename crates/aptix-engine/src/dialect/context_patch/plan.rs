@@ -21,11 +21,9 @@ use crate::planning::work::Work;
 use crate::target::Base;
 use crate::text::edit::TextEdit;
 use crate::text::find::Needle;
-use crate::text::line_changes;
-use crate::text::line_changes::LineChange;
-use crate::text::line_changes::final_blank_line;
+use crate::text::line_changes::{self, LineChange, final_blank_line};
 use crate::text::lines::Text;
-use crate::text::outcome::narrow;
+use crate::text::outcome::change_report;
 
 /// Plans the chunks of one file, and its move.
 ///
@@ -148,12 +146,7 @@ impl Progress {
         let new_lines = runs.iter().flat_map(|run| &run.new);
         work.take_room(new_lines.map(|line| line.len() + 2).fold(0, usize::saturating_add))?;
         let start = (above + self.added).saturating_sub(self.removed);
-        self.reports.push(ChangeReport {
-            tier: spot.tier,
-            candidates: narrow(spot.candidates),
-            start_line: narrow(start + 1),
-            end_line: narrow(start),
-        });
+        self.reports.push(change_report(spot.tier, spot.candidates, start, 0));
         // What comes at the end of the file leaves everything above it to the chunks that follow.
         if !is_end {
             self.from = spot.range.end;

@@ -4,13 +4,14 @@
 
 use alloc::borrow::Cow;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use aptix_model::batch::{Hunk, HunkLine, LineKind};
 use aptix_model::hunk_counts::count_sides;
 use aptix_model::report::Warning;
 
+use crate::findings::warning;
 use crate::shown::{counted, cut};
 
 /// How the lines of a hunk compare with its header.
@@ -200,7 +201,7 @@ pub(super) fn warnings(hunks: &[Hunk], notes: &[(usize, Note)]) -> Vec<Warning> 
             others => format!("; {} likewise", counted(others, "other hunk")),
         };
         let message = format!("{}{others}", message(hunk, index, kind));
-        warnings.push(Warning { code: "HUNK_COUNTS".to_string(), message, line: None });
+        warnings.push(warning("HUNK_COUNTS", message));
     }
     warnings
 }

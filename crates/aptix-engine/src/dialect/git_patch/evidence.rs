@@ -13,6 +13,7 @@ use aptix_model::report::Warning;
 
 use super::{counts, refusal};
 use crate::digest::Original;
+use crate::findings::warning;
 use crate::git_id;
 
 /// What the id of a diff says of the file.
@@ -29,11 +30,8 @@ pub(super) enum Evidence {
 impl Evidence {
     pub(super) fn warning(self, patch: &GitPatch) -> Option<Warning> {
         let id = patch.base_id.as_deref().filter(|_| self == Self::Differs)?;
-        Some(Warning {
-            code: "INDEX_DIFFERS".to_string(),
-            message: format!("the index line says that the diff was made from blob {id}, and the file is another one"),
-            line: None,
-        })
+        let message = format!("the index line says that the diff was made from blob {id}, and the file is another one");
+        Some(warning("INDEX_DIFFERS", message))
     }
 }
 
@@ -75,23 +73,19 @@ pub(super) fn check(
     }
     let fits = git_id::is_of(id, &result());
     match open {
-        Some(_) if fits => Ok(Some(Warning {
-            code: "DIFF_UNTERMINATED".to_string(),
-            message: format!(
-                "the diff ends without a line feed; it is whole, for it makes blob {id} of the index line"
-            ),
-            line: None,
-        })),
+        Some(_) if fits => Ok(Some(warning(
+            "DIFF_UNTERMINATED",
+            format!("the diff ends without a line feed; it is whole, for it makes blob {id} of the index line"),
+        ))),
         Some(index) => Err(unproven(patch).change(index)),
         None if fits => Ok(None),
-        None => Ok(Some(Warning {
-            code: "INDEX_DIFFERS".to_string(),
-            message: format!(
+        None => Ok(Some(warning(
+            "INDEX_DIFFERS",
+            format!(
                 "the diff was made from this file, and makes another blob of it than {id}, which the index line names: \
                  check that no part of the diff is missing"
             ),
-            line: None,
-        })),
+        ))),
     }
 }
 

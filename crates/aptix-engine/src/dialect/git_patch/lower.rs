@@ -1,7 +1,7 @@
 //! Hunks lowered to a [`TextEdit`]: what goes and comes, between lines that stay untouched.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use aptix_model::batch::{Hunk, LineKind};
@@ -14,12 +14,12 @@ use super::settle::{Above, Settled, settle};
 use super::splice::{ends_kept, splice};
 use crate::already::Copy;
 use crate::digest::Original;
-use crate::findings::Findings;
+use crate::findings::{Findings, warning};
 use crate::planning::work::Work;
 use crate::shown::counted;
 use crate::text::edit::TextEdit;
 use crate::text::lines::Text;
-use crate::text::outcome::narrow;
+use crate::text::outcome::change_report;
 
 /// Hunks as one edit of bytes.
 #[derive(Debug)]
@@ -62,13 +62,7 @@ pub(super) fn lower(
                 let line = text.lines_above(place.range.start);
                 let (lines, context) = changed(sides.hunk);
                 let comes = lines.iter().filter(|line| line.kind != LineKind::Removed).count();
-                let above_after = above.after(line) + context;
-                changes.push(ChangeReport {
-                    tier: place.tier,
-                    candidates: 1,
-                    start_line: narrow(above_after + 1),
-                    end_line: narrow(above_after + comes),
-                });
+                changes.push(change_report(place.tier, 1, above.after(line) + context, comes));
                 if place.is_elsewhere {
                     moved.add(index, sides.hunk.old_start, line + 1);
                 }
@@ -127,6 +121,6 @@ impl Moved {
             "the lines of hunk {} stand at line {line} and nowhere else, and its header says line {stated}{others}",
             index + 1
         );
-        Some(Warning { code: "HUNK_OFFSET".to_string(), message, line: None })
+        Some(warning("HUNK_OFFSET", message))
     }
 }

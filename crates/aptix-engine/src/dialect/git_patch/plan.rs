@@ -2,14 +2,14 @@
 
 use alloc::borrow::Cow;
 use alloc::format;
-use alloc::string::ToString;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use aptix_model::batch::{GitKind, GitPatch, LineKind};
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::report::{ChangeReport, FileStatus, Tier, Warning};
+use aptix_model::report::{FileStatus, Tier, Warning};
 
 use super::counts::{self, Reading};
 use super::evidence::{self, Evidence, check_id};
@@ -19,7 +19,7 @@ use super::{place, refusal};
 use crate::already;
 use crate::digest::Original;
 use crate::file_plan::{FileAction, FilePlan};
-use crate::findings::Findings;
+use crate::findings::{Findings, defect_of_caller, warning};
 use crate::planning::draft::{Draft, finish, plan_whole, rename as move_file};
 use crate::planning::observed::Observed;
 use crate::planning::presence::{check_deleted, check_presence, read_text};
@@ -28,7 +28,7 @@ use crate::readings::may_create;
 use crate::shown::quoted_path;
 use crate::target::Base;
 use crate::text::edit::TextEdit;
-use crate::text::outcome::narrow;
+use crate::text::outcome::change_report;
 use crate::text::whole_text::Formed;
 
 /// Plans one file of a diff.
@@ -62,7 +62,7 @@ fn check_form(patch: &GitPatch, recovers: bool, warnings: &mut Vec<Warning>) -> 
                 .detail(Detail::Prefix)
                 .hint("write '--- a/path' and '+++ b/path'"));
         }
-        warnings.push(Warning { code: "NO_PREFIX".to_string(), message: message.to_string(), line: None });
+        warnings.push(warning("NO_PREFIX", message));
     }
     let mut hunks = patch.hunks.iter().enumerate().filter(|_| !recovers);
     match hunks.find(|(_, hunk)| !counts::are_right(hunk)) {
@@ -95,9 +95,9 @@ fn create<'a>(base: Base, patch: &GitPatch, observed: &'a Observed<'a>) -> Resul
     let mut plan = plan_whole(base, Formed { bytes: Cow::Owned(bytes), ..Formed::default() }, observed)?;
     let mut above = 0;
     plan.changes.extend(hunks.iter().map(|reading| {
-        let start = above + 1;
-        above += reading.hunk.lines.len();
-        ChangeReport { tier: Tier::Exact, candidates: 1, start_line: narrow(start), end_line: narrow(above) }
+        let lines = reading.hunk.lines.len();
+        above += lines;
+        change_report(Tier::Exact, 1, above - lines, lines)
     }));
     plan.warnings.extend(warnings_of(patch, &hunks));
     plan.warnings.extend(result);
@@ -132,8 +132,7 @@ fn delete<'a>(
     let mut warnings = warnings_of(patch, &hunks);
     warnings.extend(evidence.warning(patch));
     warnings.extend((tier == Tier::Eol).then(ends_kept));
-    let gone = ChangeReport { tier, candidates: 1, start_line: 1, end_line: 0 };
-    let changes = patch.hunks.iter().map(|_| gone).collect();
+    let changes = vec![change_report(tier, 1, 0, 0); patch.hunks.len()];
     let draft = Draft { action: FileAction::Delete, normalized: Vec::new(), warnings, changes };
     Ok(finish(observed, Some(original), draft))
 }
@@ -204,10 +203,8 @@ fn there<'a>(base: Base, observed: &Observed<'a>) -> Result<Original<'a>, Failur
 }
 
 fn other<'a>(observed: &'a Observed<'a>) -> Result<&'a Observed<'a>, Failure> {
-    observed.other.as_deref().ok_or_else(|| {
-        let hint = "this is a defect of the program that applies the batch; nothing was changed";
-        Failure::new(Reason::Internal, "the other file of a rename or copy was not looked for").hint(hint)
-    })
+    let found = observed.other.as_deref();
+    found.ok_or_else(|| defect_of_caller("the other file of a rename or copy was not looked for"))
 }
 
 /// The hunks as one edit of a file, whose id is the one that the diff states, if it states one.

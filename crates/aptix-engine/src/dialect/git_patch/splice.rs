@@ -1,6 +1,5 @@
 //! The changes of one hunk made at its place: byte by byte, or with the line endings that the file has there.
 
-use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -8,6 +7,7 @@ use aptix_model::batch::{Hunk, LineKind};
 use aptix_model::report::{Tier, Warning};
 
 use super::place::{Place, Sides, without_end};
+use crate::findings::warning;
 use crate::text::edit::{TextEdit, slice};
 use crate::text::lines::{Terminator, Text};
 
@@ -136,9 +136,6 @@ fn splice_end(text: &Text<'_>, hunk: &Hunk, range: &Range<usize>, edit: &mut Tex
 
 /// The warning about lines of a diff that end differently than those of the file.
 pub(super) fn ends_kept() -> Warning {
-    Warning {
-        code: "LINE_ENDINGS_KEPT".to_string(),
-        message: "lines of the diff end differently than those of the file, which keeps its line endings".to_string(),
-        line: None,
-    }
+    let message = "lines of the diff end differently than those of the file, which keeps its line endings";
+    warning("LINE_ENDINGS_KEPT", message)
 }

@@ -13,6 +13,7 @@ use aptix_model::report::Warning;
 use super::check::{HINT, ValidName, ValidQuote, about, named, place};
 use super::stands::Excerpt;
 use crate::file_plan::{FileAction, FilePlan};
+use crate::findings::warning;
 use crate::planning::observed::Observed;
 use crate::shown::quoted_path;
 use crate::text::find::{Budget, FindError};
@@ -50,7 +51,7 @@ pub(crate) fn settle(
     if let Some(more) = warnings.len().checked_sub(WARNINGS).filter(|more| *more > 0) {
         warnings.truncate(WARNINGS - 1);
         let message = format!("{} more blocks of the answer are no edits", more + 1);
-        warnings.push(Warning { code: IGNORED.to_string(), message, line: None });
+        warnings.push(warning(IGNORED, message));
     }
     Ok(warnings)
 }

@@ -1,7 +1,6 @@
 //! The steps of one file folded to one edit.
 
 use aptix_model::failure::Failure;
-use aptix_model::report::ChangeReport;
 
 use super::check::ValidStep;
 use super::course::StepReport;
@@ -15,7 +14,7 @@ use crate::planning::presence::{check_presence, read_text};
 use crate::planning::work::Work;
 use crate::target::Base;
 use crate::text::lines::Text;
-use crate::text::outcome::{lines_of, narrow};
+use crate::text::outcome::{change_report, lines_of};
 
 /// Plans the steps of one file.
 ///
@@ -41,12 +40,7 @@ pub(crate) fn plan<'a>(
     let result = Text::new(course.result.as_deref().unwrap_or(base.bytes)).map_err(|error| step::not_text(&error))?;
     let report = |place: &StepReport| {
         let (above, lines) = lines_of(&result, &place.range);
-        ChangeReport {
-            tier: place.tier,
-            candidates: narrow(place.candidates),
-            start_line: narrow(above + 1),
-            end_line: narrow(above + lines),
-        }
+        change_report(place.tier, place.candidates, above, lines)
     };
     let changes = course.places.iter().map(report).collect();
     let draft = Draft { action: FileAction::Edit(course.edit), normalized: course.normalized, warnings, changes };

@@ -1,15 +1,16 @@
 //! Text in the place of text that stands in the file once.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 
 use aptix_model::failure::Failure;
-use aptix_model::report::{Tier, Warning};
+use aptix_model::report::Tier;
 
 use super::source::{Notes, coming};
 use crate::already::{self, Copy};
 use crate::dialect::search_patch::check::{Source, Spot, ValidSearch};
 use crate::dialect::search_patch::splice::{Rank, Splice};
+use crate::findings::{defect, warning};
 use crate::nearest::old_text;
 use crate::planning::work::Work;
 use crate::text::edit::slice;
@@ -98,7 +99,7 @@ pub(super) fn at(
     work: &mut Work<'_>,
 ) -> Result<Splice, Failure> {
     let Spot::Replace(old) = change.spot else {
-        return Err(Failure::new(aptix_model::reason::Reason::Internal, "a place of no text"));
+        return Err(defect("a place of no text"));
     };
     let needle = Needle::text(old);
     let found = slice(text.bytes(), place.range.clone());
@@ -133,11 +134,9 @@ pub(super) fn at(
         let kept = String::from_utf8_lossy(found);
         work.clipboards.set(name, &kept)?;
         if kept != old {
-            notes.warnings.push(Warning {
-                code: "CLIPBOARD_MODIFIED".to_string(),
-                message: format!("clipboard {name:?} holds the file's text, which differs from oldText in white space"),
-                line: None,
-            });
+            let message =
+                format!("clipboard {name:?} holds the file's text, which differs from oldText in white space");
+            notes.warnings.push(warning("CLIPBOARD_MODIFIED", message));
         }
     }
     Ok(Splice {

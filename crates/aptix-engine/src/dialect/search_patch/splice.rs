@@ -1,7 +1,6 @@
 //! Changes whose places are known, made at once: put in order, refused where they meet, and reported by line.
 
 use alloc::format;
-use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -11,12 +10,12 @@ use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{ChangeReport, Normalization, Tier, Warning};
 use memchr::memchr_iter;
 
-use crate::findings::Findings;
+use crate::findings::{Findings, warning};
 use crate::planning::work::Work;
 use crate::text::edit::{TextEdit, slice};
 use crate::text::lines::{Terminator, Text};
 use crate::text::new_text::Fitted;
-use crate::text::outcome::{is_whole_lines, lines_of, narrow, refuse_mark};
+use crate::text::outcome::{change_report, is_whole_lines, lines_of, refuse_mark};
 
 /// A change whose place is known.
 #[derive(Clone, Debug)]
@@ -66,8 +65,7 @@ pub(crate) fn all(text: &Text<'_>, mut splices: Vec<Splice>, work: &Work<'_>) ->
     refuse_growth(text, &splices, work)?;
     let new_bytes = splices.iter().map(|splice| splice.fitted.bytes.len() + 2).sum();
     let mut edit = TextEdit::with_capacity(splices.len(), new_bytes);
-    let mut reports =
-        vec![ChangeReport { tier: Tier::Exact, candidates: 1, start_line: 0, end_line: 0 }; splices.len()];
+    let mut reports = vec![change_report(Tier::Exact, 1, 0, 0); splices.len()];
     let (mut normalized, mut warnings) = (Vec::new(), Vec::new());
     separate_top(text, &mut splices, &mut normalized);
     let (mut added, mut removed) = (0, 0);
@@ -81,7 +79,9 @@ pub(crate) fn all(text: &Text<'_>, mut splices: Vec<Splice>, work: &Work<'_>) ->
             edit.insert(joint.as_bytes());
             added += 1;
             if warnings.is_empty() {
-                warnings.push(terminated());
+                let message =
+                    "the text above had no final newline, and got one so that the appended text begins a line";
+                warnings.push(warning("FINAL_NEWLINE_ADDED", message));
                 normalized.push(Normalization::FileEofNewlineAdded);
             }
         }
@@ -98,12 +98,7 @@ pub(crate) fn all(text: &Text<'_>, mut splices: Vec<Splice>, work: &Work<'_>) ->
                 None => (text.lines_above(range.start), usize::from(!is_whole_lines(text, range))),
             };
             let above = (above + added).saturating_sub(removed);
-            *report = ChangeReport {
-                tier: splice.tier,
-                candidates: narrow(splice.candidates),
-                start_line: narrow(above + 1),
-                end_line: narrow(above + lines),
-            };
+            *report = change_report(splice.tier, splice.candidates, above, lines);
         }
         added += feeds;
         removed += text.lines_above(range.end) - text.lines_above(range.start);
@@ -185,14 +180,6 @@ fn joint(text: &Text<'_>, edit: &TextEdit) -> Option<Terminator> {
         // With a line feed alone, a carriage return that is text would become part of the terminator.
         [.., b'\r'] => Some(Terminator::CrLf),
         _ => Some(text.last_terminator()),
-    }
-}
-
-fn terminated() -> Warning {
-    Warning {
-        code: "FINAL_NEWLINE_ADDED".to_string(),
-        message: "the text above had no final newline, and got one so that the appended text begins a line".to_string(),
-        line: None,
     }
 }
 

@@ -5,10 +5,9 @@ use alloc::vec::Vec;
 
 use aptix_model::batch::Content;
 use aptix_model::failure::Failure;
-use aptix_model::reason::Reason;
 
 use crate::file_plan::{FileAction, FilePlan};
-use crate::findings::Findings;
+use crate::findings::{Findings, defect_of_caller};
 use crate::planning::draft::{Draft, finish, plan_whole};
 use crate::planning::observed::Observed;
 use crate::planning::presence::check_deleted;
@@ -52,8 +51,7 @@ fn text_of(content: &Content) -> Result<&str, Failure> {
         Content::Text(text) => Ok(text),
         Content::Blob(blob) => {
             let message = format!("the content is still blob {}, which has to be fetched before planning", blob.sha256);
-            let hint = "this is a defect of the program that applies the batch; nothing was changed";
-            Err(Failure::new(Reason::Internal, message).hint(hint))
+            Err(defect_of_caller(message))
         }
     }
 }
