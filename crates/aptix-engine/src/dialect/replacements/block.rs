@@ -5,60 +5,45 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use aptix_model::failure::Failure;
-use aptix_model::reason::Reason;
 use aptix_model::report::Tier;
 
-use super::check::{ValidStep, lines};
-use super::course::{Course, Made};
-use super::made;
+use super::check::lines;
+use super::course::{Attempt, Course, Made};
 use crate::already::{self, Copy, Proves};
+use crate::findings::defect;
 use crate::nearest::{line_change, old_text};
 use crate::planning::work::Work;
 use crate::text::edit::TextEdit;
-use crate::text::find::{self, Needle, Place, Shift, is_blank};
+use crate::text::find::{self, Place, Shift, is_blank};
 use crate::text::line_changes::{self, LineChange, LinePatchError};
 use crate::text::lines::Text;
 
 /// Makes one step; of several places the one that is reserved for it will do, or the one at the offset `hint`.
 pub(super) fn make<'s>(
     course: &mut Course<'_, 's>,
-    index: usize,
-    step: &ValidStep<'s>,
+    attempt: &Attempt<'_, 's>,
     (reserved, hint): (Option<usize>, Option<usize>),
-    text: &Text<'_>,
     work: &mut Work<'_>,
 ) -> Result<Made, Failure> {
-    work.take_room(step.replace.len())?;
-    if step.find.is_empty() {
-        return append(course, index, step, text, work);
+    work.take_room(attempt.step.replace.len())?;
+    if attempt.step.find.is_empty() {
+        return append(course, attempt, work);
     }
-    let needle = step.old_side();
-    let region = text.start()..text.bytes().len();
-    let chosen = reserved.or(hint);
-    let place = match find::only(text, &needle, region, chosen, work.settings.recovers, &mut work.budget) {
-        Ok(place) => place,
-        Err(error) => return Err(course.unplaced(&error, index, step, &needle, text, work)),
-    };
-    course.refuse_made(index, step, &place, &needle, text, work)?;
+    let place = course.only(attempt, reserved.or(hint), work)?;
     if reserved.is_none() {
         course.is_choice |= place.candidates > 1;
-        refuse_elsewhere(course, step, hint, &place, text)?;
+        refuse_elsewhere(course, attempt, hint, &place)?;
     }
-    rewrite(step, place, &needle, text, work)
+    rewrite(attempt, place, work)
 }
 
 /// Appends the lines of a block to the file.
-fn append(
-    course: &Course<'_, '_>,
-    index: usize,
-    step: &ValidStep<'_>,
-    text: &Text<'_>,
-    work: &Work<'_>,
-) -> Result<Made, Failure> {
-    let new: Vec<String> = lines(step.replace).map(String::from).collect();
+fn append<'s>(course: &Course<'_, 's>, attempt: &Attempt<'_, 's>, work: &Work<'_>) -> Result<Made, Failure> {
+    let text = attempt.text;
+    let new: Vec<String> = lines(attempt.step.replace).map(String::from).collect();
     let end = text.bytes().len();
     let ended: String = new.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
-    let is_own = |copy: &Copy| !course.is_of_equal(index, step, &copy.range) && course.wrote(&copy.range);
+    let is_own = |copy: &Copy| !course.is_of_equal(attempt, &copy.range) && course.wrote(&copy.range);
     if let Some(copy) = already::above(text, end, ended.as_bytes()).filter(|copy| !is_own(copy)) {
         return Err(already::applied(text, &copy));
     }
@@ -69,13 +54,8 @@ fn append(
 
 /// Replaces the lines at a place. Lines that the block keeps stay as the file has them, whatever white space the author
 /// has there.
-fn rewrite(
-    step: &ValidStep<'_>,
-    place: Place,
-    needle: &Needle<'_>,
-    text: &Text<'_>,
-    work: &Work<'_>,
-) -> Result<Made, Failure> {
+fn rewrite(attempt: &Attempt<'_, '_>, place: Place, work: &Work<'_>) -> Result<Made, Failure> {
+    let Attempt { step, needle, text, .. } = attempt;
     let new: Vec<&str> = lines(step.replace).collect();
     let above = text.lines_above(place.range.start);
     let (dropped_above, _) = place.dropped;
@@ -101,7 +81,7 @@ fn rewrite(
     } else {
         lower(text, &LineChange::new(0, above + head, &going, &coming), work)?
     };
-    let is_found_again = made::is_found_again(text, needle, &place, step.replace);
+    let is_found_again = attempt.is_found_again(&place);
     let Place { tier, candidates, range, .. } = place;
     Ok(Made { edit, tier, candidates, has_other_ends: false, joins_last_line, at: range, is_found_again })
 }
@@ -109,11 +89,11 @@ fn rewrite(
 /// Refuses a place that is not where the author saw it while the new lines stand there.
 fn refuse_elsewhere(
     course: &Course<'_, '_>,
-    step: &ValidStep<'_>,
+    attempt: &Attempt<'_, '_>,
     hint: Option<usize>,
     place: &Place,
-    text: &Text<'_>,
 ) -> Result<(), Failure> {
+    let Attempt { step, text, .. } = attempt;
     let Some(hint) = hint.filter(|hint| *hint != place.range.start) else { return Ok(()) };
     match already::below(text, hint, step.replace.as_bytes()).filter(|copy| !course.wrote(&copy.range)) {
         Some(copy) if copy.proves == Proves::Made => Err(already::applied(text, &copy)),
@@ -151,5 +131,5 @@ fn lower(text: &Text<'_>, change: &LineChange<'_>, work: &Work<'_>) -> Result<(T
 
 /// The lines of a block are not where the search has found them: a defect.
 fn unmade() -> Failure {
-    Failure::new(Reason::Internal, "a block could not be made").hint("nothing was changed; report this")
+    defect("a block could not be made")
 }

@@ -3,13 +3,16 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use aptix_model::failure::Failure;
 use aptix_model::report::{Normalization, Tier, Warning};
 
 use super::check::{StepPlace, ValidStep};
 use super::equal::Equal;
 use crate::already;
+use crate::nearest::old_text;
+use crate::planning::work::Work;
 use crate::text::edit::{TextEdit, slice};
-use crate::text::find::Needle;
+use crate::text::find::{FindError, Needle};
 use crate::text::lines::Text;
 
 /// What has come of the steps so far.
@@ -51,6 +54,26 @@ pub(super) struct Made {
     pub(super) is_found_again: bool,
 }
 
+/// One step, and the text that it meets.
+pub(super) struct Attempt<'t, 's> {
+    pub(super) index: usize,
+    pub(super) step: &'t ValidStep<'s>,
+    /// The old side of the step.
+    pub(super) needle: Needle<'s>,
+    pub(super) text: &'t Text<'t>,
+}
+
+impl Attempt<'_, '_> {
+    /// All of the text.
+    pub(super) fn region(&self) -> Range<usize> {
+        self.text.start()..self.text.bytes().len()
+    }
+
+    pub(super) fn explain(&self, error: &FindError, work: &mut Work<'_>) -> Failure {
+        old_text::explain(error, self.text, &self.needle, work)
+    }
+}
+
 impl<'s> Course<'_, 's> {
     /// Where a line of the base is now.
     pub(super) fn now_at(&self, line: usize) -> Option<usize> {
@@ -78,9 +101,9 @@ impl<'s> Course<'_, 's> {
     }
 
     /// Whether an equal step above left something in a range.
-    pub(super) fn is_of_equal(&self, index: usize, step: &ValidStep<'s>, range: &Range<usize>) -> bool {
-        let mut equal = self.equal.above(index, step).filter_map(|other| self.places.get(other));
-        self.equal.at(index).is_none() && equal.any(|place| meets(&place.range, range))
+    pub(super) fn is_of_equal(&self, attempt: &Attempt<'_, 's>, range: &Range<usize>) -> bool {
+        let mut equal = self.equal.above(attempt.index, attempt.step).filter_map(|other| self.places.get(other));
+        self.equal.at(attempt.index).is_none() && equal.any(|place| meets(&place.range, range))
     }
 
     /// Whether the steps so far wrote something in a range of their result.

@@ -8,14 +8,15 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{Normalization, Tier, Warning};
 
+use super::block;
 use super::check::{StepPlace, ValidStep};
-use super::course::{Course, First, Made};
+use super::course::{Attempt, Course, First, Made};
 use super::equal::Equal;
-use super::{block, made};
+use crate::findings::warning;
 use crate::nearest::old_text;
 use crate::planning::work::Work;
 use crate::text::edit::TextEdit;
-use crate::text::find::{self, FindError, Needle, Place};
+use crate::text::find::{self, FindError, Place};
 use crate::text::lines::Text;
 use crate::text::new_text;
 use crate::text::outcome::refuse_mark;
@@ -54,12 +55,12 @@ impl<'s> Course<'_, 's> {
             None => self.base.clone(),
         };
         let cost = 2 * text.bytes().len() + self.edit.size() + 64 * self.places.len();
-        let made = match work.budget.charge(cost) {
-            Err(error) => Err(old_text::explain(&error, &text, &Needle::text(step.find), work)),
-            Ok(()) => self.place(index, step, &text, work),
-        }
-        .map_err(|failure| old_text::with_new_text(failure, &text, step.replace))
-        .map_err(|failure| if before.is_some() { of_result(failure) } else { failure })?;
+        let attempt = Attempt { index, step, needle: step.old_side(), text: &text };
+        let charged = work.budget.charge(cost).map_err(|error| attempt.explain(&error, work));
+        let made = charged
+            .and_then(|()| self.place(&attempt, work))
+            .map_err(|failure| old_text::with_new_text(failure, &text, step.replace))
+            .map_err(|failure| if before.is_some() { of_result(failure) } else { failure })?;
         refuse_mark(&text, &made.edit)?;
         let flags = [
             (made.has_other_ends, Normalization::LineEndings),
@@ -84,104 +85,53 @@ impl<'s> Course<'_, 's> {
     }
 
     /// Finds the place of a step, and what it does there.
-    fn place(
-        &mut self,
-        index: usize,
-        step: &ValidStep<'s>,
-        text: &Text<'_>,
-        work: &mut Work<'_>,
-    ) -> Result<Made, Failure> {
-        let needle = step.old_side();
-        self.reserve_equal(index, step, &needle, text, work)?;
-        let reserved = self.equal.at(index);
-        match step.place {
-            StepPlace::First => match reserved {
-                Some(at) => self.reserved(index, step, at, &needle, text, work),
-                None => self.first(index, step, &needle, text, work),
-            },
-            StepPlace::All => self.all(index, step, &needle, text, work),
+    fn place(&mut self, attempt: &Attempt<'_, 's>, work: &mut Work<'_>) -> Result<Made, Failure> {
+        self.reserve_equal(attempt, work)?;
+        let reserved = self.equal.at(attempt.index);
+        match attempt.step.place {
+            // Its own place among those of equal steps.
+            StepPlace::First if reserved.is_some() => replace(&[self.only(attempt, reserved, work)?], attempt, work),
+            StepPlace::First => self.first(attempt, work),
+            StepPlace::All => self.all(attempt, work),
             StepPlace::Block(line) => {
                 let hint = line.and_then(|line| self.now_at(line.get()));
-                block::make(self, index, step, (reserved, hint), text, work)
+                block::make(self, attempt, (reserved, hint), work)
             }
         }
     }
 
-    /// Makes a step at the place that is its own among those of equal ones.
-    fn reserved(
-        &mut self,
-        index: usize,
-        step: &ValidStep<'s>,
-        at: usize,
-        needle: &Needle<'_>,
-        text: &Text<'_>,
-        work: &mut Work<'_>,
-    ) -> Result<Made, Failure> {
-        let region = text.start()..text.bytes().len();
-        let place = match find::only(text, needle, region, Some(at), work.settings.recovers, &mut work.budget) {
-            Ok(place) => place,
-            Err(error) => return Err(self.unplaced(&error, index, step, needle, text, work)),
-        };
-        self.refuse_made(index, step, &place, needle, text, work)?;
-        replace(&[place], step.replace, text, needle, work)
-    }
-
-    fn all(
-        &mut self,
-        index: usize,
-        step: &ValidStep<'s>,
-        needle: &Needle<'_>,
-        text: &Text<'_>,
-        work: &mut Work<'_>,
-    ) -> Result<Made, Failure> {
-        let found = find::all(text, needle, work.settings.recovers, &mut work.budget);
-        let places = match found {
-            Ok(places) => places,
-            Err(error) => return Err(self.unplaced(&error, index, step, needle, text, work)),
-        };
-        self.refuse_made_at_all(index, step, &places, needle, text, work)?;
-        let made = replace(&places, step.replace, text, needle, work)?;
+    fn all(&self, attempt: &Attempt<'_, 's>, work: &mut Work<'_>) -> Result<Made, Failure> {
+        let found = find::all(attempt.text, &attempt.needle, work.settings.recovers, &mut work.budget);
+        let places = found.map_err(|error| self.unplaced(&error, attempt, work))?;
+        self.refuse_made_at_all(attempt, &places, work)?;
+        let made = replace(&places, attempt, work)?;
         Ok(Made { candidates: places.len(), ..made })
     }
 
-    fn first(
-        &mut self,
-        index: usize,
-        step: &ValidStep<'s>,
-        needle: &Needle<'_>,
-        text: &Text<'_>,
-        work: &mut Work<'_>,
-    ) -> Result<Made, Failure> {
+    fn first(&mut self, attempt: &Attempt<'_, 's>, work: &mut Work<'_>) -> Result<Made, Failure> {
+        let Attempt { needle, text, .. } = attempt;
         let found = find::first(text, needle, work.settings.recovers, &mut work.budget);
-        let (place, others) = match found {
-            Ok(found) => found,
-            Err(error) => return Err(self.unplaced(&error, index, step, needle, text, work)),
-        };
-        self.refuse_made(index, step, &place, needle, text, work)?;
-        self.refuse_next(step, &place, others.is_empty(), text, work)?;
+        let (place, others) = found.map_err(|error| self.unplaced(&error, attempt, work))?;
+        self.refuse_made(attempt, &place, work)?;
+        self.refuse_next(attempt, &place, others.is_empty(), work)?;
         if !others.is_empty() {
             self.is_choice = true;
             if work.settings.refuses_several {
                 let line = text.lines_above(place.range.start) + 1;
                 let has_more = others.len() == find::LISTED;
                 let lines = [line].into_iter().chain(others).take(find::LISTED).collect();
-                let error = FindError::Ambiguous { tier: place.tier, lines, has_more };
-                return Err(old_text::explain(&error, text, needle, work));
+                return Err(attempt.explain(&FindError::Ambiguous { tier: place.tier, lines, has_more }, work));
             }
             self.warnings.push(several(self.places.len(), &others));
         }
-        replace(&[place], step.replace, text, needle, work)
+        replace(&[place], attempt, work)
     }
 }
 
 /// Puts new text in the place of every one of these, which are disjoint and top to bottom.
-fn replace(
-    places: &[Place],
-    new: &str,
-    text: &Text<'_>,
-    needle: &Needle<'_>,
-    work: &mut Work<'_>,
-) -> Result<Made, Failure> {
+fn replace(places: &[Place], attempt: &Attempt<'_, '_>, work: &mut Work<'_>) -> Result<Made, Failure> {
+    let Attempt { needle, text, .. } = attempt;
+    let new = attempt.step.replace;
     let growth = (places.len() as u64).saturating_mul(new.len() as u64);
     let (found, limit) = (growth.saturating_add(text.bytes().len() as u64), work.settings.limits.file_bytes);
     if found > limit && growth > 0 {
@@ -209,7 +159,7 @@ fn replace(
         has_other_ends,
         joins_last_line: false,
         at: first.map_or(0..0, |place| place.range.clone()),
-        is_found_again: first.is_some_and(|place| made::is_found_again(text, needle, place, new)),
+        is_found_again: first.is_some_and(|place| attempt.is_found_again(place)),
     })
 }
 
@@ -230,11 +180,7 @@ fn several(step: usize, others: &[usize]) -> Warning {
         [line] if more.is_empty() => format!("line {line} has it"),
         lines => format!("lines {}{more} have it", lines.join(", ")),
     };
-    Warning {
-        code: "SEVERAL_OCCURRENCES".to_string(),
-        message: format!("replacements[{step}] took the first place of its text; {what} too"),
-        line: None,
-    }
+    warning("SEVERAL_OCCURRENCES", format!("replacements[{step}] took the first place of its text; {what} too"))
 }
 
 /// A text stays one whatever text comes.
