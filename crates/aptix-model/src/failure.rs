@@ -150,6 +150,13 @@ impl fmt::Display for Failure {
 
 impl core::error::Error for Failure {}
 
+/// What fails at once with one failure fails with all of them.
+impl From<Failure> for Vec<Failure> {
+    fn from(failure: Failure) -> Self {
+        Self::from([failure])
+    }
+}
+
 /// Shows untrusted text with control and text-reordering characters escaped, and blanks other than a space, so that it
 /// cannot steer a terminal or pretend to be another name.
 #[derive(Clone, Copy, Debug)]

@@ -41,12 +41,11 @@ const WARNINGS: usize = 100;
 
 /// Reads an answer that begins with no thought.
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
-    let Sorted { mut edits, mut warnings, quotes, answer, passed_over } =
-        sort(text).map_err(|failure| vec![failure])?;
+    let Sorted { mut edits, mut warnings, quotes, answer, passed_over } = sort(text)?;
     let refusal = declined(&answer, &passed_over, &edits)
         .or_else(|| edits.is_empty().then(|| no_edit(&answer, &quotes, &warnings)));
     if let Some(failure) = refusal {
-        return Err(vec![failure]);
+        return Err(failure.into());
     }
     // A bundle in an answer comes before its diff (FILE-SPEC 5.2, 5.3).
     edits.sort_by_key(|(kind, _)| !matches!(kind, Kind::Json(_)));
@@ -56,7 +55,7 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
         return Err(vec![open_fence(block)]);
     }
     if let Some(failure) = cut_fence(text) {
-        return Err(vec![failure]);
+        return Err(failure.into());
     }
     batch.quotes = quotes;
     warnings.extend(merged);

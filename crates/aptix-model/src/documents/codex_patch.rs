@@ -42,7 +42,7 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
         Reading { lines: &mut lines, warnings: Vec::new(), update_lines: 0, indented_end: indented_end(text) };
     match reading.patch() {
         Ok(files) => Ok((Batch { files, ..Batch::default() }, reading.warnings)),
-        Err(failure) => Err(vec![cut_in_marker(text, &failure).unwrap_or(failure)]),
+        Err(failure) => Err(cut_in_marker(text, &failure).unwrap_or(failure).into()),
     }
 }
 

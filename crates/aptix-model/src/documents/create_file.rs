@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::fields::{given, required};
-use super::json;
+use super::fields::{Fields, given};
+use super::json::{self, Place};
 use super::keys::Keys;
 use crate::batch::{Batch, Content, CreateFile, FileEdit, FilePatch, Target};
 use crate::failure::Failure;
@@ -33,18 +33,11 @@ pub(crate) struct CreateFileDocument {
 }
 
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
-    let document: CreateFileDocument = json::from_str(text).map_err(|failure| vec![failure])?;
-    let (path, content) = match (document.path, document.content) {
-        (Some(path), Some(content)) => (path, content),
-        (path, content) => {
-            let missing = [("path", path.is_none()), ("content", content.is_none())];
-            return Err(missing
-                .into_iter()
-                .filter(|(_, missing)| *missing)
-                .map(|(field, _)| required(field).field(field))
-                .collect());
-        }
-    };
+    let document: CreateFileDocument = json::from_str(text)?;
+    let mut failures = Vec::new();
+    let mut fields = Fields::new(Place::default(), &mut failures);
+    let (path, content) = (fields.require("path", document.path), fields.require("content", document.content));
+    let (Some(path), Some(content)) = (path, content) else { return Err(failures) };
     let file = FilePatch {
         target: Target::Path(document_spelling(&path)),
         key: None,

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::fields::{check_root, given, listed, required};
+use super::fields::{Fields, check_root, given, listed};
 use super::json::{self, Bounded, Named, Place};
 use super::keys::Keys;
 use crate::batch::{Batch, Content, FileEdit, FilePatch, Presence, Target, WriteFile};
@@ -44,97 +44,58 @@ impl Named for FileDocument {
 }
 
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
-    let document: BundleDocument = json::from_str(text).map_err(|failure| vec![failure])?;
+    let document: BundleDocument = json::from_str(text)?;
     let mut failures = Vec::from_iter(check_root(document.root.as_deref()).err());
-    let Some(files) = document.files else {
-        failures.push(required("files").field("files"));
-        return Err(failures);
-    };
-    let files = files.0.into_iter().enumerate();
-    let files = files.filter_map(|(index, file)| Entry { index, failures: &mut failures }.read(file)).collect();
+    let files = Fields::new(Place::default(), &mut failures).require("files", document.files);
+    let files = files.into_iter().flat_map(|files| files.0).enumerate();
+    let files = files.filter_map(|(index, file)| {
+        let place = Place::new(format!("files[{index}]"), index, None);
+        read_file(&mut Fields::new(place, &mut failures), file)
+    });
+    let files = files.collect();
     if failures.is_empty() { Ok((Batch { files, ..Batch::default() }, Vec::new())) } else { Err(listed(failures)) }
 }
 
-/// One entry of a bundle, and where what is wrong with it goes.
-struct Entry<'a> {
-    index: usize,
-    failures: &'a mut Vec<Failure>,
+fn read_file(fields: &mut Fields<'_>, file: FileDocument) -> Option<FilePatch> {
+    let path = fields.require("path", file.path);
+    let operation = file.operation.as_deref();
+    let whole = match operation {
+        Some(operation) => format!("operation '{operation}'"),
+        None => "an entry that creates or replaces a file".into(),
+    };
+    fields.forbid("replacements", file.replacements.is_some() && operation != Some("patch"), &whole, "");
+    let content_format = given(file.content_format);
+    let presence = match operation {
+        None => Some(Presence::Either),
+        Some("create") => Some(Presence::Absent),
+        Some("replace") => Some(Presence::Present),
+        Some("delete") => None,
+        Some(unknown) => {
+            refuse_operation(fields, unknown);
+            return None;
+        }
+    };
+    let edit = match presence {
+        Some(presence) => {
+            let content = Content::Text(fields.require("content", file.content)?);
+            FileEdit::WriteFile(WriteFile { content, presence, content_format })
+        }
+        None => {
+            fields.forbid("content", given(file.content).is_some(), &whole, "");
+            fields.forbid("contentFormat", content_format.is_some(), &whole, "");
+            FileEdit::DeleteFile
+        }
+    };
+    Some(FilePatch { target: Target::Path(document_spelling(&path?)), key: None, label: None, edit })
 }
 
-impl Entry<'_> {
-    fn refuse(&mut self, field: &str, failure: Failure) {
-        let place = Place::new(format!("files[{}].{field}", self.index), self.index, None);
-        self.failures.push(place.put_on(failure));
-    }
-
-    fn read(&mut self, file: FileDocument) -> Option<FilePatch> {
-        if file.path.is_none() {
-            self.refuse("path", required("path"));
-        }
-        let operation = file.operation.as_deref();
-        if file.replacements.is_some() && operation != Some("patch") {
-            self.unexpected("replacements", operation);
-        }
-        let format = given(file.content_format);
-        let edit = match operation {
-            None => self.write(file.content, Presence::Either, format),
-            Some("create") => self.write(file.content, Presence::Absent, format),
-            Some("replace") => self.write(file.content, Presence::Present, format),
-            Some("delete") => {
-                if file.content.is_some_and(|content| !content.is_empty()) {
-                    self.unexpected("content", operation);
-                }
-                if format.is_some() {
-                    self.unexpected("contentFormat", operation);
-                }
-                Some(FileEdit::DeleteFile)
-            }
-            Some(other) => {
-                self.unknown_operation(other);
-                None
-            }
-        };
-        Some(FilePatch { target: Target::Path(document_spelling(&file.path?)), key: None, label: None, edit: edit? })
-    }
-
-    fn write(
-        &mut self,
-        content: Option<String>,
-        presence: Presence,
-        content_format: Option<String>,
-    ) -> Option<FileEdit> {
-        if content.is_none() {
-            self.refuse("content", required("content"));
-        }
-        Some(FileEdit::WriteFile(WriteFile { content: Content::Text(content?), presence, content_format }))
-    }
-
-    fn unexpected(&mut self, field: &str, operation: Option<&str>) {
-        let belongs = match operation {
-            Some(operation) => format!("'{field}' does not belong to operation '{operation}'"),
-            None => format!("'{field}' does not belong to an entry that creates or replaces a file"),
-        };
-        let failure = Failure::new(Reason::InvalidRequest, belongs).detail(Detail::UnexpectedField);
-        self.refuse(field, failure.hint(format!("leave '{field}' out")));
-    }
-
-    fn unknown_operation(&mut self, unknown: &str) {
-        let shown: String = unknown.chars().take(40).collect();
-        let (message, hint) = match unknown {
-            "patch" => (
-                "the operation 'patch' is not carried out inside a file bundle".into(),
-                "send the replacements as a structured patch: an object with 'patches'".into(),
-            ),
-            "gitPatch" => (
-                "the operation 'gitPatch' is not carried out inside a file bundle".into(),
-                "send the diff as a git patch of its own, not inside JSON".into(),
-            ),
-            _ => (
-                format!("unknown operation {shown:?}, expected one of create, replace, delete"),
-                json::instead(unknown, &OPERATIONS),
-            ),
-        };
-        let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownOperation);
-        self.refuse("operation", failure.hint(hint));
-    }
+fn refuse_operation(fields: &mut Fields<'_>, operation: &str) {
+    let hint = match operation {
+        "patch" => "send the replacements as a structured patch: an object with 'patches'",
+        "gitPatch" => "send the diff as a git patch of its own, not inside JSON",
+        _ => return fields.unknown("operation", operation, &OPERATIONS, Detail::UnknownOperation),
+    };
+    let message = format!("the operation '{operation}' is not carried out inside a file bundle");
+    let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownOperation);
+    fields.refuse("operation", failure.hint(hint));
 }

@@ -32,12 +32,12 @@ const LINES: usize = 4_000_000;
 pub(super) fn parse(bytes: &[u8], extent: Extent) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     if bytes.iter().filter(|byte| **byte == b'\n').count() > LINES {
         let place = Place { line: LINES + 1, file: 0 };
-        return Err(vec![GitPatchError::Lines { limit: LINES }.failure(&place)]);
+        return Err(GitPatchError::Lines { limit: LINES }.failure(&place).into());
     }
     let mut lines = Lines::of(bytes, extent);
     let mut diff = Diff::default();
     match diff.read(&mut lines) {
         Ok(()) => Ok(diff.finish(&lines)),
-        Err((place, error)) => Err(vec![error.failure(&place)]),
+        Err((place, error)) => Err(error.failure(&place).into()),
     }
 }

@@ -35,8 +35,8 @@ pub(super) fn value<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
 }
 
 /// The text of a JSON document that costs no more to read than any document is worth.
-pub(super) fn text(bytes: &[u8]) -> Result<&str, Vec<Failure>> {
-    decode(bytes).and_then(|text| check_size(text).map(|()| text)).map_err(|failure| vec![failure])
+pub(super) fn text(bytes: &[u8]) -> Result<&str, Failure> {
+    decode(bytes).and_then(|text| check_size(text).map(|()| text))
 }
 
 /// Refuses what would cost more than any document is worth, before anything is built from it: nesting, and more objects
@@ -89,7 +89,7 @@ pub(super) fn instead(word: &str, known: &[&str]) -> String {
     }
 }
 
-/// Where in a document something stands.
+/// An object or a field of a document.
 #[derive(Clone, Default)]
 pub(super) struct Place {
     field: String,
@@ -98,9 +98,23 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// A place in a file patch, or in one of its changes.
+    /// A file patch of a document, or one of its changes.
     pub(super) fn new(field: String, file: usize, change: Option<usize>) -> Self {
         Self { field, file: Some(file), change }
+    }
+
+    /// An object that is neither a file patch nor a change; the document itself has an empty name.
+    pub(super) fn named(field: String) -> Self {
+        Self { field, ..Self::default() }
+    }
+
+    /// The place of a field of this object.
+    pub(super) fn field(mut self, name: &str) -> Self {
+        if !self.field.is_empty() {
+            self.field.push('.');
+        }
+        self.field.extend(name.chars().take(100));
+        self
     }
 
     fn of(path: &serde_path_to_error::Path) -> Self {
@@ -118,10 +132,7 @@ impl Place {
                     array = "";
                 }
                 Segment::Map { key } => {
-                    if !place.field.is_empty() {
-                        place.field.push('.');
-                    }
-                    place.field.extend(key.chars().take(100));
+                    place = place.field(key);
                     array = key;
                 }
                 Segment::Enum { .. } | Segment::Unknown => {}

@@ -80,7 +80,7 @@ impl fmt::Display for JsonDialect {
 /// Finds the one JSON dialect whose telling keys the document has, or nearly has; else the one that has all its keys.
 /// If there is none, or several that the document tells apart by nothing, says what there is instead.
 pub(super) fn recognise_json(bytes: &[u8]) -> Result<Result<JsonDialect, String>, Failure> {
-    let text = json::text(bytes).map_err(|mut failures| failures.swap_remove(0))?;
+    let text = json::text(bytes)?;
     let Outline(keys) = json::value(text)?;
     let tells = |near: fn(&str, &str) -> bool| {
         let keys = &keys;

@@ -2,14 +2,14 @@
 
 use serde::Deserialize;
 
-use super::fields::{id_ignored, listed, required};
+use super::fields::{Fields, listed};
 use super::json::{self, Bounded, Given, Named, Place, Whole};
 use super::keys::Keys;
 use crate::batch::{Batch, Change, FileEdit, FilePatch, LinePatch, Operation, Target};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::path::document_spelling;
-use crate::reason::{Detail, Reason};
+use crate::reason::Detail;
 use crate::report::Warning;
 
 /// How a line patch is recognised.
@@ -91,15 +91,12 @@ impl Named for ChangeDocument {
 }
 
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
-    let document: BatchDocument = json::from_str(text).map_err(|failure| vec![failure])?;
+    let document: BatchDocument = json::from_str(text)?;
     let mut reading = Reading { failures: Vec::new(), warnings: Vec::new() };
-    if document.batch_id.is_some() {
-        reading.warnings.push(id_ignored("batchId"));
-    }
-    let Some(files) = document.files else {
-        return Err(vec![required("files").field("files")]);
-    };
-    let files = files.0.into_iter().enumerate().filter_map(|(index, file)| reading.file(index, file)).collect();
+    reading.warn_of_id("batchId", document.batch_id.is_some());
+    let files = Fields::new(Place::default(), &mut reading.failures).require("files", document.files);
+    let files = files.into_iter().flat_map(|files| files.0).enumerate();
+    let files = files.filter_map(|(index, file)| reading.file(index, file)).collect();
     if !reading.failures.is_empty() {
         return Err(listed(reading.failures));
     }
@@ -113,29 +110,23 @@ struct Reading {
 }
 
 impl Reading {
-    /// Warns once, however often there is reason to.
-    fn warn(&mut self, warning: Warning) {
-        if !self.warnings.contains(&warning) {
+    /// Warns once of an id in a request, however often it is given: the server mints ids.
+    fn warn_of_id(&mut self, field: &str, is_given: bool) {
+        let message = format!("{field} is given by the server; the one in the document has no effect");
+        let warning = Warning { code: "ID_IGNORED".into(), message, line: None };
+        if is_given && !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }
     }
 
     fn file(&mut self, index: usize, file: FileDocument) -> Option<FilePatch> {
-        if file.file_patch_id.is_some() {
-            self.warn(id_ignored("filePatchId"));
-        }
-        let at = |field: &str| Place::new(format!("files[{index}].{field}"), index, None);
-        if file.doc_path.is_none() {
-            self.failures.push(at("docPath").put_on(required("docPath")));
-        }
-        let Some(changes) = file.changes else {
-            self.failures.push(at("changes").put_on(required("changes")));
-            return None;
-        };
-        let changes = changes.0.into_iter().enumerate();
+        self.warn_of_id("filePatchId", file.file_patch_id.is_some());
+        let mut fields = Fields::new(Place::new(format!("files[{index}]"), index, None), &mut self.failures);
+        let path = fields.require("docPath", file.doc_path);
+        let changes = fields.require("changes", file.changes)?.0.into_iter().enumerate();
         let changes = changes.filter_map(|(position, change)| self.change((index, position), change)).collect();
         Some(FilePatch {
-            target: Target::DocPath(document_spelling(&file.doc_path?)),
+            target: Target::DocPath(document_spelling(&path?)),
             key: file.file_key,
             label: file.file_label,
             edit: FileEdit::LinePatch(LinePatch { original_sha256: file.original_sha256.unwrap_or_default(), changes }),
@@ -143,21 +134,25 @@ impl Reading {
     }
 
     fn change(&mut self, (file, position): (usize, usize), change: ChangeDocument) -> Option<Change> {
-        if change.change_id.is_some() {
-            self.warn(id_ignored("changeId"));
-        }
-        let mut fields = Fields { file, position, failures: &mut self.failures };
-        let operation = match change.operation.as_deref() {
-            Some("insert") => {
-                fields.forbid("insert", "startLine", change.start_line.is_some());
-                fields.forbid("insert", "endLine", change.end_line.is_some());
-                fields.forbid("insert", "expectedOriginalLines", change.expected_original_lines.is_some());
+        self.warn_of_id("changeId", change.change_id.is_some());
+        let place = Place::new(format!("files[{file}].changes[{position}]"), file, Some(position));
+        let mut fields = Fields::new(place, &mut self.failures);
+        let operation = fields.require("operation", change.operation)?;
+        let mut forbid = |field: &str, is_given: bool| {
+            let whole = format!("operation '{operation}'");
+            fields.forbid(field, is_given, &whole, ", or choose the operation that has it");
+        };
+        let operation = match operation.as_str() {
+            "insert" => {
+                forbid("startLine", change.start_line.is_some());
+                forbid("endLine", change.end_line.is_some());
+                forbid("expectedOriginalLines", change.expected_original_lines.is_some());
                 let after_line = fields.require("afterLine", change.after_line);
                 let new_lines = fields.require("newLines", change.new_lines.value());
                 Operation::Insert { after_line: after_line?.0, new_lines: new_lines? }
             }
-            Some("replace") => {
-                fields.forbid("replace", "afterLine", change.after_line.is_some());
+            "replace" => {
+                forbid("afterLine", change.after_line.is_some());
                 let start_line = fields.require("startLine", change.start_line);
                 let end_line = fields.require("endLine", change.end_line);
                 let expected = fields.require("expectedOriginalLines", change.expected_original_lines);
@@ -169,9 +164,9 @@ impl Reading {
                     new_lines: new_lines?,
                 }
             }
-            Some("delete") => {
-                fields.forbid("delete", "afterLine", change.after_line.is_some());
-                fields.forbid("delete", "newLines", change.new_lines.is_given());
+            "delete" => {
+                forbid("afterLine", change.after_line.is_some());
+                forbid("newLines", change.new_lines.is_given());
                 let start_line = fields.require("startLine", change.start_line);
                 let end_line = fields.require("endLine", change.end_line);
                 let expected = fields.require("expectedOriginalLines", change.expected_original_lines);
@@ -181,51 +176,11 @@ impl Reading {
                     expected_original_lines: expected?,
                 }
             }
-            Some(unknown) => {
-                fields.unknown_operation(unknown);
-                return None;
-            }
-            None => {
-                fields.require::<()>("operation", None);
+            unknown => {
+                fields.unknown("operation", unknown, &OPERATIONS, Detail::UnknownOperation);
                 return None;
             }
         };
         Some(Change { key: change.change_key, description: change.description, operation })
-    }
-}
-
-/// The fields of one change.
-struct Fields<'a> {
-    file: usize,
-    position: usize,
-    failures: &'a mut Vec<Failure>,
-}
-
-impl Fields<'_> {
-    fn refuse(&mut self, field: &str, failure: Failure) {
-        let field = format!("files[{}].changes[{}].{field}", self.file, self.position);
-        self.failures.push(Place::new(field, self.file, Some(self.position)).put_on(failure));
-    }
-
-    fn require<T>(&mut self, field: &str, value: Option<T>) -> Option<T> {
-        if value.is_none() {
-            self.refuse(field, required(field));
-        }
-        value
-    }
-
-    fn forbid(&mut self, operation: &str, field: &str, present: bool) {
-        if present {
-            let message = format!("'{field}' does not belong to operation '{operation}'");
-            let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnexpectedField);
-            self.refuse(field, failure.hint(format!("leave '{field}' out, or choose the operation that has it")));
-        }
-    }
-
-    fn unknown_operation(&mut self, unknown: &str) {
-        let shown: String = unknown.chars().take(40).collect();
-        let message = format!("unknown operation {shown:?}, expected one of insert, replace, delete");
-        let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownOperation);
-        self.refuse("operation", failure.hint(json::instead(unknown, &OPERATIONS)));
     }
 }

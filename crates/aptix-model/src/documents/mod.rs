@@ -29,7 +29,7 @@ mod write;
 use crate::batch::Batch;
 use crate::failure::Failure;
 use crate::report::Warning;
-use bytes::check_size;
+use bytes::{check_size, decode};
 use chat::thought::{self, Thoughtful};
 use git_patch::lines::Extent;
 use json_dialect::JsonDialect;
@@ -55,13 +55,10 @@ pub struct Document {
 /// Everything that keeps the text from having the shape of its dialect. Syntax errors come alone; errors of shape that
 /// can be told without guessing come together.
 pub fn parse(bytes: &[u8], dialect: Option<Dialect>) -> Result<Document, Vec<Failure>> {
-    let bytes = check_size(bytes).map_err(|failure| vec![failure])?;
-    let dialect = match dialect {
-        Some(dialect) => dialect,
-        None => recognise(bytes).map_err(|failure| vec![failure])?,
-    };
+    let bytes = check_size(bytes)?;
+    let dialect = dialect.map_or_else(|| recognise(bytes), Ok)?;
     let (batch, warnings) = match dialect {
-        Dialect::Chat => parse_answer(text_lines::text(bytes)?)?,
+        Dialect::Chat => parse_answer(decode(bytes)?)?,
         dialect => read(bytes, dialect)?,
     };
     Ok(Document { dialect, batch, warnings })
@@ -70,11 +67,11 @@ pub fn parse(bytes: &[u8], dialect: Option<Dialect>) -> Result<Document, Vec<Fai
 /// Reads an answer. What its author thought before it is no part of it, and what is left may be a document alone, as any text
 /// may.
 fn parse_answer(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
-    let Some(Thoughtful { rest, drafted, warning }) = thought::take_out(text).map_err(|failure| vec![failure])? else {
+    let Some(Thoughtful { rest, drafted, warning }) = thought::take_out(text)? else {
         return chat::parse(text);
     };
     let dialect = if rest.trim().is_empty() { Ok(Dialect::Chat) } else { recognise(rest.as_bytes()) };
-    let (batch, warnings) = read(rest.as_bytes(), dialect.map_err(|failure| vec![failure])?)?;
+    let (batch, warnings) = read(rest.as_bytes(), dialect?)?;
     let warning = chat::has_edits(drafted).then_some(warning);
     Ok((batch, warning.into_iter().chain(warnings).collect()))
 }
@@ -86,10 +83,10 @@ fn read(bytes: &[u8], dialect: Dialect) -> Result<(Batch, Vec<Warning>), Vec<Fai
         Dialect::SearchPatch => JsonDialect::SearchPatch.parse(bytes),
         Dialect::StructuredPatch => JsonDialect::StructuredPatch.parse(bytes),
         Dialect::FileBundle => JsonDialect::FileBundle.parse(bytes),
-        Dialect::CodexPatch => codex_patch::parse(text_lines::text(bytes)?),
-        Dialect::SearchReplace => search_replace::parse(text_lines::text(bytes)?),
+        Dialect::CodexPatch => codex_patch::parse(decode(bytes)?),
+        Dialect::SearchReplace => search_replace::parse(decode(bytes)?),
         Dialect::StrReplace => JsonDialect::StrReplace.parse(bytes),
         Dialect::GitPatch => git_patch::parse(bytes, Extent::Document),
-        Dialect::Chat => chat::parse(text_lines::text(bytes)?),
+        Dialect::Chat => chat::parse(decode(bytes)?),
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::fields::{listed, required};
+use super::fields::{Fields, listed};
 use super::json::{self, Bounded, Named, Place};
 use super::keys::Keys;
 use super::tokens;
@@ -73,19 +73,18 @@ struct ReindentDocument {
 }
 
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
-    check_tokens(text).map_err(|failure| vec![failure])?;
-    let document: PatchDocument = json::from_str(text).map_err(|failure| vec![failure])?;
+    check_tokens(text)?;
+    let document: PatchDocument = json::from_str(text)?;
     let mut failures = Vec::new();
-    if document.path.is_none() {
-        failures.push(required("path").field("path"));
-    }
-    if document.patches.is_none() {
-        failures.push(required("patches").field("patches"));
-    }
-    let changes = document.patches.into_iter().flat_map(|patches| patches.0).enumerate();
-    let changes = changes.filter_map(|(position, change)| Change { position, failures: &mut failures }.read(change));
+    let mut fields = Fields::new(Place::default(), &mut failures);
+    let (path, patches) = (fields.require("path", document.path), fields.require("patches", document.patches));
+    let changes = patches.into_iter().flat_map(|patches| patches.0).enumerate();
+    let changes = changes.filter_map(|(position, change)| {
+        let place = Place::new(format!("patches[{position}]"), 0, Some(position));
+        read_change(&mut Fields::new(place, &mut failures), change)
+    });
     let changes = changes.collect();
-    let (Some(path), true) = (document.path, failures.is_empty()) else { return Err(listed(failures)) };
+    let (Some(path), true) = (path, failures.is_empty()) else { return Err(listed(failures)) };
     let edit = FileEdit::SearchPatch(SearchPatch { changes });
     let file = FilePatch { target: Target::Path(document_spelling(&path)), key: None, label: None, edit };
     Ok((Batch { files: vec![file], ..Batch::default() }, Vec::new()))
@@ -102,66 +101,36 @@ fn check_tokens(text: &str) -> Result<(), Failure> {
         .hint("break it into smaller patches, and send one after the other"))
 }
 
-/// One change, and where what is wrong with it goes.
-struct Change<'a> {
-    position: usize,
-    failures: &'a mut Vec<Failure>,
-}
-
-impl Change<'_> {
-    fn refuse(&mut self, field: &str, failure: Failure) {
-        let place = Place::new(format!("patches[{}].{field}", self.position), 0, Some(self.position));
-        self.failures.push(place.put_on(failure));
-    }
-
-    fn read(&mut self, change: ChangeDocument) -> Option<SearchChange> {
-        let operation = match change.operation.as_deref() {
-            Some("replace") => {
-                if change.old_text.is_none() {
-                    self.refuse("oldText", required("oldText"));
-                }
-                SearchOperation::Replace { old_text: change.old_text? }
+fn read_change(fields: &mut Fields<'_>, change: ChangeDocument) -> Option<SearchChange> {
+    let name = fields.require("operation", change.operation)?;
+    let operation = match name.as_str() {
+        "replace" => SearchOperation::Replace { old_text: fields.require("oldText", change.old_text)? },
+        "append_eof" | "prepend_bof" | "overwrite" => {
+            for (field, is_given) in
+                [("oldText", change.old_text.is_some()), ("toClipboard", change.to_clipboard.is_some())]
+            {
+                fields.forbid(field, is_given, &format!("operation '{name}'"), ", or use the operation 'replace'");
             }
-            Some("append_eof") => self.at_once("append_eof", &change, SearchOperation::AppendEof),
-            Some("prepend_bof") => self.at_once("prepend_bof", &change, SearchOperation::PrependBof),
-            Some("overwrite") => self.at_once("overwrite", &change, SearchOperation::Overwrite),
-            Some(unknown) => {
-                self.unknown_operation(unknown);
-                return None;
+            match name.as_str() {
+                "append_eof" => SearchOperation::AppendEof,
+                "prepend_bof" => SearchOperation::PrependBof,
+                _ => SearchOperation::Overwrite,
             }
-            None => {
-                self.refuse("operation", required("operation"));
-                return None;
-            }
-        };
-        let prefixes = |reindent: ReindentDocument| Reindent {
-            strip: reindent.strip.unwrap_or_default(),
-            add: reindent.add.unwrap_or_default(),
-        };
-        Some(SearchChange {
-            operation,
-            new_text: change.new_text,
-            to_clipboard: change.to_clipboard,
-            from_clipboard: change.from_clipboard,
-            reindent: change.reindent.map(prefixes),
-        })
-    }
-
-    /// An operation that looks for nothing.
-    fn at_once(&mut self, name: &str, change: &ChangeDocument, operation: SearchOperation) -> SearchOperation {
-        let found = [("oldText", change.old_text.is_some()), ("toClipboard", change.to_clipboard.is_some())];
-        for (field, _) in found.into_iter().filter(|(_, is_there)| *is_there) {
-            let message = format!("'{field}' does not belong to operation '{name}'");
-            let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnexpectedField);
-            self.refuse(field, failure.hint(format!("leave '{field}' out, or use the operation 'replace'")));
         }
-        operation
-    }
-
-    fn unknown_operation(&mut self, unknown: &str) {
-        let shown: String = unknown.chars().take(40).collect();
-        let message = format!("unknown operation {shown:?}, expected one of {}", OPERATIONS.join(", "));
-        let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownOperation);
-        self.refuse("operation", failure.hint(json::instead(unknown, &OPERATIONS)));
-    }
+        unknown => {
+            fields.unknown("operation", unknown, &OPERATIONS, Detail::UnknownOperation);
+            return None;
+        }
+    };
+    let prefixes = |reindent: ReindentDocument| Reindent {
+        strip: reindent.strip.unwrap_or_default(),
+        add: reindent.add.unwrap_or_default(),
+    };
+    Some(SearchChange {
+        operation,
+        new_text: change.new_text,
+        to_clipboard: change.to_clipboard,
+        from_clipboard: change.from_clipboard,
+        reindent: change.reindent.map(prefixes),
+    })
 }

@@ -32,15 +32,15 @@ pub(super) fn begins(text: &str) -> bool {
 }
 
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
-    let (batch, warnings, tail) = read(text).map_err(|failure| vec![failure])?;
-    tail.check(text).map_err(|failure| vec![failure])?;
+    let (batch, warnings, tail) = read(text)?;
+    tail.check(text)?;
     Ok((batch, warnings))
 }
 
 /// Reads the blocks of an answer, which may go on below them with anything but a part of a marker.
 pub(super) fn parse_in_answer(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
-    let (batch, warnings, tail) = read(text).map_err(|failure| vec![failure])?;
-    tail.check_marker().map_err(|failure| vec![failure])?;
+    let (batch, warnings, tail) = read(text)?;
+    tail.check_marker()?;
     Ok((batch, warnings))
 }
 

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::fields::{listed, required};
-use super::json::{self, Named, OneOrMany, Whole};
+use super::fields::{Fields, listed};
+use super::json::{self, Named, OneOrMany, Place, Whole};
 use super::keys::Keys;
 use crate::batch::{
     Batch, Content, FileEdit, FilePatch, Presence, SearchChange, SearchOperation, SearchPatch, Target, WriteFile,
@@ -54,14 +54,13 @@ enum Step {
 }
 
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
-    let commands: OneOrMany<CommandDocument, { Limits::DEFAULT.changes }> =
-        json::value(text).map_err(|failure| vec![failure])?;
+    let commands: OneOrMany<CommandDocument, { Limits::DEFAULT.changes }> = json::value(text)?;
     let mut failures = Vec::new();
     let mut files = Files { files: Vec::new(), positions: BTreeMap::new(), work: WORK };
     for (index, command) in commands.items.into_iter().enumerate() {
         let place = if commands.is_list { format!("[{index}]") } else { String::new() };
-        let mut fields = Fields { place, failures: &mut failures };
-        let Some((path, step)) = fields.read(command) else { continue };
+        let mut fields = Fields::new(Place::named(place), &mut failures);
+        let Some((path, step)) = read(&mut fields, command) else { continue };
         if let Err(failure) = files.add(index, path, step) {
             fields.refuse("path", failure);
         }
@@ -167,104 +166,74 @@ fn lower(steps: Vec<(usize, Step)>) -> FileEdit {
     FileEdit::SearchPatch(SearchPatch { changes })
 }
 
-/// The fields of one command.
-struct Fields<'a> {
-    /// Where it stands in the document.
-    place: String,
-    failures: &'a mut Vec<Failure>,
+fn read(fields: &mut Fields<'_>, document: CommandDocument) -> Option<(String, Step)> {
+    let command = fields.require("command", document.command.as_deref());
+    let path = fields.require("path", document.path.as_deref()).and_then(|path| relative(fields, path));
+    let command = command.filter(|command| is_edit(fields, command))?;
+    for (field, is_given, owners) in [
+        ("file_text", document.file_text.is_some(), &["create"][..]),
+        ("old_str", document.old_str.is_some(), &["str_replace"]),
+        ("new_str", document.new_str.is_some(), &["str_replace", "insert"]),
+        ("insert_line", document.insert_line.is_some(), &["insert"]),
+        ("insert_text", document.insert_text.is_some(), &["insert"]),
+        ("view_range", document.view_range.is_some(), &["view"]),
+    ] {
+        let is_foreign = is_given && !owners.contains(&command);
+        fields.forbid(field, is_foreign, &format!("command '{command}'"), ", or choose the command that has it");
+    }
+    let step = match command {
+        "create" => Step::Create(fields.require("file_text", document.file_text)?),
+        "str_replace" => Step::Replace {
+            old: fields.require("old_str", document.old_str)?,
+            new: document.new_str.unwrap_or_default(),
+        },
+        _ => {
+            let line = fields.require("insert_line", document.insert_line);
+            let text = match (document.insert_text, document.new_str) {
+                (Some(_), Some(_)) => {
+                    let message = "'insert_text' and 'new_str' both give the text to insert, expected one of them";
+                    let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnexpectedField);
+                    fields.refuse("new_str", failure.hint("leave 'new_str' out"));
+                    None
+                }
+                (text, other) => fields.require("insert_text", text.or(other)),
+            };
+            Step::Insert { line: line?.0, text: text? }
+        }
+    };
+    Some((path?, step))
 }
 
-impl Fields<'_> {
-    fn refuse(&mut self, field: &str, failure: Failure) {
-        let dot = if self.place.is_empty() { "" } else { "." };
-        self.failures.push(failure.field(format!("{}{dot}{field}", self.place)));
-    }
-
-    fn require<T>(&mut self, field: &str, value: Option<T>) -> Option<T> {
-        if value.is_none() {
-            self.refuse(field, required(field));
+/// Whether a command is one that edits; any other is refused.
+fn is_edit(fields: &mut Fields<'_>, command: &str) -> bool {
+    let (message, hint) = match command {
+        command if COMMANDS.contains(&command) => return true,
+        "view" => (
+            "'view' edits nothing, expected create, str_replace or insert",
+            "read the file with the means you have for reading, and send only edits",
+        ),
+        "undo_edit" => (
+            "'undo_edit' is no edit of its own, expected create, str_replace or insert",
+            "send the edit that takes the change back",
+        ),
+        unknown => {
+            fields.unknown("command", unknown, &COMMANDS, Detail::UnknownOperation);
+            return false;
         }
-        value
-    }
+    };
+    let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownOperation);
+    fields.refuse("command", failure.hint(hint));
+    false
+}
 
-    fn read(&mut self, document: CommandDocument) -> Option<(String, Step)> {
-        let command = self.require("command", document.command.as_deref());
-        let path = self.require("path", document.path.as_deref()).and_then(|path| self.relative(path));
-        let command = command.and_then(|command| self.known(command))?;
-        for (field, is_there, owners) in [
-            ("file_text", document.file_text.is_some(), &["create"][..]),
-            ("old_str", document.old_str.is_some(), &["str_replace"]),
-            ("new_str", document.new_str.is_some(), &["str_replace", "insert"]),
-            ("insert_line", document.insert_line.is_some(), &["insert"]),
-            ("insert_text", document.insert_text.is_some(), &["insert"]),
-            ("view_range", document.view_range.is_some(), &["view"]),
-        ] {
-            if is_there && !owners.contains(&command) {
-                let message = format!("'{field}' does not belong to command '{command}'");
-                let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnexpectedField);
-                self.refuse(field, failure.hint(format!("leave '{field}' out, or choose the command that has it")));
-            }
-        }
-        let step = match command {
-            "create" => Step::Create(self.require("file_text", document.file_text)?),
-            "str_replace" => Step::Replace {
-                old: self.require("old_str", document.old_str)?,
-                new: document.new_str.unwrap_or_default(),
-            },
-            _ => {
-                let line = self.require("insert_line", document.insert_line);
-                let text = match (document.insert_text, document.new_str) {
-                    (Some(_), Some(_)) => {
-                        let message = "'insert_text' and 'new_str' both give the text to insert, expected one of them";
-                        let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnexpectedField);
-                        self.refuse("new_str", failure.hint("leave 'new_str' out"));
-                        None
-                    }
-                    (text, other) => self.require("insert_text", text.or(other)),
-                };
-                Step::Insert { line: line?.0, text: text? }
-            }
-        };
-        Some((path?, step))
+/// The path, which these commands often give from the root of the file system.
+fn relative(fields: &mut Fields<'_>, path: &str) -> Option<String> {
+    let path = document_spelling(path);
+    if path.starts_with('/') && !path.starts_with("//") {
+        let message = "the path starts at the root of the file system, expected one inside the workspace";
+        let failure = Failure::new(Reason::InvalidPath, message).detail(Detail::Absolute);
+        fields.refuse("path", failure.hint("give the path from the workspace's root down, without a slash before it"));
+        return None;
     }
-
-    /// The command, if it is one that edits.
-    fn known<'c>(&mut self, command: &'c str) -> Option<&'c str> {
-        if COMMANDS.contains(&command) {
-            return Some(command);
-        }
-        let shown: String = command.chars().take(40).collect();
-        let (message, hint) = match command {
-            "view" => (
-                "'view' edits nothing, expected create, str_replace or insert".to_string(),
-                "read the file with the means you have for reading, and send only edits".to_string(),
-            ),
-            "undo_edit" => (
-                "'undo_edit' is no edit of its own, expected create, str_replace or insert".to_string(),
-                "send the edit that takes the change back".to_string(),
-            ),
-            _ => (
-                format!("unknown command {shown:?}, expected one of create, str_replace, insert"),
-                json::instead(command, &COMMANDS),
-            ),
-        };
-        let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownOperation);
-        self.refuse("command", failure.hint(hint));
-        None
-    }
-
-    /// The path, which these commands often give from the root of the file system.
-    fn relative(&mut self, path: &str) -> Option<String> {
-        let path = document_spelling(path);
-        if path.starts_with('/') && !path.starts_with("//") {
-            let message = "the path starts at the root of the file system, expected one inside the workspace";
-            let failure = Failure::new(Reason::InvalidPath, message).detail(Detail::Absolute);
-            self.refuse(
-                "path",
-                failure.hint("give the path from the workspace's root down, without a slash before it"),
-            );
-            return None;
-        }
-        Some(path)
-    }
+    Some(path)
 }

@@ -2,14 +2,14 @@
 
 use serde::Deserialize;
 
-use super::fields::{check_root, listed, required};
+use super::fields::{Fields, check_root, listed};
 use super::json::{self, Bounded, Named, Place};
 use super::keys::Keys;
 use crate::batch::{Batch, FileEdit, FilePatch, Replacement, Replacements, Scope, Target};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::path::document_spelling;
-use crate::reason::{Detail, Reason};
+use crate::reason::Detail;
 use crate::report::Warning;
 
 /// How a structured patch is recognised.
@@ -48,60 +48,34 @@ impl Named for ReplacementDocument {
 }
 
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
-    let document: PatchDocument = json::from_str(text).map_err(|failure| vec![failure])?;
+    let document: PatchDocument = json::from_str(text)?;
     let mut failures = Vec::from_iter(check_root(document.root.as_deref()).err());
-    let Some(patches) = document.patches else {
-        failures.push(required("patches").field("patches"));
-        return Err(failures);
-    };
-    let files = patches.0.into_iter().enumerate();
+    let patches = Fields::new(Place::default(), &mut failures).require("patches", document.patches);
+    let files = patches.into_iter().flat_map(|patches| patches.0).enumerate();
     let files = files.filter_map(|(index, file)| read_file(index, file, &mut failures)).collect();
     if failures.is_empty() { Ok((Batch { files, ..Batch::default() }, Vec::new())) } else { Err(listed(failures)) }
 }
 
 fn read_file(index: usize, file: FileDocument, failures: &mut Vec<Failure>) -> Option<FilePatch> {
-    let place = |field: &str| Place::new(format!("patches[{index}].{field}"), index, None);
-    if file.path.is_none() {
-        failures.push(place("path").put_on(required("path")));
-    }
-    if file.replacements.is_none() {
-        failures.push(place("replacements").put_on(required("replacements")));
-    }
-    let steps = file.replacements?.0.into_iter().enumerate();
-    let steps = steps.filter_map(|(position, step)| {
-        let step = read_step(step);
-        let at =
-            |field| Place::new(format!("patches[{index}].replacements[{position}].{field}"), index, Some(position));
-        step.map_err(|found| failures.extend(found.into_iter().map(|(field, failure)| at(field).put_on(failure)))).ok()
+    let mut fields = Fields::new(Place::new(format!("patches[{index}]"), index, None), failures);
+    let (path, steps) = (fields.require("path", file.path), fields.require("replacements", file.replacements));
+    let steps = steps?.0.into_iter().enumerate().filter_map(|(position, step)| {
+        let place = Place::new(format!("patches[{index}].replacements[{position}]"), index, Some(position));
+        read_step(&mut Fields::new(place, failures), step)
     });
-    let steps = steps.collect();
-    let target = Target::Path(document_spelling(&file.path?));
-    Some(FilePatch { target, key: None, label: None, edit: FileEdit::Replacements(Replacements { steps }) })
+    let edit = FileEdit::Replacements(Replacements { steps: steps.collect() });
+    Some(FilePatch { target: Target::Path(document_spelling(&path?)), key: None, label: None, edit })
 }
 
-/// One replacement, or what is wrong with which of its fields.
-fn read_step(step: ReplacementDocument) -> Result<Replacement, Vec<(&'static str, Failure)>> {
-    let mut failures = Vec::new();
+fn read_step(fields: &mut Fields<'_>, step: ReplacementDocument) -> Option<Replacement> {
     let scope = match step.limit.as_deref() {
-        None | Some("once") => Scope::First,
-        Some("all") => Scope::All,
+        None | Some("once") => Some(Scope::First),
+        Some("all") => Some(Scope::All),
         Some(unknown) => {
-            failures.push(("limit", unknown_limit(unknown)));
-            Scope::First
+            fields.unknown("limit", unknown, &LIMITS, Detail::UnknownEnum);
+            None
         }
     };
-    match (step.find, step.replace) {
-        (Some(find), Some(replace)) if failures.is_empty() => return Ok(Replacement { find, replace, scope }),
-        (find, replace) => {
-            failures.extend(find.is_none().then(|| ("find", required("find"))));
-            failures.extend(replace.is_none().then(|| ("replace", required("replace"))));
-        }
-    }
-    Err(failures)
-}
-
-fn unknown_limit(unknown: &str) -> Failure {
-    let shown: String = unknown.chars().take(40).collect();
-    let message = format!("unknown limit {shown:?}, expected one of once, all");
-    Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownEnum).hint(json::instead(unknown, &LIMITS))
+    let (find, replace) = (fields.require("find", step.find), fields.require("replace", step.replace));
+    Some(Replacement { find: find?, replace: replace?, scope: scope? })
 }

@@ -1,6 +1,5 @@
 //! The lines of a document that is no JSON, each with its number, and what is wrong with one of them.
 
-use super::bytes::decode;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
@@ -13,11 +12,6 @@ pub(super) struct Line<'a> {
     /// Its number, from 1.
     pub(super) number: usize,
     pub(super) text: &'a str,
-}
-
-/// The text of a document that is read line by line.
-pub(super) fn text(bytes: &[u8]) -> Result<&str, Vec<Failure>> {
-    decode(bytes).map_err(|failure| vec![failure])
 }
 
 /// The lines of a text; of a `\r\n` the `\r` is no part of the line either.

@@ -114,5 +114,5 @@ pub(super) fn read<A: DeserializeOwned>(
     arguments: &str,
     call: impl FnOnce(A) -> Result<Call, Failure>,
 ) -> Result<Call, Vec<Failure>> {
-    json::from_str(arguments).and_then(call).map_err(|failure| vec![failure])
+    Ok(call(json::from_str(arguments)?)?)
 }

@@ -113,22 +113,21 @@ impl TryFrom<v1::Batch> for BatchRecord {
     type Error = Vec<Failure>;
 
     fn try_from(message: v1::Batch) -> Result<Self, Vec<Failure>> {
-        let one = |failure: Failure| vec![failure];
-        let edit = message.edit.ok_or_else(|| one(missing("edit", "the batch's content")))?;
+        let edit = message.edit.ok_or_else(|| missing("edit", "the batch's content"))?;
         let patches = edit.files.iter().enumerate().filter(|(_, file)| !is_quote(file));
         let ids = patches.map(|(index, file)| file_ids(&format!("files[{index}]."), file));
-        let ids = ids.collect::<Result<_, _>>().map_err(one)?;
-        let created = message.create_time.as_ref().ok_or_else(|| one(missing("createTime", "a time")))?;
-        let updated = message.update_time.as_ref().ok_or_else(|| one(missing("updateTime", "a time")))?;
+        let ids = ids.collect::<Result<_, Failure>>()?;
+        let created = message.create_time.as_ref().ok_or_else(|| missing("createTime", "a time"))?;
+        let updated = message.update_time.as_ref().ok_or_else(|| missing("updateTime", "a time"))?;
         Ok(Self {
-            id: id("batchId", &message.batch_id).map_err(one)?,
-            workspace: id("workspaceId", &message.workspace_id).map_err(one)?,
+            id: id("batchId", &message.batch_id)?,
+            workspace: id("workspaceId", &message.workspace_id)?,
             revision: crate::id::Revision(message.revision),
-            state: state("state", message.state).map_err(one)?,
+            state: state("state", message.state)?,
             ids,
             batch: Batch::try_from(edit)?,
             origin: message.origin.unwrap_or_default().into(),
-            request_id: id("requestId", &message.request_id).map_err(one)?,
+            request_id: id("requestId", &message.request_id)?,
             created: millis(created),
             updated: millis(updated),
             report: message.report.map(Report::try_from).transpose()?,

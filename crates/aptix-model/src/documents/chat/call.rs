@@ -33,7 +33,7 @@ struct Call {
 /// The document that a call gives a tool.
 pub(super) fn called(block: Block) -> Result<(JsonDialect, Block), Failure> {
     let text = at_its_lines(&block);
-    let read = json::text(text.as_bytes()).map_err(|mut failures| failures.swap_remove(0));
+    let read = json::text(text.as_bytes());
     let Call { name, arguments } = read.and_then(json::from_str).map_err(|failure| {
         let failure = Failure { hint: failure.hint.or_else(|| Some(FORM.to_owned())), ..failure };
         within(&block, failure)

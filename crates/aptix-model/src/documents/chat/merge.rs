@@ -22,7 +22,7 @@ pub(super) fn merge(edits: &[(Kind, Block)]) -> Result<(Batch, Vec<Warning>), Ve
     for (kind, block) in edits {
         let (part, found) = read_block(*kind, block)?;
         for file in &part.files {
-            check_other_blocks(file, block, &mut seen).map_err(|failure| vec![failure])?;
+            check_other_blocks(file, block, &mut seen)?;
         }
         batch.label = batch.label.or(part.label);
         batch.key = batch.key.or(part.key);
