@@ -41,7 +41,7 @@ const WARNINGS: usize = 100;
 
 /// Reads an answer that begins with no thought.
 pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
-    let Sorted { mut edits, mut warnings, quotes, answer, passed_over } = sort(text)?;
+    let (Sorted { mut edits, mut warnings, quotes, passed_over }, answer) = sort(text)?;
     let refusal = declined(&answer, &passed_over, &edits)
         .or_else(|| edits.is_empty().then(|| no_edit(&answer, &quotes, &warnings)));
     if let Some(failure) = refusal {
@@ -62,24 +62,94 @@ pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     Ok((batch, warnings))
 }
 
-/// An answer whose blocks are told apart.
+/// The blocks of an answer, sorted.
+#[derive(Default)]
 struct Sorted {
     edits: Vec<(Kind, Block)>,
     /// Each block that is an example of something.
     warnings: Vec<Warning>,
     /// Each block that is no edit and may be named for a file.
     quotes: Vec<Quote>,
-    answer: Answer,
     /// The words of all blocks that are no edits.
     passed_over: String,
 }
 
-fn sort(text: &str) -> Result<Sorted, Failure> {
+impl Sorted {
+    /// Sorts the fenced blocks; `taken` are the lines of edits that are read whatever fences they stand in.
+    fn of(answer: &Answer, lines: &named::Lines<'_>, taken: &[(usize, usize)]) -> Result<Self, Failure> {
+        let mut sorted = Self::default();
+        for block in &answer.blocks {
+            let why = match kind::of(block)? {
+                Ok(edit) => {
+                    sorted.edits.push(edit);
+                    continue;
+                }
+                Err(why) => why,
+            };
+            // The taken lines do not overlap.
+            let first = taken.partition_point(|(first, _)| *first < block.first_line);
+            if taken.get(first).is_some_and(|(_, last)| *last <= block.last_line) {
+                beside::check_rest(block)?;
+                continue;
+            }
+            declined::add_words(&mut sorted.passed_over, &block.text);
+            match named::quote(block, lines) {
+                Some(quote) => sorted.quotes.push(quote),
+                None => {
+                    let message = format!("the {} is no edit: {why}", place(block));
+                    let line = Some(block.first_line);
+                    sorted.warnings.push(Warning { code: "BLOCK_IGNORED".into(), message, line });
+                }
+            }
+        }
+        shorten(&mut sorted.warnings);
+        Ok(sorted)
+    }
+
+    /// Takes the text outside of all blocks for a diff if it has one and there is no other edit, refuses other edits in it,
+    /// and looks at the indented blocks.
+    fn check_outside(
+        &mut self,
+        unfenced: &str,
+        answer: &Answer,
+        lines: &named::Lines<'_>,
+        taken: &[(usize, usize)],
+    ) -> Result<(), Failure> {
+        // Lines of a diff without a fence are no indented blocks.
+        let mut bare = usize::MAX;
+        match diff_header(unfenced) {
+            Some(line) if self.edits.is_empty() => {
+                let diff = Block::unfenced("bare diff", unfenced.to_owned(), (line, unfenced.lines().count()));
+                self.edits.push((Kind::BareDiff, Block { text_line: 1, ..diff }));
+                bare = line;
+            }
+            _ => outside::check_no_diff(unfenced)?,
+        }
+        outside::check(unfenced, self.edits.iter().map(|(_, block)| block.first_line).min())?;
+        let is_free = |block: &&Block| {
+            let below = taken.partition_point(|(_, last)| *last < block.first_line);
+            block.first_line < bare && taken.get(below).is_none_or(|(first, _)| block.last_line < *first)
+        };
+        for block in answer.indented.iter().filter(is_free) {
+            beside::check_indented(block)?;
+            self.quotes.extend(named::quote(block, lines).filter(|quote| named::sure(quote).is_some()));
+        }
+        Ok(())
+    }
+}
+
+/// The lines of edits that are read whatever fences they stand in, top to bottom.
+fn spans<'b>(places: &[(usize, usize)], blocks: impl Iterator<Item = &'b Block>) -> Vec<(usize, usize)> {
+    let mut spans: Vec<_> = places.iter().copied().chain(blocks.map(Block::lines)).collect();
+    spans.sort_unstable();
+    spans
+}
+
+fn sort(text: &str) -> Result<(Sorted, Answer), Failure> {
     let places = search_replace::places(text)?;
     let (mut rest, mut outside) = envelope::take_out(text, &places);
     let mut answer = fence::read(&rest);
-    let mut taken: Vec<_> = places.iter().copied().chain(outside.iter().map(Block::lines)).collect();
-    taken.sort_unstable();
+    let taken = spans(&places, outside.iter());
     let lines = |answer: &Answer, taken: &[(usize, usize)]| {
         named::Lines::new(text, answer.blocks.iter().map(Block::lines).chain(taken.iter().copied()))
     };
@@ -94,67 +164,24 @@ fn sort(text: &str) -> Result<Sorted, Failure> {
         block.text = rest;
     }
     let (unfenced, calls) = tagged_calls::take_out(&outside::of(&answer, &rest))?;
-    taken = places
-        .iter()
-        .copied()
-        .chain(outside.iter().chain(calls.iter().map(|(_, call)| call)).map(Block::lines))
-        .collect();
-    taken.sort_unstable();
-    // They do not overlap.
-    let inside = |first: usize, last: usize| {
-        let from = taken.partition_point(|(begin, _)| *begin < first);
-        from..from + taken.split_at(from).1.partition_point(|(_, end)| *end <= last)
-    };
+    let taken = spans(&places, outside.iter().chain(calls.iter().map(|(_, call)| call)));
     let lines = lines(&answer, &taken);
-    let (mut found, mut warnings, mut quotes) = (Vec::new(), Vec::new(), Vec::new());
-    let mut passed_over = String::new();
-    for block in &answer.blocks {
-        let why = match kind::of(block)? {
-            Ok(edit) => {
-                found.push(edit);
-                continue;
-            }
-            Err(why) => why,
-        };
-        if !inside(block.first_line, block.last_line).is_empty() {
-            beside::check_rest(block)?;
-            continue;
-        }
-        declined::add_words(&mut passed_over, &block.text);
-        match named::quote(block, &lines) {
-            Some(quote) => quotes.push(quote),
-            None => {
-                let message = format!("the {} is no edit: {why}", place(block));
-                warnings.push(Warning { code: "BLOCK_IGNORED".into(), message, line: Some(block.first_line) });
-            }
-        }
-    }
-    shorten(&mut warnings);
+    let mut sorted = Sorted::of(&answer, &lines, &taken)?;
     outside::check_not_in_comment(&answer, taken.iter().copied())?;
     let mut edits: Vec<(Kind, Block)> = outside.into_iter().map(|envelope| (Kind::Envelope, envelope)).collect();
-    edits.extend(search_replace_document(text, &places).map(|document| (Kind::SearchReplace, document)));
+    if let (Some((first, _)), Some((_, last))) = (places.first(), places.last()) {
+        // All blocks of old and new lines are one document, whatever their fences.
+        let document = Block::unfenced(Kind::SearchReplace.name(), text.into(), (*first, *last));
+        edits.push((Kind::SearchReplace, Block { text_line: 1, ..document }));
+    }
     edits.extend(calls.into_iter().map(|(dialect, block)| (Kind::Json(dialect), block)));
-    edits.extend(found);
-    match diff_header(&unfenced) {
-        Some(line) if edits.is_empty() => edits.push((Kind::BareDiff, bare_diff(&unfenced, line))),
-        _ => outside::check_no_diff(&unfenced)?,
-    }
-    let first = edits.iter().map(|(_, block)| block.first_line).min();
-    outside::check(&unfenced, first)?;
-    // Lines of a diff without a fence are none.
-    let bare = edits.iter().find(|(kind, _)| *kind == Kind::BareDiff).map_or(usize::MAX, |(_, diff)| diff.first_line);
-    let is_free = |block: &&Block| {
-        let below = taken.partition_point(|(_, last)| *last < block.first_line);
-        block.first_line < bare && taken.get(below).is_none_or(|(first, _)| block.last_line < *first)
-    };
-    for block in answer.indented.iter().filter(is_free) {
-        beside::check_indented(block)?;
-        quotes.extend(named::quote(block, &lines).filter(|quote| named::sure(quote).is_some()));
-    }
+    edits.append(&mut sorted.edits);
+    sorted.edits = edits;
+    sorted.check_outside(&unfenced, &answer, &lines, &taken)?;
     if let Some(outer) = outer {
-        outer.check_holds(edits.iter().map(|(_, block)| block))?;
+        outer.check_holds(sorted.edits.iter().map(|(_, block)| block))?;
     }
-    Ok(Sorted { edits, warnings, quotes, answer, passed_over })
+    Ok((sorted, answer))
 }
 
 /// Puts one warning in the place of all that are too many.
@@ -163,35 +190,6 @@ fn shorten(warnings: &mut Vec<Warning>) {
     warnings.truncate(WARNINGS - 1);
     let message = format!("{} more blocks of the answer are no edits", more + 1);
     warnings.push(Warning { code: "BLOCK_IGNORED".into(), message, line: None });
-}
-
-/// The text outside of all blocks as a diff with prose around it, whose first header is on this line.
-fn bare_diff(unfenced: &str, first_line: usize) -> Block {
-    Block {
-        tag: "bare diff".into(),
-        info: String::new(),
-        text: unfenced.into(),
-        text_line: 1,
-        first_line,
-        last_line: unfenced.lines().count(),
-        closing: Closing::Aligned,
-        fence: None,
-    }
-}
-
-/// All blocks of old and new lines as one document, whatever their fences.
-fn search_replace_document(answer: &str, places: &[(usize, usize)]) -> Option<Block> {
-    let ((first_line, _), (_, last_line)) = (places.first()?, places.last()?);
-    Some(Block {
-        tag: Kind::SearchReplace.name().into(),
-        info: String::new(),
-        text: answer.into(),
-        text_line: 1,
-        first_line: *first_line,
-        last_line: *last_line,
-        closing: Closing::Aligned,
-        fence: None,
-    })
 }
 
 fn declined(answer: &Answer, passed_over: &str, edits: &[(Kind, Block)]) -> Option<Failure> {

@@ -21,16 +21,8 @@ pub(super) fn take_out(text: &str, covered: &[(usize, usize)]) -> (String, Vec<B
             continue;
         }
         if open.is_none() && words == BEGIN {
-            open = Some(Block {
-                tag: BEGIN.to_owned(),
-                info: String::new(),
-                text: String::new(),
-                text_line: number,
-                first_line: number,
-                last_line: number,
-                closing: Closing::Missing,
-                fence: None,
-            });
+            let block = Block::unfenced(BEGIN, String::new(), (number, number));
+            open = Some(Block { closing: Closing::Missing, ..block });
         }
         let Some(block) = &mut open else {
             rest.push_str(line);

@@ -106,34 +106,14 @@ pub(super) fn read(text: &str) -> Answer {
             Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)) => open = Some((None, Vec::new())),
             Event::End(TagEnd::CodeBlock) => {
                 let Some((info, pieces)) = open.take() else { continue };
-                let first_line = lines.number(range.start);
-                let inside = content(text, &pieces);
-                let last_line = lines.number(range.end.saturating_sub(1).max(range.start));
-                let Some(info) = info else {
-                    indented.push(Block::unfenced("indented", inside, (first_line, last_line)));
-                    continue;
-                };
-                let closing = match closing(text, range.clone()) {
-                    Closing::Missing if depth > 0 && inside.trim().is_empty() && goes_on(text, range.end) => {
-                        Closing::Surrounding
-                    }
-                    closing => closing,
-                };
-                blocks.push(Block {
-                    tag: info.split_whitespace().next().unwrap_or_default().to_owned(),
-                    info,
-                    text: inside,
-                    text_line: first_line + 1,
-                    first_line,
-                    last_line,
-                    closing,
-                    fence: opening(text, range.clone()),
-                });
+                let (inside, span) = (content(text, &pieces), lines.span(&range));
+                match info {
+                    Some(info) => blocks.push(fenced(text, &range, info, Block::unfenced("", inside, span), depth > 0)),
+                    None => indented.push(Block::unfenced("indented", inside, span)),
+                }
             }
             // No other tags are left.
-            Event::Start(Tag::HtmlBlock) => {
-                comments.push((lines.number(range.start), lines.number(range.end.saturating_sub(1).max(range.start))));
-            }
+            Event::Start(Tag::HtmlBlock) => comments.push(lines.span(&range)),
             Event::Text(words) => match &mut open {
                 Some((_, pieces)) => pieces.push(range),
                 None => add_words(&mut prose, &words),
@@ -147,6 +127,28 @@ pub(super) fn read(text: &str) -> Answer {
     Answer { blocks, indented, comments, prose }
 }
 
+/// The block of this range of the text, with its fences; `is_nested` if it is in a list or quote.
+fn fenced(text: &str, range: &Range<usize>, info: String, block: Block, is_nested: bool) -> Block {
+    let is_surrounded = || is_nested && block.text.trim().is_empty() && !text.split_at(range.end).1.trim().is_empty();
+    let closing = match closing(text, range) {
+        Closing::Missing if is_surrounded() => Closing::Surrounding,
+        closing => closing,
+    };
+    Block {
+        tag: info.split_whitespace().next().unwrap_or_default().to_owned(),
+        info,
+        text_line: block.first_line + 1,
+        closing,
+        fence: opening(at(text, range)),
+        ..block
+    }
+}
+
+/// The part of the text that is a range of the parser's, which has seen a text of the same length.
+fn at<'t>(text: &'t str, range: &Range<usize>) -> &'t str {
+    text.split_at(range.end).0.split_at(range.start).1
+}
+
 /// The pieces of a block put together, with the carriage returns that Markdown drops from the ends of lines.
 fn content(text: &str, pieces: &[Range<usize>]) -> String {
     let mut whole = String::new();
@@ -155,33 +157,27 @@ fn content(text: &str, pieces: &[Range<usize>]) -> String {
         if end.and_then(|end| text.get(end..piece.start)) == Some("\r") {
             whole.push('\r');
         }
-        whole.push_str(text.get(piece.clone()).unwrap_or_default());
+        whole.push_str(at(text, piece));
         end = Some(piece.end);
     }
     whole
 }
 
-/// Whether anything stands below.
-fn goes_on(text: &str, end: usize) -> bool {
-    text.get(end..).is_some_and(|rest| !rest.trim().is_empty())
-}
-
 /// What the opening fence of a block is made of, and how often.
-fn opening(text: &str, range: Range<usize>) -> Option<(char, usize)> {
-    let opening = text.get(range)?.trim_start_matches(' ');
+fn opening(block: &str) -> Option<(char, usize)> {
+    let opening = block.trim_start_matches(' ');
     let mark = opening.chars().next()?;
     Some((mark, opening.chars().take_while(|character| *character == mark).count()))
 }
 
 /// How a block ends that is this range of the text.
-fn closing(text: &str, range: Range<usize>) -> Closing {
-    let whole = text.get(range.clone()).unwrap_or_default();
-    let opening = whole.trim_start_matches(' ');
-    let start = range.start + whole.len() - opening.len();
+fn closing(text: &str, range: &Range<usize>) -> Closing {
+    let whole = at(text, range);
+    let block = whole.trim_start_matches(' ');
+    let start = range.start + whole.len() - block.len();
     let column = text.split_at(start).0.bytes().rev().take_while(|byte| *byte != b'\n').count();
-    let Some(mark) = opening.chars().next() else { return Closing::Missing };
-    let length = opening.chars().take_while(|character| *character == mark).count();
-    let Some((_, last)) = opening.trim_end_matches(['\r', '\n']).rsplit_once('\n') else { return Closing::Missing };
+    let Some((mark, length)) = opening(block) else { return Closing::Missing };
+    let Some((_, last)) = block.trim_end_matches(['\r', '\n']).rsplit_once('\n') else { return Closing::Missing };
     let fence = last.trim_start_matches([' ', '\t', '>']);
     let marks = fence.trim_end();
     match marks.len() >= length && marks.chars().all(|character| character == mark) {
@@ -233,7 +229,7 @@ fn closed(line: &str) -> Option<&'static str> {
 
 /// Adds the blocks between tags that stand outside all fences; around fences a tag is only a tag.
 fn add_tagged(text: &str, blocks: &mut Vec<Block>) {
-    let fenced: Vec<_> = blocks.iter().map(|block| (block.first_line, block.last_line)).collect();
+    let fenced: Vec<_> = blocks.iter().map(Block::lines).collect();
     let mut fenced = fenced.into_iter().peekable();
     let mut open: Option<(&str, Block)> = None;
     for (index, line) in text.split_inclusive('\n').enumerate() {
@@ -245,14 +241,9 @@ fn add_tagged(text: &str, blocks: &mut Vec<Block>) {
             blocks.push(Block { last_line: number, ..block });
         } else if let Some((tag, language)) = opened(line) {
             let block = Block {
-                tag: language.to_owned(),
                 info: language.to_owned(),
-                text: String::new(),
                 text_line: number + 1,
-                first_line: number,
-                last_line: number,
-                closing: Closing::Aligned,
-                fence: None,
+                ..Block::unfenced(language, String::new(), (number, number))
             };
             open = Some((tag, block));
         } else if let Some((_, block)) = &mut open {
@@ -272,9 +263,14 @@ struct Lines<'a> {
 impl Lines<'_> {
     /// The number of the line that has the byte at `offset`, which is not above the one asked for before.
     fn number(&mut self, offset: usize) -> usize {
-        let passed = self.text.as_bytes().get(self.offset..offset).unwrap_or_default();
-        self.line += passed.iter().filter(|byte| **byte == b'\n').count();
+        let passed = self.text.bytes().take(offset).skip(self.offset);
+        self.line += passed.filter(|byte| *byte == b'\n').count();
         self.offset = self.offset.max(offset);
         self.line
+    }
+
+    /// The first and the last line of a range.
+    fn span(&mut self, range: &Range<usize>) -> (usize, usize) {
+        (self.number(range.start), self.number(range.end.saturating_sub(1).max(range.start)))
     }
 }

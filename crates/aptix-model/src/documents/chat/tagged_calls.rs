@@ -2,7 +2,7 @@
 //! takes a document, or a tag that begins with `aptix` around a document.
 
 use super::call::called;
-use super::fence::{Block, Closing};
+use super::fence::Block;
 use super::json;
 use crate::documents::json_dialect::JsonDialect;
 use crate::failure::Failure;
@@ -37,16 +37,8 @@ pub(super) fn take_out(text: &str) -> Result<(String, Vec<(JsonDialect, Block)>)
             last_line = index + 1;
         }
         let inside = whole.split_once('>').and_then(|(_, inside)| Some(inside.split_once(close.as_str())?.0));
-        let block = Block {
-            tag: close.trim_matches(['<', '/', '>']).to_owned(),
-            info: String::new(),
-            text: inside.unwrap_or_default().to_owned(),
-            text_line: first_line,
-            first_line,
-            last_line,
-            closing: Closing::Aligned,
-            fence: None,
-        };
+        let tag = close.trim_matches(['<', '/', '>']);
+        let block = Block::unfenced(tag, inside.unwrap_or_default().to_owned(), (first_line, last_line));
         calls.push(if close == CLOSE { called(block)? } else { json::own(block)? });
     }
     Ok((rest, calls))

@@ -20,11 +20,9 @@ pub(in crate::documents) fn is_diff(text: &str) -> bool {
 pub(in crate::documents) fn diff_header(text: &str) -> Option<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let header = |at: &[&str]| match at {
-        [old, new, hunk] if old.starts_with("--- ") => new.starts_with("+++ ") && hunk.starts_with("@@"),
+        [old, new, hunk, ..] if old.starts_with("--- ") => new.starts_with("+++ ") && hunk.starts_with("@@"),
         [names, what, ..] => names.starts_with("diff --git ") && HEADS.into_iter().any(|head| what.starts_with(head)),
         _ => false,
     };
-    (0..lines.len())
-        .find(|start| header(lines.get(*start..lines.len().min(start + 3)).unwrap_or_default()))
-        .map(|index| index + 1)
+    (0..lines.len()).find(|start| header(lines.split_at(*start).1)).map(|index| index + 1)
 }

@@ -21,7 +21,7 @@ impl Side {
             return Err(GitPatchError::Nul);
         }
         lines.skip();
-        let text = trim_end(line.get(4..).unwrap_or_default());
+        let text = trim_end(line.strip_prefix(b"--- ").or_else(|| line.strip_prefix(b"+++ ")).unwrap_or(line));
         let (name, time) = split_time(text);
         let name = match name {
             b"/dev/null" => return Ok(Self::Null),
