@@ -2,23 +2,23 @@
 
 use std::cell::{Cell, OnceCell};
 
-use aptix_model::batch::{Batch, Origin};
+use aptix_model::batch::{Batch, BlobRef, Content, Origin};
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
-use aptix_model::limits::REPORT_DIFF_BYTES;
-use aptix_model::reason::Reason;
+use aptix_model::limits::{Limits, REPORT_DIFF_BYTES};
+use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
 use aptix_model::report::Report;
 use tokio_util::sync::CancellationToken;
 
 use super::approval::Question;
-use super::blobs::{self, Unfetched};
 use super::error::AgentError;
 use super::log;
 use super::service::{Agent, Session};
 use crate::apply::proposal::Decision;
 use crate::apply::{self, ApplyOptions, Hidden, Mode};
 use crate::connection::receipt::{self, Receipt};
+use crate::connection::{CallError, Connection};
 use crate::workspace::keep::outbox;
 use crate::workspace::roots::workspace::Workspace;
 
@@ -67,13 +67,13 @@ pub(super) async fn attempt(
         return Ok(Err(vec![failure]));
     }
     let fetched = tokio::select! {
-        fetched = blobs::fetch(&session.connection, record.batch.clone()) => fetched,
+        fetched = fetch_blobs(&session.connection, record.batch.clone()) => fetched,
         () = withdrawn.cancelled() => return Err(Unfinished::cancelled(session, id)),
     };
     let batch = match fetched {
-        Ok(batch) => batch,
-        Err(Unfetched::Refused(failure)) => return Ok(Err(vec![*failure])),
-        Err(Unfetched::Lost(error)) => {
+        Ok(Ok(batch)) => batch,
+        Ok(Err(failure)) => return Ok(Err(vec![failure])),
+        Err(error) => {
             tracing::warn!(BatchId = %id, %error, "the batch waits for a new connection");
             session.alive.cancel();
             return Err(Unfinished::Interrupted);
@@ -85,6 +85,57 @@ pub(super) async fn attempt(
         true => Unfinished::Interrupted,
         false => Unfinished::cancelled(session, id),
     })
+}
+
+/// Replaces every blob by its text; an error is one that may pass.
+async fn fetch_blobs(connection: &Connection, mut batch: Batch) -> Result<Result<Batch, Failure>, CallError> {
+    let mut fetched: u64 = 0;
+    for (index, file) in batch.files.iter_mut().enumerate() {
+        let Some(content) = file.edit.content_mut() else { continue };
+        let Content::Blob(blob) = *content else { continue };
+        fetched = fetched.saturating_add(blob.size_bytes);
+        let text = match check_size(blob, fetched) {
+            Ok(()) => connection.download(blob).await.map_or_else(unavailable, |bytes| Ok(text(bytes)))?,
+            Err(failure) => Err(failure),
+        };
+        match text {
+            Ok(text) => *content = Content::Text(text),
+            Err(failure) => return Ok(Err(failure.file(index, file.target.as_str()))),
+        }
+    }
+    Ok(Ok(batch))
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, Failure> {
+    String::from_utf8(bytes).map_err(|error| {
+        let message = format!("the blob is not UTF-8: byte {} is wrong", error.utf8_error().valid_up_to());
+        Failure::new(Reason::NotText, message).detail(Detail::Encoding)
+    })
+}
+
+/// The failure of a blob that the server does not have, or has other bytes for.
+fn unavailable<T>(error: CallError) -> Result<Result<T, Failure>, CallError> {
+    if error.is_passing() {
+        return Err(error);
+    }
+    let failure = error.into_failures().into_iter().next();
+    let failure = failure.unwrap_or_else(|| Failure::new(Reason::BlobMissing, "the blob did not come"));
+    Ok(Err(match failure.reason {
+        Reason::NotFound => Failure { reason: Reason::BlobMissing, ..failure },
+        _ => failure,
+    }))
+}
+
+/// Nothing is fetched that could not be written, nor more for one batch than a file may have.
+fn check_size(blob: BlobRef, fetched: u64) -> Result<(), Failure> {
+    let Limits { created_bytes, file_bytes, .. } = Limits::DEFAULT;
+    let (found, most) = match blob.size_bytes {
+        size if size > created_bytes => (size, created_bytes),
+        _ if fetched > file_bytes => (fetched, file_bytes),
+        _ => return Ok(()),
+    };
+    let message = format!("the content has {found} bytes, at most {most} are accepted");
+    Err(Failure::new(Reason::TooLarge, message).detail(Detail::File).hint("send several smaller batches"))
 }
 
 /// Applies a batch whose blobs are fetched; nothing if a question about it became void. Blocks.

@@ -4,7 +4,6 @@
 
 mod approval;
 mod attempt;
-mod blobs;
 mod delivery;
 mod error;
 mod executor;

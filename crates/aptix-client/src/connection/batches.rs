@@ -1,4 +1,4 @@
-//! Submitting batches, looking at them, withdrawing them.
+//! Submits, reads, lists, watches and cancels batches.
 
 use aptix_model::batch::{Batch, FilePatch, Origin};
 use aptix_model::failure::Failure;
@@ -17,12 +17,12 @@ use super::server_url::ServerUrl;
 /// Batches on one page of a list.
 const PAGE: i32 = 200;
 
-/// A part of a list.
+/// A page of a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Page {
     /// The batches, newest first.
     pub batches: Vec<BatchOutline>,
-    /// Where to go on, if there are more.
+    /// The token of the next page, if there is one.
     pub next: Option<String>,
 }
 
@@ -65,19 +65,8 @@ impl Connection {
     /// # Errors
     /// NOT_FOUND.
     pub async fn get(&self, batch: BatchId) -> Result<BatchRecord, CallError> {
-        self.get_by(v1::get_batch_request::Batch::BatchId(batch.to_string())).await
-    }
-
-    /// Reads the batch that was submitted under a request id, if it was stored.
-    ///
-    /// # Errors
-    /// NOT_FOUND.
-    pub async fn get_by_request(&self, request: &RequestId) -> Result<BatchRecord, CallError> {
-        self.get_by(v1::get_batch_request::Batch::RequestId(request.to_string())).await
-    }
-
-    async fn get_by(&self, batch: v1::get_batch_request::Batch) -> Result<BatchRecord, CallError> {
-        let message = v1::GetBatchRequest { workspace_id: self.workspace.to_string(), batch: Some(batch) };
+        let batch = Some(v1::get_batch_request::Batch::BatchId(batch.to_string()));
+        let message = v1::GetBatchRequest { workspace_id: self.workspace.to_string(), batch };
         let response = self.answer(self.batches().get_batch(timed(message, ANSWER))).await?;
         record(response.batch)
     }
@@ -92,7 +81,7 @@ impl Connection {
         change_view(response)
     }
 
-    /// Lists batches, newest first, from where a page before ended; from the newest with an empty token.
+    /// Lists a page of batches, newest first; the first page with an empty token.
     ///
     /// # Errors
     /// NOT_FOUND when the workspace does not exist; INVALID_REQUEST (PAGE) for another server's token.
@@ -115,7 +104,7 @@ impl Connection {
         Ok(StateFeed { server: self.server.clone(), stream })
     }
 
-    /// Withdraws a batch that has not ended.
+    /// Cancels a batch that has not ended.
     ///
     /// # Errors
     /// NOT_FOUND; INVALID_STATE when it has ended another way.

@@ -17,11 +17,11 @@ use super::server_url::ServerUrl;
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long it may take to answer a call that moves no file content.
 pub(super) const ANSWER: Duration = Duration::from_secs(30);
-/// After this silence it is asked for a sign of life.
+/// The silence after which a keep-alive ping is sent.
 const PING_AFTER: Duration = Duration::from_secs(10);
-/// And has this long to give one.
+/// How long the server may take to answer a ping.
 const PING_ANSWER: Duration = Duration::from_secs(10);
-/// Bytes of a call's headers: error details are the largest of them.
+/// Most bytes of a call's headers: error details are the largest of them.
 const HEADER_BYTES: u32 = 64 << 10;
 
 /// A connection that serves one workspace. Clones share it.
@@ -52,12 +52,6 @@ impl Connection {
             Err(_) => return Err(CallError::silent(server, CONNECT)),
         };
         Ok(Self { server: server.clone(), workspace: workspace.clone(), channel })
-    }
-
-    /// The workspace it serves.
-    #[must_use]
-    pub fn workspace(&self) -> &WorkspaceId {
-        &self.workspace
     }
 
     pub(super) fn batches(&self) -> BatchServiceClient<Channel> {
@@ -107,7 +101,7 @@ impl Connection {
     }
 }
 
-/// A request that the server, too, gives up after the time its caller waits.
+/// A request with a deadline that the server keeps, too.
 pub(super) fn timed<T>(message: T, deadline: Duration) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(deadline);

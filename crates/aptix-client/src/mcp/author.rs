@@ -28,7 +28,7 @@ pub(super) struct Author {
     policies: Arc<PolicyFiles>,
     /// The session, and the owner of prepared edits.
     name: String,
-    pub(super) hunks: Mutex<Hunks>,
+    hunks: Mutex<Hunks>,
     /// When the connection began: by the time of day, and by the monotonic clock.
     began: (UnixMillis, Instant),
 }

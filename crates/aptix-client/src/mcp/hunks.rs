@@ -1,7 +1,7 @@
 //! The prepared edits of this process, kept in memory for an hour (WS-MOD 2.2, 4).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use aptix_engine::hunk::{self, Hunk, HunkError, Member};
 use aptix_model::batch::Batch;
@@ -51,12 +51,10 @@ pub(super) type CallNumber = u64;
 #[derive(Debug)]
 struct Kept {
     hunk: Hunk,
-    /// None once it was applied.
-    plan: Option<Plan>,
+    /// None once it was applied. Each call that applies it holds a clone.
+    plan: Option<Arc<Plan>>,
     /// The call that prepared the plan.
     prepared_by: CallNumber,
-    /// How many calls are applying the plan.
-    users: usize,
 }
 
 /// Where a planned edit is to be kept.
@@ -71,55 +69,6 @@ pub(super) struct Slot {
 #[derive(Debug, Default)]
 pub(super) struct Hunks {
     kept: HashMap<FilePatchId, Kept>,
-}
-
-/// A plan that is being applied: nothing replaces it until this is dropped.
-#[derive(Debug)]
-pub(super) struct InUse<'h> {
-    hunks: &'h Mutex<Hunks>,
-    id: FilePatchId,
-    pub(super) plan: Plan,
-    was_applied: bool,
-}
-
-impl<'h> InUse<'h> {
-    /// Takes the plan that may be applied, for the call of this number.
-    ///
-    /// # Errors
-    /// By the rules of applying (WS-MOD 4.1), when it was applied, and when a later call replaced it.
-    pub(super) fn take(
-        hunks: &'h Mutex<Hunks>,
-        id: FilePatchId,
-        member: Member<'_>,
-        call: CallNumber,
-        now: UnixMillis,
-    ) -> Result<Self, Failure> {
-        let mut locked = hunks.lock().unwrap_or_else(PoisonError::into_inner);
-        let plan = locked.plan(id, member, now)?;
-        match locked.kept.get_mut(&id) {
-            Some(kept) if kept.prepared_by > call => return Err(replaced(id)),
-            Some(kept) => kept.users += 1,
-            None => {}
-        }
-        Ok(Self { hunks, id, plan, was_applied: false })
-    }
-
-    /// Notes that the plan was applied.
-    pub(super) fn applied(mut self) {
-        self.was_applied = true;
-    }
-}
-
-impl Drop for InUse<'_> {
-    fn drop(&mut self) {
-        let mut hunks = self.hunks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = hunks.kept.get_mut(&self.id) {
-            kept.users = kept.users.saturating_sub(1);
-            if self.was_applied {
-                kept.plan = None;
-            }
-        }
-    }
 }
 
 impl Hunks {
@@ -159,7 +108,7 @@ impl Hunks {
         }
         // Expired ones are reported as such for another hour.
         self.kept.retain(|_, kept| kept.hunk.expires.0.saturating_add(hunk::TTL_MILLIS) > now.0);
-        self.kept.insert(hunk.id, Kept { hunk, plan: Some(plan), prepared_by: call, users: 0 });
+        self.kept.insert(hunk.id, Kept { hunk, plan: Some(Arc::new(plan)), prepared_by: call });
         while self.kept.len() > MOST || self.bytes() > MOST_BYTES {
             let oldest = self.kept.values().map(|kept| hunk::turn(&kept.hunk)).min();
             let Some((_, id)) = oldest.filter(|_| self.kept.len() > 1) else { break };
@@ -172,14 +121,31 @@ impl Hunks {
         self.kept.values().filter_map(|kept| kept.plan.as_ref()).map(|plan| plan.bytes).sum()
     }
 
-    /// The plan that may be applied.
+    /// The plan that the call of this number may apply. Nothing replaces it while the result is held.
     ///
     /// # Errors
-    /// By the rules of applying (WS-MOD 4.1), and when it was applied.
-    fn plan(&self, id: FilePatchId, member: Member<'_>, now: UnixMillis) -> Result<Plan, Failure> {
+    /// By the rules of applying (WS-MOD 4.1), when it was applied, and when a later call replaced it.
+    pub(super) fn take(
+        &self,
+        id: FilePatchId,
+        member: Member<'_>,
+        call: CallNumber,
+        now: UnixMillis,
+    ) -> Result<Arc<Plan>, Failure> {
         let kept = self.kept.get(&id);
         hunk::apply(id, kept.map(|kept| &kept.hunk), member, now).map_err(HunkError::failure)?;
-        kept.and_then(|kept| kept.plan.clone()).ok_or_else(|| applied(id))
+        match kept.and_then(|kept| Some((kept.prepared_by, kept.plan.as_ref()?))) {
+            None => Err(applied(id)),
+            Some((prepared_by, _)) if prepared_by > call => Err(replaced(id)),
+            Some((_, plan)) => Ok(Arc::clone(plan)),
+        }
+    }
+
+    /// Notes that a plan was applied.
+    pub(super) fn applied(&mut self, id: FilePatchId) {
+        if let Some(kept) = self.kept.get_mut(&id) {
+            kept.plan = None;
+        }
     }
 
     /// When a hunk takes its turn, if it is kept.
@@ -193,7 +159,7 @@ impl Kept {
     fn replaceable(&self, id: FilePatchId) -> Result<CallNumber, Failure> {
         match &self.plan {
             None => Err(applied(id)),
-            Some(_) if self.users > 0 => Err(being_applied(id)),
+            Some(plan) if Arc::strong_count(plan) > 1 => Err(being_applied(id)),
             Some(_) => Ok(self.prepared_by),
         }
     }
@@ -250,9 +216,9 @@ mod tests {
         kept(&mut hunks, 1, 1, 1_000);
         let over = UnixMillis(1_000 + TTL_MILLIS);
         let now = UnixMillis(2_000);
-        assert_eq!(reason(hunks.plan(id(2), ANN, now)), "NOT_FOUND");
-        assert_eq!(reason(hunks.plan(id(1), BOB, now)), "WRONG_OWNER");
-        assert_eq!(reason(hunks.plan(id(1), ANN, over)), "NOT_FOUND.EXPIRED");
+        assert_eq!(reason(hunks.take(id(2), ANN, 1, now)), "NOT_FOUND");
+        assert_eq!(reason(hunks.take(id(1), BOB, 1, now)), "WRONG_OWNER");
+        assert_eq!(reason(hunks.take(id(1), ANN, 1, over)), "NOT_FOUND.EXPIRED");
         for (existing, member, kind, now, expected) in [
             (2, ANN, "append", now, "NOT_FOUND"),
             (1, BOB, "append", now, "WRONG_OWNER"),
@@ -264,12 +230,10 @@ mod tests {
         let again = hunks.place(Some(id(1)), ANN, "append", id(9), now).unwrap();
         assert_eq!((again.hunk.id, again.hunk.created), (id(1), UnixMillis(1_000)), "a plan keeps its id and its turn");
         hunks.keep(again, plan(2), 2, now).unwrap();
-        assert_eq!(hunks.plan(id(1), ANN, over).unwrap().bytes, 2);
-        let hunks = Mutex::new(hunks);
-        let locked = || hunks.lock().unwrap();
-        InUse::take(&hunks, id(1), ANN, 3, now).unwrap().applied();
-        assert_eq!(reason(locked().plan(id(1), ANN, now)), "ALREADY_APPLIED");
-        assert_eq!(reason(locked().place(Some(id(1)), ANN, "append", id(9), now)), "ALREADY_APPLIED");
+        assert_eq!(hunks.take(id(1), ANN, 2, over).unwrap().bytes, 2);
+        hunks.applied(id(1));
+        assert_eq!(reason(hunks.take(id(1), ANN, 3, now)), "ALREADY_APPLIED");
+        assert_eq!(reason(hunks.place(Some(id(1)), ANN, "append", id(9), now)), "ALREADY_APPLIED");
     }
 
     /// The first call wins and the other is refused: a plan is applied or replaced, never both.
@@ -278,29 +242,27 @@ mod tests {
         let mut hunks = Hunks::default();
         kept(&mut hunks, 1, 1, 1_000);
         let now = UnixMillis(2_000);
-        let hunks = Mutex::new(hunks);
-        let locked = || hunks.lock().unwrap();
-        let place = || locked().place(Some(id(1)), ANN, "append", id(9), now);
-        let [one, other, late] = [place(), place(), place()].map(Result::unwrap);
-        locked().keep(one, plan(2), 3, now).unwrap();
-        assert_eq!(reason(locked().keep(other, plan(3), 4, now)), "INVALID_STATE.CHANGED");
+        let place = |hunks: &Hunks| hunks.place(Some(id(1)), ANN, "append", id(9), now);
+        let [one, other, late] = [(); 3].map(|()| place(&hunks).unwrap());
+        hunks.keep(one, plan(2), 3, now).unwrap();
+        assert_eq!(reason(hunks.keep(other, plan(3), 4, now)), "INVALID_STATE.CHANGED");
         // The call that applies came before the one that replaced.
-        assert_eq!(reason(InUse::take(&hunks, id(1), ANN, 2, now)), "INVALID_STATE.CHANGED");
-        let slot = place().unwrap();
-        let in_use = InUse::take(&hunks, id(1), ANN, 5, now).unwrap();
-        assert_eq!(in_use.plan.bytes, 2);
-        assert_eq!(reason(place()), "INVALID_STATE");
-        assert_eq!(reason(locked().keep(slot, plan(4), 6, now)), "INVALID_STATE");
+        assert_eq!(reason(hunks.take(id(1), ANN, 2, now)), "INVALID_STATE.CHANGED");
+        let slot = place(&hunks).unwrap();
+        let taken = hunks.take(id(1), ANN, 5, now).unwrap();
+        assert_eq!(taken.bytes, 2);
+        assert_eq!(reason(place(&hunks)), "INVALID_STATE");
+        assert_eq!(reason(hunks.keep(slot, plan(4), 6, now)), "INVALID_STATE");
         // Two calls at once apply it: it is in use until both have ended.
-        let other = InUse::take(&hunks, id(1), ANN, 5, now).unwrap();
-        drop(in_use);
-        assert_eq!(reason(place()), "INVALID_STATE");
+        let other = hunks.take(id(1), ANN, 5, now).unwrap();
+        drop(taken);
+        assert_eq!(reason(place(&hunks)), "INVALID_STATE");
         // It could not be applied, and may be replaced again.
         drop(other);
-        let slot = place().unwrap();
-        InUse::take(&hunks, id(1), ANN, 7, now).unwrap().applied();
-        assert_eq!(reason(locked().keep(slot, plan(5), 8, now)), "ALREADY_APPLIED");
-        assert_eq!(reason(locked().keep(late, plan(6), 9, now)), "ALREADY_APPLIED");
+        let slot = place(&hunks).unwrap();
+        hunks.applied(id(1));
+        assert_eq!(reason(hunks.keep(slot, plan(5), 8, now)), "ALREADY_APPLIED");
+        assert_eq!(reason(hunks.keep(late, plan(6), 9, now)), "ALREADY_APPLIED");
     }
 
     #[test]

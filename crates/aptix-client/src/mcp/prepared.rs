@@ -14,7 +14,7 @@ use aptix_model::tools::tool::Form;
 
 use super::answer::{DIFF_BYTES, ToolAnswer, of_applied, of_batch, of_plan, refused};
 use super::author::{Author, in_words, mint};
-use super::hunks::{CallNumber, InUse, Pinned, Plan};
+use super::hunks::{CallNumber, Pinned, Plan};
 use super::until::Until;
 use crate::apply::{Refusal, look as plan_only};
 
@@ -75,11 +75,11 @@ fn plan(
 
 /// Applies a plan to the file that it was made for.
 pub(super) fn apply(author: &Author, number: CallNumber, id: FilePatchId, until: &Until) -> ToolAnswer {
-    let in_use = match InUse::take(&author.hunks, id, author.member(), number, author.now()) {
-        Ok(in_use) => in_use,
-        Err(failure) => return refused(Form::Plain, &[failure]),
+    let taken = author.hunks().take(id, author.member(), number, author.now());
+    let plan = match &taken {
+        Ok(plan) => plan.as_ref(),
+        Err(failure) => return refused(Form::Plain, std::slice::from_ref(failure)),
     };
-    let plan = &in_use.plan;
     let mut seen = None;
     let applied = author.apply(None, &plan.batch, until, &mut |proposal| {
         let (file, edit) = proposal.plan.files.first().zip(plan.batch.files.first()).ok_or_else(nothing_planned)?;
@@ -95,9 +95,8 @@ pub(super) fn apply(author: &Author, number: CallNumber, id: FilePatchId, until:
         (Ok(mut applied), Some(preview)) => {
             // The plan's id is the file patch's.
             applied.ids.iter_mut().for_each(|ids| ids.file = id);
-            let answer = of_applied(&plan.batch, &applied, &preview, id);
-            in_use.applied();
-            answer
+            author.hunks().applied(id);
+            of_applied(&plan.batch, &applied, &preview, id)
         }
         (outcome, _) => of_batch(&plan.batch, outcome.map_err(|refusal| stale(refusal, plan, id)).as_ref()),
     }

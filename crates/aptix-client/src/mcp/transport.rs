@@ -121,7 +121,7 @@ where
                 written.ok()?;
             }
             let place = Arc::clone(&self.places).acquire_owned().await.ok()?;
-            // After an error the stream ends once, and then goes on.
+            // After an error the stream ends once, then continues.
             let line = match self.lines.next().await {
                 Some(Ok(line)) if line.trim_ascii().is_empty() => continue,
                 Some(Ok(line)) => line,
@@ -189,7 +189,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 
     use super::*;
 
@@ -204,6 +204,16 @@ mod tests {
         }
     }
 
+    /// A client, and the transport to it.
+    fn connected(
+        buffer: usize,
+        patience: Duration,
+    ) -> (DuplexStream, LineTransport<ReadHalf<DuplexStream>, WriteHalf<DuplexStream>>) {
+        let (client, server) = tokio::io::duplex(buffer);
+        let (read, write) = tokio::io::split(server);
+        (client, LineTransport::new(read, write, patience))
+    }
+
     /// Whether a future is pending when first polled.
     fn waits_for<T>(future: impl Future<Output = T>) -> bool {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -213,9 +223,7 @@ mod tests {
     /// Only so many requests are read; one that is answered, or cancelled, makes room for the next.
     #[tokio::test]
     async fn no_more_is_read_than_is_answered() {
-        let (mut client, server) = tokio::io::duplex(1 << 20);
-        let (read, write) = tokio::io::split(server);
-        let mut transport = LineTransport::new(read, write, Duration::from_secs(60));
+        let (mut client, mut transport) = connected(1 << 20, Duration::from_secs(60));
         for number in 0..20 {
             client.write_all(ping(number).as_bytes()).await.unwrap();
         }
@@ -235,10 +243,8 @@ mod tests {
 
     /// A client that does not read is disconnected after the timeout, whatever it sends.
     #[tokio::test]
-    async fn who_does_not_read_is_gone() {
-        let (mut client, server) = tokio::io::duplex(100);
-        let (read, write) = tokio::io::split(server);
-        let mut transport = LineTransport::new(read, write, Duration::from_millis(10));
+    async fn a_client_that_does_not_read_is_disconnected() {
+        let (mut client, mut transport) = connected(100, Duration::from_millis(10));
         client.write_all(ping(1).as_bytes()).await.unwrap();
         let asked = id(transport.receive().await);
         let answer = JsonRpcMessage::error(ErrorData::invalid_request("x".repeat(1_000), None), Some(asked));
@@ -250,9 +256,7 @@ mod tests {
     /// A line that is too long is answered, and the next one is read.
     #[tokio::test]
     async fn a_line_that_is_too_long_is_answered() {
-        let (mut client, server) = tokio::io::duplex(1 << 20);
-        let (read, write) = tokio::io::split(server);
-        let mut transport = LineTransport::new(read, write, Duration::from_secs(60));
+        let (mut client, mut transport) = connected(1 << 20, Duration::from_secs(60));
         let sent = async {
             for _ in 0..=LINE_BYTES >> 20 {
                 client.write_all(&[b'x'; 1 << 20]).await.unwrap();
@@ -270,9 +274,7 @@ mod tests {
     /// A line that comes in parts, with reading broken off between them, is one; the last one needs no end.
     #[tokio::test]
     async fn a_line_is_read_to_its_end() {
-        let (mut client, server) = tokio::io::duplex(1 << 20);
-        let (read, write) = tokio::io::split(server);
-        let mut transport = LineTransport::new(read, write, Duration::from_secs(60));
+        let (mut client, mut transport) = connected(1 << 20, Duration::from_secs(60));
         let line = ping(7);
         let (one, other) = line.trim_end().split_at(10);
         client.write_all(one.as_bytes()).await.unwrap();
