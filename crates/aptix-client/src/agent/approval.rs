@@ -40,7 +40,7 @@ pub enum Approve {
 pub enum Attended {
     /// The person at the terminal, if the process was started on one.
     OnTerminal,
-    /// Nobody.
+    /// No one.
     Never,
 }
 
@@ -102,7 +102,7 @@ impl Approval {
     pub(super) fn beforehand(&self) -> Option<Failure> {
         (self.approve == Approve::Never).then(|| {
             let message = "the agent runs with --approve never and refuses every batch";
-            let hint = "whoever runs the agent has to start it with another --approve; until then send nothing";
+            let hint = "the user has to restart the agent with another --approve; until then send nothing";
             Failure::new(Reason::Rejected, message).hint(hint)
         })
     }
@@ -160,7 +160,7 @@ impl Approval {
         Some(Decision::Approved(subject))
     }
 
-    /// Asks whether edits may be compared with withheld files, whoever decides otherwise. Nothing once the batch is withdrawn
+    /// Asks whether edits may be compared with withheld files, also where no person decides about writes. Nothing once the batch is withdrawn
     /// or the agent stops. Blocks, as [`Self::decide`].
     pub(super) fn may_compare(&self, question: Question<'_>, content: &Batch, hidden: &[Hidden<'_>]) -> Option<bool> {
         let Question { batch, policy, .. } = question;

@@ -27,7 +27,7 @@ pub(super) type Outcome = Result<Vec<u8>, Vec<Failure>>;
 
 /// Why a batch was neither applied nor refused. Nothing changed.
 pub(super) enum Unfinished {
-    /// Nobody waits for a report.
+    /// The batch was withdrawn: no report is due.
     Withdrawn,
     /// The batch has to come again.
     Interrupted,
@@ -52,7 +52,7 @@ impl<E: Into<AgentError>> From<E> for Unfinished {
     }
 }
 
-/// Applies a batch, unless it is refused; `withdrawn` is cancelled when nobody wants it any more.
+/// Applies a batch, unless it is refused; `withdrawn` is cancelled when it must not be applied any more.
 pub(super) async fn attempt(
     session: &Session,
     record: &BatchRecord,

@@ -42,12 +42,16 @@ pub(super) async fn run(agent: &Arc<Agent>, progress: &mut Progress) -> Result<O
     };
     let alive = CancellationToken::new();
     let session = Arc::new(Session { agent: Arc::clone(agent), connection, lease, history, alive: alive.clone() });
+    let grace = async {
+        agent.stop.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    };
     let (sender, mut arrivals) = mpsc::channel(inbox::AHEAD);
     let mut reader = JoinSet::new();
     reader.spawn(inbox::read_ahead(feed, sender, alive));
     tokio::select! {
         outcome = work(&session, &mut arrivals, &mut progress.position) => outcome?,
-        () = grace_is_over(agent) => tracing::warn!("stopping before everything is reported; it is reported at the next start"),
+        () = grace => tracing::warn!("stopping before everything is reported; it is reported at the next start"),
     }
     if agent.stop.is_cancelled() {
         return Ok(None);
@@ -67,11 +71,6 @@ async fn open(agent: &Agent, progress: &Progress) -> Result<(Connection, Feed), 
     let connection = Connection::open(&agent.service.server, &agent.service.workspace).await?;
     let feed = connection.watch(&agent.id, progress.position, &progress.held).await?;
     Ok((connection, feed))
-}
-
-async fn grace_is_over(agent: &Agent) {
-    agent.stop.cancelled().await;
-    tokio::time::sleep(GRACE).await;
 }
 
 /// Delivers the reports that wait, then handles event after event until the agent stops or the connection is dead; then

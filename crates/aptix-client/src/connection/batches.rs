@@ -7,7 +7,7 @@ use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::{BatchOutline, BatchRecord, FileIds};
 use aptix_model::report::FileReport;
 use aptix_model::state::BatchState;
-use aptix_model::wire::{self, id, v1};
+use aptix_model::wire::{self, v1};
 use tonic::Streaming;
 
 use super::call_error::CallError;
@@ -78,7 +78,19 @@ impl Connection {
     pub async fn get_change(&self, id: &str) -> Result<ChangeView, CallError> {
         let message = v1::GetChangeRequest { workspace_id: self.workspace.to_string(), id: id.to_owned() };
         let response = self.answer(self.batches().get_change(timed(message, ANSWER))).await?;
-        change_view(response)
+        let state = response.state();
+        let file = response.file.ok_or_else(|| absent("file"))?;
+        let ids = wire::file_ids("", &file)?;
+        let edit = v1::Edit { files: vec![file], ..v1::Edit::default() };
+        let patch = Batch::try_from(edit)?.files.pop().ok_or_else(|| absent("file"))?;
+        Ok(ChangeView {
+            batch: wire::id("batchId", &response.batch_id)?,
+            state: state.try_into()?,
+            patch,
+            ids,
+            report: response.file_report.map(FileReport::try_from).transpose()?,
+            change_index: response.change_index.map(|index| index as usize),
+        })
     }
 
     /// Lists a page of batches, newest first; the first page with an empty token.
@@ -150,20 +162,4 @@ fn record(batch: Option<v1::Batch>) -> Result<BatchRecord, CallError> {
 
 fn state(batch: Option<v1::Batch>) -> Result<BatchState, Failure> {
     Ok(BatchOutline::try_from(batch.ok_or_else(|| absent("batch"))?)?.state)
-}
-
-fn change_view(response: v1::GetChangeResponse) -> Result<ChangeView, CallError> {
-    let state = response.state();
-    let file = response.file.ok_or_else(|| absent("file"))?;
-    let ids = wire::file_ids("", &file)?;
-    let edit = v1::Edit { files: vec![file], ..v1::Edit::default() };
-    let patch = Batch::try_from(edit)?.files.pop().ok_or_else(|| absent("file"))?;
-    Ok(ChangeView {
-        batch: id("batchId", &response.batch_id)?,
-        state: state.try_into()?,
-        patch,
-        ids,
-        report: response.file_report.map(FileReport::try_from).transpose()?,
-        change_index: response.change_index.map(|index| index as usize),
-    })
 }

@@ -95,16 +95,11 @@ impl CallError {
         }
     }
 
-    /// Whether the same call may pass later.
+    /// Whether the same call may succeed later.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        match self {
-            Self::Unreachable { .. } => true,
-            Self::Refused { .. } => {
-                matches!(self.reason(), Some(Reason::ResourceExhausted | Reason::Internal | Reason::LeaseLost))
-            }
-            Self::Answer { .. } => false,
-        }
+        matches!(self, Self::Unreachable { .. })
+            || matches!(self.reason(), Some(Reason::ResourceExhausted | Reason::Internal | Reason::LeaseLost))
     }
 
     /// The error as what a report or `--json` carries.

@@ -36,7 +36,7 @@ impl Connection {
     /// Connects.
     ///
     /// # Errors
-    /// [`CallError::Unreachable`] when nobody listens there or answers within five seconds.
+    /// [`CallError::Unreachable`] when no server listens there or answers within five seconds.
     pub async fn open(server: &ServerUrl, workspace: &WorkspaceId) -> Result<Self, CallError> {
         let endpoint = Endpoint::from(server.0.clone())
             .connect_timeout(CONNECT)

@@ -25,7 +25,10 @@ pub(super) fn call(author: &Author, number: CallNumber, tool: &Tool, arguments: 
         Err(failures) => refused(tool.form, &failures),
     };
     if tool.effect == Effect::Writes {
-        add_displaced_writes(author, &mut answer);
+        match author.workspace.unnamed_displaced_writes() {
+            Ok(writes) => writes.iter().for_each(|write| answer.warn(&write.warning_elsewhere(&author.workspace))),
+            Err(error) => tracing::warn!(%error, "displaced writes cannot be listed"),
+        }
     }
     answer
 }
@@ -75,13 +78,4 @@ pub(super) fn turn(author: &Author, tool: &Tool, arguments: &str) -> (UnixMillis
         _ => None,
     };
     prepared.map_or_else(|| (author.now(), Uuid::nil()), |(created, hunk)| (created, hunk.0))
-}
-
-/// Names the displaced writes that no answer has named yet.
-fn add_displaced_writes(author: &Author, answer: &mut ToolAnswer) {
-    let writes = match author.workspace.unnamed_displaced_writes() {
-        Ok(writes) => writes,
-        Err(error) => return tracing::warn!(%error, "displaced writes cannot be listed"),
-    };
-    writes.iter().for_each(|write| answer.warn(&write.warning_elsewhere(&author.workspace)));
 }

@@ -18,7 +18,7 @@ const MOST: usize = 256;
 const MOST_BYTES: usize = 64 << 20;
 
 /// A planned edit, and what it was planned for.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Plan {
     pub(super) batch: Arc<Batch>,
     pub(super) pinned: Pinned,
@@ -29,7 +29,7 @@ pub(super) struct Plan {
 /// The digests of a file before and after a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Pinned {
-    before: Option<Sha256Digest>,
+    pub(super) before: Option<Sha256Digest>,
     after: Option<Sha256Digest>,
 }
 
@@ -37,11 +37,6 @@ impl Pinned {
     /// Those of a file's report.
     pub(super) fn of(file: &FileReport) -> Self {
         Self { before: file.sha256_before, after: file.written.map(|written| written.sha256) }
-    }
-
-    /// Whether the plan is for a file of this digest.
-    pub(super) fn is_for(self, digest: Sha256Digest) -> bool {
-        self.before == Some(digest)
     }
 }
 
@@ -159,15 +154,14 @@ impl Kept {
     fn replaceable(&self, id: FilePatchId) -> Result<CallNumber, Failure> {
         match &self.plan {
             None => Err(applied(id)),
-            Some(plan) if Arc::strong_count(plan) > 1 => Err(being_applied(id)),
+            Some(plan) if Arc::strong_count(plan) > 1 => {
+                let message = format!("another call is applying the prepared edit {id}");
+                let hint = "wait for the answer of that call; then prepare a new edit, without existing_hunk_id";
+                Err(Failure::new(Reason::InvalidState, message).hint(hint))
+            }
             Some(_) => Ok(self.prepared_by),
         }
     }
-}
-
-fn being_applied(id: FilePatchId) -> Failure {
-    Failure::new(Reason::InvalidState, format!("another call is applying the prepared edit {id}"))
-        .hint("wait for the answer of that call; then prepare a new edit, without existing_hunk_id")
 }
 
 fn replaced(id: FilePatchId) -> Failure {

@@ -137,7 +137,7 @@ fn names_line_feed(pattern: &str) -> bool {
         .any(|(is_escaped, in_class, character)| !in_class && (character == '\n' || is_escaped && character == 'n'))
 }
 
-/// The characters of a pattern: whether each is escaped, and whether it stands in a class.
+/// The characters of a pattern: whether each is escaped, and whether it is in a class.
 fn tokens(pattern: &str) -> impl Iterator<Item = (bool, bool, char)> {
     let (mut is_escaped, mut depth) = (false, 0_usize);
     pattern.chars().filter_map(move |character| {
@@ -175,7 +175,7 @@ mod tests {
             ControlFlow::Continue(())
         });
         assert_eq!(stopped, Err(Stopped::Over));
-        assert!(matched <= PIECE_BYTES / 10 + 1, "{matched} lines after nobody waited");
+        assert!(matched <= PIECE_BYTES / 10 + 1, "{matched} lines after the caller stopped waiting");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::hunks::{CallNumber, Pinned, Plan};
 use super::until::Until;
 use crate::apply::{Refusal, look as plan_only};
 
-/// Replaces a whole file, without a plan.
+/// Replaces a whole file, without a prepared edit.
 pub(super) fn overwrite(author: &Author, patch: FilePatch, until: &Until) -> ToolAnswer {
     let batch = Batch { files: vec![patch], ..Batch::default() };
     of_batch(&batch, author.apply(None, &batch, until, &mut |_| Ok(())).as_ref())
@@ -104,7 +104,7 @@ pub(super) fn apply(author: &Author, number: CallNumber, id: FilePatchId, until:
 
 /// Reports that the file changed, if a refusal shows another digest than the edit was planned for.
 fn stale(refusal: Refusal, plan: &Plan, id: FilePatchId) -> Refusal {
-    let is_other = |failure: &Failure| failure.current_sha256.is_some_and(|now| !plan.pinned.is_for(now));
+    let is_other = |failure: &Failure| failure.current_sha256.is_some_and(|now| plan.pinned.before != Some(now));
     if refusal.failures.iter().any(is_other) { changed_since(plan, id).into() } else { refusal }
 }
 

@@ -53,7 +53,6 @@ pub(super) fn search(
         near: call.context as usize,
         show,
         files: Vec::new(),
-        most_files: call.max_files as usize,
         left: call.max_results,
         room: TEXT_BYTES,
         cut: None,
@@ -66,7 +65,10 @@ pub(super) fn search(
         } else if let Met::File(file) = met
             && glob.as_ref().is_none_or(|glob| glob.is_match(&file.path))
         {
-            hunt.look(file, pattern.as_mut(), until);
+            match hunt.find(file, pattern.as_mut(), until) {
+                Some(_) if hunt.files.len() >= call.max_files as usize => hunt.cut = Some("max_files"),
+                found => hunt.files.extend(found),
+            }
         }
         if hunt.cut.is_some() || hunt.costly.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })
@@ -107,7 +109,6 @@ struct Hunt<'p> {
     near: usize,
     show: Show,
     files: Vec<FileFound>,
-    most_files: usize,
     /// How many more matches may be shown.
     left: u32,
     /// How many more bytes of lines may be shown.
@@ -120,15 +121,6 @@ struct Hunt<'p> {
 }
 
 impl Hunt<'_> {
-    fn look(&mut self, file: &File<'_>, pattern: Option<&mut LineSearch>, until: &Until) {
-        let Some(found) = self.find(file, pattern, until) else { return };
-        if self.files.len() >= self.most_files {
-            self.cut = Some("max_files");
-            return;
-        }
-        self.files.push(found);
-    }
-
     /// The matches in a file; nothing if it has none, or is not searched.
     fn find(&mut self, file: &File<'_>, pattern: Option<&mut LineSearch>, until: &Until) -> Option<FileFound> {
         let path = file.path.clone();

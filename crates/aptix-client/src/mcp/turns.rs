@@ -66,7 +66,7 @@ impl Drop for Turn {
 mod tests {
     use super::*;
 
-    /// WS-MOD-3.2.1: by time of creation, then by id; who gave up holds up nobody.
+    /// WS-MOD-3.2.1: by time of creation, then by id; a call that gave up delays no other.
     #[tokio::test]
     async fn turns_go_by_creation_then_by_id() {
         let turns = Turns::default();

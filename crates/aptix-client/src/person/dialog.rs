@@ -49,7 +49,7 @@ pub(super) struct ShownFile {
     pub(super) name: String,
     /// The change, and what else there is to know about it.
     pub(super) lines: Vec<Line>,
-    /// The file by its name, and why it stands out.
+    /// The file by its name, and why it needs attention.
     pub(super) attention: Option<Line>,
     /// Whether it can be allowed for ever.
     pub(super) can_be_allowed: bool,
@@ -332,7 +332,7 @@ mod tests {
 
     /// Twelve rows of a file each, and ten rows on the terminal.
     #[tokio::test]
-    async fn nobody_agrees_before_the_end_was_shown_or_passed_over() {
+    async fn no_one_agrees_before_the_end_was_shown_or_skipped() {
         let small = [Size { rows: 10, columns: 80 }; 9];
         let (answer, seen) = answered_on(&["y", "", "", "", "", "y"], &small, 12).await;
         assert_eq!(answer, yes(&[]));

@@ -57,8 +57,8 @@ impl Person {
         let mut open = self.0.open();
         let Ok(answer) = tokio::time::timeout(wait, dialog::hold(&shown, &mut open)).await else {
             say("\nToo late: the batch is refused.\n");
-            let message = format!("a person has to agree, and nobody answered within {} seconds", wait.as_secs());
-            let hint = "send the batch again when somebody is there";
+            let message = format!("a person has to agree, and no one answered within {} seconds", wait.as_secs());
+            let hint = "send the batch again when a person can answer";
             return Answer::no(Failure::new(Reason::ApprovalRequired, message).hint(hint));
         };
         answer

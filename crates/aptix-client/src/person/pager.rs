@@ -35,13 +35,21 @@ pub(super) async fn show(pages: Pages<'_>, talk: &mut impl Talk) -> Result<Read,
         let (page, rest) = left.split_at(left.len().min(size.rows - 1));
         talk.say(&page.concat());
         left = rest;
-        match more(body.len() - left.len(), body.len(), talk).await? {
-            More::Next => {}
-            More::Skip => {
-                unread = left.len();
-                left = &[];
+        let (shown, all) = (body.len() - left.len(), body.len());
+        let question = format!("--more-- {shown}/{all} [Enter: go on, skip: leave the rest unread, n: refuse] ");
+        loop {
+            // What was typed before may have ended the row of the question.
+            talk.forget();
+            match ask(&question, talk).await?.as_str() {
+                "" => break,
+                "skip" => {
+                    unread = left.len();
+                    left = &[];
+                    break;
+                }
+                "n" | "no" => return Ok(Read::Refused),
+                _ => {}
             }
-            More::Refuse => return Ok(Read::Refused),
         }
     }
     talk.say(&left.concat());
@@ -68,25 +76,4 @@ fn last_rows(pages: Pages<'_>, size: Size) -> Vec<String> {
     }
     last.extend(end);
     last
-}
-
-enum More {
-    Next,
-    Skip,
-    Refuse,
-}
-
-/// Asks below a page until there is one of these answers.
-async fn more(shown: usize, all: usize, talk: &mut impl Talk) -> Result<More, NoAnswer> {
-    let question = format!("--more-- {shown}/{all} [Enter: go on, skip: leave the rest unread, n: refuse] ");
-    loop {
-        // What was typed before may have ended the row of the question.
-        talk.forget();
-        match ask(&question, talk).await?.as_str() {
-            "" => return Ok(More::Next),
-            "skip" => return Ok(More::Skip),
-            "n" | "no" => return Ok(More::Refuse),
-            _ => {}
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! The question that stands on the terminal, so that what is logged meanwhile neither hides it nor poses as a part of it.
+//! The question that is open on the terminal: what is logged meanwhile neither hides it nor poses as a part of it.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,10 @@ use aptix_model::failure::Visible;
 use super::rows::{Line, rows};
 use crate::present::untrusted::Untrusted;
 
-/// Characters of a log line that are shown while somebody is asked.
+/// Characters of a log line that are shown while a dialog is open.
 const LOGGED_CHARS: usize = 1000;
 
-/// What goes on. There is one terminal, and one dialog on it at a time.
+/// The open dialog. There is one terminal, and one dialog on it at a time.
 static DIALOG: Mutex<Option<Dialog>> = Mutex::new(None);
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ fn dialog() -> MutexGuard<'static, Option<Dialog>> {
     DIALOG.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A dialog goes on until this is dropped.
+/// A dialog is open until this is dropped.
 #[derive(Debug)]
 pub(super) struct Held;
 
@@ -41,14 +41,14 @@ impl Drop for Held {
     }
 }
 
-/// Shows a person a text that nothing can hide in.
+/// Shows a person a text without untrusted parts.
 pub(crate) fn say(text: &str) {
     let mut terminal = anstream::stderr().lock();
     // A terminal that is gone is noticed when the answer does not come.
     let _ = terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush());
 }
 
-/// A question stands on the terminal until this is dropped.
+/// A question is open until this is dropped.
 #[derive(Debug)]
 pub(super) struct Prompt;
 
@@ -82,7 +82,7 @@ impl Write for Aside {
     }
 }
 
-/// Writes a log line. It holds words of others: in a dialog its rows are marked as what they are.
+/// Writes a log line. Its text is untrusted: in a dialog its rows are marked as what they are.
 fn beside(dialog: Option<&Dialog>, bytes: &[u8], terminal: &mut impl Write) -> io::Result<()> {
     let Some(Dialog { columns, question }) = dialog else { return terminal.write_all(one_line(bytes).as_bytes()) };
     let plain = anstream::adapter::strip_bytes(bytes).into_vec();
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_logged_stands_on_its_own_lines_and_the_question_is_shown_again() {
+    fn what_is_logged_is_on_its_own_lines_and_the_question_is_shown_again() {
         let shown = |question: Option<&str>, bytes: &[u8]| {
             let dialog = question.map(|question| Dialog { columns: 20, question: question.to_owned() });
             let mut terminal = Vec::new();

@@ -46,7 +46,7 @@ impl Line {
         Self { mark: "", style: Style::new(), text: text.into() }
     }
 
-    /// One of ours that stands out.
+    /// One of ours that is emphasized.
     pub(super) fn head(text: impl Into<String>) -> Self {
         Self { style: Style::new().bold(), ..Self::ours(text) }
     }

@@ -1,9 +1,10 @@
-//! A change as a person is shown it: all of it, what stands out first and by name, with nothing in it that could steer a
-//! terminal, hide, or pose as words of ours.
+//! A change as a person is shown it: all of it, what needs attention first and by name, with nothing in it that could steer
+//! a terminal, hide, or pose as a message of Aptix.
 
 use std::fmt::Write as _;
 
 use aptix_engine::file_plan::FilePlan;
+use aptix_model::batch::FilePatch;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Visible;
 use aptix_model::report::{FileReport, FileStatus};
@@ -16,11 +17,11 @@ use crate::present::diff::{DiffLine, LineKind, add_notes, diff_lines};
 use crate::present::untrusted::{Name, Quoted};
 use crate::workspace::read::place::Place;
 
-/// Bytes of a path that are shown where there is more to be shown than this.
+/// Bytes of a path that are shown beside other facts.
 const SHORT: usize = 120;
 /// Bytes of a path that are shown in a question.
 const IN_QUESTION: usize = 40;
-/// Warnings that a person looks at before they agree.
+/// Warnings that a person has to see before agreeing.
 const RISKS: [&str; 5] = ["GENERATED_FILE", "HARD_LINK_BROKEN", "SETUID_CLEARED", "OWNER_CHANGED", "ATTRIBUTE_LOST"];
 
 /// Everything there is to see of a proposal; `subject` is its digest.
@@ -61,11 +62,11 @@ pub(super) fn shown(name: &str, proposal: &Proposal<'_>, subject: Sha256Digest, 
 struct Seen<'a> {
     index: usize,
     file: &'a FilePlan<'a>,
-    target: &'a str,
-    label: Option<&'a str>,
+    patch: &'a FilePatch,
     need: &'a Need,
     report: Option<&'a FileReport>,
     place: Option<&'a Place>,
+    /// Where the file comes from or goes to.
     other: Option<&'a Place>,
     /// The whole name.
     name: String,
@@ -74,13 +75,11 @@ struct Seen<'a> {
 impl<'a> Seen<'a> {
     fn of(proposal: &'a Proposal<'_>, index: usize, paths: PathStyle) -> Option<Self> {
         let file = proposal.plan.files.get(index)?;
-        let patch = proposal.batch.files.get(index)?;
         let (place, other) = proposal.places.get(index).copied().unzip();
         Some(Self {
             index,
             file,
-            target: patch.target.as_str(),
-            label: patch.label.as_deref(),
+            patch: proposal.batch.files.get(index)?,
             need: proposal.needs.get(index)?,
             report: proposal.reports.get(index),
             place,
@@ -89,7 +88,7 @@ impl<'a> Seen<'a> {
         })
     }
 
-    /// Files that somebody has to agree to come first, then others that stand out.
+    /// Files that a person has to agree to come first, then others that need attention.
     fn rank(&self) -> u8 {
         match self.need {
             Need::Ask { .. } => 0,
@@ -98,15 +97,15 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Why the file stands out.
+    /// Why the file needs attention.
     fn risks(&self) -> Vec<String> {
         let mut risks = Vec::new();
         if let Need::Ask { ask, other } = self.need {
             let other = other.as_deref().map(|path| format!("{}: ", short(path)));
             risks.push(format!("{}{}", other.unwrap_or_default(), Visible(&ask.to_string())));
         }
-        let is_told = matches!(self.need, Need::Ask { ask: Ask::Deletion, .. });
-        if self.file.status == FileStatus::Deleted && !is_told {
+        let is_asked = matches!(self.need, Need::Ask { ask: Ask::Deletion, .. });
+        if self.file.status == FileStatus::Deleted && !is_asked {
             risks.push("the file is deleted".to_owned());
         }
         if self.file.executable == Some(true) {
@@ -137,14 +136,14 @@ impl<'a> Seen<'a> {
     /// What there is to know besides the diff; the first line names the file.
     fn notes(&self) -> Vec<Line> {
         let mut lines = vec![Line::head(self.becomes())];
-        lines.extend(self.label.map(|label| Line::ours(format!("  label {}", Quoted(label)))));
+        lines.extend(self.patch.label.as_deref().map(|label| Line::ours(format!("  label {}", Quoted(label)))));
         let mut notes = String::new();
         self.report.iter().for_each(|report| add_notes(&mut notes, report));
         lines.extend(notes.lines().map(Line::ours));
         lines
     }
 
-    /// The file as the so-and-so-manieth of all that are shown.
+    /// The file as it is shown, the number of `all`.
     fn shown(&self, (number, all): (usize, usize), diff: Vec<DiffLine>, (added, removed): (usize, usize)) -> ShownFile {
         let mut notes = self.notes();
         if let Some(head) = notes.first_mut() {
@@ -155,7 +154,7 @@ impl<'a> Seen<'a> {
         let name = Name(&self.name).to_string();
         ShownFile {
             index: self.index,
-            target: self.target.to_owned(),
+            target: self.patch.target.as_str().to_owned(),
             name: if name.len() > IN_QUESTION { format!("file {number}") } else { name },
             lines: notes.into_iter().chain(diff.into_iter().map(Line::diff)).collect(),
             attention,
