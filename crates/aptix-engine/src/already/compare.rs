@@ -8,9 +8,6 @@ use crate::text::edit::slice;
 use crate::text::find::{Budget, FindError};
 
 /// How many bytes of `rest` an expected beginning takes up. The last line of a file may lack its terminator.
-///
-/// # Errors
-/// When comparing takes too long.
 pub(super) fn starts_with(
     rest: &[u8],
     expected: &[u8],
@@ -34,9 +31,6 @@ pub(super) fn starts_with(
 }
 
 /// Where in `head` an expected end begins.
-///
-/// # Errors
-/// When comparing takes too long.
 pub(super) fn ends_with(
     head: &[u8],
     expected: &[u8],

@@ -55,9 +55,6 @@ pub(crate) fn side_of(text: &Text<'_>, range: &Range<usize>, edit: &TextEdit) ->
 
 /// Where the whole new side already stands, so that it holds the old side at `at`; `None` if it does not. Lines are
 /// compared as loosely as the old side was found.
-///
-/// # Errors
-/// When finding out takes too long.
 pub(crate) fn around(
     text: &Text<'_>,
     at: &Range<usize>,
@@ -166,9 +163,6 @@ pub(crate) fn is_as_written(place: &Place) -> bool {
 /// Where the new side stands as its author wrote it, while the old side was only found with other white space: then the
 /// place may be what the first change left, or one like it that was not meant. What stands within the place is what the
 /// change leaves of the old side.
-///
-/// # Errors
-/// When finding out takes too long.
 pub(crate) fn at_other_white_space(
     text: &Text<'_>,
     place: &Place,
@@ -193,9 +187,6 @@ pub(crate) fn at_other_white_space(
 
 /// Where the new side of a change stands that only adds and whose old side stands nowhere: it was added between.
 /// `None` if it stands nowhere, or at several places.
-///
-/// # Errors
-/// When finding out takes too long.
 pub(crate) fn between(
     text: &Text<'_>,
     old: &Needle<'_>,
@@ -267,9 +258,6 @@ pub(crate) enum Several {
 }
 
 /// Holds every place of an old text against its new side.
-///
-/// # Errors
-/// When finding out takes too long.
 pub(crate) fn several<'p, E>(
     places: impl IntoIterator<Item = &'p Place>,
     mut standing: impl FnMut(&Place) -> Result<Option<Copy>, E>,
@@ -292,9 +280,6 @@ pub(crate) fn several<'p, E>(
 }
 
 /// Whether every place of an old text that stands at several has the new text: the first copy.
-///
-/// # Errors
-/// When finding out takes too long.
 pub(crate) fn everywhere(
     text: &Text<'_>,
     needle: &Needle<'_>,

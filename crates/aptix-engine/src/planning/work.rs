@@ -62,9 +62,6 @@ impl<'s> Work<'s> {
     }
 
     /// Takes room for so many bytes of new text.
-    ///
-    /// # Errors
-    /// When there is less.
     pub(crate) fn take_room(&mut self, bytes: usize) -> Result<(), Failure> {
         let left = self.room.checked_sub(bytes as u64);
         self.room = left.ok_or_else(|| {

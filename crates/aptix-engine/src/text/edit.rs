@@ -123,15 +123,19 @@ impl TextEdit {
     /// Whether applying to `base` gives `base` again. Stops at the first difference.
     #[must_use]
     pub fn is_identity(&self, base: &[u8]) -> bool {
-        let mut same = Comparison { base, at: 0 };
-        let mut kept = 0;
-        for (range, text) in self.within(base) {
-            if !same.goes_on_with_base(kept..range.start) || !same.goes_on_with(text) {
+        let (mut kept, mut at) = (0, 0);
+        let rest = (base.len()..base.len(), &[][..]);
+        for (range, text) in self.within(base).chain([rest]) {
+            let start = at + (range.start - kept);
+            let end = start + text.len();
+            // Kept bytes that have not moved need no look.
+            let is_kept = at == kept || slice(base, at..start) == slice(base, kept..range.start);
+            if !is_kept || slice(base, start..end) != text {
                 return false;
             }
-            kept = range.end;
+            (kept, at) = (range.end, end);
         }
-        same.goes_on_with_base(kept..base.len()) && same.at == base.len()
+        at == base.len()
     }
 
     /// The edit that turns the result of this one back into `base`.
@@ -340,31 +344,6 @@ fn take<'a>(pieces: &mut Vec<Piece<'a>>, mut count: usize, mut each: impl FnMut(
             pieces.push(tail);
         }
         each(head);
-    }
-}
-
-/// A result that is compared with its base while it is made.
-struct Comparison<'a> {
-    base: &'a [u8],
-    at: usize,
-}
-
-impl Comparison<'_> {
-    fn goes_on_with(&mut self, text: &[u8]) -> bool {
-        let end = self.at + text.len();
-        let same = slice(self.base, self.at..end) == text;
-        self.at = end;
-        same
-    }
-
-    /// Kept bytes that have not moved need no look.
-    fn goes_on_with_base(&mut self, range: Range<usize>) -> bool {
-        if self.at == range.start {
-            self.at = range.end;
-            return true;
-        }
-        let base = self.base;
-        self.goes_on_with(slice(base, range))
     }
 }
 

@@ -1,6 +1,5 @@
 //! The place of an anchor edit in its file, and why it is not found.
 
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -8,12 +7,11 @@ use alloc::vec::Vec;
 use aptix_model::batch::{Anchor, AnchorMatch, Occurrence};
 use aptix_model::failure::{Excerpt, Failure};
 use aptix_model::reason::{Detail, Reason};
-use memchr::memmem;
 
 use super::check::{Finder, Place, Test};
 use super::lines::Lines;
 use crate::shown::{counted, cut};
-use crate::text::line_regex::{GivenUp, LineRegex, Search};
+use crate::text::line_regex::{GivenUp, Search};
 
 /// Lines that an ambiguous anchor is told to fit.
 const CANDIDATES: usize = 20;
@@ -24,10 +22,10 @@ const LINE_CHARS: usize = 400;
 
 /// The lines from one on that an anchor describes.
 fn fitting<'p>(lines: &Lines<'_>, finder: &'p Finder<'_>, from: usize) -> Result<Vec<usize>, PlaceError<'p>> {
-    let mut testing = Testing::of(&finder.test, lines.text.bytes().len());
+    let (bytes, mut search) = (lines.text.bytes().len(), None);
     let mut found = Vec::new();
     for index in from..lines.count() {
-        let fits = testing.fits(lines.line(index));
+        let fits = finder.test.fits(lines.line(index), bytes, &mut search);
         if fits.map_err(|GivenUp| PlaceError::Costly { anchor: finder.anchor })? {
             found.push(index);
         }
@@ -40,27 +38,13 @@ fn excerpt(lines: &Lines<'_>, index: usize) -> Excerpt {
     Excerpt { start_line: index + 1, end_line: index + 1, text }
 }
 
-/// A test on its way through a text.
-enum Testing<'t> {
-    Contains(&'t memmem::Finder<'t>),
-    Equals(&'t [u8]),
-    Regex(&'t LineRegex, Box<Search>),
-}
-
-impl<'t> Testing<'t> {
-    fn of(test: &'t Test<'_>, bytes: usize) -> Self {
-        match test {
-            Test::Contains(finder) => Self::Contains(finder),
-            Test::Equals(text) => Self::Equals(text),
-            Test::Regex(regex) => Self::Regex(regex, Box::new(regex.search(bytes))),
-        }
-    }
-
-    fn fits(&mut self, line: &[u8]) -> Result<bool, GivenUp> {
+impl Test<'_> {
+    /// Whether a line of a text of so many bytes passes; `search` is what is kept between its lines.
+    fn fits(&self, line: &[u8], bytes: usize, search: &mut Option<Search>) -> Result<bool, GivenUp> {
         match self {
             Self::Contains(finder) => Ok(finder.find(line).is_some()),
             Self::Equals(text) => Ok(line == *text),
-            Self::Regex(regex, search) => regex.is_match(search, line),
+            Self::Regex(regex) => regex.is_match(search.get_or_insert_with(|| regex.search(bytes)), line),
         }
     }
 }
@@ -70,49 +54,33 @@ impl<'t> Testing<'t> {
 pub(super) enum PlaceError<'a> {
     #[error("the edit names line {named}, and the file has {}", counted(*lines, "line"))]
     PastEnd { named: usize, lines: usize },
-    #[error("no line {} {:?}", verb(anchor), cut(anchor.text.as_bytes(), 80))]
+    #[error("no line {} {:?}", verb(anchor, 1), cut(anchor.text.as_bytes(), 80))]
     None { anchor: &'a Anchor },
-    #[error("{} lines {} {:?}: {}", found.len(), verb_of_many(anchor), cut(anchor.text.as_bytes(), 80), listed(found))]
+    #[error("{} lines {} {:?}: {}", found.len(), verb(anchor, found.len()), cut(anchor.text.as_bytes(), 80), listed(found))]
     Several { anchor: &'a Anchor, found: Vec<usize> },
-    #[error("occurrence {asked} is asked for, and {} {:?}: {}", how_many(anchor, found.len()), cut(anchor.text.as_bytes(), 80), listed(found))]
+    #[error("occurrence {asked} is asked for, and only {} {} {:?}: {}", counted(found.len(), "line"), verb(anchor, found.len()), cut(anchor.text.as_bytes(), 80), listed(found))]
     TooFew { anchor: &'a Anchor, asked: u32, found: Vec<usize> },
-    #[error("no line below line {below} {} {:?}", verb(anchor), cut(anchor.text.as_bytes(), 80))]
+    #[error("no line below line {below} {} {:?}", verb(anchor, 1), cut(anchor.text.as_bytes(), 80))]
     NoEnd { anchor: &'a Anchor, below: usize },
     #[error("looking for lines that match {:?} takes more steps than a file of this size is worth", cut(anchor.text.as_bytes(), 80))]
     Costly { anchor: &'a Anchor },
 }
 
-fn verb(anchor: &Anchor) -> &'static str {
-    match anchor.matching {
-        AnchorMatch::Contains => "contains",
-        AnchorMatch::Equals => "equals",
-        AnchorMatch::Regex => "matches",
-    }
-}
-
-fn verb_of_many(anchor: &Anchor) -> &'static str {
-    match anchor.matching {
-        AnchorMatch::Contains => "contain",
-        AnchorMatch::Equals => "equal",
-        AnchorMatch::Regex => "match",
-    }
-}
-
-fn how_many(anchor: &Anchor, found: usize) -> String {
-    let verb = if found == 1 { verb(anchor) } else { verb_of_many(anchor) };
-    format!("only {} {verb}", counted(found, "line"))
+/// What so many lines do that fit an anchor.
+fn verb(anchor: &Anchor, lines: usize) -> &'static str {
+    let (one, several) = match anchor.matching {
+        AnchorMatch::Contains => ("contains", "contain"),
+        AnchorMatch::Equals => ("equals", "equal"),
+        AnchorMatch::Regex => ("matches", "match"),
+    };
+    if lines == 1 { one } else { several }
 }
 
 fn listed(found: &[usize]) -> String {
-    let mut words = String::from(if found.len() == 1 { "line " } else { "lines " });
-    for (position, index) in found.iter().take(CANDIDATES).enumerate() {
-        let comma = if position == 0 { "" } else { ", " };
-        words.push_str(&format!("{comma}{}", index + 1));
-    }
-    if found.len() > CANDIDATES {
-        words.push_str(", \u{2026}");
-    }
-    words
+    let s = if found.len() == 1 { "" } else { "s" };
+    let numbers: Vec<String> = found.iter().take(CANDIDATES).map(|index| (index + 1).to_string()).collect();
+    let more = if found.len() > CANDIDATES { ", \u{2026}" } else { "" };
+    format!("line{s} {}{more}", numbers.join(", "))
 }
 
 impl PlaceError<'_> {

@@ -71,14 +71,7 @@ fn at_other_white_space(
     work: &mut Work<'_>,
 ) -> Result<Option<Copy>, FindError> {
     let Some(whole) = whole_side(spot, text) else { return Ok(None) };
-    let place = Place {
-        range: spot.range.clone(),
-        tier: spot.tier,
-        candidates: spot.candidates,
-        shift: spot.shift.clone(),
-        dropped: (0, 0),
-        is_open: false,
-    };
+    let place = Place { shift: spot.shift.clone(), ..Place::plain(spot.range.clone(), spot.tier) };
     already::at_other_white_space(text, &place, &whole, new, &mut work.budget)
 }
 

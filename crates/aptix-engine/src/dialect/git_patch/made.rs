@@ -114,9 +114,6 @@ fn refuse(
 }
 
 /// Whether the old side of a hunk would be found again once the hunk is made, which leaves `whole` at its place.
-///
-/// # Errors
-/// When finding out takes too long.
 fn would_stand_again(
     text: &Text<'_>,
     sides: &Sides<'_>,

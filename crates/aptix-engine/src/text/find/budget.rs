@@ -43,18 +43,12 @@ impl Budget {
     }
 
     /// Takes the cost of some work.
-    ///
-    /// # Errors
-    /// When less is left.
     pub(crate) fn charge(&mut self, cost: usize) -> Result<(), FindError> {
         self.0 = self.0.checked_sub(cost as u64).ok_or(FindError::BudgetExceeded)?;
         Ok(())
     }
 
     /// Takes the cost of looking at a line.
-    ///
-    /// # Errors
-    /// When less is left.
     pub(crate) fn charge_line(&mut self, line: &[u8]) -> Result<(), FindError> {
         self.charge(LINE_COST + line.len())
     }

@@ -38,9 +38,6 @@ const CHOICE: usize = 10_000;
 
 /// The one place where a needle stands in a region of a text. A region for whole lines begins where a line does. Of
 /// several places, the one that begins at the offset `hint` will do.
-///
-/// # Errors
-/// When there is none, when there are several at the tightest tier that has any, and when it takes too long.
 pub(crate) fn only(
     text: &Text<'_>,
     needle: &Needle<'_>,
@@ -56,22 +53,19 @@ pub(crate) fn only(
         Some(hint) if candidates > 1 => places.iter().position(|place| place.range.start == hint),
         _ => None,
     };
-    if candidates > 1 && chosen.is_none() {
-        let tier = places.first().map_or(Tier::Exact, |place| place.tier);
-        let lines = places.iter().take(LISTED).map(|place| text.lines_above(place.range.start) + 1).collect();
-        return Err(FindError::Ambiguous { tier, lines, has_more: candidates > LISTED });
-    }
-    if places.is_empty() {
-        return Err(FindError::NotFound);
+    match places.first() {
+        None => return Err(FindError::NotFound),
+        Some(first) if candidates > 1 && chosen.is_none() => {
+            let (tier, lines) = (first.tier, first_lines(text, &places));
+            return Err(FindError::Ambiguous { tier, lines, has_more: candidates > LISTED });
+        }
+        Some(_) => {}
     }
     Ok(Place { candidates, ..places.swap_remove(chosen.unwrap_or(0)) })
 }
 
 /// The first place where a needle stands byte by byte, and the lines of the others, as far as they are listed; at looser
 /// tiers, its one place.
-///
-/// # Errors
-/// When there is none, when there are several at a looser tier, and when it takes too long.
 pub(crate) fn first(
     text: &Text<'_>,
     needle: &Needle<'_>,
@@ -81,24 +75,24 @@ pub(crate) fn first(
     let region = text.start()..text.bytes().len();
     let mut places = places(text, needle, region, recovers, LISTED + 1, budget)?;
     let candidates = places.len();
-    let lines =
-        |places: &[Place]| places.iter().take(LISTED).map(|place| text.lines_above(place.range.start) + 1).collect();
     match places.first().map(|place| place.tier) {
         None => Err(FindError::NotFound),
         Some(tier) if candidates > 1 && tier != Tier::Exact => {
-            Err(FindError::Ambiguous { tier, lines: lines(&places), has_more: candidates > LISTED })
+            Err(FindError::Ambiguous { tier, lines: first_lines(text, &places), has_more: candidates > LISTED })
         }
         Some(_) => {
             let place = places.remove(0);
-            Ok((Place { candidates, ..place }, lines(&places)))
+            Ok((Place { candidates, ..place }, first_lines(text, &places)))
         }
     }
 }
 
+/// The first lines of places, as far as they are listed.
+fn first_lines(text: &Text<'_>, places: &[Place]) -> Vec<usize> {
+    places.iter().take(LISTED).map(|place| text.lines_above(place.range.start) + 1).collect()
+}
+
 /// Every place of the tightest tier that has any, top to bottom; of places that overlap, the first one.
-///
-/// # Errors
-/// When there is none, and when it takes too long.
 pub(crate) fn all(
     text: &Text<'_>,
     needle: &Needle<'_>,
@@ -118,9 +112,6 @@ pub(crate) fn all(
 }
 
 /// The first places where a needle stands but for terminators, at most so many; none where more white space differs.
-///
-/// # Errors
-/// When it takes too long.
 pub(crate) fn at_most(
     text: &Text<'_>,
     needle: &Needle<'_>,
@@ -134,9 +125,6 @@ pub(crate) fn at_most(
 }
 
 /// Whether a needle stands anywhere in some bytes, however loosely compared.
-///
-/// # Errors
-/// When it takes too long.
 pub(crate) fn stands_in(
     bytes: &[u8],
     needle: &Needle<'_>,
@@ -195,14 +183,7 @@ fn exact(
         budget.charge(hit.unwrap_or(rest.len()) + needle.len())?;
         let Some(hit) = hit else { break };
         let start = from + hit;
-        places.push(Place {
-            range: start..start + needle.len(),
-            tier: Tier::Exact,
-            candidates: 1,
-            shift: Shift::None,
-            dropped: (0, 0),
-            is_open: false,
-        });
+        places.push(Place::plain(start..start + needle.len(), Tier::Exact));
         from = start + 1;
     }
     Ok(places)
@@ -214,14 +195,8 @@ fn open_end(bytes: &[u8], needle: &[u8], region: &Range<usize>) -> Option<Place>
     let needle = needle.strip_suffix(b"\n")?;
     let needle = needle.strip_suffix(b"\r").unwrap_or(needle);
     let is_there = !needle.is_empty() && region.end == bytes.len() && slice(bytes, region.clone()).ends_with(needle);
-    (is_there && !bytes.ends_with(b"\n")).then(|| Place {
-        range: region.end - needle.len()..region.end,
-        tier: Tier::Eol,
-        candidates: 1,
-        shift: Shift::None,
-        dropped: (0, 0),
-        is_open: true,
-    })
+    let range = region.end - needle.len().min(region.end)..region.end;
+    (is_there && !bytes.ends_with(b"\n")).then(|| Place { is_open: true, ..Place::plain(range, Tier::Eol) })
 }
 
 /// Looks at every line that has the needle's longest line in it.

@@ -22,3 +22,10 @@ pub(crate) struct Place {
     /// Whether the file ends where the needle has a last terminator.
     pub(crate) is_open: bool,
 }
+
+impl Place {
+    /// A place that nothing sets apart from what is written but its tier.
+    pub(crate) const fn plain(range: Range<usize>, tier: Tier) -> Self {
+        Self { range, tier, candidates: 1, shift: Shift::None, dropped: (0, 0), is_open: false }
+    }
+}

@@ -102,9 +102,6 @@ pub(crate) enum Unshiftable {
 impl Shift {
     /// Whether text may follow: not where its old or its new lines begin a text over several lines, in which the white
     /// space at the start of a line is part of a value.
-    ///
-    /// # Errors
-    /// When it may not.
     pub(crate) fn check<'l>(
         &self,
         old: impl IntoIterator<Item = &'l [u8], IntoIter: Clone>,
@@ -122,9 +119,6 @@ impl Shift {
 
     /// A new line that is not blank, indented like the file: what comes before it, and what stays of it. `line` is its number, for errors; `old` are the lines that
     /// were found, which prove what may stand behind the file's indentation.
-    ///
-    /// # Errors
-    /// When the line cannot follow.
     pub(crate) fn apply<'l>(
         &'l self,
         new: &'l str,
