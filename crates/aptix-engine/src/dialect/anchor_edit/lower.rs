@@ -1,17 +1,19 @@
-//! The lines of an anchor edit put at its place, each with a terminator.
+//! The lines of an anchor edit put at its place, each with a terminator, unless they stand there already (rule 3.7). Of lines
+//! that are replaced by number, only those that the new ones hold can be told.
 
 use alloc::borrow::Cow;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use aptix_model::report::{Normalization, Tier, Warning};
+use memchr::memchr_iter;
 
 use super::check::{Place, ValidAnchorEdit};
 use super::lines::Lines;
 use super::locate::find;
-use super::made;
-use crate::already;
+use crate::already::{self, Copy, Proves};
 use crate::digest::Original;
 use crate::file_plan::{FileAction, FilePlan};
 use crate::findings::{Findings, defect};
@@ -20,7 +22,8 @@ use crate::planning::observed::Observed;
 use crate::planning::presence::{check_presence, read_text};
 use crate::planning::work::Work;
 use crate::target::Base;
-use crate::text::edit::TextEdit;
+use crate::text::edit::{TextEdit, slice};
+use crate::text::find::Budget;
 use crate::text::lines::{Terminator, Text};
 use crate::text::outcome::change_report;
 use crate::text::whole_text;
@@ -50,7 +53,7 @@ pub(crate) fn plan<'a>(
         _ => new_text(edit.content, &lines, above, removed, &mut normalized),
     };
     let range = lines.range(above, removed);
-    if let Some(copy) = made::copy(&edit.place, &text, &range, &new) {
+    if let Some(copy) = copy(&edit.place, &text, &range, &new) {
         let failure = already::applied(&text, &copy).change(0);
         return Err(original.iter().fold(failure, |failure, file| failure.current(file.digest(0))).into());
     }
@@ -86,7 +89,7 @@ fn whole_text(
     let formed = whole_text::keep_ends(&content, text);
     normalized.extend(formed.normalized);
     warnings.extend(formed.warnings);
-    let lines = memchr::memchr_iter(b'\n', &formed.bytes).count();
+    let lines = memchr_iter(b'\n', &formed.bytes).count();
     (formed.bytes.into_owned(), lines)
 }
 
@@ -120,4 +123,42 @@ fn new_text(
         normalized.push(Normalization::LineEndings);
     }
     (new, count)
+}
+
+/// Where the new lines already stand, of which blank ones alone prove nothing.
+fn copy(place: &Place<'_>, text: &Text<'_>, range: &Range<usize>, new: &[u8]) -> Option<Copy> {
+    let copy = match place {
+        Place::Whole => None,
+        _ if !range.is_empty() => {
+            let mut budget = Budget::new(text.bytes().len());
+            already::around(text, range, new, Tier::Eol, &mut budget).ok().flatten()
+        }
+        Place::Append => already::above(text, range.start, new),
+        Place::After(finder) if finder.anchor.occurrence.is_some() => across(text, range.start, new),
+        Place::Before(finder) if finder.anchor.occurrence.is_some() => across(text, range.start, new),
+        Place::Before(_) => already::above(text, range.start, new),
+        Place::After(_) | Place::Between { .. } => already::below(text, range.start, new),
+        Place::Range { .. } => None,
+    };
+    copy.filter(|copy| copy.proves == Proves::Made)
+}
+
+/// Where the new lines stand above a place, below it, or on both sides: an anchor that is one of several can be one of
+/// them.
+fn across(text: &Text<'_>, at: usize, new: &[u8]) -> Option<Copy> {
+    let ends = memchr_iter(b'\n', new).map(|feed| feed + 1);
+    [0].into_iter().chain(ends).find_map(|split| {
+        let (head, tail) = (slice(new, 0..split), slice(new, split..new.len()));
+        let above = already::above(text, at, head);
+        let below = already::below(text, at, tail);
+        match (above, below) {
+            (Some(above), Some(below)) => {
+                let proves = if above.proves == Proves::Made { above.proves } else { below.proves };
+                Some(Copy { range: above.range.start..below.range.end, proves })
+            }
+            (Some(above), None) if tail.is_empty() => Some(above),
+            (None, Some(below)) if head.is_empty() => Some(below),
+            _ => None,
+        }
+    })
 }

@@ -7,7 +7,6 @@ mod check;
 mod lines;
 mod locate;
 mod lower;
-mod made;
 
 pub(crate) use check::{ValidAnchorEdit, check};
 pub(crate) use lower::plan;

@@ -46,17 +46,16 @@ pub(super) fn lower(
     let new_bytes: usize = lines.map(|line| line.bytes.len() + 1).sum();
     work.take_room(new_bytes)?;
     let mut findings = Findings::default();
-    let mut edit = TextEdit::with_capacity(hunks.len(), new_bytes);
     let mut changes = Vec::with_capacity(hunks.len());
     let mut moved = Moved::default();
     let mut keeps_ends = false;
     let mut notes = Vec::new();
-    let mut above = Above::new(text, hunks);
+    let mut above = Above::new(text, is_proven, hunks, TextEdit::with_capacity(hunks.len(), new_bytes));
     let mut below = hunks.iter();
     for (index, hunk) in hunks.iter().enumerate() {
-        let settled = settle(text, hunk, &mut above, &edit, work);
+        let settled = settle(hunk, &mut above, work);
         below.next();
-        match made::check(text, hunk, below.as_slice(), settled, &above, is_proven, work) {
+        match made::check(hunk, below.as_slice(), settled, &above, work) {
             Ok(Settled { reading, place }) => {
                 let sides = Sides::of(&reading.hunk);
                 let line = text.lines_above(place.range.start);
@@ -67,7 +66,7 @@ pub(super) fn lower(
                     moved.add(index, sides.hunk.old_start, line + 1);
                 }
                 keeps_ends |= place.tier == Tier::Eol;
-                splice(text, &sides, &place, &mut edit);
+                splice(text, &sides, &place, &mut above.edit);
                 above.add(sides.hunk, place.range.end);
                 notes.extend(reading.note.map(|note| (index, note)));
             }
@@ -81,7 +80,7 @@ pub(super) fn lower(
     let mut warnings = counts::warnings(hunks, &notes);
     warnings.extend(moved.warning());
     warnings.extend(keeps_ends.then(ends_kept));
-    Ok(Lowered { edit: edit.finished(), changes, warnings })
+    Ok(Lowered { edit: above.edit.finished(), changes, warnings })
 }
 
 /// Where the new lines of the first hunk stand, if those of every hunk stand where their headers put them, and the old

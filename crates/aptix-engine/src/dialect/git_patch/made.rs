@@ -26,20 +26,19 @@ use crate::text::lines::Text;
 /// # Errors
 /// Why it has no place, or that it was made before, or that it would be made once more.
 pub(super) fn check<'h>(
-    text: &Text<'_>,
     hunk: &'h Hunk,
     others: &[Hunk],
     settled: Result<Settled<'h>, Failure>,
     above: &Above<'_>,
-    is_proven: bool,
     work: &mut Work<'_>,
 ) -> Result<Settled<'h>, Failure> {
+    let text = above.text;
     let Settled { reading, place } = match settled {
         Ok(settled) => settled,
-        Err(failure) => first_of_equal(text, hunk, others, above, &failure, work)
+        Err(failure) => first_of_equal(hunk, others, above, &failure, work)
             .ok_or_else(|| between(text, hunk, &failure, work).map_or(failure, |copy| already::applied(text, &copy)))?,
     };
-    if !is_proven {
+    if !above.is_proven {
         let sides = Sides::of(&reading.hunk);
         let mut edit = TextEdit::default();
         splice(text, &sides, &place, &mut edit);
@@ -51,7 +50,6 @@ pub(super) fn check<'h>(
 
 /// The first of exactly as many places as there are equal hunks without numbers.
 fn first_of_equal<'h>(
-    text: &Text<'_>,
     hunk: &'h Hunk,
     others: &[Hunk],
     above: &Above<'_>,
@@ -64,7 +62,8 @@ fn first_of_equal<'h>(
     work.budget.charge(64 * others.len()).ok()?;
     let count = 1 + others.iter().filter(|other| *other == hunk).count();
     let reading = counts::readings(hunk).into_iter().next_back()?;
-    let region = above.end().max(text.start())..text.bytes().len();
+    let text = above.text;
+    let region = above.end.max(text.start())..text.bytes().len();
     let places = find::at_most(text, &Sides::of(&reading.hunk).needle(), region, count + 1, &mut work.budget).ok()?;
     if count < 2 || places.len() != count {
         return None;

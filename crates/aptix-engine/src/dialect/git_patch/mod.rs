@@ -4,7 +4,6 @@
 //! or, with a warning, but for terminators that the file then keeps.
 
 mod check;
-mod check_series;
 mod counts;
 mod evidence;
 mod lower;
@@ -16,7 +15,6 @@ mod series;
 mod settle;
 mod splice;
 
-pub(crate) use check::check;
-pub(crate) use check_series::check_series;
+pub(crate) use check::{check, check_series};
 pub(crate) use plan::plan;
 pub(crate) use series::plan_series;

@@ -143,9 +143,8 @@ fn modify<'a>(
     observed: &'a Observed<'a>,
     work: &mut Work<'_>,
 ) -> Result<FilePlan<'a>, Findings> {
-    let original = there(base, observed)?;
-    let lowered = lower_hunks(patch, &original, work)?;
-    let Lowered { edit, changes, warnings } = lowered;
+    let original = check_presence(base, observed)?.unwrap_or_else(|| Original::new(&[], None));
+    let Lowered { edit, changes, warnings } = lower_hunks(patch, &original, work)?;
     let draft = Draft { action: FileAction::Edit(edit), normalized: Vec::new(), warnings, changes };
     let mut plan = finish(observed, Some(original), draft);
     plan.executable = patch.executable.filter(|is_executable| *is_executable != observed.is_executable);
@@ -195,11 +194,6 @@ fn copy<'a>(
     let mut plan = finish(observed, None, draft);
     plan.executable = Some(patch.executable.unwrap_or(from.is_executable)).filter(|is_executable| *is_executable);
     Ok(plan)
-}
-
-/// The file that a patch is for.
-fn there<'a>(base: Base, observed: &Observed<'a>) -> Result<Original<'a>, Failure> {
-    Ok(check_presence(base, observed)?.unwrap_or_else(|| Original::new(&[], None)))
 }
 
 fn other<'a>(observed: &'a Observed<'a>) -> Result<&'a Observed<'a>, Failure> {

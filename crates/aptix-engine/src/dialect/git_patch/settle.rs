@@ -19,31 +19,30 @@ pub(super) struct Settled<'h> {
     pub(super) place: Place,
 }
 
-/// What the hunks above one do.
+/// A text, and what the hunks above one do to it.
 pub(super) struct Above<'t> {
+    pub(super) text: &'t Text<'t>,
+    /// Whether the text is proven to be the one that the hunks were made from, so that they cannot have been made before.
+    pub(super) is_proven: bool,
+    pub(super) edit: TextEdit,
     cursor: Cursor<'t>,
     /// Whether the headers of all hunks count their lines, so that the new numbers in them mean something.
     is_counted: bool,
     added: usize,
     removed: usize,
     /// Where the last one ends.
-    end: usize,
+    pub(super) end: usize,
 }
 
 impl<'t> Above<'t> {
-    pub(super) fn new(text: &'t Text<'_>, hunks: &[Hunk]) -> Self {
+    pub(super) fn new(text: &'t Text<'t>, is_proven: bool, hunks: &[Hunk], edit: TextEdit) -> Self {
         let is_counted = hunks.iter().all(counts::are_right);
-        Self { cursor: text.cursor(), is_counted, added: 0, removed: 0, end: 0 }
+        Self { text, is_proven, edit, cursor: text.cursor(), is_counted, added: 0, removed: 0, end: 0 }
     }
 
     /// How many lines are above a place in the new file, of so many in the old one.
     pub(super) const fn after(&self, above: usize) -> usize {
         (above + self.added).saturating_sub(self.removed)
-    }
-
-    /// Where the last one ends.
-    pub(super) const fn end(&self) -> usize {
-        self.end
     }
 
     /// Goes below a hunk that ends at an offset.
@@ -63,13 +62,7 @@ impl<'t> Above<'t> {
 ///
 /// # Errors
 /// What keeps the last reading, which claims least, from its place; or that two readings have different places.
-pub(super) fn settle<'h>(
-    text: &Text<'_>,
-    hunk: &'h Hunk,
-    above: &mut Above<'_>,
-    edit: &TextEdit,
-    work: &mut Work<'_>,
-) -> Result<Settled<'h>, Failure> {
+pub(super) fn settle<'h>(hunk: &'h Hunk, above: &mut Above<'_>, work: &mut Work<'_>) -> Result<Settled<'h>, Failure> {
     let is_context = hunk.lines.iter().chain(&hunk.surplus).all(|line| line.kind == LineKind::Context);
     if is_context && !hunk.is_unnumbered && hunk.old_count != hunk.new_count {
         return Err(refusal::unchanged(hunk));
@@ -77,12 +70,12 @@ pub(super) fn settle<'h>(
     let mut readings = counts::readings(hunk).into_iter();
     let Some(mut reading) = readings.next() else { return Err(hunk.truncated()) };
     loop {
-        let found = locate(text, &reading, above, edit, work);
+        let found = locate(&reading, above, work);
         let Some(next) = readings.next() else { return found.map(|place| Settled { reading, place }) };
         match found {
             Ok(place) => {
                 if place.is_elsewhere {
-                    check_other(text, &next, &place, above, edit, work)?;
+                    check_other(&next, &place, above, work)?;
                 }
                 return Ok(Settled { reading, place });
             }
@@ -94,15 +87,9 @@ pub(super) fn settle<'h>(
 }
 
 /// Refuses a place elsewhere if another reading of the hunk is at another place.
-fn check_other(
-    text: &Text<'_>,
-    other: &Reading<'_>,
-    place: &Place,
-    above: &mut Above<'_>,
-    edit: &TextEdit,
-    work: &mut Work<'_>,
-) -> Result<(), Failure> {
-    match locate(text, other, above, edit, work) {
+fn check_other(other: &Reading<'_>, place: &Place, above: &mut Above<'_>, work: &mut Work<'_>) -> Result<(), Failure> {
+    let text = above.text;
+    match locate(other, above, work) {
         Ok(found) if found.range.start != place.range.start => {
             let lines = [place, &found].map(|place| text.lines_above(place.range.start) + 1).to_vec();
             let several = Misplaced::Several(FindError::Ambiguous { tier: Tier::Exact, lines, has_more: false });
@@ -113,13 +100,8 @@ fn check_other(
 }
 
 /// Finds the place of one reading.
-fn locate(
-    text: &Text<'_>,
-    reading: &Reading<'_>,
-    above: &mut Above<'_>,
-    edit: &TextEdit,
-    work: &mut Work<'_>,
-) -> Result<Place, Failure> {
+fn locate(reading: &Reading<'_>, above: &mut Above<'_>, work: &mut Work<'_>) -> Result<Place, Failure> {
+    let text = above.text;
     let sides = Sides::of(&reading.hunk);
     let cursor = &mut above.cursor;
     let stated = sides.above().filter(|above| cursor.seek(*above).is_ok() && cursor.above() == *above);
@@ -139,7 +121,7 @@ fn locate(
         _ => Ok(place),
     });
     let found = found.map_err(|error| refusal::explain(&error, text, &sides, work));
-    let found = found.and_then(|place| check_place(text, &sides, edit, place, above.end, work));
+    let found = found.and_then(|place| check_place(&sides, place, above, work));
     match &reading.proof {
         Proof::Place => found,
         Proof::OnlyPlace if reading.hunk.is_unnumbered => found,
@@ -149,15 +131,9 @@ fn locate(
 }
 
 /// Refuses a place that is not below the hunk above, and one elsewhere that is one of two once the hunks above are made.
-fn check_place(
-    text: &Text<'_>,
-    sides: &Sides<'_>,
-    edit: &TextEdit,
-    place: Place,
-    end: usize,
-    work: &mut Work<'_>,
-) -> Result<Place, Failure> {
-    if place.range.start < end {
+fn check_place(sides: &Sides<'_>, place: Place, above: &Above<'_>, work: &mut Work<'_>) -> Result<Place, Failure> {
+    let Above { text, edit, .. } = above;
+    if place.range.start < above.end {
         return Err(refusal::order(text.lines_above(place.range.start) + 1));
     }
     if place.is_elsewhere && edit.start().is_some() {

@@ -6,7 +6,6 @@ mod course;
 mod equal;
 mod made;
 mod plan;
-mod repeat;
 mod step;
 
 pub(crate) use check::{ValidStep, check};

@@ -1,18 +1,23 @@
-//! The steps of one file folded to one edit.
+//! The steps of one file folded to one edit, unless they would be made once more if they were sent twice.
 
 use aptix_model::failure::Failure;
+use aptix_model::report::Tier;
 
-use super::check::ValidStep;
-use super::course::StepReport;
-use super::{repeat, step};
+use super::check::{StepPlace, ValidStep};
+use super::course::{Course, First, StepReport};
+use super::step;
+use crate::already::{self, Copy};
 use crate::digest::Original;
 use crate::file_plan::{FileAction, FilePlan};
 use crate::findings::Findings;
+use crate::nearest::old_text;
 use crate::planning::draft::{Draft, finish};
 use crate::planning::observed::Observed;
 use crate::planning::presence::{check_presence, read_text};
 use crate::planning::work::Work;
 use crate::target::Base;
+use crate::text::edit::slice;
+use crate::text::find::{self, Needle};
 use crate::text::lines::Text;
 use crate::text::outcome::{change_report, lines_of};
 
@@ -34,8 +39,8 @@ pub(crate) fn plan<'a>(
         Some(original) => failure.change(index).current(original.digest(0)),
         None => failure.change(index),
     };
-    let course = repeat::run(steps, &text, work).map_err(complete)?;
-    repeat::refuse(steps, &text, &course, work).map_err(complete)?;
+    let course = run(steps, &text, work).map_err(complete)?;
+    refuse(steps, &text, &course, work).map_err(complete)?;
     let warnings = course.warnings;
     let result = Text::new(course.result.as_deref().unwrap_or(base.bytes)).map_err(|error| step::not_text(&error))?;
     let report = |place: &StepReport| {
@@ -45,4 +50,74 @@ pub(crate) fn plan<'a>(
     let changes = course.places.iter().map(report).collect();
     let draft = Draft { action: FileAction::Edit(course.edit), normalized: course.normalized, warnings, changes };
     Ok(finish(observed, original, draft))
+}
+
+/// Makes the steps one after the other, unless they would make a file and made this one.
+///
+/// # Errors
+/// The first step that cannot be made, and why.
+fn run<'t, 's>(
+    steps: &[ValidStep<'s>],
+    base: &'t Text<'t>,
+    work: &mut Work<'_>,
+) -> Result<Course<'t, 's>, (usize, Failure)> {
+    refuse_created(steps, base, work).map_err(|failure| (0, failure))?;
+    step::run(steps, base, work)
+}
+
+/// Refuses steps that would make a file, and that made this one.
+fn refuse_created(steps: &[ValidStep<'_>], base: &Text<'_>, work: &mut Work<'_>) -> Result<(), Failure> {
+    let creates = steps.len() > 1 && steps.first().is_some_and(|step| step.find.is_empty());
+    let Some(nothing) = Text::new(&[]).ok().filter(|_| creates && base.lines() > 0) else { return Ok(()) };
+    let made = work.rehearse(|work| step::run(steps, &nothing, work).map(|made| made.result));
+    let range = base.start()..base.bytes().len();
+    match made {
+        Ok(Some(made)) if made == slice(base.bytes(), range.clone()) => Err(already::applied(base, &Copy::made(range))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses steps that could all be made once more in their own result.
+fn refuse(
+    steps: &[ValidStep<'_>],
+    text: &Text<'_>,
+    course: &Course<'_, '_>,
+    work: &mut Work<'_>,
+) -> Result<(), (usize, Failure)> {
+    let (Some(result), Some(step), Some(place)) = (&course.result, steps.first(), course.places.first()) else {
+        return Ok(());
+    };
+    let is_alone = steps.len() == 1;
+    if step.find.is_empty() && ((is_alone && !text.is_unterminated()) || text.lines() == 0) {
+        return Ok(());
+    }
+    let is_left = |first: &First| is_alone || slice(result, place.range.clone()) == first.left;
+    let is_open_end = already::is_open_end(text, &course.edit);
+    let first = course.first.as_ref().filter(|first| !is_open_end && !course.is_choice && is_left(first));
+    let all_show = !is_open_end && is_alone && step.place == StepPlace::All && place.tier <= Tier::Eol;
+    // A step below could have come between what is found again.
+    if is_alone && first.is_some_and(|first| first.is_found_again) {
+        return Ok(());
+    }
+    let needle = step.old_side();
+    if first.is_some_and(|first| first.shows)
+        || (all_show && !already::adds_nothing(needle.as_lines(), Needle::text(step.replace).as_lines()))
+    {
+        // Only beside what was changed can the old text stand again.
+        let beside = already::neighbourhood(text, &course.edit, needle.as_lines().len());
+        let again = find::stands_in(&beside, &needle, work.settings.recovers, &mut work.budget);
+        if !again.map_err(|error| (0, old_text::explain(&error, text, &needle, work)))? {
+            return Ok(());
+        }
+    }
+    let Ok(after) = Text::new(result) else { return Ok(()) };
+    let after = after.come_from(text);
+    let again = work.rehearse(|work| run(steps, &after, work).map(|again| again.edit));
+    match again {
+        Ok(edit) if already::is_made_again(text.bytes(), result, &edit) => {
+            let at = course.edit.start().unwrap_or_default();
+            Err((0, already::repeats(text, at)))
+        }
+        _ => Ok(()),
+    }
 }

@@ -4,7 +4,6 @@ mod check;
 mod equal;
 mod locate;
 mod plan;
-mod repeat;
 mod replace;
 mod source;
 mod splice;

@@ -1,7 +1,98 @@
 //! A whole file: created, written or deleted (TUL-004, FILE-SPEC 1).
 
-mod check;
-mod plan;
+use alloc::format;
+use alloc::vec::Vec;
 
-pub(crate) use check::{check_created, check_written};
-pub(crate) use plan::{create, delete, write};
+use aptix_model::batch::{Content, CreateFile, Presence, VERBATIM, WriteFile};
+use aptix_model::failure::Failure;
+
+use crate::checking::site::Site;
+use crate::checking::violation::Violation;
+use crate::file_plan::{FileAction, FilePlan};
+use crate::findings::{Findings, defect_of_caller};
+use crate::planning::draft::{Draft, finish, plan_whole};
+use crate::planning::observed::Observed;
+use crate::planning::presence::check_deleted;
+use crate::shown;
+use crate::target::Base;
+use crate::text::whole_text;
+
+/// Checks a file that is created, and says what may be in its place.
+pub(crate) fn check_created(create: &CreateFile, site: &mut Site<'_, '_>) -> Base {
+    check_content(&create.content, site);
+    check_format(create.content_format.as_deref(), site);
+    if create.overwrite { Base::Any } else { Base::MustNotExist }
+}
+
+/// Checks a file that is written, and says what may be in its place.
+pub(crate) fn check_written(write: &WriteFile, site: &mut Site<'_, '_>) -> Base {
+    check_content(&write.content, site);
+    check_format(write.content_format.as_deref(), site);
+    match write.presence {
+        Presence::Absent => Base::MustNotExist,
+        Presence::Present => Base::MustExist,
+        Presence::Either => Base::Any,
+    }
+}
+
+fn check_content(content: &Content, site: &mut Site<'_, '_>) {
+    let (found, has_nul) = match content {
+        Content::Text(text) => (text.len() as u64, memchr::memchr(0, text.as_bytes()).is_some()),
+        Content::Blob(blob) => (blob.size_bytes, false),
+    };
+    let limit = site.limits.created_bytes;
+    if found > limit {
+        site.report("content", || Violation::Content { found, limit });
+    } else if has_nul {
+        site.report("content", || Violation::Nul);
+    }
+}
+
+fn check_format(format: Option<&str>, site: &mut Site<'_, '_>) {
+    if let Some(found) = format.filter(|format| *format != VERBATIM) {
+        let found = shown::cut(found.as_bytes(), 40).into_owned();
+        site.report("contentFormat", || Violation::ContentFormat { found });
+    }
+}
+
+/// Plans a file whose content is brought into the form in which files are created.
+pub(crate) fn create<'a>(
+    base: Base,
+    content: &'a Content,
+    is_blind: bool,
+    observed: &'a Observed<'a>,
+) -> Result<FilePlan<'a>, Findings> {
+    plan_whole(base, whole_text::create(text_of(content)?, seen(is_blind, observed)), observed)
+}
+
+/// Plans a file whose content is written as it is given, in the form of the file in its place.
+pub(crate) fn write<'a>(
+    base: Base,
+    content: &'a Content,
+    is_blind: bool,
+    observed: &'a Observed<'a>,
+) -> Result<FilePlan<'a>, Findings> {
+    plan_whole(base, whole_text::keep_form(text_of(content)?, seen(is_blind, observed)), observed)
+}
+
+/// Plans a file that is deleted.
+pub(crate) fn delete<'a>(precondition: Base, observed: &'a Observed<'a>) -> Result<FilePlan<'a>, Failure> {
+    let original = check_deleted(precondition, observed)?;
+    let (normalized, warnings, changes) = (Vec::new(), Vec::new(), Vec::new());
+    Ok(finish(observed, original, Draft { action: FileAction::Delete, normalized, warnings, changes }))
+}
+
+/// What a whole text may be brought into the form of.
+fn seen<'o>(is_blind: bool, observed: &Observed<'o>) -> Option<&'o [u8]> {
+    observed.content.filter(|_| !is_blind)
+}
+
+fn text_of(content: &Content) -> Result<&str, Failure> {
+    match content {
+        Content::Text(text) => Ok(text),
+        Content::Blob(blob) => {
+            let message = format!("the content is still blob {}, which has to be fetched before planning", blob.sha256);
+            Err(defect_of_caller(message))
+        }
+    }
+}
