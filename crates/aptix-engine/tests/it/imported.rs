@@ -309,11 +309,10 @@ impl Case {
         parts
     }
 
-    /// The line that heads an edit: the nearest above that is indented less than everything the edit names.
-    fn head(&self, edit: &Edit, named: &[&str]) -> Option<&'static str> {
+    /// The line that heads an edit: the nearest above its first line that is indented less than everything the edit names.
+    fn head(&self, first: usize, named: &[&str]) -> Option<&'static str> {
         let indent = |line: &str| line.len() - line.trim_start().len();
         let own = named.iter().filter(|line| !line.is_empty()).map(|line| indent(line)).min()?;
-        let first = edit.above - edit.context.min(edit.above);
         self.lines[..first].iter().rev().find(|line| !line.is_empty() && indent(line) < own).copied()
     }
 
@@ -322,7 +321,7 @@ impl Case {
         for (edit, above, old, below) in self.parts() {
             text.push_str("@@\n");
             let named = [above, old, below].concat();
-            if let Some(head) = self.head(edit, &named).filter(|_| edit.is_anchored) {
+            if let Some(head) = self.head(edit.above - above.len(), &named).filter(|_| edit.is_anchored) {
                 text.push_str(&format!("@@ {head}\n"));
             }
             for (sign, lines) in [(' ', above), ('-', old), ('+', &edit.new), (' ', below)] {

@@ -145,7 +145,14 @@ proptest! {
                 for (at, length, text) in cuts.into_iter().rev() {
                     after.replace_range(at..at + length, text);
                 }
-                let applied = result.map_err(|failures| TestCaseError::fail(failures[0].to_string()))?;
+                let applied = match result {
+                    Ok(applied) => applied,
+                    // The text is there again once it was replaced.
+                    Err(failures) => {
+                        prop_assert!(failures[0].message.contains("if it were sent twice"), "{}", failures[0]);
+                        return Ok(());
+                    }
+                };
                 prop_assert_eq!(shown(&applied[0].content), shown(after.as_bytes()));
                 prop_assert!(applied[0].report.changes.iter().all(|change| change.tier.word() == "exact"));
             }
