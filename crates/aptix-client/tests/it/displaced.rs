@@ -32,7 +32,7 @@ impl Editor {
         options.open(path).unwrap()
     }
 
-    /// Writes, and tells what the file holds then.
+    /// Writes; returns what the file holds then.
     fn write(self, file: &mut std::fs::File, mark: &str) -> String {
         match self {
             Self::Appends => {
@@ -115,7 +115,7 @@ fn a_displaced_write_is_kept_and_named_by_the_log_and_by_the_next_result() {
 }
 
 #[test]
-fn people_are_told_of_a_displaced_write_in_text_as_well_whether_their_batch_is_applied_or_refused() {
+fn text_output_names_a_displaced_write_whether_the_batch_is_applied_or_refused() {
     for refused in [false, true] {
         let place = tempfile::tempdir().unwrap();
         let mut file = Editor::Appends.open(&lay_out(place.path()));

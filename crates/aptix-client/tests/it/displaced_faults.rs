@@ -227,7 +227,7 @@ fn a_changed_file_outlives_its_time_and_every_clock() {
         scene.disk.skew.store(hours, Ordering::SeqCst);
         scene.disk.seconds.store(2 * HELD_FOR.as_secs(), Ordering::SeqCst);
         if boots {
-            // Whether anybody had looked before makes no difference.
+            // Whether an earlier command has looked makes no difference.
             let disk = scene.disk.clone().booted();
             scene.workspace = faults::open_on(scene.place.path(), disk).unwrap().0;
         }
@@ -324,7 +324,7 @@ fn on_another_mount_the_old_file_stays_beside_its_file_until_its_time_is_over_an
         scene.sweep();
         assert_eq!((scene.kept(), beside(&scene)), (vec![format!("{text}more\n")], Vec::new()), "{errno:?}");
 
-        // One that nobody wrote to goes.
+        // One that no process wrote to is removed.
         let scene = Scene::displaced(FaultyDisk::new(Fault::Without("displace", errno)));
         scene.disk.seconds.store(HELD_FOR.as_secs() + 120, Ordering::SeqCst);
         scene.sweep();
@@ -399,7 +399,7 @@ fn a_state_directory_that_takes_nothing_loses_no_write() {
 }
 
 #[test]
-fn a_full_disk_keeps_nobody_from_working_and_loses_no_write() {
+fn a_full_disk_does_not_stop_the_commit_and_loses_no_write() {
     let (place, ws) = faults::laid_out();
     let lacks = Fault::WithoutAny(&["displace", "write_at", "open_own"], Errno::NOSPC);
     let (workspace, _) = faults::open_on(place.path(), FaultyDisk::new(lacks)).unwrap();
@@ -408,7 +408,7 @@ fn a_full_disk_keeps_nobody_from_working_and_loses_no_write() {
     assert!(std::fs::read_to_string(ws.join("a.txt")).unwrap().contains("inserted"), "the batch is applied");
     drop(workspace);
     write(&mut files, "mine");
-    // Who only looks can look; who would write is told that the disk is full.
+    // Reading is possible; a batch is refused because the disk is full.
     let (workspace, _) = faults::open_on(place.path(), FaultyDisk::new(lacks)).unwrap();
     let refusal = faults::commit(&workspace, &faults::batch(0, 1), Receipt::None).unwrap_err();
     assert!(refusal.is_environment(), "{refusal:?}");

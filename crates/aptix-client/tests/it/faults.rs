@@ -285,7 +285,7 @@ fn a_file_system_that_cannot_exchange_names_is_served_as_well() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_is_said_to_be_so() {
+fn a_directory_that_cannot_be_made_is_reported() {
     // TUL-004-5.1.4.2
     let (place, ws) = laid_out();
     let before = tree::read(&ws);
@@ -348,7 +348,7 @@ fn a_record_with_a_flipped_bit_is_never_carried_on() {
 fn what_fits_neither_end_is_left_to_a_person() {
     let place = tempfile::tempdir().unwrap();
     let record = die_while_publishing(place.path());
-    // The first file can only go forward, since what was kept of it is gone; the second only back, since somebody wrote it.
+    // The first file can only go forward, since what was kept of it is gone; the second only back, since another process wrote it.
     let ws = place.path().join("ws");
     let mut staged = tree::read(&ws).into_keys().filter(|name| name.ends_with(".aptix-tmp") && !name.contains('/'));
     let kept = staged.find(|name| std::fs::read(ws.join(name)).unwrap() == b"one\ntwo\nthree\n").unwrap();
@@ -384,7 +384,7 @@ fn warnings(place: &Path, fault: Fault) -> Result<Vec<String>, Refusal> {
 }
 
 #[test]
-fn a_file_that_cannot_keep_its_owner_gives_nobody_new_rights() {
+fn a_file_that_cannot_keep_its_owner_gives_no_new_rights() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
     let cases = [
         (Fault::None, 0o6_664, 0o664, (4321, 4321), &["SETUID_CLEARED"][..]),
@@ -423,7 +423,7 @@ fn a_file_that_can_keep_neither_owner_nor_group_lets_the_group_do_no_more_than_e
 }
 
 #[test]
-fn an_attribute_that_the_system_keeps_to_itself_is_told_and_one_that_fails_refuses_the_batch() {
+fn an_attribute_that_the_system_keeps_to_itself_is_a_warning_and_one_that_fails_refuses_the_batch() {
     let cases = [
         (Errno::PERM, Some("ATTRIBUTE_LOST")),
         (Errno::OPNOTSUPP, Some("ATTRIBUTE_LOST")),
@@ -449,7 +449,7 @@ fn an_attribute_that_the_system_keeps_to_itself_is_told_and_one_that_fails_refus
 }
 
 #[test]
-fn a_file_that_somebody_wrote_before_recovery_keeps_what_they_wrote() {
+fn a_file_that_another_process_wrote_before_recovery_keeps_what_was_written() {
     let place = tempfile::tempdir().unwrap();
     die_while_publishing(place.path());
     std::fs::write(place.path().join("ws/dir/b.txt"), "mine\n").unwrap();

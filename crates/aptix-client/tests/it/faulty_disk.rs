@@ -1,4 +1,4 @@
-//! The real disk, with a fault, and with somebody who watches it.
+//! The real disk, with a fault and a watcher.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -24,15 +24,15 @@ pub(crate) enum Fault {
     WithoutAny(&'static [&'static str], Errno),
     /// The first exchange fails.
     FirstExchange(Errno),
-    /// Somebody writes a file right after it was published by an exchange.
+    /// Another process writes a file right after it was published by an exchange.
     LateWrite,
 }
 
-/// What somebody does just before a name gets another meaning, or something is flushed; told the kind of operation and
-/// the one or two names.
+/// Called just before a name gets another meaning, or something is flushed, with the kind of operation and the one or two
+/// names.
 pub(crate) type Watcher = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
 
-/// The real disk, with a fault, and with somebody who watches it.
+/// The real disk, with a fault and a watcher.
 #[derive(Clone)]
 pub(crate) struct FaultyDisk {
     fault: Fault,

@@ -1,4 +1,4 @@
-//! Files that are guarded: every kind of edit is decided alike, for whoever sends it.
+//! Files that are guarded: every kind of edit is decided alike, for each caller.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use aptix_model::reason::{Detail, Reason};
 use crate::faults::{self, Fault};
 use crate::tree;
 
-/// A file that is guarded, and what is said of editing it: at a shell, and to a server or a model.
+/// A file that is guarded, and the reason for which an edit of it is refused: at a shell, and to a server or a model.
 struct Guarded {
     path: &'static str,
     content: &'static str,
@@ -65,7 +65,7 @@ fn edits(file: &Guarded) -> Vec<(&'static str, String, bool)> {
     ]
 }
 
-/// What is said of a document by whoever nobody can be asked for.
+/// Why a document is refused where no user can be asked.
 fn refused(place: &Path, caller: Caller, document: &str) -> (Reason, Option<Detail>) {
     let (workspace, _) = faults::open(place, Fault::None).unwrap();
     let batch = documents::parse(document.as_bytes(), None).unwrap().batch;
@@ -74,8 +74,8 @@ fn refused(place: &Path, caller: Caller, document: &str) -> (Reason, Option<Deta
     policy.deletions = aptix_client::policy::choices::Deletions::Allow;
     let options = faults::options(&policy, Mode::Commit);
     let outcome = apply(&workspace, &batch, options, &mut |proposal| Decision::Refuse(proposal.unanswered()));
-    let refusal = outcome.expect_err("nobody agreed");
-    refusal.failures.first().map(|failure| (failure.reason, failure.detail)).expect("somebody had to agree")
+    let refusal = outcome.expect_err("no user agreed");
+    refusal.failures.first().map(|failure| (failure.reason, failure.detail)).expect("a user had to agree")
 }
 
 #[test]
@@ -96,15 +96,15 @@ fn every_kind_of_edit_of_a_guarded_file_is_decided_alike() {
                 }
                 let before = tree::read(&ws);
                 let what = format!("{kind} of {} by {caller:?}", file.path);
-                let told = refused(place.path(), caller, &document);
+                let found = refused(place.path(), caller, &document);
                 tree::assert_same(&tree::read(&ws), &before, &what);
                 let (reason, detail) = if caller == Caller::Shell { file.shell } else { file.others };
                 // A secret that may be asked about is withheld from others as well: its content goes nowhere.
                 let is_withheld = caller != Caller::Shell && file.others == ASKED && is_there && kind != "overwrite";
                 if is_withheld {
-                    assert_eq!(told.1, Some(Detail::Withheld), "{what}: {told:?}");
+                    assert_eq!(found.1, Some(Detail::Withheld), "{what}: {found:?}");
                 } else {
-                    assert_eq!(told, (reason, Some(detail)), "{what}");
+                    assert_eq!(found, (reason, Some(detail)), "{what}");
                 }
             }
         }

@@ -203,9 +203,9 @@ fn a_record_with_fields_that_fit_is_carried_on() {
     }
 }
 
-/// What the system says of our own directories is told, with the directory: not that the device failed.
+/// A system error about our own directories is reported with the directory: not that the device failed.
 #[test]
-fn what_is_wrong_with_our_own_directories_is_told() {
+fn what_is_wrong_with_our_own_directories_is_reported() {
     let (place, state) = place();
     let history = state.join("history");
     let document = r#"{"path":"second.txt","content":"x\n"}"#;

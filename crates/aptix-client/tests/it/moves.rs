@@ -29,32 +29,32 @@ use crate::skip::skip;
 use crate::tree::{self, Tree};
 
 /// What is to become of one file.
-pub(crate) enum Deed {
+pub(crate) enum Edit {
     Remove(&'static str),
     Move(&'static str, &'static str, &'static str),
     Write(&'static str, &'static str, Option<bool>),
 }
 
 /// Everything that a commit can do to a file, at once.
-pub(crate) const DEEDS: &[Deed] = &[
-    Deed::Remove("dir/gone.txt"),
-    Deed::Move("old.sh", "deep/er/moved.sh", "#!/bin/sh\nexit\n"),
-    Deed::Write("run.sh", "plain\n", Some(true)),
-    Deed::Move("same.txt", "dir/same.txt", "plain\n"),
-    Deed::Write("new.sh", "new\n", Some(true)),
-    Deed::Write("a.txt", "two\n", Some(false)),
+pub(crate) const EDITS: &[Edit] = &[
+    Edit::Remove("dir/gone.txt"),
+    Edit::Move("old.sh", "deep/er/moved.sh", "#!/bin/sh\nexit\n"),
+    Edit::Write("run.sh", "plain\n", Some(true)),
+    Edit::Move("same.txt", "dir/same.txt", "plain\n"),
+    Edit::Write("new.sh", "new\n", Some(true)),
+    Edit::Write("a.txt", "two\n", Some(false)),
 ];
 
 /// Two files swap their names, two of equal bytes do too, one takes over that of another, and one gets another case.
-pub(crate) const SWAPS: &[Deed] = &[
-    Deed::Move("left.txt", "right.sh", "left\n"),
-    Deed::Move("right.sh", "left.txt", "right, changed\n"),
-    Deed::Move("equal", "equal.sh", "equal\n"),
-    Deed::Move("equal.sh", "equal", "equal\n"),
-    Deed::Move("chain/1", "chain/2", "1\n"),
-    Deed::Move("chain/2", "chain/3", "2, changed\n"),
-    Deed::Move("Readme.MD", "README.md", "read\n"),
-    Deed::Write("new.sh", "new\n", Some(true)),
+pub(crate) const SWAPS: &[Edit] = &[
+    Edit::Move("left.txt", "right.sh", "left\n"),
+    Edit::Move("right.sh", "left.txt", "right, changed\n"),
+    Edit::Move("equal", "equal.sh", "equal\n"),
+    Edit::Move("equal.sh", "equal", "equal\n"),
+    Edit::Move("chain/1", "chain/2", "1\n"),
+    Edit::Move("chain/2", "chain/3", "2, changed\n"),
+    Edit::Move("Readme.MD", "README.md", "read\n"),
+    Edit::Write("new.sh", "new\n", Some(true)),
 ];
 
 pub(crate) fn lay_out(place: &Path) -> std::path::PathBuf {
@@ -105,36 +105,36 @@ fn find_beside(workspace: &Workspace, path: &str, left: Option<&str>) -> (Place,
 
 pub(crate) fn commit(
     workspace: &Workspace,
-    deeds: &[Deed],
+    edits: &[Edit],
     receipt: Option<&Receipt>,
     meanwhile: &dyn Fn(),
 ) -> Result<Vec<Notice>, CommitError> {
-    commit_by(workspace, deeds, CommitOptions { receipt, ..CommitOptions::default() }, meanwhile)
+    commit_by(workspace, edits, CommitOptions { receipt, ..CommitOptions::default() }, meanwhile)
 }
 
 pub(crate) fn commit_by(
     workspace: &Workspace,
-    deeds: &[Deed],
-    terms: CommitOptions<'_>,
+    edits: &[Edit],
+    options: CommitOptions<'_>,
     meanwhile: &dyn Fn(),
 ) -> Result<Vec<Notice>, CommitError> {
-    let found: Vec<_> = deeds
+    let found: Vec<_> = edits
         .iter()
-        .map(|deed| match deed {
-            Deed::Remove(path) => (find(workspace, path), None, Vec::new(), None),
-            Deed::Move(from, to, text) => {
+        .map(|edit| match edit {
+            Edit::Remove(path) => (find(workspace, path), None, Vec::new(), None),
+            Edit::Move(from, to, text) => {
                 (find(workspace, from), Some(find_beside(workspace, to, Some(from)).0), text.as_bytes().to_vec(), None)
             }
-            Deed::Write(path, text, executable) => (find(workspace, path), None, text.as_bytes().to_vec(), *executable),
+            Edit::Write(path, text, executable) => (find(workspace, path), None, text.as_bytes().to_vec(), *executable),
         })
         .collect();
-    let changes: Vec<_> = deeds
+    let changes: Vec<_> = edits
         .iter()
         .zip(&found)
-        .map(|(deed, ((place, original), to, bytes, executable))| {
+        .map(|(edit, ((place, original), to, bytes, executable))| {
             let content = Content { digest: sha256(bytes), executable: *executable, attributes: None, bytes };
-            let becomes = match (deed, to) {
-                (Deed::Remove(_), _) => Becomes::Nothing,
+            let becomes = match (edit, to) {
+                (Edit::Remove(_), _) => Becomes::Nothing,
                 (_, Some(to)) => Becomes::Moved(to, content),
                 (_, None) => Becomes::Content(content),
             };
@@ -143,7 +143,7 @@ pub(crate) fn commit_by(
         })
         .collect();
     meanwhile();
-    transaction::commit(workspace, &changes, terms)
+    transaction::commit(workspace, &changes, options)
 }
 
 pub(crate) fn receipt() -> Receipt {
@@ -151,11 +151,11 @@ pub(crate) fn receipt() -> Receipt {
 }
 
 /// The tree before and after a commit without faults, and how many operations it takes.
-pub(crate) fn reference(deeds: &[Deed], fault: Fault) -> (Tree, Tree, usize) {
+pub(crate) fn reference(edits: &[Edit], fault: Fault) -> (Tree, Tree, usize) {
     let (place, ws) = laid_out();
     let before = tree::read(&ws);
     let (workspace, count) = faults::open(place.path(), fault).unwrap();
-    commit(&workspace, deeds, Some(&receipt()), &|| {}).unwrap();
+    commit(&workspace, edits, Some(&receipt()), &|| {}).unwrap();
     (before, tree::read(&ws), count.load(Ordering::SeqCst))
 }
 
@@ -174,7 +174,7 @@ fn files_go_and_move_and_keep_what_they_have_besides_their_bytes() {
     let marked = rustix::fs::setxattr(ws.join("old.sh"), "user.mark", b"x", rustix::fs::XattrFlags::empty()).is_ok();
     let owned = give_away(&ws.join("old.sh"));
     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
-    assert_eq!(commit(&workspace, DEEDS, None, &|| {}).unwrap(), []);
+    assert_eq!(commit(&workspace, EDITS, None, &|| {}).unwrap(), []);
     let found: Vec<_> = tree::read(&ws).into_iter().map(|(name, entry)| format!("{name}: {entry:?}")).collect();
     let expected = [
         r"Readme.MD: file 644 of 5 bytes read\n",
@@ -272,13 +272,13 @@ fn stopping_after_any_operation_leaves_all_old_or_all_new() {
     let lacking = Fault::WithoutAny(&["exchange", "rename_new"], Errno::INVAL);
     let (again, once) = (&[None, Some(2), Some(7)][..], &[None][..]);
     let cases = [
-        (DEEDS, Fault::None, again),
-        (DEEDS, lacking, once),
+        (EDITS, Fault::None, again),
+        (EDITS, lacking, once),
         (SWAPS, Fault::None, &again[..2]),
         (SWAPS, lacking, once),
     ];
-    for (deeds, fault, recoveries) in cases {
-        let (before, after, operations) = reference(deeds, fault);
+    for (edits, fault, recoveries) in cases {
+        let (before, after, operations) = reference(edits, fault);
         let mut ends = [0, 0];
         for last in 0..=operations {
             for again in recoveries {
@@ -286,7 +286,7 @@ fn stopping_after_any_operation_leaves_all_old_or_all_new() {
                 let (place, _) = laid_out();
                 let disk = FaultyDisk::new(Fault::StopAfter(last)).lacking(fault);
                 let (workspace, _) = faults::open_on(place.path(), disk).unwrap();
-                let outcome = commit(&workspace, deeds, Some(&receipt()), &|| {});
+                let outcome = commit(&workspace, edits, Some(&receipt()), &|| {});
                 drop(workspace);
                 if let Some(again) = again {
                     let disk = FaultyDisk::new(Fault::StopAfter(*again)).lacking(fault);
@@ -303,13 +303,13 @@ fn stopping_after_any_operation_leaves_all_old_or_all_new() {
 
 #[test]
 fn any_error_of_any_operation_is_refused_and_leaves_nothing() {
-    for (deeds, errno) in [(DEEDS, Errno::NOSPC), (DEEDS, Errno::IO), (SWAPS, Errno::NOSPC)] {
-        let (before, after, operations) = reference(deeds, Fault::None);
+    for (edits, errno) in [(EDITS, Errno::NOSPC), (EDITS, Errno::IO), (SWAPS, Errno::NOSPC)] {
+        let (before, after, operations) = reference(edits, Fault::None);
         for at in 1..=operations {
             let what = format!("{errno:?} at operation {at} of {operations}");
             let (place, _) = laid_out();
             let (workspace, _) = faults::open(place.path(), Fault::FailAt(at, errno)).unwrap();
-            let outcome = commit(&workspace, deeds, Some(&receipt()), &|| {});
+            let outcome = commit(&workspace, edits, Some(&receipt()), &|| {});
             if let Err(error) = &outcome {
                 let reasons = [Reason::WriteFailed, Reason::DirectoryCreateFailed];
                 assert!(reasons.contains(&error.failure().reason), "{what}: {error}");
@@ -322,10 +322,10 @@ fn any_error_of_any_operation_is_refused_and_leaves_nothing() {
     }
 }
 
-type Meddling = (&'static str, fn(&Path), Reason);
+type Action = (&'static str, fn(&Path), Reason);
 
-/// What somebody may do to files that go or move.
-const MEDDLING: &[Meddling] = &[
+/// What another process may do to files that are removed or moved.
+const ACTIONS: &[Action] = &[
     ("written in place", |ws| std::fs::write(ws.join("dir/gone.txt"), "mine\n").unwrap(), Reason::FileChanged),
     ("saved by renaming", |ws| save(ws, "old.sh", "mine\n"), Reason::FileChanged),
     ("saved where only the mode changes", |ws| save(ws, "run.sh", "mine\n"), Reason::FileChanged),
@@ -336,12 +336,12 @@ const MEDDLING: &[Meddling] = &[
 
 #[test]
 fn whatever_happens_between_plan_and_commit_is_noticed_and_kept() {
-    for (what, deed, reason) in MEDDLING {
+    for (what, action, reason) in ACTIONS {
         let (place, ws) = laid_out();
         let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
         let expected = std::sync::Mutex::new(Tree::new());
-        let error = commit(&workspace, DEEDS, None, &|| {
-            deed(&ws);
+        let error = commit(&workspace, EDITS, None, &|| {
+            action(&ws);
             *expected.lock().unwrap() = tree::read(&ws);
         })
         .unwrap_err();
@@ -352,23 +352,23 @@ fn whatever_happens_between_plan_and_commit_is_noticed_and_kept() {
 }
 
 #[test]
-fn what_somebody_writes_before_any_move_is_never_lost() {
-    for (what, deed, _) in MEDDLING {
+fn what_another_process_writes_before_any_move_is_never_lost() {
+    for (what, action, _) in ACTIONS {
         let mut ends = [0, 0];
         for number in 1.. {
             let what = format!("{what}, before move {number}");
             let (place, ws) = laid_out();
             let (count, done) = (AtomicUsize::new(0), Arc::new(AtomicBool::new(false)));
-            let (is_done, deed) = (Arc::clone(&done), *deed);
+            let (is_done, action) = (Arc::clone(&done), *action);
             let workspace = faults::open_watched(place.path(), Fault::None, move |ws, kind, _, _| {
-                // A batch that has taken the file away already leaves nothing to be meddled with.
+                // A batch that has taken the file away already leaves nothing to act on.
                 let gone = !ws.join("dir/gone.txt").exists() || !ws.join("old.sh").exists();
                 if kind != "sync" && count.fetch_add(1, Ordering::SeqCst) + 1 == number && !gone {
-                    deed(ws);
+                    action(ws);
                     is_done.store(true, Ordering::SeqCst);
                 }
             });
-            let outcome = commit(&workspace, DEEDS, None, &|| {});
+            let outcome = commit(&workspace, EDITS, None, &|| {});
             drop(workspace);
             let found = tree::read(&ws);
             let theirs = |entry: &tree::Entry| matches!(entry, tree::Entry::File { bytes, .. } if bytes == b"mine\n");
@@ -391,7 +391,7 @@ fn what_somebody_writes_before_any_move_is_never_lost() {
 }
 
 #[test]
-fn a_file_that_is_saved_while_it_goes_stays_with_what_was_saved() {
+fn a_file_that_is_saved_while_it_is_removed_stays_with_what_was_saved() {
     let (place, ws) = laid_out();
     // One save just before the file is taken away, another one before it is put back.
     let workspace = faults::open_watched(place.path(), Fault::None, |ws, kind, from, to| match (kind, from, to) {
@@ -399,10 +399,10 @@ fn a_file_that_is_saved_while_it_goes_stays_with_what_was_saved() {
         ("rename_new", _, "gone.txt") => std::fs::write(ws.join("dir/gone.txt"), "mine too\n").unwrap(),
         _ => {}
     });
-    let error = commit(&workspace, &[Deed::Remove("dir/gone.txt")], None, &|| {}).unwrap_err();
+    let error = commit(&workspace, &[Edit::Remove("dir/gone.txt")], None, &|| {}).unwrap_err();
     assert_eq!(error.failure().reason, Reason::FileChanged, "{error}");
     assert_eq!(std::fs::read(ws.join("dir/gone.txt")).unwrap(), b"mine too\n");
-    // The save before was displaced by us and is nobody's to throw away.
+    // The save before was displaced by us and is never removed.
     let kept = tree::read(&ws).into_keys().find(|name| name.contains(".kept-")).unwrap();
     assert_eq!(std::fs::read(ws.join(kept)).unwrap(), b"mine\n");
     crate::scenarios::assert_no_debris(place.path(), "kept");

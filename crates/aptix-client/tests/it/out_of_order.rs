@@ -13,7 +13,7 @@ use aptix_client::workspace::transaction::{self, CommitOptions, Receipt};
 use aptix_engine::digest::sha256;
 
 use crate::faults::{self, BATCH, Fault, FaultyDisk, Watcher};
-use crate::moves::{self, Deed};
+use crate::moves::{self, Edit};
 use crate::tree;
 
 fn state(place: &Path) -> PathBuf {
@@ -28,7 +28,7 @@ fn laid_out(place: &Path) -> Workspace {
 }
 
 fn write(workspace: &Workspace, path: &'static str, text: &'static str, terms: CommitOptions<'_>) {
-    moves::commit_by(workspace, &[Deed::Write(path, text, None)], terms, &|| {}).unwrap();
+    moves::commit_by(workspace, &[Edit::Write(path, text, None)], terms, &|| {}).unwrap();
 }
 
 /// Lets somebody keep the record of each batch as it was when its name was flushed.
@@ -52,7 +52,7 @@ fn bring_back(place: &Path) {
 }
 
 /// Commits, and dies just before an operation.
-fn die(place: &Path, at: fn(&str, &str, &str) -> bool, deeds: &[Deed], terms: CommitOptions<'_>) {
+fn die(place: &Path, at: fn(&str, &str, &str) -> bool, edits: &[Edit], terms: CommitOptions<'_>) {
     let armed = Arc::new(AtomicBool::new(false));
     let watcher: Watcher = Arc::new({
         let armed = Arc::clone(&armed);
@@ -65,7 +65,7 @@ fn die(place: &Path, at: fn(&str, &str, &str) -> bool, deeds: &[Deed], terms: Co
     let disk = FaultyDisk::watched(Fault::None, watcher);
     let (workspace, _) = faults::open_on(place, disk).unwrap();
     armed.store(true, Ordering::SeqCst);
-    let died = catch_unwind(AssertUnwindSafe(|| moves::commit_by(&workspace, deeds, terms, &|| {}))).is_err();
+    let died = catch_unwind(AssertUnwindSafe(|| moves::commit_by(&workspace, edits, terms, &|| {}))).is_err();
     assert!(died);
     armed.store(false, Ordering::SeqCst);
 }
@@ -91,7 +91,7 @@ fn a_batch_that_recovery_carried_on_keeps_its_receipt_and_its_history() {
     die(
         place.path(),
         publishes,
-        &[Deed::Write("a.txt", "two\n", None)],
+        &[Edit::Write("a.txt", "two\n", None)],
         CommitOptions { receipt: Some(&receipt), ..CommitOptions::default() },
     );
     let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, keeper(place.path()))).unwrap();
@@ -203,7 +203,7 @@ fn a_batch_that_was_never_carried_out_is_not_listed() {
     die(
         place.path(),
         |kind, from, _| kind == "rename" && from == "staging",
-        &[Deed::Write("a.txt", "two\n", None)],
+        &[Edit::Write("a.txt", "two\n", None)],
         CommitOptions::default(),
     );
     let entries = entries::list(&mine).unwrap();
@@ -247,7 +247,7 @@ fn what_was_kept_while_a_batch_was_taken_back_is_kept_after_a_power_cut() {
         }
     });
     let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
-    moves::commit_by(&workspace, &[Deed::Remove("dir/gone.txt")], CommitOptions::default(), &|| {}).unwrap_err();
+    moves::commit_by(&workspace, &[Edit::Remove("dir/gone.txt")], CommitOptions::default(), &|| {}).unwrap_err();
     write(&workspace, "a.txt", "two\n", CommitOptions::default());
     drop(workspace);
     // The cut: neither that the record ended nor what was cleared away after `undoing` was flushed has reached the disk.

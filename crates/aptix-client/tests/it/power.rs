@@ -47,7 +47,7 @@ fn a_record_that_a_power_cut_brings_back_is_ended_again_whatever_was_written_sin
 }
 
 #[test]
-fn a_record_cut_short_before_its_commit_point_stands_for_nothing() {
+fn a_record_cut_short_before_its_commit_point_counts_for_nothing() {
     let place = tempfile::tempdir().unwrap();
     apply_and_bring_back(place.path());
     let journal = journal(place.path());

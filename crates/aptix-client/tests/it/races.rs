@@ -16,10 +16,10 @@ use crate::faults::{self, Fault, FaultyDisk, Watcher, apply_while, save};
 use crate::moves;
 use crate::tree;
 
-type Deed = fn(&Path);
+type Action = fn(&Path);
 
 /// What another process may do to a workspace, and how a batch ends for that.
-const DEEDS: &[(&str, Deed, Reason, Option<Detail>)] = &[
+const ACTIONS: &[(&str, Action, Reason, Option<Detail>)] = &[
     ("written in place", |ws| std::fs::write(ws.join("a.txt"), "mine\n").unwrap(), FileChanged, None),
     ("saved by renaming", |ws| save(ws, "a.txt", "mine\n"), FileChanged, None),
     ("removed", |ws| std::fs::remove_file(ws.join("a.txt")).unwrap(), FileChanged, None),
@@ -72,12 +72,12 @@ pub(crate) fn replace(path: &Path, make: impl FnOnce(&Path) -> std::io::Result<(
 
 #[test]
 fn whatever_happens_between_plan_and_commit_is_noticed_and_kept() {
-    for (what, deed, reason, detail) in DEEDS {
+    for (what, action, reason, detail) in ACTIONS {
         let (place, ws) = laid_out();
         let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
         let expected = std::sync::Mutex::new(tree::Tree::new());
         let refusal = apply_while(&workspace, &faults::batch(2, 2), &|| {
-            deed(&ws);
+            action(&ws);
             *expected.lock().unwrap() = tree::read(&ws);
         })
         .unwrap_err();
@@ -98,13 +98,13 @@ fn laid_out() -> (tempfile::TempDir, std::path::PathBuf) {
 }
 
 /// How a tree looks when another process does something to it before a batch, or after one.
-fn afterwards(batch: Option<&Batch>, deed: Deed) -> tree::Tree {
+fn afterwards(batch: Option<&Batch>, action: Action) -> tree::Tree {
     let (place, ws) = laid_out();
     if let Some(batch) = batch {
         let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
         apply_while(&workspace, batch, &|| {}).unwrap();
     }
-    deed(&ws);
+    action(&ws);
     tree::read(&ws)
 }
 
@@ -113,17 +113,17 @@ fn whatever_happens_before_any_move_is_kept_and_the_batch_is_whole() {
     let batch = faults::batch(2, 2);
     // What comes of these two depends on what the batch has made already.
     let dependent = ["given another mode", "its directory made, and the file"];
-    for (what, deed, reason, _) in DEEDS.iter().filter(|(what, ..)| !dependent.contains(what)) {
-        let (old, new) = (afterwards(None, *deed), afterwards(Some(&batch), *deed));
+    for (what, action, reason, _) in ACTIONS.iter().filter(|(what, ..)| !dependent.contains(what)) {
+        let (old, new) = (afterwards(None, *action), afterwards(Some(&batch), *action));
         let mut ends = [0, 0];
         for number in 1.. {
             let what = format!("{what}, before move {number}");
             let (place, ws) = laid_out();
             let moves = Arc::new(AtomicUsize::new(0));
-            let (counted, deed) = (Arc::clone(&moves), *deed);
+            let (counted, action) = (Arc::clone(&moves), *action);
             let workspace = faults::open_watched(place.path(), Fault::None, move |ws, kind, _, _| {
                 if kind != "sync" && counted.fetch_add(1, Ordering::SeqCst) + 1 == number {
-                    deed(ws);
+                    action(ws);
                 }
             });
             let outcome = apply_while(&workspace, &batch, &|| {});
@@ -146,7 +146,7 @@ fn whatever_happens_before_any_move_is_kept_and_the_batch_is_whole() {
 
 #[test]
 fn a_directory_that_is_replaced_by_another_at_any_moment_is_whole_wherever_it_went() {
-    let (old, new, _) = moves::reference(moves::DEEDS, Fault::None);
+    let (old, new, _) = moves::reference(moves::EDITS, Fault::None);
     let mut ends = [0, 0];
     for number in 1.. {
         let what = format!("before operation {number}");
@@ -162,7 +162,7 @@ fn a_directory_that_is_replaced_by_another_at_any_moment_is_whole_wherever_it_we
             }
         });
         count.store(0, Ordering::SeqCst);
-        let outcome = moves::commit_by(&workspace, moves::DEEDS, CommitOptions::default(), &|| {});
+        let outcome = moves::commit_by(&workspace, moves::EDITS, CommitOptions::default(), &|| {});
         drop(workspace);
         if count.load(Ordering::SeqCst) < number {
             break;
@@ -180,7 +180,7 @@ fn a_directory_that_is_replaced_by_another_at_any_moment_is_whole_wherever_it_we
 }
 
 #[test]
-fn a_file_that_somebody_creates_with_the_same_bytes_is_theirs() {
+fn a_file_that_another_process_creates_with_the_same_bytes_stays() {
     for published_by in ["rename_new", "link"] {
         let (place, ws) = laid_out();
         let fault = if published_by == "link" { Fault::Without("rename_new", Errno::INVAL) } else { Fault::None };
@@ -198,7 +198,7 @@ fn a_file_that_somebody_creates_with_the_same_bytes_is_theirs() {
 }
 
 #[test]
-fn undoing_a_creation_takes_out_nothing_that_somebody_put_there() {
+fn undoing_a_creation_takes_out_nothing_of_another_process() {
     let (place, ws) = laid_out();
     let workspace = faults::open_watched(place.path(), Fault::None, |ws, kind, from, _| match (kind, from) {
         // The last file cannot be created, so that the first is taken out again; just then another process saves it.
@@ -262,7 +262,7 @@ fn a_kept_copy_of_a_file_with_the_longest_name_has_a_name_too() {
 }
 
 #[test]
-fn whoever_dies_while_giving_saves_back_leaves_nothing_that_needs_a_person() {
+fn a_crash_while_saves_are_given_back_leaves_nothing_that_needs_a_person() {
     let mut saves = 0;
     for last in 0.. {
         let (place, ws) = laid_out();
@@ -293,10 +293,10 @@ fn whoever_dies_while_giving_saves_back_leaves_nothing_that_needs_a_person() {
             now.values().any(|entry| matches!(entry, tree::Entry::File { bytes, .. } if bytes == text.as_bytes()))
         };
         saves = saved.load(Ordering::SeqCst);
-        // Whoever saves takes away what they saved before, wherever it has come to be.
+        // A save replaces the one before, wherever that is by then.
         let last_save = format!("mine {saves}\n");
         assert!(saves == 0 || holds(&last_save), "stopped after {last}: save {saves} is lost: {now:?}");
-        // A batch whose process died before anybody saved anything may be carried on.
+        // A batch whose process died before the first save may be carried on.
         let is_old = std::fs::read(ws.join("dir/b.txt")).unwrap() == b"one\ntwo\nthree\n";
         assert!(is_old || saves == 0, "stopped after {last}");
         assert!(now.keys().all(|name| !name.ends_with(".aptix-tmp")), "stopped after {last}: {now:?}");

@@ -59,19 +59,19 @@ pub(crate) fn read(top: &Path) -> Tree {
     tree
 }
 
-/// Tells two trees apart, entry by entry.
+/// Compares two trees, entry by entry.
 #[track_caller]
 pub(crate) fn assert_same(found: &Tree, expected: &Tree, what: &str) {
     if found == expected {
         return;
     }
     let names: std::collections::BTreeSet<_> = found.keys().chain(expected.keys()).collect();
-    let mut told = String::new();
+    let mut differences = String::new();
     for name in names {
         let (found, expected) = (found.get(name), expected.get(name));
         if found != expected {
-            told += &format!("{name}\n  expected {expected:?}\n  found    {found:?}\n");
+            differences += &format!("{name}\n  expected {expected:?}\n  found    {found:?}\n");
         }
     }
-    panic!("{what}: the tree is not as expected\n{told}");
+    panic!("{what}: the tree is not as expected\n{differences}");
 }

@@ -20,7 +20,7 @@ use aptix_model::reason::Reason;
 use aptix_model::report::FileStatus;
 
 use crate::faults::{self, Fault, FaultyDisk, Receipt};
-use crate::moves::{self, Deed};
+use crate::moves::{self, Edit};
 use crate::tree;
 
 /// Takes back the batch of this name, or the newest.
@@ -44,7 +44,7 @@ fn take_back_within(workspace: &Workspace, wanted: Wanted<'_>, retention: Retent
 #[test]
 fn everything_that_a_batch_can_do_is_undone_and_done_again() {
     undone_and_done_again(moves::SWAPS);
-    let undone = undone_and_done_again(moves::DEEDS);
+    let undone = undone_and_done_again(moves::EDITS);
     let statuses: Vec<_> = undone.report.files.iter().map(|file| file.status).collect();
     let expected = [
         FileStatus::Created,
@@ -58,13 +58,13 @@ fn everything_that_a_batch_can_do_is_undone_and_done_again() {
 }
 
 /// Takes a batch back and does it again, a few times; what came of the first undo.
-fn undone_and_done_again(deeds: &[Deed]) -> Undone {
+fn undone_and_done_again(edits: &[Edit]) -> Undone {
     let place = tempfile::tempdir().unwrap();
     let ws = moves::lay_out(place.path());
     std::fs::set_permissions(ws.join("dir/gone.txt"), std::fs::Permissions::from_mode(0o640)).unwrap();
     let before = tree::read(&ws);
     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
-    moves::commit(&workspace, deeds, None, &|| {}).unwrap();
+    moves::commit(&workspace, edits, None, &|| {}).unwrap();
     let after = tree::read(&ws);
     let undone = take_back(&workspace, None).unwrap();
     tree::assert_same(&tree::read(&ws), &before, "undone");
@@ -83,7 +83,7 @@ fn undone_and_done_again(deeds: &[Deed]) -> Undone {
 /// Files that swapped their names swap them again, with what came later; one that was moved or replaced since is in the way.
 #[test]
 fn files_that_swapped_their_names_get_them_back() {
-    let swap: &[Deed] = &[Deed::Move("left.txt", "right.sh", "left\n"), Deed::Move("right.sh", "left.txt", "right\n")];
+    let swap: &[Edit] = &[Edit::Move("left.txt", "right.sh", "left\n"), Edit::Move("right.sh", "left.txt", "right\n")];
     let read = |ws: &Path| ["left.txt", "right.sh"].map(|name| std::fs::read_to_string(ws.join(name)).ok());
     type Case = (&'static str, fn(&Path), Result<[&'static str; 2], Reason>);
     let cases: &[Case] = &[

@@ -45,7 +45,7 @@ fn stop_everywhere(wanted: Wanted<'_>, prepare: &[Wanted<'_>], state: impl Fn(&[
         let ws = place.path().join("ws");
         let what = format!("{wanted:?}, stopped after {last}");
         let (is_acknowledged, is_whole) = run(place.path(), wanted, last);
-        // Whoever opens the root finds it whole, and no directory that nobody uses.
+        // The next command to open the root finds it whole, and no unused directory.
         drop(faults::open(place.path(), Fault::None).unwrap());
         let now = tree::read(&ws);
         let is_new = now == *after;
@@ -82,10 +82,10 @@ fn only_the_same_request_is_answered_with_what_is_done_already() {
     let [begin, middle, end] = two_batches(place.path());
     let ws = place.path().join("ws");
     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
-    // Nobody was told.
+    // The result was not acknowledged.
     take_back(&workspace, Wanted::Newest).unwrap();
-    let told = take_back(&workspace, Wanted::Newest).unwrap();
-    assert_eq!(told.report.files[0].warnings[0].code, "UNDO_COMPLETED");
+    let undone = take_back(&workspace, Wanted::Newest).unwrap();
+    assert_eq!(undone.report.files[0].warnings[0].code, "UNDO_COMPLETED");
     tree::assert_same(&tree::read(&ws), &middle, "the same request");
     take_back(&workspace, Wanted::NewestUndo).unwrap();
     tree::assert_same(&tree::read(&ws), &end, "another request");
@@ -93,10 +93,10 @@ fn only_the_same_request_is_answered_with_what_is_done_already() {
     take_back(&workspace, Wanted::Newest).unwrap();
     let other = faults::batch_of(faults::batch(0, 2).files.split_off(1));
     faults::commit(&workspace, &other, Receipt::None).unwrap();
-    let told = take_back(&workspace, Wanted::Newest).unwrap();
-    assert!(told.report.files[0].warnings.is_empty(), "{:?}", told.report);
+    let undone = take_back(&workspace, Wanted::Newest).unwrap();
+    assert!(undone.report.files[0].warnings.is_empty(), "{:?}", undone.report);
     tree::assert_same(&tree::read(&ws), &middle, "the batch in between is undone");
     acknowledge(&workspace).unwrap();
     take_back(&workspace, Wanted::Newest).unwrap();
-    tree::assert_same(&tree::read(&ws), &begin, "once it was told");
+    tree::assert_same(&tree::read(&ws), &begin, "once it was acknowledged");
 }

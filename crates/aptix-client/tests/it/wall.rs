@@ -10,9 +10,9 @@ use aptix_client::workspace::wall::{Wall, raise};
 use crate::skip::skip;
 
 /// Does this behind a wall around `inside`, in a thread of its own, which alone is behind it.
-fn behind_the_wall(inside: &Path, deed: impl FnOnce() + Send) {
+fn behind_the_wall(inside: &Path, attempt: impl FnOnce() + Send) {
     let behind = || match raise(&[inside.to_owned(), inside.join("never-made")]) {
-        Wall::Up => deed(),
+        Wall::Up => attempt(),
         Wall::Absent(why) => skip(&format!("the kernel has no Landlock: {why}")),
     };
     std::thread::scope(|scope| scope.spawn(behind).join().unwrap());
@@ -30,7 +30,7 @@ fn nothing_is_written_outside_the_wall() {
     symlink(&outside, inside.join("way-out")).unwrap();
     symlink(outside.join("a"), inside.join("link-out")).unwrap();
     behind_the_wall(&inside, || {
-        let deeds: [(&str, std::io::Result<()>); 11] = [
+        let attempts: [(&str, std::io::Result<()>); 11] = [
             ("write", fs::write(outside.join("a"), "after")),
             ("create", fs::write(outside.join("new"), "after")),
             ("write through a link", fs::write(inside.join("link-out"), "after")),
@@ -43,9 +43,12 @@ fn nothing_is_written_outside_the_wall() {
             ("move in", fs::rename(outside.join("a"), inside.join("c"))),
             ("link out", fs::hard_link(inside.join("a"), outside.join("c"))),
         ];
-        for (deed, outcome) in deeds {
+        for (attempt, outcome) in attempts {
             let kind = outcome.map_err(|error| error.kind());
-            assert!(matches!(kind, Err(ErrorKind::PermissionDenied | ErrorKind::CrossesDevices)), "{deed}: {kind:?}");
+            assert!(
+                matches!(kind, Err(ErrorKind::PermissionDenied | ErrorKind::CrossesDevices)),
+                "{attempt}: {kind:?}"
+            );
         }
         assert_eq!(fs::read_to_string(outside.join("a")).unwrap(), "before", "reading is not what it is about");
         symlink("a", inside.join("link")).unwrap_err();

@@ -20,10 +20,8 @@ use crate::workspace::roots::state::{Part, StateDir};
 /// Moves the files that one commit displaces.
 pub(crate) struct Displacer<'a> {
     disk: &'a dyn Disk,
-    /// The state of each root of the record.
-    states: Vec<StateDir>,
-    /// The directory of displaced files of each root, once it is needed.
-    dirs: Vec<OnceCell<OwnedFd>>,
+    /// The state of each root of the record, and its directory of displaced files, once that is needed.
+    roots: Vec<(StateDir, OnceCell<OwnedFd>)>,
     /// What was moved and is not in the index yet, by root.
     moved: RefCell<Vec<(usize, DisplacedFile)>>,
     /// Whether the commit's own result names the copies that are kept beside files.
@@ -33,8 +31,8 @@ pub(crate) struct Displacer<'a> {
 impl<'a> Displacer<'a> {
     /// `states` belong to the roots of the record, in its order.
     pub(crate) fn new(disk: &'a dyn Disk, states: Vec<StateDir>) -> Self {
-        let dirs = states.iter().map(|_| OnceCell::new()).collect();
-        Self { disk, states, dirs, moved: RefCell::default(), names_copies: false }
+        let roots = states.into_iter().map(|state| (state, OnceCell::new())).collect();
+        Self { disk, roots, moved: RefCell::default(), names_copies: false }
     }
 
     /// Notes a copy of another process's version that is kept beside a file, under a name in the same directory.
@@ -50,7 +48,7 @@ impl<'a> Displacer<'a> {
     }
 
     fn dir(&self, root: usize) -> Result<&OwnedFd, Errno> {
-        let (cell, state) = self.dirs.get(root).zip(self.states.get(root)).ok_or(Errno::NOENT)?;
+        let (state, cell) = self.roots.get(root).ok_or(Errno::NOENT)?;
         if let Some(dir) = cell.get() {
             return Ok(dir);
         }
@@ -108,7 +106,7 @@ impl<'a> Displacer<'a> {
     /// Takes over a file that was moved by a process which died, or failed, before it wrote the index. `dir` is the
     /// directory of the file, where there still is one.
     pub(crate) fn adopt(&self, dir: Option<&OwnedFd>, file: &FileStep) -> Result<(), Errno> {
-        let Some(state) = self.states.get(file.root) else { return Ok(()) };
+        let Some((state, _)) = self.roots.get(file.root) else { return Ok(()) };
         let displaced = state.find(Part::DISPLACED).map_err(|error| error.errno())?;
         let mut digests: Vec<_> = [file.before, file.after].into_iter().flatten().map(|hex| hex.0).collect();
         let names: Vec<_> = digests.iter().map(|digest| name_of(file, *digest)).collect();
@@ -141,7 +139,7 @@ impl<'a> Displacer<'a> {
     pub(crate) fn note(&self, entry: Option<&str>) -> Result<u64, Errno> {
         let mut moved = self.moved.take();
         moved.iter_mut().for_each(|(_, file)| file.entry = entry.map(str::to_owned));
-        for (root, state) in self.states.iter().enumerate() {
+        for (root, (state, _)) in self.roots.iter().enumerate() {
             let files: Vec<_> = moved.iter().filter(|(of, _)| *of == root).map(|(_, file)| file).collect();
             let is_needed = files.iter().any(|file| file.beside.is_some());
             let written = match files.as_slice() {

@@ -78,22 +78,29 @@ impl Workspace {
     /// When another process holds the workspace for long, or the state directory cannot be read or written.
     pub fn unnamed_displaced_writes(&self) -> Result<Vec<DisplacedWrite>, StateError> {
         let failed = |errno| self.displaced_failed(errno);
-        let known = self.with_cache(Option::<Indexes>::take);
-        // Reading the indexes takes as long as there are displaced files.
-        let known = known.filter(|indexes| indexes.are_current(self).is_ok_and(|are_current| are_current));
-        let indexes = known.map_or_else(|| self.hold_if_named(), |indexes| Ok(Some(indexes))).map_err(failed)?;
-        if let Some(indexes) = indexes {
-            self.with_cache(|named| *named = Some(indexes));
+        if self.are_all_named().map_err(failed)? {
             return Ok(Vec::new());
         }
         let _locks = self.lock()?;
-        take_unnamed(self).map_err(|errno| self.displaced_failed(errno))
+        take_unnamed(self).map_err(failed)
     }
 
-    /// The indexes, if results have named every displaced write in them.
-    fn hold_if_named(&self) -> Result<Option<Indexes>, Errno> {
-        let indexes = Indexes::hold(self)?;
-        Ok(list(self)?.iter().all(|write| write.is_named).then_some(indexes))
+    /// Whether results have named every displaced write. Reading the indexes takes as long as there are displaced files, so
+    /// they are read again only where they have changed since they were all named.
+    fn are_all_named(&self) -> Result<bool, Errno> {
+        let known = self.with_cache(Option::<Indexes>::take);
+        let indexes = match known.filter(|indexes| indexes.are_current(self).is_ok_and(|are_current| are_current)) {
+            Some(indexes) => indexes,
+            None => {
+                let indexes = Indexes::hold(self)?;
+                if list(self)?.iter().any(|write| !write.is_named) {
+                    return Ok(false);
+                }
+                indexes
+            }
+        };
+        self.with_cache(|named| *named = Some(indexes));
+        Ok(true)
     }
 
     fn displaced_failed(&self, errno: Errno) -> StateError {
