@@ -1,5 +1,7 @@
 //! A disk that stops after any operation, or fails any one: the tree is entirely old or entirely new, and nothing is left over.
 
+use std::fs::{Metadata, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -383,23 +385,28 @@ fn warnings(place: &Path, fault: Fault) -> Result<Vec<String>, Refusal> {
     Ok(report.files[0].warnings.iter().map(|warning| warning.code.clone()).collect())
 }
 
+/// Edits `a.txt`, which is of another owner and has a mode, on a disk with a fault; returns the codes of the warnings and the
+/// new file's metadata. Nothing where this machine does not let us give files away.
+fn edit_of_another_owner(fault: Fault, mode: u32) -> Option<(Vec<String>, Metadata)> {
+    let (place, ws) = laid_out();
+    let file = ws.join("a.txt");
+    if chown(&file, Some(4321), Some(4321)).is_err() {
+        skip("only root can give files away");
+        return None;
+    }
+    std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+    Some((warnings(place.path(), fault).unwrap(), file.metadata().unwrap()))
+}
+
 #[test]
 fn a_file_that_cannot_keep_its_owner_gives_no_new_rights() {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
     let cases = [
         (Fault::None, 0o6_664, 0o664, (4321, 4321), &["SETUID_CLEARED"][..]),
         (Fault::Without("set_owner", Errno::PERM), 0o664, 0o664, (0, 4321), &["OWNER_CHANGED"]),
     ];
-    for (fault, before, after, owner, codes) in cases {
-        let (place, _) = laid_out();
-        let file = place.path().join("ws/a.txt");
-        if chown(&file, Some(4321), Some(4321)).is_err() {
-            skip("only root can give files away");
-            return;
-        }
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(before)).unwrap();
-        assert_eq!(warnings(place.path(), fault).unwrap(), codes, "{fault:?}");
-        let found = file.metadata().unwrap();
+    for (fault, before, after, owner, expected) in cases {
+        let Some((codes, found)) = edit_of_another_owner(fault, before) else { return };
+        assert_eq!(codes, expected, "{fault:?}");
         assert_eq!((found.uid(), found.gid()), owner, "{fault:?}");
         assert_eq!(found.mode() & 0o7777, after, "{fault:?}");
     }
@@ -407,19 +414,10 @@ fn a_file_that_cannot_keep_its_owner_gives_no_new_rights() {
 
 #[test]
 fn a_file_that_can_keep_neither_owner_nor_group_lets_the_group_do_no_more_than_everybody() {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-    let (place, _) = laid_out();
-    let file = place.path().join("ws/a.txt");
-    if chown(&file, Some(4321), Some(4321)).is_err() {
-        skip("only root can give files away");
-        return;
-    }
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o674)).unwrap();
-    assert_eq!(
-        warnings(place.path(), Fault::WithoutAny(&["set_owner", "set_group"], Errno::PERM)).unwrap(),
-        ["OWNER_CHANGED"]
-    );
-    assert_eq!(file.metadata().unwrap().mode() & 0o7777, 0o644);
+    let fault = Fault::WithoutAny(&["set_owner", "set_group"], Errno::PERM);
+    let Some((codes, found)) = edit_of_another_owner(fault, 0o674) else { return };
+    assert_eq!(codes, ["OWNER_CHANGED"]);
+    assert_eq!(found.mode() & 0o7777, 0o644);
 }
 
 #[test]
