@@ -10,7 +10,6 @@ use crate::workspace::commit::record::Taken;
 use crate::workspace::keep::clipboards;
 use crate::workspace::roots::workspace::Workspace;
 
-/// The clipboards of a session.
 pub(super) struct SessionClipboards {
     /// The session; none where the batch uses no clipboards, or comes from no session.
     session: Option<String>,

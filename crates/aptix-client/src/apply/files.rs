@@ -74,7 +74,6 @@ impl Files {
         if failures.is_empty() { Ok(()) } else { Err(failures) }
     }
 
-    /// The file of each name of each block.
     fn quoted(&self) -> impl Iterator<Item = Option<&Found>> {
         self.quoted.iter().map(|index| {
             let index = (*index)?;
@@ -107,13 +106,9 @@ impl Files {
         batch.blind(|index| self.found.get(index).is_some_and(|found| found.withheld.is_some()));
     }
 
-    /// What the engine is shown of the files of the file patches.
-    pub(super) fn observed(&self) -> Vec<Observed<'_>> {
-        self.found.iter().map(Found::observed).collect()
-    }
-
-    /// What it is shown of the files that blocks may be named for.
-    pub(super) fn quotable(&self) -> Vec<Option<Observed<'_>>> {
-        self.quoted().map(|found| found.map(Found::observed)).collect()
+    /// What the engine is shown: of the files of the file patches, and of those that blocks may be named for.
+    pub(super) fn observed(&self) -> (Vec<Observed<'_>>, Vec<Option<Observed<'_>>>) {
+        let quotable = self.quoted().map(|found| found.map(Found::observed));
+        (self.found.iter().map(Found::observed).collect(), quotable.collect())
     }
 }

@@ -60,7 +60,6 @@ impl Found {
     }
 }
 
-/// Resolves and reads every file of a batch.
 pub(super) fn find(workspace: &Workspace, batch: &ValidBatch<'_>, policy: &Policy) -> Result<Vec<Found>, Refusal> {
     let mut search = Search::new(workspace, policy);
     for (reads, patch) in plan::reads(batch).zip(&batch.batch.files) {

@@ -80,7 +80,7 @@ pub fn look<R>(
         return Err(withheld::not_compared(&hidden, policy.caller).into());
     }
     files.blind(&mut valid);
-    let (observed, quotable) = (files.observed(), files.quotable());
+    let (observed, quotable) = files.observed();
     let planned = plan::plan_quoting(&valid, &observed, &quotable, &settings(policy, &Clipboards::new()));
     Ok(see(&planned.map_err(|failures| not_planned(failures, workspace, policy, &valid, &files))?))
 }
@@ -102,7 +102,7 @@ fn attempt(
     let settings = settings(policy, &clipboards.content);
     let hidden = agreed_to(&valid, &mut files, &settings, options)?;
     files.blind(&mut valid);
-    let (observed, quotable) = (files.observed(), files.quotable());
+    let (observed, quotable) = files.observed();
     let planned = plan::plan_quoting(&valid, &observed, &quotable, &settings);
     let plan = planned.map_err(|failures| match hidden.is_empty() {
         true => {
@@ -115,13 +115,7 @@ fn attempt(
     let planned = Planned { batch, found: &files.found, plan: &plan, undoes: None, taken, hidden: &hidden };
     let mut is_decided_against = false;
     let outcome = carry_out(workspace, planned, options, &mut |proposal| {
-        let decision = confirm(proposal);
-        is_decided_against |= match &decision {
-            Decision::Refuse(_) => true,
-            Decision::Approved(digest) => *digest != proposal.digest(),
-            Decision::Apply => false,
-        };
-        decision
+        confirm(proposal).check(proposal).inspect_err(|_| is_decided_against = true)
     });
     outcome.map_err(|refusal| match is_decided_against && !hidden.is_empty() {
         true => withheld::not_applied(&refusal.failures, &hidden, policy.caller).into(),

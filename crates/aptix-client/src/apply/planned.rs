@@ -10,7 +10,7 @@ use aptix_model::report::{FileReport, FileStatus, Report};
 use super::find::Found;
 use super::need;
 use super::options::{ApplyOptions, Mode};
-use super::proposal::{Decision, Proposal};
+use super::proposal::Proposal;
 use super::refusal::Refusal;
 use super::reported;
 use super::withheld::{self, Hidden};
@@ -22,7 +22,6 @@ use crate::workspace::keep::history::entries::Reversal;
 use crate::workspace::roots::workspace::Workspace;
 use crate::workspace::transaction::{self, CommitOptions, Receipt};
 
-/// A planned batch.
 pub(crate) struct Planned<'a> {
     pub(crate) batch: &'a Batch,
     pub(crate) found: &'a [Found],
@@ -43,7 +42,7 @@ pub(crate) fn carry_out(
     workspace: &Workspace,
     planned: Planned<'_>,
     options: ApplyOptions<'_>,
-    confirm: &mut dyn FnMut(&Proposal<'_>) -> Decision,
+    confirm: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Vec<Failure>>,
 ) -> Result<Report, Refusal> {
     let Planned { batch, found, plan, undoes, taken, hidden } = planned;
     let policy = options.policy;
@@ -59,7 +58,7 @@ pub(crate) fn carry_out(
     let needs = need::needs(policy, &plan.files, found, hidden);
     let places = found.iter().map(|file| (&file.place, file.other.as_ref().map(|other| &other.place))).collect();
     let proposal = Proposal { batch, plan, needs, reports: &full, places, workspace, changes: &changes };
-    confirm(&proposal).hold(|| proposal.digest())?;
+    confirm(&proposal)?;
     let refused = |error: CommitError| refusal(&error, &changed, batch);
     let (name, receipt) = match options.mode {
         Mode::DryRun => {

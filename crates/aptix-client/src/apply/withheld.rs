@@ -96,9 +96,6 @@ fn keeps_on_clipboard(edit: &FileEdit) -> bool {
 
 /// Plans the file patches that compare nothing withheld without the others: what is wrong with them is reported whatever the
 /// withheld files hold, and before a person is asked.
-///
-/// # Errors
-/// What is wrong.
 pub(super) fn check_rest(
     batch: &Batch,
     found: &[Found],

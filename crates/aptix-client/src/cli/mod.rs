@@ -36,10 +36,8 @@ use uuid::Uuid;
 
 use self::command::{Cli, Command, Traces};
 use self::exit::Exit;
-use self::home_dirs::HomeDirs;
 use self::output::{Form, interrupted};
 use crate::person::prompt;
-use crate::workspace::roots::root::RootSpec;
 use crate::workspace::wall::{self, Wall};
 
 /// The environment variable that filters what is logged.
@@ -98,7 +96,14 @@ fn log_to_stderr(level: tracing::Level) {
 
 fn run(cli: Cli, form: Form) -> anyhow::Result<Exit> {
     if let Some((roots, traces)) = cli.command.opens() {
-        raise_wall(roots, traces, &cli.home_dirs)?;
+        // The kernel forbids writes elsewhere: before there is any other thread, so that it holds for each.
+        let (state_home, config_home) = (cli.home_dirs.state_home()?, cli.home_dirs.config_home()?);
+        if traces == Traces::Left {
+            wall::make_own(&state_home, &config_home);
+        }
+        if let Wall::Absent(why) = wall::raise_for(roots, &state_home, &config_home) {
+            tracing::info!(%why, "the kernel gives no second wall around the roots; the checks of paths hold alone");
+        }
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answered = Arc::new(undo::Answered::default());
@@ -107,18 +112,6 @@ fn run(cli: Cli, form: Form) -> anyhow::Result<Exit> {
     runtime.shutdown_background();
     answered.acknowledge();
     exit
-}
-
-/// Has the kernel forbid writes elsewhere. Before there is any other thread, so that it holds for each.
-fn raise_wall(roots: &[RootSpec], traces: Traces, homes: &HomeDirs) -> anyhow::Result<()> {
-    let (state_home, config_home) = (homes.state_home()?, homes.config_home()?);
-    if traces == Traces::Left {
-        wall::make_own(&state_home, &config_home);
-    }
-    if let Wall::Absent(why) = wall::raise_for(roots, &state_home, &config_home) {
-        tracing::info!(%why, "the kernel gives no second wall around the roots; the checks of paths hold alone");
-    }
-    Ok(())
 }
 
 async fn dispatch(cli: Cli, form: Form, answered: &Arc<undo::Answered>) -> anyhow::Result<Exit> {

@@ -66,16 +66,13 @@ pub(super) async fn run_sending(
             return Ok(Exit::Interrupted);
         }
     };
-    Ok(outcome.unwrap_or_else(|error| refused(form, error)))
-}
-
-/// Prints why a call failed.
-fn refused(form: Form, error: CallError) -> Exit {
-    let exit = match error.reason() {
-        Some(Reason::Internal | Reason::ResourceExhausted) | None => Exit::Environment,
-        Some(_) => Exit::Refused,
-    };
-    output::show_refused(form, &Refused { exit, refusal: error.into_failures().into() })
+    Ok(outcome.unwrap_or_else(|error| {
+        let exit = match error.reason() {
+            Some(Reason::Internal | Reason::ResourceExhausted) | None => Exit::Environment,
+            Some(_) => Exit::Refused,
+        };
+        output::show_refused(form, &Refused { exit, refusal: error.into_failures().into() })
+    }))
 }
 
 /// Prints a stored batch and what became of it, with the warnings about the document it was sent as.

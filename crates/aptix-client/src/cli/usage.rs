@@ -1,4 +1,4 @@
-//! Arguments that cannot be read, as a failure.
+//! Arguments that cannot be parsed, as a failure.
 
 use std::error::Error;
 use std::slice;
@@ -13,21 +13,17 @@ pub(super) fn failure(error: &clap::Error) -> Failure {
 }
 
 fn message(error: &clap::Error) -> String {
-    let [argument, value, subcommand, prior] =
-        [ContextKind::InvalidArg, ContextKind::InvalidValue, ContextKind::InvalidSubcommand, ContextKind::PriorArg]
+    let [argument, value, subcommand] =
+        [ContextKind::InvalidArg, ContextKind::InvalidValue, ContextKind::InvalidSubcommand]
             .map(|kind| words(error, kind).join(" "));
     match error.kind() {
         ErrorKind::UnknownArgument => format!("unexpected argument '{argument}' found"),
         ErrorKind::InvalidSubcommand => format!("unrecognized subcommand '{subcommand}'"),
-        ErrorKind::MissingSubcommand => format!("'{subcommand}' requires a subcommand but one was not provided"),
         ErrorKind::MissingRequiredArgument => {
             format!("the following required arguments were not provided: {argument}")
         }
-        ErrorKind::ArgumentConflict if argument == prior => {
-            format!("the argument '{argument}' cannot be used multiple times")
-        }
-        ErrorKind::ArgumentConflict => format!("the argument '{argument}' cannot be used with '{prior}'"),
-        ErrorKind::NoEquals => format!("equal sign is needed when assigning values to '{argument}'"),
+        // No two arguments exclude each other.
+        ErrorKind::ArgumentConflict => format!("the argument '{argument}' cannot be used multiple times"),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation if value.is_empty() => {
             format!("a value is required for '{argument}' but none was supplied")
         }
@@ -36,12 +32,6 @@ fn message(error: &clap::Error) -> String {
             let possible = if possible.is_empty() { possible } else { format!(" [possible values: {possible}]") };
             let why = error.source().map(|why| format!(": {why}")).unwrap_or_default();
             format!("invalid value '{value}' for '{argument}'{possible}{why}")
-        }
-        ErrorKind::TooManyValues => {
-            format!("unexpected value '{value}' for '{argument}' found; no more were expected")
-        }
-        ErrorKind::TooFewValues | ErrorKind::WrongNumberOfValues => {
-            format!("another number of values is required for '{argument}'")
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "the command needs arguments".to_owned(),
         kind => kind.as_str().unwrap_or("the arguments cannot be read").to_owned(),

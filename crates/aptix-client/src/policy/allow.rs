@@ -14,9 +14,6 @@ pub enum AllowError {
 }
 
 /// Adds paths in a root to its list.
-///
-/// # Errors
-/// The text is none of a policy file.
 pub(crate) fn add(text: &str, root: &str, paths: &[String]) -> Result<String, AllowError> {
     let mut document: DocumentMut = text.parse().map_err(|_| AllowError::Toml)?;
     let mut implicit = Table::new();

@@ -1,7 +1,5 @@
 //! Who sends edits and asks for files, as policy distinguishes them.
 
-use super::choices::Deletions;
-
 /// Who sends edits and asks for files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Caller {
@@ -16,22 +14,12 @@ pub enum Caller {
 impl Caller {
     /// The session that a caller means by an id. Callers share no sessions: what the user or a model may take up on a
     /// clipboard may be withheld from a server, which chooses its ids itself.
-    #[must_use]
     pub(crate) fn session(self, id: &str) -> String {
         match self {
             // No argument of a command has a NUL byte.
             Self::Shell => id.to_owned(),
             Self::Server => format!("server\0{id}"),
             Self::Model => format!("model\0{id}"),
-        }
-    }
-
-    /// Whether a person is asked before a file is deleted, where no policy file says so.
-    #[must_use]
-    pub(super) const fn deletions(self) -> Deletions {
-        match self {
-            Self::Shell => Deletions::Allow,
-            Self::Server | Self::Model => Deletions::Ask,
         }
     }
 }

@@ -41,7 +41,6 @@ impl<'a> Sight<'a> {
 }
 
 /// Why nothing of a file leaves the machine for the caller, if it does not.
-#[must_use]
 pub(crate) fn withheld(policy: &Policy, sight: Sight<'_>) -> Option<Withheld> {
     if policy.caller == Caller::Shell {
         return None;
@@ -71,7 +70,6 @@ pub(crate) fn withheld(policy: &Policy, sight: Sight<'_>) -> Option<Withheld> {
 
 /// How a file that holds secrets is guarded, by its names and by what it begins with, unless the person's policy says that
 /// it holds none.
-#[must_use]
 pub(crate) fn secret(policy: &Policy, sight: Sight<'_>) -> Option<Secret> {
     let is_allowed = |path: &str| policy.no_secrets.find(path).is_some();
     let by_name = |path: &str| protection::secret(path).filter(|_| !is_allowed(path));
@@ -88,9 +86,6 @@ pub(crate) fn secret(policy: &Policy, sight: Sight<'_>) -> Option<Secret> {
 }
 
 /// Refuses to search a file or directory of the first root that holds secrets or that policy denies.
-///
-/// # Errors
-/// Why it is closed.
 pub(crate) fn may_be_searched(policy: &Policy, path: &str) -> Result<(), Closed> {
     let file = Named { root: 0, path, real: path };
     if secret(policy, Sight::of(file)).is_some() {
@@ -100,9 +95,6 @@ pub(crate) fn may_be_searched(policy: &Policy, path: &str) -> Result<(), Closed>
 }
 
 /// Refuses to touch a file of secrets, except for the user.
-///
-/// # Errors
-/// The file is one that a server or a model never edits.
 pub(crate) fn refuse_secret(policy: &Policy, sight: Sight<'_>) -> Result<(), Failure> {
     match secret(policy, sight) {
         Some(Secret::Closed) if policy.caller != Caller::Shell => {
@@ -118,7 +110,6 @@ pub(crate) fn refuse_secret(policy: &Policy, sight: Sight<'_>) -> Result<(), Fai
 
 /// The one answer to an edit that compares content of a withheld file and is not applied, whether no person agreed to the
 /// comparison or the edit does not fit.
-#[must_use]
 pub(crate) fn not_compared(why: Withheld, caller: Caller) -> Failure {
     let message = format!(
         "{}; a person at the workstation has to agree before an edit is compared with it, and either none agreed or the edit \
@@ -131,7 +122,6 @@ pub(crate) fn not_compared(why: Withheld, caller: Caller) -> Failure {
 }
 
 /// The answer where a withheld file would be copied, renamed or taken up by a clipboard.
-#[must_use]
 pub(crate) fn no_source(why: Withheld, caller: Caller) -> Failure {
     let not_shown = not_shown(why, caller);
     let message = format!("{not_shown}, and so it is not copied, renamed or kept on a clipboard for them");
@@ -140,7 +130,6 @@ pub(crate) fn no_source(why: Withheld, caller: Caller) -> Failure {
 }
 
 /// The answer to a tool that asks to read a withheld file.
-#[must_use]
 pub(crate) fn not_read(why: Withheld, caller: Caller) -> Failure {
     let detail = if why == Withheld::Secret { Detail::Secret } else { Detail::Withheld };
     let hint = "ask a person at the workstation for what you need of it";

@@ -182,7 +182,7 @@ impl PolicyFiles {
         for (index, (root, bytes)) in roots.iter().zip(texts).enumerate() {
             let (Some(bytes), file) = (bytes, policy_file::place_in(root)) else { continue };
             let stated = parse(bytes, Author::Root, &file, std::slice::from_ref(root))?;
-            policy = policy.tightened(stated, index, file);
+            policy = policy.merged(stated, Some(index), file);
         }
         Ok(policy)
     }

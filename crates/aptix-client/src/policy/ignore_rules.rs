@@ -9,7 +9,6 @@ const NAMES: [&str; 2] = [".gitignore", ".ignore"];
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Whether a path is that of a file of ignore rules.
-#[must_use]
 pub(crate) fn is_one(path: &str) -> bool {
     let name = fold(path.rsplit_once('/').map_or(path, |(_, name)| name));
     NAMES.contains(&name.as_str())
@@ -17,7 +16,6 @@ pub(crate) fn is_one(path: &str) -> bool {
 
 /// Whether rules that were there are gone or others, or a rule has come that takes back other ones, here or in a file
 /// above. Absent text is that of no file.
-#[must_use]
 pub(crate) fn loosens(before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
     let Some(after) = after else { return before.is_some() };
     // A byte order mark is skipped in the first line alone: behind another one it would make its rule another one.

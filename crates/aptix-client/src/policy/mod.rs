@@ -79,7 +79,7 @@ pub struct Policy {
 
 /// What the lists say about a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Access {
+pub(crate) enum Access {
     /// Nobody is asked.
     Allowed,
     /// The lists say nothing.
@@ -99,7 +99,10 @@ impl Policy {
             recovers: true,
             once_with_several: Several::First,
             suspect_content: Suspicion::Refuse,
-            deletions: caller.deletions(),
+            deletions: match caller {
+                Caller::Shell => Deletions::Allow,
+                Caller::Server | Caller::Model => Deletions::Ask,
+            },
             retention: Retention::DEFAULT,
             approval: Duration::from_secs(3600),
             excerpts: Excerpts::Readable,
@@ -112,8 +115,7 @@ impl Policy {
         }
     }
 
-    /// Merges the user's own file: what it says, holds. `roots` are the paths of the roots.
-    #[must_use]
+    /// Merges the user's own file; `roots` are the paths of the roots.
     pub(crate) fn stated(mut self, mut stated: Stated, file: PathBuf, roots: &[&Path]) -> Self {
         self.no_secrets = std::mem::take(&mut stated.no_secrets);
         for (root, lists) in std::mem::take(&mut stated.roots) {
@@ -124,13 +126,9 @@ impl Policy {
         self.merged(stated, None, file)
     }
 
-    /// Merges the file of a root: only what is stricter holds, and it allows nothing.
+    /// Merges a policy file: what the user's own says, holds; of the file of a root, what is stricter, and it allows nothing.
     #[must_use]
-    pub(crate) fn tightened(self, stated: Stated, root: usize, file: PathBuf) -> Self {
-        self.merged(stated, Some(root), file)
-    }
-
-    fn merged(mut self, stated: Stated, root: Option<usize>, file: PathBuf) -> Self {
+    pub(crate) fn merged(mut self, stated: Stated, root: Option<usize>, file: PathBuf) -> Self {
         let document = stated.document;
         let author = if root.is_none() { Author::Person } else { Author::Root };
         if document.mode == Some(WriteMode::Restricted) && self.restricted_by.is_none() {
@@ -192,7 +190,7 @@ impl Policy {
     ///
     /// # Errors
     /// It is denied, under any of its names.
-    pub fn open(&self, file: Named<'_>) -> Result<(), Denial> {
+    pub(crate) fn open(&self, file: Named<'_>) -> Result<(), Denial> {
         if file.names().any(|path| self.is_own(file.root, path)) {
             return Err(Denial::Own { real: file.real.to_owned() });
         }
@@ -205,14 +203,12 @@ impl Policy {
     }
 
     /// Whether a list denies files of a root.
-    #[must_use]
-    pub fn denies_anything(&self, root: usize) -> bool {
+    pub(crate) fn denies_anything(&self, root: usize) -> bool {
         self.rules_for(root).any(|rules| !rules.lists.deny.is_empty())
     }
 
     /// What the lists say about changing a file: to ask beats to allow.
-    #[must_use]
-    pub fn access(&self, file: Named<'_>) -> Access {
+    pub(crate) fn access(&self, file: Named<'_>) -> Access {
         match self.rules_for(file.root).find_map(|rules| rules.listed("ask", &rules.lists.ask, file)) {
             Some(listed) => Access::Asked(listed),
             // A root's file has no list of what is allowed.
@@ -238,28 +234,21 @@ fn merge<T: Copy>(author: Author, held: &mut T, stated: Option<T>, stricter: fn(
 
 /// Why policy closes a file to every batch.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Denial {
+pub(crate) enum Denial {
     /// It is on a list.
     #[error(transparent)]
     Listed(#[from] Listed),
     /// It holds the policy itself.
     #[error("the file belongs to Aptix itself and is never edited ({real:?})")]
-    Own {
-        /// The real path.
-        real: String,
-    },
+    Own { real: String },
     /// A link leads to it.
     #[error("it is reached by a link, and policy says links = \"refuse\"; its real path is {real:?}")]
-    Link {
-        /// The real path.
-        real: String,
-    },
+    Link { real: String },
 }
 
 impl Denial {
     /// The failure for the author of the edit.
-    #[must_use]
-    pub fn failure(&self) -> Failure {
+    pub(crate) fn failure(&self) -> Failure {
         let (detail, hint) = match self {
             Self::Listed(_) => (Detail::Denied, "leave this file out of the batch; no answer opens it"),
             Self::Own { .. } => (Detail::Protected, "leave this file out of the batch; no answer opens it"),
@@ -279,7 +268,7 @@ mod tests {
         let policy =
             Policy::unstated(Caller::Server).stated(own, "own".into(), &[Path::new("/one"), Path::new("/two")]);
         of_roots.iter().enumerate().fold(policy, |policy, (index, text)| {
-            policy.tightened(parse(text.as_bytes(), Author::Root).unwrap(), index, format!("root {index}").into())
+            policy.merged(parse(text.as_bytes(), Author::Root).unwrap(), Some(index), format!("root {index}").into())
         })
     }
 

@@ -25,7 +25,7 @@ const REPETITIONS: usize = 3000;
 
 /// A file as policy looks at it.
 #[derive(Clone, Copy, Debug)]
-pub struct Named<'a> {
+pub(crate) struct Named<'a> {
     /// Which root, from 0.
     pub root: usize,
     /// Its path in the root as the author named it, in its real case.
@@ -92,11 +92,8 @@ pub struct Listed {
 }
 
 impl Rules {
-    pub(super) const fn is_about(&self, root: usize) -> bool {
-        match self.root {
-            Some(own) => own == root,
-            None => true,
-        }
+    pub(super) fn is_about(&self, root: usize) -> bool {
+        self.root.is_none_or(|own| own == root)
     }
 
     /// Whether the file is allowed by each of its names.
@@ -193,13 +190,11 @@ impl Patterns {
     }
 
     /// Whether there are no patterns.
-    #[must_use]
     pub(crate) const fn is_empty(&self) -> bool {
         self.written.is_empty()
     }
 
     /// The first pattern that a path matches.
-    #[must_use]
     pub(crate) fn find(&self, path: &str) -> Option<&str> {
         if self.written.is_empty() {
             return None;

@@ -297,21 +297,16 @@ mod tests {
         );
     }
 
+    fn git_patch(kind: GitKind, hunks: Vec<Hunk>) -> GitPatch {
+        GitPatch { kind, executable: None, base_id: None, result_id: None, is_unprefixed: false, hunks }
+    }
+
     /// A path may hold line feeds: none of them begins a line of a diff.
     #[test]
     fn a_path_is_one_line() {
         let path = "a\n@@ -1 +1 @@\n-x\n+y".to_owned();
         let kinds = [GitKind::Rename { to: path.clone() }, GitKind::Copy { from: path.clone() }];
-        let git = |kind| {
-            FileEdit::GitPatch(GitPatch {
-                kind,
-                executable: None,
-                base_id: None,
-                result_id: None,
-                is_unprefixed: false,
-                hunks: Vec::new(),
-            })
-        };
+        let git = |kind| FileEdit::GitPatch(git_patch(kind, Vec::new()));
         let moved = FileEdit::ContextPatch(ContextPatch { move_to: Some(path.clone()), chunks: Vec::new() });
         for edit in kinds.map(git).into_iter().chain([moved]) {
             let patch = FilePatch { target: Target::Path(path.clone()), key: None, label: None, edit };
@@ -331,14 +326,7 @@ mod tests {
         let surplus = vec![line(LineKind::Removed, b"item\n")];
         let hunk =
             Hunk { old_start: 4, old_count: 90, new_start: 5, new_count: 0, is_unnumbered: false, lines, surplus };
-        let git = GitPatch {
-            kind: GitKind::Rename { to: "b".into() },
-            executable: Some(true),
-            base_id: None,
-            result_id: None,
-            is_unprefixed: false,
-            hunks: vec![hunk],
-        };
+        let git = GitPatch { executable: Some(true), ..git_patch(GitKind::Rename { to: "b".into() }, vec![hunk]) };
         check(
             FileEdit::GitPatch(git),
             b"the file is renamed to b\nit can be executed\n@@ -4,2 +5,2 @@\n same\n-old\xff\n+new\n\

@@ -206,26 +206,12 @@ mod tests {
                     @@ -9 +10,0 @@\n--- a/z\n--- a/w\n+++ b/w\n@@ -0,0 +1 @@\n+new\n";
         let mut place = Place::Header;
         let shown: Vec<_> = diff.lines().map(|line| (line, place.step(line.as_bytes()).0)).collect();
-        let [bold, cyan] = [Style::new().bold(), AnsiColor::Cyan.on_default()];
+        let [bold, plain, cyan] = [Style::new().bold(), Style::new(), AnsiColor::Cyan.on_default()];
         let [green, red] = [AnsiColor::Green.on_default(), AnsiColor::Red.on_default()];
-        let styles = [
-            bold,
-            bold,
-            cyan,
-            red,
-            green,
-            green,
-            green,
-            Style::new(),
-            Style::new(),
-            cyan,
-            red,
-            bold,
-            bold,
-            cyan,
-            green,
-        ];
-        assert_eq!(shown.iter().map(|(_, style)| *style).collect::<Vec<_>>(), styles, "{shown:?}");
+        let first = [bold, bold, cyan, red, green, green, green, plain, plain];
+        let second = [cyan, red, bold, bold, cyan, green];
+        let styles: Vec<_> = shown.iter().map(|(_, style)| *style).collect();
+        assert_eq!(styles, [&first[..], &second].concat(), "{shown:?}");
     }
 
     fn shown(lines: &[&[u8]]) -> Vec<String> {

@@ -73,13 +73,14 @@ pub fn undo(
     if !matches!(options.mode, Mode::DryRun) {
         pending::note(workspace, &reversal).map_err(|error| history_failure(&error))?;
     }
-    let report = carry_out(workspace, planned, options, confirm).inspect_err(|_| {
-        if !matches!(options.mode, Mode::DryRun)
-            && let Err(error) = pending::forget(workspace)
-        {
-            tracing::warn!(%error, "the note of an undo that was refused stays");
-        }
-    })?;
+    let report = carry_out(workspace, planned, options, &mut |proposal| confirm(proposal).check(proposal))
+        .inspect_err(|_| {
+            if !matches!(options.mode, Mode::DryRun)
+                && let Err(error) = pending::forget(workspace)
+            {
+                tracing::warn!(%error, "the note of an undo that was refused stays");
+            }
+        })?;
     Ok(Undone { batch, report, name: None })
 }
 

@@ -75,10 +75,10 @@ fn nothing_is_undone_in_restricted_mode() {
     set("restricted");
     for name in [&["undo"][..], &["undo", "no such batch"]] {
         let output = aptix(place.path(), name, "");
-        let told = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{told}");
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{message}");
         let words = "Patch tool is disabled in Restricted mode. Use request_mode_upgrade to request write access.";
-        assert!(told.contains(&format!("POLICY_DENIED (RESTRICTED_MODE): {words}")), "{told}");
+        assert!(message.contains(&format!("POLICY_DENIED (RESTRICTED_MODE): {words}")), "{message}");
         assert!(made.exists(), "{name:?}");
     }
     set("unrestricted");
@@ -259,7 +259,7 @@ fn what_was_applied_is_listed_and_taken_back() {
     assert!(again.ends_with("\ncreated a.txt\n"), "{again}");
 }
 
-/// A file patch that names two paths stands under its own; which of the two is refused is said.
+/// A file patch that names two paths is reported under its own; the message names the one that is refused.
 #[test]
 fn the_other_path_of_a_file_patch_is_named_when_that_is_what_is_refused() {
     let place = tempfile::tempdir().unwrap();
@@ -286,10 +286,10 @@ fn the_other_path_of_a_file_patch_is_named_when_that_is_what_is_refused() {
         (patch("rename", "f", ".env"), "f: a person has to agree: \".env\": ".to_owned()),
         (patch("rename", "f", "AGENTS.md"), "f: a person has to agree: \"AGENTS.md\": ".to_owned()),
     ];
-    for (document, told) in cases {
+    for (document, message) in cases {
         let output = aptix(place.path(), &["apply"], &document);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{document}: {said}");
-        assert!(said.contains(&told), "{told}: {said}");
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{document}: {stderr}");
+        assert!(stderr.contains(&message), "{message}: {stderr}");
     }
 }

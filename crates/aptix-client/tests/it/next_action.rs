@@ -1,4 +1,4 @@
-//! A refusal that can be mended says how: the document corrected, which then applies.
+//! A refusal that can be corrected has the corrected document, which then applies.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! A person's policy file as commands find it: what it closes, and what is told where it cannot be followed.
+//! A person's policy file as commands find it: what it closes, and the error where it cannot be followed.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::command_line::{aptix, text};
 
 const DOCUMENT: &str = r#"{"path":"vendor/a.txt","content":"x\n"}"#;
 
-/// Gives whoever lives in this place a policy file.
+/// Writes a policy file for the user of this place.
 pub(crate) fn put(place: &Path, text: &str) -> PathBuf {
     let file = place.join("config/aptix/policy.toml");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -31,12 +31,12 @@ fn a_pattern_with_the_path_of_the_root_in_it_is_refused_with_what_to_write() {
         ),
         (format!("[roots.'{root}']\nask = ['{root}']"), "write \"/**\"".to_owned()),
     ];
-    for (policy, told) in cases {
+    for (policy, message) in cases {
         put(place.path(), &policy);
         let output = aptix(place.path(), &["apply"], DOCUMENT);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("POLICY_DENIED (POLICY_FILE)") && said.contains(&told), "{said}");
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("POLICY_DENIED (POLICY_FILE)") && stderr.contains(&message), "{stderr}");
     }
     // There is something of that name in the root: then it is what is meant.
     std::fs::create_dir(Path::new(root).join(root.split('/').nth(1).unwrap())).unwrap();
@@ -54,10 +54,10 @@ fn a_policy_file_that_others_can_read_or_write_is_told_with_its_mode() {
         let set = |mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
         set(open);
         let output = aptix(place.path(), &["apply"], DOCUMENT);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains(&format!("{} has the mode {open:04o}, expected 0", path.display())), "{said}");
-        assert!(said.contains(hint), "{said}");
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains(&format!("{} has the mode {open:04o}, expected 0", path.display())), "{stderr}");
+        assert!(stderr.contains(hint), "{stderr}");
         set(closed);
     }
     assert!(aptix(place.path(), &["apply"], DOCUMENT).status.success());
@@ -70,9 +70,9 @@ fn durability_is_no_longer_a_choice() {
     let root = place.path().join("ws/.aptix/policy.toml");
     std::fs::create_dir_all(root.parent().unwrap()).unwrap();
     let output = aptix(place.path(), &["apply"], DOCUMENT);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("line 2: ") && said.contains("delete this line"), "{said}");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("line 2: ") && stderr.contains("delete this line"), "{stderr}");
     for (number, (mine, roots)) in
         [("durability = \"flushed\"", ""), ("", "\ndurability = \"journal\""), ("", "durability = 7")]
             .iter()
@@ -81,11 +81,11 @@ fn durability_is_no_longer_a_choice() {
         put(place.path(), mine);
         std::fs::write(&root, roots).unwrap();
         let output = aptix(place.path(), &["apply"], DOCUMENT.replace("a.txt", &number.to_string()));
-        let said = text(&output.stderr);
-        assert!(output.status.success(), "{said}");
+        let stderr = text(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
         let file = if mine.is_empty() { &root } else { &own };
-        assert!(said.contains("WARN") && said.contains(file.file_name().unwrap().to_str().unwrap()), "{said}");
-        assert!(said.contains("`durability` is no longer a choice"), "{said}");
+        assert!(stderr.contains("WARN") && stderr.contains(file.file_name().unwrap().to_str().unwrap()), "{stderr}");
+        assert!(stderr.contains("`durability` is no longer a choice"), "{stderr}");
     }
 }
 
@@ -106,14 +106,14 @@ fn a_policy_with_too_many_patterns_is_refused_with_its_line() {
         (listed(60_000), "it has more than 262144 bytes"),
         (format!("deny = [\n{}\n]\n", wild.join(",\n")), "simpler ones"),
     ];
-    for (policy, told) in cases {
+    for (policy, message) in cases {
         std::fs::write(&file, policy).unwrap();
         let begun = Instant::now();
         let output = aptix(place.path(), &["apply"], DOCUMENT);
-        let (took, said) = (begun.elapsed(), text(&output.stderr));
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("POLICY_DENIED (POLICY_FILE)") && said.contains(told), "{said}");
-        assert!(said.contains(".aptix/policy.toml"), "{said}");
+        let (took, stderr) = (begun.elapsed(), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("POLICY_DENIED (POLICY_FILE)") && stderr.contains(message), "{stderr}");
+        assert!(stderr.contains(".aptix/policy.toml"), "{stderr}");
         assert!(took < Duration::from_secs(3), "{took:?}");
     }
     std::fs::write(&file, listed(1000)).unwrap();

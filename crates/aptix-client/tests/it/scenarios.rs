@@ -106,7 +106,7 @@ fn run_all(text: &str) {
     for scenario in parse(text) {
         for (case, scenario) in cases(&scenario) {
             let name = format!("{} [{case}]", scenario.title);
-            // All that fail are told, not only the first.
+            // All that fail are reported, not only the first.
             if std::panic::catch_unwind(|| run(&scenario, &name)).is_err() {
                 failed.push(name);
             }
@@ -220,33 +220,33 @@ fn run(scenario: &Scenario, name: &str) {
     let answer: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{name}: stdout is not one JSON object: {error}\n{stderr}"));
 
-    let told = format!("{name}\n{answer:#}\n{stderr}");
+    let shown = format!("{name}\n{answer:#}\n{stderr}");
     let errors: Vec<&Value> = answer["errors"].as_array().unwrap().iter().collect();
     let expected: Vec<&Part> = scenario.all("error").collect();
     let found: Vec<_> = errors.iter().map(|error| words(error)).collect();
-    assert_eq!(found.len(), expected.len(), "{told}");
+    assert_eq!(found.len(), expected.len(), "{shown}");
     for (error, part) in errors.iter().zip(expected) {
-        check_error(error, &part.rest, &told);
+        check_error(error, &part.rest, &shown);
     }
     let exit: i32 = scenario.rest("exit", "0").parse().unwrap();
-    assert_eq!(output.status.code(), Some(exit), "{told}");
-    assert_eq!(answer["success"], exit == 0, "{told}");
-    assert_eq!(answer["files"].as_array().unwrap().is_empty(), exit != 0, "{told}");
+    assert_eq!(output.status.code(), Some(exit), "{shown}");
+    assert_eq!(answer["success"], exit == 0, "{shown}");
+    assert_eq!(answer["files"].as_array().unwrap().is_empty(), exit != 0, "{shown}");
     let warned: Vec<_> =
         answer["files"].as_array().unwrap().iter().flat_map(|file| file["warnings"].as_array().unwrap()).collect();
     let warnings: Vec<_> = scenario.all("warning").map(|part| part.rest.as_str()).collect();
-    assert_eq!(warned.iter().map(|warning| warning["code"].as_str().unwrap()).collect::<Vec<_>>(), warnings, "{told}");
+    assert_eq!(warned.iter().map(|warning| warning["code"].as_str().unwrap()).collect::<Vec<_>>(), warnings, "{shown}");
     let examples = answer["warnings"].as_array().unwrap().iter().filter(|warning| warning["code"] == "BLOCK_IGNORED");
     let examples: Vec<_> = examples.map(|warning| warning["line"].to_string()).collect();
     let expected: Vec<_> = scenario.all("example").map(|part| part.rest.as_str()).collect();
     if exit == 0 {
-        assert_eq!(examples, expected, "{told}");
+        assert_eq!(examples, expected, "{shown}");
     }
     for part in scenario.all("says") {
-        check_file(&answer["files"], &part.rest, &told);
+        check_file(&answer["files"], &part.rest, &shown);
     }
 
-    tree::assert_same(&tree::read(&top), &expected_tree(scenario, &before, &top), &told);
+    tree::assert_same(&tree::read(&top), &expected_tree(scenario, &before, &top), &shown);
     if scenario.rest("flags", "").contains("--dry-run") {
         assert!(!place.path().join("state").exists(), "{name}: a dry run leaves no trace");
     } else {
@@ -259,28 +259,28 @@ fn words(error: &Value) -> String {
 }
 
 /// `CODE [DETAIL] [KEY=VALUE]...`
-fn check_error(error: &Value, expected: &str, told: &str) {
+fn check_error(error: &Value, expected: &str, shown: &str) {
     let mut parts = expected.split_whitespace().peekable();
-    assert_eq!(error["code"], *parts.next().unwrap(), "{told}");
+    assert_eq!(error["code"], *parts.next().unwrap(), "{shown}");
     let detail = parts.next_if(|part| !part.contains('=')).map_or(Value::Null, Value::from);
-    assert_eq!(error["detail"], detail, "{told}");
-    check_keys(error, parts, told);
-    assert!(!error["message"].as_str().unwrap().is_empty(), "{told}");
+    assert_eq!(error["detail"], detail, "{shown}");
+    check_keys(error, parts, shown);
+    assert!(!error["message"].as_str().unwrap().is_empty(), "{shown}");
 }
 
-fn check_file(files: &Value, expected: &str, told: &str) {
+fn check_file(files: &Value, expected: &str, shown: &str) {
     let mut parts = expected.split_whitespace();
     let index: usize = parts.next().unwrap().parse().unwrap();
-    check_keys(&files[index], parts, told);
+    check_keys(&files[index], parts, shown);
 }
 
 /// `KEY=VALUE`, the value compared as text; a key may be a path with dots.
-fn check_keys<'a>(value: &Value, pairs: impl Iterator<Item = &'a str>, told: &str) {
+fn check_keys<'a>(value: &Value, pairs: impl Iterator<Item = &'a str>, shown: &str) {
     for pair in pairs {
         let (key, expected) = pair.split_once('=').unwrap();
         let found = value.pointer(&format!("/{}", key.replace('.', "/"))).unwrap_or(&Value::Null);
         let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
-        assert_eq!(found, expected, "{key}: {told}");
+        assert_eq!(found, expected, "{key}: {shown}");
     }
 }
 
@@ -307,7 +307,7 @@ fn lay_out(scenario: &Scenario, top: &Path) {
     }
 }
 
-/// The bytes that a part's text stands for.
+/// The bytes that a part's text describes.
 fn bytes(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text;
