@@ -71,10 +71,26 @@ fn a_create_file_document_is_recognised_by_its_keys() {
     assert_eq!((&create.content, create.overwrite), (&Content::Text(String::new()), false));
 }
 
+/// Each text is refused with the fields and the words that are expected; where no field is expected, any may be named.
+fn refuse_each(cases: Vec<(String, Vec<String>)>) {
+    for (text, expected) in cases {
+        let field_less: Vec<String> = refusals(text.as_bytes())
+            .into_iter()
+            .zip(&expected)
+            .map(|(found, expected)| match expected.strip_prefix("-: ") {
+                Some(_) => format!("-: {}", found.split_once(": ").unwrap().1),
+                None => found,
+            })
+            .collect();
+        assert_eq!(field_less, expected, "{}", text.chars().take(200).collect::<String>());
+        assert_eq!(refusals(text.as_bytes()).len(), expected.len());
+    }
+}
+
 #[test]
 fn what_is_not_in_the_format_is_refused_with_its_place_and_its_word() {
     let at = "files[0].changes[0]";
-    let cases: Vec<(String, Vec<String>)> = vec![
+    refuse_each(vec![
         // shape
         ("[]".into(), vec!["-: INVALID_REQUEST.UNKNOWN_DIALECT".into()]),
         ("{}".into(), vec!["-: INVALID_REQUEST.UNKNOWN_DIALECT".into()]),
@@ -107,7 +123,18 @@ fn what_is_not_in_the_format_is_refused_with_its_place_and_its_word() {
             patch(r#"["k", null, "insert", null, 0, null, null, null, ["x"]]"#),
             vec![format!("{at}: INVALID_REQUEST.TYPE")],
         ),
-        // fields
+    ]);
+    assert_eq!(refusals(br#"{"files": []}"#), ["-: INVALID_REQUEST.UNKNOWN_DIALECT"], "a line patch or a file bundle");
+    let bundle = read(r#"{"root": ".", "files": [{"path": "a", "content": ""}]}"#).unwrap();
+    assert_eq!(bundle.dialect, Dialect::FileBundle);
+    assert_eq!(refusals(b"{\"path\": \"\xff\"}"), ["-: INVALID_REQUEST.UNICODE"]);
+    assert_eq!(refusals(b"{\"path\": \"\xed\xa0\x80\"}"), ["-: INVALID_REQUEST.UNICODE"]);
+}
+
+#[test]
+fn what_has_other_fields_is_refused_with_its_place_and_its_word() {
+    let at = "files[0].changes[0]";
+    refuse_each(vec![
         (r#"{"files": [], "batchlabel": ""}"#.into(), vec!["batchlabel: INVALID_REQUEST.UNKNOWN_FIELD".into()]),
         (r#"{"Path": "a", "content": ""}"#.into(), vec!["Path: INVALID_REQUEST.UNKNOWN_FIELD".into()]),
         (r#"{"path": "a", "path": "b", "content": ""}"#.into(), vec!["-: INVALID_REQUEST.DUPLICATE_KEY".into()]),
@@ -133,6 +160,13 @@ fn what_is_not_in_the_format_is_refused_with_its_place_and_its_word() {
             ),
             vec![format!("{at}.newLines: INVALID_REQUEST.UNEXPECTED_FIELD")],
         ),
+    ]);
+}
+
+#[test]
+fn numbers_and_texts_that_json_does_not_have_are_refused() {
+    let at = "files[0].changes[0]";
+    refuse_each(vec![
         // numbers
         (patch(r#"{"operation": "insert", "afterLine": 1.0}"#), vec![format!("{at}.afterLine: INVALID_REQUEST.TYPE")]),
         (patch(r#"{"operation": "insert", "afterLine": 1e2}"#), vec![format!("{at}.afterLine: INVALID_REQUEST.TYPE")]),
@@ -152,24 +186,7 @@ fn what_is_not_in_the_format_is_refused_with_its_place_and_its_word() {
         (r#"{"path": "a", "content": ""} {"a": 1}"#.into(), vec!["-: INVALID_REQUEST.MULTIPLE_BLOCKS".into()]),
         ("[".repeat(10_000), vec!["-: INVALID_REQUEST.DEPTH".into()]),
         (format!(r#"{{"files": {}"#, "[".repeat(100)), vec!["-: INVALID_REQUEST.DEPTH".into()]),
-    ];
-    for (text, expected) in cases {
-        let field_less: Vec<String> = refusals(text.as_bytes())
-            .into_iter()
-            .zip(&expected)
-            .map(|(found, expected)| match expected.strip_prefix("-: ") {
-                Some(_) => format!("-: {}", found.split_once(": ").unwrap().1),
-                None => found,
-            })
-            .collect();
-        assert_eq!(field_less, expected, "{}", text.chars().take(200).collect::<String>());
-        assert_eq!(refusals(text.as_bytes()).len(), expected.len());
-    }
-    assert_eq!(refusals(br#"{"files": []}"#), ["-: INVALID_REQUEST.UNKNOWN_DIALECT"], "a line patch or a file bundle");
-    let bundle = read(r#"{"root": ".", "files": [{"path": "a", "content": ""}]}"#).unwrap();
-    assert_eq!(bundle.dialect, Dialect::FileBundle);
-    assert_eq!(refusals(b"{\"path\": \"\xff\"}"), ["-: INVALID_REQUEST.UNICODE"]);
-    assert_eq!(refusals(b"{\"path\": \"\xed\xa0\x80\"}"), ["-: INVALID_REQUEST.UNICODE"]);
+    ]);
 }
 
 #[test]

@@ -44,29 +44,14 @@ fn anchor(matching: AnchorMatch, occurrence: Option<Occurrence>) -> Anchor {
 /// WS-MOD-4.2.8, WS-MOD-4.2.9, WS-MOD-4.2.10, WS-MOD-4.2.12: fill-in values mean that nothing was given.
 #[test]
 fn calls_are_read_and_fill_in_values_are_as_if_left_out() {
+    let range = |start_line, end_line| AnchorPlace::Range { start_line, end_line };
     let after = AnchorPlace::After;
     let contains = || anchor(AnchorMatch::Contains, None);
     for (tool, arguments, place) in [
-        (
-            TOOLS[0],
-            r#"{"path":"a/b","range":"2~3","content":"x"}"#,
-            AnchorPlace::Range { start_line: 2, end_line: Some(3) },
-        ),
-        (
-            TOOLS[0],
-            r#"{"path":"./a\\b","range":"2","content":"x"}"#,
-            AnchorPlace::Range { start_line: 2, end_line: Some(2) },
-        ),
-        (
-            TOOLS[0],
-            r#"{"path":"a/b","range":"2~","content":"x"}"#,
-            AnchorPlace::Range { start_line: 2, end_line: None },
-        ),
-        (
-            TOOLS[0],
-            r#"{"path":"a/b","range":"~4","content":"x"}"#,
-            AnchorPlace::Range { start_line: 1, end_line: Some(4) },
-        ),
+        (TOOLS[0], r#"{"path":"a/b","range":"2~3","content":"x"}"#, range(2, Some(3))),
+        (TOOLS[0], r#"{"path":"./a\\b","range":"2","content":"x"}"#, range(2, Some(2))),
+        (TOOLS[0], r#"{"path":"a/b","range":"2~","content":"x"}"#, range(2, None)),
+        (TOOLS[0], r#"{"path":"a/b","range":"~4","content":"x"}"#, range(1, Some(4))),
         (TOOLS[1], r#"{"path":"a/b","content":"x","existing_hunk_id":""}"#, AnchorPlace::Append),
         (TOOLS[2], r#"{"path":"a/b","anchor":"t","content":"x"}"#, after(contains())),
         (TOOLS[2], r#"{"path":"a/b","anchor":"t","content":"x","match":"","occurrence":""}"#, after(contains())),

@@ -68,6 +68,22 @@ fn every_edit() -> Vec<FileEdit> {
     let changes = operations.into_iter().zip([None, Some(""), Some("t")].into_iter().cycle());
     let scopes = [Scope::First, Scope::All, Scope::Block { start_line: None }, Scope::Block { start_line: Some(0) }];
     let steps = scopes.map(|scope| Replacement { find: "f".into(), replace: String::new(), scope });
+    vec![
+        write(Content::Text("t".into()), Presence::Absent),
+        write(blob, Presence::Present),
+        write(Content::Text(String::new()), Presence::Either),
+        FileEdit::DeleteFile,
+        FileEdit::SearchPatch(SearchPatch { changes: changes.map(|(at, text)| change(at, text)).collect() }),
+        FileEdit::Replacements(Replacements { steps: steps.into() }),
+    ]
+    .into_iter()
+    .chain(diffs())
+    .chain(anchored())
+    .collect()
+}
+
+/// Edits that show the lines around what they change.
+fn diffs() -> Vec<FileEdit> {
     let kinds = [LineKind::Context, LineKind::Removed, LineKind::Added];
     let hunk = Hunk {
         old_start: 1,
@@ -97,12 +113,6 @@ fn every_edit() -> Vec<FileEdit> {
         FileEdit::ContextPatch(ContextPatch { move_to: move_to.map(Into::into), chunks })
     };
     vec![
-        write(Content::Text("t".into()), Presence::Absent),
-        write(blob, Presence::Present),
-        write(Content::Text(String::new()), Presence::Either),
-        FileEdit::DeleteFile,
-        FileEdit::SearchPatch(SearchPatch { changes: changes.map(|(at, text)| change(at, text)).collect() }),
-        FileEdit::Replacements(Replacements { steps: steps.into() }),
         git(GitKind::Modify, None, None),
         git(GitKind::Create, Some(true), Some("1234")),
         git(GitKind::Delete, Some(false), Some("")),
@@ -117,9 +127,6 @@ fn every_edit() -> Vec<FileEdit> {
                 .collect(),
         ),
     ]
-    .into_iter()
-    .chain(anchored())
-    .collect()
 }
 
 /// An anchor edit at each kind of place.
