@@ -29,81 +29,109 @@ struct Series {
 /// # Errors
 /// The position of the first part that cannot follow those above it, and why.
 pub(super) fn fold(parts: Vec<Part>) -> Result<Vec<FilePatch>, (usize, usize, GitPatchError)> {
-    let mut all: Vec<Series> = Vec::with_capacity(parts.len());
-    // Under which name each file is left by the parts above.
-    let mut names: BTreeMap<Key, usize> = BTreeMap::new();
-    // The files that had the names before which the mail or commit that is being read takes away or gives to others.
-    let mut before: BTreeMap<Key, Option<usize>> = BTreeMap::new();
-    let mut newest = 0;
-    // Whether diffs follow one another within a mail or commit, and the first copy there of a file that changes above it.
-    let (mut follows, mut doubtful) = (false, None);
+    let mut files = Files::default();
     for (position, part) in parts.into_iter().enumerate() {
-        let Part { file, line, letter, is_of_log } = part;
-        let refused = |why| (position, line, GitPatchError::Series(why));
-        let FileEdit::GitPatch(patch) = &file.edit else { continue };
-        let kind = patch.kind.clone();
-        if letter != newest {
-            before.clear();
-            newest = letter;
-        }
-        let copied = match &kind {
-            GitKind::Copy { from } => {
-                let key = Key::of_path(from);
-                let index = before.get(&key).copied().unwrap_or_else(|| names.get(&key).copied());
-                index.and_then(|index| all.get(index))
-            }
-            _ => None,
-        };
-        if copied.is_some_and(|source| source.letters.0 != letter) {
-            return Err(refused("a file is copied that an earlier mail or commit changes"));
-        }
-        doubtful = doubtful.or(copied.map(|_| (position, line)));
-        let keys = Key::of(&file.target);
-        let mut known = keys.iter().find_map(|key| names.get(key)).copied();
-        // A diff that renames a file to this name and renames this file moves the one that had the name before.
-        let name = file.target.as_str();
-        let is_taken_over =
-            known.and_then(|index| all.get(index)).is_some_and(|series| series.arrives_in(letter, name));
-        if is_taken_over && matches!(kind, GitKind::Rename { .. }) {
-            known = keys.iter().find_map(|key| before.get(key)).copied().flatten();
-        } else if is_taken_over && all.iter().any(|series| series.file.target.as_str() == name) {
-            return Err(refused("the diff renames another file to this name, and changes one that has it"));
-        }
-        let index = known.unwrap_or(all.len());
-        match known.and_then(|index| all.get_mut(index)) {
-            Some(series) => {
-                if series.letters.1 != letter && is_of_log {
-                    return Err(refused(
-                        "a log lists the newest commit first, and several of its commits change this file",
-                    ));
-                }
-                check(series, patch, letter).map_err(refused)?;
-                append(series, file);
-                follows |= series.letters.1 == letter;
-                series.letters.1 = letter;
-            }
-            None => all.push(Series { file, letters: (letter, letter) }),
-        }
-        match kind {
-            GitKind::Rename { to } => {
-                for key in &keys {
-                    if names.get(key) == Some(&index) {
-                        names.remove(key);
-                        before.entry(key.clone()).or_insert(Some(index));
-                    }
-                }
-                let to = Key::of_path(&to);
-                let had = names.insert(to.clone(), index);
-                before.entry(to).or_insert(had);
-            }
-            _ => names.extend(keys.into_iter().map(|key| (key, index))),
-        }
+        let place = (position, part.line);
+        files.add(part, place).map_err(|why| (place.0, place.1, GitPatchError::Series(why)))?;
     }
-    if let (true, Some((position, line))) = (follows, doubtful) {
+    if let (true, Some((position, line))) = (files.follows, files.doubtful) {
         let why = "the diff has files in several parts, and copies one that it changes above";
         return Err((position, line, GitPatchError::Series(why)));
     }
-    Ok(all.into_iter().map(|series| series.file).collect())
+    Ok(files.all.into_iter().map(|series| series.file).collect())
+}
+
+/// The files of the parts that were read so far.
+#[derive(Default)]
+struct Files {
+    all: Vec<Series>,
+    /// Under which name each file is left by the parts above.
+    names: BTreeMap<Key, usize>,
+    /// The files that had the names before which the mail or commit that is being read takes away or gives to others.
+    before: BTreeMap<Key, Option<usize>>,
+    /// The mail or commit that is being read.
+    newest: usize,
+    /// Whether diffs follow one another within a mail or commit.
+    follows: bool,
+    /// The place of the first copy of a file that changes above it in the same mail or commit.
+    doubtful: Option<(usize, usize)>,
+}
+
+impl Files {
+    fn add(&mut self, part: Part, place: (usize, usize)) -> Result<(), &'static str> {
+        let Part { file, letter, is_of_log, .. } = part;
+        let FileEdit::GitPatch(patch) = &file.edit else { return Ok(()) };
+        let kind = patch.kind.clone();
+        if letter != self.newest {
+            self.before.clear();
+            self.newest = letter;
+        }
+        if let Some(source) = self.copied(&kind) {
+            if source.letters.0 != letter {
+                return Err("a file is copied that an earlier mail or commit changes");
+            }
+            self.doubtful = self.doubtful.or(Some(place));
+        }
+        let keys = Key::of(&file.target);
+        let known = self.known(&keys, file.target.as_str(), &kind)?;
+        let index = known.unwrap_or(self.all.len());
+        match known.and_then(|index| self.all.get_mut(index)) {
+            Some(series) => {
+                if series.letters.1 != letter && is_of_log {
+                    return Err("a log lists the newest commit first, and several of its commits change this file");
+                }
+                check(series, patch, letter)?;
+                append(series, file);
+                self.follows |= series.letters.1 == letter;
+                series.letters.1 = letter;
+            }
+            None => self.all.push(Series { file, letters: (letter, letter) }),
+        }
+        self.name(index, keys, kind);
+        Ok(())
+    }
+
+    /// The file that a part copies, if a part above changes it.
+    fn copied(&self, kind: &GitKind) -> Option<&Series> {
+        let GitKind::Copy { from } = kind else { return None };
+        let key = Key::of_path(from);
+        let index = self.before.get(&key).copied().unwrap_or_else(|| self.names.get(&key).copied());
+        index.and_then(|index| self.all.get(index))
+    }
+
+    /// The position of the file that a part changes, if parts above change it as well.
+    fn known(&self, keys: &[Key], name: &str, kind: &GitKind) -> Result<Option<usize>, &'static str> {
+        let known = keys.iter().find_map(|key| self.names.get(key)).copied();
+        let series = known.and_then(|index| self.all.get(index));
+        if !series.is_some_and(|series| series.arrives_in(self.newest, name)) {
+            return Ok(known);
+        }
+        // A diff that renames a file to this name and renames this file moves the one that had the name before.
+        if matches!(kind, GitKind::Rename { .. }) {
+            return Ok(keys.iter().find_map(|key| self.before.get(key)).copied().flatten());
+        }
+        match self.all.iter().any(|series| series.file.target.as_str() == name) {
+            true => Err("the diff renames another file to this name, and changes one that has it"),
+            false => Ok(known),
+        }
+    }
+
+    /// Notes under which name a part leaves its file.
+    fn name(&mut self, index: usize, keys: Vec<Key>, kind: GitKind) {
+        let GitKind::Rename { to } = kind else {
+            self.names.extend(keys.into_iter().map(|key| (key, index)));
+            return;
+        };
+        for key in keys {
+            if self.names.get(&key) == Some(&index) {
+                self.names.remove(&key);
+                self.before.entry(key).or_insert(Some(index));
+            }
+        }
+        let to = Key::of_path(&to);
+        let had = self.names.insert(to.clone(), index);
+        self.before.entry(to).or_insert(had);
+    }
 }
 
 impl Series {
