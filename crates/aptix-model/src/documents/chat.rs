@@ -4,7 +4,6 @@
 //! cannot be read as one refuses it, for the other edits may mean nothing without it. A block that is no edit and may be named
 //! for a file goes with the batch as a quote: the files decide.
 
-mod bare;
 mod beside;
 mod call;
 mod declined;
@@ -22,25 +21,24 @@ mod place;
 mod tagged_calls;
 pub(super) mod thought;
 
+use super::dialect::Parsed;
 use super::git_patch::shape::diff_header;
 use super::search_replace::{self, names};
-use crate::batch::Batch;
 use crate::failure::Failure;
 use crate::quote::Quote;
-use crate::reason::{Detail, Reason};
+use crate::reason::Reason;
 use crate::report::Warning;
-pub(super) use bare::is_bare_diff;
 use declined::Declined;
 use fence::{Answer, Block, Closing};
 use kind::Kind;
-pub(super) use other_edits::{has_edits, has_other_blocks};
-use place::{cut_fence, open_fence, place};
+pub(super) use other_edits::{has_edits, has_other_blocks, is_bare_diff};
+use place::{cut_fence, open_fence, place, refused};
 
 /// Most warnings about blocks that are no edits; the last one says how many more there are.
 const WARNINGS: usize = 100;
 
 /// Reads an answer that begins with no thought.
-pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+pub(super) fn parse(text: &str) -> Parsed {
     let (Sorted { mut edits, mut warnings, quotes, passed_over }, answer) = sort(text)?;
     let refusal = declined(&answer, &passed_over, &edits)
         .or_else(|| edits.is_empty().then(|| no_edit(&answer, &quotes, &warnings)));
@@ -224,7 +222,9 @@ fn no_edit(answer: &Answer, quotes: &[Quote], warnings: &[Warning]) -> Failure {
         let (first, last) = (quote.first_line, quote.last_line);
         let message =
             format!("the block at lines {first} to {last} of the answer is named for {name:?} and holds no edit");
-        return Failure::new(Reason::InvalidRequest, message).detail(Detail::Fence).field(format!("line {first}")).hint(
+        return refused(
+            first as usize,
+            message,
             "send a whole file in a file bundle, and a part of one between SEARCH and REPLACE markers; leave the block out \
              if it only shows code",
         );

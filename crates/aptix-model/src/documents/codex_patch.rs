@@ -4,6 +4,7 @@
 //! Marker lines may have blanks around them; within an update only behind them, since what begins with a blank there is
 //! a line of the file. Blank lines between sections mean nothing.
 
+use super::dialect::Parsed;
 use super::text_lines::{Line, cut_short, lines, malformed, quoted, too_many};
 use crate::batch::{
     Batch, Chunk, ChunkLine, Content, ContextPatch, FileEdit, FilePatch, LineKind, Presence, Target, WriteFile,
@@ -36,7 +37,7 @@ pub(super) fn begins(text: &str) -> bool {
     }
 }
 
-pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+pub(super) fn parse(text: &str) -> Parsed {
     let mut lines = lines(text).peekable();
     let mut reading =
         Reading { lines: &mut lines, warnings: Vec::new(), update_lines: 0, indented_end: indented_end(text) };

@@ -2,13 +2,12 @@
 
 use serde::Deserialize;
 
+use super::dialect::Parsed;
 use super::fields::{Fields, given};
 use super::json::{self, Place};
 use super::keys::Keys;
 use crate::batch::{Batch, Content, CreateFile, FileEdit, FilePatch, Target};
-use crate::failure::Failure;
 use crate::path::document_spelling;
-use crate::report::Warning;
 
 /// How a create-file document is recognised.
 pub(super) const KEYS: Keys = Keys { tells: &["content", "overwrite"], knows: &["path", "contentFormat"] };
@@ -32,7 +31,7 @@ pub(crate) struct CreateFileDocument {
     content_format: Option<String>,
 }
 
-pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+pub(super) fn parse(text: &str) -> Parsed {
     let document: CreateFileDocument = json::from_str(text)?;
     let mut failures = Vec::new();
     let mut fields = Fields::new(Place::default(), &mut failures);

@@ -2,7 +2,13 @@
 
 use core::str::FromStr;
 
+use crate::batch::Batch;
+use crate::failure::Failure;
+use crate::report::Warning;
 use crate::words::words;
+
+/// What a document says, and what was read but has no effect; or everything that is wrong with its shape.
+pub(super) type Parsed = Result<(Batch, Vec<Warning>), Vec<Failure>>;
 
 words! {
     /// A way of writing an edit down.

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::dialect::Parsed;
 use super::fields::{Fields, check_root, given, listed};
 use super::json::{self, Bounded, Named, Place};
 use super::keys::Keys;
@@ -11,7 +12,6 @@ use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::path::document_spelling;
 use crate::reason::{Detail, Reason};
-use crate::report::Warning;
 
 /// How a file bundle is recognised.
 pub(super) const KEYS: Keys = Keys {
@@ -43,7 +43,7 @@ impl Named for FileDocument {
     const PLURAL: &'static str = "files";
 }
 
-pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+pub(super) fn parse(text: &str) -> Parsed {
     let document: BundleDocument = json::from_str(text)?;
     let mut failures = Vec::from_iter(check_root(document.root.as_deref()).err());
     let files = Fields::new(Place::default(), &mut failures).require("files", document.files);

@@ -3,13 +3,11 @@
 use core::fmt;
 use std::collections::BTreeSet;
 
-use super::dialect::Dialect;
+use super::dialect::{Dialect, Parsed};
 use super::keys::{Keys, Outline, is_near, shown_keys};
 use super::{create_file, file_bundle, json, line_patch, search_patch, str_replace, structured_patch};
-use crate::batch::Batch;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
-use crate::report::Warning;
 
 /// The keys that files are named under.
 const PATHS: [&str; 2] = ["path", "docPath"];
@@ -35,39 +33,29 @@ impl JsonDialect {
         Self::StrReplace,
     ];
 
-    pub(super) const fn dialect(self) -> Dialect {
+    /// Its name, its keys and its parser.
+    const fn parts(self) -> (Dialect, Keys, fn(&str) -> Parsed) {
         match self {
-            Self::LinePatch => Dialect::LinePatch,
-            Self::CreateFile => Dialect::CreateFile,
-            Self::SearchPatch => Dialect::SearchPatch,
-            Self::StructuredPatch => Dialect::StructuredPatch,
-            Self::FileBundle => Dialect::FileBundle,
-            Self::StrReplace => Dialect::StrReplace,
+            Self::LinePatch => (Dialect::LinePatch, line_patch::KEYS, line_patch::parse),
+            Self::CreateFile => (Dialect::CreateFile, create_file::KEYS, create_file::parse),
+            Self::SearchPatch => (Dialect::SearchPatch, search_patch::KEYS, search_patch::parse),
+            Self::StructuredPatch => (Dialect::StructuredPatch, structured_patch::KEYS, structured_patch::parse),
+            Self::FileBundle => (Dialect::FileBundle, file_bundle::KEYS, file_bundle::parse),
+            Self::StrReplace => (Dialect::StrReplace, str_replace::KEYS, str_replace::parse),
         }
+    }
+
+    pub(super) const fn dialect(self) -> Dialect {
+        self.parts().0
     }
 
     const fn keys(self) -> Keys {
-        match self {
-            Self::LinePatch => line_patch::KEYS,
-            Self::CreateFile => create_file::KEYS,
-            Self::SearchPatch => search_patch::KEYS,
-            Self::StructuredPatch => structured_patch::KEYS,
-            Self::FileBundle => file_bundle::KEYS,
-            Self::StrReplace => str_replace::KEYS,
-        }
+        self.parts().1
     }
 
     /// Reads a document in this dialect.
-    pub(super) fn parse(self, bytes: &[u8]) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
-        let text = json::text(bytes)?;
-        match self {
-            Self::LinePatch => line_patch::parse(text),
-            Self::CreateFile => create_file::parse(text),
-            Self::SearchPatch => search_patch::parse(text),
-            Self::StructuredPatch => structured_patch::parse(text),
-            Self::FileBundle => file_bundle::parse(text),
-            Self::StrReplace => str_replace::parse(text),
-        }
+    pub(super) fn parse(self, bytes: &[u8]) -> Parsed {
+        self.parts().2(json::text(bytes)?)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::dialect::Parsed;
 use super::fields::{Fields, listed};
 use super::json::{self, Bounded, Given, Named, Place, Whole};
 use super::keys::Keys;
@@ -90,7 +91,7 @@ impl Named for ChangeDocument {
     const PLURAL: &'static str = "changes";
 }
 
-pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+pub(super) fn parse(text: &str) -> Parsed {
     let document: BatchDocument = json::from_str(text)?;
     let mut reading = Reading { failures: Vec::new(), warnings: Vec::new() };
     reading.warn_of_id("batchId", document.batch_id.is_some());

@@ -31,6 +31,7 @@ use crate::failure::Failure;
 use crate::report::Warning;
 use bytes::{check_size, decode};
 use chat::thought::{self, Thoughtful};
+use dialect::Parsed;
 use git_patch::lines::Extent;
 use json_dialect::JsonDialect;
 use recognise::recognise;
@@ -66,7 +67,7 @@ pub fn parse(bytes: &[u8], dialect: Option<Dialect>) -> Result<Document, Vec<Fai
 
 /// Reads an answer. What its author thought before it is no part of it, and what is left may be a document alone, as any text
 /// may.
-fn parse_answer(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+fn parse_answer(text: &str) -> Parsed {
     let Some(Thoughtful { rest, drafted, warning }) = thought::take_out(text)? else {
         return chat::parse(text);
     };
@@ -76,7 +77,7 @@ fn parse_answer(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
     Ok((batch, warning.into_iter().chain(warnings).collect()))
 }
 
-fn read(bytes: &[u8], dialect: Dialect) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+fn read(bytes: &[u8], dialect: Dialect) -> Parsed {
     match dialect {
         Dialect::LinePatch => JsonDialect::LinePatch.parse(bytes),
         Dialect::CreateFile => JsonDialect::CreateFile.parse(bytes),

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::dialect::Parsed;
 use super::fields::{Fields, listed};
 use super::json::{self, Bounded, Named, Place};
 use super::keys::Keys;
@@ -11,7 +12,6 @@ use crate::failure::Failure;
 use crate::limits::{Limits, SEARCH_PATCH_TOKENS};
 use crate::path::document_spelling;
 use crate::reason::{Detail, Reason};
-use crate::report::Warning;
 
 /// How a search patch is recognised.
 pub(super) const KEYS: Keys = Keys {
@@ -72,7 +72,7 @@ struct ReindentDocument {
     add: Option<String>,
 }
 
-pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+pub(super) fn parse(text: &str) -> Parsed {
     check_tokens(text)?;
     let document: PatchDocument = json::from_str(text)?;
     let mut failures = Vec::new();

@@ -10,6 +10,7 @@ mod tail;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::dialect::Parsed;
 use super::text_lines::{Line, cut_short, lines, malformed, quoted, too_many};
 use crate::batch::{Batch, FileEdit, FilePatch, Replacement, Replacements, Target};
 use crate::failure::Failure;
@@ -31,14 +32,14 @@ pub(super) fn begins(text: &str) -> bool {
     }
 }
 
-pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+pub(super) fn parse(text: &str) -> Parsed {
     let (batch, warnings, tail) = read(text)?;
     tail.check(text)?;
     Ok((batch, warnings))
 }
 
 /// Reads the blocks of an answer, which may go on below them with anything but a part of a marker.
-pub(super) fn parse_in_answer(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+pub(super) fn parse_in_answer(text: &str) -> Parsed {
     let (batch, warnings, tail) = read(text)?;
     tail.check_marker()?;
     Ok((batch, warnings))

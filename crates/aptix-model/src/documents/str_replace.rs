@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::dialect::Parsed;
 use super::fields::{Fields, listed};
 use super::json::{self, Named, OneOrMany, Place, Whole};
 use super::keys::Keys;
@@ -16,7 +17,6 @@ use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::path::document_spelling;
 use crate::reason::{Detail, Reason};
-use crate::report::Warning;
 
 /// How commands are recognised.
 pub(super) const KEYS: Keys = Keys {
@@ -53,7 +53,7 @@ enum Step {
     Insert { line: i64, text: String },
 }
 
-pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+pub(super) fn parse(text: &str) -> Parsed {
     let commands: OneOrMany<CommandDocument, { Limits::DEFAULT.changes }> = json::value(text)?;
     let mut failures = Vec::new();
     let mut files = Files { files: Vec::new(), positions: BTreeMap::new(), work: WORK };

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::dialect::Parsed;
 use super::fields::{Fields, check_root, listed};
 use super::json::{self, Bounded, Named, Place};
 use super::keys::Keys;
@@ -10,7 +11,6 @@ use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::path::document_spelling;
 use crate::reason::Detail;
-use crate::report::Warning;
 
 /// How a structured patch is recognised.
 pub(super) const KEYS: Keys = Keys { tells: &["patches.replacements", "patches.path"], knows: &["root", "patches"] };
@@ -47,7 +47,7 @@ impl Named for ReplacementDocument {
     const PLURAL: &'static str = "changes";
 }
 
-pub(super) fn parse(text: &str) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+pub(super) fn parse(text: &str) -> Parsed {
     let document: PatchDocument = json::from_str(text)?;
     let mut failures = Vec::from_iter(check_root(document.root.as_deref()).err());
     let patches = Fields::new(Place::default(), &mut failures).require("patches", document.patches);

@@ -1,7 +1,6 @@
 //! What is to happen, between the wire and the model.
 
-use super::changes::{each, note, with_id};
-use super::field::{digest, given, missing, unexpected, unknown_enum};
+use super::field::{digest, each, given, missing, note, unexpected, unknown_enum, with_id};
 use super::{anchor, hunks, quote, search, v1};
 use crate::batch::{
     Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, Presence, Target,
@@ -32,21 +31,10 @@ impl TryFrom<v1::Edit> for Batch {
 }
 
 fn file_patch(index: usize, file: v1::FilePatch, failures: &mut Vec<Failure>) -> Option<FilePatch> {
+    use v1::file_patch::Action;
     let at = |failure: Failure| Failure { file_index: Some(index), ..failure };
-    let target = match file.target {
-        Some(v1::file_patch::Target::DocPath(path)) => Some(Target::DocPath(path)),
-        Some(v1::file_patch::Target::Path(path)) => Some(Target::Path(path)),
-        Some(v1::file_patch::Target::PathReadings(readings)) => {
-            use v1::file_patch::Action;
-            let is_diff = matches!(file.action, Some(Action::GitPatch(_) | Action::GitSeries(_)));
-            let read = path_readings(&format!("files[{index}].pathReadings"), readings, is_diff);
-            read.map_err(|failure| note(failures, at(failure))).ok()
-        }
-        None => {
-            note(failures, at(missing(&format!("files[{index}].target"), "docPath or path")));
-            None
-        }
-    };
+    let is_diff = matches!(file.action, Some(Action::GitPatch(_) | Action::GitSeries(_)));
+    let target = target(index, file.target, is_diff).map_err(|failure| note(failures, at(failure))).ok();
     let found = failures.len();
     let edit = match file.action {
         Some(action) => file_edit(index, action, failures),
@@ -240,7 +228,7 @@ fn action_message(edit: FileEdit, ids: &[ChangeId]) -> v1::file_patch::Action {
     }
 }
 
-pub(super) fn target_message(target: Target) -> v1::file_patch::Target {
+fn target_message(target: Target) -> v1::file_patch::Target {
     match target {
         Target::DocPath(path) => v1::file_patch::Target::DocPath(path),
         Target::Path(path) => v1::file_patch::Target::Path(path),
@@ -250,18 +238,22 @@ pub(super) fn target_message(target: Target) -> v1::file_patch::Target {
     }
 }
 
-/// Paths that a file of a diff may have; nothing else has several.
-pub(super) fn path_readings(field: &str, readings: v1::PathReadings, is_diff: bool) -> Result<Target, Failure> {
-    let v1::PathReadings { stripped, written } = readings;
+/// Reads which file an entry is for; only a file of a diff may have several readings.
+pub(super) fn target(index: usize, target: Option<v1::file_patch::Target>, is_diff: bool) -> Result<Target, Failure> {
+    let v1::PathReadings { stripped, written } = match target {
+        Some(v1::file_patch::Target::DocPath(path)) => return Ok(Target::DocPath(path)),
+        Some(v1::file_patch::Target::Path(path)) => return Ok(Target::Path(path)),
+        Some(v1::file_patch::Target::PathReadings(readings)) => readings,
+        None => return Err(missing(&format!("files[{index}].target"), "docPath or path")),
+    };
+    let field = format!("files[{index}].pathReadings");
     if !is_diff {
-        return Err(unexpected(field, "with gitPatch or gitSeries"));
+        return Err(unexpected(&field, "with gitPatch or gitSeries"));
     }
     for (name, paths) in [("stripped", &stripped), ("written", &written)] {
         if !matches!(paths.as_slice(), [_] | [_, _]) {
-            return Err(missing(
-                &format!("{field}.{name}"),
-                "one path, or the two of a file whose sides have different names",
-            ));
+            let expected = "one path, or the two of a file whose sides have different names";
+            return Err(missing(&format!("{field}.{name}"), expected));
         }
     }
     Ok(Target::Readings(PathReadings { stripped, written }))

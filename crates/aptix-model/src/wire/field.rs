@@ -1,10 +1,11 @@
-//! Reads one field of an incoming message; what is wrong with it becomes a failure that names the field.
+//! Reads one field of an incoming message, or the changes of a file patch; what is wrong becomes a failure that names the
+//! field.
 
 use core::str::FromStr;
 
 use crate::digest::{DigestError, Sha256Digest};
 use crate::failure::Failure;
-use crate::id::IdError;
+use crate::id::{ChangeId, IdError};
 use crate::reason::{Detail, Reason};
 
 /// protobuf's empty string is this crate's nothing.
@@ -47,4 +48,35 @@ pub fn id<T: FromStr<Err = IdError>>(field: &str, text: &str) -> Result<T, Failu
         let detail = if field == "requestId" { Detail::RequestId } else { Detail::IdFormat };
         Failure::new(Reason::InvalidRequest, format!("{error}")).detail(detail).field(field)
     })
+}
+
+/// Most failures of one message that are reported.
+const FAILURES: usize = 1000;
+
+/// Keeps a failure, unless there are too many: a message may have millions of wrong parts.
+pub(super) fn note(failures: &mut Vec<Failure>, failure: Failure) {
+    if failures.len() < FAILURES {
+        failures.push(failure);
+    }
+}
+
+/// Reads the changes of a file patch; whatever is wrong with one goes to `failures`. `read` gets the name of the
+/// change's field.
+pub(super) fn each<W, T>(
+    file: usize,
+    changes: Vec<W>,
+    failures: &mut Vec<Failure>,
+    read: impl Fn(&str, W) -> Result<T, Failure>,
+) -> Vec<T> {
+    let changes = changes.into_iter().enumerate().filter_map(|(position, change)| {
+        let read = read(&format!("files[{file}].changes[{position}]"), change);
+        read.map_err(|failure| note(failures, failure.change(position))).ok()
+    });
+    changes.collect()
+}
+
+/// Each change as a message, with its id, or an empty one where there are none.
+pub(super) fn with_id<T, W>(changes: Vec<T>, ids: &[ChangeId], message: impl Fn(T, String) -> W) -> Vec<W> {
+    let ids = ids.iter().map(|id| format!("{id}")).chain(core::iter::repeat(String::new()));
+    changes.into_iter().zip(ids).map(|(change, id)| message(change, id)).collect()
 }

@@ -1,7 +1,6 @@
 //! Edits that show lines around what they change, between the wire and the model: git patches and context patches.
 
-use super::changes::{each, with_id};
-use super::field::{missing, unexpected, unknown_enum};
+use super::field::{each, missing, unexpected, unknown_enum, with_id};
 use super::v1;
 use crate::batch::{Chunk, ChunkLine, ContextPatch, GitKind, GitPatch, Hunk, HunkLine, LineKind};
 use crate::failure::Failure;
@@ -66,11 +65,10 @@ fn git_kind(
 fn hunk(field: &str, hunk: v1::Hunk) -> Result<Hunk, Failure> {
     let (mut lines, mut surplus) = (Vec::new(), Vec::new());
     for (index, line) in hunk.lines.into_iter().enumerate() {
-        let number = (line.kind, line.kind());
-        match surplus_kind(number.1) {
+        match KINDS.into_iter().find(|kind| numbers(*kind).1 == line.kind) {
             Some(kind) => surplus.push(HunkLine { kind, bytes: line.content.into() }),
             None if surplus.is_empty() => {
-                lines.push(HunkLine { kind: line_kind(field, index, number)?, bytes: line.content.into() });
+                lines.push(HunkLine { kind: line_kind(field, index, line.kind)?, bytes: line.content.into() });
             }
             None => return Err(unexpected(&format!("{field}.lines[{index}]"), "above the surplus lines")),
         }
@@ -118,8 +116,8 @@ pub(super) fn git_patch_message(patch: GitPatch, ids: &[ChangeId]) -> v1::GitPat
 }
 
 fn hunk_message(hunk: Hunk, change_id: String) -> v1::Hunk {
-    let lines = hunk.lines.into_iter().map(|line| (line_number(line.kind), line.bytes));
-    let surplus = hunk.surplus.into_iter().map(|line| (surplus_number(line.kind), line.bytes));
+    let lines = hunk.lines.into_iter().map(|line| (numbers(line.kind).0, line.bytes));
+    let surplus = hunk.surplus.into_iter().map(|line| (numbers(line.kind).1, line.bytes));
     v1::Hunk {
         change_id,
         old_start: hunk.old_start,
@@ -136,9 +134,11 @@ pub(super) fn context_patch(file: usize, patch: v1::ContextPatch, failures: &mut
 }
 
 fn chunk(field: &str, chunk: v1::Chunk) -> Result<Chunk, Failure> {
-    let lines = chunk.lines.into_iter().enumerate().map(|(index, line)| {
-        Ok(ChunkLine { kind: line_kind(field, index, (line.kind, line.kind()))?, text: line.text })
-    });
+    let lines = chunk
+        .lines
+        .into_iter()
+        .enumerate()
+        .map(|(index, line)| Ok(ChunkLine { kind: line_kind(field, index, line.kind)?, text: line.text }));
     Ok(Chunk { anchors: chunk.anchors, lines: lines.collect::<Result<_, Failure>>()?, is_at_end: chunk.is_at_end })
 }
 
@@ -147,48 +147,25 @@ pub(super) fn chunk_message(chunk: Chunk, change_id: String) -> v1::Chunk {
     v1::Chunk {
         change_id,
         anchors: chunk.anchors,
-        lines: lines.map(|line| v1::ChunkLine { kind: line_number(line.kind), text: line.text }).collect(),
+        lines: lines.map(|line| v1::ChunkLine { kind: numbers(line.kind).0, text: line.text }).collect(),
         is_at_end: chunk.is_at_end,
     }
 }
 
-fn line_kind(field: &str, index: usize, (number, kind): (i32, v1::LineKind)) -> Result<LineKind, Failure> {
-    match kind {
-        v1::LineKind::Context => Ok(LineKind::Context),
-        v1::LineKind::Removed => Ok(LineKind::Removed),
-        v1::LineKind::Added => Ok(LineKind::Added),
-        // Chunks have no counts, so that they have no surplus.
-        v1::LineKind::SurplusContext
-        | v1::LineKind::SurplusRemoved
-        | v1::LineKind::SurplusAdded
-        | v1::LineKind::Unspecified => Err(unknown_enum(&format!("{field}.lines[{index}].kind"), number)),
-    }
-}
+const KINDS: [LineKind; 3] = [LineKind::Context, LineKind::Removed, LineKind::Added];
 
-fn line_number(kind: LineKind) -> i32 {
-    let kind = match kind {
-        LineKind::Context => v1::LineKind::Context,
-        LineKind::Removed => v1::LineKind::Removed,
-        LineKind::Added => v1::LineKind::Added,
+/// The numbers of a kind: of a line that the counts of its hunk include, and of a surplus line.
+fn numbers(kind: LineKind) -> (i32, i32) {
+    let (counted, surplus) = match kind {
+        LineKind::Context => (v1::LineKind::Context, v1::LineKind::SurplusContext),
+        LineKind::Removed => (v1::LineKind::Removed, v1::LineKind::SurplusRemoved),
+        LineKind::Added => (v1::LineKind::Added, v1::LineKind::SurplusAdded),
     };
-    kind.into()
+    (counted.into(), surplus.into())
 }
 
-/// The kind of a surplus line; `None` for a line of another kind.
-const fn surplus_kind(kind: v1::LineKind) -> Option<LineKind> {
-    match kind {
-        v1::LineKind::SurplusContext => Some(LineKind::Context),
-        v1::LineKind::SurplusRemoved => Some(LineKind::Removed),
-        v1::LineKind::SurplusAdded => Some(LineKind::Added),
-        v1::LineKind::Unspecified | v1::LineKind::Context | v1::LineKind::Removed | v1::LineKind::Added => None,
-    }
-}
-
-fn surplus_number(kind: LineKind) -> i32 {
-    let kind = match kind {
-        LineKind::Context => v1::LineKind::SurplusContext,
-        LineKind::Removed => v1::LineKind::SurplusRemoved,
-        LineKind::Added => v1::LineKind::SurplusAdded,
-    };
-    kind.into()
+/// The kind of a line that is no surplus; chunks have no counts, so that they have no surplus.
+fn line_kind(field: &str, index: usize, number: i32) -> Result<LineKind, Failure> {
+    let known = KINDS.into_iter().find(|kind| numbers(*kind).0 == number);
+    known.ok_or_else(|| unknown_enum(&format!("{field}.lines[{index}].kind"), number))
 }

@@ -5,8 +5,6 @@
 
 mod anchor;
 pub mod bytes;
-mod changes;
-mod cursor;
 mod edit;
 mod field;
 pub mod fit;

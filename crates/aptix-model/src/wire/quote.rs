@@ -1,6 +1,6 @@
 //! Blocks of an answer that are no edits, between the wire and the model: the last entries of an edit's files.
 
-use super::changes::note;
+use super::field::note;
 use super::v1;
 use super::v1::file_patch::{Action, Target};
 use crate::failure::Failure;

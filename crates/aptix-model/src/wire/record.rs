@@ -1,13 +1,15 @@
-//! A stored batch, between the wire and the model: whole, as an event, or as a line of a list.
+//! A stored batch, between the wire and the model: whole, as an event, or as a line of a list; and cursors of events.
 
 use prost_types::Timestamp;
 
-use super::edit::{path_readings, target_message, with_ids};
-use super::field::{given, id, missing, unknown_enum};
+use super::edit::{target, with_ids};
+use super::field::{digest, given, id, missing, unknown_enum};
 use super::quote::is_quote;
 use super::v1;
-use crate::batch::{Batch, Target};
+use crate::batch::Batch;
+use crate::cursor::Cursor;
 use crate::failure::Failure;
+use crate::id::Revision;
 use crate::record::{BatchOutline, BatchRecord, FileIds, UnixMillis};
 use crate::report::Report;
 use crate::state::BatchState;
@@ -87,26 +89,14 @@ pub fn event_message(record: BatchRecord) -> v1::Batch {
 /// What a list carries: no content, no diff.
 #[must_use]
 pub fn listed_message(record: BatchRecord) -> v1::Batch {
-    let ids = record.ids.iter();
-    let files = record.batch.files.iter().zip(ids).map(|(patch, ids)| v1::FilePatch {
-        file_patch_id: ids.file.to_string(),
-        key: patch.key.clone().unwrap_or_default(),
-        label: patch.label.clone().unwrap_or_default(),
-        target: Some(target_message(patch.target.clone())),
-        action: None,
-    });
-    let files = files.collect();
-    let edit = v1::Edit {
-        label: record.batch.label.clone().unwrap_or_default(),
-        key: record.batch.key.clone().unwrap_or_default(),
-        files,
-    };
-    let mut listed = v1::Batch::from(BatchRecord { batch: Batch::default(), ..record });
+    let batch = Batch { quotes: Vec::new(), ..record.batch };
+    let mut listed = v1::Batch::from(BatchRecord { batch, ..record });
+    listed.edit.iter_mut().flat_map(|edit| &mut edit.files).for_each(|file| file.action = None);
     if let Some(report) = &mut listed.report {
         report.diff_omitted |= !report.diff.is_empty();
         report.diff.clear();
     }
-    v1::Batch { edit: Some(edit), content_omitted: true, ..listed }
+    v1::Batch { content_omitted: true, ..listed }
 }
 
 impl TryFrom<v1::Batch> for BatchRecord {
@@ -122,7 +112,7 @@ impl TryFrom<v1::Batch> for BatchRecord {
         Ok(Self {
             id: id("batchId", &message.batch_id)?,
             workspace: id("workspaceId", &message.workspace_id)?,
-            revision: crate::id::Revision(message.revision),
+            revision: Revision(message.revision),
             state: state("state", message.state)?,
             ids,
             batch: Batch::try_from(edit)?,
@@ -169,23 +159,34 @@ impl TryFrom<v1::Batch> for BatchOutline {
     fn try_from(message: v1::Batch) -> Result<Self, Failure> {
         let mut edit = message.edit.unwrap_or_default();
         edit.files.retain(|file| !is_quote(file));
-        let target = |(index, file): (usize, v1::FilePatch)| match file.target {
-            Some(v1::file_patch::Target::DocPath(path)) => Ok(Target::DocPath(path)),
-            Some(v1::file_patch::Target::Path(path)) => Ok(Target::Path(path)),
-            // A list has no actions.
-            Some(v1::file_patch::Target::PathReadings(readings)) => {
-                path_readings(&format!("files[{index}].pathReadings"), readings, true)
-            }
-            None => Err(missing(&format!("files[{index}].target"), "docPath or path")),
-        };
+        // A list has no actions.
+        let targets = edit.files.into_iter().enumerate().map(|(index, file)| target(index, file.target, true));
         Ok(Self {
             id: id("batchId", &message.batch_id)?,
-            revision: crate::id::Revision(message.revision),
+            revision: Revision(message.revision),
             state: state("state", message.state)?,
             label: given(edit.label),
             key: given(edit.key),
-            targets: edit.files.into_iter().enumerate().map(target).collect::<Result<_, _>>()?,
+            targets: targets.collect::<Result<_, _>>()?,
             created: message.create_time.as_ref().map(millis),
+        })
+    }
+}
+
+impl From<Cursor> for v1::Cursor {
+    fn from(cursor: Cursor) -> Self {
+        Self { history_id: cursor.history.to_string(), revision: cursor.revision.0, digest: cursor.digest.to_string() }
+    }
+}
+
+impl TryFrom<v1::Cursor> for Cursor {
+    type Error = Failure;
+
+    fn try_from(cursor: v1::Cursor) -> Result<Self, Failure> {
+        Ok(Self {
+            history: id("cursor.historyId", &cursor.history_id)?,
+            revision: Revision(cursor.revision),
+            digest: digest("cursor.digest", &cursor.digest)?,
         })
     }
 }

@@ -1,7 +1,6 @@
 //! Edits that say which text they change, between the wire and the model: search patches and replacements.
 
-use super::changes::each;
-use super::field::{missing, unexpected, unknown_enum};
+use super::field::{each, missing, unexpected, unknown_enum};
 use super::v1;
 use crate::batch::{Reindent, Replacement, Replacements, Scope, SearchChange, SearchOperation, SearchPatch};
 use crate::failure::Failure;

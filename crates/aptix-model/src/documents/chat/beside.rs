@@ -2,13 +2,12 @@
 
 use super::fence::{self, Block};
 use super::outer;
-use super::place::place;
+use super::place::{place, refused};
 use crate::documents::codex_patch::BEGIN;
 use crate::documents::git_patch::shape::diff_header;
 use crate::documents::json_dialect::find_json;
 use crate::documents::search_replace::{self, names};
 use crate::failure::Failure;
-use crate::reason::{Detail, Reason};
 
 /// What comments of one line begin with.
 const COMMENTS: [&str; 7] = ["# ", "// ", "/* ", "<!-- ", "-- ", "; ", "% "];
@@ -18,7 +17,9 @@ pub(super) fn check_rest(block: &Block) -> Result<(), Failure> {
     let Some(line) = block.text.lines().position(|line| !is_about_edits(line.trim())) else { return Ok(()) };
     let line = block.text_line + line;
     let message = format!("the {} has lines that belong to none of its edits, the first at line {line}", place(block));
-    Err(Failure::new(Reason::InvalidRequest, message).detail(Detail::Fence).field(format!("line {line}")).hint(
+    Err(refused(
+        line,
+        message,
         "put each edit into a block of its own, below its file's name, and send a whole file in a file bundle; leave out \
          lines that only show code",
     ))
@@ -54,8 +55,9 @@ pub(super) fn check_indented(block: &Block) -> Result<(), Failure> {
     }
     let message =
         format!("the {} seems to hold an edit, and is indented so far that it is a sample of code", place(block));
-    Err(Failure::new(Reason::InvalidRequest, message)
-        .detail(Detail::Fence)
-        .field(format!("line {}", block.first_line))
-        .hint("indent the edit and its fence no further than the text above, or leave it out if it is a sample"))
+    Err(refused(
+        block.first_line,
+        message,
+        "indent the edit and its fence no further than the text above, or leave it out if it is a sample",
+    ))
 }

@@ -4,11 +4,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::fence::Block;
-use super::place::{at_its_lines, within};
+use super::place::{at_its_lines, refused, within};
 use crate::documents::json;
 use crate::documents::json_dialect::JsonDialect;
 use crate::failure::Failure;
-use crate::reason::{Detail, Reason};
 
 const FORM: &str = "write the call as {\"name\": ..., \"arguments\": {...}}, or its edit as a file bundle";
 
@@ -42,10 +41,11 @@ pub(super) fn called(block: Block) -> Result<(JsonDialect, Block), Failure> {
         let shown: String = name.chars().take(60).collect();
         let tools: Vec<&str> = TOOLS.into_iter().map(|(tool, _)| tool).collect();
         let message = format!("the answer calls the tool {shown:?}, and calls of it are not read from answers");
-        return Err(Failure::new(Reason::InvalidRequest, message)
-            .detail(Detail::Fence)
-            .field(format!("line {}", block.first_line))
-            .hint(format!("call one of {}, write the edit into a block, or leave the call out", tools.join(", "))));
+        return Err(refused(
+            block.first_line,
+            message,
+            format!("call one of {}, write the edit into a block, or leave the call out", tools.join(", ")),
+        ));
     };
     // What is wrong with the arguments is told at their lines.
     let above = text.split_once(arguments.get()).map_or("", |(above, _)| above);

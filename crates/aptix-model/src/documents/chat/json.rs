@@ -2,7 +2,7 @@
 
 use super::call;
 use super::fence::Block;
-use super::place::{at_its_lines, place, within};
+use super::place::{at_its_lines, place, refused, within};
 use crate::documents::json_dialect::{JsonDialect, recognise_json};
 use crate::documents::telling::{Telling, broken_edit, recognise_telling};
 use crate::failure::Failure;
@@ -76,5 +76,5 @@ fn bare(block: &Block, dialect: JsonDialect) -> Failure {
         "write a file bundle, {{\"files\": [{{\"path\": ..., \"operation\": ..., \"content\": ...}}]}}, or the envelope \
          <tool_call>{{\"name\": \"{tool}\", \"arguments\": ...}}</tool_call>; leave the block out if it is a sample"
     );
-    Failure::new(Reason::InvalidRequest, message).detail(Detail::Fence).hint(hint)
+    refused(None, message, hint)
 }

@@ -3,7 +3,7 @@
 use super::fence::{Block, Closing};
 use super::json;
 use super::outside::{self, misplaced_diff};
-use super::place::{open_fence, place};
+use super::place::{open_fence, place, refused};
 use crate::documents::git_patch::shape::diff_header;
 use crate::documents::json_dialect::{JsonDialect, tells_json};
 use crate::documents::search_replace;
@@ -82,9 +82,7 @@ fn unread(block: &Block) -> Result<String, Failure> {
     }
     if let Some(dialect) = tells_json(&block.text) {
         let message = format!("the {} holds a {dialect}; edits in JSON are read from blocks tagged json", place(block));
-        return Err(Failure::new(Reason::InvalidRequest, message)
-            .detail(Detail::Fence)
-            .hint("write the opening fence as ```json, or leave the block out"));
+        return Err(refused(None, message, "write the opening fence as ```json, or leave the block out"));
     }
     if let Some(line) = outside::indented_envelope(&block.text) {
         return Err(outside::misplaced_envelope(block.text_line + line - 1, &format!("the {}", place(block))));
@@ -104,9 +102,7 @@ fn diff(block: &Block, tag: &str) -> Result<Result<(), String>, Failure> {
         Closing::Missing => Err(open_fence(block)),
         Closing::Shifted => {
             let message = format!("the {} ends at an indented fence, which may be a line of the diff", place(block));
-            Err(Failure::new(Reason::InvalidRequest, message)
-                .detail(Detail::Fence)
-                .hint("put the diff between longer fences: more backticks than any of its lines has"))
+            Err(refused(None, message, "put the diff between longer fences: more backticks than any of its lines has"))
         }
     }
 }

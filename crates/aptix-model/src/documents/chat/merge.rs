@@ -6,17 +6,17 @@ use super::fence::Block;
 use super::kind::Kind;
 use super::place::{at_its_lines, place, within};
 use crate::batch::{Batch, FilePatch, Target};
+use crate::documents::dialect::Parsed;
 use crate::documents::git_patch::lines::Extent;
 use crate::documents::{codex_patch, git_patch, search_replace};
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
-use crate::report::Warning;
 
 /// Reads all edits, in their order, and puts them together.
 ///
 /// # Errors
 /// What is wrong with one of them; or two are about one file.
-pub(super) fn merge(edits: &[(Kind, Block)]) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+pub(super) fn merge(edits: &[(Kind, Block)]) -> Parsed {
     let (mut batch, mut warnings) = (Batch::default(), Vec::new());
     let mut seen = BTreeMap::new();
     for (kind, block) in edits {
@@ -33,7 +33,7 @@ pub(super) fn merge(edits: &[(Kind, Block)]) -> Result<(Batch, Vec<Warning>), Ve
 }
 
 /// Reads the edit in a block; what it is refused for has the lines of the answer.
-fn read_block(kind: Kind, block: &Block) -> Result<(Batch, Vec<Warning>), Vec<Failure>> {
+fn read_block(kind: Kind, block: &Block) -> Parsed {
     let read = |text: &str| match kind {
         Kind::SearchReplace => search_replace::parse_in_answer(text),
         Kind::Diff => git_patch::parse(text.as_bytes(), Extent::Fence),

@@ -4,13 +4,12 @@
 //! one, and nothing closes the last fence of the answer. So no answer is whole in both readings.
 
 use super::fence::{self, Answer, Block, Closing};
-use super::place::place;
+use super::place::{place, refused};
 use super::{json, named};
 use crate::documents::git_patch::shape::diff_header;
 use crate::documents::search_replace::names;
 use crate::documents::telling::{Telling, recognise_telling};
 use crate::failure::Failure;
-use crate::reason::{Detail, Reason};
 
 /// Tags of fences that answers are wrapped in.
 const TAGS: [&str; 7] = ["", "text", "txt", "plaintext", "markdown", "md", "answer"];
@@ -32,7 +31,7 @@ impl Outer {
 
     fn doubt(&self, why: &str) -> Failure {
         let message = format!("the {} holds edits, and {why}, so that it may be an example", place(&self.block));
-        Failure::new(Reason::InvalidRequest, message).detail(Detail::Fence).hint(ADVICE)
+        refused(None, message, ADVICE)
     }
 }
 
@@ -109,10 +108,7 @@ fn untold(block: &Block, line: usize) -> Failure {
         "the {} holds another opening fence at line {line}, whose closing one ends it: where it ends cannot be told",
         place(block)
     );
-    Failure::new(Reason::InvalidRequest, message)
-        .detail(Detail::Fence)
-        .field(format!("line {line}"))
-        .hint(format!("{ADVICE}; a fence around others has more backticks than they have"))
+    refused(line, message, format!("{ADVICE}; a fence around others has more backticks than they have"))
 }
 
 /// The first block of an answer as it is if the fences inside it are as long as its own: all opening ones have a tag, all of

@@ -1,6 +1,7 @@
 //! What stands outside of an answer's blocks, where no edit is read.
 
 use super::fence::Answer;
+use super::place::refused;
 use super::thought;
 use crate::documents::codex_patch::BEGIN;
 use crate::documents::git_patch::shape::diff_header;
@@ -50,19 +51,15 @@ pub(super) fn check(outside: &str, first: Option<usize>) -> Result<(), Failure> 
     if let Some((offset, dialect)) = find_json(outside) {
         let line = outside.split_at(offset).0.matches('\n').count() + 1;
         let message = format!("{place} holds a {dialect}; edits in JSON are read from blocks tagged json");
-        return Err(Failure::new(Reason::InvalidRequest, message)
-            .detail(Detail::Fence)
-            .field(format!("line {line}"))
-            .hint("put it into a block fenced with ```json, send it alone, or leave it out"));
+        return Err(refused(line, message, "put it into a block fenced with ```json, send it alone, or leave it out"));
     }
     if let Some((line, words)) = call(outside) {
         let message = format!("{place} has {words:?}, which calls a tool; no calls are read from answers");
-        return Err(Failure::new(Reason::InvalidRequest, message)
-            .detail(Detail::Fence)
-            .field(format!("line {line}"))
-            .hint(
-                "write the edit as a SEARCH/REPLACE block or into a block fenced with ```json, or leave the call out",
-            ));
+        return Err(refused(
+            line,
+            message,
+            "write the edit as a SEARCH/REPLACE block or into a block fenced with ```json, or leave the call out",
+        ));
     }
     if let Some(line) = indented_envelope(outside) {
         return Err(misplaced_envelope(line, place));
@@ -102,17 +99,11 @@ pub(super) fn check_not_in_comment(
     let Some((first, last)) = edits.find(is_in) else { return Ok(()) };
     let message =
         format!("the edit at lines {first} to {last} of the answer stands in a comment, and may not be meant");
-    Err(Failure::new(Reason::InvalidRequest, message)
-        .detail(Detail::Fence)
-        .field(format!("line {first}"))
-        .hint("take the edit out of the comment, or leave it out"))
+    Err(refused(first, message, "take the edit out of the comment, or leave it out"))
 }
 
 /// Refuses a diff that would be passed over.
 pub(super) fn misplaced_diff(line: usize, place: &str) -> Failure {
     let message = format!("{place} holds a diff; diffs are read from blocks tagged diff or patch");
-    Failure::new(Reason::InvalidRequest, message)
-        .detail(Detail::Fence)
-        .field(format!("line {line}"))
-        .hint("put all diffs of the answer into one block fenced with ```diff, or leave this one out")
+    refused(line, message, "put all diffs of the answer into one block fenced with ```diff, or leave this one out")
 }

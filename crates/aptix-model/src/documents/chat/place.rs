@@ -15,6 +15,12 @@ pub(super) fn place(block: &Block) -> String {
     }
 }
 
+/// Refuses an answer for one of its lines, if only one is at fault.
+pub(super) fn refused(line: impl Into<Option<usize>>, message: impl Into<String>, hint: impl Into<String>) -> Failure {
+    let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::Fence).hint(hint);
+    Failure { field: line.into().map(|line| format!("line {line}")), ..failure }
+}
+
 /// Says in which block of the answer something is wrong.
 pub(super) fn within(block: &Block, failure: Failure) -> Failure {
     Failure { message: format!("in the {}: {}", place(block), failure.message), ..failure }
@@ -32,16 +38,19 @@ pub(super) fn cut_fence(text: &str) -> Option<Failure> {
     let last = text.rsplit('\n').next().unwrap_or_default();
     matches!(last.trim(), "`" | "``" | "~" | "~~").then(|| {
         let message = format!("the answer ends in the middle of a fence: {last:?}");
-        Failure::new(Reason::InvalidRequest, message)
-            .detail(Detail::Fence)
-            .hint("the answer was cut short; send it whole, each block closed by a fence as long as its opening one")
+        refused(
+            None,
+            message,
+            "the answer was cut short; send it whole, each block closed by a fence as long as its opening one",
+        )
     })
 }
 
 /// Refuses a block that nothing ends.
 pub(super) fn open_fence(block: &Block) -> Failure {
-    Failure::new(Reason::InvalidRequest, format!("the {} has no closing fence", place(block)))
-        .detail(Detail::Fence)
-        .field(format!("line {}", block.first_line))
-        .hint("the answer was cut short; send it whole, each block closed by a fence as long as its opening one")
+    refused(
+        block.first_line,
+        format!("the {} has no closing fence", place(block)),
+        "the answer was cut short; send it whole, each block closed by a fence as long as its opening one",
+    )
 }

@@ -4,9 +4,9 @@
 use super::call::called;
 use super::fence::Block;
 use super::json;
+use super::place::refused;
 use crate::documents::json_dialect::JsonDialect;
 use crate::failure::Failure;
-use crate::reason::{Detail, Reason};
 
 const OPEN: &str = "<tool_call>";
 const CLOSE: &str = "</tool_call>";
@@ -55,8 +55,5 @@ fn closing(line: &str) -> Option<String> {
 }
 
 fn endless(line: usize, close: &str) -> Failure {
-    Failure::new(Reason::InvalidRequest, format!("the call of a tool has no end, expected {close}"))
-        .detail(Detail::Fence)
-        .field(format!("line {line}"))
-        .hint("the answer was cut short; send it whole")
+    refused(line, format!("the call of a tool has no end, expected {close}"), "the answer was cut short; send it whole")
 }

@@ -1,7 +1,7 @@
 //! What an author thought before the answer, between `<think>` and `</think>`: what it drafts there are no edits.
 
+use super::place::refused;
 use crate::failure::Failure;
-use crate::reason::{Detail, Reason};
 use crate::report::Warning;
 
 /// What the tags are called.
@@ -30,7 +30,7 @@ pub(in crate::documents) fn take_out(text: &str) -> Result<Option<Thoughtful<'_>
     let Some((open, close)) = TAGS.into_iter().find(|(open, _)| begin.starts_with(open)) else { return Ok(None) };
     let Some((thought, answer)) = text.split_once(close) else {
         let message = format!("the answer begins with {open}, and nothing ends it with {close}");
-        return Err(Failure::new(Reason::InvalidRequest, message).detail(Detail::Fence).hint(HINT));
+        return Err(refused(None, message, HINT));
     };
     let first = text.len() - begin.len();
     let first = text.split_at(first).0.matches('\n').count() + 1;
@@ -53,5 +53,5 @@ pub(super) fn check_not_above(outside: &str, first: usize) -> Result<(), Failure
     let mut found = outside.lines().enumerate().skip(first).filter_map(|(index, line)| Some((index + 1, ended(line)?)));
     let Some((line, close)) = found.next() else { return Ok(()) };
     let message = format!("{close} stands below an edit, which may be one or only have been thought of");
-    Err(Failure::new(Reason::InvalidRequest, message).detail(Detail::Fence).field(format!("line {line}")).hint(HINT))
+    Err(refused(line, message, HINT))
 }

@@ -1,7 +1,6 @@
-//! The ids of a file's content before and after a change, as the `index` line of a diff has them.
+//! The ids of a file's content before and after a change, as the `index` line of a diff has them, and its mode.
 
 use super::malformed::{GitPatchError, quote};
-use super::mode::Mode;
 
 /// How the ids of a blob without bytes begin, as SHA-1 and as SHA-256.
 const EMPTY_BLOBS: [&str; 2] =
@@ -37,4 +36,24 @@ pub(super) fn read(ids: &[u8]) -> Result<(Option<String>, Option<String>), GitPa
     let names_blob = |id: &&str| (SHORTEST_ID..=64).contains(&id.len()) && id.bytes().any(|digit| digit != b'0');
     let [before, after] = [before, after].map(|id| Some(id).filter(names_blob).map(str::to_ascii_lowercase));
     Ok((before, after))
+}
+
+/// The mode of a regular file, as far as git keeps it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mode {
+    pub(super) is_executable: bool,
+}
+
+impl Mode {
+    pub(super) fn read(text: &[u8]) -> Result<Self, GitPatchError> {
+        let is_octal = text.len() == 6 && text.iter().all(|digit| (b'0'..=b'7').contains(digit));
+        match text {
+            b"100644" => Ok(Self { is_executable: false }),
+            b"100755" => Ok(Self { is_executable: true }),
+            b"120000" => Err(GitPatchError::Symlink),
+            b"160000" => Err(GitPatchError::Submodule),
+            _ if is_octal && text.starts_with(b"10") => Err(GitPatchError::ModeBits { found: quote(text) }),
+            _ => Err(GitPatchError::Mode { found: quote(text) }),
+        }
+    }
 }

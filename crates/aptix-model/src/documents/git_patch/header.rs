@@ -1,9 +1,8 @@
 //! What stands above the hunks of one file: its names, modes and ids, and what happens to it as a whole.
 
-use super::blob_ids::{self, changes_bytes};
+use super::blob_ids::{self, Mode, changes_bytes};
 use super::lines::{Extent, Lines, trim_end};
 use super::malformed::{GitPatchError, quote};
-use super::mode::Mode;
 use super::name::{GitLine, Meaning, Name, Prefixes};
 use super::side::Side;
 use crate::batch::{FileEdit, FilePatch, GitKind, GitPatch, Hunk};

@@ -103,85 +103,65 @@ impl GitPatchError {
             failure.file_index = Some(place.file);
             return failure;
         }
-        let (reason, detail) = self.code();
-        let mut failure = Failure::new(reason, format!("line {}: {self}", place.line));
-        failure.detail = detail;
-        failure.hint = Some(self.hint().to_string());
-        failure.file_index = Some(place.file);
-        failure
+        let (reason, detail, hint) = self.code();
+        let failure = Failure::new(reason, format!("line {}: {self}", place.line)).hint(hint);
+        Failure { detail, file_index: Some(place.file), ..failure }
     }
 
-    const fn code(&self) -> (Reason, Option<Detail>) {
-        let (reason, detail) = match self {
-            Self::Garbage { .. } | Self::NoFile => (Reason::PatchMalformed, Detail::Garbage),
-            Self::Names(_) | Self::Contradiction(_) => (Reason::PatchMalformed, Detail::Names),
-            Self::Quote => (Reason::PatchMalformed, Detail::Quote),
-            Self::NameEncoding => (Reason::InvalidPath, Detail::Unicode),
-            Self::Nul => (Reason::PatchMalformed, Detail::Nul),
-            Self::Mode { .. } => (Reason::PatchMalformed, Detail::Mode),
-            Self::ModeBits { .. } => (Reason::PatchUnsupported, Detail::Mode),
-            Self::Symlink => (Reason::PatchUnsupported, Detail::Symlink),
-            Self::Submodule => (Reason::PatchUnsupported, Detail::Submodule),
-            Self::Binary => (Reason::PatchUnsupported, Detail::Binary),
-            Self::Format(_) => (Reason::PatchUnsupported, Detail::Format),
-            Self::HunkHeader { .. } | Self::Unbounded => (Reason::PatchMalformed, Detail::HunkHeader),
-            Self::Counts => (Reason::PatchMalformed, Detail::Counts),
-            Self::Short { .. }
-            | Self::CutHeader
-            | Self::CutLine
-            | Self::CutFile
-            | Self::CutNewFile
-            | Self::Truncated(_) => {
-                return (Reason::PatchTruncated, None);
-            }
-            Self::EmptyHunk | Self::NoHunks => (Reason::PatchMalformed, Detail::Empty),
-            Self::Marker | Self::MarkerEnds => (Reason::PatchMalformed, Detail::EndOfFile),
-            Self::NoOp => (Reason::InvalidRequest, Detail::NoOp),
-            Self::Series(_) => (Reason::InvalidRequest, Detail::DuplicatePath),
-            Self::Files { .. } => (Reason::TooLarge, Detail::Files),
-            Self::Hunks { .. } => (Reason::TooLarge, Detail::Changes),
-            Self::Lines { .. } => (Reason::TooLarge, Detail::Document),
-        };
-        (reason, Some(detail))
-    }
-
-    const fn hint(&self) -> &'static str {
-        match self {
-            Self::Garbage { .. } | Self::NoFile => {
-                "begin each file at the start of a line, with 'diff --git a/path b/path' or with '--- a/path' and '+++ b/path'"
-            }
-            Self::Names(_) => "name each file as git does: 'diff --git a/path b/path', '--- a/path', '+++ b/path'",
-            Self::Contradiction(_) => "write the header as git does, with one thing that happens to the file",
-            Self::Quote => "leave the quotes out, or escape as git does: \\t, \\n, \\\", \\\\ and three octal digits",
-            Self::NameEncoding | Self::Nul => "use names in UTF-8",
-            Self::Mode { .. } | Self::ModeBits { .. } => "use the mode 100644, or 100755 for a file that can be run",
-            Self::Symlink | Self::Submodule | Self::Binary => "leave this file out of the patch",
-            Self::Format(_) => "make a unified diff, as 'git diff' and 'diff -u' do",
-            Self::HunkHeader { .. } => "give each hunk the numbers of its lines: '@@ -start,count +start,count @@'",
-            Self::Counts => "count the lines of each hunk: context and removed lines, and context and added lines",
-            Self::CutLine => UNTERMINATED_HINT,
-            Self::CutNewFile => {
-                "send the diff whole; to make an empty file, put 'index 0000000..e69de29' below its mode, or use a file bundle"
-            }
+    /// Its place in the catalogue, and what its author can do next.
+    const fn code(&self) -> (Reason, Option<Detail>, &'static str) {
+        let (reason, detail, hint) = match self {
+            Self::Garbage { .. } | Self::NoFile => (Reason::PatchMalformed, Detail::Garbage, BEGINNING),
+            Self::Names(_) => (Reason::PatchMalformed, Detail::Names, NAMES),
+            Self::Contradiction(_) => (Reason::PatchMalformed, Detail::Names, HEADER),
+            Self::Quote => (Reason::PatchMalformed, Detail::Quote, QUOTES),
+            Self::NameEncoding => (Reason::InvalidPath, Detail::Unicode, "use names in UTF-8"),
+            Self::Nul => (Reason::PatchMalformed, Detail::Nul, "use names in UTF-8"),
+            Self::Mode { .. } => (Reason::PatchMalformed, Detail::Mode, MODES),
+            Self::ModeBits { .. } => (Reason::PatchUnsupported, Detail::Mode, MODES),
+            Self::Symlink => (Reason::PatchUnsupported, Detail::Symlink, "leave this file out of the patch"),
+            Self::Submodule => (Reason::PatchUnsupported, Detail::Submodule, "leave this file out of the patch"),
+            Self::Binary => (Reason::PatchUnsupported, Detail::Binary, "leave this file out of the patch"),
+            Self::Format(_) => (Reason::PatchUnsupported, Detail::Format, FORMAT),
+            Self::HunkHeader { .. } => (Reason::PatchMalformed, Detail::HunkHeader, NUMBERS),
+            Self::Unbounded => (Reason::PatchMalformed, Detail::HunkHeader, UNBOUNDED),
+            Self::Counts => (Reason::PatchMalformed, Detail::Counts, COUNTS),
+            Self::CutLine => return (Reason::PatchTruncated, None, UNTERMINATED_HINT),
+            Self::CutNewFile => return (Reason::PatchTruncated, None, EMPTY_FILE),
             Self::Short { .. } | Self::CutHeader | Self::CutFile | Self::Truncated(_) => {
-                "the diff was cut off; send it whole"
+                return (Reason::PatchTruncated, None, "the diff was cut off; send it whole");
             }
-            Self::Unbounded => {
-                "give the hunk its numbers, '@@ -start,count +start,count @@', or put the diff between ```diff and ```"
-            }
-            Self::EmptyHunk => "give each hunk its lines, or leave it out",
-            Self::Series(_) => {
-                "send one diff that says what becomes of each file as a whole, or mails in their order, as 'git format-patch' does"
-            }
-            Self::NoHunks | Self::NoOp => "leave the file out",
-            Self::MarkerEnds => "send the diff with line feeds alone",
-            Self::Marker => "put it below the last line of a file, once for each side that lacks a final newline",
-            Self::Files { .. } | Self::Hunks { .. } | Self::Lines { .. } => {
-                "send several smaller patches, one after the other"
-            }
-        }
+            Self::EmptyHunk => (Reason::PatchMalformed, Detail::Empty, "give each hunk its lines, or leave it out"),
+            Self::NoHunks => (Reason::PatchMalformed, Detail::Empty, "leave the file out"),
+            Self::Marker => (Reason::PatchMalformed, Detail::EndOfFile, MARKER),
+            Self::MarkerEnds => (Reason::PatchMalformed, Detail::EndOfFile, "send the diff with line feeds alone"),
+            Self::NoOp => (Reason::InvalidRequest, Detail::NoOp, "leave the file out"),
+            Self::Series(_) => (Reason::InvalidRequest, Detail::DuplicatePath, SERIES),
+            Self::Files { .. } => (Reason::TooLarge, Detail::Files, SMALLER),
+            Self::Hunks { .. } => (Reason::TooLarge, Detail::Changes, SMALLER),
+            Self::Lines { .. } => (Reason::TooLarge, Detail::Document, SMALLER),
+        };
+        (reason, Some(detail), hint)
     }
 }
+
+const BEGINNING: &str =
+    "begin each file at the start of a line, with 'diff --git a/path b/path' or with '--- a/path' and '+++ b/path'";
+const NAMES: &str = "name each file as git does: 'diff --git a/path b/path', '--- a/path', '+++ b/path'";
+const HEADER: &str = "write the header as git does, with one thing that happens to the file";
+const QUOTES: &str = "leave the quotes out, or escape as git does: \\t, \\n, \\\", \\\\ and three octal digits";
+const MODES: &str = "use the mode 100644, or 100755 for a file that can be run";
+const FORMAT: &str = "make a unified diff, as 'git diff' and 'diff -u' do";
+const NUMBERS: &str = "give each hunk the numbers of its lines: '@@ -start,count +start,count @@'";
+const UNBOUNDED: &str =
+    "give the hunk its numbers, '@@ -start,count +start,count @@', or put the diff between ```diff and ```";
+const COUNTS: &str = "count the lines of each hunk: context and removed lines, and context and added lines";
+const EMPTY_FILE: &str =
+    "send the diff whole; to make an empty file, put 'index 0000000..e69de29' below its mode, or use a file bundle";
+const MARKER: &str = "put it below the last line of a file, once for each side that lacks a final newline";
+const SERIES: &str =
+    "send one diff that says what becomes of each file as a whole, or mails in their order, as 'git format-patch' does";
+const SMALLER: &str = "send several smaller patches, one after the other";
 
 /// The first characters of a line, as a message quotes them.
 pub(super) fn quote(line: &[u8]) -> String {
