@@ -20,11 +20,8 @@ use crate::repo;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Print the imports that form circles or break the layers, of the crates whose name holds this
-    #[arg(long, value_name = "CRATE", num_args = 0..=1, default_missing_value = "", conflicts_with = "accept")]
+    #[arg(long, value_name = "CRATE", num_args = 0..=1, default_missing_value = "")]
     arrows: Option<String>,
-    /// Rewrite the list of known circles and upward imports to what there is
-    #[arg(long)]
-    accept: bool,
 }
 
 /// Does what the arguments ask for.
@@ -35,7 +32,6 @@ pub(crate) struct Args {
 pub(crate) fn tidy(args: &Args) -> Result<()> {
     match &args.arrows {
         Some(part) => modules::print(&repo::texts()?, part),
-        None if args.accept => modules::accept(&repo::texts()?),
         None => check(),
     }
 }

@@ -1,37 +1,27 @@
 //! Checks the imports between the files of each crate: no cycles, and none from a lower layer to a higher one.
-//!
-//! What is known and not yet mended is in one list, which only shrinks: an entry that no longer holds is a finding too.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
 use anyhow::{Context, Result};
 
 use super::finding::Finding;
 use super::imports::{self, Imports};
 use super::layers::{LAYERS, room_of};
-use crate::repo::{self, Text};
+use crate::repo::Text;
 
-/// The list of what is known.
-const KNOWN: &str = "xtask/src/tidy/known_imports.txt";
-
-/// What breaks the layers: entry of the list of the known, and the message.
-type Breach = (String, String);
-
-/// Checks every crate against the layers and the list.
+/// Checks every crate against the layers.
 pub(super) fn check(texts: &[Text]) -> Result<Vec<Finding>> {
-    let known = texts.iter().find(|text| text.path == KNOWN).map_or("", |text| text.content.as_str());
-    let known: BTreeSet<&str> = known.lines().collect();
-    let breaches = breaches(texts)?;
-    let finding = |message| Finding { path: KNOWN.to_owned(), line: 0, message };
-    let new = breaches.iter().filter(|(entry, _)| !known.contains(entry.as_str()));
-    let gone = known.iter().filter(|entry| !breaches.contains_key(**entry));
-    let gone =
-        gone.map(|entry| finding(format!("`{entry}` no longer holds; drop the line: cargo xtask tidy --accept")));
-    Ok(new.map(|(_, message)| finding(message.clone())).chain(gone).collect())
+    let mut findings = Vec::new();
+    for (name, layers) in LAYERS {
+        let imports = imports_of(texts, name)?;
+        let messages = of_circles(name, &imports).into_iter().chain(of_layers(name, &imports, layers));
+        let finding = |message| Finding { path: "xtask/src/tidy/layers.rs".to_owned(), line: 0, message };
+        findings.extend(messages.map(finding));
+    }
+    Ok(findings)
 }
 
-/// Prints everything that breaks the layers of the crates whose name holds `part`, known or not.
+/// Prints everything that breaks the layers of the crates whose name holds `part`.
 pub(super) fn print(texts: &[Text], part: &str) -> Result<()> {
     for (name, layers) in LAYERS.iter().filter(|(name, _)| name.contains(part)) {
         let imports = imports_of(texts, name)?;
@@ -43,29 +33,9 @@ pub(super) fn print(texts: &[Text], part: &str) -> Result<()> {
                 println!("    {from}:{line} -> {to}: {path}");
             }
         }
-        let breaches = of_layers(name, &imports, layers);
-        breaches.iter().for_each(|(_, message)| println!("  {message}"));
+        of_layers(name, &imports, layers).iter().for_each(|message| println!("  {message}"));
     }
     Ok(())
-}
-
-/// Writes the list of what breaks the layers today.
-pub(super) fn accept(texts: &[Text]) -> Result<()> {
-    let mut list = String::new();
-    for entry in breaches(texts)?.keys() {
-        writeln!(list, "{entry}")?;
-    }
-    repo::write(KNOWN, list.as_bytes())
-}
-
-fn breaches(texts: &[Text]) -> Result<BTreeMap<String, String>> {
-    let mut breaches = BTreeMap::new();
-    for (name, layers) in LAYERS {
-        let imports = imports_of(texts, name)?;
-        breaches.extend(of_circles(name, &imports));
-        breaches.extend(of_layers(name, &imports, layers));
-    }
-    Ok(breaches)
 }
 
 fn imports_of(texts: &[Text], name: &str) -> Result<Imports> {
@@ -75,41 +45,31 @@ fn imports_of(texts: &[Text], name: &str) -> Result<Imports> {
     imports::read(name, &sources.collect()).with_context(|| format!("failed to read the imports of {name}"))
 }
 
-fn of_circles(name: &str, imports: &Imports) -> Vec<Breach> {
+fn of_circles(name: &str, imports: &Imports) -> Vec<String> {
     let in_circle = |circle: BTreeSet<String>| {
-        let message = |file: &String| {
-            let (to, (line, path)) = next(imports, file, &circle);
-            format!(
+        let leads_back = |file: &String| {
+            let mut arrows = imports.arrows.iter();
+            let ((_, to), (line, path)) = arrows.find(|((from, to), _)| from == file && circle.contains(to))?;
+            Some(format!(
                 "{name}: {file}:{line} imports {path}, and {to} leads back to it (cargo xtask tidy --arrows {name})"
-            )
+            ))
         };
-        circle.iter().map(|file| (format!("{name} circle {file}"), message(file))).collect::<Vec<_>>()
+        circle.iter().filter_map(leads_back).collect::<Vec<_>>()
     };
     circles(imports).into_iter().flat_map(in_circle).collect()
 }
 
-/// An import of a file within its circle.
-fn next<'a>(imports: &'a Imports, file: &str, circle: &BTreeSet<String>) -> (&'a str, (usize, &'a str)) {
-    let mut arrows = imports.arrows.iter();
-    let found = arrows.find(|((from, to), _)| from == file && circle.contains(to));
-    found.map_or(("", (0, "")), |((_, to), (line, path))| (to, (*line, path)))
-}
-
-fn of_layers(name: &str, imports: &Imports, layers: &str) -> Vec<Breach> {
-    let mut breaches = Vec::new();
-    for file in imports.files.iter().filter(|file| room_of(layers, file).is_none()) {
-        let message = format!("{name}: {file} has no room; name it in xtask/src/tidy/layers.rs");
-        breaches.push((format!("{name} roomless {file}"), message));
-    }
-    for ((from, to), (line, path)) in &imports.arrows {
-        let (Some(lower), Some(upper)) = (room_of(layers, from), room_of(layers, to)) else { continue };
-        if lower.0 <= upper.0 && lower.1 != upper.1 {
-            let way = if lower.0 == upper.0 { "beside" } else { "above" };
-            let message = format!("{name}: {from}:{line} imports {path} of {to}: {} is {way} {}", upper.1, lower.1);
-            breaches.push((format!("{name} {way} {from} -> {to}"), message));
-        }
-    }
-    breaches
+fn of_layers(name: &str, imports: &Imports, layers: &str) -> Vec<String> {
+    let roomless = imports.files.iter().filter(|file| room_of(layers, file).is_none());
+    let roomless =
+        roomless.map(|file| format!("{name}: {file} has no room; name it in xtask/src/tidy/layers.rs"));
+    let misled = imports.arrows.iter().filter_map(|((from, to), (line, path))| {
+        let (lower, upper) = (room_of(layers, from)?, room_of(layers, to)?);
+        let way = if lower.0 == upper.0 { "beside" } else { "above" };
+        let message = || format!("{name}: {from}:{line} imports {path} of {to}: {} is {way} {}", upper.1, lower.1);
+        (lower.0 <= upper.0 && lower.1 != upper.1).then(message)
+    });
+    roomless.chain(misled).collect()
 }
 
 /// The sets of files that lead to each other through imports, of two files or more.
@@ -155,15 +115,13 @@ mod tests {
         Imports { files, arrows: arrows.iter().map(arrow).collect() }
     }
 
-    fn entries(breaches: Vec<Breach>) -> Vec<String> {
-        breaches.into_iter().map(|(entry, _)| entry).collect()
-    }
-
     #[test]
     fn files_of_a_circle_are_found_and_files_that_lead_into_it_are_not() {
         let imports = imports(&[("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"), ("c", "e"), ("f", "g"), ("g", "f")]);
-        let found = entries(of_circles("x", &imports));
-        assert_eq!(found, ["x circle a", "x circle b", "x circle c", "x circle f", "x circle g"]);
+        let found = of_circles("x", &imports);
+        let starts = found.iter().map(|message| message.split(',').next().unwrap_or_default());
+        let expected = ["a", "b", "c", "f", "g"].map(|file| format!("x: {file}:1 imports Item"));
+        assert_eq!(starts.collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -175,7 +133,13 @@ mod tests {
             ("left/b", "base/right/c"),
             ("baseless", "left/a"),
         ]);
-        let found = entries(of_layers("x", &imports, LAYERS));
-        assert_eq!(found, ["x roomless baseless", "x above base/b -> left/b", "x beside left/b -> base/right/c"]);
+        assert_eq!(
+            of_layers("x", &imports, LAYERS),
+            [
+                "x: baseless has no room; name it in xtask/src/tidy/layers.rs",
+                "x: base/b:1 imports Item of left/b: left is above base",
+                "x: left/b:1 imports Item of base/right/c: the right is beside left",
+            ]
+        );
     }
 }
