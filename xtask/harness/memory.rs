@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use aptix_engine::plan::{plan, reads};
+use aptix_engine::plan::{BatchPlan, plan, reads};
 use aptix_engine::planning::observed::Observed;
 use aptix_engine::planning::settings::Settings;
 use aptix_engine::readings::{Entry, settle};
@@ -62,52 +62,57 @@ pub(crate) fn apply(
         Ok(valid) => valid,
         Err(failures) => return refused(failures),
     };
-    let observed = |target: &ValidTarget| -> Result<Observed<'_>> {
-        let path = match target {
-            ValidTarget::Path(path) => path.as_str().to_owned(),
-            ValidTarget::DocPath(path) => {
-                let wanted = path.as_str().strip_prefix("repo/").unwrap_or_default();
-                let mut twins = before.keys().filter(|path| lowercase(path) == wanted);
-                twins.next().map_or(wanted, |path| *path).to_owned()
-            }
-        };
-        let file = before.get(path.as_str()).copied();
-        Ok(Observed {
-            doc_path: format!("repo/{}", lowercase(&path)),
-            path: WorkspacePath::new(&path)?,
-            content: file.map(|file| file.bytes.as_slice()),
-            digest: None,
-            is_executable: file.is_some_and(|file| file.is_executable),
-            other: None,
-        })
-    };
     let snapshot = reads(&valid).map(|reads| {
-        let other = reads.other.map(observed).transpose()?.map(Box::new);
-        Ok(Observed { other, ..observed(reads.target)? })
+        let other = reads.other.map(|other| observed(other, before)).transpose()?.map(Box::new);
+        Ok(Observed { other, ..observed(reads.target, before)? })
     });
     let snapshot = snapshot.collect::<Result<Vec<_>>>()?;
     let plan = match plan(&valid, &snapshot, &Settings::DEFAULT) {
         Ok(plan) => plan,
         Err(failures) => return refused(failures),
     };
+    let mut warnings: Vec<String> = document.warnings.into_iter().map(|warning| warning.code).collect();
+    warnings.extend(plan.files.iter().flat_map(|file| &file.warnings).map(|warning| warning.code.clone()));
+    warnings.sort();
+    warnings.dedup();
+    Ok(Ok(Applied { tree: written(&plan, &snapshot, before), warnings }))
+}
+
+/// What a plan looks at: the file of a target.
+fn observed<'a>(target: &ValidTarget, before: &BTreeMap<&str, &'a File>) -> Result<Observed<'a>> {
+    let path = match target {
+        ValidTarget::Path(path) => path.as_str().to_owned(),
+        ValidTarget::DocPath(path) => {
+            let wanted = path.as_str().strip_prefix("repo/").unwrap_or_default();
+            let mut twins = before.keys().filter(|path| lowercase(path) == wanted);
+            twins.next().map_or(wanted, |path| *path).to_owned()
+        }
+    };
+    let file = before.get(path.as_str()).copied();
+    Ok(Observed {
+        doc_path: format!("repo/{}", lowercase(&path)),
+        path: WorkspacePath::new(&path)?,
+        content: file.map(|file| file.bytes.as_slice()),
+        digest: None,
+        is_executable: file.is_some_and(|file| file.is_executable),
+        other: None,
+    })
+}
+
+/// The files after a plan was carried out.
+fn written(plan: &BatchPlan<'_>, snapshot: &[Observed<'_>], before: &BTreeMap<&str, &File>) -> Tree {
     let mut tree: Tree = before.iter().map(|(path, file)| ((*path).to_owned(), (*file).clone())).collect();
     // Files may swap their names, so all old names go first.
     let gone = plan.files.iter().filter(|file| matches!(file.status, FileStatus::Deleted | FileStatus::Renamed));
     for file in gone {
         tree.remove(file.path.as_str());
     }
-    let mut warnings: Vec<String> = document.warnings.into_iter().map(|warning| warning.code).collect();
-    for (file, observed) in plan.files.iter().zip(&snapshot) {
-        warnings.extend(file.warnings.iter().map(|warning| warning.code.clone()));
-        if file.status != FileStatus::Deleted {
-            let path = file.moved_to.unwrap_or(file.path).as_str().to_owned();
-            let is_executable = file.executable.unwrap_or(observed.is_executable);
-            tree.insert(path, File { bytes: file.content().into_owned(), is_executable });
-        }
+    for (file, observed) in plan.files.iter().zip(snapshot).filter(|(file, _)| file.status != FileStatus::Deleted) {
+        let path = file.moved_to.unwrap_or(file.path).as_str().to_owned();
+        let is_executable = file.executable.unwrap_or(observed.is_executable);
+        tree.insert(path, File { bytes: file.content().into_owned(), is_executable });
     }
-    warnings.sort();
-    warnings.dedup();
-    Ok(Ok(Applied { tree, warnings }))
+    tree
 }
 
 fn refused<T>(failures: Vec<Failure>) -> Result<Result<T, Refusal>> {

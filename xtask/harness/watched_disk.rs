@@ -1,4 +1,4 @@
-//! The real disk with somebody who watches every operation, and may let it fail or leave it out.
+//! The real disk with a function that sees every operation, and may let it fail or leave it out.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,6 +19,8 @@ pub(crate) enum Operation<'a> {
     Exchange(BorrowedFd<'a>, &'a str, &'a str),
     /// A name of the first directory becomes one of the second.
     Rename(BorrowedFd<'a>, &'a str, BorrowedFd<'a>),
+    /// Bytes are written to a file, from an offset on.
+    WriteAt(u64),
     /// Anything else.
     Other,
 }
@@ -34,6 +36,8 @@ pub(crate) enum Verdict {
     Skip,
     /// The file is made in another directory.
     In(OwnedFd),
+    /// The bytes are written from another offset on.
+    At(u64),
 }
 
 /// The real disk, watched.
@@ -61,7 +65,7 @@ impl<W: Fn(Operation<'_>) -> Verdict + Send + Sync> Watched<W> {
 
     fn judge(&self, operation: Operation<'_>, real: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
         match (self.watch)(operation) {
-            Verdict::Pass | Verdict::In(_) => real(),
+            Verdict::Pass | Verdict::In(_) | Verdict::At(_) => real(),
             Verdict::Fail(errno) => Err(errno),
             Verdict::Skip => Ok(()),
         }
@@ -73,14 +77,14 @@ impl<W: Fn(Operation<'_>) -> Verdict + Send + Sync> Disk for Watched<W> {
         match (self.watch)(Operation::Create(dir)) {
             Verdict::Fail(errno) => Err(errno),
             Verdict::In(other) => SystemDisk.create(other.as_fd(), name, mode),
-            Verdict::Pass | Verdict::Skip => SystemDisk.create(dir, name, mode),
+            Verdict::Pass | Verdict::Skip | Verdict::At(_) => SystemDisk.create(dir, name, mode),
         }
     }
 
     fn write(&self, file: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
         let half = bytes.get(..bytes.len().div_ceil(2)).unwrap_or_default();
         match (self.watch)(Operation::Other) {
-            Verdict::Pass | Verdict::In(_) => SystemDisk.write(file, bytes),
+            Verdict::Pass | Verdict::In(_) | Verdict::At(_) => SystemDisk.write(file, bytes),
             Verdict::Fail(errno) => SystemDisk.write(file, half).and(Err(errno)),
             Verdict::Skip => Ok(bytes.len()),
         }
@@ -137,8 +141,9 @@ impl<W: Fn(Operation<'_>) -> Verdict + Send + Sync> Disk for Watched<W> {
 
     fn write_at(&self, file: BorrowedFd<'_>, bytes: &[u8], at: u64) -> Result<usize, Errno> {
         let half = bytes.get(..bytes.len().div_ceil(2)).unwrap_or_default();
-        match (self.watch)(Operation::Other) {
+        match (self.watch)(Operation::WriteAt(at)) {
             Verdict::Pass | Verdict::In(_) => SystemDisk.write_at(file, bytes, at),
+            Verdict::At(other) => SystemDisk.write_at(file, bytes, other),
             Verdict::Fail(errno) => SystemDisk.write_at(file, half, at).and(Err(errno)),
             Verdict::Skip => Ok(bytes.len()),
         }

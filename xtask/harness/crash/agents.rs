@@ -32,7 +32,7 @@ const KINDS: usize = 4;
 const SETTLED: usize = 25;
 /// How long an agent lives at most before it is killed.
 const LIFE: Duration = Duration::from_millis(250);
-/// How long it may take until the next batch has ended once nobody is killed any more.
+/// How long it may take until the next batch has ended once no agent is killed any more.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A batch that was stored.
@@ -294,8 +294,8 @@ fn control(job: &mut Job) -> Result<String> {
         let place = tree::place_on_disk()?;
         let mut scene = Scene::set(place.path(), &unseeing)?;
         if let Err(error) = scene.run(SETTLED, &mut job.random) {
-            let told: Vec<_> = error.chain().take(2).map(|cause| cause.to_string()).collect();
-            return Ok(told.join(": ").lines().next().unwrap_or_default().to_owned());
+            let causes: Vec<_> = error.chain().take(2).map(ToString::to_string).collect();
+            return Ok(causes.join(": ").lines().next().unwrap_or_default().to_owned());
         }
     }
     bail!("the control was not caught: agents whose entries are written over each other lost nothing in 20 runs")

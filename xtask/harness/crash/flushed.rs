@@ -67,7 +67,7 @@ impl Flushed {
                 let file = File::options().write(true).open(&path)?;
                 file.set_len(0)?;
                 file.write_all_at(&left, 0)?;
-                // It is not as if somebody had written it now.
+                // The cut is no write: the file keeps its time.
                 file.set_modified(metadata.modified()?)?;
             }
         }

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::course::{Course, Kind};
+use crate::failpoints::recover;
 use crate::moment::pass;
-use crate::program::{Deed, aptix, prepare, private};
-use crate::seam::{open, stopping};
+use crate::program::{Deed, aptix, prepare, printed, private};
+use crate::sequence::{Kind, Sequence};
 use crate::tree::{self, lay_out};
 use crate::{Ending, Job};
 
@@ -18,7 +18,7 @@ use crate::{Ending, Job};
 struct Scene<'a> {
     aptix: &'a Path,
     place: &'a Path,
-    course: &'a Course,
+    sequence: &'a Sequence,
     generation: usize,
     /// Whether the newest batch is the one that led to the generation.
     can_undo: bool,
@@ -49,35 +49,35 @@ impl Scene<'_> {
 
     fn is_new(&self, deed: Deed) -> Result<bool> {
         let found = tree::read(&self.place.join("ws"))?;
-        self.course.is_new(&found, self.generation, self.end(deed))
+        self.sequence.is_new(&found, self.generation, self.end(deed))
     }
 
     /// Runs an undo again that was killed: it undoes that batch and no other, however far it had come.
     fn run_again(&self) -> Result<()> {
         let output = self.command(Deed::Undo).output()?;
-        let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-        ensure!(output.status.success(), "an undo that was killed cannot be run again: {told}");
-        ensure!(self.is_new(Deed::Undo).context("an undo was run again")?, "the batch is not undone: {told}");
+        let printed = printed(&output);
+        ensure!(output.status.success(), "an undo that was killed cannot be run again: {printed}");
+        ensure!(self.is_new(Deed::Undo).context("an undo was run again")?, "the batch is not undone: {printed}");
         Ok(())
     }
 
     /// Starts a deed, kills it after a time, and lets another process recover. A killed undo is then run again.
     fn kill(&mut self, deed: Deed, after: Duration, forget: &dyn Fn() -> Result<()>) -> Result<Found> {
-        prepare(self.place, self.course, self.generation)?;
+        prepare(self.place, self.sequence, self.generation)?;
         let answer = self.place.join("answer");
         let stdout = std::fs::File::create(&answer)?;
         let mut process = self.command(deed).stdout(stdout).stderr(Stdio::null()).spawn()?;
         pass(after);
         process.kill()?;
         let status = process.wait()?;
-        // What was answered was told, however the process ended.
+        // A complete answer counts, however the process ended.
         let done = status.success() || std::fs::read_to_string(&answer)?.ends_with("}\n");
         let between = self.is_new(deed).is_err();
         forget()?;
-        drop(open(self.place, stopping(usize::MAX).0).context("nobody can open the workspace again")?);
+        recover(self.place)?;
         let is_new = self.is_new(deed)?;
         tree::check_state(&self.place.join("state"))?;
-        ensure!(!done || is_new, "the batch was said to be applied");
+        ensure!(!done || is_new, "the batch succeeded and is not in the tree");
         if deed == Deed::Undo && !done {
             self.run_again()?;
             (self.generation, self.can_undo) = (self.end(deed), false);
@@ -87,16 +87,16 @@ impl Scene<'_> {
         Ok(Found { between, is_new })
     }
 
-    /// How long a deed takes that nobody kills.
+    /// How long an apply takes that is not killed.
     fn span(&mut self) -> Result<Duration> {
         let mut spans = Vec::new();
         for _ in 0..5 {
-            prepare(self.place, self.course, self.generation)?;
+            prepare(self.place, self.sequence, self.generation)?;
             let begin = Instant::now();
             let output = self.command(Deed::Apply).output()?;
             spans.push(begin.elapsed());
-            let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-            ensure!(output.status.success(), "an apply that nobody kills fails: {told}");
+            let printed = printed(&output);
+            ensure!(output.status.success(), "an apply that is not killed fails: {printed}");
             self.generation += 1;
         }
         spans.sort();
@@ -109,20 +109,20 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let (mut between, mut new, mut undone, mut killed) = (0, 0, 0, 0);
     let mut longest = Duration::ZERO;
     let [edit, make, moved, remove, run, swap, case] = Kind::ALL;
-    let single = Kind::ALL.map(|kind| Course::new(1, &[kind]));
-    let triple = [[edit, make, moved], [moved, remove, run], [swap, case, edit]].map(|kinds| Course::new(3, &kinds));
-    let many = [10, 100].map(|files| Course::new(files, &Kind::ALL));
-    let courses: Vec<_> = single.into_iter().chain(triple).chain(many).collect();
-    for course in &courses {
+    let single = Kind::ALL.map(|kind| Sequence::new(1, &[kind]));
+    let triple = [[edit, make, moved], [moved, remove, run], [swap, case, edit]].map(|kinds| Sequence::new(3, &kinds));
+    let many = [10, 100].map(|files| Sequence::new(files, &Kind::ALL));
+    let sequences: Vec<_> = single.into_iter().chain(triple).chain(many).collect();
+    for sequence in &sequences {
         let place = tree::place_on_disk()?;
-        lay_out(&place.path().join("ws"), &course.tree(0))?;
-        let mut scene = Scene { aptix: &aptix, place: place.path(), course, generation: 0, can_undo: false };
+        lay_out(&place.path().join("ws"), &sequence.tree(0))?;
+        let mut scene = Scene { aptix: &aptix, place: place.path(), sequence, generation: 0, can_undo: false };
         let span = scene.span()?;
         longest = longest.max(span);
-        for cycle in 0..job.cycles.div_ceil(courses.len()) {
+        for cycle in 0..job.cycles.div_ceil(sequences.len()) {
             let after = span.mul_f64(job.random.below(1200) as f64 / 1000.0);
             let deed = if scene.can_undo && job.random.below(3) == 0 { Deed::Undo } else { Deed::Apply };
-            let (files, generation) = (course.files(), scene.generation);
+            let (files, generation) = (sequence.files(), scene.generation);
             let what =
                 || format!("kill {cycle}, after {after:?}, of {deed:?} with {files} files, generation {generation}");
             let found = scene.kill(deed, after, &|| Ok(())).with_context(what)?;
@@ -132,8 +132,8 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
             killed += 1;
         }
     }
-    let [.., course] = courses.as_slice() else { anyhow::bail!("there are courses") };
-    let caught = control(job, &aptix, course, longest)?;
+    let [.., sequence] = sequences.as_slice() else { anyhow::bail!("there are sequences") };
+    let caught = control(job, &aptix, sequence, longest)?;
     Ok(Ending::Held(format!(
         "{killed} killed, {new} of them left the new tree ({undone} by undoing), {between} a mixed one that was recovered; \
          control: caught at kill {caught} without a record",
@@ -141,12 +141,12 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
 }
 
 /// Kills as often as it takes until a tree stays torn whose record is lost.
-fn control(job: &mut Job, aptix: &Path, course: &Course, span: Duration) -> Result<usize> {
+fn control(job: &mut Job, aptix: &Path, sequence: &Sequence, span: Duration) -> Result<usize> {
     for cycle in 1..=500 {
         let place = tree::place_on_disk()?;
         let place = place.path();
-        lay_out(&place.join("ws"), &course.tree(0))?;
-        let mut scene = Scene { aptix, place, course, generation: 0, can_undo: false };
+        lay_out(&place.join("ws"), &sequence.tree(0))?;
+        let mut scene = Scene { aptix, place, sequence, generation: 0, can_undo: false };
         let state = place.join("state");
         let forget = || if state.exists() { Ok(std::fs::remove_dir_all(&state)?) } else { Ok(()) };
         let after = span.mul_f64(job.random.below(1200) as f64 / 1000.0);

@@ -1,18 +1,18 @@
 //! Kills, fails and cuts the power of what writes files, and looks at what is left: every tree is wholly old or wholly new.
 //!
 //! Each suite also takes a protection away and must then find something torn or lost: a suite that cannot see the damage
-//! proves nothing. What a suite needs and this machine does not have is said; started by `cargo xtask crash`.
+//! proves nothing. A suite whose needs this machine lacks is skipped by name; started by `cargo xtask crash`.
 
 #![expect(clippy::print_stdout, reason = "a harness tells what it does")]
 #![expect(clippy::disallowed_methods, reason = "a harness lays out the directories it works in")]
 
 mod agents;
-mod course;
 #[path = "../watched_disk.rs"]
 mod disk;
+mod failpoints;
 mod flushed;
-mod ground;
 mod kill;
+mod losses;
 mod moment;
 mod power;
 mod program;
@@ -22,7 +22,7 @@ mod random;
 mod rewriter;
 mod saver;
 mod saves;
-mod seam;
+mod sequence;
 mod syscalls;
 mod tree;
 mod unseeing;
@@ -63,13 +63,13 @@ struct Args {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Suite {
     /// Stops at each disk operation in turn, in the commit and in the recovery.
-    Seam,
+    Failpoints,
     /// Kills `aptix apply` and `aptix undo` at random moments. `aptix agent` is killed by the end-to-end tests.
     Kill,
     /// Fails or kills `aptix apply` and `aptix undo` at each system call; needs strace.
     Syscalls,
     /// Makes files immutable, file systems read-only, and mounts others over them; needs root and loop devices.
-    Ground,
+    Losses,
     /// Cuts the power of an ext4 of its own; needs root and loop devices.
     Power,
     /// Applies while another process works on the same files.
@@ -80,7 +80,7 @@ enum Suite {
     Saves,
 }
 
-/// What every suite is told.
+/// Arguments of every suite.
 pub(crate) struct Job {
     /// Whether every case is run.
     pub(crate) long: bool,
@@ -115,11 +115,11 @@ enum Role {
 
 fn play(role: &Role) -> Result<()> {
     match role {
-        Role::Writer(told) => power::write(told),
-        Role::Rewriter(told) => rewriter::rewrite(told),
-        Role::Unseeing(told) => unseeing::serve_unseeing(told),
-        Role::Saver(told) => saver::save(told),
-        Role::Applier(told) => saves::apply_carelessly(told),
+        Role::Writer(args) => power::write(args),
+        Role::Rewriter(args) => rewriter::rewrite(args),
+        Role::Unseeing(args) => unseeing::serve_unseeing(args),
+        Role::Saver(args) => saver::save(args),
+        Role::Applier(args) => saves::apply_carelessly(args),
     }
 }
 
@@ -146,10 +146,10 @@ fn run(args: &Args) -> Result<()> {
         let mut job = Job { long: args.long, cycles, random: Random::new(seed) };
         let begin = Instant::now();
         let run = match suite {
-            Suite::Seam => seam::run,
+            Suite::Failpoints => failpoints::run,
             Suite::Kill => kill::run,
             Suite::Syscalls => syscalls::run,
-            Suite::Ground => ground::run,
+            Suite::Losses => losses::run,
             Suite::Power => power::run,
             Suite::Race => race::run,
             Suite::Agents => agents::run,

@@ -15,16 +15,16 @@ use aptix_client::workspace::keep::outbox;
 use aptix_client::workspace::transaction::{CommitOptions, Receipt};
 use aptix_model::id::{BatchId, Uuid};
 
-use crate::course::{Course, Kind};
 use crate::disk::{Operation, Verdict, Watched};
+use crate::failpoints::open;
 use crate::moment::pass;
-use crate::program::{LOOK, aptix, prepare, private};
-use crate::seam::open;
+use crate::program::{LOOK, aptix, prepare, printed, private};
+use crate::sequence::{Kind, Sequence};
 use crate::tree::{self, Tree, lay_out};
 use crate::volume::{self, Volume};
 use crate::{Ending, Job};
 
-/// What a writer is told: it brings a workspace from generation to generation until it is stopped.
+/// Arguments of a writer, which brings a workspace from generation to generation until it is stopped.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Writer {
     place: std::path::PathBuf,
@@ -35,9 +35,9 @@ pub(crate) struct Writer {
     unflushed: bool,
 }
 
-fn course(files: usize) -> Course {
+fn sequence(files: usize) -> Sequence {
     // As long as a file of source code.
-    Course::new(files, &Kind::ALL).of_lines(200)
+    Sequence::new(files, &Kind::ALL).of_lines(200)
 }
 
 fn disk(unflushed: bool) -> Box<dyn Disk> {
@@ -46,7 +46,7 @@ fn disk(unflushed: bool) -> Box<dyn Disk> {
     }
     Box::new(Watched::new(|operation: Operation<'_>| match operation {
         Operation::Sync(_) => Verdict::Skip,
-        Operation::Create(_) | Operation::Exchange(..) | Operation::Rename(..) | Operation::Other => Verdict::Pass,
+        _ => Verdict::Pass,
     }))
 }
 
@@ -56,12 +56,12 @@ fn batch(generation: usize) -> BatchId {
 }
 
 /// Acknowledges each generation by a line; its report was acknowledged once the next one is.
-pub(crate) fn write(told: &Writer) -> Result<()> {
-    let course = course(told.files);
-    let workspace = open(&told.place, disk(told.unflushed))?;
-    for generation in told.generation.. {
+pub(crate) fn write(args: &Writer) -> Result<()> {
+    let sequence = sequence(args.files);
+    let workspace = open(&args.place, disk(args.unflushed))?;
+    for generation in args.generation.. {
         let receipt = Receipt { batch: batch(generation), bytes: format!("report {generation}").into_bytes() };
-        course.advance(
+        sequence.advance(
             &workspace,
             generation,
             CommitOptions { receipt: Some(&receipt), ..CommitOptions::default() },
@@ -74,7 +74,7 @@ pub(crate) fn write(told: &Writer) -> Result<()> {
     Ok(())
 }
 
-/// Shows a process another start of the system than the one there was, and nobody else: by a mount of its own.
+/// Shows one process another boot id, by a mount of its own.
 const AS_BOOTED: &str = r#"mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@""#;
 
 /// A program on the system that was started so often.
@@ -93,11 +93,11 @@ struct Running {
 }
 
 impl Running {
-    fn start(told: &Writer, elsewhere: &Path, boot: usize) -> Result<Self> {
+    fn start(args: &Writer, elsewhere: &Path, boot: usize) -> Result<Self> {
         let mut command = on_boot(elsewhere, boot, &std::env::current_exe()?)?;
-        command.arg("writer").arg(&told.place);
-        command.args([told.generation, told.files].map(|number| number.to_string()));
-        command.args(told.unflushed.then_some("--unflushed"));
+        command.arg("writer").arg(&args.place);
+        command.args([args.generation, args.files].map(|number| number.to_string()));
+        command.args(args.unflushed.then_some("--unflushed"));
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let lines = BufReader::new(process.stdout.take().context("the writer has an output")?).lines();
         // Room for more than a writer can acknowledge before it is stopped.
@@ -141,7 +141,7 @@ struct Scene<'a> {
     /// Where nothing is lost.
     elsewhere: &'a Path,
     place: std::path::PathBuf,
-    course: Course,
+    sequence: Sequence,
     control: Control,
     boot: usize,
     generation: usize,
@@ -149,9 +149,9 @@ struct Scene<'a> {
 
 impl Scene<'_> {
     fn lay_out(&self) -> Result<()> {
-        lay_out(&self.place.join("ws"), &self.course.tree(0))?;
+        lay_out(&self.place.join("ws"), &self.sequence.tree(0))?;
         lay_out(&self.place.join("state"), &Tree::new())?;
-        prepare(&self.place, &self.course, 0)?;
+        prepare(&self.place, &self.sequence, 0)?;
         let done = Command::new("sync").arg("-f").arg(&self.place).status()?;
         ensure!(done.success(), "cannot sync {}", self.place.display());
         Ok(())
@@ -159,13 +159,13 @@ impl Scene<'_> {
 
     /// One power cut, while the writer is so far on its way.
     fn cut(&mut self, wait: usize, pause: Duration) -> Result<()> {
-        let told = Writer {
+        let args = Writer {
             place: self.place.clone(),
             generation: self.generation,
-            files: self.course.files(),
+            files: self.sequence.files(),
             unflushed: self.control == Control::Flushes,
         };
-        let running = Running::start(&told, self.elsewhere, self.boot)?;
+        let running = Running::start(&args, self.elsewhere, self.boot)?;
         let mut acknowledged = self.generation;
         for _ in 0..wait {
             match running.acknowledged.recv_timeout(Duration::from_secs(60)) {
@@ -179,7 +179,7 @@ impl Scene<'_> {
         self.boot += 1;
         self.recover()?;
         let found = tree::read(&self.place.join("ws"))?;
-        let is_new = self.course.is_new_but_for_dirs(&found, acknowledged, acknowledged + 1);
+        let is_new = self.sequence.is_new_but_for_dirs(&found, acknowledged, acknowledged + 1);
         let is_new = is_new.with_context(|| format!("generation {acknowledged} was acknowledged"))?;
         self.generation = acknowledged + usize::from(is_new);
         self.check_outbox()?;
@@ -205,8 +205,7 @@ impl Scene<'_> {
         let mut command = on_boot(self.elsewhere, self.boot, &aptix()?)?;
         private(command.args(LOOK), &self.place);
         let output = command.output()?;
-        let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-        ensure!(output.status.success(), "the next command fails: {told}");
+        ensure!(output.status.success(), "the next command fails: {}", printed(&output));
         Ok(())
     }
 
@@ -214,7 +213,7 @@ impl Scene<'_> {
         self.lay_out()?;
         for cut in 0..count {
             let (wait, pause) = (1 + job.random.below(4), Duration::from_micros(job.random.below(20_000) as u64));
-            let files = self.course.files();
+            let files = self.sequence.files();
             let what = format!("cut {cut} of a batch of {files} files, in generation {}", self.generation);
             self.cut(wait, pause).with_context(|| what)?;
         }
@@ -236,8 +235,8 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let mut generations = 0;
     let mut scene = |job: &mut Job, files, count, control| {
         let place = volume.path().join(format!("{files}-{control:?}"));
-        let (volume, elsewhere, course) = (&mut volume, elsewhere.path(), course(files));
-        let mut scene = Scene { volume, elsewhere, place, course, control, boot: 0, generation: 0 };
+        let (volume, elsewhere, sequence) = (&mut volume, elsewhere.path(), sequence(files));
+        let mut scene = Scene { volume, elsewhere, place, sequence, control, boot: 0, generation: 0 };
         scene.cuts(job, count).map(|()| scene.generation)
     };
     for files in [1, 10, 100] {

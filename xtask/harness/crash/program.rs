@@ -1,11 +1,11 @@
 //! The program under test, as a process of its own.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::course::Course;
+use crate::sequence::Sequence;
 
 /// What a person runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,8 +44,8 @@ pub(crate) fn program(name: &str) -> Result<PathBuf> {
 }
 
 /// Puts into a place what the commands read there: the document that leads on from a generation.
-pub(crate) fn prepare(place: &Path, course: &Course, generation: usize) -> Result<()> {
-    std::fs::write(place.join("document.diff"), course.document(generation))?;
+pub(crate) fn prepare(place: &Path, sequence: &Sequence, generation: usize) -> Result<()> {
+    std::fs::write(place.join("document.diff"), sequence.document(generation))?;
     let harmless = r#"{"files": [{"path": "nothing.txt", "operation": "create", "content": ""}]}"#;
     Ok(std::fs::write(place.join("harmless.json"), harmless)?)
 }
@@ -58,4 +58,9 @@ pub(crate) fn private(command: &mut Command, place: &Path) {
         .env("XDG_STATE_HOME", place.join("state"))
         .env("XDG_CONFIG_HOME", place.join("config"))
         .stdin(Stdio::null());
+}
+
+/// What a process printed, its answer first.
+pub(crate) fn printed(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text)).concat()
 }

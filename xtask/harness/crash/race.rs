@@ -27,9 +27,9 @@ use rustix::fs::{Mode as Bits, OFlags};
 use rustix::io::Errno;
 
 use crate::disk::{Operation as Deed, Verdict, Watched};
+use crate::failpoints::open;
 use crate::random::Random;
 use crate::rewriter::{FILES, Pace, marks};
-use crate::seam::open;
 use crate::tree::{self, Entry, Tree, lay_out};
 use crate::{Ending, Job};
 
@@ -78,7 +78,7 @@ fn rename_plainly(dir: BorrowedFd<'_>, one: &str, other: &str) -> Result<(), Err
     plain().map_err(|error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
-/// How late somebody is at most who goes by names.
+/// How long a lookup by path waits at most for the path to be replaced.
 const LATE: Duration = Duration::from_millis(5);
 
 /// The directory that has the path by which a held one was found.
@@ -86,7 +86,7 @@ fn by_path(dir: BorrowedFd<'_>, ws: &Path) -> Option<OwnedFd> {
     let path = std::fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd())).ok()?;
     let below = path.strip_prefix(ws).ok()?;
     let was = if below.starts_with("d") || below.as_os_str().is_empty() { below } else { Path::new("d") };
-    // Who goes by names may be late: as late as it takes to be led astray.
+    // A lookup by path may happen after the path was replaced.
     let due = Instant::now() + LATE;
     while !ws.join("d").is_symlink() && Instant::now() < due {
         std::thread::yield_now();
@@ -131,13 +131,13 @@ fn batch(ws: &Path, random: &mut Random, number: usize) -> Batch {
 struct Said {
     /// The marks in the bases of edits.
     bases: BTreeSet<usize>,
-    /// Everything that is told to people.
+    /// Every message.
     texts: String,
 }
 
 impl Said {
     fn note(&mut self, outcome: &Result<Report, Refusal>, bases: BTreeSet<usize>) {
-        // A refused batch gives way to whoever wrote last, and keeps its base no longer than they would have.
+        // A refused batch leaves the last write of the other process, and keeps its base no longer than that.
         self.bases.extend(bases);
         match outcome {
             Ok(report) => {
@@ -176,11 +176,11 @@ fn race(job: &mut Job, applies: usize, control: Control) -> Result<Tally> {
     let Applier { pace, said, tally } = applier;
     drop(pace);
     let ended = rewriter.wait()?;
-    let heard = heard.join().map_err(|_| anyhow::anyhow!("nobody heard the rewriter"))?;
+    let heard = heard.join().map_err(|_| anyhow::anyhow!("the thread that reads from the rewriter panicked"))?;
     let workspace = applied?;
     drop(workspace);
     ensure!(ended.success(), "the rewriter fails: {ended}");
-    let workspace = open(place.path(), disk(place.path(), control)).context("nobody can open the workspace again")?;
+    let workspace = open(place.path(), disk(place.path(), control)).context("the workspace cannot be opened again")?;
     // What was written to old files after their batches had ended is named by the log.
     let displaced = workspace.displaced_writes()?;
     drop(workspace);
@@ -200,11 +200,11 @@ fn race(job: &mut Job, applies: usize, control: Control) -> Result<Tally> {
     }
     let numbers =
         |line: &str| line.split(' ').skip(1).filter_map(|word| word.parse::<usize>().ok()).collect::<Vec<_>>();
-    let told = |how: &str| {
+    let marked = |how: &str| {
         heard.iter().filter(|line| line.starts_with(how)).flat_map(|line| numbers(line)).collect::<Vec<_>>()
     };
-    seen.extend(told("taken "));
-    let written: BTreeSet<usize> = [told("saved "), told("appended ")].concat().into_iter().collect();
+    seen.extend(marked("taken "));
+    let written: BTreeSet<usize> = [marked("saved "), marked("appended ")].concat().into_iter().collect();
     let lost: Vec<_> = heard
         .iter()
         .filter(|line| !line.starts_with("taken"))
@@ -214,7 +214,7 @@ fn race(job: &mut Job, applies: usize, control: Control) -> Result<Tally> {
     Ok(Tally { marks: written.len(), displaced: displaced.len(), ..tally })
 }
 
-/// Who applies batches beside the rewriter.
+/// Applies batches beside the rewriter.
 struct Applier {
     pace: Pace,
     said: Said,

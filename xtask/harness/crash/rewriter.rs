@@ -1,6 +1,7 @@
-//! Somebody who works on the same files, in bursts as fast as they can: every write is a mark of its own, and destroys nothing.
+//! Another process that works on the same files, in bursts as fast as it can: every write is a mark of its own, and destroys
+//! nothing.
 //!
-//! They tell what was in all that they replace or remove, so that a mark that is nowhere was lost by somebody else.
+//! It prints the marks in all that it replaces or removes, so that a mark that is nowhere was lost by Aptix.
 
 use std::fs;
 use std::io::{BufRead, Write};
@@ -20,7 +21,7 @@ pub(crate) const FILES: [&str; 5] = ["a.txt", "d/b.txt", "d/c.txt", "d/e/f.txt",
 /// Their directories.
 const DIRECTORIES: [&str; 2] = ["d", "d/e"];
 
-/// What a rewriter is told.
+/// Arguments of a rewriter.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Rewriter {
     place: PathBuf,
@@ -41,7 +42,7 @@ fn mark(number: usize) -> String {
 
 /// One deed after the other until stdin ends; each of its lines is the longest pause from then on, in microseconds. Prints
 /// each mark that was put into the root, and those that were in what was taken out of it.
-pub(crate) fn rewrite(told: &Rewriter) -> Result<()> {
+pub(crate) fn rewrite(args: &Rewriter) -> Result<()> {
     let (pause, is_over) = (AtomicUsize::new(PAUSE), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -50,14 +51,14 @@ pub(crate) fn rewrite(told: &Rewriter) -> Result<()> {
             }
             is_over.store(true, Ordering::Relaxed);
         });
-        rewrite_until(told, &pause, &is_over)
+        rewrite_until(args, &pause, &is_over)
     })
 }
 
-fn rewrite_until(told: &Rewriter, pause: &AtomicUsize, is_over: &AtomicBool) -> Result<()> {
-    let mut random = Random::new(told.seed);
+fn rewrite_until(args: &Rewriter, pause: &AtomicUsize, is_over: &AtomicBool) -> Result<()> {
+    let mut random = Random::new(args.seed);
     let mut out = std::io::stdout().lock();
-    let (ws, own) = (told.place.join("ws"), told.place.join("theirs"));
+    let (ws, own) = (args.place.join("ws"), args.place.join("theirs"));
     for number in 0.. {
         if is_over.load(Ordering::Relaxed) {
             break;
@@ -65,7 +66,7 @@ fn rewrite_until(told: &Rewriter, pause: &AtomicUsize, is_over: &AtomicBool) -> 
         let file = ws.join(FILES.get(random.below(FILES.len())).copied().unwrap_or_default());
         let directory = ws.join(DIRECTORIES.get(random.below(DIRECTORIES.len())).copied().unwrap_or_default());
         let away = ws.join(format!("away{number}"));
-        // Whatever somebody else did meanwhile may be in the way of any deed: then it is not done.
+        // Another change may prevent any of these: then it is left out.
         let done = match random.below(500) {
             0..250 => save(&own, &file, number).map(|()| Some("saved")),
             250..350 => append(&file, number).map(|()| Some("appended")),
@@ -74,7 +75,7 @@ fn rewrite_until(told: &Rewriter, pause: &AtomicUsize, is_over: &AtomicBool) -> 
             420..440 => replace_by_link(&own, &file, Path::new("../outside/secret.txt")).map(|()| None),
             440..450 => {
                 // The directory leads out for a moment, and is itself again.
-                let (outside, moment) = (told.place.join("outside"), random.below(300));
+                let (outside, moment) = (args.place.join("outside"), random.below(300));
                 let swapped = replace_by_link(&away, &directory, &outside).and_then(|()| {
                     let due = Instant::now() + Duration::from_micros(moment as u64);
                     while Instant::now() < due {}
@@ -88,13 +89,13 @@ fn rewrite_until(told: &Rewriter, pause: &AtomicUsize, is_over: &AtomicBool) -> 
         if let Ok(Some(how)) = done {
             writeln!(out, "{how} {number}")?;
         }
-        // What was taken out is told, and not kept.
+        // What was taken out is printed, and not kept.
         let taken = fs::symlink_metadata(&own).is_ok_and(|metadata| metadata.is_file());
         if taken && let Ok(text) = fs::read_to_string(&own) {
             writeln!(out, "taken {}", marks(&text).map(|number| format!("{number} ")).collect::<String>())?;
         }
         let _ = fs::remove_file(&own).or_else(|_| fs::remove_dir(&own));
-        // Who never pauses lets nothing come as far as being published.
+        // Without a pause no batch would be published.
         if random.below(BURST) == 0 {
             let due = Instant::now() + Duration::from_micros(random.below(pause.load(Ordering::Relaxed) + 1) as u64);
             while Instant::now() < due {

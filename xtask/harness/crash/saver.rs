@@ -81,17 +81,17 @@ pub(crate) fn mark(round: usize, file: usize) -> String {
 
 /// Saves every file once for each line on stdin: `ROUND STYLE WINDOW HELD`, the last two in microseconds. Prints `open` when
 /// every file is open that is opened at once, then `saved` with the numbers of the files that were saved.
-pub(crate) fn save(told: &Saver) -> Result<()> {
-    let mut random = Random::new(told.seed);
+pub(crate) fn save(args: &Saver) -> Result<()> {
+    let mut random = Random::new(args.seed);
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         let [round, style, window, held] = line.split(' ').collect::<Vec<_>>()[..] else { bail!("no round: {line}") };
         let (round, style) = (round.parse()?, Style::of(style)?);
         let [window, held]: [usize; 2] = [window.parse()?, held.parse()?];
-        let opened = std::sync::Barrier::new(told.files + 1);
+        let opened = std::sync::Barrier::new(args.files + 1);
         let ways = style.ways();
-        let plans: Vec<_> = (0..told.files)
+        let plans: Vec<_> = (0..args.files)
             .map(|file| {
                 let way = ways.get(random.below(ways.len())).copied().unwrap_or(Way::Append);
                 let [begin, wait] = [window, held].map(|most| Duration::from_micros(random.below(most + 1) as u64));
@@ -107,7 +107,7 @@ pub(crate) fn save(told: &Saver) -> Result<()> {
                     scope.spawn(move || {
                         let (file, way, begin, wait, flushes) = *plan;
                         pass(begin);
-                        let path = told.ws.join(name(file));
+                        let path = args.ws.join(name(file));
                         let open = open(way, &path);
                         if is_at_once {
                             opened.wait();

@@ -23,11 +23,11 @@ use rustix::fs::AtFlags;
 use serde_json::{Value, json};
 
 use crate::disk::{Operation, Verdict, Watched};
+use crate::failpoints::open;
 use crate::moment::pass;
 use crate::program::{aptix, private};
 use crate::random::Random;
 use crate::saver::{Style, mark, name};
-use crate::seam::open;
 use crate::{Ending, Job, tree, workers};
 
 /// Files that one batch changes.
@@ -123,7 +123,7 @@ pub(crate) struct Applier {
 }
 
 /// Applies the document in a place without keeping what it displaces.
-pub(crate) fn apply_carelessly(told: &Applier) -> Result<()> {
+pub(crate) fn apply_carelessly(args: &Applier) -> Result<()> {
     let watch = |operation: Operation<'_>| match operation {
         Operation::Rename(dir, from, to_dir) if is_displaced(to_dir.as_raw_fd()) => {
             match rustix::fs::unlinkat(dir, from, AtFlags::empty()) {
@@ -134,8 +134,8 @@ pub(crate) fn apply_carelessly(told: &Applier) -> Result<()> {
         Operation::Sync(_) => Verdict::Skip,
         _ => Verdict::Pass,
     };
-    let workspace = open(&told.place, Box::new(Watched::new(watch)))?;
-    let document = std::fs::read(told.place.join("document"))?;
+    let workspace = open(&args.place, Box::new(Watched::new(watch)))?;
+    let document = std::fs::read(args.place.join("document"))?;
     let document = documents::parse(&document, None).map_err(|failures| anyhow::anyhow!("{failures:?}"))?;
     let policy = Policy::unstated(Caller::Shell);
     let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
@@ -154,7 +154,7 @@ fn is_displaced(dir: i32) -> bool {
 /// The process that saves.
 struct Saving {
     process: Child,
-    told: ChildStdin,
+    commands: ChildStdin,
     says: Lines<BufReader<ChildStdout>>,
 }
 
@@ -166,15 +166,15 @@ impl Saving {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let told = process.stdin.take().context("the saver has an input")?;
+        let commands = process.stdin.take().context("the saver has an input")?;
         let says = BufReader::new(process.stdout.take().context("the saver has an output")?).lines();
-        Ok(Self { process, told, says })
+        Ok(Self { process, commands, says })
     }
 
     fn begin(&mut self, round: usize, style: Style, window: Duration, held: Duration) -> Result<()> {
         let [window, held] = [window, held].map(|time| time.as_micros());
-        writeln!(self.told, "{round} {} {window} {held}", style.name())?;
-        Ok(self.told.flush()?)
+        writeln!(self.commands, "{round} {} {window} {held}", style.name())?;
+        Ok(self.commands.flush()?)
     }
 
     fn line(&mut self) -> Result<String> {
@@ -189,8 +189,8 @@ impl Saving {
     }
 
     fn end(self) -> Result<()> {
-        let Self { mut process, told, says } = self;
-        drop((told, says));
+        let Self { mut process, commands, says } = self;
+        drop((commands, says));
         ensure!(process.wait()?.success(), "the saver fails");
         Ok(())
     }
@@ -336,13 +336,13 @@ struct Run {
     seed: usize,
 }
 
-/// How long a batch takes that nobody disturbs.
+/// How long a batch takes without other writes.
 fn span(scene: &mut Scene, program: Program) -> Result<Duration> {
     let begin = Instant::now();
     let output = scene.spawn(program, Deed::Edit, 0)?.wait_with_output()?;
     ensure!(
         output.status.success(),
-        "an apply that nobody disturbs fails: {}",
+        "an apply without other writes fails: {}",
         String::from_utf8_lossy(&output.stdout)
     );
     let span = begin.elapsed();
@@ -359,7 +359,7 @@ fn play(run: &Run) -> Result<Tally> {
     for round in 0..run.rounds {
         let deed = match run.program {
             Program::Real => DEEDS.get(random.below(DEEDS.len())).copied().unwrap_or(Deed::Edit),
-            // What was the base is not told by it, so that every mark has to be somewhere.
+            // It does not print the bases, so that every mark has to be in a file.
             Program::Control => Deed::Edit,
         };
         if deed == Deed::Undo {
@@ -433,20 +433,20 @@ fn play_long(job: &mut Job, files: usize, span: Duration) -> Result<Tally> {
 pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let [quick, held, long] = if job.long { [100_000, 20_000, 500] } else { [1_200, 400, 24] };
     let longest = if job.long { Duration::from_mins(1) } else { Duration::from_secs(2) };
-    let mut told = Vec::new();
+    let mut counted = Vec::new();
     for (what, tally) in [
         ("by rename and append", play_all(job, Style::Quick, Duration::ZERO, quick)?),
         ("held up to 50 ms", play_all(job, Style::Held, Duration::from_millis(50), held)?),
         ("held up to the longest", play_long(job, long, longest)?),
     ] {
         let Tally { applied, refused, saves, in_place, kept, base, .. } = tally;
-        told.push(format!(
+        counted.push(format!(
             "{saves} saves {what}, {applied} batches applied and {refused} refused: {in_place} in place, {kept} kept and \
              named, {base} the base, 0 lost"
         ));
     }
     let caught = control(job)?;
-    Ok(Ending::Held(format!("{}; control: {caught} without the move", told.join("; "))))
+    Ok(Ending::Held(format!("{}; control: {caught} without the move", counted.join("; "))))
 }
 
 /// Plays without the move until a save is lost.

@@ -8,9 +8,9 @@ use std::process::{Command, Output};
 use anyhow::{Context, Result, ensure};
 use aptix_client::workspace::transaction::CommitOptions;
 
-use crate::course::{Course, Kind};
-use crate::program::{Deed, LOOK, aptix, prepare, private};
-use crate::seam::{open, stopping};
+use crate::failpoints::{open, recover, stopping};
+use crate::program::{Deed, LOOK, aptix, prepare, printed, private};
+use crate::sequence::{Kind, Sequence};
 use crate::tree::{self, lay_out};
 use crate::{Ending, Job, workers};
 
@@ -59,8 +59,7 @@ impl Traced<'_> {
     fn calls(&self) -> Result<Vec<Call>> {
         let output = self.command(&["-e".to_owned(), format!("trace={CALLS}")]).output()?;
         let trace = std::fs::read_to_string(self.place.join("trace"))?;
-        let told = said(&output);
-        ensure!(output.status.success(), "without any fault it fails: {told}");
+        ensure!(output.status.success(), "without any fault it fails: {}", printed(&output));
         // The first thread only loads the program; what it does happens in others.
         let first = trace.split(' ').next().unwrap_or_default();
         let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
@@ -95,10 +94,6 @@ impl Traced<'_> {
     }
 }
 
-fn said(output: &Output) -> String {
-    [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat()
-}
-
 /// A workspace, and what is about to be done in it.
 struct Scene<'a> {
     aptix: &'a Path,
@@ -110,7 +105,7 @@ struct Scene<'a> {
 #[derive(Clone, Debug)]
 struct Plot {
     deed: Deed,
-    course: Course,
+    sequence: Sequence,
 }
 
 impl Plot {
@@ -124,11 +119,11 @@ impl Plot {
 
     fn scene<'a>(&'a self, aptix: &'a Path) -> Result<Scene<'a>> {
         let place = tree::place()?;
-        lay_out(&place.path().join("ws"), &self.course.tree(0))?;
-        prepare(place.path(), &self.course, 0)?;
+        lay_out(&place.path().join("ws"), &self.sequence.tree(0))?;
+        prepare(place.path(), &self.sequence, 0)?;
         if self.deed == Deed::Undo {
             let workspace = open(place.path(), stopping(usize::MAX).0)?;
-            self.course.advance(&workspace, 0, CommitOptions::default())?;
+            self.sequence.advance(&workspace, 0, CommitOptions::default())?;
         }
         Ok(Scene { aptix, place, plot: self })
     }
@@ -144,16 +139,16 @@ impl Scene<'_> {
         Traced { aptix: self.aptix, place: self.place.path(), arguments: &LOOK }
     }
 
-    /// Lets somebody recover, and tells whether the tree is new.
+    /// Recovers, and returns whether the tree is new.
     fn is_new(&self) -> Result<bool> {
-        drop(open(self.place.path(), stopping(usize::MAX).0).context("nobody can open the workspace again")?);
+        recover(self.place.path())?;
         tree::check_state(&self.place.path().join("state"))?;
         let found = tree::read(&self.place.path().join("ws"))?;
         let (old, new) = self.plot.ends();
         match self.plot.deed {
-            Deed::Apply => self.plot.course.is_new(&found, old, new),
-            // Whether it removes the directories that the batch made is told by its own tests.
-            Deed::Undo => self.plot.course.is_new_but_for_dirs(&found, old, new),
+            Deed::Apply => self.plot.sequence.is_new(&found, old, new),
+            // The tests of undo check whether it removes the directories that the batch made.
+            Deed::Undo => self.plot.sequence.is_new_but_for_dirs(&found, old, new),
         }
     }
 }
@@ -178,20 +173,20 @@ impl Case<'_> {
             }
             None => scene.deed().run(&self.call, &self.fault)?,
         };
-        let told = said(&output);
+        let printed = printed(&output);
         let attempt = || {
             let is_new = scene.is_new()?;
             if self.killed.is_some() {
                 return Ok(());
             }
-            // Whoever says nothing at all has died, or could not say it.
-            let is_open = told.contains("NEEDS_OPERATOR") || told.contains("all the same") || told.is_empty();
+            // A program that prints nothing died, or could not print.
+            let is_open = printed.contains("NEEDS_OPERATOR") || printed.contains("all the same") || printed.is_empty();
             let is_done = output.status.success();
-            ensure!(!is_done || is_new, "it was said to be done");
-            ensure!(is_done || !is_new || is_open || self.call.0 == "write", "it was said to be refused");
+            ensure!(!is_done || is_new, "it succeeded and is not in the tree");
+            ensure!(is_done || !is_new || is_open || self.call.0 == "write", "it failed and is in the tree");
             Ok(())
         };
-        attempt().with_context(|| format!("{self:?}, which then said {told:?}"))
+        attempt().with_context(|| format!("{self:?}, which then printed {printed:?}"))
     }
 }
 
@@ -200,8 +195,7 @@ fn obstacle() -> Option<String> {
     match Command::new("strace").args(["-qq", "-e", "trace=none", "true"]).output() {
         Err(error) => Some(format!("strace cannot be started ({error}); install the package strace")),
         Ok(output) if !output.status.success() => {
-            let told = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            Some(format!("strace may not trace here: {told}"))
+            Some(format!("strace may not trace here: {}", String::from_utf8_lossy(&output.stderr).trim()))
         }
         Ok(_) => None,
     }
@@ -225,8 +219,8 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
         (Deed::Apply, [swap, case, edit]),
         (Deed::Undo, [run, make, moved]),
     ];
-    let plots = plots.map(|(deed, kinds)| Plot { deed, course: Course::new(3, &kinds) });
-    let mut told = Vec::new();
+    let plots = plots.map(|(deed, kinds)| Plot { deed, sequence: Sequence::new(3, &kinds) });
+    let mut counted = Vec::new();
     let mut renames = Vec::new();
     for plot in &plots {
         let calls = plot.scene(&aptix)?.deed().calls()?;
@@ -237,7 +231,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
         });
         let cases: Vec<_> = cases.collect();
         workers::each(&cases, |case| case.look(&aptix))?;
-        told.push(format!("{} faults at the {} calls of {:?}", cases.len(), calls.len(), plot.deed));
+        counted.push(format!("{} faults at the {} calls of {:?}", cases.len(), calls.len(), plot.deed));
         let stops = calls.into_iter().filter(|(name, _)| name.starts_with("rename"));
         renames.extend(stops.map(|call| (plot, call)));
     }
@@ -265,7 +259,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     ensure!(caught > 0, "the control was not caught: no kill between two renames left a tree torn without its record");
     Ok(Ending::Held(format!(
         "{}, and {} at those of recoveries; control: {caught} of {} caught without a record",
-        told.join(", ").to_lowercase(),
+        counted.join(", ").to_lowercase(),
         cases.len(),
         renames.len()
     )))

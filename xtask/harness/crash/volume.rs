@@ -13,7 +13,7 @@ use crate::moment::until;
 const SHUT_DOWN: &str = "import fcntl, os, struct, sys\n\
                          fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack('I', 2))";
 
-/// How long it takes at most until nobody holds an unmounted file system any more.
+/// How long an unmounted file system may stay attached.
 const RELEASED: Duration = Duration::from_secs(30);
 
 /// A mounted ext4; unmounted when it is dropped.
@@ -56,7 +56,7 @@ impl Volume {
     /// Starts it again after a power cut.
     pub(crate) fn mount_again(&mut self) -> Result<()> {
         unmount(&self.path())?;
-        // Whoever has mounts of their own may hold a copy of this one for a moment, and with it what was shut down.
+        // A process with mounts of its own may hold a copy of this one for a moment, and with it what was shut down.
         let released = until(RELEASED, Duration::from_millis(1), || Ok(!is_attached(&self.image())?))?;
         ensure!(released, "another process holds the file system that was shut down");
         self.mount()

@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use crate::git::Repo;
 use crate::memory::Tree;
-use crate::perturb::{Perturbation, perturb};
+use crate::perturb::perturb;
 use crate::random::Random;
 use crate::tree::{change, edit, name, one_in, pick, tree};
 
@@ -17,10 +17,10 @@ pub(crate) const SIZE: usize = 4;
 pub(crate) struct Case {
     pub(crate) tree: Tree,
     pub(crate) diff: Vec<u8>,
-    /// How git was told to write the diff.
+    /// The arguments with which git wrote the diff.
     pub(crate) written: Vec<String>,
-    /// What became of it.
-    pub(crate) perturbed: Vec<Perturbation>,
+    /// What happened to it, and to the tree since.
+    pub(crate) perturbed: Vec<&'static str>,
     /// What the diff makes of its own tree, where neither was perturbed.
     pub(crate) truth: Option<Tree>,
 }
@@ -178,7 +178,7 @@ impl Way {
     }
 }
 
-/// What somebody did to the tree since the diff was made.
+/// Changes the tree after the diff was made.
 fn change_tree(case: &mut Case, after: &Tree, random: &mut Random) {
     let paths: Vec<String> = case.tree.keys().cloned().collect();
     let path = pick(random, &paths);
@@ -191,7 +191,7 @@ fn change_tree(case: &mut Case, after: &Tree, random: &mut Random) {
                     file.bytes = edit(&file.bytes, random);
                 }
             }
-            case.perturbed.push(Perturbation::TreeEdited);
+            case.perturbed.push("tree edited");
         }
         4 => {
             // Lines above everything: what a hunk is about moves.
@@ -199,22 +199,22 @@ fn change_tree(case: &mut Case, after: &Tree, random: &mut Random) {
                 let lines = "above\n".repeat(1 + random.below(4));
                 file.bytes.splice(0..0, lines.into_bytes());
             }
-            case.perturbed.push(Perturbation::TreeEdited);
+            case.perturbed.push("tree edited");
         }
         5 => {
             case.tree = after.clone();
-            case.perturbed.push(Perturbation::Applied);
+            case.perturbed.push("already applied");
         }
         6 => {
             if let Some(file) = case.tree.remove(path) {
                 case.tree.insert(name(random), file);
             }
-            case.perturbed.push(Perturbation::TreeMoved);
+            case.perturbed.push("tree moved");
         }
         _ => {
             let file = case.tree[path].clone();
             case.tree.insert(name(random), file);
-            case.perturbed.push(Perturbation::TreeMoved);
+            case.perturbed.push("tree moved");
         }
     }
 }

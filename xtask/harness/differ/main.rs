@@ -4,7 +4,6 @@
 #![expect(clippy::print_stdout, reason = "what was found is printed")]
 #![expect(clippy::indexing_slicing, reason = "numbers are below the lengths that they are drawn for")]
 
-mod class;
 mod classes;
 mod family;
 mod git;

@@ -4,155 +4,127 @@ use crate::family::Case;
 use crate::random::Random;
 use crate::tree::{line, one_in, pick};
 
-/// What happened to a diff, or to the tree that it is for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Perturbation {
-    TreeEdited,
-    TreeMoved,
-    /// The tree has the change already.
-    Applied,
-    Counts,
-    LineDropped,
-    LineDoubled,
-    LineMoved,
-    HeaderDropped,
-    HeaderChanged,
-    BlankLost,
-    CrLfAdded,
-    CrLfRemoved,
-    OneEndChanged,
-    Truncated,
-    HunksReordered,
-    SectionsReordered,
-    SectionDoubled,
-    Prose,
-    SpacesTrimmed,
-    MarkerLost,
-    LineAdded,
-    SignChanged,
-    Dated,
-}
+/// The lines of a diff.
+type Lines = Vec<Vec<u8>>;
 
-use Perturbation as P;
+/// A perturbation: its name, and what it does, given the index of a random line.
+type Perturbation = (&'static str, fn(&mut Lines, usize, &mut Random));
+
+/// The perturbation that changes a line of a header, which classes know.
+pub(crate) const HEADER_CHANGED: &str = "header changed";
+
+const ALL: [Perturbation; 20] = [
+    ("counts", |lines, _, random| count(lines, random)),
+    ("line dropped", |lines, at, _| drop(lines.remove(at))),
+    ("line doubled", |lines, at, _| lines.insert(at, lines[at].clone())),
+    ("line moved", move_line),
+    ("header dropped", drop_header),
+    (HEADER_CHANGED, |lines, _, random| change_header(lines, random)),
+    ("blank lost", lose_blanks),
+    ("CRLF added", |lines, _, _| lines.iter_mut().for_each(|line| set_end(line, b"\r\n"))),
+    ("CRLF removed", |lines, _, _| lines.iter_mut().for_each(|line| set_end(line, b"\n"))),
+    ("one end changed", |lines, at, _| {
+        let end: &[u8] = if lines[at].ends_with(b"\r\n") { b"\n" } else { b"\r\n" };
+        set_end(&mut lines[at], end);
+    }),
+    ("truncated", truncate),
+    ("hunks reordered", |lines, _, random| reorder(lines, random, |line| line.starts_with(b"@@ "), ends_hunk)),
+    ("sections reordered", |lines, _, random| reorder(lines, random, begins_section, |_| false)),
+    ("section doubled", double_section),
+    ("prose", add_prose),
+    ("spaces trimmed", |lines, _, _| {
+        for line in lines {
+            let end = if line.ends_with(b"\r\n") { &b"\r\n"[..] } else { b"\n" };
+            *line = [line.trim_ascii_end(), end].concat();
+        }
+    }),
+    ("marker lost", |lines, _, _| lines.retain(|line| !line.starts_with(b"\\"))),
+    ("line added", |lines, at, random| {
+        let sign = *pick(random, b" ++-\\@");
+        lines.insert(at, [&[sign][..], line(random).as_bytes(), b"\n"].concat());
+    }),
+    ("sign changed", |lines, _, random| {
+        let body = where_lines(lines, |line| matches!(line.first(), Some(b' ' | b'+' | b'-')));
+        if !body.is_empty() {
+            lines[*pick(random, &body)][0] = *pick(random, b" +-");
+        }
+    }),
+    ("dated", |lines, _, random| date(lines, random)),
+];
 
 /// Perturbs the diff of a case once.
 pub(crate) fn perturb(case: &mut Case, random: &mut Random) {
-    const ALL: [Perturbation; 20] = [
-        P::Counts,
-        P::LineDropped,
-        P::LineDoubled,
-        P::LineMoved,
-        P::HeaderDropped,
-        P::HeaderChanged,
-        P::BlankLost,
-        P::CrLfAdded,
-        P::CrLfRemoved,
-        P::OneEndChanged,
-        P::Truncated,
-        P::HunksReordered,
-        P::SectionsReordered,
-        P::SectionDoubled,
-        P::Prose,
-        P::SpacesTrimmed,
-        P::MarkerLost,
-        P::LineAdded,
-        P::SignChanged,
-        P::Dated,
+    let (name, change) = pick(random, &ALL);
+    case.perturbed.push(name);
+    let mut lines: Lines = case.diff.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    if !lines.is_empty() {
+        let at = random.below(lines.len());
+        change(&mut lines, at, random);
+        case.diff = lines.concat();
+    }
+}
+
+fn move_line(lines: &mut Lines, at: usize, random: &mut Random) {
+    let line = lines.remove(at);
+    let to = if one_in(random, 2) { at.saturating_sub(1) } else { random.below(lines.len() + 1) };
+    lines.insert(to, line);
+}
+
+fn drop_header(lines: &mut Lines, _: usize, random: &mut Random) {
+    let headers = where_lines(lines, is_header);
+    if !headers.is_empty() {
+        lines.remove(*pick(random, &headers));
+    }
+}
+
+fn lose_blanks(lines: &mut Lines, _: usize, random: &mut Random) {
+    let all = one_in(random, 2);
+    for index in where_lines(lines, |line| line.starts_with(b" ")) {
+        if if all { lines[index].trim_ascii().is_empty() } else { one_in(random, 6) } {
+            lines[index].remove(0);
+        }
+    }
+}
+
+fn truncate(lines: &mut Lines, at: usize, random: &mut Random) {
+    if one_in(random, 2) {
+        let mut diff = lines.concat();
+        diff.truncate(random.below(diff.len()));
+        *lines = vec![diff];
+    } else {
+        lines.truncate(at);
+    }
+}
+
+fn double_section(lines: &mut Lines, _: usize, random: &mut Random) {
+    let starts = where_lines(lines, begins_section);
+    if !starts.is_empty() {
+        let index = random.below(starts.len());
+        let end = starts.get(index + 1).copied().unwrap_or(lines.len());
+        let section = lines[starts[index]..end].to_vec();
+        lines.splice(end..end, section);
+    }
+}
+
+fn add_prose(lines: &mut Lines, at: usize, random: &mut Random) {
+    const TEXTS: [&[u8]; 7] = [
+        b"Here is the change that you asked for:\n\n",
+        b"```diff\n",
+        b"```\n",
+        b"\n",
+        b"And then:\n",
+        b"-- \n2.47.3\n\n",
+        b"- one\n- two\n",
     ];
-    let by = *pick(random, &ALL);
-    case.perturbed.push(by);
-    let diff = &case.diff;
-    let mut lines: Vec<Vec<u8>> = diff.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
-    if lines.is_empty() {
-        return;
-    }
-    let at = random.below(lines.len());
-    match by {
-        P::Counts => count(&mut lines, random),
-        P::LineDropped => drop(lines.remove(at)),
-        P::LineDoubled => lines.insert(at, lines[at].clone()),
-        P::LineMoved => {
-            let line = lines.remove(at);
-            let to = if one_in(random, 2) { at.saturating_sub(1) } else { random.below(lines.len() + 1) };
-            lines.insert(to, line);
-        }
-        P::HeaderDropped => {
-            let headers = where_lines(&lines, is_header);
-            if !headers.is_empty() {
-                lines.remove(*pick(random, &headers));
-            }
-        }
-        P::HeaderChanged => change_header(&mut lines, random),
-        P::BlankLost => {
-            let all = one_in(random, 2);
-            let blanks = where_lines(&lines, |line| line.starts_with(b" "));
-            for index in blanks {
-                if if all { lines[index].trim_ascii().is_empty() } else { one_in(random, 6) } {
-                    lines[index].remove(0);
-                }
-            }
-        }
-        P::CrLfAdded => lines.iter_mut().for_each(|line| set_end(line, b"\r\n")),
-        P::CrLfRemoved => lines.iter_mut().for_each(|line| set_end(line, b"\n")),
-        P::OneEndChanged => {
-            let end: &[u8] = if lines[at].ends_with(b"\r\n") { b"\n" } else { b"\r\n" };
-            set_end(&mut lines[at], end);
-        }
-        P::Truncated => {
-            let end = if one_in(random, 2) { random.below(diff.len()) } else { lines[..at].concat().len() };
-            case.diff.truncate(end);
-            return;
-        }
-        P::HunksReordered => reorder(&mut lines, random, |line| line.starts_with(b"@@ "), ends_hunk),
-        P::SectionsReordered => reorder(&mut lines, random, |line| line.starts_with(b"diff --git "), |_| false),
-        P::SectionDoubled => {
-            let starts = where_lines(&lines, |line| line.starts_with(b"diff --git "));
-            if !starts.is_empty() {
-                let index = random.below(starts.len());
-                let end = starts.get(index + 1).copied().unwrap_or(lines.len());
-                let section = lines[starts[index]..end].to_vec();
-                lines.splice(end..end, section);
-            }
-        }
-        P::Prose => {
-            let text: [&[u8]; 7] = [
-                b"Here is the change that you asked for:\n\n",
-                b"```diff\n",
-                b"```\n",
-                b"\n",
-                b"And then:\n",
-                b"-- \n2.47.3\n\n",
-                b"- one\n- two\n",
-            ];
-            let text = pick(random, &text).to_vec();
-            let sections = where_lines(&lines, |line| line.starts_with(b"diff --git "));
-            let at = if sections.is_empty() || one_in(random, 2) { at } else { *pick(random, &sections) };
-            let at = if one_in(random, 3) { lines.len() } else { at };
-            lines.insert(at, text);
-        }
-        P::SpacesTrimmed => {
-            for line in &mut lines {
-                let end = if line.ends_with(b"\r\n") { &b"\r\n"[..] } else { b"\n" };
-                *line = [line.trim_ascii_end(), end].concat();
-            }
-        }
-        P::MarkerLost => lines.retain(|line| !line.starts_with(b"\\")),
-        P::LineAdded => {
-            let sign = *pick(random, b" ++-\\@");
-            let new = [&[sign][..], line(random).as_bytes(), b"\n"].concat();
-            lines.insert(at, new);
-        }
-        P::SignChanged => {
-            let body = where_lines(&lines, |line| matches!(line.first(), Some(b' ' | b'+' | b'-')));
-            if !body.is_empty() {
-                let index = *pick(random, &body);
-                lines[index][0] = *pick(random, b" +-");
-            }
-        }
-        P::Dated => date(&mut lines, random),
-        P::TreeEdited | P::TreeMoved | P::Applied => {}
-    }
-    case.diff = lines.concat();
+    let text = pick(random, &TEXTS).to_vec();
+    let sections = where_lines(lines, begins_section);
+    let at = if sections.is_empty() || one_in(random, 2) { at } else { *pick(random, &sections) };
+    let at = if one_in(random, 3) { lines.len() } else { at };
+    lines.insert(at, text);
+}
+
+fn begins_section(line: &[u8]) -> bool {
+    line.starts_with(b"diff --git ")
 }
 
 fn where_lines(lines: &[Vec<u8>], is_it: impl Fn(&[u8]) -> bool) -> Vec<usize> {

@@ -110,8 +110,8 @@ impl Tally {
         ensure!(self.cases >= wanted, "only {} cases of {wanted}", self.cases);
         let both = self.outcomes.get(&Outcome::Same).copied().unwrap_or_default();
         ensure!(both * 4 >= self.cases, "only {both} of {} cases were applied by both", self.cases);
-        let unseen = classes::all().filter(|class| !self.outcomes.contains_key(&Outcome::Class(class.name)));
-        unseen.for_each(|class| println!("not seen in this run: {}", class.name));
+        let unseen = classes::names().filter(|name| !self.outcomes.contains_key(&Outcome::Class(name)));
+        unseen.for_each(|name| println!("not seen in this run: {name}"));
         Ok(())
     }
 }

@@ -61,8 +61,7 @@ fn of_circles(name: &str, imports: &Imports) -> Vec<String> {
 
 fn of_layers(name: &str, imports: &Imports, layers: &str) -> Vec<String> {
     let roomless = imports.files.iter().filter(|file| room_of(layers, file).is_none());
-    let roomless =
-        roomless.map(|file| format!("{name}: {file} has no room; name it in xtask/src/tidy/layers.rs"));
+    let roomless = roomless.map(|file| format!("{name}: {file} has no room; name it in xtask/src/tidy/layers.rs"));
     let misled = imports.arrows.iter().filter_map(|((from, to), (line, path))| {
         let (lower, upper) = (room_of(layers, from)?, room_of(layers, to)?);
         let way = if lower.0 == upper.0 { "beside" } else { "above" };

@@ -4,6 +4,7 @@
 //! a file that lists folders, two for each crate: before and after. Fails when a result is wrong or a goal is missed.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
+#![expect(clippy::indexing_slicing, reason = "every list has an entry for each edit")]
 
 mod corpus;
 mod growth;
@@ -100,6 +101,9 @@ pub(crate) fn plan_and_apply(batch: &Batch, observed: &[Observed<'_>]) -> Result
     Ok(plan.files.first().map(|file| file.content().into_owned()).unwrap_or_default())
 }
 
+/// What a row does with the edit of an index.
+type Work<'a> = &'a dyn Fn(usize, &Edit);
+
 fn measure_corpus(edits: &[Edit]) -> Result<Vec<Goal>> {
     let known = edits.iter().map(|edit| observe(edit, true)).collect::<Result<Vec<_>>>()?;
     let unknown = edits.iter().map(|edit| observe(edit, false)).collect::<Result<Vec<_>>>()?;
@@ -108,46 +112,35 @@ fn measure_corpus(edits: &[Edit]) -> Result<Vec<Goal>> {
     }
     let valid = edits.iter().map(|edit| validate(&edit.batch, &Limits::DEFAULT));
     let valid: Vec<_> = valid.collect::<Result<_, _>>().map_err(|failures| anyhow::anyhow!("{failures:?}"))?;
+    let work: [Work<'_>; 6] = [
+        &|_, edit| drop(black_box(edit.before.to_vec())),
+        &|at, _| {
+            if let Ok(plan) = plan(&valid[at], &known[at], &Settings::DEFAULT) {
+                black_box(plan.files.first().map(|file| file.content().into_owned()));
+            }
+        },
+        &|at, _| {
+            if let Ok(plan) = plan(&valid[at], &unknown[at], &Settings::DEFAULT)
+                && let Some(file) = plan.files.first()
+            {
+                let content = file.content();
+                black_box((file.digest_before(), file.digest_after(&content)));
+            }
+        },
+        &|_, edit| {
+            black_box((sha256(&edit.before), sha256(&edit.after)));
+        },
+        &|_, edit| {
+            let patch = diffy::Patch::from_str(&edit.diff);
+            black_box(patch.ok().and_then(|patch| diffy::apply(&edit.before_text, &patch).ok()));
+        },
+        &|at, edit| drop(black_box(plan_and_apply(&edit.batch, &known[at]).ok())),
+    ];
     let mut rows = [const { Vec::new() }; 6];
     for _ in 0..PASSES {
-        rows[0].push(time(|| {
-            for edit in edits {
-                black_box(edit.before.to_vec());
-            }
-        }));
-        rows[1].push(time(|| {
-            for (valid, observed) in valid.iter().zip(&known) {
-                if let Ok(plan) = plan(valid, observed, &Settings::DEFAULT) {
-                    black_box(plan.files.first().map(|file| file.content().into_owned()));
-                }
-            }
-        }));
-        rows[2].push(time(|| {
-            for (valid, observed) in valid.iter().zip(&unknown) {
-                if let Ok(plan) = plan(valid, observed, &Settings::DEFAULT)
-                    && let Some(file) = plan.files.first()
-                {
-                    let content = file.content();
-                    black_box((file.digest_before(), file.digest_after(&content)));
-                }
-            }
-        }));
-        rows[3].push(time(|| {
-            for edit in edits {
-                black_box((sha256(&edit.before), sha256(&edit.after)));
-            }
-        }));
-        rows[4].push(time(|| {
-            for edit in edits {
-                let patch = diffy::Patch::from_str(&edit.diff);
-                black_box(patch.ok().and_then(|patch| diffy::apply(&edit.before_text, &patch).ok()));
-            }
-        }));
-        rows[5].push(time(|| {
-            for (edit, observed) in edits.iter().zip(&known) {
-                black_box(plan_and_apply(&edit.batch, observed).ok());
-            }
-        }));
+        for (row, work) in rows.iter_mut().zip(work) {
+            row.push(time(|| edits.iter().enumerate().for_each(|(at, edit)| work(at, edit))));
+        }
     }
     let [memcpy, bare, digests, sha2, diffy, validated] = rows.map(median);
     let micros = |seconds: f64| seconds * 1e6 / edits.len() as f64;
@@ -160,20 +153,11 @@ fn measure_corpus(edits: &[Edit]) -> Result<Vec<Goal>> {
         micros(sha2),
         micros(diffy)
     );
+    let goal = |name, measured, at_least, at_most| Goal { name, measured, at_least, at_most };
     Ok(vec![
-        Goal { name: "plan + apply / memcpy", measured: bare / memcpy, at_least: None, at_most: Some(3.0) },
-        Goal {
-            name: "with both digests / (plan + apply + sha2 twice)",
-            measured: digests / (bare + sha2),
-            at_least: None,
-            at_most: Some(1.1),
-        },
-        Goal {
-            name: "diffy's parse + apply / plan + apply",
-            measured: diffy / bare,
-            at_least: Some(5.0),
-            at_most: None,
-        },
+        goal("plan + apply / memcpy", bare / memcpy, None, Some(3.0)),
+        goal("with both digests / (plan + apply + sha2 twice)", digests / (bare + sha2), None, Some(1.1)),
+        goal("diffy's parse + apply / plan + apply", diffy / bare, Some(5.0), None),
     ])
 }
 

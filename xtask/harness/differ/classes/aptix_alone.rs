@@ -1,24 +1,19 @@
 //! Diffs that Aptix alone applies. Written as git writes them, git applies them too, to the same files.
 
-use crate::class::Class;
+use super::Class;
 use crate::git::Theirs;
 use crate::memory::File;
-use crate::perturb::Perturbation;
-use crate::proof::Proof;
-use crate::seen::By;
+use crate::perturb::HEADER_CHANGED;
 
-pub(super) const CLASSES: &[Class] = &[
+/// Written as git writes them, git makes the same lines of them.
+pub(super) const SAME_LINES: &[Class] = &[
     Class {
         name: "other line ends",
-        by: By::Aptix,
-        needs: Proof::Lines,
         reason: "Lines are equal except for their ends, and removed and added lines end alike. The file's ends are kept; `LINE_ENDINGS_KEPT` warns.",
         is_it: |seen| seen.warns("LINE_ENDINGS_KEPT"),
     },
     Class {
         name: "a byte order mark that is not shown",
-        by: By::Aptix,
-        needs: Proof::Lines,
         reason: "The file begins with a byte order mark, and the diff does not show it. Aptix does not count the mark as part of the first line, and keeps it.",
         is_it: |seen| {
             const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -36,10 +31,12 @@ pub(super) const CLASSES: &[Class] = &[
             seen.case.tree.iter().any(is_kept) || is_added()
         },
     },
+];
+
+/// Written as git writes them, git makes the same bytes of them.
+pub(super) const SAME_BYTES: &[Class] = &[
     Class {
         name: "a diff with CRLF",
-        by: By::Aptix,
-        needs: Proof::Bytes,
         reason: "The diff itself was converted to CRLF. Git takes the carriage returns for part of the names and modes.",
         is_it: |seen| {
             let kinds = ["lacks filename information", "invalid mode", "No such file", "inconsistent", "invalid path"];
@@ -49,8 +46,6 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "an unterminated last line",
-        by: By::Aptix,
-        needs: Proof::Bytes,
         reason: "The diff's last line has no newline, its hunk is complete by its counts, and the file has the line, or the new `index` id fits the result, of which `DIFF_UNTERMINATED` warns; or it repeats a name that stands above, or says that an empty file is deleted. Git calls the patch corrupt.",
         is_it: |seen| {
             let kinds = ["corrupt patch", "patch with only garbage", "lacks filename information", "No valid patches"];
@@ -59,8 +54,6 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "blank lines around hunks",
-        by: By::Aptix,
-        needs: Proof::Bytes,
         reason: "A blank line sets a hunk apart from its header or from the hunk above. Git takes it for the end of the file's section.",
         is_it: |seen| {
             seen.has_blank_line() && seen.git_says(&["patch fragment without header", "patch with only garbage"])
@@ -68,15 +61,11 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "a blank line without its blank",
-        by: By::Aptix,
-        needs: Proof::Bytes,
         reason: "A context line that is empty lost its leading blank, and ends with CRLF. Git knows only the bare newline.",
         is_it: |seen| seen.has_blank_line() && seen.git_says(&["corrupt patch"]),
     },
     Class {
         name: "one mode twice",
-        by: By::Aptix,
-        needs: Proof::Bytes,
         reason: "A section without hunks has the same mode in `old mode` and `new mode`. Aptix gives it to the file; git calls the section garbage.",
         is_it: |seen| {
             seen.has_line(|line| line.starts_with(b"old mode ")) && seen.git_says(&["patch with only garbage"])
@@ -84,8 +73,6 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "/dev/null without its header",
-        by: By::Aptix,
-        needs: Proof::Bytes,
         reason: "The line `new file mode` or `deleted file mode` is missing, and a side is `/dev/null`, which says the same. Git looks for a file `dev/null`.",
         is_it: |seen| {
             seen.has_line(|line| line.ends_with(b" /dev/null")) && seen.git_says(&["No such file", "invalid path"])
@@ -93,8 +80,6 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "backslashes",
-        by: By::Aptix,
-        needs: Proof::Bytes,
         reason: "A name has backslashes for slashes; `BACKSLASH` warns. Git takes them for part of the name.",
         is_it: |seen| {
             // Git names every file that it does not find, after others perhaps.
@@ -105,8 +90,6 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "prefixes in some sections",
-        by: By::Aptix,
-        needs: Proof::Bytes,
         reason: "The names of one section have prefixes and those of another have none; each file is there under one name alone. `NO_PREFIX` warns. Git takes one `-p` for all.",
         is_it: |seen| {
             // Later parts of a file warn of nothing.
@@ -116,8 +99,6 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "a directory or a prefix",
-        by: By::Aptix,
-        needs: Proof::Bytes,
         reason: "The names of all sections begin with `a/` or `b/` on both sides, and only the files behind it exist. Git is told with `-p` that it is a directory.",
         is_it: |seen| {
             let is_alike = |line: String| {
@@ -129,32 +110,24 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "a new file without /dev/null",
-        by: By::Aptix,
-        needs: Proof::Bytes,
         reason: "The file is not there, and the only hunk begins `@@ -0,0`. Git wants `new file mode` or `/dev/null`.",
         is_it: |seen| seen.has_line(|line| line.starts_with(b"@@ -0,0 +")) && seen.git_says(&["No such file"]),
     },
     Class {
         name: "two names of a plain diff",
-        by: By::Aptix,
-        needs: Proof::Bytes,
         reason: "A diff without `diff --git` has two names, of which one is that of a file; `NAMES_DIFFER` warns. Git takes the shorter one, or the new one.",
         is_it: |seen| seen.warns("NAMES_DIFFER") && seen.git_says(&["No such file"]),
     },
     Class {
         name: "one name without its prefix",
-        by: By::Aptix,
-        needs: Proof::Bytes,
         reason: "One of the names of a section lost its prefix, and the others say which file is meant.",
         is_it: |seen| {
-            let is_changed = seen.case.perturbed.contains(&Perturbation::HeaderChanged);
+            let is_changed = seen.case.perturbed.contains(&HEADER_CHANGED);
             seen.git_says(&["inconsistent"]) || is_changed && seen.git_says(&["No such file"])
         },
     },
     Class {
         name: "a name that the diff frees",
-        by: By::Aptix,
-        needs: Proof::Bytes,
         reason: "A file takes over the name of one that the same diff, or an earlier part of it, renames or deletes. Git finds the name taken, or the other file gone.",
         is_it: |seen| {
             let says = |words: &str| matches!(seen.theirs, Theirs::Refused(message) if message.contains(words));
@@ -163,8 +136,6 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "not at an edge of the file",
-        by: By::Aptix,
-        needs: Proof::Bytes,
         reason: "The hunk has fewer lines of context on one side. Git then applies it at the top or at the end of the file only; Aptix at the stated line, or at the only place, of which `HUNK_OFFSET` warns.",
         is_it: |seen| seen.git_says(&["does not apply"]),
     },

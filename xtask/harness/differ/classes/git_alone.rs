@@ -1,29 +1,21 @@
 //! Diffs that git alone applies.
 
-use crate::class::Class;
-use crate::perturb::Perturbation;
-use crate::proof::Proof;
-use crate::seen::By;
+use super::Class;
+use crate::perturb::HEADER_CHANGED;
 
 pub(super) const CLASSES: &[Class] = &[
     Class {
         name: "already applied",
-        by: By::Git,
-        needs: Proof::None,
         reason: "The hunk only adds lines, and its whole new side stands where it would go. Git adds them once more.",
         is_it: |seen| seen.refuses(&["ALREADY_APPLIED"]),
     },
     Class {
         name: "several places",
-        by: By::Git,
-        needs: Proof::None,
         reason: "The old lines are not at the stated line, or would be again afterwards, and stand at several places. Git takes the nearest.",
         is_it: |seen| seen.refuses(&["TEXT_NOT_UNIQUE"]),
     },
     Class {
         name: "another version by its id",
-        by: By::Git,
-        needs: Proof::None,
         reason: "The `index` line names another content in full, or the empty one for a file with text. Git compares only for binary files.",
         is_it: |seen| {
             let states =
@@ -33,22 +25,16 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "a name that is refused",
-        by: By::Git,
-        needs: Proof::None,
         reason: "The name has a quotation mark, a colon, a control character or a dot or blank at an end. Not every system allows it, and no review shows it.",
         is_it: |seen| seen.refuses(&["INVALID_PATH"]),
     },
     Class {
         name: "two readings of a name",
-        by: By::Git,
-        needs: Proof::None,
         reason: "The names can be read with and without the prefixes `a/` and `b/`, and the files that exist do not say which is meant. Git goes by `-p`.",
         is_it: |seen| seen.refuses(&["AMBIGUOUS_PATH.NAMES"]),
     },
     Class {
         name: "no context",
-        by: By::Git,
-        needs: Proof::None,
         reason: "The hunk has no line of context, so that its line number alone says where it goes; that can mean two places, or one where its old lines do not stand. Git looks for them elsewhere.",
         is_it: |seen| {
             seen.refuses(&["PATCH_UNSUPPORTED.NO_CONTEXT", "EXPECTED_MISMATCH.NO_CONTEXT"])
@@ -57,15 +43,11 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "a freed name for a file that is not renamed",
-        by: By::Git,
-        needs: Proof::None,
         reason: "The diff renames a file and makes another one under its old name, or deletes a file and renames another one to its name. Aptix lets renamed files alone take over each other's names.",
         is_it: |seen| seen.refuses(&["INVALID_REQUEST.DUPLICATE_PATH"]) && seen.has_freed_name(),
     },
     Class {
         name: "backslashes in a name that is taken",
-        by: By::Git,
-        needs: Proof::None,
         reason: "A name has backslashes for slashes, and there is a file of the name with slashes. Git makes a file with backslashes in its name.",
         is_it: |seen| {
             seen.refuses(&["FILE_EXISTS"])
@@ -74,8 +56,6 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "added lines for a missing file",
-        by: By::Git,
-        needs: Proof::None,
         reason: "A hunk without `diff --git` only adds lines, below a line of a file that is not there. Git makes a file of them.",
         is_it: |seen| {
             seen.refuses(&["FILE_MISSING"])
@@ -86,36 +66,26 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "parts out of order",
-        by: By::Git,
-        needs: Proof::None,
         reason: "The diff has several parts of one file, and the same one twice, or one that creates, renames or copies a file that another changes: which comes first is not sure. Git goes by the order of the text, or by the files as they were.",
         is_it: |seen| seen.refuses(&["INVALID_REQUEST.DUPLICATE_PATH"]),
     },
     Class {
         name: "hunks out of order",
-        by: By::Git,
-        needs: Proof::None,
         reason: "A hunk goes above the one before it. Git applies them in any order, which says nothing sure about the line numbers.",
         is_it: |seen| seen.refuses(&["PATCH_MALFORMED.HUNK_ORDER"]),
     },
     Class {
         name: "binary",
-        by: By::Git,
-        needs: Proof::None,
         reason: "The file has NUL bytes, or the diff is of binary files. Nobody can review it.",
         is_it: |seen| seen.refuses(&["PATCH_UNSUPPORTED.BINARY", "NOT_TEXT"]),
     },
     Class {
         name: "another format",
-        by: By::Git,
-        needs: Proof::None,
         reason: "A line begins a hunk of a combined diff. Git ignores what stands below it.",
         is_it: |seen| seen.refuses(&["PATCH_UNSUPPORTED.FORMAT"]) && seen.has_line(|line| line.starts_with(b"@@@ ")),
     },
     Class {
         name: "cut off",
-        by: By::Git,
-        needs: Proof::None,
         reason: "A section ends in the middle of its header, of a hunk or of a marker. Git ignores a header or marker that is not complete.",
         is_it: |seen| {
             let is_open = !seen.case.diff.ends_with(b"\n");
@@ -124,12 +94,10 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "a damaged header",
-        by: By::Git,
-        needs: Proof::None,
         reason: "A line of the header is not as git writes it, or contradicts another one. Git ignores lines that it does not understand.",
         is_it: |seen| {
             // Another name shows prefixes, so that there is no such file, or another one.
-            let has_other_name = seen.case.perturbed.contains(&Perturbation::HeaderChanged);
+            let has_other_name = seen.case.perturbed.contains(&HEADER_CHANGED);
             has_other_name && seen.refuses(&["FILE_MISSING", "EXPECTED_MISMATCH"])
                 || seen.refuses(&[
                     "PATCH_MALFORMED.NAMES",
@@ -144,15 +112,11 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "lines below a hunk",
-        by: By::Git,
-        needs: Proof::None,
         reason: "More added lines follow than the hunk counts, and text after them: which of them belong to it is not sure. Git ignores them all.",
         is_it: |seen| seen.refuses(&["PATCH_MALFORMED.COUNTS"]),
     },
     Class {
         name: "a last line that is not the last",
-        by: By::Git,
-        needs: Proof::None,
         reason: "The diff says that an old line is the last one and has no newline, and in the file more follows it. Git compares the beginning of the line, and joins it with what follows or drops that.",
         is_it: |seen| {
             let has_marker = seen.has_line(|line| line.starts_with(b"\\ "));
@@ -161,15 +125,11 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "a marker too many",
-        by: By::Git,
-        needs: Proof::None,
         reason: "`\\ No newline at end of file` stands below no line that could be the last one. Git ignores it.",
         is_it: |seen| seen.refuses(&["PATCH_MALFORMED.END_OF_FILE"]),
     },
     Class {
         name: "suspect content",
-        by: By::Git,
-        needs: Proof::None,
         reason: "The new text looks like something that a program forgot to take away: a diff, a fence, an omission.",
         is_it: |seen| seen.refuses(&["SUSPECT_CONTENT"]),
     },

@@ -351,8 +351,15 @@ pub(super) fn unified(
         None => "/dev/null".to_owned(),
     };
     text.extend(format!("--- {}\n+++ {}\n", name('a', before), name('b', after)).bytes());
+    text.extend(hunks(&old, &new, all, context));
+    Ok(text)
+}
+
+/// The hunks of a unified diff.
+fn hunks(old: &[Line<'_>], new: &[Line<'_>], changes: Vec<Change>, context: usize) -> Vec<u8> {
+    let mut text = Vec::new();
     let mut hunks: Vec<Vec<Change>> = Vec::new();
-    for change in all {
+    for change in changes {
         match hunks.last_mut() {
             Some(hunk) if hunk.last().is_some_and(|last| change.old.start - last.old.end <= 2 * context) => {
                 hunk.push(change)
@@ -383,5 +390,5 @@ pub(super) fn unified(
         }
         old[at..to].iter().for_each(|line| put(b' ', *line));
     }
-    Ok(text)
+    text
 }

@@ -16,10 +16,10 @@ use aptix_client::workspace::transaction::{CommitOptions, Receipt};
 use aptix_model::reason::Reason;
 use rustix::io::Errno;
 
-use crate::course::{Course, Kind};
 use crate::disk::{Operation, Verdict, Watched};
 use crate::flushed::Flushed;
 use crate::random::Random;
+use crate::sequence::{Kind, Sequence};
 use crate::tree::{self, lay_out};
 use crate::{Ending, Job, workers};
 
@@ -38,7 +38,7 @@ enum Death {
 /// One crash.
 #[derive(Clone, Debug)]
 struct Crash<'a> {
-    course: &'a Course,
+    sequence: &'a Sequence,
     generation: usize,
     /// How many batches come, one after the other.
     batches: usize,
@@ -66,7 +66,7 @@ pub(crate) fn stopping(last: usize) -> (Box<dyn Disk>, Arc<AtomicUsize>) {
     (Box::new(disk), count)
 }
 
-/// As [`stopping`], for somebody who takes notes.
+/// As [`stopping`]; calls `note` for every operation that happens.
 fn noting(
     last: usize,
     note: impl Fn(Operation<'_>) + Send + Sync + 'static,
@@ -80,7 +80,7 @@ fn noting(
         note(operation);
         match operation {
             Operation::Sync(_) => Verdict::Skip,
-            Operation::Create(_) | Operation::Exchange(..) | Operation::Rename(..) | Operation::Other => Verdict::Pass,
+            _ => Verdict::Pass,
         }
     };
     (Watched::new(watch), count)
@@ -89,6 +89,11 @@ fn noting(
 /// The workspace at a place: its files are in `ws`, its state in `state`.
 pub(crate) fn open(place: &Path, disk: Box<dyn Disk>) -> Result<Workspace, OpenError> {
     open_in(&place.join("ws"), &place.join("state"), disk)
+}
+
+/// Opens the workspace at a place once, which recovers it.
+pub(crate) fn recover(place: &Path) -> Result<()> {
+    open(place, stopping(usize::MAX).0).map(drop).context("the workspace cannot be opened again")
 }
 
 /// The workspace whose files and state are in these directories.
@@ -130,21 +135,21 @@ impl Machine<'_> {
 
 impl<'a> Crash<'a> {
     /// Batches that nothing happens to.
-    const fn calm(course: &'a Course, generation: usize, batches: usize) -> Self {
+    const fn calm(sequence: &'a Sequence, generation: usize, batches: usize) -> Self {
         let (death, last, again, control) = (Death::Process, usize::MAX, None, Control::Nothing);
-        Self { course, generation, batches, death, last, again, control }
+        Self { sequence, generation, batches, death, last, again, control }
     }
 
     /// How many operations they take.
     fn operations(&self) -> Result<usize> {
         let place = tree::place()?;
-        lay_out(&place.path().join("ws"), &self.course.tree(self.generation))?;
+        lay_out(&place.path().join("ws"), &self.sequence.tree(self.generation))?;
         let (disk, count) = stopping(usize::MAX);
         self.proceed(&open(place.path(), disk)?, self.receipt()?.as_ref()).1?;
         Ok(count.load(Ordering::SeqCst))
     }
 
-    /// A batch that is the only one owes somebody a report, every second time.
+    /// A single batch in an odd generation owes a report.
     fn receipt(&self) -> Result<Option<Receipt>> {
         let owed = self.batches == 1 && self.generation % 2 == 1;
         owed.then(|| Ok(Receipt { batch: BATCH.parse()?, bytes: b"what was done".to_vec() })).transpose()
@@ -154,7 +159,7 @@ impl<'a> Crash<'a> {
     fn proceed(&self, workspace: &Workspace, receipt: Option<&Receipt>) -> (usize, Result<()>) {
         for generation in self.generation..self.generation + self.batches {
             let terms = CommitOptions { receipt, ..CommitOptions::default() };
-            if let Err(error) = self.course.advance(workspace, generation, terms) {
+            if let Err(error) = self.sequence.advance(workspace, generation, terms) {
                 return (generation, Err(error));
             }
         }
@@ -169,7 +174,7 @@ impl<'a> Crash<'a> {
     fn attempt(&self) -> Result<usize> {
         let (place, generation) = (tree::place()?, self.generation);
         let (ws, state) = (place.path().join("ws"), place.path().join("state"));
-        lay_out(&ws, &self.course.tree(generation))?;
+        lay_out(&ws, &self.sequence.tree(generation))?;
         let flushed = Arc::new(Flushed::default());
         flushed.note_all(place.path())?;
         let mut machine = Machine { place: place.path(), flushed, death: self.death, control: self.control, boots: 0 };
@@ -178,7 +183,7 @@ impl<'a> Crash<'a> {
             Ok(workspace) => self.proceed(&workspace, receipt.as_ref()),
             Err(error) => (generation, Err(error.into())),
         };
-        // What was said to be applied is; of one that was cut short either end is right.
+        // A batch that succeeded is applied; one that was cut short may have either outcome.
         let (old, new) = if outcome.is_ok() { (reached - 1, reached) } else { (reached, reached + 1) };
         machine.die()?;
         if self.control == Control::Record && state.exists() {
@@ -195,9 +200,9 @@ impl<'a> Crash<'a> {
         let operations = operations.load(Ordering::SeqCst);
         let found = tree::read(&ws)?;
         let is_new = match self.death {
-            Death::Process => self.course.is_new(&found, old, new)?,
-            // Who has lost its record does not know of them.
-            Death::System => self.course.is_new_but_for_dirs(&found, old, new)?,
+            Death::Process => self.sequence.is_new(&found, old, new)?,
+            // Without its record, recovery does not know the directories that the batch made.
+            Death::System => self.sequence.is_new_but_for_dirs(&found, old, new)?,
         };
         let pending = outbox::waiting(&workspace)?;
         ensure!(
@@ -208,14 +213,14 @@ impl<'a> Crash<'a> {
             outbox::acknowledge(&workspace, batch, None)?;
         }
         tree::check_state(&state)?;
-        hold_to_word(is_new, &outcome)?;
+        check_outcome(is_new, &outcome)?;
         Ok(operations)
     }
 }
 
-/// How many operations a batch takes that nobody stops.
-pub(crate) fn operations(course: &Course, generation: usize) -> Result<usize> {
-    Crash::calm(course, generation, 1).operations()
+/// How many operations a batch takes that is not stopped.
+pub(crate) fn operations(sequence: &Sequence, generation: usize) -> Result<usize> {
+    Crash::calm(sequence, generation, 1).operations()
 }
 
 /// How many crashes of a batch of more than three files.
@@ -223,19 +228,19 @@ const SAMPLED: usize = 200;
 
 pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let [edit, make, moved, remove, run, swap, case] = Kind::ALL;
-    let single = Kind::ALL.map(|kind| Course::new(1, &[kind]));
+    let single = Kind::ALL.map(|kind| Sequence::new(1, &[kind]));
     // Some of them longer than what a disk writes at once.
-    let triple = [[edit, make, moved], [moved, remove, run], [swap, case, edit]].map(|kinds| Course::new(3, &kinds));
-    let long = Course::new(3, &[edit, make, moved]).of_lines(200);
-    let many = [10, 100].map(|files| Course::new(files, &Kind::ALL));
+    let triple = [[edit, make, moved], [moved, remove, run], [swap, case, edit]].map(|kinds| Sequence::new(3, &kinds));
+    let long = Sequence::new(3, &[edit, make, moved]).of_lines(200);
+    let many = [10, 100].map(|files| Sequence::new(files, &Kind::ALL));
     let mut cases = Vec::new();
     let alone = single.iter().chain(&triple).chain([&long]).chain(&many);
-    let alone = alone.flat_map(|course| [0, 1].map(|generation| (course, generation, 1)));
-    for (course, generation, batches) in alone.chain([(&long, 0, 3), (&triple[1], 1, 3)]) {
-        let calm = Crash::calm(course, generation, batches);
+    let alone = alone.flat_map(|sequence| [0, 1].map(|generation| (sequence, generation, 1)));
+    for (sequence, generation, batches) in alone.chain([(&long, 0, 3), (&triple[1], 1, 3)]) {
+        let calm = Crash::calm(sequence, generation, batches);
         let count = calm.operations()? + 1;
         for death in [Death::Process, Death::System] {
-            let enough = match (course.files(), batches) {
+            let enough = match (sequence.files(), batches) {
                 (1 | 3, 1) => count,
                 (1 | 3, _) => SAMPLED / 2,
                 _ => SAMPLED / 4,
@@ -249,7 +254,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     workers::each(&cases, |(crash, seed)| {
         let takes = crash.run()?;
         crashes.fetch_add(1, Ordering::Relaxed);
-        let agains = match crash.course.files() {
+        let agains = match crash.sequence.files() {
             1 | 3 if job.long => takes,
             1 | 3 => 2,
             _ => 1,
@@ -260,8 +265,8 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
         }
         Ok(())
     })?;
-    let [course, ..] = &triple;
-    let calm = Crash::calm(course, 0, 1);
+    let [sequence, ..] = &triple;
+    let calm = Crash::calm(sequence, 0, 1);
     let count = calm.operations()? + 1;
     let controls = [(Death::Process, Control::Record), (Death::System, Control::Flushes)];
     let mut caught = Vec::new();
@@ -279,14 +284,15 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     )))
 }
 
-/// Holds a batch to what was said of it: one that was refused is not in the tree, unless it was said that nobody knows.
-pub(crate) fn hold_to_word(is_new: bool, outcome: &Result<()>) -> Result<()> {
+/// Fails when the tree contradicts the outcome of the batch: a refused batch is not in the tree, unless its outcome is
+/// undecided.
+pub(crate) fn check_outcome(is_new: bool, outcome: &Result<()>) -> Result<()> {
     match outcome {
-        Ok(()) => ensure!(is_new, "the batch was said to be applied"),
+        Ok(()) => ensure!(is_new, "the batch succeeded and is not in the tree"),
         Err(error) => {
             let reason = error.downcast_ref::<CommitError>().map(|error| error.failure().reason);
             let is_undecided = reason == Some(Reason::NeedsOperator);
-            ensure!(!is_new || is_undecided, "the batch was said to be refused: {error:#}");
+            ensure!(!is_new || is_undecided, "the batch failed and is in the tree: {error:#}");
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Takes the ground from under a commit, at each disk operation: a file or a directory that cannot be changed any more
+//! Takes away what a commit works on, at each disk operation: a file or a directory that cannot be changed any more
 //! (`chattr +i`), a file system that becomes read-only, another one that is mounted over a directory or a file.
 //!
 //! As long as that lasts nothing gets worse; once it is over, the next command finds one end or the other.
@@ -16,9 +16,9 @@ use rustix::fs::{IFlags, OFlags, ioctl_getflags, ioctl_setflags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
 
-use crate::course::{Course, Kind};
 use crate::disk::{Operation, Verdict, Watched};
-use crate::seam::{hold_to_word, open_in, operations, stopping};
+use crate::failpoints::{check_outcome, open_in, operations, stopping};
+use crate::sequence::{Kind, Sequence};
 use crate::tree::{self, Tree, lay_out};
 use crate::volume::Volume;
 use crate::{Ending, Job};
@@ -64,10 +64,10 @@ fn set_immutable(path: &Path, flag: IFlags) -> Result<(), Errno> {
     ioctl_setflags(&file, (ioctl_getflags(&file)? - IFlags::IMMUTABLE) | flag)
 }
 
-/// One commit that loses its ground.
+/// One commit and its loss.
 #[derive(Clone, Debug)]
 struct Case<'a> {
-    course: &'a Course,
+    sequence: &'a Sequence,
     generation: usize,
     loss: Loss,
     /// Where.
@@ -79,14 +79,14 @@ struct Case<'a> {
 }
 
 /// What can be taken: each directory, and each file that is there before or after the batch.
-fn targets(course: &Course, generation: usize) -> Vec<String> {
-    let mut both: Tree = course.tree(generation);
-    both.extend(course.tree(generation + 1));
+fn targets(sequence: &Sequence, generation: usize) -> Vec<String> {
+    let mut both: Tree = sequence.tree(generation);
+    both.extend(sequence.tree(generation + 1));
     both.into_keys().collect()
 }
 
 impl Case<'_> {
-    /// Tells whether the ground was taken at all.
+    /// Whether the loss took place at all.
     fn run(&self, volume: &Volume) -> Result<bool> {
         self.attempt(volume).with_context(|| format!("{self:?}"))
     }
@@ -98,42 +98,42 @@ impl Case<'_> {
             Loss::ReadOnly => elsewhere.path().join("state"),
             Loss::Immutable | Loss::Mount => on_volume.path().join("state"),
         };
-        lay_out(&ws, &self.course.tree(self.generation))?;
+        lay_out(&ws, &self.sequence.tree(self.generation))?;
         let cover = on_volume.path().join("cover");
         std::fs::write(&cover, "what is mounted over a file\n")?;
         let taken = Arc::new(Mutex::new(false));
         let disk = self.disk(ws.join(&self.path), volume.path(), cover.clone(), &taken);
         let outcome = match open_in(&ws, &state, disk) {
-            Ok(workspace) => self.course.advance(&workspace, self.generation, CommitOptions::default()),
+            Ok(workspace) => self.sequence.advance(&workspace, self.generation, CommitOptions::default()),
             Err(error) => Err(error.into()),
         };
         let is_taken = *taken.lock().unwrap_or_else(PoisonError::into_inner);
         if is_taken {
             let survived = self.survive(&ws, &state, &cover);
-            // Whatever else is wrong: nobody could remove the place otherwise.
-            self.loss.give_back(&ws.join(&self.path), &volume.path()).context("cannot give the ground back")?;
+            // Also after a failure: the directory could not be removed otherwise.
+            self.loss.give_back(&ws.join(&self.path), &volume.path()).context("cannot undo the loss")?;
             survived?;
         }
         if self.is_control && state.exists() {
             std::fs::remove_dir_all(&state)?;
         }
-        drop(open_in(&ws, &state, stopping(usize::MAX).0).context("nobody can open the workspace again")?);
+        drop(open_in(&ws, &state, stopping(usize::MAX).0).context("the workspace cannot be opened again")?);
         let (old, new) = (self.generation, self.generation + 1);
         let is_new = match self.loss {
             Loss::ReadOnly => {
                 // On another mount than the state, displaced files stay where they are until their time is over.
                 let later = Watched::new(|_: Operation<'_>| Verdict::Pass).later(HELD_FOR + Duration::from_hours(1));
                 drop(open_in(&ws, &state, Box::new(later))?);
-                self.course.is_new_but_for_dirs(&tree::read(&ws)?, old, new)?
+                self.sequence.is_new_but_for_dirs(&tree::read(&ws)?, old, new)?
             }
-            Loss::Immutable | Loss::Mount => self.course.is_new(&tree::read(&ws)?, old, new)?,
+            Loss::Immutable | Loss::Mount => self.sequence.is_new(&tree::read(&ws)?, old, new)?,
         };
         tree::check_state(&state)?;
-        hold_to_word(is_new, &outcome)?;
+        check_outcome(is_new, &outcome)?;
         Ok(is_taken)
     }
 
-    /// A disk that takes the ground at an operation, or at the next one at which it can be taken.
+    /// A disk on which the loss happens at an operation, or at the next one at which it can.
     fn disk(&self, at: PathBuf, volume: PathBuf, cover: PathBuf, taken: &Arc<Mutex<bool>>) -> Box<dyn Disk> {
         let (loss, from, taken) = (self.loss, self.from, Arc::clone(taken));
         let count = Mutex::new(0);
@@ -146,14 +146,12 @@ impl Case<'_> {
             *count += 1;
             match operation {
                 Operation::Sync(_) => Verdict::Skip,
-                Operation::Create(_) | Operation::Exchange(..) | Operation::Rename(..) | Operation::Other => {
-                    Verdict::Pass
-                }
+                _ => Verdict::Pass,
             }
         }))
     }
 
-    /// While the ground is away, others come along; and nobody writes what is mounted over it.
+    /// Opens the workspace during the loss, and checks that nothing is written to what is mounted over it.
     fn survive(&self, ws: &Path, state: &Path, cover: &Path) -> Result<()> {
         for _ in 0..2 {
             drop(open_in(ws, state, stopping(usize::MAX).0));
@@ -177,20 +175,20 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
         Err(why) => return Ok(Ending::Skipped(format!("{why:#}"))),
     };
     let [edit, make, moved, remove, run, ..] = Kind::ALL;
-    let courses = [[edit, make, moved], [moved, remove, run]].map(|kinds| Course::new(3, &kinds));
+    let sequences = [[edit, make, moved], [moved, remove, run]].map(|kinds| Sequence::new(3, &kinds));
     let (mut tries, mut hit) = (0, 0);
     let mut controls = Vec::new();
-    for course in &courses {
+    for sequence in &sequences {
         for generation in 0..2 {
-            let count = operations(course, generation)?;
-            let targets = targets(course, generation);
+            let count = operations(sequence, generation)?;
+            let targets = targets(sequence, generation);
             for loss in Loss::ALL {
                 let enough = if job.long { count } else { 12 };
                 for from in job.random.sample(enough, count) {
                     let enough = if job.long && loss != Loss::ReadOnly { targets.len() } else { 1 };
                     for target in job.random.sample(enough, targets.len()) {
                         let path = targets.get(target).cloned().unwrap_or_default();
-                        let case = Case { course, generation, loss, path, from, is_control: false };
+                        let case = Case { sequence, generation, loss, path, from, is_control: false };
                         hit += usize::from(case.run(&volume)?);
                         tries += 1;
                         controls.push(Case { is_control: true, ..case });
@@ -199,7 +197,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
             }
         }
     }
-    ensure!(hit * 2 > tries, "the ground could be taken {hit} times of {tries}");
+    ensure!(hit * 2 > tries, "the loss took place {hit} times of {tries}");
     let caught = controls.iter().position(|control| control.run(&volume).is_err());
     let caught = caught.context("the control was not caught: without a record every tree is whole")?;
     Ok(Ending::Held(format!(

@@ -1,7 +1,6 @@
 //! A workspace that goes from generation to generation: what is in it in each, and the batch that leads to the next.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use anyhow::{Context, Result, ensure};
 use aptix_client::workspace::commit::change::{Becomes, Change, Content};
@@ -47,7 +46,7 @@ const DIRECTORIES: usize = 3;
 
 /// Which files there are, and what happens to them.
 #[derive(Clone, Debug)]
-pub(crate) struct Course {
+pub(crate) struct Sequence {
     kinds: Vec<Kind>,
     /// Lines of each file.
     lines: usize,
@@ -65,13 +64,13 @@ enum Outcome {
     Gone,
 }
 
-impl Course {
+impl Sequence {
     /// So many files, to which these things happen in turn.
     pub(crate) fn new(files: usize, kinds: &[Kind]) -> Self {
         Self { kinds: kinds.iter().copied().cycle().take(files).collect(), lines: 12 }
     }
 
-    /// The course with longer files.
+    /// The sequence with longer files.
     pub(crate) fn of_lines(self, lines: usize) -> Self {
         Self { lines, ..self }
     }
@@ -125,7 +124,7 @@ impl Course {
         tree
     }
 
-    /// The batch that leads from a generation to the next, file by file in the course's order.
+    /// The batch that leads from a generation to the next, file by file in the sequence's order.
     fn deeds(&self, generation: usize) -> Vec<Deed> {
         let (next, is_odd) = (generation + 1, generation % 2 == 1);
         let deeds = |(file, kind): (usize, &Kind)| {
@@ -167,34 +166,33 @@ impl Course {
         };
         let diffs = self.deeds(generation).into_iter().map(|Deed { path, becomes }| {
             let old = text(&path);
-            match becomes {
-                Outcome::Gone => {
-                    let old = old.unwrap_or_default();
-                    let count = old.lines().count();
-                    let head = format!("diff --git a/{path} b/{path}\ndeleted file mode 100644\n--- a/{path}\n");
-                    format!("{head}+++ /dev/null\n@@ -1,{count} +0,0 @@\n{}", marked('-', &old))
+            let (to, new, header) = match becomes {
+                Outcome::Gone => (None, Vec::new(), "deleted file mode 100644\n".to_owned()),
+                Outcome::Bytes(bytes, Some(true)) => {
+                    (Some(path.clone()), bytes, "old mode 100644\nnew mode 100755\n".into())
                 }
-                Outcome::Bytes(_, Some(runs)) => {
-                    let (from, to) = if runs { ("644", "755") } else { ("755", "644") };
-                    format!("diff --git a/{path} b/{path}\nold mode 100{from}\nnew mode 100{to}\n")
+                Outcome::Bytes(bytes, Some(false)) => {
+                    (Some(path.clone()), bytes, "old mode 100755\nnew mode 100644\n".into())
                 }
-                Outcome::Bytes(bytes, None) => {
-                    let new = String::from_utf8_lossy(&bytes);
-                    match old {
-                        Some(old) => format!("diff --git a/{path} b/{path}\n{}", first_line(&path, &path, &old, &new)),
-                        None => {
-                            let count = new.lines().count();
-                            let head = format!("diff --git a/{path} b/{path}\nnew file mode 100644\n--- /dev/null\n");
-                            format!("{head}+++ b/{path}\n@@ -0,0 +1,{count} @@\n{}", marked('+', &new))
-                        }
-                    }
+                Outcome::Bytes(bytes, None) if old.is_none() => {
+                    (Some(path.clone()), bytes, "new file mode 100644\n".to_owned())
                 }
+                Outcome::Bytes(bytes, None) => (Some(path.clone()), bytes, String::new()),
                 Outcome::MovedTo(to, bytes) => {
-                    let head = format!("diff --git a/{path} b/{to}\nrename from {path}\nrename to {to}\n");
-                    let (old, new) = (old.unwrap_or_default(), String::from_utf8_lossy(&bytes));
-                    if old == new { head } else { head + &first_line(&path, &to, &old, &new) }
+                    let header = format!("rename from {path}\nrename to {to}\n");
+                    (Some(to), bytes, header)
                 }
-            }
+            };
+            let name = |side: &str, path: Option<&String>| {
+                path.map_or("/dev/null".to_owned(), |path| format!("{side}/{path}"))
+            };
+            let (from, head) =
+                (old.as_ref().map(|_| &path), format!("diff --git a/{path} b/{}\n", to.as_ref().unwrap_or(&path)));
+            let (old, new) = (old.unwrap_or_default(), String::from_utf8_lossy(&new));
+            let mut options = diffy::DiffOptions::new();
+            options.set_original_filename(name("a", from)).set_modified_filename(name("b", to.as_ref()));
+            let hunks = (old != new).then(|| options.create_patch(&old, &new).to_string());
+            head + &header + &hunks.unwrap_or_default()
         });
         diffs.collect()
     }
@@ -202,7 +200,7 @@ impl Course {
     /// Brings a workspace from a generation to the next.
     ///
     /// # Errors
-    /// Those of the commit can be told by their type.
+    /// Those of the commit keep their type.
     pub(crate) fn advance(&self, workspace: &Workspace, generation: usize, terms: CommitOptions<'_>) -> Result<()> {
         let deeds = self.deeds(generation);
         let found = deeds.iter().map(|deed| {
@@ -224,7 +222,7 @@ impl Course {
         });
         let changes: Vec<_> = changes.collect();
         let notices = transaction::commit(workspace, &changes, terms)?;
-        ensure!(notices.is_empty(), "nobody else is there, yet the commit says {notices:?}");
+        ensure!(notices.is_empty(), "no other process writes, yet the commit reports {notices:?}");
         Ok(())
     }
 
@@ -276,23 +274,6 @@ fn without_dirs(tree: &Tree) -> Tree {
     others.map(|(name, entry)| (name.clone(), entry.clone())).collect()
 }
 
-/// A diff of two texts that differ in their first line.
-fn first_line(from: &str, to: &str, old: &str, new: &str) -> String {
-    let line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
-    let context: Vec<_> = new.lines().skip(1).take(3).collect();
-    let count = context.len() + 1;
-    let head = format!("--- a/{from}\n+++ b/{to}\n@@ -1,{count} +1,{count} @@\n");
-    format!("{head}-{}\n+{}\n{}", line(old), line(new), marked(' ', &(context.join("\n") + "\n")))
-}
-
-/// Puts a mark before each line.
-fn marked(mark: char, text: &str) -> String {
-    text.lines().fold(String::new(), |mut marked, line| {
-        let _ = writeln!(marked, "{mark}{line}");
-        marked
-    })
-}
-
 fn content(bytes: &Vec<u8>, executable: Option<bool>) -> Content<'_> {
     Content { digest: sha256(bytes), executable, attributes: None, bytes }
 }
@@ -316,7 +297,7 @@ fn find_beside(workspace: &Workspace, path: &str, left: Option<&str>) -> Result<
 fn differences(found: &Tree, expected: &Tree) -> String {
     let names: BTreeMap<_, ()> = found.keys().chain(expected.keys()).map(|name| (name, ())).collect();
     let differing = names.into_keys().filter(|name| found.get(*name) != expected.get(*name));
-    let told =
-        differing.map(|name| format!("  {name}: expected {:?}, found {:?}\n", expected.get(name), found.get(name)));
-    told.collect()
+    differing
+        .map(|name| format!("  {name}: expected {:?}, found {:?}\n", expected.get(name), found.get(name)))
+        .collect()
 }
