@@ -83,6 +83,33 @@ async fn a_page_fits_into_a_message() {
     assert_eq!(seen, 100);
 }
 
+/// As large as an edit may be, most of it in texts.
+fn large_files() -> Vec<v1::FilePatch> {
+    let file = |number| {
+        let (label, key) = ("x".repeat(64 << 10), format!("{number}{}", "x".repeat(64_000)));
+        v1::FilePatch { label, key, ..create_text(&format!("f{number}"), "") }
+    };
+    (0..31).map(file).collect()
+}
+
+/// A report on these files, as large as it may be.
+fn large_report() -> v1::Report {
+    let names: Vec<_> = (0..31).map(|number| format!("f{number}")).collect();
+    let mut report = applied(&names.iter().map(|name| ("app", name.as_str(), b"".as_slice())).collect::<Vec<_>>());
+    let warning = v1::Warning { code: "LONG".to_owned(), message: "x".repeat(64 << 10), line: None };
+    report.files.iter_mut().for_each(|file| file.warnings = vec![warning.clone()]);
+    report.diff = "x".repeat(1 << 20);
+    report
+}
+
+fn failed(failures: Vec<v1::Failure>) -> v1::Report {
+    v1::Report { outcome: v1::Outcome::Failed.into(), failures, ..v1::Report::default() }
+}
+
+fn failure(bytes: usize) -> v1::Failure {
+    v1::Failure { reason: "SHA_MISMATCH".to_owned(), message: "x".repeat(bytes), ..v1::Failure::default() }
+}
+
 /// Whatever a report holds, its batch stays readable: alone, by a part's id, in the list, and in the feed. What no report
 /// may hold is refused.
 #[tokio::test]
@@ -91,35 +118,13 @@ async fn no_report_makes_its_batch_unreadable() {
     let mut client = server.connect().await;
     let (epoch, mut feed) = client.lease("w", "agent", 0).await.unwrap();
     client.upload("w", b"").await.unwrap();
-    // As large as an edit may be, most of it in texts.
-    let files: Vec<_> = (0..31)
-        .map(|number| {
-            let mut file = create_text(&format!("f{number}"), "");
-            (file.label, file.key) = ("x".repeat(64 << 10), format!("{number}{}", "x".repeat(64_000)));
-            file
-        })
-        .collect();
     let mut batches = Vec::new();
     for number in 0..3 {
-        batches.push(client.submit(submit("w", &format!("r{number}"), files.clone())).await.unwrap());
+        batches.push(client.submit(submit("w", &format!("r{number}"), large_files())).await.unwrap());
     }
-    let failure = |bytes: usize| v1::Failure {
-        reason: "SHA_MISMATCH".to_owned(),
-        message: "x".repeat(bytes),
-        ..v1::Failure::default()
-    };
-    let failed = |failures: Vec<v1::Failure>| v1::Report {
-        outcome: v1::Outcome::Failed.into(),
-        failures,
-        ..v1::Report::default()
-    };
     let excerpt = |lines: usize| v1::Excerpt { start_line: 1, end_line: 1, text: "x\n".repeat(lines - 1) + "x" };
     let quoting = |nearest: Vec<v1::Excerpt>| failed(vec![v1::Failure { nearest, ..failure(1) }]);
-    let names: Vec<_> = (0..31).map(|number| format!("f{number}")).collect();
-    let mut whole = applied(&names.iter().map(|name| ("app", name.as_str(), b"".as_slice())).collect::<Vec<_>>());
-    let warning = v1::Warning { code: "LONG".to_owned(), message: "x".repeat(64 << 10), line: None };
-    whole.files.iter_mut().for_each(|file| file.warnings = vec![warning.clone()]);
-    whole.diff = "x".repeat(1 << 20);
+    let whole = large_report();
     let mut loud = whole.clone();
     loud.files[0].warnings[0].message.push('x');
     let mut chatty = whole.clone();

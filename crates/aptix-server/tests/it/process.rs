@@ -199,20 +199,8 @@ fn verify(data_dir: &Path) -> (Option<i32>, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_write_stops_all_writes_and_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let mut command = Command::new("bash");
-    // Once a limit is set, a write past it fails as one on a full disk does, instead of ending the process.
-    command.args([
-        "-c",
-        "trap '' XFSZ; exec \"$@\"",
-        "--",
-        env!("CARGO_BIN_EXE_aptix-server"),
-        "--listen",
-        "127.0.0.1:0",
-    ]);
-    command.args(["--log", "off", "--data-dir"]).arg(dir.path()).stdout(Stdio::piped());
-    let limited = Program::spawn(command);
-    let limit = Command::new("prlimit").args(["--fsize=3000000:unlimited", "--pid", &limited.pid.to_string()]).status();
-    assert!(limit.unwrap().success());
+    let limited = limited_program(dir.path());
+    limit_files(&limited, "3000000");
     let mut client = connect(&limited).await;
     let mut kept = Vec::new();
     let refused = loop {
@@ -237,7 +225,7 @@ async fn a_failed_write_stops_all_writes_and_loses_nothing() {
     }
     read_back(&mut client, &kept).await;
 
-    // Whoever comes now is told what there is, and cannot report.
+    // A new agent gets what there is, and cannot report.
     let endpoint = tonic::transport::Endpoint::new(format!("http://{}", limited.address)).unwrap();
     let mut agent = AgentServiceClient::new(endpoint.connect().await.unwrap());
     let request =
@@ -249,9 +237,7 @@ async fn a_failed_write_stops_all_writes_and_loses_nothing() {
     }
 
     // It heals by itself when the cause has gone, without losing or inventing anything.
-    let limit =
-        Command::new("prlimit").args(["--fsize=unlimited:unlimited", "--pid", &limited.pid.to_string()]).status();
-    assert!(limit.unwrap().success());
+    limit_files(&limited, "unlimited");
     let mut states = health.watch(HealthCheckRequest { service: String::new() }).await.unwrap().into_inner();
     while next(&mut states).await.unwrap().status() != ServingStatus::Serving {}
     read_back(&mut client, &kept).await;
@@ -267,6 +253,21 @@ async fn a_failed_write_stops_all_writes_and_loses_nothing() {
     let mut client = connect(&mended).await;
     read_back(&mut client, &kept).await;
     client.submit_batch(submit("w", "next", vec![create_text("a", "")])).await.unwrap();
+}
+
+/// A server for which a write past a limit fails as one on a full disk does, instead of ending the process.
+fn limited_program(dir: &Path) -> Program {
+    let server = env!("CARGO_BIN_EXE_aptix-server");
+    let mut command = Command::new("bash");
+    command.args(["-c", "trap '' XFSZ; exec \"$@\"", "--", server, "--listen", "127.0.0.1:0"]);
+    command.args(["--log", "off", "--data-dir"]).arg(dir).stdout(Stdio::piped());
+    Program::spawn(command)
+}
+
+/// Sets how many bytes a file of the program may have.
+fn limit_files(program: &Program, bytes: &str) {
+    let limit = format!("--fsize={bytes}:unlimited");
+    assert!(Command::new("prlimit").args([&limit, "--pid", &program.pid.to_string()]).status().unwrap().success());
 }
 
 async fn read_back(client: &mut BatchServiceClient<Channel>, kept: &[v1::Batch]) {

@@ -217,6 +217,14 @@ async fn a_report_may_withhold_content() {
     assert_refused(client.read("w", a()).await, Code::NotFound, "NOT_FOUND", "");
 }
 
+/// A patch that moves a file and changes its only line.
+fn rename(to: &str) -> Action {
+    let line = |kind: v1::LineKind, text: &str| v1::ChunkLine { kind: kind.into(), text: text.to_owned() };
+    let lines = vec![line(v1::LineKind::Removed, "text"), line(v1::LineKind::Added, "new")];
+    let chunks = vec![v1::Chunk { lines, ..v1::Chunk::default() }];
+    Action::ContextPatch(v1::ContextPatch { move_to: Some(to.to_owned()), chunks })
+}
+
 /// A renamed file leaves its old name and comes under its new one; a report of another name is refused.
 #[tokio::test]
 async fn renamed_files_come_under_their_new_name() {
@@ -235,12 +243,6 @@ async fn renamed_files_come_under_their_new_name() {
         client.report("w", &made.batch_id, epoch, report).await.unwrap();
     }
 
-    let line = |kind: v1::LineKind, text: &str| v1::ChunkLine { kind: kind.into(), text: text.to_owned() };
-    let rename = |to: &str| {
-        let lines = vec![line(v1::LineKind::Removed, "text"), line(v1::LineKind::Added, "new")];
-        let chunks = vec![v1::Chunk { lines, ..v1::Chunk::default() }];
-        Action::ContextPatch(v1::ContextPatch { move_to: Some(to.to_owned()), chunks })
-    };
     let by_key = v1::FilePatch {
         target: Some(v1::file_patch::Target::DocPath("app/b.txt".to_owned())),
         ..patch("", rename("app/d/c.txt"))
