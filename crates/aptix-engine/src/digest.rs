@@ -14,14 +14,9 @@ pub fn sha256(bytes: &[u8]) -> Sha256Digest {
     finish(Sha256::new_with_prefix(bytes))
 }
 
-/// Whether `stated` is the digest of a canonical text (UTF-8, no byte order mark, `\r\n` as `\n`) that is not the
-/// bytes themselves.
-pub(crate) fn is_canonical(stated: Sha256Digest, bytes: &[u8]) -> bool {
-    canonical(bytes) == Some(stated)
-}
-
-/// The digest of the canonical text; none if the bytes are no UTF-8, or canonical as they are. Nothing is copied.
-fn canonical(bytes: &[u8]) -> Option<Sha256Digest> {
+/// The digest of the canonical text (UTF-8, no byte order mark, `\r\n` as `\n`); none if the bytes are no UTF-8, or
+/// canonical as they are. Nothing is copied.
+pub(crate) fn canonical(bytes: &[u8]) -> Option<Sha256Digest> {
     let text = bytes.strip_prefix(BOM).unwrap_or(bytes);
     let mut ends = memmem::find_iter(text, b"\r\n").peekable();
     if text.len() == bytes.len() && ends.peek().is_none() {

@@ -68,12 +68,9 @@ impl HunkError {
     #[must_use]
     pub fn failure(self) -> Failure {
         let (reason, detail, hint) = match self {
-            Self::Missing(_) => {
-                (Reason::NotFound, None, "prepare the edit again without existing_hunk_id, and apply the id you get")
-            }
-            Self::Expired(_) => (
+            Self::Missing(_) | Self::Expired(_) => (
                 Reason::NotFound,
-                Some(Detail::Expired),
+                matches!(self, Self::Expired(_)).then_some(Detail::Expired),
                 "prepare the edit again without existing_hunk_id, and apply the id you get",
             ),
             Self::WrongOwner(_) => {

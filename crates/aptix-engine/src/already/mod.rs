@@ -160,6 +160,20 @@ pub(crate) fn is_as_written(place: &Place) -> bool {
     place.tier == Tier::Exact || (place.tier == Tier::Eol && !place.is_open)
 }
 
+/// Where the new side stands around the place of the old one, or else as its author wrote it.
+pub(crate) fn at_place(
+    text: &Text<'_>,
+    place: &Place,
+    whole: &[u8],
+    new: &Needle<'_>,
+    budget: &mut Budget,
+) -> Result<Option<Copy>, FindError> {
+    match around(text, &place.range, whole, place.tier, budget)? {
+        None => at_other_white_space(text, place, whole, new, budget),
+        copy => Ok(copy),
+    }
+}
+
 /// Where the new side stands as its author wrote it, while the old side was only found with other white space: then the
 /// place may be what the first change left, or one like it that was not meant. What stands within the place is what the
 /// change leaves of the old side.

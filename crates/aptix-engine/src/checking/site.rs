@@ -2,10 +2,12 @@
 
 use alloc::collections::BTreeMap;
 use alloc::format;
+use alloc::string::String;
 
 use aptix_model::batch::FilePatch;
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
+use memchr::{memchr, memchr3};
 
 use crate::checking::regexes::Regexes;
 use crate::checking::violation::Violation;
@@ -46,9 +48,25 @@ impl<'f> Site<'f, '_> {
 
     /// Reports a text that must not hold NUL, and does.
     pub(crate) fn check_nul(&mut self, field: &str, text: Option<&str>) {
-        if memchr::memchr(0, text.unwrap_or_default().as_bytes()).is_some() {
+        if memchr(0, text.unwrap_or_default().as_bytes()).is_some() {
             self.report(field, || Violation::Nul);
         }
+    }
+
+    /// Reports a line that cannot be one: a new line has nothing in it that would make it several, or binary; one that a
+    /// file has may be anything else.
+    pub(crate) fn check_line(&mut self, field: impl FnOnce() -> String, is_new: bool, line: &str) {
+        let bytes = line.as_bytes();
+        let offset = if is_new { memchr3(b'\n', b'\r', 0, bytes) } else { memchr(b'\n', bytes) };
+        let (found, limit) = (line.len(), self.limits.line_bytes);
+        let violation = match offset.and_then(|offset| Some((offset, bytes.get(offset)?))) {
+            Some((offset, b'\n')) => Violation::EmbeddedNewline { offset },
+            Some((offset, b'\r')) => Violation::EmbeddedCr { offset },
+            Some(_) => Violation::Nul,
+            None if found > limit => Violation::LongLine { found, limit },
+            None => return,
+        };
+        self.report(&field(), || violation);
     }
 
     /// Takes down a violation of the field of this name, which is only made if it is listed.

@@ -41,22 +41,15 @@ enum Suspect {
 }
 
 impl Suspect {
-    const fn detail(self) -> Detail {
+    const fn detail_and_hint(self) -> (Detail, &'static str) {
         match self {
-            Self::Fenced => Detail::Fenced,
-            Self::Diff | Self::Blocks => Detail::LooksLikeDiff,
-            Self::Markers => Detail::ConflictMarkers,
-            Self::Elision => Detail::Elision,
-        }
-    }
-
-    const fn hint(self) -> &'static str {
-        match self {
-            Self::Fenced => "send the text without the fences",
-            Self::Diff => "to apply the diff, send it as a git patch",
-            Self::Blocks => "to apply the blocks, send them as such",
-            Self::Markers => "send the text without the lines <<<<<<<, ======= and >>>>>>>",
-            Self::Elision => "send the lines that the comment stands for, or edit only the lines that change",
+            Self::Fenced => (Detail::Fenced, "send the text without the fences"),
+            Self::Diff => (Detail::LooksLikeDiff, "to apply the diff, send it as a git patch"),
+            Self::Blocks => (Detail::LooksLikeDiff, "to apply the blocks, send them as such"),
+            Self::Markers => (Detail::ConflictMarkers, "send the text without the lines <<<<<<<, ======= and >>>>>>>"),
+            Self::Elision => {
+                (Detail::Elision, "send the lines that the comment stands for, or edit only the lines that change")
+            }
         }
     }
 }
@@ -104,8 +97,8 @@ pub(crate) fn check(
         plan.warnings.push(warning(Reason::SuspectContent.code(), message));
         return Ok(());
     }
-    let hint = found.suspect.hint();
-    let failure = Failure::new(Reason::SuspectContent, message).detail(found.suspect.detail()).hint(hint).line(line);
+    let (detail, hint) = found.suspect.detail_and_hint();
+    let failure = Failure::new(Reason::SuspectContent, message).detail(detail).hint(hint).line(line);
     let is_change = |start: u32, end: u32| (start as usize..=end as usize).contains(&line);
     let change = plan.changes.iter().position(|change| is_change(change.start_line, change.end_line));
     Err(match change {

@@ -5,14 +5,14 @@ use alloc::string::{String, ToString};
 use aptix_model::batch::{LinePatch, Operation};
 use aptix_model::digest::Sha256Digest;
 
-use crate::digest::is_canonical;
+use crate::digest::canonical;
 use crate::nearest::line_change::only_place;
 use crate::text::lines::Text;
 
 /// Gives a patch the numbers and the digest that its expected lines have in the text. `None` if they do not tell.
 pub(super) fn correct(patch: &mut LinePatch, text: &Text<'_>, found: Sha256Digest) -> Option<()> {
     let stated: Sha256Digest = patch.original_sha256.parse().ok()?;
-    let is_current = stated == found || is_canonical(stated, text.bytes());
+    let is_current = stated == found || canonical(text.bytes()) == Some(stated);
     let (mut has_moved, mut has_insert) = (false, false);
     for change in &mut patch.changes {
         let (start_line, end_line, expected) = match &mut change.operation {

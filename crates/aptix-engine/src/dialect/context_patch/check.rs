@@ -3,7 +3,6 @@
 use alloc::format;
 
 use aptix_model::batch::{ContextPatch, LineKind};
-use memchr::{memchr, memchr3};
 
 use crate::checking::site::Site;
 use crate::checking::violation::Violation;
@@ -20,29 +19,13 @@ pub(crate) fn check<'a>(patch: &'a ContextPatch, site: &mut Site<'_, 'a>) -> Opt
             site.report("lines", || Violation::Empty { what: "line" });
         }
         for (position, anchor) in chunk.anchors.iter().enumerate() {
-            check_line(&format!("anchors[{position}]"), LineKind::Context, anchor, site);
+            site.check_line(|| format!("anchors[{position}]"), false, anchor);
         }
         for (position, line) in chunk.lines.iter().enumerate() {
-            check_line(&format!("lines[{position}].text"), line.kind, &line.text, site);
+            let is_new = line.kind == LineKind::Added;
+            site.check_line(|| format!("lines[{position}].text"), is_new, &line.text);
         }
     }
     site.change = None;
     Some(patch)
-}
-
-/// A line that comes has nothing in it that would make it several, or binary; one that is there may be anything.
-fn check_line(field: &str, kind: LineKind, line: &str, site: &mut Site<'_, '_>) {
-    let offset = match kind {
-        LineKind::Added => memchr3(b'\n', b'\r', 0, line.as_bytes()),
-        LineKind::Context | LineKind::Removed => memchr(b'\n', line.as_bytes()),
-    };
-    let (found, limit) = (line.len(), site.limits.line_bytes);
-    let violation = match offset.and_then(|offset| Some((offset, line.as_bytes().get(offset)?))) {
-        Some((offset, b'\n')) => Violation::EmbeddedNewline { offset },
-        Some((offset, b'\r')) => Violation::EmbeddedCr { offset },
-        Some(_) => Violation::Nul,
-        None if found > limit => Violation::LongLine { found, limit },
-        None => return,
-    };
-    site.report(field, || violation);
 }

@@ -16,12 +16,12 @@ use crate::text::find::{self, FindError, Needle, Place, is_blank};
 use crate::text::lines::{Terminator, Text};
 
 /// The lines that a chunk leaves.
-fn new_side(chunk: &Chunk) -> Needle<'_> {
+pub(super) fn new_side(chunk: &Chunk) -> Needle<'_> {
     let comes = chunk.lines.iter().filter(|line| line.kind != LineKind::Removed);
     Needle::lines(comes.map(|line| line.text.as_str()))
 }
 
-fn old_side(chunk: &Chunk) -> Needle<'_> {
+pub(super) fn old_side(chunk: &Chunk) -> Needle<'_> {
     let stays = chunk.lines.iter().filter(|line| line.kind != LineKind::Added);
     Needle::lines(stays.map(|line| line.text.as_str()))
 }
@@ -32,15 +32,10 @@ pub(super) fn refuse(chunk: &Chunk, spot: &Spot<'_>, text: &Text<'_>, work: &mut
     let found = if spot.range.is_empty() {
         Ok(inserted(spot, text))
     } else {
-        around(spot, text, work)
-            .and_then(|copy| match copy {
-                None => at_other_white_space(spot, &new, text, work),
-                copy => Ok(copy),
-            })
-            .and_then(|copy| match copy {
-                None => headed(spot, (&old, &new), text, work),
-                copy => Ok(copy),
-            })
+        around(spot, &new, text, work).and_then(|copy| match copy {
+            None => headed(spot, (&old, &new), text, work),
+            copy => Ok(copy),
+        })
     };
     match found {
         Ok(None) => Ok(()),
@@ -59,20 +54,11 @@ fn inserted(spot: &Spot<'_>, text: &Text<'_>) -> Option<Copy> {
     }
 }
 
-fn around(spot: &Spot<'_>, text: &Text<'_>, work: &mut Work<'_>) -> Result<Option<Copy>, FindError> {
-    let Some(whole) = whole_side(spot, text) else { return Ok(None) };
-    already::around(text, &spot.range, &whole, spot.tier, &mut work.budget)
-}
-
-fn at_other_white_space(
-    spot: &Spot<'_>,
-    new: &Needle<'_>,
-    text: &Text<'_>,
-    work: &mut Work<'_>,
-) -> Result<Option<Copy>, FindError> {
+/// Where the new side stands around the place of the old one, or as its author wrote it.
+fn around(spot: &Spot<'_>, new: &Needle<'_>, text: &Text<'_>, work: &mut Work<'_>) -> Result<Option<Copy>, FindError> {
     let Some(whole) = whole_side(spot, text) else { return Ok(None) };
     let place = Place { shift: spot.shift.clone(), ..Place::plain(spot.range.clone(), spot.tier) };
-    already::at_other_white_space(text, &place, &whole, new, &mut work.budget)
+    already::at_place(text, &place, &whole, new, &mut work.budget)
 }
 
 /// Where the new side stands in what an anchor heads, while the old side stands outside of that.

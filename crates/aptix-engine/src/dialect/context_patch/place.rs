@@ -39,9 +39,9 @@ pub(super) fn locate<'a>(
 ) -> Result<Spot<'a>, Failure> {
     let below = Below::anchors(&chunk.anchors, text, from, work)
         .map_err(|failure| needless_anchor(failure, chunk, text, from, work))?;
-    let old = || chunk.lines.iter().filter(|line| line.kind != LineKind::Added);
+    let needle = made::old_side(chunk);
     let end = text.bytes().len();
-    if old().next().is_none() {
+    if needle.as_lines().is_empty() {
         let at = if chunk.is_at_end || chunk.anchors.is_empty() {
             end
         } else {
@@ -51,7 +51,6 @@ pub(super) fn locate<'a>(
         let (tier, shift) = (Tier::Exact, Shift::None);
         return Ok(Spot { range: at..at, tier, candidates: 1, shift, lines: &chunk.lines, heads: Vec::new() });
     }
-    let needle = Needle::lines(old().map(|line| line.text.as_str()));
     let found = if chunk.is_at_end { at_end(&needle, text, &below, work) } else { below.only(&needle, text, work) };
     let region = below.start..end;
     let found = match found {
@@ -228,8 +227,7 @@ fn anchor_failure(anchor: Option<&String>, error: &FindError, text: &Text<'_>, w
 
 /// Tells the author of an anchor that stands nowhere if the chunk does not need it.
 fn needless_anchor(failure: Failure, chunk: &Chunk, text: &Text<'_>, from: usize, work: &mut Work<'_>) -> Failure {
-    let old = chunk.lines.iter().filter(|line| line.kind != LineKind::Added);
-    let needle = Needle::lines(old.map(|line| line.text.as_str()));
+    let needle = made::old_side(chunk);
     let region = from..text.bytes().len();
     let is_told = failure.reason == Reason::TextNotFound && !needle.as_lines().is_empty();
     if !is_told || work.searches.take().is_none() {
@@ -285,10 +283,8 @@ fn explain(
         failure.line = Some(line);
         return failure.hint(hint);
     }
-    let comes = |line: &&ChunkLine| line.kind != LineKind::Removed;
     let has_new = chunk.lines.iter().any(|line| line.kind == LineKind::Added);
-    let new = Needle::lines(chunk.lines.iter().filter(comes).map(|line| line.text.as_str()));
-    match stands(&new, from..text.bytes().len()).filter(|_| has_new) {
+    match stands(&made::new_side(chunk), from..text.bytes().len()).filter(|_| has_new) {
         Some((_, line)) => failure.hint(format!(
             "read the file again; the new lines of the chunk already stand at line {line}: it may have been applied"
         )),

@@ -47,7 +47,7 @@ pub(super) fn lower(
     work.take_room(new_bytes)?;
     let mut findings = Findings::default();
     let mut changes = Vec::with_capacity(hunks.len());
-    let mut moved = Moved::default();
+    let mut moved = Vec::new();
     let mut keeps_ends = false;
     let mut notes = Vec::new();
     let mut above = Above::new(text, is_proven, hunks, TextEdit::with_capacity(hunks.len(), new_bytes));
@@ -63,7 +63,7 @@ pub(super) fn lower(
                 let comes = lines.iter().filter(|line| line.kind != LineKind::Removed).count();
                 changes.push(change_report(place.tier, 1, above.after(line) + context, comes));
                 if place.is_elsewhere {
-                    moved.add(index, sides.hunk.old_start, line + 1);
+                    moved.push((index, sides.hunk.old_start, line + 1));
                 }
                 keeps_ends |= place.tier == Tier::Eol;
                 splice(text, &sides, &place, &mut above.edit);
@@ -78,7 +78,7 @@ pub(super) fn lower(
     }
     findings.check()?;
     let mut warnings = counts::warnings(hunks, &notes);
-    warnings.extend(moved.warning());
+    warnings.extend(offset_warning(&moved));
     warnings.extend(keeps_ends.then(ends_kept));
     Ok(Lowered { edit: above.edit.finished(), changes, warnings })
 }
@@ -94,32 +94,16 @@ pub(super) fn is_applied(text: &Text<'_>, hunks: &[Hunk]) -> Option<Copy> {
     copies.all(|copy| copy.is_some()).then_some(first)
 }
 
-/// Hunks that do not stand where their headers say.
-#[derive(Default)]
-struct Moved {
-    first: Option<(usize, i64, usize)>,
-    others: usize,
-}
-
-impl Moved {
-    fn add(&mut self, index: usize, stated: i64, line: usize) {
-        if self.first.is_some() {
-            self.others += 1;
-        } else {
-            self.first = Some((index, stated, line));
-        }
-    }
-
-    fn warning(&self) -> Option<Warning> {
-        let (index, stated, line) = self.first?;
-        let others = match self.others {
-            0 => String::new(),
-            others => format!("; {} stand elsewhere too", counted(others, "other hunk")),
-        };
-        let message = format!(
-            "the lines of hunk {} stand at line {line} and nowhere else, and its header says line {stated}{others}",
-            index + 1
-        );
-        Some(warning("HUNK_OFFSET", message))
-    }
+/// The warning about hunks that do not stand where their headers say, each with the line it states and the one it stands at.
+fn offset_warning(moved: &[(usize, i64, usize)]) -> Option<Warning> {
+    let ((index, stated, line), others) = moved.split_first()?;
+    let others = match others.len() {
+        0 => String::new(),
+        others => format!("; {} stand elsewhere too", counted(others, "other hunk")),
+    };
+    let message = format!(
+        "the lines of hunk {} stand at line {line} and nowhere else, and its header says line {stated}{others}",
+        index + 1
+    );
+    Some(warning("HUNK_OFFSET", message))
 }

@@ -96,16 +96,10 @@ pub(super) enum Misplaced {
     MayBeEnd,
     /// Its lines stand at several places, and not where the header says.
     Several(FindError),
-    /// Its lines stand somewhere else, and may not.
-    Elsewhere {
-        /// Where, as bytes.
-        range: Range<usize>,
-    },
-    /// Its lines stand there but for their ends, which the hunk is about, or which may not differ.
-    Ends {
-        /// Where, as bytes.
-        range: Range<usize>,
-    },
+    /// Its lines stand somewhere else, at this offset, and may not.
+    Elsewhere(usize),
+    /// Its lines stand at this offset but for their ends, which the hunk is about, or which may not differ.
+    Ends(usize),
 }
 
 /// Finds the place of a hunk. `stated` is where its header puts it, `is_sure` whether all of the header says so.
@@ -150,7 +144,7 @@ pub(super) fn find(
             Some(stated) => Err(ambiguous(text, &[stated.start.min(*start), stated.start.max(*start)])),
             None => Ok(exact(*start)),
         },
-        [start] => Err(Misplaced::Elsewhere { range: exact(*start).range }),
+        [start] => Err(Misplaced::Elsewhere(*start)),
         several => Err(ambiguous(text, several)),
     }
 }
@@ -215,7 +209,7 @@ fn but_for_ends(place: Place, text: &Text<'_>, sides: &Sides<'_>, work: &Work<'_
     }
     let is_cut_short = is_open(&sides.old) && place.range.end < text.bytes().len();
     if is_cut_short || !work.settings.recovers || !sides.ends_alike() {
-        return Err(Misplaced::Ends { range: place.range });
+        return Err(Misplaced::Ends(place.range.start));
     }
     Ok(place)
 }

@@ -35,13 +35,13 @@ pub(super) fn explain(error: &Misplaced, text: &Text<'_>, sides: &Sides<'_>, wor
             let hint = "give the hunk three lines of context above and below the change";
             Failure::new(reason, message).detail(Detail::NoContext).hint(hint)
         }
-        Misplaced::Elsewhere { range } => {
+        Misplaced::Elsewhere(at) => {
             let stated = sides.hunk.old_start;
             let words = |line| format!("the hunk stands at line {line}, and its header says line {stated}");
             let hint = "correct the line numbers; hunks are not searched for, as recovery is turned off";
-            mismatch(text, sides, range.start, words).detail(Detail::Offset).hint(hint)
+            mismatch(text, sides, *at, words).detail(Detail::Offset).hint(hint)
         }
-        Misplaced::Ends { range } => {
+        Misplaced::Ends(at) => {
             let count = counted(sides.needle().as_lines().len(), "line");
             let words = |line| format!("{count} at line {line} differ from the hunk's in how they end");
             let hint = if sides.ends_alike() && !work.settings.recovers {
@@ -49,7 +49,7 @@ pub(super) fn explain(error: &Misplaced, text: &Text<'_>, sides: &Sides<'_>, wor
             } else {
                 "give the lines that the hunk keeps or removes the line endings that they have in the file"
             };
-            mismatch(text, sides, range.start, words).detail(Detail::LineEndings).hint(hint)
+            mismatch(text, sides, *at, words).detail(Detail::LineEndings).hint(hint)
         }
     }
 }
@@ -140,6 +140,10 @@ pub(super) fn other_blob(id: &str, original: &Original<'_>) -> Failure {
     let message = format!(
         "the index line says that the diff was made from blob {id}, and the file is blob {found}: the diff is refused for this id, whether or not its lines fit"
     );
+    other_file(message, original)
+}
+
+fn other_file(message: String, original: &Original<'_>) -> Failure {
     Failure::new(Reason::IndexMismatch, message)
         .current(original.digest(0))
         .hint("read the file again and make the diff for what it is now, or leave out the index line")
@@ -149,9 +153,7 @@ pub(super) fn other_blob(id: &str, original: &Original<'_>) -> Failure {
 pub(super) fn not_empty(id: &str, original: &Original<'_>) -> Failure {
     let message =
         format!("the index line says that the diff was made from an empty file (blob {id}), and the file has text");
-    Failure::new(Reason::IndexMismatch, message)
-        .current(original.digest(0))
-        .hint("read the file again and make the diff for what it is now, or leave out the index line")
+    other_file(message, original)
 }
 
 /// A file that is to go and has not the lines that are to go.

@@ -7,7 +7,6 @@ use alloc::vec::Vec;
 use aptix_model::batch::{Change, LinePatch, Operation};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::lines::{LineAnchor, LineError, LineNumber, LineRange};
-use memchr::memchr3_iter;
 
 use crate::checking::site::{Keys, Site};
 use crate::checking::violation::Violation;
@@ -58,7 +57,7 @@ fn check_one<'a>(index: usize, operation: &'a Operation, site: &mut Site<'_, 'a>
             if new_lines.is_empty() {
                 site.report("newLines", || Violation::EmptyNewLines);
             }
-            check_new_lines(new_lines, site);
+            check_lines("newLines", new_lines, true, site);
             let anchor = located("afterLine", LineAnchor::new(*after_line), site)?;
             Some((LineChange::new(index, anchor.get(), &[], new_lines), 0))
         }
@@ -66,7 +65,7 @@ fn check_one<'a>(index: usize, operation: &'a Operation, site: &mut Site<'_, 'a>
             if new_lines.is_empty() {
                 site.report("newLines", || Violation::UseDelete);
             }
-            check_new_lines(new_lines, site);
+            check_lines("newLines", new_lines, true, site);
             check_range(index, (*start_line, *end_line), expected_original_lines, new_lines, site)
         }
         Operation::Delete { start_line, end_line, expected_original_lines } => {
@@ -82,7 +81,7 @@ fn check_range<'a>(
     new_lines: &'a [String],
     site: &mut Site<'_, 'a>,
 ) -> Option<(LineChange<'a>, usize)> {
-    check_expected_lines(expected, site);
+    check_lines("expectedOriginalLines", expected, false, site);
     let start = located("startLine", LineNumber::new(start), site);
     let end = located("endLine", LineNumber::new(end), site);
     let range = located("endLine", LineRange::new(start?, end?), site)?;
@@ -97,33 +96,9 @@ fn located<T>(field: &str, number: Result<T, LineError>, site: &mut Site<'_, '_>
     number.map_err(|error| site.report(field, || Violation::Line(error))).ok()
 }
 
-/// New lines are lines: without terminator, and nothing in them that would make them several or binary.
-fn check_new_lines(lines: &[String], site: &mut Site<'_, '_>) {
+fn check_lines(field: &str, lines: &[String], is_new: bool, site: &mut Site<'_, '_>) {
     for (index, line) in lines.iter().enumerate() {
-        let violation =
-            memchr3_iter(b'\n', b'\r', 0, line.as_bytes()).next().map(|offset| match line.as_bytes().get(offset) {
-                Some(b'\n') => Violation::EmbeddedNewline { offset },
-                Some(b'\r') => Violation::EmbeddedCr { offset },
-                _ => Violation::Nul,
-            });
-        report_line("newLines", index, line, violation, site);
-    }
-}
-
-/// Expected lines may be anything that a file can have in a line.
-fn check_expected_lines(lines: &[String], site: &mut Site<'_, '_>) {
-    for (index, line) in lines.iter().enumerate() {
-        let feed = memchr::memchr(b'\n', line.as_bytes());
-        let violation = feed.map(|offset| Violation::EmbeddedNewline { offset });
-        report_line("expectedOriginalLines", index, line, violation, site);
-    }
-}
-
-fn report_line(field: &str, index: usize, line: &str, violation: Option<Violation>, site: &mut Site<'_, '_>) {
-    let (found, limit) = (line.len(), site.limits.line_bytes);
-    let violation = violation.or((found > limit).then_some(Violation::LongLine { found, limit }));
-    if let Some(violation) = violation {
-        site.report(&format!("{field}[{index}]"), || violation);
+        site.check_line(|| format!("{field}[{index}]"), is_new, line);
     }
 }
 

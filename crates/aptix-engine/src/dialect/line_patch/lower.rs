@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use aptix_model::report::Normalization;
 
 use super::other_version;
-use crate::digest::{Original, is_canonical};
+use crate::digest::{Original, canonical};
 use crate::file_plan::{FileAction, FilePlan};
 use crate::findings::Findings;
 use crate::nearest::line_change;
@@ -37,7 +37,7 @@ pub(crate) fn plan<'a>(
         let shared = lowered.as_ref().ok().and_then(|lowered| lowered.edit.start()).unwrap_or(0);
         let found = original.digest(shared);
         if found != stated {
-            if !is_canonical(stated, original.bytes) {
+            if canonical(original.bytes) != Some(stated) {
                 let fits = lowered.is_ok();
                 return Err(other_version::refuse(stated, found, &text, line_changes, fits, limits).into());
             }

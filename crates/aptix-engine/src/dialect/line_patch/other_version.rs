@@ -8,7 +8,7 @@ use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
 use aptix_model::reason::Reason;
 
-use crate::digest::{ended_with, is_canonical, sha256};
+use crate::digest::{canonical, ended_with, sha256};
 use crate::text::line_changes::LineChange;
 use crate::text::line_changes::{self, LinePatchError};
 use crate::text::lines::{BOM, Terminator, Text};
@@ -68,7 +68,7 @@ fn undone(text: &Text<'_>, changes: &[LineChange<'_>], limits: &Limits) -> Optio
 fn was(stated: Sha256Digest, before: &[u8]) -> bool {
     let without_mark = before.strip_prefix(BOM);
     sha256(before) == stated
-        || is_canonical(stated, before)
+        || canonical(before) == Some(stated)
         || ended_with(Terminator::Lf, before).contains(&stated)
         || ended_with(Terminator::CrLf, before).contains(&stated)
         || without_mark.is_some_and(|lines| ended_with(Terminator::Lf, lines).contains(&stated))

@@ -117,11 +117,7 @@ pub(super) fn at(
         Source::Text(_) => fit(&place)?,
     };
     if let Some(whole) = already::whole_side(text, &place.range, &fitted).filter(|_| change.source != Source::Found) {
-        let copy = already::around(text, &place.range, &whole, place.tier, &mut work.budget)
-            .and_then(|copy| match copy {
-                None => already::at_other_white_space(text, &place, &whole, &Needle::text(&new), &mut work.budget),
-                copy => Ok(copy),
-            })
+        let copy = already::at_place(text, &place, &whole, &Needle::text(&new), &mut work.budget)
             .map_err(|error| old_text::explain(&error, text, &needle, work))?;
         if let Some(copy) = copy {
             return Err(already::applied(text, &copy));

@@ -7,9 +7,32 @@ use memchr::{memchr, memrchr};
 
 use super::budget::{Budget, FindError};
 use super::needle::{End, Needle};
-use super::place::Place;
-use super::shift::{Delta, is_blank, split_indent, trim_end};
+use super::shift::{Delta, Shift, is_blank, split_indent, trim_end};
 use crate::text::edit::slice;
+
+/// Where a needle stands: the match certificate.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    /// The bytes; of whole lines, with the terminator of the last one, if it has any.
+    pub(crate) range: Range<usize>,
+    /// How loosely it had to be compared.
+    pub(crate) tier: Tier,
+    /// How many places came into question at that tier.
+    pub(crate) candidates: usize,
+    /// How the file's indentation differs; the place then begins where a line does.
+    pub(crate) shift: Shift,
+    /// How many blank lines of the needle's beginning and end do not belong to it.
+    pub(crate) dropped: (usize, usize),
+    /// Whether the file ends where the needle has a last terminator.
+    pub(crate) is_open: bool,
+}
+
+impl Place {
+    /// A place that nothing sets apart from what is written but its tier.
+    pub(crate) const fn plain(range: Range<usize>, tier: Tier) -> Self {
+        Self { range, tier, candidates: 1, shift: Shift::None, dropped: (0, 0), is_open: false }
+    }
+}
 
 /// A line of a file.
 #[derive(Clone, Copy, Debug)]
@@ -115,9 +138,9 @@ pub(super) fn stands(
     anchor: Line<'_>,
     budget: &mut Budget,
 ) -> Result<Option<Place>, FindError> {
-    let mut found = Comparison { tier: view.tier, delta: None };
-    let Some(end) = found.goes_down(view, bytes, region, anchor, budget)? else { return Ok(None) };
-    let Some(first) = found.goes_up(view, bytes, region, anchor, budget)? else { return Ok(None) };
+    let mut found = Comparison { bytes, region, tier: view.tier, delta: None };
+    let Some(end) = found.goes_down(view, anchor, budget)? else { return Ok(None) };
+    let Some(first) = found.goes_up(view, anchor, budget)? else { return Ok(None) };
     let is_open = view.end == End::Terminated && end == region.end && !slice(bytes, 0..end).ends_with(b"\n");
     let mut range = first.start..end;
     if let (true, Some(expected)) = (view.begins_within, view.lines.first()) {
@@ -151,6 +174,8 @@ pub(super) fn stands(
 
 /// How loosely lines were compared so far.
 struct Comparison<'a> {
+    bytes: &'a [u8],
+    region: &'a Range<usize>,
     tier: Tier,
     /// How the indentation of every line that is not blank differs.
     delta: Option<Delta<'a>>,
@@ -161,8 +186,6 @@ impl<'a> Comparison<'a> {
     fn goes_down(
         &mut self,
         view: &View<'a>,
-        bytes: &'a [u8],
-        region: &Range<usize>,
         anchor: Line<'a>,
         budget: &mut Budget,
     ) -> Result<Option<usize>, FindError> {
@@ -186,7 +209,7 @@ impl<'a> Comparison<'a> {
                     return Ok(None);
                 }
             }
-            line = here.below(bytes, region.end);
+            line = here.below(self.bytes, self.region.end);
         }
         Ok(Some(end))
     }
@@ -195,14 +218,12 @@ impl<'a> Comparison<'a> {
     fn goes_up(
         &mut self,
         view: &View<'a>,
-        bytes: &'a [u8],
-        region: &Range<usize>,
         anchor: Line<'a>,
         budget: &mut Budget,
     ) -> Result<Option<Line<'a>>, FindError> {
         let mut first = anchor;
         for (position, expected) in view.lines.iter().enumerate().take(view.anchor).rev() {
-            let Some(here) = first.above(bytes, region) else { return Ok(None) };
+            let Some(here) = first.above(self.bytes, self.region) else { return Ok(None) };
             budget.charge_line(here.text)?;
             if position >= usize::from(view.begins_within) && !self.is(expected, here.text) {
                 return Ok(None);

@@ -12,7 +12,6 @@ mod compare;
 mod here_document;
 mod needle;
 mod opener;
-mod place;
 mod shift;
 
 use alloc::vec::Vec;
@@ -25,10 +24,10 @@ use crate::text::edit::slice;
 use crate::text::lines::Text;
 pub(crate) use budget::{Budget, FindError, Searches};
 pub(crate) use bytes::Search;
+pub(crate) use compare::Place;
 use compare::{Line, View, stands};
 pub(crate) use needle::Needle;
 pub(crate) use opener::Opener;
-pub(crate) use place::Place;
 pub(crate) use shift::{Shift, Unshiftable, is_blank, split_indent};
 
 /// Places that are listed when there are several.
