@@ -27,6 +27,13 @@ pub(crate) struct Draft<'a> {
     pub(crate) changes: Vec<ChangeReport>,
 }
 
+impl<'a> From<FileAction<'a>> for Draft<'a> {
+    /// A draft of which there is nothing else to say.
+    fn from(action: FileAction<'a>) -> Self {
+        Self { action, normalized: Vec::new(), warnings: Vec::new(), changes: Vec::new() }
+    }
+}
+
 /// The plan that a draft comes to for a file that stays where it is.
 pub(crate) fn finish<'a>(observed: &'a Observed<'a>, original: Option<Original<'a>>, draft: Draft<'a>) -> FilePlan<'a> {
     let status = match (&original, &draft.action) {
@@ -76,8 +83,7 @@ pub(crate) fn rename<'a>(
 /// INTERNAL: the edit does not fit the file.
 pub fn decided<'a>(observed: &'a Observed<'a>, action: FileAction<'a>) -> Result<FilePlan<'a>, Failure> {
     let original = observed.content.map(|bytes| Original::new(bytes, observed.digest));
-    let (normalized, warnings, changes) = (Vec::new(), Vec::new(), Vec::new());
-    let plan = finish(observed, original, Draft { action, normalized, warnings, changes });
+    let plan = finish(observed, original, action.into());
     plan.check().map(|()| plan)
 }
 

@@ -31,6 +31,11 @@ pub(crate) fn check_presence<'a>(precondition: Base, observed: &Observed<'a>) ->
     }
 }
 
+/// A failure with the digest that a file has now, if there is one.
+pub(crate) fn with_current(failure: Failure, original: Option<&Original<'_>>) -> Failure {
+    original.map(|original| original.digest(0)).into_iter().fold(failure, Failure::current)
+}
+
 /// A file that is not there, and what was to be done with it.
 pub(crate) fn absent(purpose: &str) -> Failure {
     Failure::new(Reason::FileMissing, format!("the file is to be {purpose}, and there is none")).hint("check the path")

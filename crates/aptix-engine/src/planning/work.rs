@@ -61,6 +61,16 @@ impl<'s> Work<'s> {
         self.leaving.contains(&(doc_path.to_string(), path.clone()))
     }
 
+    /// Refuses so many bytes of new text for a file of so many.
+    pub(crate) fn check_growth(&self, bytes: usize, growth: u64) -> Result<(), Failure> {
+        let limit = self.settings.limits.file_bytes;
+        if growth == 0 || growth.saturating_add(bytes as u64) <= limit {
+            return Ok(());
+        }
+        let message = format!("a file to be edited has at most {limit} bytes, and this would grow beyond that");
+        Err(Failure::new(Reason::TooLarge, message).detail(Detail::File).hint("make smaller changes"))
+    }
+
     /// Takes room for so many bytes of new text.
     pub(crate) fn take_room(&mut self, bytes: usize) -> Result<(), Failure> {
         let left = self.room.checked_sub(bytes as u64);

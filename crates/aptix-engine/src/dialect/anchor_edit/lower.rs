@@ -19,7 +19,7 @@ use crate::file_plan::{FileAction, FilePlan};
 use crate::findings::{Findings, defect};
 use crate::planning::draft::{Draft, finish};
 use crate::planning::observed::Observed;
-use crate::planning::presence::{check_presence, read_text};
+use crate::planning::presence::{check_presence, read_text, with_current};
 use crate::planning::work::Work;
 use crate::target::Base;
 use crate::text::edit::{TextEdit, slice};
@@ -43,9 +43,8 @@ pub(crate) fn plan<'a>(
     let empty = Original::new(&[], None);
     let text = read_text(original.as_ref().unwrap_or(&empty), &work.settings.limits)?;
     let lines = Lines::of(&text);
-    let (above, removed, candidates) = find(&edit.place, &lines).map_err(|error| {
-        original.iter().fold(error.failure(&lines), |failure, file| failure.current(file.digest(0)))
-    })?;
+    let (above, removed, candidates) =
+        find(&edit.place, &lines).map_err(|error| with_current(error.failure(&lines), original.as_ref()))?;
     let mut normalized = Vec::new();
     let mut warnings = Vec::new();
     let (new, new_lines) = match edit.place {
@@ -54,8 +53,7 @@ pub(crate) fn plan<'a>(
     };
     let range = lines.range(above, removed);
     if let Some(copy) = copy(&edit.place, &text, &range, &new) {
-        let failure = already::applied(&text, &copy).change(0);
-        return Err(original.iter().fold(failure, |failure, file| failure.current(file.digest(0))).into());
+        return Err(with_current(already::applied(&text, &copy).change(0), original.as_ref()).into());
     }
     let mut replacements = vec![(range.clone(), new)];
     if text.is_unterminated() && !(matches!(edit.place, Place::Whole) || range.end == bytes.len() && removed > 0) {

@@ -39,8 +39,7 @@ pub(crate) fn plan<'a>(
     }
     let original = check_presence(Base::MustExist, observed)?.unwrap_or_else(|| Original::new(&[], None));
     let draft = if patch.chunks.is_empty() {
-        let (normalized, warnings, changes) = (Vec::new(), Vec::new(), Vec::new());
-        Draft { action: FileAction::Edit(TextEdit::default()), normalized, warnings, changes }
+        FileAction::Edit(TextEdit::default()).into()
     } else {
         let text = read_text(&original, &work.settings.limits)?;
         made_once(patch, &text, work).map_err(|found| found.map(|failure| failure.current(original.digest(0))))?

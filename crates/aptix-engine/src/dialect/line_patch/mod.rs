@@ -2,7 +2,6 @@
 
 mod check;
 mod lower;
-mod other_version;
 
 pub(crate) use check::check;
 pub(crate) use lower::plan;

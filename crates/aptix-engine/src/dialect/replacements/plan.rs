@@ -13,7 +13,7 @@ use crate::findings::Findings;
 use crate::nearest::old_text;
 use crate::planning::draft::{Draft, finish};
 use crate::planning::observed::Observed;
-use crate::planning::presence::{check_presence, read_text};
+use crate::planning::presence::{check_presence, read_text, with_current};
 use crate::planning::work::Work;
 use crate::target::Base;
 use crate::text::edit::slice;
@@ -35,10 +35,7 @@ pub(crate) fn plan<'a>(
     let nothing = Original::new(&[], None);
     let base = original.as_ref().unwrap_or(&nothing);
     let text = read_text(base, &work.settings.limits)?;
-    let complete = |(index, failure): (usize, Failure)| match &original {
-        Some(original) => failure.change(index).current(original.digest(0)),
-        None => failure.change(index),
-    };
+    let complete = |(index, failure): (usize, Failure)| with_current(failure.change(index), original.as_ref());
     let course = run(steps, &text, work).map_err(complete)?;
     refuse(steps, &text, &course, work).map_err(complete)?;
     let warnings = course.warnings;

@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use aptix_model::failure::Failure;
-use aptix_model::reason::{Detail, Reason};
+use aptix_model::reason::Reason;
 use aptix_model::report::{Normalization, Tier, Warning};
 
 use super::block;
@@ -132,12 +132,7 @@ impl<'s> Course<'_, 's> {
 fn replace(places: &[Place], attempt: &Attempt<'_, '_>, work: &mut Work<'_>) -> Result<Made, Failure> {
     let Attempt { needle, text, .. } = attempt;
     let new = attempt.step.replace;
-    let growth = (places.len() as u64).saturating_mul(new.len() as u64);
-    let (found, limit) = (growth.saturating_add(text.bytes().len() as u64), work.settings.limits.file_bytes);
-    if found > limit && growth > 0 {
-        let message = format!("a file to be edited has at most {limit} bytes, and this would grow beyond that");
-        return Err(Failure::new(Reason::TooLarge, message).detail(Detail::File).hint("make smaller changes"));
-    }
+    work.check_growth(text.bytes().len(), (places.len() as u64).saturating_mul(new.len() as u64))?;
     let mut edit = TextEdit::with_capacity(places.len(), places.len() * new.len());
     let mut has_other_ends = false;
     for place in places {

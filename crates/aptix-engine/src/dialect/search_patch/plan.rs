@@ -15,7 +15,7 @@ use crate::findings::Findings;
 use crate::nearest::old_text;
 use crate::planning::draft::{Draft, finish};
 use crate::planning::observed::Observed;
-use crate::planning::presence::{check_presence, read_text};
+use crate::planning::presence::{check_presence, read_text, with_current};
 use crate::planning::work::Work;
 use crate::target::Base;
 use crate::text::find::{self, Needle};
@@ -40,12 +40,7 @@ pub(crate) fn plan<'a>(
         refuse(changes, &text, &spliced, notes.is_made_once, work)?;
         Ok(spliced)
     });
-    let spliced = spliced.map_err(|found| {
-        found.map(|failure| match &original {
-            Some(original) => failure.current(original.digest(0)),
-            None => failure,
-        })
-    })?;
+    let spliced = spliced.map_err(|found| found.map(|failure| with_current(failure, original.as_ref())))?;
     let Notes { mut normalized, mut warnings, .. } = notes;
     normalized.extend(spliced.normalized);
     warnings.extend(spliced.warnings);

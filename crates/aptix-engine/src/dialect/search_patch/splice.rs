@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use aptix_model::failure::Failure;
-use aptix_model::reason::{Detail, Reason};
+use aptix_model::reason::Reason;
 use aptix_model::report::{ChangeReport, Normalization, Tier, Warning};
 use memchr::memchr_iter;
 
@@ -62,7 +62,7 @@ pub(crate) struct Spliced {
 pub(crate) fn all(text: &Text<'_>, mut splices: Vec<Splice>, work: &Work<'_>) -> Result<Spliced, Findings> {
     splices.sort_by_key(|splice| (splice.matched.start, splice.matched.end, splice.rank, splice.index));
     refuse_overlaps(text, &splices)?;
-    refuse_growth(text, &splices, work)?;
+    work.check_growth(text.bytes().len(), splices.iter().map(|splice| splice.fitted.bytes.len() as u64).sum())?;
     let new_bytes = splices.iter().map(|splice| splice.fitted.bytes.len() + 2).sum();
     let mut edit = TextEdit::with_capacity(splices.len(), new_bytes);
     let mut reports = vec![change_report(Tier::Exact, 1, 0, 0); splices.len()];
@@ -154,16 +154,6 @@ fn refuse_overlaps(text: &Text<'_>, splices: &[Splice]) -> Result<(), Findings> 
         }
     }
     findings.check()
-}
-
-fn refuse_growth(text: &Text<'_>, splices: &[Splice], work: &Work<'_>) -> Result<(), Failure> {
-    let limit = work.settings.limits.file_bytes;
-    let found = splices.iter().map(|splice| splice.fitted.bytes.len() as u64).sum::<u64>() + text.bytes().len() as u64;
-    if found > limit && splices.iter().any(|splice| !splice.fitted.bytes.is_empty()) {
-        let message = format!("a file to be edited has at most {limit} bytes, and this would grow beyond that");
-        return Err(Failure::new(Reason::TooLarge, message).detail(Detail::File).hint("make smaller changes"));
-    }
-    Ok(())
 }
 
 /// What keeps text that comes below everything apart from a last line without terminator.

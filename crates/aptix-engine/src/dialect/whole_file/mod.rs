@@ -1,7 +1,6 @@
 //! A whole file: created, written or deleted (TUL-004, FILE-SPEC 1).
 
 use alloc::format;
-use alloc::vec::Vec;
 
 use aptix_model::batch::{Content, CreateFile, Presence, VERBATIM, WriteFile};
 use aptix_model::failure::Failure;
@@ -10,7 +9,7 @@ use crate::checking::site::Site;
 use crate::checking::violation::Violation;
 use crate::file_plan::{FileAction, FilePlan};
 use crate::findings::{Findings, defect_of_caller};
-use crate::planning::draft::{Draft, finish, plan_whole};
+use crate::planning::draft::{finish, plan_whole};
 use crate::planning::observed::Observed;
 use crate::planning::presence::check_deleted;
 use crate::shown;
@@ -78,8 +77,7 @@ pub(crate) fn write<'a>(
 /// Plans a file that is deleted.
 pub(crate) fn delete<'a>(precondition: Base, observed: &'a Observed<'a>) -> Result<FilePlan<'a>, Failure> {
     let original = check_deleted(precondition, observed)?;
-    let (normalized, warnings, changes) = (Vec::new(), Vec::new(), Vec::new());
-    Ok(finish(observed, original, Draft { action: FileAction::Delete, normalized, warnings, changes }))
+    Ok(finish(observed, original, FileAction::Delete.into()))
 }
 
 /// What a whole text may be brought into the form of.
