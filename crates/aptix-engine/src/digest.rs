@@ -53,7 +53,6 @@ pub(crate) fn ended_with(terminator: Terminator, bytes: &[u8]) -> [Sha256Digest;
 /// The bytes of a file as they were found, hashed at most once, and not at all if their digest is known.
 #[derive(Debug)]
 pub(crate) struct Original<'a> {
-    /// The bytes.
     pub(crate) bytes: &'a [u8],
     known: Option<Sha256Digest>,
     hashed: OnceCell<Hashed>,

@@ -21,10 +21,8 @@ pub(crate) struct Regexes<'a> {
 /// Why an expression of a batch was not compiled.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum RegexError {
-    /// For itself.
     #[error(transparent)]
     Compile(CompileError),
-    /// Because of those before it.
     #[error("the batch's regular expressions take more than {BATCH_BYTES} bytes when they are compiled")]
     Batch,
 }

@@ -10,7 +10,7 @@ use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::FileStatus;
 
 use super::scan::{is_whole, lines, text_start};
-use super::{diff, elision, fence, marks};
+use super::{diff, elision, marks};
 use crate::file_plan::{FileAction, FilePlan};
 use crate::findings::warning;
 use crate::git_id;
@@ -158,7 +158,7 @@ fn whole(plan: &FilePlan<'_>, base: &[u8]) -> Option<Found> {
     let (new, old) = (slice(&content, start..content.len()), slice(base, text_start(base)..base.len()));
     // What the file was before, it may stay.
     let suspect = |text: &[u8]| {
-        let offset = fence::first_of_pair(text).map(|offset| (Suspect::Fenced, offset));
+        let offset = marks::first_fence_of_pair(text).map(|offset| (Suspect::Fenced, offset));
         let offset = offset.or_else(|| diff::is_diff(text).map(|offset| (Suspect::Diff, offset)));
         offset.or_else(|| marks::is_blocks(text).map(|offset| (Suspect::Blocks, offset)))
     };

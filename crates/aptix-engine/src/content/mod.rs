@@ -7,7 +7,6 @@ mod check;
 mod diff;
 pub(crate) mod elision;
 pub(crate) mod encoding;
-mod fence;
 mod marks;
 mod scan;
 

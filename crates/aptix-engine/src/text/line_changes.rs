@@ -58,10 +58,8 @@ impl<'a> LineChange<'a> {
 /// Why a change does not fit the file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum LinePatchError {
-    /// A line that the file does not have.
     #[error("the change names line {named}, and the file has {}", counted(*lines, "line"))]
     PastEnd { named: usize, lines: usize },
-    /// A line of the range is not the expected one.
     #[error("line {} is not the expected line", first + index)]
     Expected {
         /// First line of the range.
@@ -71,10 +69,8 @@ pub(crate) enum LinePatchError {
         /// How many lines of the range are as expected before this one.
         index: usize,
     },
-    /// A line of the range is too long to be edited.
     #[error("line {line} has {found} bytes, and a line to be edited has at most {limit}")]
     LongLine { line: usize, found: usize, limit: usize },
-    /// A new line 1 that would begin the file with a byte order mark.
     #[error("the first new line begins with U+FEFF, and at the top of the file that would become its byte order mark")]
     ByteOrderMark,
 }

@@ -41,12 +41,10 @@ impl Terminator {
 /// Why bytes cannot be edited line by line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum NotText {
-    /// A byte order mark of UTF-16 or UTF-32.
     #[error(
         "the file begins with a UTF-16 or UTF-32 byte order mark, and line edits work on UTF-8 and other supersets of ASCII"
     )]
     Encoding,
-    /// A NUL byte.
     #[error("the file has a NUL byte at offset {0} and is taken for binary")]
     Nul(usize),
 }

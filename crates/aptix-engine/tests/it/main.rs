@@ -27,6 +27,7 @@ mod hunk_counts;
 mod hunks_cut;
 mod imported;
 mod line_patch;
+mod line_regex;
 mod matching;
 mod multi_line;
 mod properties;

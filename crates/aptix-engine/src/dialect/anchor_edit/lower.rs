@@ -11,8 +11,7 @@ use aptix_model::report::{Normalization, Tier, Warning};
 use memchr::memchr_iter;
 
 use super::check::{Place, ValidAnchorEdit};
-use super::lines::Lines;
-use super::locate::find;
+use super::locate::{Lines, find};
 use crate::already::{self, Copy, Proves};
 use crate::digest::Original;
 use crate::file_plan::{FileAction, FilePlan};

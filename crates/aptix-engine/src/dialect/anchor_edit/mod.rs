@@ -4,7 +4,6 @@
 //! content stay as they are (WS-MOD 5.2).
 
 mod check;
-mod lines;
 mod locate;
 mod lower;
 

@@ -16,7 +16,6 @@ pub(crate) enum FindError {
     NotFound,
     /// It stands at several places of the same tier.
     Ambiguous {
-        /// The tier.
         tier: Tier,
         /// The first places' first lines.
         lines: Vec<usize>,
@@ -37,12 +36,10 @@ impl Budget {
         Self((4_u64 << 30).saturating_add((bytes as u64).saturating_mul(64)))
     }
 
-    /// None.
     pub(crate) const fn spent() -> Self {
         Self(0)
     }
 
-    /// Takes the cost of some work.
     pub(crate) fn charge(&mut self, cost: usize) -> Result<(), FindError> {
         self.0 = self.0.checked_sub(cost as u64).ok_or(FindError::BudgetExceeded)?;
         Ok(())
@@ -63,7 +60,6 @@ impl Searches {
         Self(SEARCHES)
     }
 
-    /// None at all.
     pub(crate) const fn none() -> Self {
         Self(0)
     }

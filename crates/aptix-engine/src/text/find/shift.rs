@@ -67,19 +67,14 @@ pub(super) fn trim_end(mut line: &[u8]) -> &[u8] {
 /// Why a line of new text, counted from 1, cannot follow the indentation that was found.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Unshiftable {
-    /// It does not have the indentation that the file's lines have less.
     #[error("line {line} of the new text does not begin with {prefix:?}, which the old text has more than the file")]
     Missing { line: usize, prefix: String },
-    /// White space in it may be part of a value.
     #[error("{word} in the {side} text can begin a text over several lines, in which white space counts")]
     Value { word: &'static str, side: &'static str },
-    /// The place that was found lacks more of the old lines than there are: a defect of the search.
     #[error("the place that was found has no such lines")]
     Misplaced,
-    /// The change says itself how its lines are indented.
     #[error("the change gives reindent, beside which old text must be indented like the file")]
     Explicit,
-    /// It would get tabs before blanks, or blanks before tabs.
     #[error("line {line} of the new text would mix blanks and tabs if it were indented by {prefix:?} like the file")]
     Mixed { line: usize, prefix: String },
 }
