@@ -47,7 +47,7 @@ fn unified(plan: &FilePlan<'_>, limit: usize) -> Option<Vec<u8>> {
     match (base, plan.executable) {
         (None, executable) => {
             out.push(format!("new file mode {}\n", mode(executable.unwrap_or(false))).as_bytes())?;
-            // Without hunks, the ids tell that nothing is missing.
+            // Without hunks, the ids show that nothing is missing.
             if blocks.is_empty() {
                 out.push(b"index 0000000..e69de29\n")?;
             }
@@ -62,7 +62,7 @@ fn unified(plan: &FilePlan<'_>, limit: usize) -> Option<Vec<u8>> {
         out.push(format!("rename from {}\nrename to {}\n", git_name(path), git_name(new_path)).as_bytes())?;
     }
     if !blocks.is_empty() {
-        // A tab tells where a name with blanks ends.
+        // A tab marks the end of a name with blanks.
         let end = |path: &str| if path.contains(' ') { "\t" } else { "" };
         let from = if base.is_some() { format!("{a}{}", end(path)) } else { String::from("/dev/null") };
         let to = if is_deleted { String::from("/dev/null") } else { format!("{b}{}", end(new_path)) };

@@ -62,7 +62,7 @@ const SIGNS: [(Sign, &str); 4] = [
     ),
 ];
 
-/// Text without which no sign is certain and nothing is said to be generated, in the cases in which it is written: most
+/// Text without which no sign is certain and nothing counts as generated, in the cases in which it is written: most
 /// files have none of it in their header and need no automaton.
 const STEMS: [&str; 2] = ["enerated", "ENERATED"];
 /// The same of signs that only the beginning of a file has.

@@ -51,7 +51,7 @@ pub(crate) fn full(bytes: &[u8]) -> String {
     hex(SHA1_DIGITS, bytes)
 }
 
-/// Whether an id is the one of these bytes. A full id tells by its length how it was made; an abbreviated one may be
+/// Whether an id is the one of these bytes. The length of a full id shows how it was made; an abbreviated one may be
 /// either.
 fn names(id: &str, bytes: &[u8]) -> bool {
     let may_be_sha1 = id.len() <= SHA1_DIGITS;

@@ -1,6 +1,6 @@
 //! The life of a prepared edit, a hunk: who may replace it, who may apply it, and until when (WS-MOD 4).
 //!
-//! Pure: whoever keeps hunks passes the time and what it keeps, and acts on the answer.
+//! Pure: the caller keeps the hunks, passes them and the time, and acts on the answer.
 
 use aptix_model::failure::Failure;
 use aptix_model::id::FilePatchId;
@@ -15,7 +15,7 @@ pub const TTL_MILLIS: u64 = 60 * 60 * 1000;
 /// A prepared edit of one file, as it is kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hunk {
-    /// Names it; minted by whoever keeps it, never chosen by its author.
+    /// Names it; minted by the program that keeps it, never chosen by its author.
     pub id: FilePatchId,
     /// The member who prepared it.
     pub owner: String,
@@ -45,7 +45,7 @@ pub enum HunkError {
     /// Its time is up.
     #[error("the prepared edit {0} has expired")]
     Expired(FilePatchId),
-    /// Somebody else prepared it.
+    /// Another member prepared it.
     #[error("the prepared edit {0} belongs to another member")]
     WrongOwner(FilePatchId),
     /// It was prepared as another kind of edit.
@@ -64,7 +64,7 @@ pub enum HunkError {
 }
 
 impl HunkError {
-    /// The error as its author is told it.
+    /// The error as it is reported to its author.
     #[must_use]
     pub fn failure(self) -> Failure {
         let (reason, detail, hint) = match self {
@@ -92,7 +92,7 @@ impl HunkError {
 /// `existing` is the id that the caller gave, and the hunk kept under it.
 ///
 /// # Errors
-/// When the named hunk is not there, has expired, belongs to somebody else, or is another kind of edit
+/// When the named hunk is not there, has expired, belongs to another member, or is another kind of edit
 /// (WS-MOD 4.2).
 pub fn prepare(
     existing: Option<(FilePatchId, Option<&Hunk>)>,
@@ -115,7 +115,7 @@ pub fn prepare(
 /// The hunk that may be applied.
 ///
 /// # Errors
-/// When it is not there, has expired, belongs to somebody else, or the member may not write (WS-MOD 4.1).
+/// When it is not there, has expired, belongs to another member, or the member may not write (WS-MOD 4.1).
 pub fn apply<'h>(
     id: FilePatchId,
     kept: Option<&'h Hunk>,

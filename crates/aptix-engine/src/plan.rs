@@ -22,6 +22,7 @@ use crate::planning::observed::Observed;
 use crate::planning::settings::Settings;
 use crate::planning::work::Work;
 use crate::target::ValidTarget;
+use crate::text::whole_text;
 use crate::valid::{ValidBatch, ValidEdit, ValidFile};
 
 /// What will happen to the files of a batch: all of it, or nothing.
@@ -127,8 +128,12 @@ fn plan_file<'a>(
     work: &mut Work<'_>,
 ) -> Result<FilePlan<'a>, Findings> {
     match &file.edit {
-        ValidEdit::Content(content) => whole_file::create(file.base, content, file.is_blind, observed),
-        ValidEdit::Verbatim(content) => whole_file::write(file.base, content, file.is_blind, observed),
+        ValidEdit::Content(content) => {
+            whole_file::write(file.base, content, whole_text::create, file.is_blind, observed)
+        }
+        ValidEdit::Verbatim(content) => {
+            whole_file::write(file.base, content, whole_text::keep_form, file.is_blind, observed)
+        }
         ValidEdit::Delete => Ok(whole_file::delete(file.base, observed)?),
         ValidEdit::Anchor(edit) => anchor_edit::plan(file.base, edit, observed, work),
         ValidEdit::Lines(changes) => line_patch::plan(file.base, changes, observed, work),

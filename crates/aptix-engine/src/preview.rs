@@ -87,13 +87,13 @@ fn blanklines(old: &[&[u8]], above: usize, content: &str) -> BlanklineStyle {
 
 /// What may look wrong where old and new text meet.
 fn warning(style: &BlanklineStyle) -> Option<String> {
-    let seam = |is_there: bool, blanks: u32, where_: &str| match blanks {
+    let joint = |is_there: bool, blanks: u32, where_: &str| match blanks {
         0 if is_there => Some(format!("no blank line {where_} the new text")),
         2.. if is_there => Some(format!("{blanks} blank lines {where_} the new text")),
         _ => None,
     };
-    let above = seam(style.has_above, style.file_above + style.content_leading, "above");
-    let below = seam(style.has_below, style.content_trailing + style.file_below, "below");
+    let above = joint(style.has_above, style.file_above + style.content_leading, "above");
+    let below = joint(style.has_below, style.content_trailing + style.file_below, "below");
     match (above, below) {
         (Some(above), Some(below)) => Some(format!("{above}; {below}")),
         (above, below) => above.or(below),

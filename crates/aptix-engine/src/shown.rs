@@ -4,7 +4,7 @@ use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
 
-/// Characters of a path that nobody has checked yet.
+/// Characters of a path that is not checked yet.
 const PATH_CHARS: usize = 200;
 
 /// The first characters of some bytes; what is no UTF-8 is shown as U+FFFD, what is left out as an ellipsis.

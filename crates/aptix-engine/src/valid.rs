@@ -29,7 +29,7 @@ impl<'a> ValidBatch<'a> {
     }
 
     /// Has whole texts written without a look at the files in their places, of these file patches by position: what becomes
-    /// of them then tells nothing of those files.
+    /// of them then reveals nothing of those files.
     pub fn blind(&mut self, is_blind: impl Fn(usize) -> bool) {
         for (index, file) in self.files.iter_mut().enumerate() {
             file.is_blind = is_blind(index);

@@ -1,7 +1,7 @@
 //! Whether a change was made before, and whether it would be made once more when it is sent twice (rule 3.7).
 //!
 //! A change that only adds is made already where its whole new side stands around the place of its old side. A change
-//! after which its old side would stand there again is refused the first time: nothing could tell the second one apart.
+//! after which its old side would stand there again is refused the first time: the second one could not be recognized.
 
 mod compare;
 mod copy;

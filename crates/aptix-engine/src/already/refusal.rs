@@ -39,7 +39,7 @@ pub(crate) fn applied(text: &Text<'_>, copy: &Copy) -> Failure {
     ))
 }
 
-/// A change that adds blank lines where blank lines are: nothing tells whether it was made.
+/// A change that adds blank lines where blank lines are: nothing shows whether it was made.
 fn blank(text: &Text<'_>, copy: &Range<usize>) -> Failure {
     let (_, line) = lines(text, copy);
     let message = format!(
@@ -133,7 +133,7 @@ fn shown(mut failure: Failure, text: &Text<'_>, range: &Range<usize>) -> Failure
 /// A change of several places, by their offsets, of which some have the new text.
 pub(crate) fn partly(text: &Text<'_>, made: &[usize], open: &[usize]) -> Failure {
     let line = |at: &usize| text.lines_above(*at) + 1;
-    // Where one line has places of both kinds, its number does not tell them apart.
+    // Where one line has places of both kinds, its number does not distinguish them.
     let shared: BTreeSet<usize> = made.iter().map(line).collect();
     let has_columns = open.iter().any(|at| shared.contains(&line(at)));
     let message = format!(

@@ -78,7 +78,7 @@ fn check_as(field: &str, is: &str, target: &Target, site: &mut Site<'_, '_>) -> 
 /// Checks that no two paths of one kind are, or could be taken for, one file, nor one the directory of another. A file may be
 /// renamed to the path that another one, or it itself in another case, is renamed from.
 ///
-/// A docPath and a path may still name one file; only who resolves them can tell.
+/// A docPath and a path may still name one file; that shows once they are resolved.
 pub(crate) fn check_twins<'a>(batch: &'a Batch, site: &mut Site<'_, 'a>) {
     let doc_paths = |target: &Target, text: &'a str| match target {
         // In whatever case they are written, docPaths mean one lower-case key.

@@ -99,7 +99,7 @@ pub(crate) enum Violation {
 }
 
 impl Violation {
-    /// The violation as its author is told it.
+    /// The violation as it is reported to its author.
     pub(crate) fn failure(&self) -> Failure {
         let (reason, detail) = self.code();
         let mut failure = Failure::new(reason, self.to_string());

@@ -207,7 +207,7 @@ fn elisions(plan: &FilePlan<'_>, base: &[u8]) -> Option<Found> {
     }
 }
 
-/// The texts that a plan brings.
+/// The new texts of a plan.
 fn new_texts<'p>(plan: &'p FilePlan<'_>) -> impl Iterator<Item = &'p [u8]> {
     let (whole, edit) = match &plan.action {
         FileAction::Write(bytes) => (Some(&**bytes), None),

@@ -1,4 +1,4 @@
-//! Line patches for another version, or with wrong line numbers: the expected lines tell what was meant.
+//! Line patches for another version, or with wrong line numbers: the expected lines show what was meant.
 
 use alloc::string::{String, ToString};
 
@@ -9,7 +9,7 @@ use crate::digest::canonical;
 use crate::nearest::line_change::only_place;
 use crate::text::lines::Text;
 
-/// Gives a patch the numbers and the digest that its expected lines have in the text. `None` if they do not tell.
+/// Gives a patch the numbers and the digest that its expected lines have in the text. `None` if they have no single place.
 pub(super) fn correct(patch: &mut LinePatch, text: &Text<'_>, found: Sha256Digest) -> Option<()> {
     let stated: Sha256Digest = patch.original_sha256.parse().ok()?;
     let is_current = stated == found || canonical(text.bytes()) == Some(stated);
@@ -32,7 +32,7 @@ pub(super) fn correct(patch: &mut LinePatch, text: &Text<'_>, found: Sha256Diges
             has_moved = true;
         }
     }
-    // Nothing tells where lines are to come in that take none away, once the lines above may have moved.
+    // Nothing shows where lines are to be inserted that replace none, once the lines above may have moved.
     if has_insert && (has_moved || !is_current) {
         return None;
     }

@@ -1,6 +1,6 @@
-//! A plan said again as another kind of edit, from which the same files come.
+//! A plan expressed as another kind of edit that leaves the same files.
 //!
-//! What is said is made from the lines that change; [`comes_to`] tells whether it means the same.
+//! The edit is made from the lines that change; [`comes_to`] checks that it means the same.
 
 mod context;
 

@@ -65,7 +65,7 @@ fn alike(expected: &str, found: &str) -> Option<(char, char)> {
     (is_sign(expected) && is_sign(found) && !is_typed).then_some((expected, found))
 }
 
-/// What that cannot be seen tells two lines apart, if nothing else does.
+/// The invisible difference between two lines, if that is all that differs.
 fn invisible(expected: &str, found: &str) -> Option<&'static str> {
     let solid = |text: &'_ str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
     if expected.strip_prefix('\u{feff}') == Some(found) {

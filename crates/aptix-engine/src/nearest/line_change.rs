@@ -17,7 +17,7 @@ use crate::text::lines::Text;
 /// How often a search may look at as many bytes as the file has.
 const LOOKS: usize = 8;
 
-/// Tells the author of a change why it does not fit, from what stands at its place.
+/// Explains why a change does not fit, from the lines at its place.
 pub(crate) fn explain(error: &LinePatchError, text: &Text<'_>, change: &LineChange<'_>) -> Failure {
     let message = error.to_string();
     match *error {
@@ -63,7 +63,7 @@ pub(crate) fn explain(error: &LinePatchError, text: &Text<'_>, change: &LineChan
     }
 }
 
-/// Adds what only a search of the whole file can tell: the place where the expected lines stand now, or the
+/// Adds what only a search of the whole file finds: the place where the expected lines stand now, or the
 /// file's last lines. Does so as long as there are searches left.
 pub(crate) fn look_around(
     mut failure: Failure,

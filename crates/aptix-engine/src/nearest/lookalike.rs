@@ -1,4 +1,4 @@
-//! Old text that stands in the file but for the way it was written down: typographic signs where the file has plain ones,
+//! Old text that is in the file, written in another way: typographic signs where the file has plain ones,
 //! escapes or HTML entities where it has the characters themselves. It is only shown; nothing is ever applied by it.
 
 use alloc::borrow::Cow;

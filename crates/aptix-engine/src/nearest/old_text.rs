@@ -24,7 +24,7 @@ const LINES: usize = 1000;
 const PLACES: usize = 10_000;
 /// Bytes of a line that count as likeness.
 const WEIGHT: usize = 80;
-/// Bytes of new text from which on it is told that it is there already.
+/// Fewest bytes of new text for which a refusal reports that it is there already.
 const TELLING: usize = 4;
 /// Places that are shown.
 const SHOWN: usize = 3;
@@ -108,12 +108,12 @@ pub(crate) fn not_found(lead: &str, text: &Text<'_>, needle: &Needle<'_>, work: 
 }
 
 /// The position of the first line that differs from the lines below `above`, and how it does. `position` is that of the
-/// line that told the place.
+/// line that identified the place.
 fn first_difference(text: &Text<'_>, needle: &Needle<'_>, above: usize, position: usize) -> Option<(usize, String)> {
     let lines = needle.as_lines();
     let mut cursor = text.cursor();
     cursor.seek(above).ok()?;
-    // What differs in more than white space tells more.
+    // A difference beyond white space is the more useful one.
     let find = |differs: fn(&[u8], &[u8]) -> bool| {
         let mut pairs = lines.iter().zip(cursor.clone()).enumerate();
         pairs.find(|(_, (expected, found))| differs(expected, found))
@@ -146,7 +146,7 @@ fn lines_at(text: &Text<'_>, above: usize, count: usize) -> Option<Excerpt> {
     excerpt(cursor, count)
 }
 
-/// How many lines lie above the place most like the needle, and the position of the line that tells so.
+/// How many lines lie above the place most like the needle, and the position of the line that identifies it.
 fn nearest(text: &Text<'_>, needle: &Needle<'_>) -> Option<(usize, usize)> {
     by_whole_lines(text, needle).or_else(|| by_one_line(text, needle))
 }
@@ -195,7 +195,7 @@ pub(crate) fn with_new_text(failure: Failure, text: &Text<'_>, new: &str) -> Fai
         .hint(format!("the new text already stands at line {line}: the change may have been made; read the file again"))
 }
 
-/// What is said of the place of a change whose new text cannot follow the indentation there.
+/// The failure of a change whose new text cannot follow the indentation at its place.
 pub(crate) fn unshiftable(error: &Unshiftable, text: &Text<'_>, line: usize, count: usize) -> Failure {
     if *error == Unshiftable::Misplaced {
         return defect(error.to_string());

@@ -20,7 +20,7 @@ pub struct Settings<'a> {
 }
 
 impl Settings<'_> {
-    /// What holds unless somebody configures otherwise, in a session without clipboards.
+    /// The defaults, in a session without clipboards.
     pub const DEFAULT: Settings<'static> = Settings {
         limits: Limits::DEFAULT,
         recovers: true,

@@ -142,7 +142,7 @@ pub(crate) fn undo<'a>(changes: &[LineChange<'a>]) -> Vec<LineChange<'a>> {
     inverse.collect()
 }
 
-/// What is said of a blank last line that is not visible.
+/// The warning about a blank last line that is not visible.
 pub(crate) fn final_blank_line() -> Warning {
     let message =
         "the last line is blank and the file has no final newline, so the blank line is not visible as a line";

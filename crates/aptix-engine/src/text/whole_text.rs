@@ -1,4 +1,4 @@
-//! A whole text in the place of a file: the form of the file that it keeps, and what is said where it keeps none.
+//! A whole text in the place of a file: the form of the file that it keeps, and the warning where it keeps none.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;

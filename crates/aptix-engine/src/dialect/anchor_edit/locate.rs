@@ -15,7 +15,7 @@ use crate::text::edit::slice;
 use crate::text::line_regex::{GivenUp, Search};
 use crate::text::lines::{Terminator, Text};
 
-/// Lines that an ambiguous anchor is told to fit.
+/// Lines that the refusal of an ambiguous anchor lists.
 const CANDIDATES: usize = 20;
 /// Of these, how many are shown in full.
 const SHOWN: usize = 3;

@@ -1,5 +1,5 @@
 //! The lines of an anchor edit put at its place, each with a terminator, unless they stand there already (rule 3.7). Of lines
-//! that are replaced by number, only those that the new ones hold can be told.
+//! that are replaced by number, only those that the new ones hold can be recognized.
 
 use alloc::borrow::Cow;
 use alloc::string::ToString;
@@ -30,7 +30,7 @@ use crate::text::whole_text;
 /// Plans an anchor edit against the file.
 ///
 /// # Errors
-/// When the place is not there, or not told apart from others.
+/// When the place is not there, or one of several.
 pub(crate) fn plan<'a>(
     base: Base,
     edit: &ValidAnchorEdit<'a>,

@@ -184,7 +184,7 @@ pub(super) fn made_before(
 }
 
 /// What is known of the first chunk: whether a second application would be refused for it.
-pub(super) fn is_told_apart(
+pub(super) fn is_refused_twice(
     patch: &ContextPatch,
     spot: &Spot<'_>,
     edit: &TextEdit,

@@ -225,12 +225,12 @@ fn anchor_failure(anchor: Option<&String>, error: &FindError, text: &Text<'_>, w
     Failure { message, ..failure }.hint(hint)
 }
 
-/// Tells the author of an anchor that stands nowhere if the chunk does not need it.
+/// Adds to the failure of an anchor that is nowhere whether the chunk needs it.
 fn needless_anchor(failure: Failure, chunk: &Chunk, text: &Text<'_>, from: usize, work: &mut Work<'_>) -> Failure {
     let needle = made::old_side(chunk);
     let region = from..text.bytes().len();
-    let is_told = failure.reason == Reason::TextNotFound && !needle.as_lines().is_empty();
-    if !is_told || work.searches.take().is_none() {
+    let is_missing = failure.reason == Reason::TextNotFound && !needle.as_lines().is_empty();
+    if !is_missing || work.searches.take().is_none() {
         return failure;
     }
     match find::only(text, &needle, region, None, work.settings.recovers, &mut work.budget) {
@@ -244,7 +244,7 @@ fn needless_anchor(failure: Failure, chunk: &Chunk, text: &Text<'_>, from: usize
     }
 }
 
-/// Tells the author of a chunk why its old lines have no place.
+/// Explains why the old lines of a chunk have no place.
 fn explain(
     error: &FindError,
     chunk: &Chunk,

@@ -64,8 +64,8 @@ fn made_once<'a>(patch: &ContextPatch, text: &Text<'_>, work: &mut Work<'_>) -> 
     let (draft, first) = draft(patch, text, work)?;
     let FileAction::Edit(edit) = &draft.action else { return Ok(draft) };
     let Some(first) = first.filter(|_| edit.start().is_some()) else { return Ok(draft) };
-    let told = made::is_told_apart(patch, &first, edit, text, work);
-    if told.map_err(|error| old_text::explain(&error, text, &Needle::lines([]), work))? {
+    let refused = made::is_refused_twice(patch, &first, edit, text, work);
+    if refused.map_err(|error| old_text::explain(&error, text, &Needle::lines([]), work))? {
         return Ok(draft);
     }
     let result = edit.apply(text.bytes());

@@ -110,7 +110,7 @@ pub(super) struct Reading<'h> {
     /// The hunk with the lines that it has in this reading, all of them in `lines`.
     pub(super) hunk: Cow<'h, Hunk>,
     pub(super) proof: Proof,
-    /// What the author is told about it.
+    /// What is unusual about it.
     pub(super) note: Option<Note>,
 }
 

@@ -90,7 +90,7 @@ pub(super) struct Place {
 /// Why a hunk has no place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Misplaced {
-    /// Its lines stand nowhere, or it has none that would tell its place.
+    /// Its lines stand nowhere, or it has none that would identify its place.
     NotFound,
     /// Its lines stand there and at the end of the file, and a hunk without lines below the change could mean either.
     MayBeEnd,

@@ -1,4 +1,4 @@
-//! What the author of a diff is told when it does not fit the file.
+//! The refusals of a diff that does not fit the file.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -67,7 +67,7 @@ fn no_lines(sides: &Sides<'_>) -> Failure {
         .hint("give the hunk three lines of context above and below the change")
 }
 
-/// A hunk whose old side has several places, or too many to tell.
+/// A hunk whose old side has several places, or too many to count.
 fn several(error: &FindError, text: &Text<'_>, sides: &Sides<'_>, work: &mut Work<'_>) -> Failure {
     let failure = old_text::explain(error, text, &sides.needle(), work);
     match error {

@@ -75,7 +75,7 @@ fn misfits(
     findings
 }
 
-/// Why a patch for the version `stated` is refused for a text with the digest `found`; `fits` tells whether its
+/// Why a patch for the version `stated` is refused for a text with the digest `found`; `fits` is whether its
 /// changes would fit all the same.
 fn refuse_version(
     stated: Sha256Digest,
@@ -125,7 +125,7 @@ fn undone(text: &Text<'_>, changes: &[LineChange<'_>], limits: &Limits) -> Optio
     Some(before.edit.apply(text.bytes()))
 }
 
-/// Whether `stated` is the digest of these lines. A result does not always tell how the lines that are gone ended,
+/// Whether `stated` is the digest of these lines. A result does not always show how the lines that are gone ended,
 /// or whether the last one did.
 fn was(stated: Sha256Digest, before: &[u8]) -> bool {
     let without_mark = before.strip_prefix(BOM);

@@ -8,7 +8,7 @@ use aptix_model::failure::Failure;
 use aptix_model::report::Tier;
 
 use super::check::lines;
-use super::course::{Attempt, Course, Made};
+use super::sequence::{Attempt, Made, Sequence};
 use crate::already::{self, Copy, Proves};
 use crate::findings::defect;
 use crate::nearest::{line_change, old_text};
@@ -20,30 +20,30 @@ use crate::text::lines::Text;
 
 /// Makes one step; of several places the one that is reserved for it will do, or the one at the offset `hint`.
 pub(super) fn make<'s>(
-    course: &mut Course<'_, 's>,
+    sequence: &mut Sequence<'_, 's>,
     attempt: &Attempt<'_, 's>,
     (reserved, hint): (Option<usize>, Option<usize>),
     work: &mut Work<'_>,
 ) -> Result<Made, Failure> {
     work.take_room(attempt.step.replace.len())?;
     if attempt.step.find.is_empty() {
-        return append(course, attempt, work);
+        return append(sequence, attempt, work);
     }
-    let place = course.only(attempt, reserved.or(hint), work)?;
+    let place = sequence.only(attempt, reserved.or(hint), work)?;
     if reserved.is_none() {
-        course.is_choice |= place.candidates > 1;
-        refuse_elsewhere(course, attempt, hint, &place)?;
+        sequence.is_choice |= place.candidates > 1;
+        refuse_elsewhere(sequence, attempt, hint, &place)?;
     }
     rewrite(attempt, place, work)
 }
 
 /// Appends the lines of a block to the file.
-fn append<'s>(course: &Course<'_, 's>, attempt: &Attempt<'_, 's>, work: &Work<'_>) -> Result<Made, Failure> {
+fn append<'s>(sequence: &Sequence<'_, 's>, attempt: &Attempt<'_, 's>, work: &Work<'_>) -> Result<Made, Failure> {
     let text = attempt.text;
     let new: Vec<String> = lines(attempt.step.replace).map(String::from).collect();
     let end = text.bytes().len();
     let ended: String = new.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
-    let is_own = |copy: &Copy| !course.is_of_equal(attempt, &copy.range) && course.wrote(&copy.range);
+    let is_own = |copy: &Copy| !sequence.is_of_equal(attempt, &copy.range) && sequence.wrote(&copy.range);
     if let Some(copy) = already::above(text, end, ended.as_bytes()).filter(|copy| !is_own(copy)) {
         return Err(already::applied(text, &copy));
     }
@@ -88,14 +88,14 @@ fn rewrite(attempt: &Attempt<'_, '_>, place: Place, work: &Work<'_>) -> Result<M
 
 /// Refuses a place that is not where the author saw it while the new lines stand there.
 fn refuse_elsewhere(
-    course: &Course<'_, '_>,
+    sequence: &Sequence<'_, '_>,
     attempt: &Attempt<'_, '_>,
     hint: Option<usize>,
     place: &Place,
 ) -> Result<(), Failure> {
     let Attempt { step, text, .. } = attempt;
     let Some(hint) = hint.filter(|hint| *hint != place.range.start) else { return Ok(()) };
-    match already::below(text, hint, step.replace.as_bytes()).filter(|copy| !course.wrote(&copy.range)) {
+    match already::below(text, hint, step.replace.as_bytes()).filter(|copy| !sequence.wrote(&copy.range)) {
         Some(copy) if copy.proves == Proves::Made => Err(already::applied(text, &copy)),
         _ => Ok(()),
     }

@@ -5,14 +5,14 @@ use alloc::vec::Vec;
 use aptix_model::failure::Failure;
 use aptix_model::report::Tier;
 
-use super::course::{Attempt, Course};
+use super::sequence::{Attempt, Sequence};
 use crate::already::{self, Copy, Several};
 use crate::planning::work::Work;
 use crate::text::edit::slice;
 use crate::text::find::{self, Budget, FindError, Needle, Place};
 use crate::text::new_text;
 
-impl<'s> Course<'_, 's> {
+impl<'s> Sequence<'_, 's> {
     /// The one place of a step, where it was not made before; of several, the one that begins at `chosen` will do.
     pub(super) fn only(
         &self,

@@ -2,10 +2,10 @@
 
 mod block;
 mod check;
-mod course;
 mod equal;
 mod made;
 mod plan;
+mod sequence;
 mod step;
 
 pub(crate) use check::{ValidStep, check};

@@ -4,7 +4,7 @@ use aptix_model::failure::Failure;
 use aptix_model::report::Tier;
 
 use super::check::{StepPlace, ValidStep};
-use super::course::{Course, First, StepReport};
+use super::sequence::{First, Sequence, StepReport};
 use super::step;
 use crate::already::{self, Copy};
 use crate::digest::Original;
@@ -36,16 +36,16 @@ pub(crate) fn plan<'a>(
     let base = original.as_ref().unwrap_or(&nothing);
     let text = read_text(base, &work.settings.limits)?;
     let complete = |(index, failure): (usize, Failure)| with_current(failure.change(index), original.as_ref());
-    let course = run(steps, &text, work).map_err(complete)?;
-    refuse(steps, &text, &course, work).map_err(complete)?;
-    let warnings = course.warnings;
-    let result = Text::new(course.result.as_deref().unwrap_or(base.bytes)).map_err(|error| step::not_text(&error))?;
+    let sequence = run(steps, &text, work).map_err(complete)?;
+    refuse(steps, &text, &sequence, work).map_err(complete)?;
+    let warnings = sequence.warnings;
+    let result = Text::new(sequence.result.as_deref().unwrap_or(base.bytes)).map_err(|error| step::not_text(&error))?;
     let report = |place: &StepReport| {
         let (above, lines) = lines_of(&result, &place.range);
         change_report(place.tier, place.candidates, above, lines)
     };
-    let changes = course.places.iter().map(report).collect();
-    let draft = Draft { action: FileAction::Edit(course.edit), normalized: course.normalized, warnings, changes };
+    let changes = sequence.places.iter().map(report).collect();
+    let draft = Draft { action: FileAction::Edit(sequence.edit), normalized: sequence.normalized, warnings, changes };
     Ok(finish(observed, original, draft))
 }
 
@@ -57,7 +57,7 @@ fn run<'t, 's>(
     steps: &[ValidStep<'s>],
     base: &'t Text<'t>,
     work: &mut Work<'_>,
-) -> Result<Course<'t, 's>, (usize, Failure)> {
+) -> Result<Sequence<'t, 's>, (usize, Failure)> {
     refuse_created(steps, base, work).map_err(|failure| (0, failure))?;
     step::run(steps, base, work)
 }
@@ -78,10 +78,10 @@ fn refuse_created(steps: &[ValidStep<'_>], base: &Text<'_>, work: &mut Work<'_>)
 fn refuse(
     steps: &[ValidStep<'_>],
     text: &Text<'_>,
-    course: &Course<'_, '_>,
+    sequence: &Sequence<'_, '_>,
     work: &mut Work<'_>,
 ) -> Result<(), (usize, Failure)> {
-    let (Some(result), Some(step), Some(place)) = (&course.result, steps.first(), course.places.first()) else {
+    let (Some(result), Some(step), Some(place)) = (&sequence.result, steps.first(), sequence.places.first()) else {
         return Ok(());
     };
     let is_alone = steps.len() == 1;
@@ -89,8 +89,8 @@ fn refuse(
         return Ok(());
     }
     let is_left = |first: &First| is_alone || slice(result, place.range.clone()) == first.left;
-    let is_open_end = already::is_open_end(text, &course.edit);
-    let first = course.first.as_ref().filter(|first| !is_open_end && !course.is_choice && is_left(first));
+    let is_open_end = already::is_open_end(text, &sequence.edit);
+    let first = sequence.first.as_ref().filter(|first| !is_open_end && !sequence.is_choice && is_left(first));
     let all_show = !is_open_end && is_alone && step.place == StepPlace::All && place.tier <= Tier::Eol;
     // A step below could have come between what is found again.
     if is_alone && first.is_some_and(|first| first.is_found_again) {
@@ -101,7 +101,7 @@ fn refuse(
         || (all_show && !already::adds_nothing(needle.as_lines(), Needle::text(step.replace).as_lines()))
     {
         // Only beside what was changed can the old text stand again.
-        let beside = already::neighbourhood(text, &course.edit, needle.as_lines().len());
+        let beside = already::neighbourhood(text, &sequence.edit, needle.as_lines().len());
         let again = find::stands_in(&beside, &needle, work.settings.recovers, &mut work.budget);
         if !again.map_err(|error| (0, old_text::explain(&error, text, &needle, work)))? {
             return Ok(());
@@ -112,7 +112,7 @@ fn refuse(
     let again = work.rehearse(|work| run(steps, &after, work).map(|again| again.edit));
     match again {
         Ok(edit) if already::is_made_again(text.bytes(), result, &edit) => {
-            let at = course.edit.start().unwrap_or_default();
+            let at = sequence.edit.start().unwrap_or_default();
             Err((0, already::repeats(text, at)))
         }
         _ => Ok(()),

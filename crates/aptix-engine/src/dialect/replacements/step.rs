@@ -10,8 +10,8 @@ use aptix_model::report::{Normalization, Tier, Warning};
 
 use super::block;
 use super::check::{StepPlace, ValidStep};
-use super::course::{Attempt, Course, First, Made};
 use super::equal::Equal;
+use super::sequence::{Attempt, First, Made, Sequence};
 use crate::findings::warning;
 use crate::nearest::old_text;
 use crate::planning::work::Work;
@@ -29,8 +29,8 @@ pub(super) fn run<'t, 's>(
     steps: &[ValidStep<'s>],
     base: &'t Text<'t>,
     work: &mut Work<'_>,
-) -> Result<Course<'t, 's>, (usize, Failure)> {
-    let mut course = Course {
+) -> Result<Sequence<'t, 's>, (usize, Failure)> {
+    let mut sequence = Sequence {
         base,
         edit: TextEdit::default(),
         result: None,
@@ -42,12 +42,12 @@ pub(super) fn run<'t, 's>(
         warnings: Vec::new(),
     };
     for (index, step) in steps.iter().enumerate() {
-        course.make(index, step, work).map_err(|failure| (index, failure))?;
+        sequence.make(index, step, work).map_err(|failure| (index, failure))?;
     }
-    Ok(course)
+    Ok(sequence)
 }
 
-impl<'s> Course<'_, 's> {
+impl<'s> Sequence<'_, 's> {
     fn make(&mut self, index: usize, step: &ValidStep<'s>, work: &mut Work<'_>) -> Result<(), Failure> {
         let before = self.result.take();
         let text = match &before {

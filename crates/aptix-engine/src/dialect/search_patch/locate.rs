@@ -86,7 +86,7 @@ fn locate(
                 notes.normalized.push(Normalization::FileEofNewlineAdded);
             }
             work.take_room(fitted.bytes.len())?;
-            notes.tell_ends(&fitted);
+            notes.note_line_endings(&fitted);
             return Ok(Splice::inserted(index, Rank::Between, fitted));
         }
     };
@@ -107,7 +107,7 @@ fn locate(
         Rank::Between => {}
     }
     work.take_room(fitted.bytes.len())?;
-    notes.tell_ends(&fitted);
+    notes.note_line_endings(&fitted);
     Ok(Splice::inserted(index, rank, fitted))
 }
 

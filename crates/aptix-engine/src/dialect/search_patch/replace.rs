@@ -125,7 +125,7 @@ pub(super) fn at(
         notes.is_made_once |= place.tier <= Tier::Eol && already::is_found_again(text, &place.range, &whole, false);
     }
     work.take_room(fitted.bytes.len())?;
-    notes.tell_ends(&fitted);
+    notes.note_line_endings(&fitted);
     if let Some(name) = change.keep {
         let kept = String::from_utf8_lossy(found);
         work.clipboards.set(name, &kept)?;

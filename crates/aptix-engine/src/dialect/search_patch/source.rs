@@ -14,7 +14,7 @@ use super::check::{Source, ValidSearch};
 use crate::planning::work::Work;
 use crate::text::new_text::Fitted;
 
-/// What is said beside the changes.
+/// What is reported beside the changes.
 #[derive(Default)]
 pub(super) struct Notes {
     pub(super) normalized: Vec<Normalization>,
@@ -24,8 +24,8 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Says that lines of new text were ended as the file's are.
-    pub(super) fn tell_ends(&mut self, fitted: &Fitted) {
+    /// Reports that lines of new text were ended as the file's are.
+    pub(super) fn note_line_endings(&mut self, fitted: &Fitted) {
         if fitted.has_other_ends && !self.normalized.contains(&Normalization::LineEndings) {
             self.normalized.push(Normalization::LineEndings);
         }

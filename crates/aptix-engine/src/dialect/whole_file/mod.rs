@@ -14,7 +14,7 @@ use crate::planning::observed::Observed;
 use crate::planning::presence::check_deleted;
 use crate::shown;
 use crate::target::Base;
-use crate::text::whole_text;
+use crate::text::whole_text::Formed;
 
 /// Checks a file that is created, and says what may be in its place.
 pub(crate) fn check_created(create: &CreateFile, site: &mut Site<'_, '_>) -> Base {
@@ -54,35 +54,22 @@ fn check_format(format: Option<&str>, site: &mut Site<'_, '_>) {
     }
 }
 
-/// Plans a file whose content is brought into the form in which files are created.
-pub(crate) fn create<'a>(
-    base: Base,
-    content: &'a Content,
-    is_blind: bool,
-    observed: &'a Observed<'a>,
-) -> Result<FilePlan<'a>, Findings> {
-    plan_whole(base, whole_text::create(text_of(content)?, seen(is_blind, observed)), observed)
-}
-
-/// Plans a file whose content is written as it is given, in the form of the file in its place.
+/// Plans a file whose content is given, once `form` has brought it into the form for the file in its place.
 pub(crate) fn write<'a>(
     base: Base,
     content: &'a Content,
+    form: impl FnOnce(&'a str, Option<&[u8]>) -> Formed<'a>,
     is_blind: bool,
     observed: &'a Observed<'a>,
 ) -> Result<FilePlan<'a>, Findings> {
-    plan_whole(base, whole_text::keep_form(text_of(content)?, seen(is_blind, observed)), observed)
+    let seen = observed.content.filter(|_| !is_blind);
+    plan_whole(base, form(text_of(content)?, seen), observed)
 }
 
 /// Plans a file that is deleted.
 pub(crate) fn delete<'a>(precondition: Base, observed: &'a Observed<'a>) -> Result<FilePlan<'a>, Failure> {
     let original = check_deleted(precondition, observed)?;
     Ok(finish(observed, original, FileAction::Delete.into()))
-}
-
-/// What a whole text may be brought into the form of.
-fn seen<'o>(is_blind: bool, observed: &Observed<'o>) -> Option<&'o [u8]> {
-    observed.content.filter(|_| !is_blind)
 }
 
 fn text_of(content: &Content) -> Result<&str, Failure> {

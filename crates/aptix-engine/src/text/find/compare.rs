@@ -124,7 +124,7 @@ impl<'n> View<'n> {
     }
 }
 
-/// The position of the line with the most to tell.
+/// The position of the longest line.
 fn longest(lines: &[&[u8]]) -> Option<usize> {
     let length = |line: &[u8]| trim_end(split_indent(line).1).len();
     lines.iter().enumerate().rev().max_by_key(|(_, line)| length(line)).map(|(position, _)| position)

@@ -16,7 +16,7 @@ pub(crate) enum Shift {
     Shallower(String),
 }
 
-/// The same, borrowed from the line that tells it.
+/// The same, borrowed from the line that shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Delta<'a> {
     Same,
@@ -25,7 +25,7 @@ pub(super) enum Delta<'a> {
 }
 
 impl<'a> Delta<'a> {
-    /// What tells two indentations apart, if one is the other behind something.
+    /// The difference of two indentations, if one is the other behind something.
     pub(super) fn between(expected: &'a [u8], found: &'a [u8]) -> Option<Self> {
         if expected == found {
             Some(Self::Same)

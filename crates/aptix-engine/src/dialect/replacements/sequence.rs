@@ -16,7 +16,7 @@ use crate::text::find::{FindError, Needle};
 use crate::text::lines::Text;
 
 /// What has come of the steps so far.
-pub(super) struct Course<'t, 's> {
+pub(super) struct Sequence<'t, 's> {
     pub(super) base: &'t Text<'t>,
     /// All steps so far, as one edit of the base.
     pub(super) edit: TextEdit,
@@ -74,7 +74,7 @@ impl Attempt<'_, '_> {
     }
 }
 
-impl<'s> Course<'_, 's> {
+impl<'s> Sequence<'_, 's> {
     /// Where a line of the base is now.
     pub(super) fn now_at(&self, line: usize) -> Option<usize> {
         let mut cursor = self.base.cursor();
