@@ -20,7 +20,7 @@ const MOST_BYTES: usize = 64 << 20;
 /// A planned edit, and what it was planned for.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) batch: Arc<Batch>,
+    pub(super) batch: Batch,
     pub(super) pinned: Pinned,
     /// Bytes of its new text.
     pub(super) bytes: usize,
@@ -190,7 +190,7 @@ mod tests {
     }
 
     fn plan(bytes: usize) -> Plan {
-        Plan { batch: Arc::new(Batch::default()), pinned: Pinned { before: None, after: None }, bytes }
+        Plan { batch: Batch::default(), pinned: Pinned { before: None, after: None }, bytes }
     }
 
     fn kept(hunks: &mut Hunks, number: u128, bytes: usize, now: u64) {

@@ -1,12 +1,9 @@
 //! Calls that prepare edits, and those that apply them: planned on the file as it is, applied only to that file (WS-MOD).
 
-use std::sync::Arc;
-
 use aptix_engine::preview::preview;
 use aptix_model::batch::{Batch, FileEdit, FilePatch};
 use aptix_model::failure::Failure;
 use aptix_model::id::FilePatchId;
-use aptix_model::preview::Preview;
 use aptix_model::reason::Reason;
 use aptix_model::report::{Outcome, Report};
 use aptix_model::tools::preview::Phase;
@@ -31,19 +28,17 @@ pub(super) fn prepare(
     patch: FilePatch,
     existing: Option<FilePatchId>,
 ) -> ToolAnswer {
-    let batch = Arc::new(Batch { files: vec![patch], ..Batch::default() });
-    match plan(author, number, &batch, existing) {
-        Ok((report, preview, phase)) => of_plan(&batch, &report, &preview, phase),
-        Err(refusal) => refused(Form::Plain, &author.for_model(refusal).failures),
-    }
+    let batch = Batch { files: vec![patch], ..Batch::default() };
+    plan(author, number, batch, existing)
+        .unwrap_or_else(|refusal| refused(Form::Plain, &author.for_model(refusal).failures))
 }
 
 fn plan(
     author: &Author,
     number: CallNumber,
-    batch: &Arc<Batch>,
+    batch: Batch,
     existing: Option<FilePatchId>,
-) -> Result<(Report, Preview, Phase), Refusal> {
+) -> Result<ToolAnswer, Refusal> {
     let Some(FileEdit::AnchorEdit(edit)) = batch.files.first().map(|file| &file.edit) else {
         return Err(nothing_planned().into());
     };
@@ -51,7 +46,7 @@ fn plan(
     policy.may_write()?;
     let now = author.now();
     let slot = author.hunks().place(existing, author.member(), edit.place.kind(), FilePatchId(mint()), now)?;
-    let (report, preview) = plan_only(&author.workspace, batch, &policy, |plan| {
+    let (report, preview) = plan_only(&author.workspace, &batch, &policy, |plan| {
         let file = plan.files.first()?;
         let preview = preview(edit, file, DIFF_BYTES)?;
         let report = Report {
@@ -64,13 +59,14 @@ fn plan(
         };
         Some((report, preview))
     })
-    .map_err(|refusal| in_words(refusal, None, batch))?
+    .map_err(|refusal| in_words(refusal, None, &batch))?
     .ok_or_else(nothing_planned)?;
     let pinned = report.files.first().map(Pinned::of).ok_or_else(nothing_planned)?;
     let phase = Phase::Planned { hunk: slot.hunk.id, expires: slot.hunk.expires };
-    let plan = Plan { batch: Arc::clone(batch), pinned, bytes: edit.content.len() };
-    author.hunks().keep(slot, plan, number, now)?;
-    Ok((report, preview, phase))
+    let answer = of_plan(&batch, &report, &preview, phase);
+    let bytes = edit.content.len();
+    author.hunks().keep(slot, Plan { batch, pinned, bytes }, number, now)?;
+    Ok(answer)
 }
 
 /// Applies a plan to the file that it was made for.
