@@ -1,5 +1,4 @@
-//! Which lines of a text match a pattern, with the lines near them: in bounded pieces, and only as long as the caller
-//! waits.
+//! Finds the lines of a text that match a pattern, and the lines near them, as long as the caller waits.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -14,7 +13,7 @@ use super::until::Until;
 /// Bytes that are searched before the deadline is looked at.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// A pattern on its way through texts.
+/// A search for a pattern through several texts.
 pub(super) struct LineSearch {
     regex: LineRegex,
     search: Search,
@@ -79,7 +78,7 @@ impl LineSearch {
         take: &mut dyn FnMut(Line<'t>) -> ControlFlow<()>,
     ) -> Result<(), Stopped> {
         self.search.next_text(text.len());
-        let mut above = VecDeque::with_capacity(near);
+        let mut above = VecDeque::new();
         let (mut below, mut searched) = (0, PIECE_BYTES);
         let whole = text.strip_suffix(b"\n").unwrap_or(text);
         let lines = whole.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -93,23 +92,21 @@ impl LineSearch {
             }
             let is_match = self.regex.is_match(&mut self.search, line).map_err(|_| Stopped::Costly)?;
             let line = Line { number, text: line, is_match };
-            if is_match {
+            let flow = if is_match {
                 below = near;
-                for line in above.drain(..).chain([line]) {
-                    if take(line).is_break() {
-                        return Ok(());
-                    }
-                }
+                above.drain(..).chain([line]).try_for_each(&mut *take)
             } else if below > 0 {
                 below -= 1;
-                if take(line).is_break() {
-                    return Ok(());
-                }
-            } else if near > 0 {
-                if above.len() == near {
+                take(line)
+            } else {
+                above.push_back(line);
+                if above.len() > near {
                     above.pop_front();
                 }
-                above.push_back(line);
+                ControlFlow::Continue(())
+            };
+            if flow.is_break() {
+                return Ok(());
             }
         }
         Ok(())

@@ -1,23 +1,29 @@
 //! The agent on a disk that is full, and in a directory that is no more.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Approve, Scene, batch, create, eventually, insert, v1};
+use crate::faulty_disk::FaultyDisk;
 
 /// A report that cannot be kept is not sent either: no batch is reported as refused that might be applied after a restart.
 #[tokio::test]
 async fn a_report_waits_until_there_is_room_for_it() {
-    let mut scene = Scene::set(Approve::Auto);
+    let scene = Scene::set(Approve::Auto);
     scene.server.send(insert(1));
     scene.report(1, 1).await;
     eventually("the report is not owed any more", || scene.outbox() == 0).await;
-    scene.disk.full.store(true, Ordering::SeqCst);
+    assert_waits(scene, |disk| &disk.full).await;
+}
+
+/// While this fault of the disk lasts, a second batch is tried again and again, and not reported.
+async fn assert_waits(mut scene: Scene, fault: fn(&FaultyDisk) -> &AtomicBool) {
+    fault(&scene.disk).store(true, Ordering::SeqCst);
     let operations = || scene.disk.count.load(Ordering::SeqCst);
     let before = operations();
     scene.server.send(batch(2, "../x.txt", create("x")));
     eventually("it was tried more than once", || operations() > before + 1).await;
     assert_eq!(scene.server.script.lock().unwrap().reports.len(), 1);
-    scene.disk.full.store(false, Ordering::SeqCst);
+    fault(&scene.disk).store(false, Ordering::SeqCst);
     assert_eq!(scene.report(2, 2).await.failures[0].reason, "INVALID_PATH");
     scene.stop().await;
 }
@@ -25,7 +31,7 @@ async fn a_report_waits_until_there_is_room_for_it() {
 /// A batch of many files takes all descriptors for a moment, while the agent looks for the reports of other batches.
 #[tokio::test]
 async fn a_batch_waits_until_a_file_can_be_opened() {
-    let mut scene = Scene::set(Approve::Auto);
+    let scene = Scene::set(Approve::Auto);
     scene.server.send(insert(1));
     scene.report(1, 1).await;
     eventually("the report is not owed any more", || scene.outbox() == 0).await;
@@ -34,15 +40,7 @@ async fn a_batch_waits_until_a_file_can_be_opened() {
     let outbox = roots.map(|root| root.unwrap().path().join("outbox")).find(|outbox| outbox.exists()).unwrap();
     std::fs::copy(outbox.join("log"), outbox.join("copy")).unwrap();
     std::fs::rename(outbox.join("copy"), outbox.join("log")).unwrap();
-    scene.disk.crowded.store(true, Ordering::SeqCst);
-    let operations = || scene.disk.count.load(Ordering::SeqCst);
-    let before = operations();
-    scene.server.send(batch(2, "../x.txt", create("x")));
-    eventually("it was tried more than once", || operations() > before + 1).await;
-    assert_eq!(scene.server.script.lock().unwrap().reports.len(), 1);
-    scene.disk.crowded.store(false, Ordering::SeqCst);
-    assert_eq!(scene.report(2, 2).await.failures[0].reason, "INVALID_PATH");
-    scene.stop().await;
+    assert_waits(scene, |disk| &disk.crowded).await;
 }
 
 /// What is written in a directory that is no more would never be found.
