@@ -11,6 +11,7 @@ use aptix_client::workspace::commit::commit_error::CommitError;
 use aptix_client::workspace::fs::disk::Disk;
 use aptix_client::workspace::keep::outbox;
 use aptix_client::workspace::open::OpenError;
+use aptix_client::workspace::roots::root::RootSpec;
 use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_client::workspace::transaction::{CommitOptions, Receipt};
 use aptix_model::reason::Reason;
@@ -98,7 +99,7 @@ pub(crate) fn recover(place: &Path) -> Result<()> {
 
 /// The workspace whose files and state are in these directories.
 pub(crate) fn open_in(ws: &Path, state: &Path, disk: Box<dyn Disk>) -> Result<Workspace, OpenError> {
-    let root = ws.to_string_lossy().parse().map_err(|_| OpenError::NoRoot)?;
+    let root = RootSpec { name: None, dir: ws.to_owned() };
     Workspace::open(&[root], state, disk)
 }
 

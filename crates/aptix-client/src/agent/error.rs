@@ -40,7 +40,7 @@ pub enum AgentError {
 impl From<StateError> for AgentError {
     fn from(error: StateError) -> Self {
         match error {
-            StateError::Busy { path } => Self::Served { lock: path },
+            StateError::Busy(path) => Self::Served { lock: path },
             error => Self::State(error),
         }
     }

@@ -54,7 +54,7 @@ impl Found {
             doc_path: self.place.doc_path.clone(),
             content: self.original.as_ref().map(|original| original.bytes.as_slice()),
             digest: None,
-            is_executable: self.original.as_ref().is_some_and(Original::is_executable),
+            is_executable: self.original.as_ref().is_some_and(|original| original.attributes.is_executable()),
             other: self.other.as_ref().map(|other| Box::new(other.observed())),
         }
     }
@@ -117,7 +117,7 @@ fn find_patched(search: &mut Search<'_>, index: usize, reads: Reads<'_>, edit: &
         return Err(Failure::new(Reason::PatchUnsupported, message)
             .hint("create the file in the other root, and delete it in this one"));
     }
-    if role == Role::Changed && other.place.is_at(&target.place) {
+    if role == Role::Changed && other.place.at() == target.place.at() {
         return Err(plan::same_file(index));
     }
     Ok(Found { other: Some(Box::new(other)), ..target })

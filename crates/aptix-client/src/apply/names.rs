@@ -29,14 +29,13 @@ pub(super) fn settle<'b>(workspace: &Workspace, batch: &'b Batch) -> Result<Cow<
 fn entry(workspace: &Workspace, listings: &mut Listings, path: &str) -> Entry {
     let Ok(path) = WorkspacePath::new(path) else { return Entry::Absent };
     match resolve::resolve(workspace, listings, &ValidTarget::Path(path)) {
-        Ok(place) if place.exists() => Entry::File,
+        Ok(place) if place.found.is_some() => Entry::File,
         // A path that is closed under one reading is so under the other one too.
-        Ok(_)
-        | Err(ResolveError::UnknownRoot { .. } | ResolveError::NotDirectory { .. } | ResolveError::Closed { .. }) => {
+        Ok(_) | Err(ResolveError::UnknownRoot { .. } | ResolveError::NotDirectory(_) | ResolveError::Closed { .. }) => {
             Entry::Absent
         }
         Err(ResolveError::RootAlone) => Entry::Directory,
-        Err(ResolveError::NotRegular { kind: "a directory" }) => Entry::Directory,
+        Err(ResolveError::NotRegular("a directory")) => Entry::Directory,
         Err(_) => Entry::File,
     }
 }

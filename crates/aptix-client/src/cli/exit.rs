@@ -43,7 +43,7 @@ impl From<Failure> for Refused {
 impl From<OpenError> for Refused {
     fn from(error: OpenError) -> Self {
         let exit = match error {
-            OpenError::Root(_) | OpenError::NoRoot => Exit::Usage,
+            OpenError::Root(_) => Exit::Usage,
             OpenError::State(_) | OpenError::Recovery(_) => Exit::Environment,
         };
         Self { exit, refusal: error.failure().into() }

@@ -33,12 +33,10 @@ pub(crate) fn history_failure(error: &HistoryError) -> Failure {
     match error {
         HistoryError::State(StateError::Part { errno, .. }) => errno::read_failure(*errno, error.to_string()),
         HistoryError::State(error) => error.failure(),
-        HistoryError::Damaged { .. } | HistoryError::NotKept { .. } => {
-            Failure::new(Reason::NotFound, error.to_string()).hint(
-                "take the files back from version control, or edit them by hand; `aptix undo BATCH_ID` takes back \
+        HistoryError::Damaged(_) | HistoryError::NotKept(_) => Failure::new(Reason::NotFound, error.to_string()).hint(
+            "take the files back from version control, or edit them by hand; `aptix undo BATCH_ID` takes back \
                      another batch that `aptix log` lists",
-            )
-        }
+        ),
     }
 }
 

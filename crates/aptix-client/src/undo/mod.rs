@@ -110,7 +110,7 @@ fn file_undos<'e>(
     // A file can only move back to where none is, or one that moves away.
     let moves = || undos.iter().filter_map(|undo| Some((&undo.found.place, undo.found.other.as_ref()?, undo)));
     for (_, to, FileUndo { index, file, .. }) in moves() {
-        if to.original.is_some() && !moves().any(|(from, ..)| from.is_at(&to.place)) {
+        if to.original.is_some() && !moves().any(|(from, ..)| from.at() == to.place.at()) {
             failures.push(in_its_place(&file.path).file(*index, &file.path));
         }
     }

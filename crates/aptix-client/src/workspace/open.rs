@@ -22,9 +22,6 @@ pub enum OpenError {
     /// A root is not one that can be opened.
     #[error(transparent)]
     Root(#[from] RootError),
-    /// No root was given.
-    #[error("a workspace has at least one root")]
-    NoRoot,
     /// The state directory cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
@@ -38,7 +35,7 @@ impl OpenError {
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
-            Self::Root(_) | Self::NoRoot => Failure::new(Reason::InvalidRequest, self.to_string())
+            Self::Root(_) => Failure::new(Reason::InvalidRequest, self.to_string())
                 .hint("give every root as [NAME=]DIR: an existing directory, outside of every other root"),
             Self::State(error) => error.failure(),
             Self::Recovery(error) => error.failure(),
@@ -81,7 +78,7 @@ impl Workspace {
         for root in self.roots() {
             if let Some(tmp) = root.state().find(Part::TMP)? {
                 let swept = own_file::sweep(self.disk(), tmp.as_fd());
-                swept.map_err(|errno| StateError::of(root.state().part(Part::TMP), errno))?;
+                swept.map_err(root.state().failed(Part::TMP, "clear"))?;
             }
         }
         match recovery::recover(self, &Keeping) {
@@ -101,7 +98,6 @@ impl From<HoldError> for OpenError {
     fn from(error: HoldError) -> Self {
         match error {
             HoldError::Root(error) => Self::Root(error),
-            HoldError::NoRoot => Self::NoRoot,
             HoldError::State(error) => Self::State(error),
         }
     }

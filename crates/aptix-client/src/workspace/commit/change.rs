@@ -103,7 +103,7 @@ impl Change<'_> {
 /// Whether a file is to be run, if that differs from the original.
 fn flips(original: Option<&Original>, executable: Option<bool>) -> Option<bool> {
     let (original, wanted) = (original?, executable?);
-    (original.would_run(wanted) != original.is_executable()).then_some(wanted)
+    (original.attributes.would_run(wanted) != original.attributes.is_executable()).then_some(wanted)
 }
 
 /// One name that gets another meaning.
@@ -127,7 +127,7 @@ impl Step<'_> {
     pub(crate) fn executable(&self) -> Option<bool> {
         let (original, content, model) = (self.original?, self.content?, self.model?);
         let runs = content.executable.map_or(model.is_executable(), |wanted| model.would_run(wanted));
-        (runs != original.is_executable()).then_some(runs)
+        (runs != original.attributes.is_executable()).then_some(runs)
     }
 
     /// Whether the file stays as it is: it has the bytes of another one that takes its name.

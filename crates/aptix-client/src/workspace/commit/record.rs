@@ -81,7 +81,7 @@ impl Record {
         });
         Self {
             boot: workspace.disk().boot(),
-            roots: workspace.roots().iter().map(|root| root.mark().clone()).collect(),
+            roots: workspace.roots().iter().map(|root| root.mark.clone()).collect(),
             clipboards: None,
             ahead: None,
             history: None,

@@ -41,9 +41,6 @@ pub(crate) fn open_held(path: &Path) -> Result<OwnedFd, std::io::Error> {
 }
 
 /// What a name of a directory means, links not followed; `None` when it means nothing.
-///
-/// # Errors
-/// As the system says.
 pub(crate) fn look_up(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Stat>, Errno> {
     errno::optional(rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW))
 }

@@ -44,13 +44,14 @@ impl DirCache {
         if let Some(held) = self.held.borrow().as_ref().filter(is_held) {
             return Ok(Rc::clone(&held.dir));
         }
-        let dir = Rc::new(self.open_anew(root, path)?);
+        let top = self.roots.get(root).ok_or(Errno::NOENT)?;
+        let dir = Rc::new(beneath::open_dir(top.as_fd(), path)?);
         self.held.replace(Some(Held { root, path: path.to_owned(), dir: Rc::clone(&dir) }));
         Ok(dir)
     }
 
-    /// Remembers a directory in which a name of our own is about to be made, unless there are many; tells whether it is the
-    /// one that was remembered for its path before.
+    /// Remembers a directory in which a name of our own is about to be made, unless there are many; returns whether it is
+    /// the one that was remembered for its path before.
     pub(crate) fn mark(&self, root: usize, path: &str, dir: &Rc<OwnedFd>) -> Result<bool, Errno> {
         let mut marked = self.marked.borrow_mut();
         let Some(known) = marked.get(&(root, path.to_owned())) else {
@@ -71,12 +72,7 @@ impl DirCache {
         marked.map_or_else(|| self.find_dir(root, path), |dir| Ok(Some(dir)))
     }
 
-    fn open_anew(&self, root: usize, path: &str) -> Result<OwnedFd, Errno> {
-        let root = self.roots.get(root).ok_or(Errno::NOENT)?;
-        beneath::open_dir(root.as_fd(), path)
-    }
-
-    /// As [`Self::open_dir`]; `None` when somebody took the directory away, or put something else in its place.
+    /// As [`Self::open_dir`]; `None` when another process removed or replaced the directory.
     pub(crate) fn find_dir(&self, root: usize, path: &str) -> Result<Option<Rc<OwnedFd>>, Errno> {
         match self.open_dir(root, path) {
             Ok(dir) => Ok(Some(dir)),

@@ -19,7 +19,7 @@ use crate::workspace::fs::errno;
 pub trait Disk: Send + Sync {
     /// Makes a new file that is open for writing; fails when the name is taken.
     fn create(&self, dir: BorrowedFd<'_>, name: &str, mode: Mode) -> Result<OwnedFd, Errno>;
-    /// Writes some of the bytes at the end of what was written before; tells how many.
+    /// Writes some of the bytes at the end of what was written before; returns how many.
     fn write(&self, file: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno>;
     /// Gives an open file a group, and an owner where one is named.
     fn set_owner(&self, file: BorrowedFd<'_>, user: Option<u32>, group: u32) -> Result<(), Errno>;
@@ -55,7 +55,7 @@ pub trait Disk: Send + Sync {
     }
     /// Opens a file of Aptix's own for reading and writing, and makes it if there is none.
     fn open_own(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno>;
-    /// Writes some of the bytes at a place of an open file; tells how many.
+    /// Writes some of the bytes at a place of an open file; returns how many.
     fn write_at(&self, file: BorrowedFd<'_>, bytes: &[u8], at: u64) -> Result<usize, Errno>;
     /// Cuts an open file to a length.
     fn truncate(&self, file: BorrowedFd<'_>, length: u64) -> Result<(), Errno>;
@@ -65,7 +65,7 @@ pub trait Disk: Send + Sync {
     /// everything within it, and nothing beyond.
     fn boot(&self) -> String {
         static BOOT: OnceLock<String> = OnceLock::new();
-        // Where it cannot be read, every record counts as made since the last start: what stands is then looked at.
+        // Where it cannot be read, every record counts as made since the last start, and files are examined.
         let read = || std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
         BOOT.get_or_init(read).clone()
     }
@@ -174,7 +174,7 @@ const FLUSHERS: usize = 8;
 /// Makes open files durable, several at a time.
 ///
 /// # Errors
-/// The position of the first file that failed, and what the system says.
+/// The position of the first file that failed, and the system's error.
 pub(crate) fn sync_all(disk: &dyn Disk, files: &[OwnedFd]) -> Result<(), (usize, Errno)> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -250,8 +250,8 @@ pub(crate) fn entry_name(time: SystemTime) -> uuid::Uuid {
     uuid::Uuid::new_v7(stamp)
 }
 
-/// Thirty-two hexadecimal digits that nobody can foresee.
-#[expect(clippy::disallowed_methods, reason = "the name of a staged file must be one that nobody can foresee")]
+/// Thirty-two random hexadecimal digits.
+#[expect(clippy::disallowed_methods, reason = "the name of a staged file must not be predictable")]
 pub(crate) fn random_digits() -> String {
     uuid::Uuid::new_v4().simple().to_string()
 }

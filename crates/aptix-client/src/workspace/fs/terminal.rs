@@ -1,5 +1,4 @@
-//! The terminal of this process, read without waiting: so that what was typed before a moment can be told from what
-//! came after.
+//! The terminal of this process, read without waiting: what was typed before a moment is kept apart from what came after.
 
 use std::fs::File;
 
@@ -18,9 +17,9 @@ pub(crate) enum Input {
     Bytes(usize),
     /// Nothing yet.
     Nothing,
-    /// The end of what somebody wants to say, as Ctrl-D means it. More may be typed afterwards.
+    /// End of input, by Ctrl-D. More may be typed afterwards.
     End,
-    /// Nobody will ever type again.
+    /// The terminal is closed.
     Gone,
 }
 
@@ -32,7 +31,7 @@ impl Terminal {
 
     /// Waits until something can be read. Reads nothing.
     pub(crate) fn await_input(&self) {
-        // A wait that fails is one that is over: reading says why.
+        // A wait that fails is over: reading reports why.
         let _ = self.readable(None);
     }
 
@@ -56,12 +55,12 @@ impl Terminal {
         let _ = tcflush(&self.0, QueueSelector::IFlush);
     }
 
-    /// Its rows and columns; 0 where it does not tell.
+    /// Its rows and columns; 0 where it does not report them.
     pub(crate) fn size(&self) -> (u16, u16) {
         tcgetwinsize(&self.0).map_or((0, 0), |size| (size.ws_row, size.ws_col))
     }
 
-    /// Whether there is nobody at the other end any more.
+    /// Whether the other end is closed.
     fn is_gone(&self) -> bool {
         let mut watched = [PollFd::new(&self.0, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -35,11 +35,6 @@ impl Look {
         let passed = self.at.up_until(&at).unwrap_or_else(by_wall);
         Self { age: self.age.saturating_add(passed), at }
     }
-
-    /// Whether the time since can be counted without this look.
-    fn is_near(&self, earlier: &Self) -> bool {
-        earlier.at.up_until(&self.at).is_some_and(|passed| passed < NEAR)
-    }
 }
 
 /// What the clock shows, in milliseconds. Writes nothing.
@@ -51,7 +46,8 @@ pub(crate) fn now(disk: &dyn Disk, state: &StateDir) -> Result<u64, StateError> 
 /// flush: a power cut that takes it loses time, and so lets things live longer.
 pub(crate) fn look(disk: &dyn Disk, state: &StateDir) -> Result<u64, StateError> {
     let (earlier, now) = looks(disk, state)?;
-    if !earlier.is_some_and(|earlier| now.is_near(&earlier))
+    // A near one in the same time since a start: the time since can be counted without this look.
+    if earlier.and_then(|earlier| earlier.at.up_until(&now.at)).is_none_or(|passed| passed >= NEAR)
         && let Err(error) = note(disk, state, &now)
     {
         tracing::warn!(%error, "the age clock is not written; what is kept for a while is kept longer");

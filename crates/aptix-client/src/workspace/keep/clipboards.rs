@@ -14,16 +14,15 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use rustix::io::Errno;
 
-use crate::workspace::commit::journal::JournalError;
 use crate::workspace::commit::record::Taken;
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::fs::{beneath, errno, reads};
 use crate::workspace::keep::age;
-use crate::workspace::roots::own_file::{self, Owner, split_line};
+use crate::workspace::roots::own_file::{self, Found, Owner, split_line};
 use crate::workspace::roots::state::{Part, StateDir, StateError};
 use crate::workspace::roots::workspace::Workspace;
 
-/// How long a session that nobody comes back to keeps its clipboards.
+/// How long a session that is left alone keeps its clipboards.
 const LIFE: Duration = Duration::from_hours(7 * 24);
 /// How old a file may be before a session that only pastes makes it anew.
 const FRESH: Duration = Duration::from_hours(24);
@@ -42,22 +41,19 @@ pub enum ClipboardError {
     /// The state directory cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// They would be too much to keep.
-    #[error("the clipboards of the session would hold {found} bytes, and at most {SESSION_BYTES} are kept")]
-    TooMuch {
-        /// How many bytes.
-        found: usize,
-    },
+    /// They would be too many bytes to keep.
+    #[error("the clipboards of the session would hold {0} bytes, and at most {SESSION_BYTES} are kept")]
+    TooMuch(usize),
 }
 
 impl ClipboardError {
-    /// Tells it to the author of the edit.
+    /// The failure that the author of the edit gets.
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
             Self::State(StateError::Part { errno, .. }) => errno::read_failure(*errno, self.to_string()),
             Self::State(error) => error.failure(),
-            Self::TooMuch { .. } => Failure::new(Reason::ResourceExhausted, self.to_string())
+            Self::TooMuch(_) => Failure::new(Reason::ResourceExhausted, self.to_string())
                 .detail(Detail::Clipboard)
                 .hint("use the names of clipboards that are no longer needed, or leave toClipboard out"),
         }
@@ -73,12 +69,12 @@ pub fn read(workspace: &Workspace, session: &str) -> Result<Clipboards, Clipboar
     let Some(dir) = state.find(Part::CLIPBOARDS)? else { return Ok(Clipboards::new()) };
     let name = file_name(session);
     let now = age::now(workspace.disk(), state)?;
-    let found = load(state, &dir, &name, now).map_err(owner(state, &name).failed("read the clipboards"))?;
-    if found.is_over {
+    let (texts, age) = load(state, &dir, &name, now)?;
+    if age.is_some_and(|age| age >= LIFE) {
         // What was reported as gone stays gone: the time by which it expired is noted.
         age::look(workspace.disk(), state)?;
     }
-    Ok(found.texts)
+    Ok(texts)
 }
 
 /// What a batch that saw the clipboards `before` is to leave on them; nothing if it has nothing to do with any.
@@ -97,7 +93,7 @@ pub fn taken(
     let kept = before.iter().filter(|(name, _)| !texts.contains_key(*name));
     let found = kept.chain(&texts).map(|(name, text)| name.len() + text.len()).sum();
     if found > SESSION_BYTES {
-        return Err(ClipboardError::TooMuch { found });
+        return Err(ClipboardError::TooMuch(found));
     }
     let at = workspace.disk().now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let age = age::now(workspace.disk(), workspace.primary().state())?;
@@ -106,29 +102,30 @@ pub fn taken(
 
 /// Puts on the clipboards what a batch that is carried out leaves there. Doing it again does nothing. The caller holds
 /// the lock of the root.
-pub(crate) fn put(disk: &dyn Disk, state: &StateDir, taken: &Taken) -> Result<(), JournalError> {
+pub(crate) fn put(disk: &dyn Disk, state: &StateDir, taken: &Taken) -> Result<(), StateError> {
     // The name comes from a record; a file of any other name is not one of ours.
     if taken.session.parse::<Sha256Digest>().is_err() {
         return Ok(());
     }
     let dir = &state.open(Part::CLIPBOARDS)?;
-    let path = state.part(Part::CLIPBOARDS);
-    let failed = |errno| JournalError::System { doing: "keep clipboards beside", path: path.clone(), errno };
-    // An earlier version did not say the age.
+    // An earlier version did not record the age.
     let now = taken.age.map_or_else(|| age::now(disk, state), Ok)?;
-    let found = load(state, dir, &taken.session, now).map_err(failed)?;
-    let mut texts = found.texts.clone();
+    let (before, age) = load(state, dir, &taken.session, now)?;
+    let mut texts = before.clone();
     texts.extend(taken.texts.clone());
-    if texts == found.texts && found.age.is_none_or(|age| age < FRESH) {
+    if texts == before && age.is_none_or(|age| !(FRESH..LIFE).contains(&age)) {
         return Ok(());
     }
     // Clipboards are names and texts: there is nothing in them that JSON could refuse.
     let json = serde_json::to_vec(&texts).unwrap_or_default();
     let bytes = [AGE, format!("{now}\n").as_bytes(), &json].concat();
-    own_file::clear_damaged(disk, dir.as_fd(), owner(state, &taken.session))?;
-    own_file::put(disk, dir.as_fd(), owner(state, &taken.session), &bytes)?;
+    let owner = owner(state, &taken.session);
+    if let Some(Found::Damaged(damage)) = own_file::read(dir.as_fd(), owner).map_err(owner.failed("read"))? {
+        own_file::set_aside(disk, dir.as_fd(), owner, damage)?;
+    }
+    own_file::put(disk, dir.as_fd(), owner, &bytes)?;
     if let Err(errno) = clear(disk, dir, &taken.session, now) {
-        tracing::warn!(%errno, "clipboards that nobody needs any more are kept until the next time");
+        tracing::warn!(%errno, "clipboards that are no longer needed are kept until the next time");
     }
     Ok(())
 }
@@ -149,53 +146,46 @@ fn clear(disk: &dyn Disk, dir: &OwnedFd, session: &str, now: u64) -> Result<(), 
     old.try_for_each(|(_, (_, name))| disk::unlink_if_there(disk, dir.as_fd(), name))
 }
 
-/// The clipboards in a file, and for how long they were left alone; no age where there is none that counts.
-#[derive(Default)]
-struct Found {
-    texts: Clipboards,
-    age: Option<Duration>,
-    /// Whether there is a file that was left alone for too long.
-    is_over: bool,
-}
-
 const fn owner<'a>(state: &'a StateDir, name: &'a str) -> Owner<'a> {
     Owner { part: Part::CLIPBOARDS, name, state }
 }
 
-fn load(state: &StateDir, dir: &OwnedFd, name: &str, now: u64) -> Result<Found, Errno> {
-    let Some(age) = age(dir, name, now)? else { return Ok(Found::default()) };
-    if age >= LIFE {
-        return Ok(Found { is_over: true, ..Found::default() });
+/// The clipboards in a file, none where they were left alone for too long, and for how long they were left alone.
+fn load(state: &StateDir, dir: &OwnedFd, name: &str, now: u64) -> Result<(Clipboards, Option<Duration>), StateError> {
+    let failed = || owner(state, name).failed("read the clipboards");
+    let age = age(dir, name, now).map_err(failed())?;
+    if age.is_none_or(|age| age >= LIFE) {
+        return Ok((Clipboards::new(), age));
     }
     let damaged = |error: &dyn std::fmt::Display| {
-        // They can be filled again; a session that can never be used again would help nobody.
+        // They can be filled again; a session that can never be used again would help no one.
         tracing::warn!(%error, name, "the clipboards of a session cannot be read and count for nothing");
         Clipboards::new()
     };
-    let texts = match own_file::read(dir.as_fd(), owner(state, name))? {
-        None => return Ok(Found::default()),
-        Some(own_file::Found::Sealed(bytes) | own_file::Found::Old(bytes)) => {
+    let texts = match own_file::read(dir.as_fd(), owner(state, name)).map_err(failed())? {
+        None => return Ok((Clipboards::new(), None)),
+        Some(Found::Sealed(bytes) | Found::Old(bytes)) => {
             let json = match split_line(&bytes) {
                 Some((first, json)) if first.starts_with(AGE) => json,
                 _ => &bytes,
             };
             serde_json::from_slice(json).unwrap_or_else(|error| damaged(&error))
         }
-        Some(own_file::Found::Damaged(damage)) => damaged(&damage),
+        Some(Found::Damaged(damage)) => damaged(&damage),
     };
-    Ok(Found { texts, age: Some(age), is_over: false })
+    Ok((texts, age))
 }
 
-/// For how long a file was left alone; nothing where there is none. One that does not say when it was written was there
-/// before the age clock was.
+/// For how long a file was left alone; nothing where there is none. One that does not record when it was written is
+/// older than the age clock.
 fn age(dir: &OwnedFd, name: &str, now: u64) -> Result<Option<Duration>, Errno> {
     let Some(file) = errno::optional(beneath::open_file(dir.as_fd(), name))? else { return Ok(None) };
     let mut head = vec![0; HEAD_BYTES];
     let length = reads::read_at(file.as_fd(), &mut head, 0)?;
     head.truncate(length);
-    let said = head.split(|byte| *byte == b'\n').nth(2).and_then(|line| line.strip_prefix(AGE));
-    let said = said.and_then(|said| std::str::from_utf8(said).ok()?.parse().ok());
-    Ok(Some(age::between(said.unwrap_or_default(), now)))
+    let stated = head.split(|byte| *byte == b'\n').nth(2).and_then(|line| line.strip_prefix(AGE));
+    let stated = stated.and_then(|stated| std::str::from_utf8(stated).ok()?.parse().ok());
+    Ok(Some(age::between(stated.unwrap_or_default(), now)))
 }
 
 fn file_name(session: &str) -> String {

@@ -1,6 +1,6 @@
 //! What was in the files that batches changed, kept so that a batch can be undone: one entry for each batch.
 //!
-//! An entry is a draft until its batch is carried out. Entries are in the order of their names, whatever the clock says, are
+//! An entry is a draft until its batch is carried out. Entries are in the order of their names, whatever the clock shows, are
 //! kept for some time and up to some size, and the oldest are removed first. A power cut may cost the newest ones, and never
 //! a file.
 

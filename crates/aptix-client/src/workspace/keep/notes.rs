@@ -11,7 +11,7 @@ use crate::workspace::roots::workspace::Workspace;
 
 /// The file with the agent's name.
 const AGENT: &str = "agent-id";
-/// The file that says how far which server's events have been dealt with.
+/// The file that records how far which server's events have been handled.
 pub(crate) const CURSOR: &str = "cursor";
 
 /// What the agent of these roots is called: `new` from now on, if it has no name yet. The caller holds the agent lock.
@@ -27,7 +27,7 @@ pub fn agent_id(workspace: &Workspace, new: AgentId) -> Result<AgentId, StateErr
     write(workspace, AGENT, new.as_str()).map(|()| new)
 }
 
-/// How far a server's events have been dealt with. What is not known is the beginning: events that come again do no
+/// How far a server's events have been handled. What is not known is the beginning: events that come again do no
 /// harm.
 ///
 /// # Errors
@@ -53,7 +53,7 @@ pub struct Noted {
     pub cursor: Option<Cursor>,
 }
 
-/// Keeps how far a server's events have been dealt with.
+/// Keeps how far a server's events have been handled.
 ///
 /// # Errors
 /// When it cannot be kept.

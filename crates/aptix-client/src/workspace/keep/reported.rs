@@ -1,7 +1,7 @@
-//! Reports that a server has acknowledged, the newest of them: a server whose data directory is put back forgets that a
-//! batch ended, and is told again.
+//! The newest reports that a server has acknowledged: a server whose data directory is put back forgets that a batch
+//! ended, and gets the report again.
 //!
-//! They are kept as well as can be and not flushed: what is lost or damaged is a report that says less.
+//! They are not flushed: in the place of a lost or damaged one a report is sent that holds less.
 
 use std::os::fd::{AsFd, OwnedFd};
 

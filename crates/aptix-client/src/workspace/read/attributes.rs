@@ -50,9 +50,6 @@ impl Attributes {
 }
 
 /// What a name of a directory has besides its bytes; `None` when there is no regular file.
-///
-/// # Errors
-/// When the system refuses to look.
 pub(crate) fn attributes(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Attributes>, Errno> {
     Ok(regular::open(dir, name)?.map(|(file, stat)| Attributes::of(file.as_fd(), &stat)))
 }

@@ -21,7 +21,7 @@ const CLASSES: [(&str, &str); 9] = [
     ("[:xdigit:]", "0-9a-fA-F"),
 ];
 
-/// What the text of a file `.gitignore` says; a line that is no rule says nothing, as to git.
+/// The rules of a file `.gitignore`; a line that is no rule is passed over, as by git.
 ///
 /// # Errors
 /// `E2BIG` when there are too many rules to be compiled: that is never taken for no rules.
@@ -30,9 +30,6 @@ pub(crate) fn of_git(bytes: &[u8]) -> Result<Gitignore, Errno> {
 }
 
 /// As [`of_git`], for a file `.ignore`, in which `{a,b}` is either.
-///
-/// # Errors
-/// As [`of_git`].
 pub(crate) fn of_searches(bytes: &[u8]) -> Result<Gitignore, Errno> {
     compiled(bytes, str::to_owned)
 }
@@ -92,9 +89,6 @@ fn class_length(text: &str) -> Option<usize> {
 
 /// The files that a git configuration names as `core.excludesFile`, by itself or by what it includes under whatever
 /// condition. `read` gives the text of a file, `top` is where relative names begin.
-///
-/// # Errors
-/// Those of `read`.
 pub(crate) fn named_in(
     config: &Path,
     top: &Path,

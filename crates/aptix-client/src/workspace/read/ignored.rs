@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use crate::workspace::fs::{beneath, errno, reads};
 use crate::workspace::read::ignore_files;
+use crate::workspace::read::place::join;
 use crate::workspace::roots::root::Root;
 
 /// Bytes of a file of ignore rules.
@@ -34,7 +35,8 @@ pub(crate) struct Ignored {
     named: HashSet<PathBuf>,
     /// By root and real path of a directory; nothing where there is no such directory.
     levels: HashMap<(usize, String), Option<Rc<Level>>>,
-    above: HashMap<usize, Rc<Vec<Above>>>,
+    /// By root.
+    above: HashMap<usize, Rc<Above>>,
 }
 
 /// The rules of one directory.
@@ -51,17 +53,19 @@ struct Level {
     is_top: bool,
 }
 
-/// A directory above a root, and the path of the root in it.
-#[derive(Debug)]
+/// What lies above a root in the repository that it is in.
+#[derive(Debug, Default)]
 struct Above {
-    level: Level,
+    /// The path of the root in the repository; empty where it is the top of one, or in none.
     within: String,
+    /// The directories above it, by their paths in the repository, outermost first.
+    levels: Vec<(String, Rc<Level>)>,
 }
 
 /// Rules that may mention a path, and the path relative to their directory.
 struct Ruled<'a> {
     level: &'a Level,
-    path: String,
+    path: &'a str,
 }
 
 impl Ignored {
@@ -72,39 +76,23 @@ impl Ignored {
     pub(crate) fn is_ignored(&mut self, index: usize, root: &Root, path: &str) -> Result<bool, Errno> {
         let above = self.above(index, root)?;
         let global = self.global()?;
-        let mut levels: Vec<_> = self.level(index, root, "")?.into_iter().map(|top| (String::new(), top)).collect();
         // The root itself may be ignored by what is above it.
-        if let Some(outermost) = above.last()
-            && !outermost.within.is_empty()
-        {
-            let parts: Vec<&str> = outermost.within.split('/').collect();
-            for end in 1..=parts.len() {
-                let mut ruled = Vec::new();
-                for Above { level, within } in above.iter() {
-                    let path = parts.split_at(end).0.split_at((parts.len() - within.split('/').count()).min(end)).1;
-                    ruled.extend((!path.is_empty()).then(|| Ruled { level, path: path.join("/") }));
-                }
-                if is_ignored_by(&ruled, &global, true) {
-                    return Ok(true);
-                }
-            }
-        }
-        let mut at = String::new();
-        let mut names = path.split('/').peekable();
-        while let Some(name) = names.next() {
-            if !at.is_empty() {
-                at.push('/');
-            }
-            at.push_str(name);
-            let is_dir = names.peek().is_some();
-            let near = levels.iter().rev().map(|(dir, level)| Ruled { level, path: within(dir, &at).to_owned() });
-            let far = above.iter().map(|above| Ruled { level: &above.level, path: format!("{}/{at}", above.within) });
-            let ruled: Vec<_> = near.chain(far).collect();
+        let whole = join(&above.within, path);
+        let mut levels = above.levels.clone();
+        levels.extend(self.level(index, root, "")?.map(|top| (above.within.clone(), top)));
+        for end in whole.match_indices('/').map(|(end, _)| end).chain([whole.len()]) {
+            let at = whole.split_at(end).0;
+            let is_dir = end < whole.len();
+            let higher = levels.iter().rev().filter(|(dir, _)| dir.len() < at.len());
+            let ruled: Vec<_> = higher.map(|(dir, level)| Ruled { level, path: within(dir, at) }).collect();
             if is_ignored_by(&ruled, &global, is_dir) {
                 return Ok(true);
             }
-            if is_dir && let Some(level) = self.level(index, root, &at)? {
-                levels.push((at.clone(), level));
+            if is_dir
+                && at.len() > above.within.len()
+                && let Some(level) = self.level(index, root, within(&above.within, at))?
+            {
+                levels.push((at.to_owned(), level));
             }
         }
         Ok(false)
@@ -145,33 +133,29 @@ impl Ignored {
         Ok(level)
     }
 
-    /// The directories above a root as far as the top of the repository that it is in, nearest first; none where the root
-    /// is such a top, or in no repository.
-    fn above(&mut self, index: usize, root: &Root) -> Result<Rc<Vec<Above>>, Errno> {
+    /// What lies above a root, as far as the top of the repository that it is in.
+    fn above(&mut self, index: usize, root: &Root) -> Result<Rc<Above>, Errno> {
         if let Some(known) = self.above.get(&index) {
             return Ok(Rc::clone(known));
         }
-        let mut found = Vec::new();
-        let mut is_in_repository = root.path().join(".git").symlink_metadata().is_ok();
-        if !is_in_repository {
-            for dir in root.path().ancestors().skip(1) {
-                let Some(within) = root.path().strip_prefix(dir).ok().and_then(Path::to_str) else { break };
-                let level =
-                    Level::read(dir, |name| read_at(&dir.join(name), RULE_BYTES), |name| kind_at(&dir.join(name)))?;
-                is_in_repository = level.is_top;
-                found.push(Above { level, within: within.to_owned() });
-                if is_in_repository {
+        let mut above = Above::default();
+        if root.path().join(".git").symlink_metadata().is_err() {
+            let mut levels = Vec::new();
+            for top in root.path().ancestors().skip(1) {
+                let path_in_top = |dir: &Path| dir.strip_prefix(top).ok().and_then(Path::to_str).map(str::to_owned);
+                let Some(within) = path_in_top(root.path()) else { break };
+                let read = |name: &str| read_at(&top.join(name), RULE_BYTES);
+                levels.push((top, Rc::new(Level::read(top, read, |name| kind_at(&top.join(name)))?)));
+                if levels.last().is_some_and(|(_, level)| level.is_top) {
+                    let levels = levels.into_iter().rev();
+                    let levels = levels.map(|(dir, level)| (path_in_top(dir).unwrap_or_default(), level)).collect();
+                    above = Above { within, levels };
                     break;
                 }
             }
-            if !is_in_repository {
-                found.clear();
-            }
         }
-        let found = Rc::new(found);
-        self.named.extend(found.iter().flat_map(|above| above.level.named.clone()));
-        self.above.insert(index, Rc::clone(&found));
-        Ok(found)
+        self.named.extend(above.levels.iter().flat_map(|(_, level)| level.named.clone()));
+        Ok(Rc::clone(self.above.entry(index).insert_entry(Rc::new(above)).get()))
     }
 }
 
@@ -179,11 +163,11 @@ impl Ignored {
 /// other closes.
 fn is_ignored_by(rules: &[Ruled<'_>], global: &Gitignore, is_dir: bool) -> bool {
     let nearest =
-        |of: fn(&Level) -> &Gitignore| rules.iter().find_map(|ruled| decision(of(ruled.level), &ruled.path, is_dir));
+        |of: fn(&Level) -> &Gitignore| rules.iter().find_map(|ruled| decision(of(ruled.level), ruled.path, is_dir));
     let git = nearest(|level| &level.git)
         .or_else(|| nearest(|level| &level.excludes))
         .or_else(|| nearest(|level| &level.configured))
-        .or_else(|| decision(global, &rules.last()?.path, is_dir));
+        .or_else(|| decision(global, rules.last()?.path, is_dir));
     git == Some(true) || nearest(|level| &level.other) == Some(true)
 }
 
@@ -221,7 +205,7 @@ impl Level {
         Ok(Self {
             git: read(".gitignore")?.map_or_else(none, |bytes| ignore_files::of_git(&bytes))?,
             other: read(".ignore")?.map_or_else(none, |bytes| ignore_files::of_searches(&bytes))?,
-            excludes: own.as_ref().map_or_else(none, OwnDir::excludes)?,
+            excludes: own.as_ref().map_or_else(none, |own| rules_at(&own.common.join("info/exclude")))?,
             configured,
             named,
             is_top: git.is_some(),
@@ -238,7 +222,7 @@ struct OwnDir {
 }
 
 impl OwnDir {
-    /// That of a repository whose `.git` is a file that says where it really is: a worktree's, or a submodule's.
+    /// That of a repository whose `.git` is a file with its path: a worktree's, or a submodule's.
     fn of_link(at: &Path) -> Result<Option<Self>, Errno> {
         let path_in = |file: &Path| -> Result<Option<PathBuf>, Errno> {
             let text = read_at(file, POINTER_BYTES)?.and_then(|bytes| String::from_utf8(bytes).ok());
@@ -249,10 +233,6 @@ impl OwnDir {
         let git = at.join(git);
         let common = path_in(&git.join("commondir"))?.map_or_else(|| git.clone(), |common| git.join(common));
         Ok(Some(Self { common, git }))
-    }
-
-    fn excludes(&self) -> Result<Gitignore, Errno> {
-        rules_at(&self.common.join("info/exclude"))
     }
 
     /// The files that its configuration names, and their rules; those of a worktree count although they may be switched

@@ -42,11 +42,6 @@ impl Place {
         earlier
     }
 
-    /// Whether both are one place.
-    pub(crate) fn is_at(&self, other: &Self) -> bool {
-        self.at() == other.at()
-    }
-
     /// Where in the workspace.
     pub(crate) fn at(&self) -> At<'_> {
         (self.root, &self.dir, &self.name)
@@ -61,11 +56,6 @@ impl Place {
     pub(crate) fn is_new_dot_name(&self) -> bool {
         let depth = self.dir.split('/').filter(|name| !name.is_empty()).count();
         self.found.is_none() && self.missing == depth && protection::is_dot_name(&self.real())
-    }
-
-    /// Whether a file is there.
-    pub(crate) const fn exists(&self) -> bool {
-        self.found.is_some()
     }
 
     /// The real path in the root.

@@ -34,18 +34,12 @@ pub(crate) const fn is_all(count: usize, room: usize, so_far: u64, size: u64) ->
 }
 
 /// The digest of what a name of a directory holds now, and its stamp; `None` when there is no regular file.
-///
-/// # Errors
-/// When the system refuses to read.
 pub(crate) fn digest(dir: BorrowedFd<'_>, name: &str) -> Result<Option<(Sha256Digest, FileStamp)>, Errno> {
     let Some((file, stat)) = open(dir, name)? else { return Ok(None) };
     Ok(Some((digest_of(file.as_fd())?, FileStamp::of(&stat))))
 }
 
 /// The digest of what an open file holds now.
-///
-/// # Errors
-/// When the system refuses to read.
 pub(crate) fn digest_of(file: BorrowedFd<'_>) -> Result<Sha256Digest, Errno> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
@@ -61,9 +55,6 @@ pub(crate) fn digest_of(file: BorrowedFd<'_>) -> Result<Sha256Digest, Errno> {
 }
 
 /// The stamp of the file of a name of a directory, if that is a regular file of just these bytes.
-///
-/// # Errors
-/// When the system refuses to read.
 pub(crate) fn compare(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<Option<FileStamp>, Errno> {
     let Some((file, stat)) = open(dir, name)? else { return Ok(None) };
     let size = stated_size(&stat);

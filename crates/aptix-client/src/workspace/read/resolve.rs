@@ -141,13 +141,13 @@ impl Walk<'_> {
                 }
                 FileType::Directory => self.real.push(name),
                 _ if !names.iter().all(|(name, _)| name.is_empty() || name == ".") => {
-                    return Err(ResolveError::NotDirectory { at });
+                    return Err(ResolveError::NotDirectory(at));
                 }
                 FileType::RegularFile => return self.place(name, Some((stat.st_dev, stat.st_ino))),
-                kind => return Err(ResolveError::NotRegular { kind: kind_name(kind) }),
+                kind => return Err(ResolveError::NotRegular(kind_name(kind))),
             }
         }
-        Err(ResolveError::NotRegular { kind: "a directory" })
+        Err(ResolveError::NotRegular("a directory"))
     }
 
     fn dir(&self) -> String {
@@ -213,8 +213,8 @@ impl Walk<'_> {
 fn refused(at: &str, errno: Errno) -> ResolveError {
     let at = at.to_owned();
     match errno {
-        Errno::XDEV => ResolveError::CrossDevice { at },
-        Errno::NOTDIR => ResolveError::NotDirectory { at },
+        Errno::XDEV => ResolveError::CrossDevice(at),
+        Errno::NOTDIR => ResolveError::NotDirectory(at),
         Errno::LOOP => ResolveError::Link { at, fault: LinkFault::Loop },
         errno => ResolveError::System { at, errno },
     }

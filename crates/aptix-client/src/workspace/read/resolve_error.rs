@@ -36,24 +36,15 @@ pub enum ResolveError {
         /// What is wrong with it.
         fault: LinkFault,
     },
-    /// A component on the way is something else than a directory.
-    #[error("{at:?} is not a directory")]
-    NotDirectory {
-        /// Its real path.
-        at: String,
-    },
-    /// The last component is something else than a regular file.
-    #[error("the target is {kind}, expected a regular file")]
-    NotRegular {
-        /// What it is.
-        kind: &'static str,
-    },
-    /// A mount on the way.
-    #[error("{at:?} lies on another file system than the root")]
-    CrossDevice {
-        /// The real path of what is mounted.
-        at: String,
-    },
+    /// A component on the way, at this real path, is something else than a directory.
+    #[error("{0:?} is not a directory")]
+    NotDirectory(String),
+    /// The last component is this, and no regular file.
+    #[error("the target is {0}, expected a regular file")]
+    NotRegular(&'static str),
+    /// A mount on the way, at this real path.
+    #[error("{0:?} lies on another file system than the root")]
+    CrossDevice(String),
     /// Names that differ only in case or in Unicode normal form.
     #[error("{wanted:?} could be any of {}", twins.join(", "))]
     Twins {
@@ -75,7 +66,7 @@ pub enum ResolveError {
     System {
         /// The real path.
         at: String,
-        /// What the system says.
+        /// The system's error.
         errno: Errno,
     },
 }
@@ -116,9 +107,9 @@ impl ResolveError {
                 Detail::Symlink,
                 "name the file itself, relative to the root; only links that stay in it are followed",
             ),
-            Self::NotDirectory { .. } => invalid(Detail::NotDirectory, "choose a path whose parents are directories"),
-            Self::NotRegular { .. } => invalid(Detail::NotRegular, "choose the path of a regular file"),
-            Self::CrossDevice { .. } => invalid(Detail::CrossDevice, "open what is mounted there as a root of its own"),
+            Self::NotDirectory(_) => invalid(Detail::NotDirectory, "choose a path whose parents are directories"),
+            Self::NotRegular(_) => invalid(Detail::NotRegular, "choose the path of a regular file"),
+            Self::CrossDevice(_) => invalid(Detail::CrossDevice, "open what is mounted there as a root of its own"),
             Self::Twins { wanted, twins } => Failure::new(Reason::AmbiguousPath, self.to_string())
                 .detail(twin_detail(wanted, twins))
                 .hint("use the spelling that is on disk, or have one of the files renamed"),

@@ -33,17 +33,6 @@ pub struct Original {
 }
 
 impl Original {
-    /// Whether its owner may run it.
-    #[must_use]
-    pub const fn is_executable(&self) -> bool {
-        self.attributes.is_executable()
-    }
-
-    /// Whether its owner could run it once it is made executable, or not executable.
-    pub(crate) const fn would_run(&self, executable: bool) -> bool {
-        self.attributes.would_run(executable)
-    }
-
     /// Whether it runs with the rights of its owner or group, whatever user starts it.
     #[must_use]
     pub const fn is_setuid(&self) -> bool {
@@ -108,14 +97,14 @@ pub fn read(
     let file = match opened {
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok(None),
-        Err(Errno::XDEV) => return Err(ResolveError::CrossDevice { at: at() }.into()),
-        Err(Errno::LOOP) => return Err(ResolveError::NotRegular { kind: "a link" }.into()),
-        Err(Errno::NXIO) => return Err(ResolveError::NotRegular { kind: "a socket or a device" }.into()),
+        Err(Errno::XDEV) => return Err(ResolveError::CrossDevice(at()).into()),
+        Err(Errno::LOOP) => return Err(ResolveError::NotRegular("a link").into()),
+        Err(Errno::NXIO) => return Err(ResolveError::NotRegular("a socket or a device").into()),
         Err(errno) => return Err(ReadError::System(errno)),
     };
     let stat = rustix::fs::fstat(&file).map_err(ReadError::System)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(ResolveError::NotRegular { kind: "no regular file any more" }.into());
+        return Err(ResolveError::NotRegular("no regular file any more").into());
     }
     let size = regular::stated_size(&stat);
     if size > limit {
@@ -136,8 +125,8 @@ pub fn read(
     }))
 }
 
-/// The bytes of a file of which nothing was read yet, as far as one more than `limit`, in one call if it has as many as
-/// it says.
+/// The bytes of a file of which nothing was read yet, as far as one more than `limit`, in one call if it has its
+/// stated size.
 fn read_all(file: OwnedFd, size: u64, limit: u64) -> Result<Vec<u8>, Errno> {
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default().saturating_add(1));
     let room = bytes.capacity();

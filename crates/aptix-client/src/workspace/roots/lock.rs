@@ -34,7 +34,7 @@ impl StateDir {
         self.lock("outbox.lock", LOCK_WAIT)
     }
 
-    /// Takes the lock of the one agent that serves this root, whose path it is told, at once or not at all.
+    /// Takes the lock of the one agent that serves the root at this path, at once or not at all.
     ///
     /// # Errors
     /// When another agent has it or serves a root that lies in this one or around it, or the state directory cannot be
@@ -46,7 +46,7 @@ impl StateDir {
         signed.map_err(|source| StateError::System { path, source })?;
         for sibling in self.siblings()? {
             let path = sibling.path().join(AGENT_LOCK);
-            // The lock of an agent of long ago says where it was, and nobody holds it.
+            // A lock that an agent of long ago left still holds its path, and no process holds it.
             let overlaps = |other: Vec<u8>| {
                 let other = PathBuf::from(OsString::from_vec(other));
                 !other.as_os_str().is_empty() && (other.starts_with(root) || root.starts_with(&other))
@@ -83,7 +83,7 @@ fn take_lock(path: PathBuf, wait: Duration) -> Result<Lock, StateError> {
             Ok(()) => return Ok(Lock { file }),
             Err(TryLockError::Error(source)) => return Err(system(source)),
             Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
-                return Err(StateError::Busy { path });
+                return Err(StateError::Busy(path));
             }
             Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_STEP),
         }

@@ -22,7 +22,7 @@ const KIND: &str = "aptix-own-";
 const MAGIC: &str = "aptix-own-1";
 /// How the name of a file ends that is being written.
 const ENDING: &str = ".aptix-own";
-/// How often a temporary file is made anew because somebody took it for one of a dead process.
+/// How often a temporary file is made anew because another process took it for one of a dead process.
 const ATTEMPTS: usize = 100;
 
 /// Which file it is: the part of the state directory, the name in it, and the state directory of which root.
@@ -42,10 +42,6 @@ impl Owner<'_> {
     pub(crate) fn failed(&self, doing: &'static str) -> impl FnOnce(Errno) -> StateError + use<> {
         let path = self.path();
         move |errno| StateError::Part { doing, path, errno }
-    }
-
-    fn unusable(&self, errno: Errno) -> StateError {
-        StateError::of(self.path(), errno)
     }
 }
 
@@ -142,7 +138,7 @@ pub(crate) fn read_whole(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Vec<u
 /// Writes a sealed file, durably, in the place of whatever has its name.
 pub(crate) fn put(disk: &dyn Disk, dir: BorrowedFd<'_>, owner: Owner<'_>, body: &[u8]) -> Result<(), StateError> {
     let tmp = owner.state.open(Part::TMP)?;
-    replace(disk, tmp.as_fd(), dir, owner.name, &seal(owner, body)).map_err(|errno| owner.unusable(errno))
+    replace(disk, tmp.as_fd(), dir, owner.name, &seal(owner, body)).map_err(owner.failed("write"))
 }
 
 /// Writes a file, durably, in the place of whatever has its name; `tmp` is the directory of its temporary name.
@@ -196,7 +192,7 @@ impl<'a> Temporary<'a> {
         disk::sync_dir(disk, dir)
     }
 
-    /// Gives it its name, for everybody but a power cut; gives the file, which is not durable yet.
+    /// Gives it its name; returns the file, which is not durable yet.
     pub(crate) fn put(mut self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
         self.disk.rename(self.tmp, &self.name, dir, name)?;
         self.file.take().ok_or(Errno::BADF)
@@ -227,7 +223,7 @@ fn lock(file: &OwnedFd, operation: FlockOperation) -> Result<(), Errno> {
     retry_on_intr(|| rustix::fs::flock(file, operation))
 }
 
-/// Takes a file that is not believed out of the way, under a name of its own in the part `damaged`; tells its new path.
+/// Takes a file that is not believed out of the way, under a name of its own in the part `damaged`; returns its new path.
 pub(crate) fn set_aside(
     disk: &dyn Disk,
     dir: BorrowedFd<'_>,
@@ -237,18 +233,10 @@ pub(crate) fn set_aside(
     let aside = owner.state.open(Part::DAMAGED)?;
     let name = aside_name(owner.part, owner.name);
     let moved = disk.rename(dir, owner.name, aside.as_fd(), &name);
-    moved.map_err(|errno| owner.unusable(errno))?;
+    moved.map_err(owner.failed("set aside"))?;
     let kept = owner.state.part(Part::DAMAGED).join(name);
     tracing::error!(file = %owner.path().display(), kept = %kept.display(), "a file of our own cannot be used and is set aside: {damage}");
     Ok(kept)
-}
-
-/// Sets a file aside that is about to be written anew, if it is damaged.
-pub(crate) fn clear_damaged(disk: &dyn Disk, dir: BorrowedFd<'_>, owner: Owner<'_>) -> Result<(), StateError> {
-    match read(dir, owner).map_err(|errno| owner.unusable(errno))? {
-        Some(Found::Damaged(damage)) => set_aside(disk, dir, owner, damage).map(drop),
-        Some(Found::Sealed(_) | Found::Old(_)) | None => Ok(()),
-    }
 }
 
 /// Keeps the bytes of a part that are not believed in the part `damaged`; returns their path.

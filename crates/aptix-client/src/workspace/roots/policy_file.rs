@@ -1,4 +1,4 @@
-//! Policy files as they are on disk: the person's own, which nobody else may have written, and that of a root.
+//! Policy files on disk: the user's own, which no other user may have written, and that of a root.
 
 use std::fs::{File, Metadata};
 use std::io::ErrorKind;
@@ -34,7 +34,7 @@ pub enum PolicyFileError {
     /// It is a link to where Aptix does not write.
     #[error("it is a link to {}, and Aptix writes only in its own directories and in roots", .0.display())]
     Elsewhere(PathBuf),
-    /// It is somebody else's, who could have written it.
+    /// It belongs to another user, who could have written it.
     #[error("{} belongs to the user with the id {found}, expected {own}, who runs this", path.display())]
     Owner {
         /// The file, or its directory.
@@ -65,7 +65,7 @@ impl From<Errno> for PolicyFileError {
     }
 }
 
-/// Reads a person's own policy file; nothing where there is none.
+/// Reads the user's own policy file; nothing where there is none.
 ///
 /// # Errors
 /// It is there and cannot be read, or others can write it, its directory, or read it.
@@ -82,12 +82,12 @@ pub(crate) fn of_person(path: &Path) -> Result<Option<Vec<u8>>, PolicyFileError>
     refuse_open(path, &metadata, own, (0o077, "0600, so that it is yours alone"))?;
     if let Some(directory) = path.parent() {
         let metadata = directory.metadata().map_err(PolicyFileError::System)?;
-        refuse_open(directory, &metadata, own, (0o022, "0755 or less, so that nobody else writes in it"))?;
+        refuse_open(directory, &metadata, own, (0o022, "0755 or less, so that no other user writes in it"))?;
     }
     read(file).map(Some)
 }
 
-/// Refuses what is somebody else's, or has any of the bits of a mode.
+/// Refuses what belongs to another user, or has any of the bits of a mode.
 fn refuse_open(
     path: &Path,
     metadata: &Metadata,
@@ -104,7 +104,7 @@ fn refuse_open(
     Ok(())
 }
 
-/// Reads a person's own policy file and writes it anew, while no other process does: what each of them adds is kept.
+/// Reads the user's own policy file and writes it anew, while no other process does: what each of them adds is kept.
 ///
 /// # Errors
 /// The system refuses, or what `change` refuses.
@@ -119,7 +119,7 @@ pub(crate) fn change_of_person<E: From<PolicyFileError>>(
     Ok(put_of_person(workspace, path, &text)?)
 }
 
-/// Writes a person's own policy file anew, in its real place if it is a link.
+/// Writes the user's own policy file anew, in its real place if it is a link.
 fn put_of_person(workspace: &Workspace, path: &Path, bytes: &[u8]) -> Result<(), PolicyFileError> {
     let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (Some(directory), Some(name)) = (place.parent(), place.file_name().and_then(|name| name.to_str())) else {

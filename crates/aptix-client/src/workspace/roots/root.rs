@@ -42,7 +42,7 @@ pub enum RootError {
     Open {
         /// As the person wrote it.
         dir: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The directory's own name cannot be a root's name.
@@ -55,18 +55,15 @@ pub enum RootError {
         /// The rule it breaks.
         source: PathError,
     },
-    /// A name that is not a single component.
-    #[error("{name:?} cannot name a root: a name has no slash")]
-    Slash {
-        /// The name.
-        name: String,
-    },
-    /// A directory of Aptix's own state.
-    #[error("{} belongs to Aptix itself and is never edited", dir.display())]
-    Own {
-        /// The directory.
-        dir: PathBuf,
-    },
+    /// This name, which is not a single component.
+    #[error("{0:?} cannot name a root: a name has no slash")]
+    Slash(String),
+    /// This directory, which is of Aptix's own state.
+    #[error("{} belongs to Aptix itself and is never edited", .0.display())]
+    Own(PathBuf),
+    /// No root was given.
+    #[error("a workspace has at least one root")]
+    NoRoot,
     /// Two roots of one name.
     #[error("two roots are named {name:?}: {} and {}", one.display(), other.display())]
     SameName {
@@ -102,8 +99,8 @@ pub struct Root {
     name: String,
     path: PathBuf,
     dir: Arc<OwnedFd>,
-    mark: RootMark,
-    /// Where in this root Aptix keeps its own state, folded, if somebody opened a directory that holds it.
+    pub(crate) mark: RootMark,
+    /// Where in this root Aptix keeps its own state, folded, if the root holds it.
     own_state: Option<String>,
     state: StateDir,
 }
@@ -119,7 +116,7 @@ impl Root {
         let dir = beneath::open_held(&path).map_err(failed)?;
         let name = root_name(spec, &path)?;
         if path.starts_with(state) {
-            return Err(RootError::Own { dir: path });
+            return Err(RootError::Own(path));
         }
         let own_state = state.strip_prefix(&path).ok().and_then(Path::to_str).map(fold);
         let mark = mark(&dir, &path).map_err(|errno| failed(errno.into()))?;
@@ -144,11 +141,6 @@ impl Root {
         &self.state
     }
 
-    /// By what it is known again.
-    pub(crate) const fn mark(&self) -> &RootMark {
-        &self.mark
-    }
-
     /// Which directory it is, whatever its path: device and inode.
     pub(crate) const fn identity(&self) -> (u64, u64) {
         (self.mark.device, self.mark.inode)
@@ -161,7 +153,7 @@ impl Root {
 
     /// Whether the directory was removed since it was opened: what is written in it now would never be found.
     pub(crate) fn is_removed(&self) -> bool {
-        // What cannot be looked at is told by whatever looks next.
+        // A failure to look is reported by the next operation.
         rustix::fs::fstat(&self.dir).is_ok_and(|stat| stat.st_nlink == 0)
     }
 
@@ -205,7 +197,7 @@ pub(crate) fn check_disjoint(roots: &[Root]) -> Result<(), RootError> {
     Ok(())
 }
 
-/// By what the directory at a path is known again.
+/// Identifies the directory at a path.
 pub(crate) fn mark(dir: &OwnedFd, path: &Path) -> Result<RootMark, Errno> {
     let stat = rustix::fs::fstat(dir)?;
     Ok(RootMark { path: path.as_os_str().to_owned(), device: stat.st_dev, inode: stat.st_ino })
@@ -216,7 +208,7 @@ fn root_name(spec: &RootSpec, path: &Path) -> Result<String, RootError> {
     let name = spec.name.clone().unwrap_or_else(|| String::from_utf8_lossy(own.as_bytes()).into_owned());
     let name = name.to_lowercase();
     if name.contains('/') {
-        return Err(RootError::Slash { name });
+        return Err(RootError::Slash(name));
     }
     match WorkspacePath::new(&name) {
         Ok(_) => Ok(name),

@@ -21,7 +21,7 @@ pub enum StateError {
     System {
         /// The directory or file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The system refuses to do something with a part of it.
@@ -31,21 +31,15 @@ pub enum StateError {
         doing: &'static str,
         /// The directory or file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         errno: Errno,
     },
-    /// Another user could have written it.
-    #[error("the state directory {} is open to others or belongs to somebody else", path.display())]
-    Open {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// Another process holds the lock.
-    #[error("another process holds {}", path.display())]
-    Busy {
-        /// The lock file.
-        path: PathBuf,
-    },
+    /// Another user could have written this directory.
+    #[error("the state directory {} is open to others or belongs to another user", .0.display())]
+    Open(PathBuf),
+    /// Another process holds this lock file.
+    #[error("another process holds {}", .0.display())]
+    Busy(PathBuf),
 }
 
 /// Why something of our own cannot be read or written.
@@ -60,7 +54,7 @@ pub(crate) enum OwnError {
 }
 
 impl OwnError {
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn errno(&self) -> Errno {
         match self {
             Self::State(error) => error.errno(),
@@ -70,30 +64,25 @@ impl OwnError {
 }
 
 impl StateError {
-    /// That the system refuses something about a file.
-    pub(crate) fn of(path: PathBuf, errno: Errno) -> Self {
-        Self::System { path, source: errno.into() }
-    }
-
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn errno(&self) -> Errno {
         match self {
             Self::System { source, .. } => errno::of(source),
             Self::Part { errno, .. } => *errno,
-            Self::Open { .. } => Errno::PERM,
-            Self::Busy { .. } => Errno::AGAIN,
+            Self::Open(_) => Errno::PERM,
+            Self::Busy(_) => Errno::AGAIN,
         }
     }
 
-    /// Tells it to the author of the edit.
+    /// The failure that the author of the edit gets.
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
             Self::System { .. } | Self::Part { .. } => errno::write_failure(self.errno(), self.to_string()),
-            Self::Open { .. } => Failure::new(Reason::PolicyDenied, self.to_string())
+            Self::Open(_) => Failure::new(Reason::PolicyDenied, self.to_string())
                 .detail(Detail::Permission)
                 .hint("make the directory yours, with mode 0700"),
-            Self::Busy { .. } => Failure::new(Reason::WorkspaceBusy, self.to_string())
+            Self::Busy(_) => Failure::new(Reason::WorkspaceBusy, self.to_string())
                 .hint("wait until the other batch has ended, then send this one again"),
         }
     }
@@ -137,10 +126,6 @@ pub struct StateDir {
 }
 
 impl StateDir {
-    fn at(path: PathBuf) -> Self {
-        Self { path }
-    }
-
     /// Its own name, which follows from the path of the root.
     pub(crate) fn name(&self) -> std::path::Display<'_> {
         self.path.file_name().map_or(&*self.path, Path::new).display()
@@ -149,7 +134,7 @@ impl StateDir {
     /// The state of the root at a canonical path.
     pub(crate) fn of_root(state: &Path, root: &Path) -> Self {
         let name = aptix_engine::digest::sha256(root.as_os_str().as_bytes());
-        Self::at(state.join("roots").join(name.to_string()))
+        Self { path: state.join("roots").join(name.to_string()) }
     }
 
     /// The state of another root, at a canonical path.
@@ -175,7 +160,7 @@ impl StateDir {
             let entry = entry.map_err(system)?;
             let is_state = entry.file_name().to_str().is_some_and(|name| name.parse::<Sha256Digest>().is_ok());
             if is_state && entry.path() != self.path && entry.file_type().map_err(system)?.is_dir() {
-                found.push(Self::at(entry.path()));
+                found.push(Self { path: entry.path() });
             }
         }
         Ok(found)
@@ -193,7 +178,7 @@ impl StateDir {
         !self.path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
     }
 
-    /// The directory, to be told to a person.
+    /// The path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -232,7 +217,7 @@ impl StateDir {
         let system = |source| StateError::System { path: self.path.clone(), source };
         let metadata = self.path.metadata().map_err(system)?;
         let own = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o077 == 0;
-        if own { Ok(()) } else { Err(StateError::Open { path: self.path.clone() }) }
+        if own { Ok(()) } else { Err(StateError::Open(self.path.clone())) }
     }
 }
 

@@ -32,8 +32,6 @@ impl fmt::Debug for Workspace {
 pub(crate) enum HoldError {
     #[error(transparent)]
     Root(#[from] RootError),
-    #[error("no root was given")]
-    NoRoot,
     #[error(transparent)]
     State(#[from] StateError),
 }
@@ -45,7 +43,7 @@ impl Workspace {
         let roots = specs.iter().map(|spec| Root::open(spec, &state)).collect::<Result<Vec<_>, _>>()?;
         root::check_disjoint(&roots)?;
         if roots.is_empty() {
-            return Err(HoldError::NoRoot);
+            return Err(RootError::NoRoot.into());
         }
         Ok(Self { roots, disk, caches: Mutex::default() })
     }
@@ -82,7 +80,7 @@ impl Workspace {
         &self.roots[first.unwrap_or_default()]
     }
 
-    /// Takes the commit locks of all roots, in the one order that everybody takes them in.
+    /// Takes the commit locks of all roots, in the one order in which every process takes them.
     pub(crate) fn lock(&self) -> Result<Vec<Lock>, StateError> {
         let mut states: Vec<_> = self.roots.iter().map(|root| root.state()).collect();
         states.sort_by_key(|state| state.path());

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use aptix_model::record::UnixMillis;
 use rustix::io::Errno;
@@ -47,7 +47,7 @@ pub struct Entry {
     pub id: EntryId,
     /// When the batch was carried out.
     pub time: UnixMillis,
-    /// What the batch is called by whoever it came from: a server, or the answer of a tool.
+    /// The name of the batch that a server, or the answer of a tool, gave it.
     pub batch: Option<String>,
     /// Which entry the batch took back, if it did.
     pub undoes: Option<String>,
@@ -63,15 +63,10 @@ pub struct Entry {
 }
 
 impl Entry {
-    fn roots(&self) -> BTreeSet<&Path> {
-        self.files.iter().map(|file| file.root.as_path()).collect()
-    }
-
     /// The roots that it has files in, besides those of a workspace.
     #[must_use]
     pub fn other_roots(&self, workspace: &Workspace) -> BTreeSet<PathBuf> {
-        let is_open = |file: &&PastFile| workspace.roots().iter().any(|root| root.path() == file.root);
-        self.files.iter().filter(|file| !is_open(file)).map(|file| file.root.clone()).collect()
+        self.files.iter().filter(|file| !is_open(workspace, file)).map(|file| file.root.clone()).collect()
     }
 
     /// Whether it has what it takes to undo the batch: what was too much to be kept has not.
@@ -112,26 +107,22 @@ impl Reversal {
     }
 }
 
+fn is_open(workspace: &Workspace, file: &PastFile) -> bool {
+    workspace.roots().iter().any(|root| root.path() == file.root)
+}
+
 /// Why the history cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     /// The state directory cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// An entry that is there and cannot be used.
-    #[error("the entry {} is damaged", path.display())]
-    Damaged {
-        /// The entry.
-        path: PathBuf,
-    },
-    /// An entry without what it takes to undo its batch.
-    #[error(
-        "what was in the files of batch {batch} was too much to be kept (`bytes` of `[history]` in the policy file)"
-    )]
-    NotKept {
-        /// What a person calls it.
-        batch: String,
-    },
+    /// This entry is there and cannot be used.
+    #[error("the entry {} is damaged", .0.display())]
+    Damaged(PathBuf),
+    /// The entry of the batch of this name has not what it takes to undo it.
+    #[error("what was in the files of batch {0} was too much to be kept (`bytes` of `[history]` in the policy file)")]
+    NotKept(String),
 }
 
 /// The entries that there are, newest first.
@@ -176,7 +167,7 @@ pub(super) fn read(workspace: &Workspace) -> Result<Known, HistoryError> {
     for (_, path) in &damaged {
         tracing::warn!(entry = %path.display(), "an entry of the history is damaged; its batch cannot be undone");
     }
-    entries.retain(|entry| entry.other_roots(workspace).len() < entry.roots().len());
+    entries.retain(|entry| entry.files.iter().any(|file| is_open(workspace, file)));
     entries.sort_by_key(|entry| Reverse(entry.id));
     Ok(Known { entries, damaged })
 }
@@ -227,7 +218,7 @@ pub(super) fn read_words(dir: &OwnedFd, id: EntryId) -> Result<Option<Head>, Err
     Ok(entry::decode_head(&lines).filter(is_its_own))
 }
 
-/// What the age clock showed when the newest entry was made that says it.
+/// What the age clock showed when the newest entry was made that records it.
 pub(crate) fn newest_age(state: &StateDir) -> Result<Option<u64>, StateError> {
     let Some(dir) = state.find(Part::HISTORY)? else { return Ok(None) };
     let failed = state.failed(Part::HISTORY, "read");
@@ -250,7 +241,7 @@ pub(crate) fn images(entry: &Entry) -> Result<Vec<Images>, HistoryError> {
     let bytes = read.map_err(|errno| StateError::Part { doing: "read", path: path.clone(), errno })?;
     let decoded = bytes.ok_or(Lack::Damaged).and_then(|bytes| entry::decode(&bytes, &entry.files));
     decoded.map_err(|lack| match lack {
-        Lack::Damaged => HistoryError::Damaged { path },
-        Lack::TooMuch => HistoryError::NotKept { batch: entry.name() },
+        Lack::Damaged => HistoryError::Damaged(path),
+        Lack::TooMuch => HistoryError::NotKept(entry.name()),
     })
 }

@@ -1,4 +1,4 @@
-//! The form of an entry: a checksum line, a line of JSON that says what the batch was, and the compressed bytes.
+//! The form of an entry: a checksum line, a line of JSON that describes the batch, and the compressed bytes.
 
 use std::path::PathBuf;
 

@@ -113,7 +113,7 @@ pub(crate) fn find(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Found, F
     if let Some((id, path)) = damaged.into_iter().max().filter(|_| by_age)
         && found.is_none_or(|found| found < id)
     {
-        return Err(HistoryError::Damaged { path }.into());
+        return Err(HistoryError::Damaged(path).into());
     }
     let Some(at) = later.iter().position(|entry| Some(entry.id) == found) else {
         return Err(match wanted {

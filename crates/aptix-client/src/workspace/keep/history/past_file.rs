@@ -50,11 +50,6 @@ impl PastFile {
     pub(crate) fn digest_after(&self) -> Option<Sha256Digest> {
         self.after.as_ref().map(|after| after.digest.0)
     }
-
-    fn is_kept(&self) -> bool {
-        self.before.as_ref().is_none_or(|before| before.packed.is_some())
-            && self.after.as_ref().is_none_or(|after| after.packed.is_some())
-    }
 }
 
 /// A file as it was.
@@ -92,7 +87,11 @@ pub(crate) struct PastDir {
 
 /// Whether an entry of these files has what it takes to undo the batch.
 pub(super) fn is_whole(files: &[PastFile]) -> bool {
-    files.iter().all(PastFile::is_kept)
+    let is_kept = |file: &PastFile| {
+        file.before.as_ref().is_none_or(|before| before.packed.is_some())
+            && file.after.as_ref().is_none_or(|after| after.packed.is_some())
+    };
+    files.iter().all(is_kept)
 }
 
 /// Paths in JSON, whatever bytes they have: text where they are text.

@@ -121,7 +121,7 @@ fn is_old_by_wall(disk: &dyn Disk, dir: &OwnedFd, id: EntryId, limit: Duration) 
     let now = disk.now();
     let written = |stat: Stat| UNIX_EPOCH + Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or_default());
     let written = beneath::look_up(dir.as_fd(), &id.to_string())?.map_or(now, written);
-    // A name that is ahead of the clock tells nothing.
+    // A name that is ahead of the clock shows nothing.
     let named = Some(UNIX_EPOCH + Duration::from_millis(id.time().0)).filter(|named| *named <= now);
     let made = named.map_or(written, |named| named.max(written));
     Ok(now.duration_since(made).is_ok_and(|ago| ago > limit))

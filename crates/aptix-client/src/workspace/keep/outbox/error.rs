@@ -14,29 +14,26 @@ pub enum OutboxError {
     /// The state directory cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// A log that a later version wrote.
-    #[error("{} was written by a later version of aptix, which has to go on with it", path.display())]
-    Version {
-        /// The log.
-        path: PathBuf,
-    },
+    /// A later version wrote this log.
+    #[error("{} was written by a later version of aptix, which has to go on with it", .0.display())]
+    Version(PathBuf),
 }
 
 impl OutboxError {
-    /// Tells it to the author of the edit.
+    /// The failure that the author of the edit gets.
     pub(crate) fn failure(&self) -> Failure {
         match self {
             Self::State(error) => error.failure(),
-            Self::Version { .. } => Failure::new(Reason::NeedsOperator, self.to_string())
+            Self::Version(_) => Failure::new(Reason::NeedsOperator, self.to_string())
                 .hint("go on with that version of aptix, or remove the file: reports that wait in it are lost then"),
         }
     }
 
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn errno(&self) -> Errno {
         match self {
             Self::State(error) => error.errno(),
-            Self::Version { .. } => Errno::PROTO,
+            Self::Version(_) => Errno::PROTO,
         }
     }
 

@@ -1,6 +1,6 @@
 //! One entry of the outbox log, and how entries are found again: whole, torn at the end, or damaged in the middle.
 //!
-//! The head of an entry has a checksum of its own, over the owner of the log and the place where the entry stands, so that
+//! The head of an entry has a checksum of its own, over the owner of the log and the place of the entry, so that
 //! the next whole entry is found behind a damaged one, and no other bytes are ever taken for an entry.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,15 +15,15 @@ use crate::workspace::fs::reads::read_at;
 /// How each entry begins.
 const MARK: &[u8; 4] = b"ApxF";
 /// A mark, a kind, three zeros, a batch, a length, the digest of the body.
-const SAID: usize = 4 + 4 + 16 + 8 + 32;
+const FIELDS: usize = 4 + 4 + 16 + 8 + 32;
 /// Bytes of an entry before its body: all that, and its checksum.
-pub(super) const HEAD: usize = SAID + 32;
+pub(super) const HEAD: usize = FIELDS + 32;
 /// Bytes that are searched at a time for the next entry.
 const PIECE: usize = 1 << 16;
 /// Bytes of the longest body.
 const LONGEST: u64 = 256 << 20;
 
-/// What an entry says of its batch; its value is how it is written.
+/// What an entry records of its batch; its value is the byte that is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -77,33 +77,27 @@ impl Frame {
     }
 }
 
-/// The head of an entry that stands at a place of the log of an owner.
+/// The head of an entry at a place of the log of an owner.
 pub(super) fn head(owner: Sha256Digest, at: u64, kind: Kind, batch: BatchId, body: &[u8]) -> Vec<u8> {
-    let mut head = Vec::with_capacity(HEAD);
-    head.extend_from_slice(MARK);
-    head.extend_from_slice(&[kind as u8, 0, 0, 0]);
-    head.extend_from_slice(batch.0.as_bytes());
-    head.extend_from_slice(&(body.len() as u64).to_le_bytes());
-    head.extend_from_slice(sha256(body).as_bytes());
-    let check = checksum(owner, at, &head);
-    head.extend_from_slice(check.as_bytes());
-    head
+    let (kind, length) = ([kind as u8, 0, 0, 0], (body.len() as u64).to_le_bytes());
+    let fields = [MARK.as_slice(), &kind, batch.0.as_bytes(), &length, sha256(body).as_bytes()].concat();
+    [fields.as_slice(), checksum(owner, at, &fields).as_bytes()].concat()
 }
 
-fn checksum(owner: Sha256Digest, at: u64, said: &[u8]) -> Sha256Digest {
-    sha256(&[owner.as_bytes().as_slice(), &at.to_le_bytes(), said].concat())
+fn checksum(owner: Sha256Digest, at: u64, fields: &[u8]) -> Sha256Digest {
+    sha256(&[owner.as_bytes().as_slice(), &at.to_le_bytes(), fields].concat())
 }
 
 /// Reads the head at a place.
 fn decode(owner: Sha256Digest, at: u64, bytes: &[u8]) -> Option<Frame> {
-    let (said, check) = bytes.get(..HEAD)?.split_at_checked(SAID)?;
-    if !said.starts_with(MARK) || checksum(owner, at, said).as_bytes().as_slice() != check {
+    let (fields, check) = bytes.get(..HEAD)?.split_at_checked(FIELDS)?;
+    if !fields.starts_with(MARK) || checksum(owner, at, fields).as_bytes().as_slice() != check {
         return None;
     }
-    let batch = Uuid::from_slice(said.get(8..24)?).ok()?;
-    let length = u64::from_le_bytes(said.get(24..32)?.try_into().ok()?);
-    let digest = Sha256Digest::from_bytes(said.get(32..64)?.try_into().ok()?);
-    Some(Frame { at, kind: Kind::of(*said.get(4)?)?, batch: BatchId(batch), length, digest })
+    let batch = Uuid::from_slice(fields.get(8..24)?).ok()?;
+    let length = u64::from_le_bytes(fields.get(24..32)?.try_into().ok()?);
+    let digest = Sha256Digest::from_bytes(fields.get(32..64)?.try_into().ok()?);
+    Some(Frame { at, kind: Kind::of(*fields.get(4)?)?, batch: BatchId(batch), length, digest })
 }
 
 /// Bytes between whole entries that are none.
@@ -115,7 +109,7 @@ pub(super) struct Damaged {
     pub(super) frame: Option<Frame>,
 }
 
-/// What stands in a log from a place on.
+/// The entries of a log from a place on.
 #[derive(Default, Debug)]
 pub(super) struct Scan {
     pub(super) frames: Vec<Frame>,
@@ -142,7 +136,7 @@ pub(super) fn scan(file: &OwnedFd, owner: Sha256Digest, from: u64) -> Result<Sca
                 scan.frames.push(frame);
             }
             frame => {
-                // A body that is damaged and not cut short ends where its head says.
+                // A body that is damaged and not cut short ends where its head states.
                 let skipped = frame.filter(|frame| frame.end() < size);
                 let next = find(file, owner, skipped.map_or(at + 1, |frame| frame.end()), size)?;
                 bad.push(Damaged { from: at, to: next, frame });
@@ -180,7 +174,7 @@ fn is_zero(file: BorrowedFd<'_>, mut from: u64) -> Result<bool, Errno> {
     }
 }
 
-/// Where the next head stands, or the end.
+/// The place of the next head, or the end.
 fn find(file: BorrowedFd<'_>, owner: Sha256Digest, mut from: u64, size: u64) -> Result<u64, Errno> {
     let mut piece = vec![0; PIECE];
     while from < size {

@@ -175,12 +175,12 @@ impl Log<'_> {
         if count == START && found == self.start() {
             return self.catch_up(open);
         }
-        // The beginning says nothing that the entries do not say themselves.
+        // The beginning holds nothing that the entries do not repeat.
         let scan = frame::scan(&open.file, self.owner_digest(), START as u64).map_err(&failed)?;
         let path = self.state.part(Part::OUTBOX).join(NAME);
         if scan.frames.is_empty() {
             return match found.starts_with(FORM) && !found.starts_with(MAGIC) {
-                true => Err(OutboxError::Version { path }),
+                true => Err(OutboxError::Version(path)),
                 false => self.replaced(Damage::Checksum).map(Some),
             };
         }
