@@ -19,7 +19,13 @@ pub(super) struct SessionClipboards {
 impl SessionClipboards {
     /// Reads the clipboards that a batch may use.
     pub(super) fn read(workspace: &Workspace, batch: &Batch, options: ApplyOptions<'_>) -> Result<Self, Failure> {
-        let session = options.origin.session_id.as_deref().filter(|_| uses_clipboards(batch));
+        let uses_clipboards = batch.files.iter().any(|file| match &file.edit {
+            FileEdit::SearchPatch(patch) => {
+                patch.changes.iter().any(|change| change.to_clipboard.is_some() || change.from_clipboard.is_some())
+            }
+            _ => false,
+        });
+        let session = options.origin.session_id.as_deref().filter(|_| uses_clipboards);
         let session = session.map(|id| options.policy.caller.session(id));
         let content = session.as_deref().map(|session| clipboards::read(workspace, session)).transpose();
         let content = content.map_err(|error| error.failure())?.unwrap_or_default();
@@ -32,14 +38,4 @@ impl SessionClipboards {
         let taken = clipboards::taken(workspace, session, &self.content, plan.clipboards.clone());
         taken.map_err(|error| error.failure())
     }
-}
-
-/// Whether anything is to be taken up by a clipboard, or put down from one.
-fn uses_clipboards(batch: &Batch) -> bool {
-    batch.files.iter().any(|file| match &file.edit {
-        FileEdit::SearchPatch(patch) => {
-            patch.changes.iter().any(|change| change.to_clipboard.is_some() || change.from_clipboard.is_some())
-        }
-        _ => false,
-    })
 }

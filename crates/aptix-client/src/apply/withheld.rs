@@ -77,7 +77,9 @@ pub(super) fn refuse_sources(batch: &Batch, found: &[Found], caller: Caller) -> 
     let files = batch.files.iter().zip(found).enumerate();
     let failures: Vec<_> = files
         .filter_map(|(index, (patch, found))| {
-            let taken = patch.edit.moved_to().is_some() || keeps_on_clipboard(&patch.edit);
+            let is_kept = matches!(&patch.edit, FileEdit::SearchPatch(patch)
+                if patch.changes.iter().any(|change| change.to_clipboard.is_some()));
+            let taken = is_kept || patch.edit.moved_to().is_some();
             let own = closed(found).filter(|_| taken).map(|why| egress::no_source(why, caller));
             let copied = || {
                 let from = patch.edit.copied_from()?;
@@ -88,10 +90,6 @@ pub(super) fn refuse_sources(batch: &Batch, found: &[Found], caller: Caller) -> 
         })
         .collect();
     if failures.is_empty() { Ok(()) } else { Err(failures) }
-}
-
-fn keeps_on_clipboard(edit: &FileEdit) -> bool {
-    matches!(edit, FileEdit::SearchPatch(patch) if patch.changes.iter().any(|change| change.to_clipboard.is_some()))
 }
 
 /// Plans the file patches that compare nothing withheld without the others: what is wrong with them is reported whatever the

@@ -12,7 +12,7 @@ use aptix_model::reason::Reason;
 use crate::apply::{Refusal, look};
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
-use crate::present::dialect_terms::in_words_of;
+use crate::present::dialect_terms::in_terms_of;
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::roots::workspace::Workspace;
@@ -68,10 +68,8 @@ fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles) -> Result<Vec
     let policy = policies.read(&workspace).map_err(|error| error.failure())?;
     let document = args.document.read()?;
     document.warnings.iter().for_each(output::warn);
-    let written = look(&workspace, &document.batch, &policy, |plan| write(plan, args.to)).map_err(|mut refusal| {
-        in_words_of(document.dialect, &document.batch, &mut refusal.failures);
-        refusal
-    })?;
+    let written = look(&workspace, &document.batch, &policy, |plan| write(plan, args.to))
+        .map_err(|refusal| in_terms_of(document.dialect, &document.batch, refusal))?;
     Ok(written.map_err(Refusal::from)?)
 }
 

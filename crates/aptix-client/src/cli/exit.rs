@@ -9,17 +9,18 @@ use crate::workspace::open::OpenError;
 
 /// How a command ended, by the fixed exit codes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub(super) enum Exit {
     /// It was done, or would have been.
-    Done,
+    Done = 0,
     /// It was refused; nothing changed.
-    Refused,
+    Refused = 1,
     /// It was called wrongly.
-    Usage,
+    Usage = 2,
     /// The environment failed.
-    Environment,
+    Environment = 3,
     /// The user interrupted it.
-    Interrupted,
+    Interrupted = 130,
 }
 
 /// A command that changed nothing: why, and how it ends.
@@ -52,12 +53,6 @@ impl From<OpenError> for Refused {
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Done => 0,
-            Exit::Refused => 1,
-            Exit::Usage => 2,
-            Exit::Environment => 3,
-            Exit::Interrupted => 130,
-        })
+        Self::from(exit as u8)
     }
 }

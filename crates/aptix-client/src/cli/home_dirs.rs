@@ -21,12 +21,10 @@ fn absolute(text: &str) -> Result<PathBuf, String> {
 }
 
 impl HomeDirs {
-    /// The directory for state.
     pub(super) fn state_home(&self) -> anyhow::Result<PathBuf> {
         home(self.state_home.as_ref(), "XDG_STATE_HOME", ".local/state")
     }
 
-    /// The directory for configuration.
     pub(super) fn config_home(&self) -> anyhow::Result<PathBuf> {
         home(self.config_home.as_ref(), "XDG_CONFIG_HOME", ".config")
     }

@@ -25,7 +25,7 @@ mod writing;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::BatchId;
@@ -38,6 +38,7 @@ use self::command::{Cli, Command, Traces};
 use self::exit::Exit;
 use self::output::{Form, interrupted};
 use crate::person::prompt;
+use crate::workspace::roots::workspace::Workspace;
 use crate::workspace::wall::{self, Wall};
 
 /// The environment variable that filters what is logged.
@@ -106,15 +107,15 @@ fn run(cli: Cli, form: Form) -> anyhow::Result<Exit> {
         }
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let answered = Arc::new(undo::Answered::default());
+    let answered = Arc::new(OnceLock::new());
     let exit = runtime.block_on(dispatch(cli, form, &answered));
     // An interruption does not wait; the next command completes or rolls back a commit that was cut short.
     runtime.shutdown_background();
-    answered.acknowledge();
+    answered.get().into_iter().for_each(undo::acknowledge);
     exit
 }
 
-async fn dispatch(cli: Cli, form: Form, answered: &Arc<undo::Answered>) -> anyhow::Result<Exit> {
+async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> anyhow::Result<Exit> {
     let Cli { home_dirs: homes, command } = cli;
     match command {
         Command::Apply(args) => interruptible(form, move || apply::run(&args, &homes, BatchId(mint()))).await,

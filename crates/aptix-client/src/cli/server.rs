@@ -103,19 +103,6 @@ fn paths_of(record: &BatchRecord) -> PathStyle {
     PathStyle::among(roots.len())
 }
 
-/// How a command ends that waited for a batch.
-pub(super) const fn exit_of(state: BatchState) -> Exit {
-    match state {
-        BatchState::Failed | BatchState::Rejected | BatchState::Cancelled | BatchState::Expired => Exit::Refused,
-        BatchState::Preparing
-        | BatchState::Prepared
-        | BatchState::PendingApproval
-        | BatchState::Approved
-        | BatchState::Applied
-        | BatchState::Reverted => Exit::Done,
-    }
-}
-
 /// Waits until a batch has ended, over lost connections, and reads it.
 ///
 /// # Errors

@@ -6,6 +6,7 @@ use aptix_model::batch::{Batch, Content, Origin};
 use aptix_model::id::{IdError, RequestId};
 use aptix_model::limits::INLINE_BYTES;
 use aptix_model::record::BatchRecord;
+use aptix_model::state::BatchState;
 
 use crate::connection::{CallError, Connection};
 
@@ -55,10 +56,13 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
         } else {
             stored.clone()
         };
-        match server::show_ended(form, &record, &document.warnings) {
-            Exit::Environment => Ok(Exit::Environment),
-            _ => Ok(server::exit_of(record.state)),
-        }
+        Ok(match (server::show_ended(form, &record, &document.warnings), record.state) {
+            (Exit::Environment, _) => Exit::Environment,
+            (_, BatchState::Failed | BatchState::Rejected | BatchState::Cancelled | BatchState::Expired) => {
+                Exit::Refused
+            }
+            _ => Exit::Done,
+        })
     })
     .await
 }

@@ -7,7 +7,7 @@ use aptix_model::failure::Visible;
 use aptix_model::id::BatchId;
 
 use crate::apply::{ApplyOptions, Mode};
-use crate::undo::{Undone, acknowledge, undo};
+use crate::undo::{self, Undone};
 use crate::workspace::keep::history::find::Wanted;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::roots::workspace::Workspace;
@@ -32,24 +32,17 @@ pub(super) struct Args {
     batch: Option<String>,
 }
 
-/// The workspace of an undo whose answer was printed.
-#[derive(Default)]
-pub(super) struct Answered(OnceLock<Workspace>);
-
-impl Answered {
-    /// Lets the next undo be another one. To be called right before the process ends: one that was killed is run again by a
-    /// person who does not know whether it was done.
-    pub(super) fn acknowledge(&self) {
-        if let Some(workspace) = self.0.get()
-            && let Err(failure) = acknowledge(workspace)
-        {
-            let why = failure.to_string();
-            output::say(&format!("warning: the next undo may report this one again: {}", Visible(&why)));
-        }
+/// Lets the next undo be another one, once the answer was printed. To be called right before the process ends: one that was
+/// killed is run again by a user who does not know whether it was done.
+pub(super) fn acknowledge(workspace: &Workspace) {
+    if let Err(failure) = undo::acknowledge(workspace) {
+        let why = failure.to_string();
+        output::say(&format!("warning: the next undo may report this one again: {}", Visible(&why)));
     }
 }
 
-pub(super) fn run(args: &Args, homes: &HomeDirs, id: BatchId, answered: &Answered) -> anyhow::Result<Exit> {
+/// Undoes a batch; `answered` gets the workspace once the answer is printed.
+pub(super) fn run(args: &Args, homes: &HomeDirs, id: BatchId, answered: &OnceLock<Workspace>) -> anyhow::Result<Exit> {
     let mut writing = Writing::new(args.writing, &args.roots, homes, id)?;
     let (workspace, undone) = match attempt(args, &mut writing) {
         Ok(done) => done,
@@ -61,7 +54,7 @@ pub(super) fn run(args: &Args, homes: &HomeDirs, id: BatchId, answered: &Answere
     let exit = writing.end(&undone.batch, Ok(&undone.report), "undone");
     if !args.writing.dry_run {
         // There is one undo in a process.
-        let _ = answered.0.set(workspace);
+        let _ = answered.set(workspace);
     }
     Ok(exit)
 }
@@ -70,6 +63,6 @@ fn attempt(args: &Args, writing: &mut Writing<'_>) -> Result<(Workspace, Undone)
     let (workspace, policy) = writing.open()?;
     let options = ApplyOptions::new(&policy, writing.mode);
     let wanted = Wanted::new(args.batch.as_deref(), args.redo);
-    let undone = undo(&workspace, wanted, options, &mut |proposal| writing.decide(proposal, &policy))?;
+    let undone = undo::undo(&workspace, wanted, options, &mut |proposal| writing.decide(proposal, &policy))?;
     Ok((workspace, undone))
 }

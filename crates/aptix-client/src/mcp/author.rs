@@ -18,7 +18,7 @@ use crate::apply::{ApplyOptions, Mode, Refusal, apply};
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
 use crate::policy::places::Places;
-use crate::present::dialect_terms;
+use crate::present::dialect_terms::in_terms_of;
 use crate::workspace::roots::workspace::Workspace;
 
 /// One author: a connection, with its clipboards and its prepared edits.
@@ -104,9 +104,8 @@ impl Author {
 }
 
 /// A refusal with the terms of the call's dialect; the tools that prepare edits have none.
-pub(super) fn in_words(mut refusal: Refusal, dialect: Option<Dialect>, batch: &Batch) -> Refusal {
-    dialect_terms::in_words_of(dialect.unwrap_or(Dialect::Chat), batch, &mut refusal.failures);
-    refusal
+pub(super) fn in_words(refusal: Refusal, dialect: Option<Dialect>, batch: &Batch) -> Refusal {
+    in_terms_of(dialect.unwrap_or(Dialect::Chat), batch, refusal)
 }
 
 fn millis(time: Duration) -> u64 {

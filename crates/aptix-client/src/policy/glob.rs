@@ -1,6 +1,8 @@
 //! One pattern of a list as a regular expression over the characters of a path, or why it is none. A pattern that no
 //! path can match is refused: a list that was meant to close something must not be open in silence.
 
+use std::str::CharIndices;
+
 use aptix_model::path::{PathError, WorkspacePath};
 use regex::escape;
 
@@ -101,7 +103,7 @@ fn first_braces(pattern: &str) -> Result<Option<Braces<'_>>, GlobError> {
 }
 
 /// The members of the class that begins here, and what is behind it, by its place in the whole pattern.
-fn after_class(pattern: &str, at: usize) -> Result<(&str, Rest<'_>), GlobError> {
+fn after_class(pattern: &str, at: usize) -> Result<(&str, CharIndices<'_>), GlobError> {
     let (_, inside) = pattern.split_at(at + 1);
     let skipped = inside.len() - inside.strip_prefix(['!', '^']).unwrap_or(inside).len();
     // A bracket that comes first is one of the characters.
@@ -115,8 +117,6 @@ fn after_class(pattern: &str, at: usize) -> Result<(&str, Rest<'_>), GlobError> 
     rest.by_ref().find(|(index, _)| *index == at + 1 + end);
     Ok((class, rest))
 }
-
-type Rest<'p> = std::str::CharIndices<'p>;
 
 fn plain_expression(pattern: &str, is_anywhere: bool) -> Result<String, GlobError> {
     let mut names = pattern.split('/').filter(|name| !matches!(*name, "" | ".")).peekable();

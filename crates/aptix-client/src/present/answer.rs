@@ -290,21 +290,19 @@ fn change_answers<'a>(
 
 /// What becomes of a file that was not read yet, as far as the edit alone determines it.
 fn asked_status(edit: &FileEdit) -> FileStatus {
+    let by_git = |first: &GitKind, last: &GitKind| match (first, last) {
+        (_, GitKind::Delete) => FileStatus::Deleted,
+        (GitKind::Create | GitKind::Copy { .. }, _) => FileStatus::Created,
+        _ => FileStatus::Modified,
+    };
     match edit {
+        _ if edit.moved_to().is_some() => FileStatus::Renamed,
         FileEdit::DeleteFile => FileStatus::Deleted,
-        FileEdit::GitSeries(parts) => match (parts.first(), parts.last()) {
-            _ if edit.moved_to().is_some() => FileStatus::Renamed,
-            (_, Some(last)) if last.kind == GitKind::Delete => FileStatus::Deleted,
-            (Some(first), _) if matches!(first.kind, GitKind::Create | GitKind::Copy { .. }) => FileStatus::Created,
-            _ => FileStatus::Modified,
-        },
-        FileEdit::GitPatch(patch) => match patch.kind {
-            GitKind::Modify => FileStatus::Modified,
-            GitKind::Create | GitKind::Copy { .. } => FileStatus::Created,
-            GitKind::Delete => FileStatus::Deleted,
-            GitKind::Rename { .. } => FileStatus::Renamed,
-        },
-        FileEdit::ContextPatch(patch) if patch.move_to.is_some() => FileStatus::Renamed,
+        FileEdit::GitPatch(patch) => by_git(&patch.kind, &patch.kind),
+        FileEdit::GitSeries(parts) => parts
+            .first()
+            .zip(parts.last())
+            .map_or(FileStatus::Modified, |(first, last)| by_git(&first.kind, &last.kind)),
         FileEdit::CreateFile(_) => FileStatus::Created,
         FileEdit::WriteFile(write) if write.presence != Presence::Present => FileStatus::Created,
         FileEdit::WriteFile(_)

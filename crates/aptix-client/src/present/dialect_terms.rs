@@ -5,8 +5,9 @@
 use aptix_engine::planning::presence::REPLACE_HINT;
 use aptix_model::batch::{Batch, FileEdit};
 use aptix_model::documents::Dialect;
-use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
+
+use crate::apply::Refusal;
 
 /// How a dialect names what a failure is about.
 struct Terms {
@@ -99,9 +100,10 @@ const fn terms(dialect: Dialect, edit: Option<&FileEdit>) -> &'static Terms {
     }
 }
 
-/// Puts the failures of a batch into the terms of the dialect that its document is written in.
-pub fn in_words_of(dialect: Dialect, batch: &Batch, failures: &mut [Failure]) {
-    for failure in failures {
+/// A refusal in the terms of the dialect that the document of the batch is written in.
+#[must_use]
+pub fn in_terms_of(dialect: Dialect, batch: &Batch, mut refusal: Refusal) -> Refusal {
+    for failure in &mut refusal.failures {
         let edit = failure.file_index.and_then(|file| batch.files.get(file)).map(|file| &file.edit);
         let terms = terms(dialect, edit);
         if let Some(field) = &mut failure.field {
@@ -114,6 +116,7 @@ pub fn in_words_of(dialect: Dialect, batch: &Batch, failures: &mut [Failure]) {
             failure.hint = Some(format!("read the file and edit it; {replaces}"));
         }
     }
+    refusal
 }
 
 impl Terms {

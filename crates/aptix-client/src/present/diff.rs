@@ -140,10 +140,8 @@ pub(crate) struct ShownLine<'a>(pub(crate) &'a str);
 
 impl std::fmt::Display for ShownLine<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (index, part) in self.0.split('\t').enumerate() {
-            write!(f, "{}{}", if index == 0 { "" } else { "\t" }, Visible(part))?;
-        }
-        Ok(())
+        let parts: Vec<_> = self.0.split('\t').map(|part| Visible(part).to_string()).collect();
+        f.write_str(&parts.join("\t"))
     }
 }
 

@@ -102,7 +102,11 @@ impl Log {
     /// One line for each batch and each displaced write, for people.
     #[must_use]
     pub fn text(&self) -> String {
-        self.batches.iter().map(line).chain(self.displaced_writes.iter().map(write_line)).collect()
+        let writes = self.displaced_writes.iter().map(|WriteRow { path, batch_id, kept_as }| {
+            let batch = batch_id.as_ref().map_or_else(String::new, |id| format!(" (replaced by {})", Visible(id)));
+            format!("displaced write: {}{batch}, kept as {}\n", Visible(path), Visible(kept_as))
+        });
+        self.batches.iter().map(line).chain(writes).collect()
     }
 }
 
@@ -132,12 +136,6 @@ fn line(row: &Row) -> String {
     }
     line.push('\n');
     line
-}
-
-fn write_line(write: &WriteRow) -> String {
-    let batch =
-        write.batch_id.as_deref().map_or_else(String::new, |batch| format!(" (replaced by {})", Visible(batch)));
-    format!("displaced write: {}{batch}, kept as {}\n", Visible(&write.path), Visible(&write.kept_as))
 }
 
 /// A time, in milliseconds since 1970, as people read it.

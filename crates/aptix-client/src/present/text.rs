@@ -25,19 +25,18 @@ pub fn batch_text(view: &BatchView<'_>) -> String {
         };
     }
     match view.outcome {
-        Ok(Some(report)) => text.push_str(&report_text(report, view.dry_run, view.paths)),
+        Ok(Some(report)) => add_report(&mut text, report, view),
         Ok(None) => show_diff(&mut text, &view.batch.files.iter().flat_map(described).collect::<Vec<_>>(), &[""; 0]),
         Err(_) => {}
     }
     text
 }
 
-fn report_text(report: &Report, dry_run: bool, paths: PathStyle) -> String {
-    let mut text = String::new();
+fn add_report(text: &mut String, report: &Report, &BatchView { dry_run, paths, .. }: &BatchView<'_>) {
     let changed =
         report.files.iter().filter(|file| file.status != FileStatus::Unchanged && paths == PathStyle::WithRoot);
     let names: Vec<_> = changed.map(|file| paths.name(&file.path, &file.doc_path)).collect();
-    show_diff(&mut text, report.diff.as_bytes(), &names);
+    show_diff(text, report.diff.as_bytes(), &names);
     let would = if dry_run { "would be " } else { "" };
     for file in &report.files {
         let _ = write!(text, "{would}{} {}", file.status.word(), Visible(&paths.name(&file.path, &file.doc_path)));
@@ -45,9 +44,8 @@ fn report_text(report: &Report, dry_run: bool, paths: PathStyle) -> String {
             let _ = write!(text, " to {}", Visible(&paths.name(path, &file.doc_path)));
         }
         text.push('\n');
-        add_notes(&mut text, file);
+        add_notes(text, file);
     }
-    text
 }
 
 /// Why a batch was refused: the message, the nearest lines of the file, the hint.

@@ -55,7 +55,7 @@ impl fmt::Display for Quoted<'_> {
         match rest.chars().count() {
             0 => Ok(()),
             1 => f.write_str(" (and 1 more character)"),
-            more => write!(f, " (and {} more characters)", Thousands(more)),
+            more => write!(f, " (and {} more characters)", thousands(more)),
         }
     }
 }
@@ -107,19 +107,10 @@ impl Marks {
 }
 
 /// A number with its thousands apart.
-struct Thousands(usize);
-
-impl fmt::Display for Thousands {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = self.0.to_string();
-        for (at, digit) in digits.chars().enumerate() {
-            if at > 0 && (digits.len() - at).is_multiple_of(3) {
-                f.write_char(',')?;
-            }
-            f.write_char(digit)?;
-        }
-        Ok(())
-    }
+fn thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
 }
 
 #[cfg(test)]

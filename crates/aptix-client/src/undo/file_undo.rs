@@ -132,7 +132,8 @@ pub(super) fn file_undo<'e>(
         (None, Some(after), Some(now)) if after.as_slice() == now => FileAction::Delete,
         (None, Some(_), Some(now)) => {
             let message = "the batch created the file, and it was edited since";
-            let excerpt = Excerpt { start_line: 1, end_line: 1, text: first_line(now) };
+            let first = now.split(|byte| *byte == b'\n').next().unwrap_or_default();
+            let excerpt = Excerpt { start_line: 1, end_line: 1, text: merge::shown(&[first], "\n") };
             let failure = Failure { nearest: vec![excerpt], ..Failure::new(Reason::ExpectedMismatch, message) };
             let hint = "undo the batches that came later first, newest first, or delete the file by hand";
             return Err(vec![here(failure.hint(hint))]);
@@ -177,11 +178,6 @@ fn locate(
         (false, true) if !is_taken_over && (is(&there, &images.before) || is(&there, &images.after)) => Ok(there),
         (false, _) => Err(site.gone(index, file, left_at)),
     }
-}
-
-fn first_line(bytes: &[u8]) -> String {
-    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    String::from_utf8_lossy(line).chars().take(200).collect()
 }
 
 fn clashed(clash: &Clash) -> Failure {

@@ -136,7 +136,7 @@ fn slice<'l, 't>(lines: &'l [&'t [u8]], range: &Range<usize>) -> &'l [&'t [u8]] 
 /// At most so many lines of a place are shown, of at most so many characters each.
 const SHOWN: (usize, usize) = (10, 200);
 
-fn shown(lines: &[&[u8]], end: &str) -> String {
+pub(super) fn shown(lines: &[&[u8]], end: &str) -> String {
     let texts = lines.iter().take(SHOWN.0).map(|line| {
         let line = String::from_utf8_lossy(line);
         line.strip_suffix(end).unwrap_or(&line).chars().take(SHOWN.1).collect::<String>()
