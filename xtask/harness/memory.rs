@@ -13,7 +13,7 @@ use aptix_model::documents::{self, Dialect};
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
 use aptix_model::path::{WorkspacePath, lowercase};
-use aptix_model::report::FileStatus;
+use aptix_model::report::{FileStatus, Warning};
 
 /// A file at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -30,12 +30,17 @@ pub(crate) type Tree = BTreeMap<String, File>;
 pub(crate) struct Applied {
     /// The files afterwards.
     pub(crate) tree: Tree,
-    /// The codes of the warnings, sorted, each once.
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 /// The first failure of a document that is refused.
 pub(crate) type Refusal = Box<Failure>;
+
+/// The reason and the detail of a failure, in one word.
+pub(crate) fn code(failure: &Failure) -> String {
+    let detail = failure.detail.map(|detail| format!(".{detail}")).unwrap_or_default();
+    format!("{}{detail}", failure.reason)
+}
 
 /// Applies a document to files. Keys of files begin with the root `repo`.
 pub(crate) fn apply(
@@ -71,10 +76,8 @@ pub(crate) fn apply(
         Ok(plan) => plan,
         Err(failures) => return refused(failures),
     };
-    let mut warnings: Vec<String> = document.warnings.into_iter().map(|warning| warning.code).collect();
-    warnings.extend(plan.files.iter().flat_map(|file| &file.warnings).map(|warning| warning.code.clone()));
-    warnings.sort();
-    warnings.dedup();
+    let mut warnings = document.warnings;
+    warnings.extend(plan.files.iter().flat_map(|file| &file.warnings).cloned());
     Ok(Ok(Applied { tree: written(&plan, &snapshot, before), warnings }))
 }
 

@@ -58,8 +58,12 @@ enum Command {
     },
     /// Say real changes in every dialect, apply them, and compare with what really became of the files.
     Replay(harness::replay::Args),
-    /// Let git and Aptix apply the same perturbed diffs, and compare the trees.
-    Differ(harness::differ::Args),
+    /// Let git and Aptix apply the same perturbed diffs, and compare the trees; `-- --help` lists the options.
+    Differ {
+        /// `--long`, `--count`, `--seed`, `--only`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// Run every test, with the binaries and the Python environment they need.
     Test,
     /// Run everything a change must pass before it lands.
@@ -86,7 +90,7 @@ fn run() -> anyhow::Result<()> {
         Command::Crash { args } => harness::crash(&args),
         Command::Answers { args } => harness::answers(&args),
         Command::Replay(args) => harness::replay::replay(&args),
-        Command::Differ(args) => harness::differ::differ(&args),
+        Command::Differ { args } => harness::differ(&args),
         Command::Test => test::test(),
         Command::Ci => ci::ci(),
     }

@@ -5,8 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::harness::differ::{self, differ};
-use crate::harness::{answers, crash, replay};
+use crate::harness::{answers, crash, differ, replay};
 use crate::python;
 use crate::repo::{capture, cargo, target, write_file};
 use crate::steps::{run, step};
@@ -30,7 +29,7 @@ pub(crate) fn test() -> Result<()> {
     answers(&["--gate", "--seed", &SEED.to_string()])?;
     crash(&[] as &[&str])?;
     replay::damaged(SEED)?;
-    differ(&differ::Args { seed: Some(SEED), ..differ::Args::default() })?;
+    differ(&["--seed", &SEED.to_string()])?;
     step("tests", tests)
 }
 

@@ -28,7 +28,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, ensure};
+use clap::Parser;
 
 use family::{Case, History};
 use git::Repo;
@@ -38,36 +39,31 @@ use tally::Tally;
 /// Histories whose trees are in one repository.
 const BATCH: u64 = 40;
 
-/// What is asked for.
-struct Args {
-    count: usize,
-    seed: u64,
-    /// One history, shown in full.
-    only: Option<u64>,
-    /// Each so manieth case is also done by the program.
-    program_every: usize,
-}
+/// Each so manieth case is also done by the program.
+const PROGRAM_EVERY: usize = 200;
 
-fn args() -> Result<Args> {
-    let mut args = Args { count: 20_000, seed: random::seed(), only: None, program_every: 200 };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let mut value = || words.next().with_context(|| format!("{word} has a value"));
-        match word.as_str() {
-            "--count" => args.count = value()?.parse()?,
-            "--long" => args.count = 200_000,
-            "--seed" => args.seed = value()?.parse()?,
-            "--only" => args.only = Some(value()?.parse()?),
-            // What `cargo bench` adds.
-            "--bench" => {}
-            _ => bail!("unknown argument {word}"),
-        }
-    }
-    Ok(args)
+#[derive(Parser)]
+struct Args {
+    /// 200,000 diffs instead of 20,000
+    #[arg(long, conflicts_with = "count")]
+    long: bool,
+    /// So many diffs
+    #[arg(long, value_name = "N")]
+    count: Option<usize>,
+    /// The seed of a run that is to be made again
+    #[arg(long, value_name = "N", default_value_t = random::seed())]
+    seed: u64,
+    /// Show the cases of one history in full
+    #[arg(long, value_name = "N", requires = "seed")]
+    only: Option<u64>,
+    /// Cargo says so to every bench
+    #[arg(long, hide = true)]
+    bench: bool,
 }
 
 fn main() -> Result<()> {
-    let args = args()?;
+    let args = Args::parse();
+    let count = args.count.unwrap_or(if args.long { 200_000 } else { 20_000 });
     let start = Instant::now();
     judge::control()?;
     classes::check_page()?;
@@ -77,7 +73,7 @@ fn main() -> Result<()> {
     if let Some(only) = args.only {
         return show(&args, folder.path(), only);
     }
-    let histories = args.count.div_ceil(family::SIZE) as u64;
+    let histories = count.div_ceil(family::SIZE) as u64;
     let (next, workers) = (AtomicU64::new(0), thread::available_parallelism()?.get());
     // Some histories come without a diff.
     let done = AtomicU64::new(0);
@@ -102,7 +98,7 @@ fn main() -> Result<()> {
     });
     let tally = tallies?.into_iter().reduce(Tally::merge).unwrap_or_default();
     tally.print(args.seed, start.elapsed());
-    tally.verdict(args.count)
+    tally.verdict(count)
 }
 
 /// Makes some histories, and judges their cases; the number of histories that have a diff.
@@ -115,7 +111,7 @@ fn batch(args: &Args, folder: &Path, first: u64, tally: &mut Tally) -> Result<u6
         with_diff += u64::from(!cases.is_empty());
         for (position, case) in cases.iter().enumerate() {
             let judged = judge::judge(case, &folder.join("work"))?;
-            let is_sample = (number as usize * family::SIZE + position).is_multiple_of(args.program_every);
+            let is_sample = (number as usize * family::SIZE + position).is_multiple_of(PROGRAM_EVERY);
             let sampled = is_sample.then(|| judge::by_program(case, &judged.ours, &folder.join("program")));
             tally.add(number, position, case, judged, sampled.transpose()?);
         }

@@ -15,27 +15,22 @@ use crate::memory::{self, Applied, Tree};
 pub(crate) enum Ours {
     Applied {
         tree: Tree,
-        /// The codes of the warnings.
+        /// The codes of the warnings, sorted, each once.
         warnings: Vec<String>,
     },
     Refused(Box<Failure>),
-}
-
-impl Ours {
-    /// The first failure's reason and detail, in one word.
-    pub(crate) fn code(failure: &Failure) -> String {
-        match failure.detail {
-            Some(detail) => format!("{}.{detail}", failure.reason),
-            None => failure.reason.to_string(),
-        }
-    }
 }
 
 /// Applies a diff to a tree.
 pub(crate) fn apply(tree: &Tree, diff: &[u8]) -> Result<Ours> {
     let before = tree.iter().map(|(path, file)| (path.as_str(), file)).collect();
     Ok(match memory::apply(diff, Dialect::GitPatch, &before)? {
-        Ok(Applied { tree, warnings }) => Ours::Applied { tree, warnings },
+        Ok(Applied { tree, warnings }) => {
+            let mut warnings: Vec<String> = warnings.into_iter().map(|warning| warning.code).collect();
+            warnings.sort();
+            warnings.dedup();
+            Ours::Applied { tree, warnings }
+        }
         Err(failure) => Ours::Refused(failure),
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::family::Case;
 use crate::git::Theirs;
-use crate::memory::Tree;
+use crate::memory::{Tree, code};
 use crate::ours::Ours;
 use crate::proof::Proof;
 use crate::section::{Reading, all_paths, sections};
@@ -38,7 +38,7 @@ impl Seen<'_> {
     /// Whether Aptix refuses with one of these reasons, or of these reasons and details.
     pub(crate) fn refuses(&self, codes: &[&str]) -> bool {
         let Ours::Refused(failure) = self.ours else { return false };
-        let code = Ours::code(failure);
+        let code = code(failure);
         codes
             .iter()
             .any(|wanted| code == *wanted || code.strip_prefix(*wanted).is_some_and(|rest| rest.starts_with('.')))

@@ -10,7 +10,7 @@ use crate::classes;
 use crate::family::Case;
 use crate::git::Theirs;
 use crate::judge::{Judged, Outcome};
-use crate::memory::{File, Tree};
+use crate::memory::{File, Tree, code};
 use crate::ours::Ours;
 use crate::seen;
 
@@ -120,7 +120,7 @@ impl Tally {
 fn sides(judged: &Judged) -> String {
     let ours = match &judged.ours {
         Ours::Applied { warnings, .. } => format!("applied {}", warnings.join(" ")),
-        Ours::Refused(failure) => Ours::code(failure),
+        Ours::Refused(failure) => code(failure),
     };
     let theirs = judged.theirs.iter().map(|(flags, theirs)| {
         let said = match theirs {

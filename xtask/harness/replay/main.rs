@@ -12,7 +12,6 @@ mod indentation;
 mod judge;
 mod lines;
 #[path = "../memory.rs"]
-#[expect(dead_code, reason = "the comparison with git uses all of it")]
 mod memory;
 mod parts;
 #[path = "../random.rs"]

@@ -5,21 +5,16 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
-use aptix_engine::plan::plan;
-use aptix_engine::planning::observed::Observed;
-use aptix_engine::planning::settings::Settings;
-use aptix_engine::validate::validate;
-use aptix_model::documents::{self, Dialect};
-use aptix_model::path::{WorkspacePath, lowercase};
+use anyhow::{Result, ensure};
+use aptix_model::documents::Dialect;
+use aptix_model::path::WorkspacePath;
 use aptix_model::protection;
 use aptix_model::reason::Reason;
 use serde_json::json;
 
 use crate::history::{FileChange, Objects, newest_files};
+use crate::memory::{Applied, File, apply};
 
-/// Files whose content may be refused, each with the reason.
-const EXCEPTIONS: [(&str, &str); 0] = [];
 /// Refusals and warnings that are shown in full.
 const SHOWN: usize = 20;
 
@@ -28,7 +23,6 @@ const SHOWN: usize = 20;
 pub(crate) struct Suspicion {
     sent: usize,
     warned: Vec<String>,
-    excepted: Vec<String>,
     refused: Vec<String>,
 }
 
@@ -52,12 +46,10 @@ impl Suspicion {
         let before = file.before.as_ref().map(|before| before.bytes.as_slice());
         for base in [before, None].into_iter().take(1 + usize::from(before.is_some())) {
             self.sent += 1;
-            let exception = EXCEPTIONS.iter().find(|(path, _)| *path == file.path);
-            match (send(&file.path, content, base)?, exception) {
-                (Outcome::Written, _) => {}
-                (Outcome::Warned(message), _) => self.warned.push(format!("{step}, {}: {message}", file.path)),
-                (Outcome::Refused(_), Some((path, reason))) => self.excepted.push(format!("{path}: {reason}")),
-                (Outcome::Refused(failure), None) => self.refused.push(format!("{step}: {failure}")),
+            match send(&file.path, content, base)? {
+                Outcome::Written => {}
+                Outcome::Warned(message) => self.warned.push(format!("{step}, {}: {message}", file.path)),
+                Outcome::Refused(failure) => self.refused.push(format!("{step}: {failure}")),
             }
         }
         Ok(())
@@ -70,16 +62,16 @@ impl Suspicion {
     }
 
     pub(crate) fn print(&self) {
-        let Self { sent, warned, excepted, refused } = self;
+        let Self { sent, warned, refused } = self;
         println!("contents sent as file bundles, for SUSPECT_CONTENT:");
-        println!("  {sent} sent, {} refused, {} warned of, {} excepted", refused.len(), warned.len(), excepted.len());
-        for (what, lines) in [("refused", refused), ("excepted", excepted), ("warned of", warned)] {
+        println!("  {sent} sent, {} refused, {} warned of", refused.len(), warned.len());
+        for (what, lines) in [("refused", refused), ("warned of", warned)] {
             lines.iter().take(SHOWN).for_each(|line| println!("  {what}: {line}"));
         }
     }
 
     /// # Errors
-    /// When content was refused that is no exception.
+    /// When content was refused.
     pub(crate) fn verdict(&self) -> Result<()> {
         ensure!(self.refused.is_empty(), "{} contents of real files are suspect", self.refused.len());
         Ok(())
@@ -88,33 +80,15 @@ impl Suspicion {
 
 fn send(path: &str, content: &str, base: Option<&[u8]>) -> Result<Outcome> {
     let document = json!({ "files": [{ "path": path, "content": content }] }).to_string();
-    let refused = |failures: Vec<_>| -> Result<Outcome> {
-        let failure: aptix_model::failure::Failure = failures.into_iter().next().context("a refusal has a failure")?;
+    let base = base.map(|bytes| File { bytes: bytes.to_vec(), is_executable: false });
+    let before = base.iter().map(|file| (path, file)).collect();
+    Ok(match apply(document.as_bytes(), Dialect::FileBundle, &before)? {
+        Ok(Applied { warnings, .. }) => {
+            let mut suspect = warnings.into_iter().filter(|warning| warning.code == Reason::SuspectContent.code());
+            suspect.next().map_or(Outcome::Written, |warning| Outcome::Warned(warning.message))
+        }
         // Content that is too large, and the like, is refused for what it is.
-        let is_suspect = failure.reason == Reason::SuspectContent;
-        Ok(if is_suspect { Outcome::Refused(failure.to_string()) } else { Outcome::Written })
-    };
-    let document = match documents::parse(document.as_bytes(), Some(Dialect::FileBundle)) {
-        Ok(document) => document,
-        Err(failures) => return refused(failures),
-    };
-    let valid = match validate(&document.batch, &Settings::DEFAULT.limits) {
-        Ok(valid) => valid,
-        Err(failures) => return refused(failures),
-    };
-    let snapshot = [Observed {
-        path: WorkspacePath::new(path)?,
-        doc_path: format!("repo/{}", lowercase(path)),
-        content: base,
-        digest: None,
-        is_executable: false,
-        other: None,
-    }];
-    let plan = match plan(&valid, &snapshot, &Settings::DEFAULT) {
-        Ok(plan) => plan,
-        Err(failures) => return refused(failures),
-    };
-    let warnings = plan.files.iter().flat_map(|file| &file.warnings);
-    let mut suspect = warnings.filter(|warning| warning.code == Reason::SuspectContent.code());
-    Ok(suspect.next().map_or(Outcome::Written, |warning| Outcome::Warned(warning.message.clone())))
+        Err(failure) if failure.reason != Reason::SuspectContent => Outcome::Written,
+        Err(failure) => Outcome::Refused(failure.to_string()),
+    })
 }

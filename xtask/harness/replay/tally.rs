@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use aptix_model::documents::Dialect;
-use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 
 use crate::history::FileChange;
 use crate::judge::Verdict;
+use crate::memory::code;
 use crate::variant::Variant;
 
 /// Changes that are shown in full.
@@ -171,12 +171,5 @@ impl Tally {
         ensure!(wrong == 0, "{wrong} changes were made wrongly");
         ensure!(refused == 0, "{refused} changes were refused that can be said");
         Ok(())
-    }
-}
-
-fn code(failure: &Failure) -> String {
-    match failure.detail {
-        Some(detail) => format!("{}.{detail}", failure.reason),
-        None => failure.reason.to_string(),
     }
 }

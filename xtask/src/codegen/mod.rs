@@ -2,9 +2,8 @@
 
 mod generated;
 mod protocol;
-mod reference;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use self::generated::{Generated, stale};
 use crate::{register, repo};
@@ -44,10 +43,17 @@ pub(crate) fn check() -> Result<()> {
     )
 }
 
-const GENERATORS: [fn() -> Result<Vec<Generated>>; 3] = [protocol::generate, scenarios, reference::generate];
+const GENERATORS: [fn() -> Result<Vec<Generated>>; 3] = [protocol::generate, scenarios, reference];
 
 /// The register of requirements with the names of the tests.
 fn scenarios() -> Result<Vec<Generated>> {
     let content = register::filled(&repo::read(register::PATH)?, &repo::texts()?);
     Ok(vec![Generated { path: register::PATH.to_owned(), content: content.into_bytes() }])
+}
+
+/// The reference of failures, printed by an example of `aptix-model` from its own catalogue.
+fn reference() -> Result<Vec<Generated>> {
+    let run = ["run", "--quiet", "--locked", "--package", "aptix-model", "--example", "error_reference"];
+    let text = repo::capture(repo::cargo().args(run)).context("failed to print the reference of failures")?;
+    Ok(vec![Generated { path: "docs/errors.md".to_owned(), content: text.into_bytes() }])
 }

@@ -1,7 +1,6 @@
 //! Builds and starts the harnesses: the programs of `xtask/harness`, which break, replay, compare and measure.
 
 mod corpus;
-pub(crate) mod differ;
 pub(crate) mod replay;
 mod start;
 
@@ -62,4 +61,14 @@ pub(crate) fn answers(args: &[impl AsRef<OsStr>]) -> Result<()> {
     build_client()?;
     let program = target()?.join("debug").join("aptix");
     step("answers", || run(debug("answers").arg("--aptix").arg(program).args(args)))
+}
+
+/// Builds the program and lets git and Aptix apply the same diffs.
+///
+/// # Errors
+///
+/// When both accept a diff and make different trees of it, or differ in a way that has no class.
+pub(crate) fn differ(args: &[impl AsRef<OsStr>]) -> Result<()> {
+    build_client()?;
+    step("differ (more of it: cargo xtask differ --long)", || run(debug("differ").args(args)))
 }

@@ -9,6 +9,7 @@ use aptix_model::reason::Reason;
 
 use super::Outcome;
 use super::form::{Form, Single};
+use crate::memory::code;
 
 /// Examples that are shown of each kind.
 const SHOWN: usize = 3;
@@ -184,6 +185,5 @@ impl Report {
 }
 
 fn class(failure: &Failure, single: &Single) -> String {
-    let detail = failure.detail.map(|detail| format!(".{detail}")).unwrap_or_default();
-    format!("{}{detail}, {}", failure.reason, single.kind())
+    format!("{}, {}", code(failure), single.kind())
 }
