@@ -58,10 +58,9 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
         };
         Ok(match (server::show_ended(form, &record, &document.warnings), record.state) {
             (Exit::Environment, _) => Exit::Environment,
-            (_, BatchState::Failed | BatchState::Rejected | BatchState::Cancelled | BatchState::Expired) => {
-                Exit::Refused
-            }
-            _ => Exit::Done,
+            (_, BatchState::Applied | BatchState::Reverted) => Exit::Done,
+            (_, state) if state.is_open() => Exit::Done,
+            _ => Exit::Refused,
         })
     })
     .await
