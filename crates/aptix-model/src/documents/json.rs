@@ -4,7 +4,7 @@ use core::fmt;
 use core::marker::PhantomData;
 
 use serde::de::{DeserializeOwned, Error, MapAccess, SeqAccess, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::error::Category;
 use serde_path_to_error::Segment;
 
@@ -233,7 +233,7 @@ fn rest_at(text: &str, line: usize, column: usize) -> &str {
 }
 
 /// A whole number; one that no integer type holds becomes the nearest that one does, so that the range check names it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize)]
 pub(crate) struct Whole(pub(super) i64);
 
 impl<'de> Deserialize<'de> for Whole {
@@ -269,7 +269,8 @@ impl<'de> Deserialize<'de> for Whole {
 }
 
 /// A field where it matters whether it is absent or null.
-#[derive(Default)]
+#[derive(Default, Serialize)]
+#[serde(untagged)]
 pub(crate) enum Given<T> {
     /// The document does not have it.
     #[default]
@@ -279,9 +280,9 @@ pub(crate) enum Given<T> {
 }
 
 impl<T> Given<T> {
-    /// Whether the document has the field, even if it is null.
-    pub(super) const fn is_given(&self) -> bool {
-        matches!(self, Self::Present(_))
+    /// Whether the document does not have the field; it may have it and be null.
+    pub(super) const fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
     }
 
     /// The value, if there is one.
@@ -300,6 +301,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Given<T> {
 }
 
 /// A list that stops reading once it is longer than any batch may be.
+#[derive(Serialize)]
 pub(crate) struct Bounded<T, const MAX: usize>(pub(super) Vec<T>);
 
 impl<'de, T: Deserialize<'de> + Named, const MAX: usize> Deserialize<'de> for Bounded<T, MAX> {

@@ -1,6 +1,6 @@
 //! The line-patch document: a batch of files, each with its changes (TUL-002 4 and 5).
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::dialect::Parsed;
 use super::fields::{Fields, listed};
@@ -21,28 +21,33 @@ pub(super) const KEYS: Keys = Keys {
 
 const OPERATIONS: [&str; 3] = ["insert", "replace", "delete"];
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct BatchDocument {
     /// What the batch is for
+    #[serde(skip_serializing_if = "Option::is_none")]
     batch_label: Option<String>,
     /// Your own name for the batch; echoed
+    #[serde(skip_serializing_if = "Option::is_none")]
     batch_key: Option<String>,
     #[cfg_attr(feature = "tools", schemars(skip))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     batch_id: Option<String>,
     /// Each file once
     #[cfg_attr(feature = "tools", schemars(required))]
     files: Option<Bounded<FileDocument, { Limits::DEFAULT.files }>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct FileDocument {
     /// Your own name for this file's changes; echoed
+    #[serde(skip_serializing_if = "Option::is_none")]
     file_key: Option<String>,
     #[cfg_attr(feature = "tools", schemars(skip))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     file_patch_id: Option<String>,
     /// The file: the root's name and its path, lower-case, as read_file gives it
     #[cfg_attr(feature = "tools", schemars(required))]
@@ -51,6 +56,7 @@ struct FileDocument {
     #[cfg_attr(feature = "tools", schemars(required))]
     original_sha256: Option<String>,
     /// What the changes of this file are for
+    #[serde(skip_serializing_if = "Option::is_none")]
     file_label: Option<String>,
     /// From top to bottom, without overlap
     #[cfg_attr(feature = "tools", schemars(required))]
@@ -61,29 +67,36 @@ impl Named for FileDocument {
     const PLURAL: &'static str = "files";
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize, Default)]
 #[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ChangeDocument {
     /// Your own name for this change; echoed
+    #[serde(skip_serializing_if = "Option::is_none")]
     change_key: Option<String>,
     #[cfg_attr(feature = "tools", schemars(skip))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     change_id: Option<String>,
     /// What is done
     #[cfg_attr(feature = "tools", schemars(required, extend("enum" = OPERATIONS)))]
     operation: Option<String>,
     /// Why, in a few words; echoed
+    #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     /// insert: the line below which newLines come; 0 is the top of the file
+    #[serde(skip_serializing_if = "Option::is_none")]
     after_line: Option<Whole>,
     /// replace, delete: the first line, from 1
+    #[serde(skip_serializing_if = "Option::is_none")]
     start_line: Option<Whole>,
     /// replace, delete: the last line, included
+    #[serde(skip_serializing_if = "Option::is_none")]
     end_line: Option<Whole>,
     /// replace, delete: the lines as they are now, verbatim, without terminators
+    #[serde(skip_serializing_if = "Option::is_none")]
     expected_original_lines: Option<Vec<String>>,
     /// insert, replace: the lines that come, without terminators
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Given::is_absent")]
     new_lines: Given<Vec<String>>,
 }
 
@@ -167,7 +180,7 @@ impl Reading {
             }
             "delete" => {
                 forbid("afterLine", change.after_line.is_some());
-                forbid("newLines", change.new_lines.is_given());
+                forbid("newLines", !change.new_lines.is_absent());
                 let start_line = fields.require("startLine", change.start_line);
                 let end_line = fields.require("endLine", change.end_line);
                 let expected = fields.require("expectedOriginalLines", change.expected_original_lines);
@@ -183,5 +196,55 @@ impl Reading {
             }
         };
         Some(Change { key: change.change_key, description: change.description, operation })
+    }
+}
+
+/// The document that reads as a batch of line patches; `None` for a batch with other edits.
+pub(super) fn document(batch: &Batch) -> Option<BatchDocument> {
+    Some(BatchDocument {
+        batch_label: batch.label.clone(),
+        batch_key: batch.key.clone(),
+        batch_id: None,
+        files: Some(Bounded(batch.files.iter().map(file_document).collect::<Option<_>>()?)),
+    })
+}
+
+fn file_document(file: &FilePatch) -> Option<FileDocument> {
+    let FileEdit::LinePatch(LinePatch { original_sha256, changes }) = &file.edit else { return None };
+    Some(FileDocument {
+        file_key: file.key.clone(),
+        file_patch_id: None,
+        doc_path: Some(file.target.as_str().into()),
+        original_sha256: Some(original_sha256.clone()),
+        file_label: file.label.clone(),
+        changes: Some(Bounded(changes.iter().cloned().map(change_document).collect())),
+    })
+}
+
+fn change_document(change: Change) -> ChangeDocument {
+    let operation = |name: &str| Some(name.into());
+    let words = ChangeDocument { change_key: change.key, description: change.description, ..ChangeDocument::default() };
+    match change.operation {
+        Operation::Insert { after_line, new_lines } => ChangeDocument {
+            operation: operation("insert"),
+            after_line: Some(Whole(after_line)),
+            new_lines: Given::Present(Some(new_lines)),
+            ..words
+        },
+        Operation::Replace { start_line, end_line, expected_original_lines, new_lines } => ChangeDocument {
+            operation: operation("replace"),
+            start_line: Some(Whole(start_line)),
+            end_line: Some(Whole(end_line)),
+            expected_original_lines: Some(expected_original_lines),
+            new_lines: Given::Present(Some(new_lines)),
+            ..words
+        },
+        Operation::Delete { start_line, end_line, expected_original_lines } => ChangeDocument {
+            operation: operation("delete"),
+            start_line: Some(Whole(start_line)),
+            end_line: Some(Whole(end_line)),
+            expected_original_lines: Some(expected_original_lines),
+            ..words
+        },
     }
 }

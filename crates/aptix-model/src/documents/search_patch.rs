@@ -1,6 +1,6 @@
 //! The search-patch document: one file, and changes that are all found in it as it is (REQ-PATCH-006).
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::dialect::Parsed;
 use super::fields::{Fields, listed};
@@ -28,7 +28,7 @@ pub(super) const KEYS: Keys = Keys {
 
 const OPERATIONS: [&str; 4] = ["replace", "append_eof", "prepend_bof", "overwrite"];
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct PatchDocument {
@@ -40,7 +40,7 @@ pub(crate) struct PatchDocument {
     patches: Option<Bounded<ChangeDocument, { Limits::DEFAULT.changes }>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ChangeDocument {
@@ -48,13 +48,18 @@ struct ChangeDocument {
     #[cfg_attr(feature = "tools", schemars(required, extend("enum" = OPERATIONS)))]
     operation: Option<String>,
     /// replace: text that stands in the file exactly once
+    #[serde(skip_serializing_if = "Option::is_none")]
     old_text: Option<String>,
     /// What comes instead, or is added
+    #[serde(skip_serializing_if = "Option::is_none")]
     new_text: Option<String>,
     /// replace: the name under which the old text is kept
+    #[serde(skip_serializing_if = "Option::is_none")]
     to_clipboard: Option<String>,
     /// The name of kept text that is used as new text
+    #[serde(skip_serializing_if = "Option::is_none")]
     from_clipboard: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     reindent: Option<ReindentDocument>,
 }
 
@@ -62,7 +67,7 @@ impl Named for ChangeDocument {
     const PLURAL: &'static str = "changes";
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ReindentDocument {
@@ -132,5 +137,35 @@ fn read_change(fields: &mut Fields<'_>, change: ChangeDocument) -> Option<Search
         to_clipboard: change.to_clipboard,
         from_clipboard: change.from_clipboard,
         reindent: change.reindent.map(prefixes),
+    })
+}
+
+/// The document that reads as the search patch of one file; `None` for a batch with other edits.
+pub(super) fn document(batch: &Batch) -> Option<PatchDocument> {
+    let [FilePatch { target, edit: FileEdit::SearchPatch(SearchPatch { changes }), .. }] = batch.files.as_slice()
+    else {
+        return None;
+    };
+    let patches = changes.iter().cloned().map(change_document).collect::<Option<_>>()?;
+    Some(PatchDocument { path: Some(target.as_str().into()), patches: Some(Bounded(patches)) })
+}
+
+fn change_document(change: SearchChange) -> Option<ChangeDocument> {
+    let (operation, old_text) = match change.operation {
+        SearchOperation::Replace { old_text } => ("replace", Some(old_text)),
+        SearchOperation::AppendEof => ("append_eof", None),
+        SearchOperation::PrependBof => ("prepend_bof", None),
+        SearchOperation::Overwrite => ("overwrite", None),
+        SearchOperation::InsertAfter { .. } => return None,
+    };
+    Some(ChangeDocument {
+        operation: Some(operation.into()),
+        old_text,
+        new_text: change.new_text,
+        to_clipboard: change.to_clipboard,
+        from_clipboard: change.from_clipboard,
+        reindent: change
+            .reindent
+            .map(|Reindent { strip, add }| ReindentDocument { strip: Some(strip), add: Some(add) }),
     })
 }

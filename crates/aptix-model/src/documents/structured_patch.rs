@@ -1,6 +1,6 @@
 //! The structured-patch document: texts to find and to put in their place, file by file (FILE-SPEC 2).
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::dialect::Parsed;
 use super::fields::{Fields, check_root, listed};
@@ -17,14 +17,15 @@ pub(super) const KEYS: Keys = Keys { tells: &["patches.replacements", "patches.p
 
 const LIMITS: [&str; 2] = ["once", "all"];
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct PatchDocument {
+pub(super) struct PatchDocument {
+    #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<String>,
     patches: Option<Bounded<FileDocument, { Limits::DEFAULT.files }>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct FileDocument {
     path: Option<String>,
@@ -35,11 +36,12 @@ impl Named for FileDocument {
     const PLURAL: &'static str = "patches";
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ReplacementDocument {
     find: Option<String>,
     replace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<String>,
 }
 
@@ -78,4 +80,24 @@ fn read_step(fields: &mut Fields<'_>, step: ReplacementDocument) -> Option<Repla
     };
     let (find, replace) = (fields.require("find", step.find), fields.require("replace", step.replace));
     Some(Replacement { find: find?, replace: replace?, scope: scope? })
+}
+
+/// The document that reads as a batch of replacements; `None` for a batch with other edits.
+pub(super) fn document(batch: &Batch) -> Option<PatchDocument> {
+    let patches = batch.files.iter().map(file_document).collect::<Option<_>>()?;
+    Some(PatchDocument { root: None, patches: Some(Bounded(patches)) })
+}
+
+fn file_document(file: &FilePatch) -> Option<FileDocument> {
+    let FileEdit::Replacements(Replacements { steps }) = &file.edit else { return None };
+    let replacements = steps.iter().map(|step| {
+        let limit = match step.scope {
+            Scope::First => None,
+            Scope::All => Some("all".into()),
+            Scope::Block { .. } => return None,
+        };
+        Some(ReplacementDocument { find: Some(step.find.clone()), replace: Some(step.replace.clone()), limit })
+    });
+    let replacements = Bounded(replacements.collect::<Option<_>>()?);
+    Some(FileDocument { path: Some(file.target.as_str().into()), replacements: Some(replacements) })
 }
