@@ -4,16 +4,16 @@
 //! each component from an open root.
 
 mod rules;
-mod spelling;
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
 use core::fmt;
 
+use unicode_normalization::UnicodeNormalization;
+
 use self::rules::check;
 
 pub use rules::PathError;
-pub use spelling::{compose, document_spelling, fold, lowercase};
 
 /// A file's place in a workspace: relative, `/` between components, case kept.
 ///
@@ -46,18 +46,6 @@ impl WorkspacePath {
     #[must_use]
     pub fn folded(&self) -> String {
         fold(&self.0)
-    }
-}
-
-impl fmt::Display for WorkspacePath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for WorkspacePath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
     }
 }
 
@@ -102,18 +90,6 @@ impl RootedPath {
     }
 }
 
-impl fmt::Display for RootedPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl fmt::Debug for RootedPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.text, f)
-    }
-}
-
 /// A file's lower-case key: a root's name, then the path in that root (TUL-002 3.1).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DocPath(RootedPath);
@@ -151,15 +127,53 @@ impl DocPath {
     }
 }
 
-impl fmt::Display for DocPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
+/// Shows a path as its text.
+macro_rules! shown {
+    ($($name:ident)+) => { $(
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(self.as_str(), f)
+            }
+        }
+    )+ };
 }
 
-impl fmt::Debug for DocPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.as_str(), f)
+shown! { WorkspacePath RootedPath DocPath }
+
+/// Composes and lower-cases a path or a name, so that names which some file system takes for one compare equal.
+#[must_use]
+pub fn fold(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    text.nfc().flat_map(char::to_uppercase).flat_map(char::to_lowercase).nfc().collect()
+}
+
+/// A path or a name in composed normal form, so that names that differ in normal form alone compare equal.
+#[must_use]
+pub fn compose(text: &str) -> String {
+    text.nfc().collect()
+}
+
+/// A path lower-cased as document paths are: each character by itself.
+#[must_use]
+pub fn lowercase(text: &str) -> String {
+    text.chars().flat_map(char::to_lowercase).collect()
+}
+
+/// A path of a document, where `\` separates like `/` and a leading `./` is dropped, in the protocol's spelling (TUL-004 5.1).
+#[must_use]
+pub fn document_spelling(text: &str) -> String {
+    let text = text.replace('\\', "/");
+    match text.strip_prefix("./") {
+        Some(rest) if !rest.starts_with('/') => rest.to_owned(),
+        _ => text,
     }
 }
 

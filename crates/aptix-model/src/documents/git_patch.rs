@@ -5,7 +5,6 @@
 
 mod around;
 mod blob_ids;
-mod fence;
 mod files;
 mod header;
 mod hunks;

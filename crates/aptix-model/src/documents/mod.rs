@@ -23,7 +23,6 @@ mod str_replace;
 mod structured_patch;
 mod telling;
 mod text_lines;
-mod tokens;
 mod write;
 
 use crate::batch::Batch;

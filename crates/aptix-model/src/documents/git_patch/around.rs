@@ -1,10 +1,9 @@
 //! The text above, between and below the files of a diff: mails, logs, command lines and prose. It is skipped, unless a line
 //! of it may be a part of the diff that lost its place.
 
-use super::fence::Fence;
 use super::header::not_a_header;
 use super::letter::Letter;
-use super::lines::{Lines, trim_end};
+use super::lines::{Fence, Lines, trim_end};
 use super::malformed::GitPatchError;
 
 /// What a text between two files of a diff says of the files below it.

@@ -97,11 +97,6 @@ impl Header {
         self.sides.is_some()
     }
 
-    /// Whether a `diff --git` line begins it.
-    const fn is_git(&self) -> bool {
-        self.git_line.is_some()
-    }
-
     /// Takes a line between `diff --git` and the names of the sides; whether it is one.
     fn read_extended(&mut self, line: &[u8]) -> Result<bool, GitPatchError> {
         let value = |prefix: &str| line.strip_prefix(prefix.as_bytes());
@@ -189,8 +184,8 @@ impl Header {
             return Err(GitPatchError::Contradiction("'new file mode' and 'deleted file mode'"));
         }
         let Some((old_side, new_side)) = &self.sides else { return Ok((self.of_git_line()?, self.whole())) };
-        let is_new = old_side.is_absent(|| is_empty_side(hunks, old_range));
-        let is_gone = new_side.is_absent(|| is_empty_side(hunks, new_range));
+        let is_new = old_side.is_absent(|| is_empty_side(hunks, |hunk| (hunk.old_start, hunk.old_count)));
+        let is_gone = new_side.is_absent(|| is_empty_side(hunks, |hunk| (hunk.new_start, hunk.new_count)));
         match (old_side.name(), new_side.name()) {
             (None, None) => Err(GitPatchError::Names("both sides are /dev/null")),
             (Some(old), Some(new)) if !is_new && !is_gone && !comes_or_goes => {
@@ -255,9 +250,7 @@ impl Header {
 
     /// What the names prove of the prefixes of the whole diff, once it is known what they mean.
     fn proof(&self, meaning: &Meaning) -> Option<Prefixes> {
-        if !self.is_git() {
-            return None;
-        }
+        self.git_line.as_ref()?;
         match meaning {
             Meaning::Path { has_prefix: true, .. } => Some(Prefixes::Git),
             // The lines of a rename or a copy may have been given prefixes as well.
@@ -297,7 +290,7 @@ impl Header {
     fn backslashes(&self, meaning: &Meaning) -> Vec<String> {
         let sides = self.sides.iter().flat_map(|(old, new)| [old.name(), new.name()]).flatten();
         let others = [&self.rename_from, &self.rename_to, &self.copy_from, &self.copy_to].into_iter().flatten();
-        let mut found: Vec<String> = sides.chain(others).filter(|name| name.had_backslash()).map(Name::path).collect();
+        let mut found: Vec<String> = sides.chain(others).filter(|name| name.had_backslash).map(Name::path).collect();
         found.dedup();
         if found.is_empty() && self.git_line.as_ref().is_some_and(GitLine::had_backslash) {
             found.push(meaning.first().into());
@@ -309,14 +302,6 @@ impl Header {
 /// Whether the only hunk says that one side has no lines.
 fn is_empty_side(hunks: &[Hunk], range: impl FnOnce(&Hunk) -> (i64, i64)) -> bool {
     matches!(hunks, [hunk] if range(hunk) == (0, 0))
-}
-
-const fn old_range(hunk: &Hunk) -> (i64, i64) {
-    (hunk.old_start, hunk.old_count)
-}
-
-const fn new_range(hunk: &Hunk) -> (i64, i64) {
-    (hunk.new_start, hunk.new_count)
 }
 
 /// Whether the document ends within what may be a further line between `diff --git` and `---`.

@@ -4,12 +4,11 @@
 //! what is below the counted lines is text, or travels as surplus, which the file decides about.
 
 mod below;
-mod head;
 mod line;
 
 use self::line::{Found, next_line, take_marker};
 use super::lines::{Extent, Lines, trim_end};
-use super::malformed::GitPatchError;
+use super::malformed::{GitPatchError, quote};
 use crate::batch::{Hunk, LineKind};
 use crate::limits::Limits;
 
@@ -31,7 +30,7 @@ pub(super) fn read(lines: &mut Lines<'_>) -> Result<Vec<Hunk>, GitPatchError> {
 
 fn read_hunk(lines: &mut Lines<'_>) -> Result<Hunk, GitPatchError> {
     let (start, first) = (lines.number, lines.peek().unwrap_or_default());
-    let hunk = head::read(trim_end(first))?;
+    let hunk = read_header(trim_end(first))?;
     lines.skip();
     // Where a header's own line ends with a carriage return, so do the lines around it, whatever the file's lines do.
     let has_returns = first.ends_with(b"\r\n");
@@ -48,6 +47,41 @@ fn read_hunk(lines: &mut Lines<'_>) -> Result<Hunk, GitPatchError> {
             body.finish_uneven(lines, start)
         }
         Stop::Short => body.finish_short(lines, start),
+    }
+}
+
+/// Reads `@@ -12,3 +14,5 @@ anything`, or a header that says nothing; a count that is absent is 1.
+fn read_header(line: &[u8]) -> Result<Hunk, GitPatchError> {
+    if line.starts_with(b"@@@") {
+        return Err(GitPatchError::Format("a combined diff of a merge"));
+    }
+    let wrong = || GitPatchError::HunkHeader { found: quote(line) };
+    // What comes after the numbers is a line of the file, in whatever encoding.
+    let text = line.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    if is_unnumbered(text) {
+        return Ok(Hunk { is_unnumbered: true, ..Hunk::default() });
+    }
+    let (sides, _) = text.strip_prefix("@@ -").and_then(|text| text.split_once(" @@")).ok_or_else(wrong)?;
+    let (old, new) = sides.split_once(" +").ok_or_else(wrong)?;
+    let (old_start, old_count) = side(old).ok_or_else(wrong)?;
+    let (new_start, new_count) = side(new).ok_or_else(wrong)?;
+    Ok(Hunk { old_start, old_count, new_start, new_count, ..Hunk::default() })
+}
+
+/// `@@`, `@@ @@` and `@@ ... @@`, the latter with anything below it.
+fn is_unnumbered(text: &str) -> bool {
+    let dots = ["@@ ... @@", "@@ \u{2026} @@"];
+    matches!(text.trim_ascii_end(), "@@" | "@@ @@") || dots.into_iter().any(|dots| text.starts_with(dots))
+}
+
+fn side(text: &str) -> Option<(i64, i64)> {
+    let number = |text: &str| {
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<i64>().ok().filter(|_| is_number)
+    };
+    match text.split_once(',') {
+        Some((start, count)) => Some((number(start)?, number(count)?)),
+        None => Some((number(text)?, 1)),
     }
 }
 

@@ -1,7 +1,5 @@
 //! The lines of a diff as they are read, and what stands at the next one.
 
-use super::fence::Fence;
-
 /// What bounds the text of a diff.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::documents) enum Extent {
@@ -88,4 +86,31 @@ impl<'a> Lines<'a> {
 pub(super) fn trim_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// A line of backticks or tildes: a Markdown fence around a diff, as far as it shows where the diff ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Fence {
+    mark: u8,
+    length: usize,
+    /// Whether nothing follows, so that it can close another one.
+    is_bare: bool,
+}
+
+impl Fence {
+    /// Reads a line that is a fence, indented by at most three blanks.
+    pub(super) fn read(line: &[u8]) -> Option<Self> {
+        let line = line.trim_ascii_end();
+        let text = line.trim_ascii_start();
+        let mark = *text.first().filter(|mark| matches!(mark, b'`' | b'~'))?;
+        let length = text.iter().take_while(|byte| **byte == mark).count();
+        let (_, rest) = text.split_at(length);
+        let is_fence = length >= 3 && line.len() - text.len() <= 3 && !(mark == b'`' && rest.contains(&b'`'));
+        is_fence.then(|| Self { mark, length, is_bare: rest.trim_ascii().is_empty() })
+    }
+
+    /// Whether another fence closes this one.
+    pub(super) const fn is_closed_by(&self, next: &Self) -> bool {
+        self.mark == next.mark && self.length <= next.length && next.is_bare
+    }
 }

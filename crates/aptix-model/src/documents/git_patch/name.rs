@@ -10,7 +10,8 @@ use crate::path_readings::PathReadings;
 pub(super) struct Name {
     text: String,
     is_quoted: bool,
-    had_backslash: bool,
+    /// Whether a backslash in it was read as `/`.
+    pub(super) had_backslash: bool,
 }
 
 /// What the names of one file mean.
@@ -170,11 +171,6 @@ impl Name {
 
     fn of(text: &str) -> Self {
         Self { text: text.replace('\\', "/"), is_quoted: false, had_backslash: text.contains('\\') }
-    }
-
-    /// Whether a backslash in it was read as `/`.
-    pub(super) const fn had_backslash(&self) -> bool {
-        self.had_backslash
     }
 
     /// The name as a path: what a quoted one has is what it means.
