@@ -1,4 +1,4 @@
-//! One failure, told so that the author of the edit can act on it.
+//! One failure, with all that the author of the edit needs to act on it.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;

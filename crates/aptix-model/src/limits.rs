@@ -20,7 +20,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What holds unless somebody configures otherwise.
+    /// The limits unless the configuration says otherwise.
     pub const DEFAULT: Self = Self {
         file_bytes: 256 << 20,
         batch_bytes: 1 << 30,
@@ -30,12 +30,6 @@ impl Limits {
         changes: 100_000,
         text_bytes: 64 << 10,
     };
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
 }
 
 /// Bytes of one document.

@@ -62,7 +62,7 @@ impl Protection {
     }
 }
 
-/// Whether a path, valid or not, is closed to every batch, whoever sends it; both `/` and `\` separate its names. Whether
+/// Whether a path, valid or not, is closed to every batch, from any author; both `/` and `\` separate its names. Whether
 /// a file that holds [secrets](secret) may be edited depends on who asks.
 #[must_use]
 pub fn of(path: &str) -> Option<Protection> {

@@ -16,7 +16,7 @@ catalogue! {
         InvalidPath = "INVALID_PATH",
         /// Two files on disk or in the batch differ only in case or Unicode normal form.
         AmbiguousPath = "AMBIGUOUS_PATH",
-        /// Policy forbids touching this file, whoever asks.
+        /// Policy forbids touching this file to every caller.
         PolicyDenied = "POLICY_DENIED",
         /// A person has to agree first, and none did.
         ApprovalRequired = "APPROVAL_REQUIRED",
@@ -68,7 +68,7 @@ catalogue! {
         FileExists = "FILE_EXISTS",
         /// A file that must exist does not.
         FileMissing = "FILE_MISSING",
-        /// Somebody else wrote the file while the batch was being applied.
+        /// Another process wrote the file while the batch was being applied.
         FileChanged = "FILE_CHANGED",
         /// The file is not text in an encoding that can be edited byte by byte.
         NotText = "NOT_TEXT",
@@ -88,7 +88,7 @@ catalogue! {
         RequestIdReused = "REQUEST_ID_REUSED",
         /// A batch already ended, and this would end it another way.
         ResultFinal = "RESULT_FINAL",
-        /// A prepared edit belongs to somebody else.
+        /// A prepared edit belongs to another caller.
         WrongOwner = "WRONG_OWNER",
         /// The state of the batch does not allow this step.
         InvalidState = "INVALID_STATE",
@@ -108,7 +108,7 @@ catalogue! {
         ResourceExhausted = "RESOURCE_EXHAUSTED",
         /// The other side could not be reached or gave no answer in time.
         Unavailable = "UNAVAILABLE",
-        /// Somebody interrupted the command.
+        /// A person or the system interrupted the command.
         Interrupted = "INTERRUPTED",
         /// A defect in Aptix or its storage; the log has the rest.
         Internal = "INTERNAL",

@@ -51,13 +51,11 @@ pub struct FileIds {
 impl FileIds {
     /// Mints an id for every file patch and every change of a batch; `mint` gives a new id at each call.
     pub fn mint(batch: &Batch, mut mint: impl FnMut() -> uuid::Uuid) -> Vec<Self> {
-        let mut files = Vec::with_capacity(batch.files.len());
-        for patch in &batch.files {
-            let changes = patch.edit.change_count();
+        let files = batch.files.iter().map(|patch| {
             let file = FilePatchId(mint());
-            files.push(Self { file, changes: (0..changes).map(|_| ChangeId(mint())).collect() });
-        }
-        files
+            Self { file, changes: (0..patch.edit.change_count()).map(|_| ChangeId(mint())).collect() }
+        });
+        files.collect()
     }
 }
 
@@ -76,6 +74,6 @@ pub struct BatchOutline {
     pub key: Option<String>,
     /// The files it names.
     pub targets: Vec<Target>,
-    /// When it was stored; absent where only its state is told.
+    /// When it was stored; absent where only its state is sent.
     pub created: Option<UnixMillis>,
 }

@@ -1,4 +1,4 @@
-//! What became of a batch, as the agent tells it and the server keeps it.
+//! What became of a batch, as the agent reports it and the server stores it.
 
 pub mod fit;
 

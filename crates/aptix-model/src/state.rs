@@ -22,7 +22,7 @@ words! {
         Rejected = "REJECTED",
         /// Withdrawn before the agent finished.
         Cancelled = "CANCELLED",
-        /// Nobody acted on it in time.
+        /// Its time ran out before anything was done.
         Expired = "EXPIRED",
         /// Applied, and taken back by a later batch.
         Reverted = "REVERTED",
@@ -42,7 +42,7 @@ pub enum Step {
     Reject,
     /// The agent reports how it ended.
     Report(Outcome),
-    /// Somebody withdraws it.
+    /// A caller withdraws it.
     Cancel,
     /// Its time is up.
     Expire,

@@ -177,7 +177,7 @@ fn sort(text: &str) -> Result<(Sorted, Answer), Failure> {
     sorted.edits = edits;
     sorted.check_outside(&unfenced, &answer, &lines, &taken)?;
     if let Some(outer) = outer {
-        outer.check_holds(sorted.edits.iter().map(|(_, block)| block))?;
+        outer::check_holds(&outer, sorted.edits.iter().map(|(_, block)| block))?;
     }
     Ok((sorted, answer))
 }

@@ -25,7 +25,7 @@ const END_OF_FILE: &str = "*** End of File";
 const ENVIRONMENT: &str = "*** Environment ID:";
 const CHUNK: &str = "@@";
 
-/// Lines and anchors of all updates together: far more than anybody writes, and few enough to be kept.
+/// Lines and anchors of all updates together: far more than any author writes, and few enough to be kept.
 const LINES: usize = 1_000_000;
 
 /// Whether a text begins as a codex patch does.

@@ -10,7 +10,7 @@ use crate::batch::{Batch, Content, CreateFile, FileEdit, FilePatch, Target};
 use crate::path::document_spelling;
 
 /// How a create-file document is recognised.
-pub(super) const KEYS: Keys = Keys { tells: &["content", "overwrite"], knows: &["path", "contentFormat"] };
+pub(super) const KEYS: Keys = Keys { unique: &["content", "overwrite"], others: &["path", "contentFormat"] };
 
 #[derive(Deserialize)]
 #[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]

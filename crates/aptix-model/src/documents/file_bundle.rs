@@ -15,8 +15,8 @@ use crate::reason::{Detail, Reason};
 
 /// How a file bundle is recognised.
 pub(super) const KEYS: Keys = Keys {
-    tells: &["files.path", "files.content", "files.operation"],
-    knows: &["root", "files", "files.replacements", "files.contentFormat"],
+    unique: &["files.path", "files.content", "files.operation"],
+    others: &["root", "files", "files.replacements", "files.contentFormat"],
 };
 
 const OPERATIONS: [&str; 3] = ["create", "replace", "delete"];

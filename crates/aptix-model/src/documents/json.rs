@@ -141,7 +141,7 @@ impl Place {
         place
     }
 
-    /// Tells a failure where it is.
+    /// Adds this place to a failure.
     pub(super) fn put_on(self, mut failure: Failure) -> Failure {
         failure.field = Some(self.field).filter(|field| !field.is_empty());
         failure.file_index = self.file;
@@ -326,37 +326,6 @@ impl<'de, T: Deserialize<'de> + Named, const MAX: usize> Deserialize<'de> for Bo
             }
         }
         deserializer.deserialize_seq(BoundedVisitor(PhantomData))
-    }
-}
-
-/// One object, or a list of objects that stops being read once it is longer than any batch may be.
-pub(super) struct OneOrMany<T, const MAX: usize> {
-    pub(super) items: Vec<T>,
-    pub(super) is_list: bool,
-}
-
-impl<'de, T: Deserialize<'de> + Named, const MAX: usize> Deserialize<'de> for OneOrMany<T, MAX> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct EitherVisitor<T, const MAX: usize>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de> + Named, const MAX: usize> Visitor<'de> for EitherVisitor<T, MAX> {
-            type Value = OneOrMany<T, MAX>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "an object, or a list of {}", T::PLURAL)
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                let item = T::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
-                Ok(OneOrMany { items: vec![item], is_list: false })
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
-                let Bounded(items) =
-                    Bounded::<T, MAX>::deserialize(serde::de::value::SeqAccessDeserializer::new(list))?;
-                Ok(OneOrMany { items, is_list: true })
-            }
-        }
-        deserializer.deserialize_any(EitherVisitor(PhantomData))
     }
 }
 

@@ -65,28 +65,32 @@ impl fmt::Display for JsonDialect {
     }
 }
 
-/// Finds the one JSON dialect whose telling keys the document has, or nearly has; else the one that has all its keys.
-/// If there is none, or several that the document tells apart by nothing, says what there is instead.
+/// Finds the one JSON dialect whose unique keys the document has, or nearly has; else the one that has all its keys.
+/// If there is none, or several that the document does not distinguish, returns its keys in words.
 pub(super) fn recognise_json(bytes: &[u8]) -> Result<Result<JsonDialect, String>, Failure> {
     let text = json::text(bytes)?;
     let Outline(keys) = json::value(text)?;
-    let tells = |near: fn(&str, &str) -> bool| {
+    let with_near = |near: fn(&str, &str) -> bool| {
         let keys = &keys;
-        one_of(move |tells, _| keys.iter().any(|key| tells.iter().any(|telling| near(key, telling))))
+        one_of(move |unique, _| keys.iter().any(|key| unique.iter().any(|known| near(key, known))))
     };
     let has_all = || {
-        let known = |key: &String, (tells, knows): (&[&str], &[&str])| {
-            tells.iter().chain(knows).any(|known| is_near(key, known))
+        let known = |key: &String, (unique, others): (&[&str], &[&str])| {
+            unique.iter().chain(others).any(|known| is_near(key, known))
         };
-        one_of(|tells, knows| !keys.is_empty() && keys.iter().all(|key| known(key, (tells, knows))))
+        one_of(|unique, others| !keys.is_empty() && keys.iter().all(|key| known(key, (unique, others))))
     };
-    let exact = tells(|key, telling| key == telling);
+    let exact = with_near(|key, known| key == known);
     let shown = || shown_keys(&keys);
     if let (Some(one), Some(other)) = exact {
-        return Err(ambiguous(one.dialect(), other.dialect(), &format!("its keys {}", told_by(&keys, one, other))));
+        return Err(ambiguous(
+            one.dialect(),
+            other.dialect(),
+            &format!("its keys {}", deciding_keys(&keys, one, other)),
+        ));
     }
-    // What is misspelt, or common to several dialects, tells one of them or nothing.
-    let found = [exact, tells(is_near), has_all()].into_iter().find(|(first, _)| first.is_some());
+    // Misspelt keys, and keys of several dialects, decide only where they leave one dialect.
+    let found = [exact, with_near(is_near), has_all()].into_iter().find(|(first, _)| first.is_some());
     if let Some((Some(dialect), None)) = found {
         return Ok(Ok(dialect));
     }
@@ -96,9 +100,9 @@ pub(super) fn recognise_json(bytes: &[u8]) -> Result<Result<JsonDialect, String>
 }
 
 /// The first key of a document that only one of two dialects has, and the first that only the other one has.
-fn told_by(keys: &BTreeSet<String>, one: JsonDialect, other: JsonDialect) -> String {
+fn deciding_keys(keys: &BTreeSet<String>, one: JsonDialect, other: JsonDialect) -> String {
     let first = |dialect: JsonDialect| {
-        let key = keys.iter().find(|key| dialect.keys().tells.contains(&key.as_str()));
+        let key = keys.iter().find(|key| dialect.keys().unique.contains(&key.as_str()));
         key.map_or_else(String::new, |key| format!("'{key}' ({dialect})"))
     };
     format!("{} and {}", first(one), first(other))
@@ -110,33 +114,33 @@ fn near_key(key: &str) -> Option<&'static str> {
         JsonDialect::ALL
             .into_iter()
             .map(JsonDialect::keys)
-            .flat_map(|Keys { tells, knows }| tells.iter().chain(knows).copied())
+            .flat_map(|Keys { unique, others }| unique.iter().chain(others).copied())
     };
     let is_known = known().any(|known| known == key);
     known().find(|known| !is_known && is_near(key, known))
 }
 
-/// The JSON dialect of which a text has a telling key, whatever else is wrong with it.
-pub(super) fn tells_json(text: &str) -> Option<JsonDialect> {
+/// The JSON dialect of which a text has a unique key, whatever else is wrong with it.
+pub(super) fn dialect_by_key(text: &str) -> Option<JsonDialect> {
     if !text.trim_start().starts_with(['{', '[']) {
         return None;
     }
     let Outline(keys) = json::text(text.as_bytes()).ok().and_then(|text| json::value(text).ok())?;
-    one_of(|tells, _| keys.iter().any(|key| tells.contains(&key.as_str()))).0
+    one_of(|unique, _| keys.iter().any(|key| unique.contains(&key.as_str()))).0
 }
 
-/// Where a text has an object with a telling key of a JSON dialect and a path, whole or broken, and that dialect.
+/// Where a text has an object with a unique key of a JSON dialect and a path, whole or broken, and that dialect.
 pub(super) fn find_json(text: &str) -> Option<(usize, JsonDialect)> {
     let mut at = 0;
     loop {
         at += text.get(at..)?.find('{')?;
         let rest = text.get(at..)?;
         let mut values = serde_json::Deserializer::from_str(rest).into_iter();
-        let (told, length) = match values.next()? {
+        let (found, length) = match values.next()? {
             Ok(Outline(keys)) => {
                 let names_file = keys.iter().any(|key| PATHS.iter().any(|path| key.rsplit('.').next() == Some(path)));
-                let told = one_of(|tells, _| names_file && keys.iter().any(|key| tells.contains(&key.as_str())));
-                (told, values.byte_offset())
+                let found = one_of(|unique, _| names_file && keys.iter().any(|key| unique.contains(&key.as_str())));
+                (found, values.byte_offset())
             }
             Err(error) => {
                 let above = rest.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len);
@@ -145,21 +149,21 @@ pub(super) fn find_json(text: &str) -> Option<(usize, JsonDialect)> {
                 let has = |key: &str| key.split('.').all(|part| begun.contains(&format!("\"{part}\"")));
                 let names_file = PATHS.into_iter().any(has);
                 // What it broke at may begin the next one.
-                (one_of(|tells, _| names_file && tells.iter().copied().any(has)), length.saturating_sub(1))
+                (one_of(|unique, _| names_file && unique.iter().copied().any(has)), length.saturating_sub(1))
             }
         };
-        if let Some(dialect) = told.0 {
+        if let Some(dialect) = found.0 {
             return Some((at, dialect));
         }
         at += length.max(1);
     }
 }
 
-/// The first two JSON dialects for whose telling and other keys something holds.
+/// The first two JSON dialects for whose unique and other keys something holds.
 fn one_of(holds: impl Fn(&[&str], &[&str]) -> bool) -> (Option<JsonDialect>, Option<JsonDialect>) {
     let mut found = JsonDialect::ALL.into_iter().filter(|dialect| {
-        let Keys { tells, knows } = dialect.keys();
-        holds(tells, knows)
+        let Keys { unique, others } = dialect.keys();
+        holds(unique, others)
     });
     (found.next(), found.next())
 }
@@ -183,7 +187,7 @@ pub(super) fn unrecognised(what: String) -> Failure {
 
 fn has(dialect: Dialect) -> String {
     match JsonDialect::ALL.into_iter().find(|json| json.dialect() == dialect) {
-        Some(json) => format!("{dialect} has {}", json.keys().tells.join(", ")),
+        Some(json) => format!("{dialect} has {}", json.keys().unique.join(", ")),
         None if dialect == Dialect::Chat => format!("{dialect} is any other text"),
         None => format!("{dialect} is no JSON"),
     }

@@ -14,9 +14,9 @@ const KEYS: usize = 100;
 #[derive(Clone, Copy)]
 pub(super) struct Keys {
     /// Keys that no other dialect has.
-    pub(super) tells: &'static [&'static str],
+    pub(super) unique: &'static [&'static str],
     /// Its other keys, down to two levels.
-    pub(super) knows: &'static [&'static str],
+    pub(super) others: &'static [&'static str],
 }
 
 /// Whether each part of a key may be a misspelling of that of a known one.

@@ -15,8 +15,8 @@ use crate::report::Warning;
 
 /// How a line patch is recognised.
 pub(super) const KEYS: Keys = Keys {
-    tells: &["files.docPath", "files.originalSha256", "files.changes", "batchLabel", "batchKey", "batchId"],
-    knows: &["files", "files.fileKey", "files.fileLabel", "files.filePatchId"],
+    unique: &["files.docPath", "files.originalSha256", "files.changes", "batchLabel", "batchKey", "batchId"],
+    others: &["files", "files.fileKey", "files.fileLabel", "files.filePatchId"],
 };
 
 const OPERATIONS: [&str; 3] = ["insert", "replace", "delete"];

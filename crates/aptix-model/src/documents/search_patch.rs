@@ -14,7 +14,7 @@ use crate::reason::{Detail, Reason};
 
 /// How a search patch is recognised.
 pub(super) const KEYS: Keys = Keys {
-    tells: &[
+    unique: &[
         "patches.operation",
         "patches.oldText",
         "patches.newText",
@@ -22,7 +22,7 @@ pub(super) const KEYS: Keys = Keys {
         "patches.fromClipboard",
         "patches.reindent",
     ],
-    knows: &["path", "patches"],
+    others: &["path", "patches"],
 };
 
 const OPERATIONS: [&str; 4] = ["replace", "append_eof", "prepend_bof", "overwrite"];

@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 
 use super::dialect::Parsed;
 use super::fields::{Fields, listed};
-use super::json::{self, Named, OneOrMany, Place, Whole};
+use super::json::{self, Bounded, Named, Place, Whole};
 use super::keys::Keys;
 use crate::batch::{
     Batch, Content, FileEdit, FilePatch, Presence, SearchChange, SearchOperation, SearchPatch, Target, WriteFile,
@@ -20,8 +20,8 @@ use crate::reason::{Detail, Reason};
 
 /// How commands are recognised.
 pub(super) const KEYS: Keys = Keys {
-    tells: &["command", "file_text", "old_str", "new_str", "insert_line", "insert_text", "view_range"],
-    knows: &["path"],
+    unique: &["command", "file_text", "old_str", "new_str", "insert_line", "insert_text", "view_range"],
+    others: &["path"],
 };
 
 const COMMANDS: [&str; 3] = ["create", "str_replace", "insert"];
@@ -54,11 +54,16 @@ enum Step {
 }
 
 pub(super) fn parse(text: &str) -> Parsed {
-    let commands: OneOrMany<CommandDocument, { Limits::DEFAULT.changes }> = json::value(text)?;
+    let is_list = text.trim_start().starts_with('[');
+    let commands = if is_list {
+        json::value::<Bounded<CommandDocument, { Limits::DEFAULT.changes }>>(text)?.0
+    } else {
+        vec![json::from_str(text)?]
+    };
     let mut failures = Vec::new();
     let mut files = Files { files: Vec::new(), positions: BTreeMap::new(), work: WORK };
-    for (index, command) in commands.items.into_iter().enumerate() {
-        let place = if commands.is_list { format!("[{index}]") } else { String::new() };
+    for (index, command) in commands.into_iter().enumerate() {
+        let place = if is_list { format!("[{index}]") } else { String::new() };
         let mut fields = Fields::new(Place::named(place), &mut failures);
         let Some((path, step)) = read(&mut fields, command) else { continue };
         if let Err(failure) = files.add(index, path, step) {

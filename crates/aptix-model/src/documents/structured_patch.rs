@@ -13,7 +13,7 @@ use crate::path::document_spelling;
 use crate::reason::Detail;
 
 /// How a structured patch is recognised.
-pub(super) const KEYS: Keys = Keys { tells: &["patches.replacements", "patches.path"], knows: &["root", "patches"] };
+pub(super) const KEYS: Keys = Keys { unique: &["patches.replacements", "patches.path"], others: &["root", "patches"] };
 
 const LIMITS: [&str; 2] = ["once", "all"];
 

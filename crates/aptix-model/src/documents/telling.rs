@@ -45,7 +45,7 @@ const ENVELOPES: [&str; 5] = ["arguments", "input", "parameters", "params", "arg
 /// Keys of arguments that name a file.
 const ENVELOPED: [&str; 5] = ["path", "file_path", "filePath", "files", "patches"];
 
-/// Tells by its keys what a JSON text is.
+/// Detects what a JSON text is by its keys.
 ///
 /// # Errors
 /// It is no JSON, or could be in two dialects.

@@ -69,7 +69,7 @@ catalogue! {
         Secret = "SECRET",
         /// Nothing of the file's content is shown to a server or a tool, and the edit would compare it or take it along.
         Withheld = "WITHHELD",
-        /// The file tells an editor, an agent, a build service or version control what to do.
+        /// The file controls an editor, an agent, a build service or version control.
         Sensitive = "SENSITIVE",
         /// A list in a policy file denies the file.
         Denied = "DENIED",

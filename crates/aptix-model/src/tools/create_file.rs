@@ -83,13 +83,13 @@ impl Created {
     /// Of a call that was refused; `path` is the one in the call, as far as it could be read.
     #[must_use]
     pub fn refused(path: &str, failures: &[Failure]) -> Self {
-        let told = failures.iter().map(|failure| match &failure.hint {
+        let messages = failures.iter().map(|failure| match &failure.hint {
             Some(hint) => format!("{failure}; {hint}"),
             None => failure.to_string(),
         });
         Self {
             success: false,
-            message: told.collect::<Vec<_>>().join("\n"),
+            message: messages.collect::<Vec<_>>().join("\n"),
             path: path.to_owned(),
             size_bytes: 0,
             hash: String::new(),

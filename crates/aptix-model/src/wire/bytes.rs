@@ -1,4 +1,4 @@
-//! Batches and reports as bytes, for whoever keeps them: protocol messages, so that what keeps the protocol readable
+//! Batches and reports as bytes, for those who store them: protocol messages, so that what keeps the protocol readable
 //! by older and newer versions keeps stored bytes readable too.
 
 use prost::Message;

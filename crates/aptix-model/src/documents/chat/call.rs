@@ -47,7 +47,7 @@ pub(super) fn called(block: Block) -> Result<(JsonDialect, Block), Failure> {
             format!("call one of {}, write the edit into a block, or leave the call out", tools.join(", ")),
         ));
     };
-    // What is wrong with the arguments is told at their lines.
+    // What is wrong with the arguments is reported at their lines.
     let above = text.split_once(arguments.get()).map_or("", |(above, _)| above);
     let text_line = above.matches('\n').count() + 1;
     let arguments = arguments.get().to_owned();

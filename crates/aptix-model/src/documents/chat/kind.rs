@@ -5,7 +5,7 @@ use super::json;
 use super::outside::{self, misplaced_diff};
 use super::place::{open_fence, place, refused};
 use crate::documents::git_patch::shape::diff_header;
-use crate::documents::json_dialect::{JsonDialect, tells_json};
+use crate::documents::json_dialect::{JsonDialect, dialect_by_key};
 use crate::documents::search_replace;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
@@ -80,7 +80,7 @@ fn unread(block: &Block) -> Result<String, Failure> {
         .field(format!("line {line}"))
         .hint("indent neither the markers nor the fence around them"));
     }
-    if let Some(dialect) = tells_json(&block.text) {
+    if let Some(dialect) = dialect_by_key(&block.text) {
         let message = format!("the {} holds a {dialect}; edits in JSON are read from blocks tagged json", place(block));
         return Err(refused(None, message, "write the opening fence as ```json, or leave the block out"));
     }

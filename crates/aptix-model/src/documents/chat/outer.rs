@@ -17,27 +17,20 @@ const TAGS: [&str; 7] = ["", "text", "txt", "plaintext", "markdown", "md", "answ
 const ADVICE: &str = "drop the outer fence, so that each edit stands in a fence of its own; or leave the block out, if it only \
                       shows how an answer is written";
 
-/// The block that an outer fence makes of an answer.
-pub(super) struct Outer {
-    block: Block,
+/// Refuses an edit outside of the outer fence: then what is inside may be an example.
+pub(super) fn check_holds<'b>(outer: &Block, mut edits: impl Iterator<Item = &'b Block>) -> Result<(), Failure> {
+    let lines = outer.first_line..=outer.last_line;
+    if edits.all(|edit| lines.contains(&edit.first_line)) { Ok(()) } else { Err(doubt(outer, BESIDE)) }
 }
 
-impl Outer {
-    /// Refuses an edit outside of the fence: then what is inside may be an example.
-    pub(super) fn check_holds<'b>(&self, mut edits: impl Iterator<Item = &'b Block>) -> Result<(), Failure> {
-        let lines = self.block.first_line..=self.block.last_line;
-        if edits.all(|edit| lines.contains(&edit.first_line)) { Ok(()) } else { Err(self.doubt(BESIDE)) }
-    }
-
-    fn doubt(&self, why: &str) -> Failure {
-        let message = format!("the {} holds edits, and {why}, so that it may be an example", place(&self.block));
-        refused(None, message, ADVICE)
-    }
+fn doubt(outer: &Block, why: &str) -> Failure {
+    let message = format!("the {} holds edits, and {why}, so that it may be an example", place(outer));
+    refused(None, message, ADVICE)
 }
 
 const BESIDE: &str = "the answer has other edits beside it";
 
-/// The text of an answer with blank lines in the place of its outer fence, if it has one. `taken` are the lines of edits that
+/// The outer fence of an answer, if it has one, and its text with blank lines in the place of the fence. `taken` are the lines of edits that
 /// are read whatever fences they stand in, `text` is without them.
 ///
 /// # Errors
@@ -47,26 +40,25 @@ pub(super) fn read_through(
     answer: &Answer,
     lines: &named::Lines<'_>,
     taken: &[(usize, usize)],
-) -> Result<Option<(Outer, String, Answer)>, Failure> {
-    let Some(block) = find(text, answer, lines, taken)? else { return Ok(None) };
-    let outer = Outer { block };
-    if outer.block.closing != Closing::Aligned {
-        return Err(outer.doubt("its inside is not whole"));
+) -> Result<Option<(Block, String, Answer)>, Failure> {
+    let Some(outer) = find(text, answer, lines, taken)? else { return Ok(None) };
+    if outer.closing != Closing::Aligned {
+        return Err(doubt(&outer, "its inside is not whole"));
     }
-    let fences = [outer.block.first_line, outer.block.last_line];
+    let fences = [outer.first_line, outer.last_line];
     let mut rest = String::with_capacity(text.len());
     for (index, line) in text.split_inclusive('\n').enumerate() {
         let is_fence = fences.contains(&(index + 1));
         rest.push_str(if is_fence { line.split_at(line.trim_end().len()).1 } else { line });
     }
     let inside = fence::read(&rest);
-    let range = outer.block.first_line..=outer.block.last_line;
+    let range = outer.first_line..=outer.last_line;
     let mut blocks = inside.blocks.iter().filter(|block| range.contains(&block.first_line));
     if !blocks.all(|block| block.closing == Closing::Aligned && range.contains(&block.last_line)) {
-        return Err(outer.doubt("its inside is not whole"));
+        return Err(doubt(&outer, "its inside is not whole"));
     }
     if find(&rest, &inside, lines, taken)?.is_some() {
-        return Err(outer.doubt(BESIDE));
+        return Err(doubt(&outer, BESIDE));
     }
     Ok(Some((outer, rest, inside)))
 }
@@ -94,16 +86,16 @@ fn find(
         && let Some(block) = answer.blocks.get(index)
     {
         let whole = if index == 0 { nested(text, block) } else { None };
-        return whole.filter(is_outer).map(Some).ok_or_else(|| untold(block, line));
+        return whole.filter(is_outer).map(Some).ok_or_else(|| ambiguous_end(block, line));
     }
     let mut outer = answer.blocks.iter().filter(|block| is_outer(block));
     match (outer.next(), outer.next()) {
-        (Some(block), Some(_)) => Err(Outer { block: block.clone() }.doubt(BESIDE)),
+        (Some(block), Some(_)) => Err(doubt(block, BESIDE)),
         (one, _) => Ok(one.cloned()),
     }
 }
 
-fn untold(block: &Block, line: usize) -> Failure {
+fn ambiguous_end(block: &Block, line: usize) -> Failure {
     let message = format!(
         "the {} holds another opening fence at line {line}, whose closing one ends it: where it ends cannot be told",
         place(block)

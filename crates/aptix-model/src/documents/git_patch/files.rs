@@ -121,10 +121,10 @@ impl Diff {
         Ok(())
     }
 
-    /// The batch, and what its author is told.
+    /// The batch, and what its author should know.
     pub(super) fn finish(self, lines: &Lines<'_>) -> (Batch, Vec<Warning>) {
         let warn = |code: &str, message: String| Warning { code: code.into(), message, line: None };
-        let mut warnings = endings(lines, &self.files);
+        let mut warnings = Vec::from_iter(endings(lines, &self.files));
         if !self.backslashes.is_empty() {
             let names = quoted(&self.backslashes);
             warnings.push(warn("BACKSLASH", format!("a backslash in a file name was read as '/': {names}")));
@@ -195,15 +195,12 @@ fn quoted(names: &[String]) -> String {
     if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
 }
 
-/// What the author is told about how the lines of a diff end.
-fn endings(lines: &Lines<'_>, files: &[FilePatch]) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let created = files.iter().filter(|file| has_returns(file)).map(|file| file.target.as_str());
-    if let Some(path) = created.take(usize::from(lines.has_returns)).next() {
-        let message = format!("every line of the diff ends with \\r\\n, and so do the lines of the new file {path:?}");
-        warnings.push(Warning { code: "CRLF_DIFF".into(), message, line: None });
-    }
-    warnings
+/// Warns of a new file whose lines end with carriage returns as those of the diff do.
+fn endings(lines: &Lines<'_>, files: &[FilePatch]) -> Option<Warning> {
+    let created = if lines.has_returns { files.iter().find(|file| has_returns(file)) } else { None };
+    let path = created?.target.as_str();
+    let message = format!("every line of the diff ends with \\r\\n, and so do the lines of the new file {path:?}");
+    Some(Warning { code: "CRLF_DIFF".into(), message, line: None })
 }
 
 /// Whether a file is made all of whose lines end with a carriage return.

@@ -95,7 +95,7 @@ impl GitPatchError {
         Self::Short { hunk: Box::new(hunk), start }
     }
 
-    /// The error as its author is told it.
+    /// The failure that the author of the diff gets.
     pub(super) fn failure(&self, place: &Place) -> Failure {
         if let Self::Short { hunk, start } = self {
             let mut failure = hunk.truncated();

@@ -1,5 +1,5 @@
 //! The name of a block's file: in the last three lines above it, on a line of its own or behind the fence. Where two
-//! files are named, or one among other words, nobody is guessed to be right.
+//! files are named, or one among other words, the block is refused.
 
 use super::names::{self, is_path};
 use crate::path::document_spelling;
@@ -13,7 +13,7 @@ const JOINING: [&str; 9] = ["after", "also", "and", "before", "finally", "next",
 /// A name that stands above a block.
 pub(super) struct Name {
     pub(super) path: String,
-    /// Whether it is one word that nothing tells from one of the prose: neither alone right above the block, nor a path.
+    /// Whether it is one word that may as well be one of the prose: neither alone right above the block, nor a path.
     pub(super) is_bare_word: bool,
 }
 
