@@ -1,4 +1,4 @@
-//! The main job on a small real project: a batch goes over gRPC to the server, the agent applies it, the
+//! The main job on a small real project: a batch is sent over gRPC to the server, the agent applies it, the
 //! report and the new cloud text come back; then a stale batch is refused and nothing changes.
 //!
 //! Started by `cargo xtask demo`, which builds the two binaries first. Exits 0 only if all of that held.
@@ -218,7 +218,7 @@ fn lines(text: &str) -> Vec<String> {
     text.lines().map(Into::into).collect()
 }
 
-/// Splits at any white space, tests that, and says so in the README.
+/// Splits at any white space, tests that, and documents it in the README.
 fn word_splitting() -> Batch {
     let count = line_patch(
         "src/count.rs",

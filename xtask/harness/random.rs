@@ -1,4 +1,4 @@
-//! Numbers that nobody foresees, and that come again from the same seed.
+//! Pseudo-random numbers, reproducible from their seed.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};

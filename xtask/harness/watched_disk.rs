@@ -32,7 +32,7 @@ pub(crate) enum Verdict {
     Pass,
     /// It fails; of what was to be written a part is written all the same, as on a real disk.
     Fail(Errno),
-    /// It does not happen, and says that it did.
+    /// It does not happen, and reports success.
     Skip,
     /// The file is made in another directory.
     In(OwnedFd),

@@ -44,7 +44,7 @@ enum Command {
         /// What to measure.
         subject: harness::Subject,
     },
-    /// Kill, fail and cut the power of what writes files, in every way there is; `-- --help` tells the ways.
+    /// Kill, fail and cut the power of what writes files, in every way there is; `-- --help` lists the ways.
     Crash {
         /// Arguments of the harness: suites, `--long`, `--cycles`, `--seed`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -18,7 +18,7 @@ const BUF: &str = "buf-bin==1.75.0\n";
 ///
 /// # Errors
 ///
-/// Says what the machine lacks.
+/// Reports what the machine lacks.
 pub(crate) fn example() -> Result<()> {
     let python = environment("python-venv", &repo::read(REQUIREMENTS)?, Some(MODULES))?;
     run(Command::new(python).arg("examples/python/generate_stubs.py").current_dir(repo::root()))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::repo::Text;
 
-/// Where the register stands.
+/// Path of the register.
 pub(crate) const PATH: &str = "docs/requirements.md";
 
 /// What a row may say of its rule.
@@ -18,7 +18,7 @@ pub(crate) struct Row<'a> {
     pub(crate) id: &'a str,
     /// One of [`STATUSES`].
     pub(crate) status: &'a str,
-    /// The cells of the row, as they stand between the bars.
+    /// The cells of the row: the text between the bars.
     cells: Vec<&'a str>,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct Claim<'a> {
     pub(crate) path: &'a str,
     /// Its line within the part of the file that is test, from 1.
     pub(crate) line: usize,
-    /// Name of the function, or title of the scenario; none where the id stands outside of both.
+    /// Name of the function, or title of the scenario; none where the id is outside of both.
     pub(crate) test: Option<String>,
 }
 
@@ -120,7 +120,7 @@ fn scenario(lines: &[&str]) -> Option<String> {
     Some(format!("\"{title}\""))
 }
 
-/// Name of the function that a line stands in, or right above in its comments and attributes.
+/// Name of the function that contains a line, or whose comments and attributes do.
 fn function(lines: &[&str], at: usize) -> Option<String> {
     let is_above = |line: &&str| ["//", "#[", "@"].iter().any(|start| line.trim_start().starts_with(start));
     let below = lines.iter().skip(at).find(|line| !is_above(line));
@@ -145,7 +145,7 @@ pub(crate) fn tests<'a>(claims: &[Claim<'a>]) -> BTreeMap<&'a str, BTreeMap<Stri
     tests
 }
 
-/// `crates/aptix-engine/tests/it/lines.rs` is `engine/lines.rs`: what tells test files apart, and no more.
+/// `crates/aptix-engine/tests/it/lines.rs` is `engine/lines.rs`: the shortest name that distinguishes test files.
 fn short(path: &str) -> String {
     let path = path.strip_prefix("crates/aptix-").unwrap_or(path);
     path.replacen("/tests/it/", "/", 1).replacen("/tests/", "/", 1).replacen("/src/", "/", 1)

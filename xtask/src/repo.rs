@@ -24,7 +24,7 @@ pub(crate) fn cargo() -> Command {
 ///
 /// # Errors
 ///
-/// When it cannot be started, fails, or prints something that is no UTF-8; with what it said on stderr.
+/// When it cannot be started, fails, or prints something that is no UTF-8; with its stderr.
 pub(crate) fn capture(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("failed to start {command:?}"))?;
     if !output.status.success() {

@@ -1,4 +1,4 @@
-//! Runs the commands of a longer job, tells which is running, how long each took, and what to do when one fails.
+//! Runs the commands of a longer job, prints which is running, how long each took, and what to do when one fails.
 
 use std::process::Command;
 use std::time::Instant;

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 use crate::tree::Tree;
 
-/// What an attempt said, and the files it left.
+/// The result of an attempt, and the files it left.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
     /// Whether it calls itself successful.
@@ -72,7 +72,7 @@ impl Place {
         Tree::read(&self.workspace())
     }
 
-    /// Brings the files back if they are no longer as they were.
+    /// Restores the files if they have changed.
     pub(crate) fn restore(&self) -> Result<()> {
         if self.tree()? != self.before {
             fs::remove_dir_all(self.workspace())?;
@@ -99,9 +99,9 @@ impl Place {
         let sent = process.stdin.take().context("the process has an input")?.write_all(answer.as_bytes());
         let output = process.wait_with_output()?;
         sent.context("cannot send the answer")?;
-        let told = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         let answer: Value = serde_json::from_slice(&output.stdout)
-            .with_context(|| format!("no JSON object on stdout, {}, and on stderr: {told}", output.status))?;
+            .with_context(|| format!("no JSON object on stdout, {}, and on stderr: {stderr}", output.status))?;
         let success = answer.get("success") == Some(&Value::Bool(true));
         ensure!(
             success == output.status.success(),
@@ -138,7 +138,7 @@ pub(crate) struct Library<'a> {
 }
 
 impl Library<'_> {
-    /// Applies an answer as the command does where nobody can be asked.
+    /// Applies an answer as the command does without a terminal.
     pub(crate) fn apply(&self, answer: &[u8], dialect: Option<Dialect>) -> Result<Said> {
         let mut label = None;
         let mut warnings = Vec::new();

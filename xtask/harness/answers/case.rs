@@ -9,7 +9,7 @@ use aptix_engine::digest::sha256;
 
 use crate::tree::{Entry, PLAIN, Tree};
 
-/// One answer and what it must come to.
+/// One answer and its expected outcome.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) title: String,

@@ -43,7 +43,7 @@ const BYTE_CUTS: usize = 8;
 struct Args {
     /// Only cases whose title or file contains all these words
     words: Vec<String>,
-    /// Print every case with its answer and what was said, not only those that fail
+    /// Print every case with its answer and its result, not only those that fail
     #[arg(long)]
     show: bool,
     /// No variants, only the cases
@@ -61,7 +61,7 @@ struct Args {
     /// The built `aptix`
     #[arg(long, value_name = "FILE")]
     aptix: PathBuf,
-    /// Cargo says so to every bench
+    /// Cargo passes this to every bench
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -103,7 +103,7 @@ fn run(args: &Args) -> Result<bool> {
     Ok(if args.gate { report::keeps_promise(&cases, &judged) } else { report::is_fine(&judged) })
 }
 
-/// Judges a case by the built program, and by the library, which must come to the same.
+/// Judges a case by the built program, and by the library, which must have the same outcome.
 fn judge_case(case: &Case, program: &Path) -> Result<Verdict> {
     let place = Place::new(&case.before)?;
     let said = place.run_program(program, &case.answer)?;
@@ -117,7 +117,7 @@ fn judge_case(case: &Case, program: &Path) -> Result<Verdict> {
     place.restore()?;
     let library = place.open()?.apply(case.answer.as_bytes(), None)?;
     if (library.success, &library.after) != (said.success, &said.after) {
-        return Ok(Verdict::new(Class::Wrong, "the command and the library come to different trees"));
+        return Ok(Verdict::new(Class::Wrong, "the command and the library produce different trees"));
     }
     let by_library = judge::judge(case, &library, Way::Library);
     Ok(if by_library.class > verdict.class { by_library } else { verdict })

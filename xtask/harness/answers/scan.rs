@@ -8,7 +8,7 @@ pub(crate) struct Fence {
     pub(crate) first: usize,
     /// The closing fence, if there is one.
     pub(crate) last: Option<usize>,
-    /// What stands behind the opening fence.
+    /// The text after the opening fence.
     pub(crate) info: String,
 }
 
@@ -17,7 +17,7 @@ pub(crate) fn bare(line: &str) -> &str {
     line.trim_start_matches(['>', ' ', '\t'])
 }
 
-/// The run of a fence's marks and what stands behind it.
+/// The run of a fence's marks and the text after it.
 fn marks(line: &str) -> Option<(char, usize, &str)> {
     let line = bare(line.trim_end());
     let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
@@ -108,7 +108,7 @@ enum State {
     Block,
     /// Between `*** Begin Patch` and `*** End Patch`.
     Envelope,
-    /// In the header of a file of a diff; whether what stands there is a whole change.
+    /// In the header of a file of a diff; whether the header alone is a whole change.
     Header(bool),
     /// In the header of a renamed file of which git says that it also changed.
     Changed,

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 /// The mode of a file that is not executable, as the harness lays it out and as a new file gets it here.
 pub(crate) const PLAIN: u32 = 0o644;
 
-/// A regular file, or what stands in its place.
+/// A regular file, or another kind of entry at its path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Entry {
     pub(crate) bytes: Vec<u8>,
@@ -83,31 +83,31 @@ impl Tree {
         paths.filter(|path| self.files.get(*path) != other.files.get(*path)).map(String::as_str).collect()
     }
 
-    /// Says how this tree, which was `before`, differs from the expected one; nothing if it does not. A directory that a
+    /// How this tree, which was `before`, differs from the expected one; nothing if it does not. A directory that a
     /// deletion emptied may stay; one that is new must hold a file.
     pub(crate) fn difference(&self, expected: &Self, before: &Self) -> Option<String> {
-        let mut told = String::new();
+        let mut report = String::new();
         for path in self.changed(expected) {
-            let _ = write!(told, "{path}:");
+            let _ = write!(report, "{path}:");
             match (expected.files.get(path), self.files.get(path)) {
                 (None, Some(found)) => {
-                    let _ = writeln!(told, " must not exist, and holds\n{}", quoted(&found.bytes));
+                    let _ = writeln!(report, " must not exist, and holds\n{}", quoted(&found.bytes));
                 }
-                (Some(_), None) => told.push_str(" is missing\n"),
+                (Some(_), None) => report.push_str(" is missing\n"),
                 (Some(expected), Some(found)) if expected.bytes == found.bytes => {
-                    let _ = writeln!(told, " has mode {:o}, expected {:o}", found.mode, expected.mode);
+                    let _ = writeln!(report, " has mode {:o}, expected {:o}", found.mode, expected.mode);
                 }
-                (Some(expected), Some(found)) => told.push_str(&line_difference(&expected.bytes, &found.bytes)),
+                (Some(expected), Some(found)) => report.push_str(&line_difference(&expected.bytes, &found.bytes)),
                 (None, None) => {}
             }
         }
         for directory in &self.empty {
             let was_there = before.files.keys().any(|path| path.starts_with(directory.as_str()));
             if !was_there {
-                let _ = writeln!(told, "{directory} is a new directory and empty");
+                let _ = writeln!(report, "{directory} is a new directory and empty");
             }
         }
-        (!told.is_empty()).then_some(told)
+        (!report.is_empty()).then_some(report)
     }
 }
 
@@ -120,15 +120,15 @@ fn line_difference(expected: &[u8], found: &[u8]) -> String {
     let rest = expected.iter().rev().zip(found.iter().rev());
     let longest = expected.len().min(found.len()) - same;
     let tail = rest.take(longest).take_while(|(expected, found)| expected == found).count();
-    let mut told = format!(" differs from line {}\n", same + 1);
+    let mut report = format!(" differs from line {}\n", same + 1);
     let mut show = |sign: char, lines: &[String]| {
         for line in lines.get(same..lines.len() - tail).unwrap_or_default().iter().take(20) {
-            let _ = writeln!(told, "    {sign} {line}");
+            let _ = writeln!(report, "    {sign} {line}");
         }
     };
     show('-', &expected);
     show('+', &found);
-    told
+    report
 }
 
 fn quoted(bytes: &[u8]) -> String {

@@ -28,9 +28,9 @@ pub(crate) enum Kind {
     Crlf,
     /// The whole answer is an item of a list.
     InList,
-    /// Words stand above and below the answer.
+    /// There are words above and below the answer.
     Prose,
-    /// One block stands there twice.
+    /// One block occurs twice.
     Doubled,
     /// One block is missing, with its fences.
     Removed,
@@ -61,7 +61,7 @@ impl Kind {
 pub(crate) enum Rule {
     /// It says the same as the whole answer and must be applied.
     Same,
-    /// It comes to the same tree, or is refused.
+    /// It produces the same tree, or is refused.
     SameOrRefused,
     /// It reads like a whole answer with fewer edits: each file is as it was, as the whole answer leaves it, or has some
     /// of the changes; these files are as they were.
@@ -243,7 +243,7 @@ fn heads_edit(line: &str, path: &str) -> bool {
     ["*** ", "--- ", "+++ ", "diff --git ", "rename "].iter().any(|head| line.starts_with(head)) || line.trim() == path
 }
 
-/// Whether all edits of an answer stand in fences, so that they can stand in an item of a list.
+/// Whether all edits of an answer are in fences, so that they can be an item of a list.
 fn is_fenced_only(text: &str) -> bool {
     let lines: Vec<&str> = text.lines().collect();
     let in_fence = |index: usize| {

@@ -156,7 +156,7 @@ impl<'a> Crash<'a> {
         owed.then(|| Ok(Receipt { batch: BATCH.parse()?, bytes: b"what was done".to_vec() })).transpose()
     }
 
-    /// Applies the batches until one fails; tells which generation was reached.
+    /// Applies the batches until one fails; returns which generation was reached.
     fn proceed(&self, workspace: &Workspace, receipt: Option<&Receipt>) -> (usize, Result<()>) {
         for generation in self.generation..self.generation + self.batches {
             let terms = CommitOptions { receipt, ..CommitOptions::default() };
@@ -167,7 +167,7 @@ impl<'a> Crash<'a> {
         (self.generation + self.batches, Ok(()))
     }
 
-    /// Crashes, recovers and looks; tells how many operations the recovery took.
+    /// Crashes, recovers and looks; returns how many operations the recovery took.
     fn run(&self) -> Result<usize> {
         self.attempt().with_context(|| format!("{self:?}"))
     }
@@ -203,7 +203,7 @@ impl<'a> Crash<'a> {
         let is_new = match self.death {
             Death::Process => self.sequence.is_new(&found, old, new)?,
             // Without its record, recovery does not know the directories that the batch made.
-            Death::System => self.sequence.is_new_but_for_dirs(&found, old, new)?,
+            Death::System => self.sequence.is_new_except_dirs(&found, old, new)?,
         };
         let pending = outbox::waiting(&workspace)?;
         ensure!(

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::failpoints::recover;
 use crate::moment::pass;
-use crate::program::{Deed, aptix, prepare, printed, private};
+use crate::program::{Action, aptix, prepare, printed, private};
 use crate::sequence::{Kind, Sequence};
 use crate::tree::{self, lay_out};
 use crate::{Ending, Job};
@@ -32,57 +32,57 @@ struct Found {
 }
 
 impl Scene<'_> {
-    fn command(&self, deed: Deed) -> Command {
+    fn command(&self, action: Action) -> Command {
         let mut command = Command::new(self.aptix);
-        command.args(deed.arguments());
+        command.args(action.arguments());
         private(&mut command, self.place);
         command
     }
 
-    /// The generation that a deed leads to.
-    const fn end(&self, deed: Deed) -> usize {
-        match deed {
-            Deed::Apply => self.generation + 1,
-            Deed::Undo => self.generation - 1,
+    /// The generation after an action.
+    const fn end(&self, action: Action) -> usize {
+        match action {
+            Action::Apply => self.generation + 1,
+            Action::Undo => self.generation - 1,
         }
     }
 
-    fn is_new(&self, deed: Deed) -> Result<bool> {
+    fn is_new(&self, action: Action) -> Result<bool> {
         let found = tree::read(&self.place.join("ws"))?;
-        self.sequence.is_new(&found, self.generation, self.end(deed))
+        self.sequence.is_new(&found, self.generation, self.end(action))
     }
 
     /// Runs an undo again that was killed: it undoes that batch and no other, however far it had come.
     fn run_again(&self) -> Result<()> {
-        let output = self.command(Deed::Undo).output()?;
+        let output = self.command(Action::Undo).output()?;
         let printed = printed(&output);
         ensure!(output.status.success(), "an undo that was killed cannot be run again: {printed}");
-        ensure!(self.is_new(Deed::Undo).context("an undo was run again")?, "the batch is not undone: {printed}");
+        ensure!(self.is_new(Action::Undo).context("an undo was run again")?, "the batch is not undone: {printed}");
         Ok(())
     }
 
-    /// Starts a deed, kills it after a time, and lets another process recover. A killed undo is then run again.
-    fn kill(&mut self, deed: Deed, after: Duration, forget: &dyn Fn() -> Result<()>) -> Result<Found> {
+    /// Starts an action, kills it after a time, and lets another process recover. A killed undo is then run again.
+    fn kill(&mut self, action: Action, after: Duration, forget: &dyn Fn() -> Result<()>) -> Result<Found> {
         prepare(self.place, self.sequence, self.generation)?;
         let answer = self.place.join("answer");
         let stdout = std::fs::File::create(&answer)?;
-        let mut process = self.command(deed).stdout(stdout).stderr(Stdio::null()).spawn()?;
+        let mut process = self.command(action).stdout(stdout).stderr(Stdio::null()).spawn()?;
         pass(after);
         process.kill()?;
         let status = process.wait()?;
         // A complete answer counts, however the process ended.
         let done = status.success() || std::fs::read_to_string(&answer)?.ends_with("}\n");
-        let between = self.is_new(deed).is_err();
+        let between = self.is_new(action).is_err();
         forget()?;
         recover(self.place)?;
-        let is_new = self.is_new(deed)?;
+        let is_new = self.is_new(action)?;
         tree::check_state(&self.place.join("state"))?;
         ensure!(!done || is_new, "the batch succeeded and is not in the tree");
-        if deed == Deed::Undo && !done {
+        if action == Action::Undo && !done {
             self.run_again()?;
-            (self.generation, self.can_undo) = (self.end(deed), false);
+            (self.generation, self.can_undo) = (self.end(action), false);
         } else if is_new {
-            (self.generation, self.can_undo) = (self.end(deed), deed == Deed::Apply);
+            (self.generation, self.can_undo) = (self.end(action), action == Action::Apply);
         }
         Ok(Found { between, is_new })
     }
@@ -93,7 +93,7 @@ impl Scene<'_> {
         for _ in 0..5 {
             prepare(self.place, self.sequence, self.generation)?;
             let begin = Instant::now();
-            let output = self.command(Deed::Apply).output()?;
+            let output = self.command(Action::Apply).output()?;
             spans.push(begin.elapsed());
             let printed = printed(&output);
             ensure!(output.status.success(), "an apply that is not killed fails: {printed}");
@@ -121,14 +121,14 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
         longest = longest.max(span);
         for cycle in 0..job.cycles.div_ceil(sequences.len()) {
             let after = span.mul_f64(job.random.below(1200) as f64 / 1000.0);
-            let deed = if scene.can_undo && job.random.below(3) == 0 { Deed::Undo } else { Deed::Apply };
+            let action = if scene.can_undo && job.random.below(3) == 0 { Action::Undo } else { Action::Apply };
             let (files, generation) = (sequence.files(), scene.generation);
             let what =
-                || format!("kill {cycle}, after {after:?}, of {deed:?} with {files} files, generation {generation}");
-            let found = scene.kill(deed, after, &|| Ok(())).with_context(what)?;
+                || format!("kill {cycle}, after {after:?}, of {action:?} with {files} files, generation {generation}");
+            let found = scene.kill(action, after, &|| Ok(())).with_context(what)?;
             between += usize::from(found.between);
             new += usize::from(found.is_new);
-            undone += usize::from(found.is_new && deed == Deed::Undo);
+            undone += usize::from(found.is_new && action == Action::Undo);
             killed += 1;
         }
     }
@@ -150,7 +150,7 @@ fn control(job: &mut Job, aptix: &Path, sequence: &Sequence, span: Duration) -> 
         let state = place.join("state");
         let forget = || if state.exists() { Ok(std::fs::remove_dir_all(&state)?) } else { Ok(()) };
         let after = span.mul_f64(job.random.below(1200) as f64 / 1000.0);
-        if scene.kill(Deed::Apply, after, &forget).is_err() {
+        if scene.kill(Action::Apply, after, &forget).is_err() {
             return Ok(cycle);
         }
     }

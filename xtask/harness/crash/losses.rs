@@ -124,7 +124,7 @@ impl Case<'_> {
                 // On another mount than the state, displaced files stay where they are until their time is over.
                 let later = Watched::new(|_: Operation<'_>| Verdict::Pass).later(HELD_FOR + Duration::from_hours(1));
                 drop(open_in(&ws, &state, Box::new(later))?);
-                self.sequence.is_new_but_for_dirs(&tree::read(&ws)?, old, new)?
+                self.sequence.is_new_except_dirs(&tree::read(&ws)?, old, new)?
             }
             Loss::Immutable | Loss::Mount => self.sequence.is_new(&tree::read(&ws)?, old, new)?,
         };

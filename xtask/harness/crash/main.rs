@@ -3,7 +3,7 @@
 //! Each suite also takes a protection away and must then find something torn or lost: a suite that cannot see the damage
 //! proves nothing. A suite whose needs this machine lacks is skipped by name; started by `cargo xtask crash`.
 
-#![expect(clippy::print_stdout, reason = "a harness tells what it does")]
+#![expect(clippy::print_stdout, reason = "a harness prints what it does")]
 #![expect(clippy::disallowed_methods, reason = "a harness lays out the directories it works in")]
 
 mod agents;
@@ -54,7 +54,7 @@ struct Args {
     /// What decides about everything random
     #[arg(long)]
     seed: Option<u64>,
-    /// Cargo says so to every bench
+    /// Cargo passes this to every bench
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -92,9 +92,9 @@ pub(crate) struct Job {
 
 /// How a suite ended, if nothing was found.
 pub(crate) enum Ending {
-    /// Everything held; says what was done.
+    /// Everything held; contains what was done.
     Held(String),
-    /// It could not be run; says why.
+    /// It could not be run; contains the reason.
     Skipped(String),
 }
 

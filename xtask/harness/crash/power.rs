@@ -1,7 +1,7 @@
 //! Power cuts, on a file system of its own: the writer is stopped, the file system shut down, and mounted again.
 //!
 //! What was not flushed is lost then, in the journal of the file system as well. What was acknowledged must be there, once
-//! the next command has run: to it and to the writer the system was started anew, because the file that says so is another.
+//! the next command has run: to it and to the writer the system was started anew, because the boot id file differs.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::tree::{self, Tree, lay_out};
 use crate::volume::{self, Volume};
 use crate::{Ending, Job};
 
-/// Arguments of a writer, which brings a workspace from generation to generation until it is stopped.
+/// Arguments of a writer, which advances a workspace from generation to generation until it is stopped.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Writer {
     place: std::path::PathBuf,
@@ -109,7 +109,7 @@ impl Running {
         Ok(Self { process, acknowledged })
     }
 
-    /// Stops it for good, as it is, and tells the last generation that it has acknowledged.
+    /// Stops it for good, as it is, and returns the last generation that it has acknowledged.
     fn stop(mut self, cut: impl FnOnce() -> Result<()>) -> Result<Option<usize>> {
         signal("-STOP", &self.process)?;
         let done = cut();
@@ -179,7 +179,7 @@ impl Scene<'_> {
         self.boot += 1;
         self.recover()?;
         let found = tree::read(&self.place.join("ws"))?;
-        let is_new = self.sequence.is_new_but_for_dirs(&found, acknowledged, acknowledged + 1);
+        let is_new = self.sequence.is_new_except_dirs(&found, acknowledged, acknowledged + 1);
         let is_new = is_new.with_context(|| format!("generation {acknowledged} was acknowledged"))?;
         self.generation = acknowledged + usize::from(is_new);
         self.check_outbox()?;

@@ -7,16 +7,16 @@ use anyhow::{Context, Result, ensure};
 
 use crate::sequence::Sequence;
 
-/// What a person runs.
+/// A command of the program under test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Deed {
+pub(crate) enum Action {
     /// `aptix apply`: from a generation to the next.
     Apply,
     /// `aptix undo`: back from it.
     Undo,
 }
 
-impl Deed {
+impl Action {
     /// What it does in a place, by what [`prepare`] put there.
     pub(crate) const fn arguments(self) -> &'static [&'static str] {
         match self {

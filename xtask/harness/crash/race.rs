@@ -26,7 +26,7 @@ use aptix_model::report::Report;
 use rustix::fs::{Mode as Bits, OFlags};
 use rustix::io::Errno;
 
-use crate::disk::{Operation as Deed, Verdict, Watched};
+use crate::disk::{Operation as DiskOperation, Verdict, Watched};
 use crate::failpoints::open;
 use crate::random::Random;
 use crate::rewriter::{FILES, Pace, marks};
@@ -55,13 +55,13 @@ struct Tally {
 
 fn disk(place: &Path, control: Control) -> Box<dyn Disk> {
     let ws = place.join("ws");
-    let watch = move |deed: Deed<'_>| match (deed, control) {
-        (Deed::Sync(_), _) => Verdict::Skip,
-        (Deed::Exchange(dir, one, other), Control::Exchange) => match rename_plainly(dir, one, other) {
+    let watch = move |operation: DiskOperation<'_>| match (operation, control) {
+        (DiskOperation::Sync(_), _) => Verdict::Skip,
+        (DiskOperation::Exchange(dir, one, other), Control::Exchange) => match rename_plainly(dir, one, other) {
             Ok(()) => Verdict::Skip,
             Err(errno) => Verdict::Fail(errno),
         },
-        (Deed::Create(dir), Control::Held) => by_path(dir, &ws).map_or(Verdict::Pass, Verdict::In),
+        (DiskOperation::Create(dir), Control::Held) => by_path(dir, &ws).map_or(Verdict::Pass, Verdict::In),
         _ => Verdict::Pass,
     };
     Box::new(Watched::new(watch))
@@ -253,7 +253,7 @@ impl Applier {
     }
 }
 
-/// Nothing staged is left, and every kept copy is named by a result or by the log; but for those in a directory that was
+/// Nothing staged is left, and every kept copy is named by a result or by the log, except those in a directory that was
 /// moved away meanwhile.
 fn check_names(found: &Tree, said: &Said) -> Result<()> {
     for path in found.keys() {

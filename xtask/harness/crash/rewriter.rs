@@ -28,7 +28,7 @@ pub(crate) struct Rewriter {
     seed: u64,
 }
 
-/// So many deeds come one after the other, on average.
+/// Average number of operations in a burst, without a pause between them.
 const BURST: usize = 64;
 /// Microseconds between them at most, unless stdin says otherwise.
 const PAUSE: usize = 3000;
@@ -40,8 +40,8 @@ fn mark(number: usize) -> String {
     format!("{MARK}{number};\n")
 }
 
-/// One deed after the other until stdin ends; each of its lines is the longest pause from then on, in microseconds. Prints
-/// each mark that was put into the root, and those that were in what was taken out of it.
+/// Runs one operation after the other until stdin ends; each of its lines is the longest pause from then on, in
+/// microseconds. Prints each mark that was put into the root, and those that were in what was taken out of it.
 pub(crate) fn rewrite(args: &Rewriter) -> Result<()> {
     let (pause, is_over) = (AtomicUsize::new(PAUSE), AtomicBool::new(false));
     std::thread::scope(|scope| {

@@ -39,7 +39,7 @@ const FIRST: &str = "first\nlast\n";
 
 /// What a batch does with the files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Deed {
+enum Action {
     /// A line is put into each.
     Edit,
     /// Each is replaced as a whole.
@@ -52,9 +52,10 @@ enum Deed {
     Undo,
 }
 
-const DEEDS: [Deed; 6] = [Deed::Edit, Deed::Replace, Deed::Edit, Deed::Delete, Deed::Rename, Deed::Undo];
+const ACTIONS: [Action; 6] =
+    [Action::Edit, Action::Replace, Action::Edit, Action::Delete, Action::Rename, Action::Undo];
 
-impl Deed {
+impl Action {
     /// What `aptix apply` is given; the edit itself for the batch that is undone.
     fn document(self, files: usize, number: usize) -> String {
         let names = (0..files).map(name);
@@ -243,10 +244,10 @@ impl Scene {
         command
     }
 
-    fn spawn(&self, program: Program, deed: Deed, number: usize) -> Result<Child> {
-        std::fs::write(self.place.path().join("document"), deed.document(self.files, number))?;
-        let mut command = match (program, deed) {
-            (Program::Real, Deed::Undo) => self.command(&["undo", "--yes"]),
+    fn spawn(&self, program: Program, action: Action, number: usize) -> Result<Child> {
+        std::fs::write(self.place.path().join("document"), action.document(self.files, number))?;
+        let mut command = match (program, action) {
+            (Program::Real, Action::Undo) => self.command(&["undo", "--yes"]),
             (Program::Real, _) => {
                 let mut command = self.command(&["apply", "--yes"]);
                 command.arg("document");
@@ -261,7 +262,7 @@ impl Scene {
         Ok(command.spawn()?)
     }
 
-    /// Notes what a result says; tells the digests that files had before, if it changed them.
+    /// Notes what a result says; returns the digests that files had before, if it changed them.
     fn note(&mut self, output: &Output) -> Result<Option<Vec<String>>> {
         let said = String::from_utf8_lossy(&output.stdout);
         let words = said.split(|char: char| char.is_whitespace() || matches!(char, '"' | ',' | ';' | '\\'));
@@ -273,7 +274,7 @@ impl Scene {
         }
         let result: Value = serde_json::from_str(&said).unwrap_or_default();
         let needs_operator = said.contains("NEEDS_OPERATOR");
-        ensure!(!needs_operator, "a person is needed: {said}");
+        ensure!(!needs_operator, "an operator is needed: {said}");
         let files = result.get("files").and_then(Value::as_array).cloned().unwrap_or_default();
         Ok(Some(files.iter().filter_map(|file| Some(file.get("sha256Before")?.as_str()?.to_owned())).collect()))
     }
@@ -339,7 +340,7 @@ struct Run {
 /// How long a batch takes without other writes.
 fn span(scene: &mut Scene, program: Program) -> Result<Duration> {
     let begin = Instant::now();
-    let output = scene.spawn(program, Deed::Edit, 0)?.wait_with_output()?;
+    let output = scene.spawn(program, Action::Edit, 0)?.wait_with_output()?;
     ensure!(
         output.status.success(),
         "an apply without other writes fails: {}",
@@ -357,21 +358,21 @@ fn play(run: &Run) -> Result<Tally> {
     let window = span(&mut scene, run.program)?.mul_f64(1.3);
     let mut saving = Saving::start(scene.place.path(), FILES, random.below(1 << 20))?;
     for round in 0..run.rounds {
-        let deed = match run.program {
-            Program::Real => DEEDS.get(random.below(DEEDS.len())).copied().unwrap_or(Deed::Edit),
+        let action = match run.program {
+            Program::Real => ACTIONS.get(random.below(ACTIONS.len())).copied().unwrap_or(Action::Edit),
             // It does not print the bases, so that every mark has to be in a file.
-            Program::Control => Deed::Edit,
+            Program::Control => Action::Edit,
         };
-        if deed == Deed::Undo {
-            let output = scene.spawn(run.program, Deed::Edit, round)?.wait_with_output()?;
+        if action == Action::Undo {
+            let output = scene.spawn(run.program, Action::Edit, round)?.wait_with_output()?;
             ensure!(output.status.success(), "nothing to undo: {}", String::from_utf8_lossy(&output.stdout));
         }
         saving.begin(round, run.style, window, run.held)?;
-        let output = scene.spawn(run.program, deed, round)?.wait_with_output()?;
+        let output = scene.spawn(run.program, action, round)?.wait_with_output()?;
         let saved = saving.saved()?;
         let base = scene.note(&output)?;
         *(if base.is_some() { &mut tally.applied } else { &mut tally.refused }) += 1;
-        scene.look(round, &saved, base.as_slice(), &mut tally).with_context(|| format!("{deed:?}, {run:?}"))?;
+        scene.look(round, &saved, base.as_slice(), &mut tally).with_context(|| format!("{action:?}, {run:?}"))?;
         scene.lay_out()?;
     }
     saving.end()?;
@@ -414,7 +415,7 @@ fn play_long(job: &mut Job, files: usize, span: Duration) -> Result<Tally> {
     let mut number = 0;
     while begin.elapsed() < span {
         number += 1;
-        let output = scene.spawn(Program::Real, Deed::Edit, number)?.wait_with_output()?;
+        let output = scene.spawn(Program::Real, Action::Edit, number)?.wait_with_output()?;
         let base = scene.note(&output)?;
         *(if base.is_some() { &mut tally.applied } else { &mut tally.refused }) += 1;
         bases.extend(base);

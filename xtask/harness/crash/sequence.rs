@@ -1,4 +1,4 @@
-//! A workspace that goes from generation to generation: what is in it in each, and the batch that leads to the next.
+//! A workspace that advances from generation to generation: its content in each, and the batch that leads to the next.
 
 use std::collections::BTreeMap;
 
@@ -27,9 +27,9 @@ pub(crate) enum Kind {
     Remove,
     /// It moves to another directory and changes there, then back.
     Move,
-    /// It comes to be run, then not.
+    /// It becomes executable, then not.
     Run,
-    /// It and another one, which can be run, swap their names, then swap them again.
+    /// It and another one, which is executable, swap their names, then swap them again.
     Swap,
     /// Its name gets another case, then the first one again.
     Case,
@@ -52,8 +52,8 @@ pub(crate) struct Sequence {
     lines: usize,
 }
 
-/// What becomes of one file in a batch.
-struct Deed {
+/// What a batch does to one file.
+struct FileChange {
     path: String,
     becomes: Outcome,
 }
@@ -124,10 +124,10 @@ impl Sequence {
         tree
     }
 
-    /// The batch that leads from a generation to the next, file by file in the sequence's order.
-    fn deeds(&self, generation: usize) -> Vec<Deed> {
+    /// The batch from a generation to the next, file by file in the sequence's order.
+    fn file_changes(&self, generation: usize) -> Vec<FileChange> {
         let (next, is_odd) = (generation + 1, generation % 2 == 1);
-        let deeds = |(file, kind): (usize, &Kind)| {
+        let file_changes = |(file, kind): (usize, &Kind)| {
             let (here, text) = (file % DIRECTORIES, self.text(file, next));
             let (path, becomes) = match kind {
                 Kind::Edit => (format!("d{here}/edit{file}.txt"), Outcome::Bytes(text, None)),
@@ -146,15 +146,15 @@ impl Sequence {
                     let [plain, runs] = swapped(file, is_odd);
                     let other = Outcome::MovedTo(plain.clone(), self.text(file, 0));
                     return vec![
-                        Deed { path: plain, becomes: Outcome::MovedTo(runs.clone(), text) },
-                        Deed { path: runs, becomes: other },
+                        FileChange { path: plain, becomes: Outcome::MovedTo(runs.clone(), text) },
+                        FileChange { path: runs, becomes: other },
                     ];
                 }
                 Kind::Case => (cased(file, is_odd), Outcome::MovedTo(cased(file, !is_odd), text)),
             };
-            vec![Deed { path, becomes }]
+            vec![FileChange { path, becomes }]
         };
-        self.kinds.iter().enumerate().flat_map(deeds).collect()
+        self.kinds.iter().enumerate().flat_map(file_changes).collect()
     }
 
     /// The same batch as a document: a diff.
@@ -164,7 +164,7 @@ impl Sequence {
             Some(Entry::File { bytes, .. }) => Some(String::from_utf8_lossy(bytes).into_owned()),
             _ => None,
         };
-        let diffs = self.deeds(generation).into_iter().map(|Deed { path, becomes }| {
+        let diffs = self.file_changes(generation).into_iter().map(|FileChange { path, becomes }| {
             let old = text(&path);
             let (to, new, header) = match becomes {
                 Outcome::Gone => (None, Vec::new(), "deleted file mode 100644\n".to_owned()),
@@ -197,22 +197,22 @@ impl Sequence {
         diffs.collect()
     }
 
-    /// Brings a workspace from a generation to the next.
+    /// Advances a workspace to the next generation.
     ///
     /// # Errors
     /// Those of the commit keep their type.
-    pub(crate) fn advance(&self, workspace: &Workspace, generation: usize, terms: CommitOptions<'_>) -> Result<()> {
-        let deeds = self.deeds(generation);
-        let found = deeds.iter().map(|deed| {
-            let to = match &deed.becomes {
-                Outcome::MovedTo(to, _) => Some(find_beside(workspace, to, Some(&deed.path))?.0),
+    pub(crate) fn advance(&self, workspace: &Workspace, generation: usize, options: CommitOptions<'_>) -> Result<()> {
+        let file_changes = self.file_changes(generation);
+        let found = file_changes.iter().map(|change| {
+            let to = match &change.becomes {
+                Outcome::MovedTo(to, _) => Some(find_beside(workspace, to, Some(&change.path))?.0),
                 Outcome::Bytes(..) | Outcome::Gone => None,
             };
-            Ok((find(workspace, &deed.path)?, to))
+            Ok((find(workspace, &change.path)?, to))
         });
         let found = found.collect::<Result<Vec<_>>>()?;
-        let changes = deeds.iter().zip(&found).map(|(deed, ((place, original), to))| {
-            let becomes = match (&deed.becomes, to) {
+        let changes = file_changes.iter().zip(&found).map(|(change, ((place, original), to))| {
+            let becomes = match (&change.becomes, to) {
                 (Outcome::Bytes(bytes, executable), _) => Becomes::Content(content(bytes, *executable)),
                 (Outcome::MovedTo(_, bytes), Some(to)) => Becomes::Moved(to, content(bytes, None)),
                 (Outcome::MovedTo(..), None) | (Outcome::Gone, _) => Becomes::Nothing,
@@ -221,7 +221,7 @@ impl Sequence {
             Change { place, original: original.as_ref(), before, becomes }
         });
         let changes: Vec<_> = changes.collect();
-        let notices = transaction::commit(workspace, &changes, terms)?;
+        let notices = transaction::commit(workspace, &changes, options)?;
         ensure!(notices.is_empty(), "no other process writes, yet the commit reports {notices:?}");
         Ok(())
     }
@@ -238,7 +238,7 @@ impl Sequence {
     ///
     /// # Errors
     /// As [`Self::is_new`].
-    pub(crate) fn is_new_but_for_dirs(&self, found: &Tree, old: usize, new: usize) -> Result<bool> {
+    pub(crate) fn is_new_except_dirs(&self, found: &Tree, old: usize, new: usize) -> Result<bool> {
         which(&without_dirs(found), &without_dirs(&self.tree(old)), &without_dirs(&self.tree(new)))
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use aptix_client::workspace::transaction::CommitOptions;
 
 use crate::failpoints::{open, recover, stopping};
-use crate::program::{Deed, LOOK, aptix, prepare, printed, private};
+use crate::program::{Action, LOOK, aptix, prepare, printed, private};
 use crate::sequence::{Kind, Sequence};
 use crate::tree::{self, lay_out};
 use crate::{Ending, Job, workers};
@@ -104,16 +104,16 @@ struct Scene<'a> {
 /// What is done in a workspace.
 #[derive(Clone, Debug)]
 struct Plot {
-    deed: Deed,
+    action: Action,
     sequence: Sequence,
 }
 
 impl Plot {
     /// The generations before and after.
     const fn ends(&self) -> (usize, usize) {
-        match self.deed {
-            Deed::Apply => (0, 1),
-            Deed::Undo => (1, 0),
+        match self.action {
+            Action::Apply => (0, 1),
+            Action::Undo => (1, 0),
         }
     }
 
@@ -121,7 +121,7 @@ impl Plot {
         let place = tree::place()?;
         lay_out(&place.path().join("ws"), &self.sequence.tree(0))?;
         prepare(place.path(), &self.sequence, 0)?;
-        if self.deed == Deed::Undo {
+        if self.action == Action::Undo {
             let workspace = open(place.path(), stopping(usize::MAX).0)?;
             self.sequence.advance(&workspace, 0, CommitOptions::default())?;
         }
@@ -130,8 +130,8 @@ impl Plot {
 }
 
 impl Scene<'_> {
-    fn deed(&self) -> Traced<'_> {
-        Traced { aptix: self.aptix, place: self.place.path(), arguments: self.plot.deed.arguments() }
+    fn action(&self) -> Traced<'_> {
+        Traced { aptix: self.aptix, place: self.place.path(), arguments: self.plot.action.arguments() }
     }
 
     /// A command that does nothing but recover.
@@ -145,10 +145,10 @@ impl Scene<'_> {
         tree::check_state(&self.place.path().join("state"))?;
         let found = tree::read(&self.place.path().join("ws"))?;
         let (old, new) = self.plot.ends();
-        match self.plot.deed {
-            Deed::Apply => self.plot.sequence.is_new(&found, old, new),
+        match self.plot.action {
+            Action::Apply => self.plot.sequence.is_new(&found, old, new),
             // The tests of undo check whether it removes the directories that the batch made.
-            Deed::Undo => self.plot.sequence.is_new_but_for_dirs(&found, old, new),
+            Action::Undo => self.plot.sequence.is_new_except_dirs(&found, old, new),
         }
     }
 }
@@ -168,10 +168,10 @@ impl Case<'_> {
         let scene = self.plot.scene(aptix)?;
         let output = match self.killed {
             Some(stop) => {
-                scene.deed().run(stop, &Fault::Kill)?;
+                scene.action().run(stop, &Fault::Kill)?;
                 scene.recovering().run(&self.call, &self.fault)?
             }
-            None => scene.deed().run(&self.call, &self.fault)?,
+            None => scene.action().run(&self.call, &self.fault)?,
         };
         let printed = printed(&output);
         let attempt = || {
@@ -214,16 +214,16 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let aptix = aptix()?;
     let [edit, make, moved, remove, run, swap, case] = Kind::ALL;
     let plots = [
-        (Deed::Apply, [edit, make, moved]),
-        (Deed::Apply, [moved, remove, run]),
-        (Deed::Apply, [swap, case, edit]),
-        (Deed::Undo, [run, make, moved]),
+        (Action::Apply, [edit, make, moved]),
+        (Action::Apply, [moved, remove, run]),
+        (Action::Apply, [swap, case, edit]),
+        (Action::Undo, [run, make, moved]),
     ];
-    let plots = plots.map(|(deed, kinds)| Plot { deed, sequence: Sequence::new(3, &kinds) });
+    let plots = plots.map(|(action, kinds)| Plot { action, sequence: Sequence::new(3, &kinds) });
     let mut counted = Vec::new();
     let mut renames = Vec::new();
     for plot in &plots {
-        let calls = plot.scene(&aptix)?.deed().calls()?;
+        let calls = plot.scene(&aptix)?.action().calls()?;
         let of_all = calls.iter().enumerate();
         let cases = of_all.flat_map(|(index, call)| {
             let case = |fault| Case { plot, killed: None, call: call.clone(), fault };
@@ -231,14 +231,14 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
         });
         let cases: Vec<_> = cases.collect();
         workers::each(&cases, |case| case.look(&aptix))?;
-        counted.push(format!("{} faults at the {} calls of {:?}", cases.len(), calls.len(), plot.deed));
+        counted.push(format!("{} faults at the {} calls of {:?}", cases.len(), calls.len(), plot.action));
         let stops = calls.into_iter().filter(|(name, _)| name.starts_with("rename"));
         renames.extend(stops.map(|call| (plot, call)));
     }
     let mut cases = Vec::new();
     for (plot, stop) in &renames {
         let scene = plot.scene(&aptix)?;
-        scene.deed().run(stop, &Fault::Kill)?;
+        scene.action().run(stop, &Fault::Kill)?;
         for (index, call) in scene.recovering().calls()?.into_iter().enumerate() {
             // In the short run not every call of each recovery: they differ little.
             if job.long || job.random.below(4) == 0 {
@@ -252,7 +252,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let mut caught = 0;
     for (plot, stop) in &renames {
         let scene = plot.scene(&aptix)?;
-        scene.deed().run(stop, &Fault::Kill)?;
+        scene.action().run(stop, &Fault::Kill)?;
         std::fs::remove_dir_all(scene.place.path().join("state"))?;
         caught += usize::from(scene.is_new().is_err());
     }

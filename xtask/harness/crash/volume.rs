@@ -25,7 +25,7 @@ impl Volume {
     /// Makes a file system and mounts it.
     ///
     /// # Errors
-    /// Says why this machine does not let us.
+    /// Returns why this machine does not permit it.
     pub(crate) fn make() -> Result<Self> {
         let volume = Self { directory: tempfile::tempdir()? };
         std::fs::File::create_new(volume.image())?.set_len(192 << 20)?;

@@ -20,13 +20,13 @@ pub(crate) enum Outcome {
     Same,
     /// Both refuse it.
     Refused,
-    /// They differ as a class says.
+    /// They differ in a known way: a class.
     Class(&'static str),
     /// Both accept it, and made different trees.
     Unlike,
-    /// Git alone accepts it, and no class says so.
+    /// Git alone accepts it, and no class covers that.
     OnlyTheirs,
-    /// Aptix alone accepts it, and no class says so.
+    /// Aptix alone accepts it, and no class covers that.
     OnlyOurs,
     /// An unperturbed diff led to another tree than the one that it was made of.
     Untrue,
@@ -83,7 +83,7 @@ fn counterparts(case: &Case, ours: &Ours) -> Vec<Vec<&'static str>> {
     let unprefixed = (has("NO_PREFIX") && !flags.contains(&"-p0")).then_some("-p0");
     if has("HUNK_COUNTS") {
         // A hunk's lines are counted anew, as Aptix did.
-        // Git anchors a hunk without context on one side at that edge of the file, unless it is told not to.
+        // Git anchors a hunk without context on one side at that edge of the file, unless an option disables that.
         let all: [&[&str]; 4] = [&[MENDED], &["--recount"], &["--unidiff-zero", MENDED], &[]];
         return all.map(|more| [with(unprefixed), more.to_vec()].concat()).to_vec();
     }
@@ -110,7 +110,7 @@ fn outcome(case: &Case, ours: &Ours, theirs: &Theirs, proof: Proof) -> Outcome {
     classes::of(&Seen { case, ours, theirs, proof }).map_or(other, |class| Outcome::Class(class.name))
 }
 
-/// Lets the program do what was done in memory, and says what is different.
+/// Lets the program do what was done in memory, and returns what is different.
 pub(crate) fn by_program(case: &Case, ours: &Ours, folder: &Path) -> Result<Option<String>> {
     let (is_applied, tree) = ours::run(&ours::program()?, folder, &case.tree, &case.diff)?;
     let expected = match ours {

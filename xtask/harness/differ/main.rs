@@ -1,4 +1,4 @@
-//! Diffs that git makes of random trees, perturbed, and applied by git and by Aptix. Where both accept a diff, both make
+//! Diffs made by git from random trees, perturbed, and applied by git and by Aptix. Where both accept a diff, both make
 //! the same tree. Every other difference belongs to a class of [`classes`], which is also in `docs/reference/git-patch.md`.
 
 #![expect(clippy::print_stdout, reason = "what was found is printed")]
@@ -56,7 +56,7 @@ struct Args {
     /// Show the cases of one history in full
     #[arg(long, value_name = "N", requires = "seed")]
     only: Option<u64>,
-    /// Cargo says so to every bench
+    /// Cargo passes this to every bench
     #[arg(long, hide = true)]
     bench: bool,
 }

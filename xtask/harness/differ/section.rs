@@ -1,4 +1,4 @@
-//! Diffs as a second reader takes them apart: sections with their names, modes and hunks, whatever stands around them.
+//! A second parser of diffs: sections with their names, modes and hunks; ignores the text around them.
 //! Nothing of Aptix's own parser is used.
 
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ pub(crate) struct Section {
     pub(crate) begins_mail: bool,
 }
 
-/// A hunk with its lines, as they stand.
+/// A hunk with its lines, as written.
 #[derive(Clone, Debug)]
 pub(crate) struct Hunk {
     pub(crate) counts: Counts,

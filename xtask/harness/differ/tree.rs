@@ -151,7 +151,7 @@ fn open(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// A tree after somebody worked on it.
+/// A copy of a tree with random edits.
 pub(crate) fn change(tree: &Tree, random: &mut Random) -> Tree {
     let mut new = tree.clone();
     let paths: Vec<&String> = tree.keys().collect();

@@ -1,5 +1,5 @@
 //! Counts what recovery of indentation does with real edits: each edit of a search patch is sent with the indentation taken
-//! off that its lines have in common. It must come to the same bytes, or be refused.
+//! off that its lines have in common. It must produce the same bytes, or be refused.
 
 use anyhow::{Result, ensure};
 use aptix_model::documents::Dialect;
@@ -39,7 +39,7 @@ impl Indentation {
             };
             let stripped =
                 |text: &str| text.split_inclusive('\n').map(|line| without(line, indent)).collect::<String>();
-            // What stands within a line byte by byte needs no recovery.
+            // Text that occurs within a line byte by byte needs no recovery.
             if memchr::memmem::find(&before.bytes, stripped(old).as_bytes()).is_some() {
                 continue;
             }

@@ -22,7 +22,7 @@ pub(crate) enum Verdict {
     Wrong(String),
 }
 
-/// Applies a document, and tells how long that took from its bytes to the new files.
+/// Applies a document, and returns how long that took from its bytes to the new files.
 pub(crate) fn judge(document: &[u8], dialect: Dialect, files: &[&FileChange]) -> Result<(Verdict, Duration)> {
     let before: BTreeMap<&str, &File> =
         files.iter().filter_map(|file| Some((file.path.as_str(), file.before.as_ref()?))).collect();

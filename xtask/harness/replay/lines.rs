@@ -42,7 +42,7 @@ pub(crate) fn changes(before: &[Line<'_>], after: &[Line<'_>]) -> Vec<Change> {
         .collect()
 }
 
-/// Why a change cannot be told in lines that get the terminators of their neighbours; `None` if it can.
+/// Why a change cannot be expressed in lines that get the terminators of their neighbours; `None` if it can.
 pub(crate) fn beyond_lines(before: &[Line<'_>], after: &[Line<'_>], changes: &[Change]) -> Option<&'static str> {
     let starts = |lines: &[Line<'_>]| lines.first().is_some_and(|line| line.whole.starts_with(BOM));
     if starts(before) != starts(after) {

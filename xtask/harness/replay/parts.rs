@@ -1,4 +1,4 @@
-//! Where a document may be cut and be whole all the same: nothing that comes above says that there was more.
+//! Where a document may be cut and be whole all the same: nothing above states that there was more.
 
 use aptix_model::documents::Dialect;
 
@@ -9,7 +9,7 @@ pub(crate) enum Part {
     Hunk,
     /// A file of a diff that moves or is copied as it is.
     Move,
-    /// A hunk, but for the marker below it that its last line has no newline.
+    /// A hunk without the marker below it that its last line has no newline.
     Marker,
     /// A change of a file's mode, which is a whole diff without hunks too.
     Mode,

@@ -97,7 +97,7 @@ impl Tally {
     ) {
         let row = self.row(dialect, variant);
         row.time += time;
-        let told = match verdict {
+        let result = match verdict {
             Verdict::Exact => {
                 row.exact += files.len();
                 return;
@@ -117,7 +117,7 @@ impl Tally {
         };
         if self.shown.len() < SHOWN {
             let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
-            self.shown.push(format!("{dialect}, {}, {step}, {}: {told}", variant.name(), paths.join(" ")));
+            self.shown.push(format!("{dialect}, {}, {step}, {}: {result}", variant.name(), paths.join(" ")));
         }
     }
 

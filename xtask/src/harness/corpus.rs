@@ -40,7 +40,7 @@ pub(super) fn corpus(versions: usize) -> Result<PathBuf> {
     Ok(list)
 }
 
-/// Lets cargo fetch one version of each crate, and tells where their sources are.
+/// Lets cargo fetch one version of each crate, and returns where their sources are.
 fn fetch(row: usize) -> Result<Vec<PathBuf>> {
     let versions = CORPUS.iter().filter_map(|(name, versions)| Some((*name, *versions.get(row)?)));
     let project = target()?.join("bench-corpus").join(row.to_string());

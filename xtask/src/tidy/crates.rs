@@ -1,4 +1,4 @@
-//! Which crate may depend on which, read from cargo and never from a list that somebody keeps.
+//! Which crate may depend on which, read from cargo and never from a list kept by hand.
 
 use anyhow::{Context, Result};
 use serde::Deserialize;

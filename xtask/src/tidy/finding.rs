@@ -19,12 +19,12 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The line without its line comment, as far as can be told without parsing: `//` in a string cuts too early.
+/// The line without its line comment, as far as can be determined without parsing: `//` in a string cuts too early.
 pub(super) fn code(line: &str) -> &str {
     line.split_once("//").map_or(line, |(code, _)| code)
 }
 
-/// Whether an identifier stands in a line, whole.
+/// Whether a line contains an identifier as a whole word.
 pub(super) fn names_word(line: &str, word: &str) -> bool {
     line.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|token| token == word)
 }

@@ -1,4 +1,4 @@
-//! Requirement ids: each that is said to be tested is named by a test, and none is named that does not exist.
+//! Requirement ids: each with the status `tested` is named by a test, and none is named that does not exist.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ fn compare(register: &str, texts: &[Text]) -> Vec<Finding> {
     let mut known = BTreeSet::new();
     for row in &rows {
         let message = if !known.insert(row.id) {
-            format!("{} stands here for the second time; an id belongs to one rule for ever", row.id)
+            format!("{} occurs here for the second time; an id belongs to one rule for ever", row.id)
         } else if !register::STATUSES.contains(&row.status) {
             format!("{} has status {:?}; expected one of {:?}", row.id, row.status, register::STATUSES)
         } else if row.status == "tested" && !tests.contains_key(row.id) {
@@ -81,7 +81,7 @@ mod tests {
             [
                 "docs/requirements.md:3: no test names DOC-1-2; name it in the test that holds it, or set its status to \
                  `later`",
-                "docs/requirements.md:5: DOC-1-3 stands here for the second time; an id belongs to one rule for ever",
+                "docs/requirements.md:5: DOC-1-3 occurs here for the second time; an id belongs to one rule for ever",
                 "docs/requirements.md:6: DOC-1-5 has status \"maybe\"; expected one of [\"tested\", \"author\", \"later\", \
                  \"refused by design\"]",
                 "crates/aptix-engine/tests/it/a.rs:1: DOC-1-1 is named outside of any test; name it in the test that \

@@ -24,7 +24,7 @@ struct Module {
     file: String,
     parent: Option<usize>,
     children: BTreeMap<String, usize>,
-    /// Names that `use` brings into scope.
+    /// Names that `use` imports.
     aliases: BTreeMap<String, Alias>,
     paths: Vec<Named>,
 }
@@ -91,12 +91,12 @@ impl Tree<'_> {
         self.modules.len() - 1
     }
 
-    #[expect(clippy::indexing_slicing, reason = "`add` alone makes the numbers of modules, and none goes")]
+    #[expect(clippy::indexing_slicing, reason = "`add` alone makes the numbers of modules, and none is removed")]
     fn module(&self, number: usize) -> &Module {
         &self.modules[number]
     }
 
-    #[expect(clippy::indexing_slicing, reason = "`add` alone makes the numbers of modules, and none goes")]
+    #[expect(clippy::indexing_slicing, reason = "`add` alone makes the numbers of modules, and none is removed")]
     fn module_mut(&mut self, number: usize) -> &mut Module {
         &mut self.modules[number]
     }

@@ -10,8 +10,8 @@ const MAX_LINES: [(&str, usize); 4] = [(".rs", 500), (".py", 500), (".sh", 500),
 const UNFINISHED: [(&str, &str); 4] = [
     (concat!("to", "do!("), "finish it, or leave it out until it is needed"),
     (concat!("un", "implemented!("), "finish it, or leave it out until it is needed"),
-    (concat!("#[ig", "nore"), "a test runs or goes"),
-    (concat!("[al", "low("), "use expect(.., reason = \"..\"), which tells when it is no longer needed"),
+    (concat!("#[ig", "nore"), "a test runs or is deleted"),
+    (concat!("[al", "low("), "use expect(.., reason = \"..\"), which reports when it is no longer needed"),
 ];
 
 /// Directories of one machine or one person.
@@ -38,7 +38,7 @@ pub(super) fn check(text: &Text) -> Vec<Finding> {
         findings.push(finding(0, format!("{lines} lines; split it by what it knows, into files of at most {most}")));
     }
     if text.path.ends_with("/clippy.toml") || text.path.ends_with("/.clippy.toml") {
-        findings.push(finding(0, "replaces the root's clippy.toml and its bans; move what it says there".to_owned()));
+        findings.push(finding(0, "replaces the root's clippy.toml and its bans; move its settings there".to_owned()));
     }
     for (index, line) in text.content.lines().enumerate() {
         if let Some(directory) = machine_path(line) {

@@ -1,4 +1,4 @@
-//! The agent as a process: what it applies, what it refuses, what it tells, and what it survives.
+//! The agent as a process: what it applies, what it refuses, what it reports, and what it survives.
 
 use serde_json::Value;
 
@@ -89,11 +89,11 @@ fn a_created_file_is_logged_on_both_sides() {
     assert_eq!(code, Some(1));
     let log = machine.logged("agent.log");
     let executed: Vec<_> = log.lines().filter(|line| line.contains("Tool.CreateFile.Executed")).collect();
-    for told in ["Path=\"docs/New.md\"", "Overwrite=false", "Success=true", "SizeBytes=6", hash] {
-        assert!(executed[0].contains(told), "{told} in {}", executed[0]);
+    for field in ["Path=\"docs/New.md\"", "Overwrite=false", "Success=true", "SizeBytes=6", hash] {
+        assert!(executed[0].contains(field), "{field} in {}", executed[0]);
     }
-    for told in ["Success=false", "ErrorCode=\"FILE_EXISTS\""] {
-        assert!(executed[1].contains(told), "{told} in {}", executed[1]);
+    for field in ["Success=false", "ErrorCode=\"FILE_EXISTS\""] {
+        assert!(executed[1].contains(field), "{field} in {}", executed[1]);
     }
     let log = machine.logged("server.log");
     assert!(log.contains("Tool.CreateFile.Forwarded"), "{log}");
@@ -108,8 +108,8 @@ fn a_refusal_is_logged_with_its_reason_and_file() {
     machine.submit(&server, &insert(&[("absent.txt", "1\n")], 1, "new"));
     let log = machine.logged("agent.log");
     let refused = log.lines().find(|line| line.contains("Batch.Refused")).unwrap();
-    for told in ["Reason=\"FILE_MISSING\"", "DocPath=\"project/absent.txt\"", "BatchId="] {
-        assert!(refused.contains(told), "{told} in {refused}");
+    for field in ["Reason=\"FILE_MISSING\"", "DocPath=\"project/absent.txt\"", "BatchId="] {
+        assert!(refused.contains(field), "{field} in {refused}");
     }
     assert!(log.contains("Batch.Received"), "{log}");
 }

@@ -179,7 +179,7 @@ async fn silent_connections(server: &Server, count: usize) -> Vec<TcpStream> {
     connections
 }
 
-/// Watchers that never read what they are told.
+/// Watchers that never read their events.
 async fn deaf_watchers(server: &Server, batch: &v1::Batch, count: usize, window: u32) -> Vec<Raw> {
     let request = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone(), after: None };
     let mut all = Vec::new();

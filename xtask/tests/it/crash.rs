@@ -30,7 +30,7 @@ fn below(bound: u64) -> u64 {
     RandomState::new().hash_one(()) % bound
 }
 
-/// An address that no outgoing connection takes while nobody listens there.
+/// An address that no outgoing connection takes while no process listens there.
 fn address() -> String {
     let bind = || TcpListener::bind(("127.0.0.1", 20_000 + u16::try_from(below(12_000)).unwrap()));
     let listener = std::iter::repeat_with(bind).find_map(Result::ok).unwrap();
@@ -46,7 +46,7 @@ fn live_a_little(machine: &Machine, log: &str) {
     }
 }
 
-/// Sends batch after batch for two files of its own until told to stop; returns the files as they must be.
+/// Sends batch after batch for two files of its own until `stop` is set; returns the files as they must be.
 fn add_lines(machine: &Machine, url: &str, name: &str, stop: &AtomicBool) -> Vec<(String, String)> {
     let paths = file_names(name);
     let document = machine.path(&format!("{name}.json"));

@@ -42,8 +42,8 @@ fn whole_files_and_renamed_files_become_the_cloud_files() {
         {"path": "moves.txt", "content": "first\nsecond\nthird\n"},
     ]});
     let done = submit(&machine, &server, &bundle.to_string());
-    let told = [["new.txt", "created", ""], ["old.txt", "modified", ""], ["moves.txt", "created", ""]];
-    assert_eq!(outcomes(&done), told);
+    let expected = [["new.txt", "created", ""], ["old.txt", "modified", ""], ["moves.txt", "created", ""]];
+    assert_eq!(outcomes(&done), expected);
     assert_cloud(&machine, &server, &[("new.txt", Some("one\r\ntwo")), ("old.txt", Some("replaced\r\n"))]);
 
     let bundle = json!({"files": [{"path": "old.txt", "operation": "delete"}]});
@@ -54,8 +54,9 @@ fn whole_files_and_renamed_files_become_the_cloud_files() {
     let patch = "*** Begin Patch\n*** Update File: moves.txt\n*** Move to: there/moved.txt\n@@\n first\n-second\n\
                  +2nd\n third\n*** Delete File: new.txt\n*** Add File: added.txt\n+added\n*** End Patch\n";
     let done = submit(&machine, &server, patch);
-    let told = [["moves.txt", "renamed", "there/moved.txt"], ["new.txt", "deleted", ""], ["added.txt", "created", ""]];
-    assert_eq!(outcomes(&done), told);
+    let expected =
+        [["moves.txt", "renamed", "there/moved.txt"], ["new.txt", "deleted", ""], ["added.txt", "created", ""]];
+    assert_eq!(outcomes(&done), expected);
     let moved = "first\n2nd\nthird\n";
     assert_cloud(
         &machine,
@@ -92,13 +93,13 @@ fn diffs_and_search_patches_become_the_cloud_files() {
                 @@ -4,3 +4,3 @@\n 4\n-5\n+five\n 6\n\
                 diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n";
     let done = submit(&machine, &server, diff);
-    let told = [
+    let expected = [
         ["gone.txt", "deleted", ""],
         ["made.txt", "created", ""],
         ["src/old name.txt", "renamed", "new name.txt"],
         ["run.sh", "modified", ""],
     ];
-    assert_eq!(outcomes(&done), told);
+    assert_eq!(outcomes(&done), expected);
     let renamed = "1\n2\n3\n4\nfive\n6\n";
     let cloud = [
         ("gone.txt", None),
@@ -190,7 +191,7 @@ fn imported_dialects_become_the_cloud_files() {
 /// FILE-SPEC-5.1: the command line and the agent of a server decide alike about each block of an answer: what is applied, what is
 /// named as an example, and what refuses the answer.
 #[test]
-fn an_answer_comes_to_the_same_on_each_way_in() {
+fn an_answer_has_the_same_outcome_on_each_way_in() {
     let machine = Machine::new();
     let server = machine.server();
     let _agent = machine.agent(&server);

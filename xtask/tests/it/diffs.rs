@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::processes::{Machine, write};
 
-/// A repository with a project of two commits, and what git says of them.
+/// A repository with a project of two commits, and the output of git for them.
 struct Repository {
     directory: tempfile::TempDir,
 }
@@ -150,7 +150,7 @@ fn the_file_that_exists_is_the_one_that_diff_compared() {
     assert_eq!(machine.files(), [("src/a.txt".to_owned(), NEW.to_owned())]);
 }
 
-/// A series of mails about the same files comes to what its last commit has, here and over a server, and is
+/// A series of mails about the same files produces the tree of its last commit, here and over a server, and is
 /// undone as one batch.
 #[test]
 fn a_series_of_mails_is_one_batch() {

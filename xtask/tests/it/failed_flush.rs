@@ -46,9 +46,9 @@ impl Faults {
             refused.is_some() || is_traced(process)
         });
         if refused.is_some() {
-            let mut told = String::new();
-            strace.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-            skip(&format!("strace may not trace here: {}", told.trim()));
+            let mut stderr = String::new();
+            strace.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+            skip(&format!("strace may not trace here: {}", stderr.trim()));
             return None;
         }
         Some(Self { strace: Running(strace), process })

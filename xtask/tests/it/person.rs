@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::documents::{create, insert};
 use crate::processes::{Machine, Running, Server, eventually, write};
 
-/// What a person is asked about a batch.
+/// The question about a batch.
 const WHOLE: &str = "Apply this batch? [y/n/f/a/s/?] ";
 
 /// A program that asks, and the terminal it asks on.
@@ -239,7 +239,7 @@ fn an_agent_that_asks_can_be_stopped_and_asks_again() {
 }
 
 #[test]
-fn each_file_is_seen_and_refused_by_itself_and_its_author_told_why() {
+fn each_file_is_seen_and_refused_by_itself_and_its_author_gets_the_reason() {
     let machine = Machine::new();
     machine.put("a.txt", "one\n");
     machine.put("b.txt", "one\n");
@@ -307,9 +307,9 @@ fn who_applies_a_document_on_a_terminal_is_asked_there() {
     assert_eq!(machine.files().len(), 1);
 }
 
-/// Somebody else holds the lock: the command waits, says so after a second, and leaves nothing of it on the terminal.
+/// Another process holds the lock: the command waits, reports that after a second, and clears it from the terminal.
 #[test]
-fn what_takes_long_is_said_on_the_terminal_until_it_is_over() {
+fn a_long_wait_is_shown_on_the_terminal_until_it_is_over() {
     let machine = Machine::new();
     write(&machine.path("a.json"), &create("a.txt", ""));
     write(&machine.path("b.json"), &create(".vscode/tasks.json", "{}"));
@@ -343,9 +343,9 @@ fn a_question_that_nobody_answers_in_time_is_a_no() {
     assert_eq!(machine.files(), []);
 }
 
-/// Who stops waiting for a batch is told which it is: it stays on the server.
+/// An interrupted wait prints the batch's id: the batch stays on the server.
 #[test]
-fn who_interrupts_a_wait_is_told_the_batch() {
+fn an_interrupted_wait_prints_the_batch_id() {
     let machine = Machine::new();
     let server = machine.server();
     write(&machine.path("a.json"), &create("a.txt", ""));
@@ -400,10 +400,10 @@ fn what_is_logged_while_a_question_is_open_does_not_hide_it() {
     assert!(logged.ends_with(&format!("\n{WHOLE}")), "{logged:?}");
 }
 
-/// Who agrees to a change agrees to all that its author will be told.
+/// The user sees, before agreeing, all that the author's result will contain.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a person links to a file")]
-fn a_person_is_told_which_file_is_written_and_what_its_author_will_be_told() {
+fn the_question_shows_the_file_written_and_the_warnings_for_its_author() {
     let machine = Machine::new();
     machine.put("src/main.c", "a  \nb\nk\nk\n");
     machine.put("docs/notes", "x\n");
@@ -419,9 +419,9 @@ fn a_person_is_told_which_file_is_written_and_what_its_author_will_be_told() {
     terminal.answer("n");
 }
 
-/// The file of policy is a link to where nothing is written: the person can do it themselves.
+/// The policy file is a link to a place that is never written: the user can edit it there.
 #[test]
-fn who_keeps_the_policy_elsewhere_is_told_what_to_add_to_it() {
+fn a_linked_policy_file_is_not_written_and_the_line_to_add_is_shown() {
     let machine = Machine::new();
     write(&machine.path("a.json"), &create("AGENTS.md", ""));
     let machine = machine.with_policy("");
@@ -444,7 +444,7 @@ fn move_and_link(file: &std::path::Path, real: &std::path::Path) {
     std::os::unix::fs::symlink(real, file).unwrap();
 }
 
-/// Whoever sends an edit of a file that is withheld is answered in one way, whether the user lets nothing be compared,
+/// An edit of a withheld file gets one answer, whether the user lets nothing be compared,
 /// refuses what fits, or agrees to what does not fit; an agent that approves everything asks, too.
 #[test]
 fn who_edits_a_withheld_file_cannot_tell_a_refusal_from_a_misfit() {
@@ -471,8 +471,8 @@ fn who_edits_a_withheld_file_cannot_tell_a_refusal_from_a_misfit() {
             submitted("other\n", &[(COMPARE, "y")]),
             submitted("one\n", &[(COMPARE, "y"), (WHOLE, "n"), ("(one line for the author, or nothing) ", "no")]),
         ];
-        let told = |(answer, code): &(serde_json::Value, Option<i32>)| format!("{code:?} {}", answer["errors"]);
-        assert_eq!([0, 1, 2].map(|index| told(&refusals[index])), [0; 3].map(|index| told(&refusals[index])));
+        let shown = |(answer, code): &(serde_json::Value, Option<i32>)| format!("{code:?} {}", answer["errors"]);
+        assert_eq!([0, 1, 2].map(|index| shown(&refusals[index])), [0; 3].map(|index| shown(&refusals[index])));
         assert_eq!(refusals[0].0["errors"][0]["detail"], "WITHHELD", "{}", refusals[0].0);
         assert!(refusals.iter().all(|(answer, _)| answer["state"] == "FAILED"), "{refusals:?}");
         let (applied, code) = submitted("one\n", &[(COMPARE, "y"), (WHOLE, "y")]);

@@ -11,7 +11,7 @@ use aptix_model::wire::v1;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A person's machine: a project directory, and a state directory that nobody else uses.
+/// A person's machine: a project directory, and a state directory that no other test uses.
 pub(crate) struct Machine {
     directory: TempDir,
 }
@@ -53,7 +53,7 @@ impl Machine {
         files
     }
 
-    /// Whether somebody may run a file of the project.
+    /// Whether a file of the project is executable.
     pub(crate) fn is_executable(&self, name: &str) -> bool {
         fs::metadata(self.path("project").join(name)).unwrap().permissions().mode() & 0o111 != 0
     }
@@ -109,7 +109,7 @@ impl Machine {
         Server { process, address }
     }
 
-    /// Starts an agent that serves this machine's project as workspace `demo` and asks nobody.
+    /// Starts an agent that serves this machine's project as workspace `demo` and asks no one.
     pub(crate) fn agent(&self, server: &Server) -> Running {
         self.agent_that(server, "auto")
     }
@@ -173,7 +173,7 @@ impl Server {
         peak.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
     }
 
-    /// Asks it to end as a service manager does, and says whether it ended well.
+    /// Asks it to end as a service manager does, and returns whether it ended well.
     pub(crate) fn terminate(mut self) -> bool {
         self.process.terminate() == Some(0)
     }
@@ -183,7 +183,7 @@ impl Server {
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
-    /// Asks it to end as a service manager does, and tells its exit code.
+    /// Asks it to end as a service manager does, and returns its exit code.
     pub(crate) fn terminate(&mut self) -> Option<i32> {
         let id = self.0.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());

@@ -79,29 +79,29 @@ fn an_ended_batch_cannot_be_cancelled() {
 }
 
 #[test]
-fn wrong_usage_is_told_from_a_lost_server() {
+fn wrong_usage_and_a_lost_server_have_different_exit_codes() {
     let machine = Machine::new();
     write(&machine.path("a.json"), &create("a.txt", ""));
     let to = |arguments: &[&str]| machine.aptix(arguments).output().unwrap();
-    let nobody = "http://127.0.0.1:1";
+    let unreachable = "http://127.0.0.1:1";
     for wrong in [
         &["submit", "--server", "127.0.0.1:1", "--workspace", "demo", "a.json"][..],
         &["submit", "--server", "http://", "--workspace", "demo", "a.json"],
-        &["submit", "--server", nobody, "--workspace", "a b", "a.json"],
-        &["submit", "--server", nobody, "a.json"],
-        &["submit", "--server", nobody, "--workspace", "demo", "--prepare", "a.json"],
-        &["submit", "--server", nobody, "--workspace", "demo", "--dialect", "runes", "a.json"],
-        &["show", "--server", nobody, "--workspace", "demo", "not-an-id"],
-        &["cancel", "--server", nobody, "--workspace", "demo", ""],
-        &["read", "--server", nobody, "--workspace", "demo", "../a"],
-        &["agent", "--server", nobody, "--workspace", "demo", "--approve", "perhaps"],
-        &["agent", "--server", nobody, "--workspace", "demo", "--root", "no/such/directory"],
+        &["submit", "--server", unreachable, "--workspace", "a b", "a.json"],
+        &["submit", "--server", unreachable, "a.json"],
+        &["submit", "--server", unreachable, "--workspace", "demo", "--prepare", "a.json"],
+        &["submit", "--server", unreachable, "--workspace", "demo", "--dialect", "runes", "a.json"],
+        &["show", "--server", unreachable, "--workspace", "demo", "not-an-id"],
+        &["cancel", "--server", unreachable, "--workspace", "demo", ""],
+        &["read", "--server", unreachable, "--workspace", "demo", "../a"],
+        &["agent", "--server", unreachable, "--workspace", "demo", "--approve", "perhaps"],
+        &["agent", "--server", unreachable, "--workspace", "demo", "--root", "no/such/directory"],
     ] {
         let output = to(wrong);
         assert_eq!(output.status.code(), Some(2), "{wrong:?}: {}", said(&output));
     }
     for lost in [&["submit", "--json", "a.json"][..], &["batches", "--json"], &["read", "--json", "p/a"]] {
-        let output = to(&[&lost[..1], &["--server", nobody, "--workspace", "demo"], &lost[1..]].concat());
+        let output = to(&[&lost[..1], &["--server", unreachable, "--workspace", "demo"], &lost[1..]].concat());
         let (answer, code) = json(&output);
         assert_eq!((code, &answer["errors"][0]["code"]), (Some(3), &"UNAVAILABLE".into()), "{lost:?}: {answer}");
     }

@@ -13,7 +13,7 @@ use crate::person::PSEUDO_TERMINAL;
 use crate::processes::{Machine, Running, Server, eventually, write};
 
 const WHOLE: &str = "Apply this batch? [y/n/f/a/s/?]";
-/// How the prompt begins that stands below a page.
+/// Beginning of the prompt below a page.
 const MORE: &str = "--more--";
 /// Rows and columns.
 const SIZES: [(u16, u16); 2] = [(24, 80), (50, 200)];
@@ -62,13 +62,13 @@ impl Screen {
         Self::of(&machine.aptix(&["apply", "--root", "project", "document"]), size)
     }
 
-    /// Shows on until the last row that is not empty begins with this; tells the rows of the screen.
+    /// Shows on until the last row that is not empty begins with this; returns the rows of the screen.
     #[track_caller]
     fn until(&mut self, last: &str) -> Vec<String> {
         self.until_one_of(&[last])
     }
 
-    /// Reads page after page to the question; tells the rows of the last screen.
+    /// Reads page after page to the question; returns the rows of the last screen.
     #[track_caller]
     fn read_on(&mut self) -> Vec<String> {
         loop {
@@ -148,7 +148,7 @@ fn put_bytes(machine: &Machine, name: &str, bytes: &[u8]) {
     std::fs::write(file, bytes).unwrap();
 }
 
-/// Whether a row is the last of our own above the question: what the batch comes to.
+/// Whether a row is the last of our own above the question: the batch's totals.
 fn assert_ours(rows: &[String], totals: &str) {
     let [.., digest, found, question] = rows else { panic!("{rows:?}") };
     assert_eq!(question, WHOLE, "{}", rows.join("\n"));
@@ -311,7 +311,7 @@ fn contents_are_shown_as_they_are() {
     }
 }
 
-/// More than a screen is shown page by page. Nobody agrees before the end was shown, or passed over by a word that says so.
+/// More than a screen is shown page by page. No approval is accepted before the end was shown or explicitly skipped.
 #[test]
 fn the_question_comes_after_the_end() {
     for (rows, columns) in SIZES {

@@ -26,7 +26,7 @@ fn an_orchestrator_in_python_edits_two_files_in_one_batch_and_reads_them_back() 
 }
 
 #[test]
-fn an_orchestrator_in_python_is_told_everything_that_is_wrong_at_once() {
+fn an_orchestrator_in_python_gets_all_violations_at_once() {
     let machine = Machine::new();
     let server = machine.server();
     let code = "
@@ -40,10 +40,10 @@ except Refused as refused:
     print(refused.code.name, refused.reason, sorted(where for where, _ in refused.violations))
 ";
     let output = python(&["-c", code, &server.address]);
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.starts_with("INVALID_ARGUMENT INVALID_PATH ["), "{told} {}", String::from_utf8_lossy(&output.stderr));
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert!(out.starts_with("INVALID_ARGUMENT INVALID_PATH ["), "{out} {}", String::from_utf8_lossy(&output.stderr));
     for field in ["files[0]", "files[1].originalSha256", "files[1].changes"] {
-        assert!(told.contains(field), "{field} in {told}");
+        assert!(out.contains(field), "{field} in {out}");
     }
 }
 

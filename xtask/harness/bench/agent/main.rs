@@ -1,9 +1,10 @@
 //! How long a durable apply takes, beside its floor in the same run: what any program must do that promises as much.
 //!
 //! Wall time of files of 10 KB that replace others, all rows interleaved, each at another place in every pass, medians of
-//! paired ratios; flushes are counted at the seam through which everything is written. Fails when a goal is missed. On a
-//! machine with other work it says the most with `nice -n -20`, and with `TMPDIR` on a file system that nobody else flushes.
-//! Not on ext4 without a journal: there each new file takes longer the more were deleted near it lately, whoever makes it.
+//! paired ratios; flushes are counted at the disk interface through which everything is written. Fails when a
+//! goal is missed. On a machine with other work it is most precise with `nice -n -20`, and with `TMPDIR` on a file system
+//! that no other process flushes. Not on ext4 without a journal: there each new file takes longer the more were deleted
+//! near it lately, by any program.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 #![expect(clippy::disallowed_methods, reason = "a bench lays out the directories it works in")]
@@ -60,7 +61,7 @@ fn content(pass: usize, file: usize) -> String {
     line.chars().cycle().take(BYTES).collect()
 }
 
-/// Measures one size, and tells how many goals are missed.
+/// Measures one size, and returns how many goals are missed.
 fn measure(files: usize, passes: usize, at_most: f64) -> Result<usize> {
     let place = tempfile::tempdir()?;
     let names: Vec<_> = (0..files).map(|file| format!("file{file}.txt")).collect();

@@ -46,7 +46,7 @@ pub(super) const SAME_BYTES: &[Class] = &[
     },
     Class {
         name: "an unterminated last line",
-        reason: "The diff's last line has no newline, its hunk is complete by its counts, and the file has the line, or the new `index` id fits the result, of which `DIFF_UNTERMINATED` warns; or it repeats a name that stands above, or says that an empty file is deleted. Git calls the patch corrupt.",
+        reason: "The diff's last line has no newline, its hunk is complete by its counts, and the file has the line, or the new `index` id fits the result, of which `DIFF_UNTERMINATED` warns; or it repeats a name that occurs above, or says that an empty file is deleted. Git calls the patch corrupt.",
         is_it: |seen| {
             let kinds = ["corrupt patch", "patch with only garbage", "lacks filename information", "No valid patches"];
             !seen.case.diff.ends_with(b"\n") && seen.git_says(&kinds)
@@ -99,7 +99,7 @@ pub(super) const SAME_BYTES: &[Class] = &[
     },
     Class {
         name: "a directory or a prefix",
-        reason: "The names of all sections begin with `a/` or `b/` on both sides, and only the files behind it exist. Git is told with `-p` that it is a directory.",
+        reason: "The names of all sections begin with `a/` or `b/` on both sides, and only the files behind it exist. Git takes it as a directory only with `-p`.",
         is_it: |seen| {
             let is_alike = |line: String| {
                 let names = line.strip_prefix("diff --git ").map(|names| names.split_at(names.len() / 2));

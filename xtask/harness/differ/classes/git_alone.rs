@@ -6,7 +6,7 @@ use crate::perturb::HEADER_CHANGED;
 pub(super) const CLASSES: &[Class] = &[
     Class {
         name: "already applied",
-        reason: "The hunk only adds lines, and its whole new side stands where it would go. Git adds them once more.",
+        reason: "The hunk only adds lines, and its whole new side is already at its place. Git adds them once more.",
         is_it: |seen| seen.refuses(&["ALREADY_APPLIED"]),
     },
     Class {
@@ -76,12 +76,12 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "binary",
-        reason: "The file has NUL bytes, or the diff is of binary files. Nobody can review it.",
+        reason: "The file has NUL bytes, or the diff is of binary files. No one can review it.",
         is_it: |seen| seen.refuses(&["PATCH_UNSUPPORTED.BINARY", "NOT_TEXT"]),
     },
     Class {
         name: "another format",
-        reason: "A line begins a hunk of a combined diff. Git ignores what stands below it.",
+        reason: "A line begins a hunk of a combined diff. Git ignores what follows it.",
         is_it: |seen| seen.refuses(&["PATCH_UNSUPPORTED.FORMAT"]) && seen.has_line(|line| line.starts_with(b"@@@ ")),
     },
     Class {
@@ -125,7 +125,7 @@ pub(super) const CLASSES: &[Class] = &[
     },
     Class {
         name: "a marker too many",
-        reason: "`\\ No newline at end of file` stands below no line that could be the last one. Git ignores it.",
+        reason: "`\\ No newline at end of file` follows no line that could be the last one. Git ignores it.",
         is_it: |seen| seen.refuses(&["PATCH_MALFORMED.END_OF_FILE"]),
     },
     Class {

@@ -12,7 +12,7 @@ use crate::memory::File;
 /// Lines around a change in a diff.
 const CONTEXT: usize = 3;
 
-/// A text that stands in a file once, and the text that takes its place.
+/// A text that occurs in a file once, and its replacement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Block {
     pub(crate) old: Vec<u8>,
@@ -165,7 +165,7 @@ pub(super) fn one_by_one(
     Ok(blocks)
 }
 
-/// Whether lines stand at one place only of a file, compared by their texts.
+/// Whether lines occur at one place only of a file, compared by their texts.
 fn is_unique_run(all: &[Line<'_>], range: &Range<usize>) -> bool {
     let wanted = &all[range.clone()];
     let same = |window: &&[Line<'_>]| window.iter().zip(wanted).all(|(a, b)| a.text() == b.text());
@@ -232,7 +232,7 @@ fn block_line(line: &str) -> Result<String, Unsaid> {
     Ok(format!("{}{line}\n", if is_marker(line) { "\\" } else { "" }))
 }
 
-/// Whether a line in a block begins, divides or ends it, or says where it stands.
+/// Whether a line in a block begins, divides or ends it, or states its place.
 fn is_marker(line: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if [":start_line:", ":end_line:"]

@@ -26,7 +26,7 @@ pub(crate) enum Form {
     Append,
     /// Lines added to its top.
     Prepend,
-    /// A word in the place of another wherever that stands.
+    /// A word in the place of another, at every occurrence.
     Everywhere,
     /// As the dialect says it, which does not go by context.
     Whole,

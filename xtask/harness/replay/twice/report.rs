@@ -18,9 +18,9 @@ const SHOWN_BYTES: usize = 700;
 
 #[derive(Default)]
 struct Row {
-    /// Refused the second time, all of them, and those that were told that they were applied before.
+    /// Refused the second time: all of them, and those refused as `ALREADY_APPLIED`.
     once: usize,
-    told: usize,
+    already_applied: usize,
     same: usize,
     doubled: usize,
     wrong: usize,
@@ -64,7 +64,7 @@ impl Report {
             }
             Outcome::Once(failure) => {
                 row.once += 1;
-                row.told += usize::from(failure.reason == Reason::AlreadyApplied);
+                row.already_applied += usize::from(failure.reason == Reason::AlreadyApplied);
                 return;
             }
             Outcome::Same => {
@@ -99,7 +99,7 @@ impl Report {
         for (key, row) in other.rows {
             let sum = self.rows.entry(key).or_default();
             sum.once += row.once;
-            sum.told += row.told;
+            sum.already_applied += row.already_applied;
             sum.same += row.same;
             sum.doubled += row.doubled;
             sum.wrong += row.wrong;
@@ -150,7 +150,7 @@ impl Report {
                 form.name(),
                 edits,
                 row.once,
-                row.told,
+                row.already_applied,
                 row.same,
                 row.doubled,
                 row.wrong,
