@@ -6,7 +6,7 @@ use super::edit::{target, with_ids};
 use super::field::{digest, given, id, missing, unknown_enum};
 use super::quote::is_quote;
 use super::v1;
-use crate::batch::Batch;
+use crate::batch::{Batch, FileEdit, FilePatch};
 use crate::cursor::Cursor;
 use crate::failure::Failure;
 use crate::id::Revision;
@@ -89,7 +89,10 @@ pub fn event_message(record: BatchRecord) -> v1::Batch {
 /// What a list carries: no content, no diff.
 #[must_use]
 pub fn listed_message(record: BatchRecord) -> v1::Batch {
-    let batch = Batch { quotes: Vec::new(), ..record.batch };
+    // No change of it is converted, only to be left out.
+    let without_content = |patch| FilePatch { edit: FileEdit::DeleteFile, ..patch };
+    let files = record.batch.files.into_iter().map(without_content).collect();
+    let batch = Batch { files, quotes: Vec::new(), ..record.batch };
     let mut listed = v1::Batch::from(BatchRecord { batch, ..record });
     listed.edit.iter_mut().flat_map(|edit| &mut edit.files).for_each(|file| file.action = None);
     if let Some(report) = &mut listed.report {

@@ -129,7 +129,9 @@ pub(super) fn read(text: &str) -> Answer {
 
 /// The block of this range of the text, with its fences; `is_nested` if it is in a list or quote.
 fn fenced(text: &str, range: &Range<usize>, info: String, block: Block, is_nested: bool) -> Block {
-    let is_surrounded = || is_nested && block.text.trim().is_empty() && !text.split_at(range.end).1.trim().is_empty();
+    let is_surrounded = || {
+        is_nested && block.text.trim().is_empty() && text.get(range.end..).is_some_and(|rest| !rest.trim().is_empty())
+    };
     let closing = match closing(text, range) {
         Closing::Missing if is_surrounded() => Closing::Surrounding,
         closing => closing,
@@ -144,9 +146,10 @@ fn fenced(text: &str, range: &Range<usize>, info: String, block: Block, is_neste
     }
 }
 
-/// The part of the text that is a range of the parser's, which has seen a text of the same length.
+/// The part of the text that is a range of the parser's. The parser is shown blanks in the place of an envelope, so a range of
+/// blanks may cut a character of the text: then there is nothing of a block in it.
 fn at<'t>(text: &'t str, range: &Range<usize>) -> &'t str {
-    text.split_at(range.end).0.split_at(range.start).1
+    text.get(range.clone()).unwrap_or_default()
 }
 
 /// The pieces of a block put together, with the carriage returns that Markdown drops from the ends of lines.
@@ -175,7 +178,7 @@ fn closing(text: &str, range: &Range<usize>) -> Closing {
     let whole = at(text, range);
     let block = whole.trim_start_matches(' ');
     let start = range.start + whole.len() - block.len();
-    let column = text.split_at(start).0.bytes().rev().take_while(|byte| *byte != b'\n').count();
+    let column = text.as_bytes().iter().take(start).rev().take_while(|byte| **byte != b'\n').count();
     let Some((mark, length)) = opening(block) else { return Closing::Missing };
     let Some((_, last)) = block.trim_end_matches(['\r', '\n']).rsplit_once('\n') else { return Closing::Missing };
     let fence = last.trim_start_matches([' ', '\t', '>']);
