@@ -19,7 +19,7 @@ from grpc_status import rpc_status
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "stubs"))
 
-from aptix.v1 import batch_pb2, batch_service_pb2, batch_service_pb2_grpc, file_service_pb2, file_service_pb2_grpc
+from aptix.v1 import batch_pb2, batch_service_pb2, batch_service_pb2_grpc, edit_pb2, file_service_pb2, file_service_pb2_grpc
 
 ENDED = frozenset({
     batch_pb2.BATCH_STATE_APPLIED,
@@ -76,7 +76,7 @@ class Client:
             return False
         return answer.status == health_pb2.HealthCheckResponse.SERVING
 
-    def submit(self, edit: batch_pb2.Edit, request_id: str | None = None) -> batch_pb2.Batch:
+    def submit(self, edit: edit_pb2.Edit, request_id: str | None = None) -> batch_pb2.Batch:
         """Stores a batch and returns it with its ids.
 
         A call whose answer was lost is repeated under the same request id, so the batch is stored once.

@@ -13,20 +13,20 @@ import argparse
 import json
 import sys
 
-from aptix_client import Client, Refused, batch_pb2
+from aptix_client import Client, Refused, batch_pb2, edit_pb2
 
 
-def create(path: str, text: str) -> batch_pb2.FilePatch:
-    return batch_pb2.FilePatch(path=path, create_file=batch_pb2.CreateFile(text=text, overwrite=True))
+def create(path: str, text: str) -> edit_pb2.FilePatch:
+    return edit_pb2.FilePatch(path=path, create_file=edit_pb2.CreateFile(text=text, overwrite=True))
 
 
-def replace_line(doc_path: str, sha256: str, number: int, old: str, new: str) -> batch_pb2.FilePatch:
-    lines = batch_pb2.ReplaceLines(start_line=number, end_line=number, expected_original_lines=[old], new_lines=[new])
-    patch = batch_pb2.LinePatch(original_sha256=sha256, changes=[batch_pb2.Change(replace=lines)])
-    return batch_pb2.FilePatch(doc_path=doc_path, line_patch=patch)
+def replace_line(doc_path: str, sha256: str, number: int, old: str, new: str) -> edit_pb2.FilePatch:
+    lines = edit_pb2.ReplaceLines(start_line=number, end_line=number, expected_original_lines=[old], new_lines=[new])
+    patch = edit_pb2.LinePatch(original_sha256=sha256, changes=[edit_pb2.Change(replace=lines)])
+    return edit_pb2.FilePatch(doc_path=doc_path, line_patch=patch)
 
 
-def carry_out(client: Client, edit: batch_pb2.Edit, seconds: float) -> batch_pb2.Batch:
+def carry_out(client: Client, edit: edit_pb2.Edit, seconds: float) -> batch_pb2.Batch:
     """Submits a batch and waits for its end. Raises SystemExit with the report's own words if it was not applied."""
     batch = client.wait(client.submit(edit).batch_id, seconds)
     if batch.state != batch_pb2.BATCH_STATE_APPLIED:
@@ -47,7 +47,7 @@ def main() -> None:
         if not client.is_serving():
             sys.exit(f"no server answers at {given.server}; start one with: aptix-server --listen {given.server}")
         files = [create("notes/first.txt", "one\ntwo\n"), create("notes/second.txt", "alpha\nbeta\n")]
-        created = carry_out(client, batch_pb2.Edit(label="create two notes", files=files), given.seconds)
+        created = carry_out(client, edit_pb2.Edit(label="create two notes", files=files), given.seconds)
 
         # The report says under which key and digest each file is known from now on: the base of the next edit.
         first, second = created.report.files
@@ -55,7 +55,7 @@ def main() -> None:
             replace_line(first.doc_path, first.sha256, 2, "two", "zwei"),
             replace_line(second.doc_path, second.sha256, 1, "alpha", "Alpha"),
         ]
-        changed = carry_out(client, batch_pb2.Edit(label="change both notes", files=changes), given.seconds)
+        changed = carry_out(client, edit_pb2.Edit(label="change both notes", files=changes), given.seconds)
 
         texts = []
         for file in changed.report.files:

@@ -31,11 +31,11 @@ fn an_orchestrator_in_python_gets_all_violations_at_once() {
     let server = machine.server();
     let code = "
 import sys
-from aptix_client import Client, Refused, batch_pb2
-bad = batch_pb2.FilePatch(path='../a', create_file=batch_pb2.CreateFile(text=''))
-worse = batch_pb2.FilePatch(path='b', line_patch=batch_pb2.LinePatch(original_sha256='no', changes=[]))
+from aptix_client import Client, Refused, edit_pb2
+bad = edit_pb2.FilePatch(path='../a', create_file=edit_pb2.CreateFile(text=''))
+worse = edit_pb2.FilePatch(path='b', line_patch=edit_pb2.LinePatch(original_sha256='no', changes=[]))
 try:
-    Client(sys.argv[1], 'demo').submit(batch_pb2.Edit(files=[bad, worse]))
+    Client(sys.argv[1], 'demo').submit(edit_pb2.Edit(files=[bad, worse]))
 except Refused as refused:
     print(refused.code.name, refused.reason, sorted(where for where, _ in refused.violations))
 ";

@@ -46,290 +46,6 @@ pub struct QuoteName {
     #[prost(bool, tag = "2")]
     pub is_path: bool,
 }
-/// What became of a batch at the agent. Each text in it is at most 64 KiB, the failures together at most 2 MiB. Of a report
-/// that has more than 2 MiB in all, the server does not keep the diff, and sets diff_omitted.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct Report {
-    /// How it ended.
-    #[prost(enumeration = "Outcome", tag = "1")]
-    pub outcome: i32,
-    /// One entry for each file patch, in the batch's order. Empty unless the batch was applied.
-    #[prost(message, repeated, tag = "2")]
-    pub files: ::prost::alloc::vec::Vec<FileReport>,
-    /// Why nothing changed: everything that was found, not just the first; at most 1,000 entries. Empty if the batch was
-    /// applied.
-    #[prost(message, repeated, tag = "3")]
-    pub failures: ::prost::alloc::vec::Vec<Failure>,
-    /// Unified diff of everything that changed, at most 1 MiB. Empty if it would be longer.
-    #[prost(string, tag = "4")]
-    pub diff: ::prost::alloc::string::String,
-    /// Whether the diff was left out for its size.
-    #[prost(bool, tag = "5")]
-    pub diff_omitted: bool,
-    /// What the author should know about the batch as a whole although it was applied, such as a block of the answer that was
-    /// taken for an example. At most 100 entries. Empty unless the batch was applied.
-    #[prost(message, repeated, tag = "6")]
-    pub warnings: ::prost::alloc::vec::Vec<Warning>,
-}
-/// What became of one file.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct FileReport {
-    /// The path relative to its root, in its real case, without the root's name. Of a renamed file, the old one.
-    #[prost(string, tag = "1")]
-    pub path: ::prost::alloc::string::String,
-    /// The lower-case key: the root's name and the lower-cased path.
-    #[prost(string, tag = "2")]
-    pub doc_path: ::prost::alloc::string::String,
-    /// What happened to it.
-    #[prost(enumeration = "FileStatus", tag = "3")]
-    pub status: i32,
-    /// SHA-256 of the bytes before. Absent if there was no file.
-    #[prost(string, optional, tag = "4")]
-    pub sha256_before: ::core::option::Option<::prost::alloc::string::String>,
-    /// SHA-256 of the bytes as written. Absent if there is no file any more.
-    #[prost(string, optional, tag = "5")]
-    pub sha256: ::core::option::Option<::prost::alloc::string::String>,
-    /// How many bytes were written. Absent if there is no file any more.
-    #[prost(uint64, optional, tag = "6")]
-    pub size_bytes: ::core::option::Option<u64>,
-    /// What was brought into another form on the way: matched_canonical_digest, bom_removed, bom_kept, line_endings,
-    /// normalized_file_eof_newline_added, normalized_content_eof_newline_added. At most 100.
-    #[prost(string, repeated, tag = "7")]
-    pub normalized: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// What the author should know although it went well. At most 100 entries.
-    #[prost(message, repeated, tag = "8")]
-    pub warnings: ::prost::alloc::vec::Vec<Warning>,
-    /// One entry for each change, in the patch's order. Empty for a whole-file edit, and where the report would not fit
-    /// into a message otherwise.
-    #[prost(message, repeated, tag = "9")]
-    pub changes: ::prost::alloc::vec::Vec<ChangeReport>,
-    /// Where a renamed file is now: a path relative to its root, in its real case. Absent unless it was renamed.
-    #[prost(string, optional, tag = "10")]
-    pub renamed_to: ::core::option::Option<::prost::alloc::string::String>,
-    /// Why the report holds nothing that depends on the content of the file: ignored (git or a file .ignore ignores it), secret,
-    /// denied (by the policy of the workstation), reads (the policy does not let servers read it), hard_linked (it has more than
-    /// one name), unapproved (the policy shows nothing before a person agreed), unknown (the ignore rules cannot be read).
-    /// Empty if nothing is withheld. Where it is not empty, sha256_before, the diff, and what a file that was there before was
-    /// normalized to and warned about are left out; the status is FILE_STATUS_MODIFIED even if the file stayed as it was; and
-    /// sha256 and size_bytes are there only if the author sent the whole content. The server then keeps no copy of the file,
-    /// other than of a whole content. Clients MUST accept words that they do not know.
-    #[prost(string, tag = "11")]
-    pub withheld: ::prost::alloc::string::String,
-}
-/// Something worth knowing about a batch, or a file of it, that was applied all the same.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Warning {
-    /// An UPPER_SNAKE word.
-    #[prost(string, tag = "1")]
-    pub code: ::prost::alloc::string::String,
-    /// What it means here.
-    #[prost(string, tag = "2")]
-    pub message: ::prost::alloc::string::String,
-    /// The line of the author's document that it is about, from 1. Absent if it is about none.
-    #[prost(uint32, optional, tag = "3")]
-    pub line: ::core::option::Option<u32>,
-}
-/// How a change found its place.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ChangeReport {
-    /// How loosely old text had to be compared with the file: exact; eol, trailing, indent, blank_edges if it differs only in
-    /// line terminators, white space at the ends of lines, one uniform indentation, blank lines above or below.
-    #[prost(string, tag = "1")]
-    pub tier: ::prost::alloc::string::String,
-    /// How many places came into question at that tier.
-    #[prost(uint32, tag = "2")]
-    pub candidates: u32,
-    /// First line the change left, in the new text.
-    #[prost(uint32, tag = "3")]
-    pub start_line: u32,
-    /// Last line it left; start_line - 1 if it left none.
-    #[prost(uint32, tag = "4")]
-    pub end_line: u32,
-}
-/// One reason why a batch was refused.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct Failure {
-    /// The catalogued reason.
-    #[prost(string, tag = "1")]
-    pub reason: ::prost::alloc::string::String,
-    /// The finer word. Empty if there is none.
-    #[prost(string, tag = "2")]
-    pub detail: ::prost::alloc::string::String,
-    /// What was expected and what was found.
-    #[prost(string, tag = "3")]
-    pub message: ::prost::alloc::string::String,
-    /// What the author can do next. Empty if nothing better is known than reading the message.
-    #[prost(string, tag = "4")]
-    pub hint: ::prost::alloc::string::String,
-    /// The request field at fault, such as files\[0\].changes\[1\].startLine. Empty for what was found in files.
-    #[prost(string, tag = "5")]
-    pub field: ::prost::alloc::string::String,
-    /// Position of the file patch in the batch, from 0.
-    #[prost(uint32, optional, tag = "6")]
-    pub file_index: ::core::option::Option<u32>,
-    /// The file's path.
-    #[prost(string, tag = "7")]
-    pub path: ::prost::alloc::string::String,
-    /// Position of the change in its file patch, from 0.
-    #[prost(uint32, optional, tag = "8")]
-    pub change_index: ::core::option::Option<u32>,
-    /// The line of the current file that the failure is about.
-    #[prost(uint32, optional, tag = "9")]
-    pub line: ::core::option::Option<u32>,
-    /// Real lines of the current file that belong to the failure, best first. At most 3 excerpts of 20 lines each.
-    #[prost(message, repeated, tag = "10")]
-    pub nearest: ::prost::alloc::vec::Vec<Excerpt>,
-    /// SHA-256 of the file's bytes as they are now. Absent if the file was not read.
-    #[prost(string, optional, tag = "11")]
-    pub current_sha256: ::core::option::Option<::prost::alloc::string::String>,
-    /// The whole batch corrected. Given, with its first failure only, where every failure has exactly one way out and the
-    /// corrected batch was found to apply to the files as they were. Absent otherwise.
-    #[prost(message, optional, tag = "12")]
-    pub next_action: ::core::option::Option<NextAction>,
-}
-/// A document that is complete and ready to be sent as the next batch.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct NextAction {
-    /// The name of the document's dialect, such as line-patch.
-    #[prost(string, tag = "1")]
-    pub dialect: ::prost::alloc::string::String,
-    /// The document, a JSON object of at most 262144 bytes.
-    #[prost(string, tag = "2")]
-    pub document: ::prost::alloc::string::String,
-}
-/// Consecutive lines of a real file.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Excerpt {
-    /// Number of the first line.
-    #[prost(uint32, tag = "1")]
-    pub start_line: u32,
-    /// Number of the last line.
-    #[prost(uint32, tag = "2")]
-    pub end_line: u32,
-    /// The lines, joined by "\n". Bytes that are not UTF-8 are shown as U+FFFD.
-    #[prost(string, tag = "3")]
-    pub text: ::prost::alloc::string::String,
-}
-/// How a batch ended at the agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum Outcome {
-    /// Not an outcome; refused.
-    Unspecified = 0,
-    /// Every file is as described.
-    Applied = 1,
-    /// Nothing changed.
-    Failed = 2,
-    /// A person said no; nothing changed.
-    Rejected = 3,
-}
-impl Outcome {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "OUTCOME_UNSPECIFIED",
-            Self::Applied => "OUTCOME_APPLIED",
-            Self::Failed => "OUTCOME_FAILED",
-            Self::Rejected => "OUTCOME_REJECTED",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
-            "OUTCOME_APPLIED" => Some(Self::Applied),
-            "OUTCOME_FAILED" => Some(Self::Failed),
-            "OUTCOME_REJECTED" => Some(Self::Rejected),
-            _ => None,
-        }
-    }
-}
-/// What happened to a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum FileStatus {
-    /// Not a status; refused.
-    Unspecified = 0,
-    /// It was not there before; there is no sha256_before.
-    Created = 1,
-    /// Its bytes or its executable bit changed: sha256_before is there.
-    Modified = 2,
-    /// It already was as described: sha256_before and sha256 are equal.
-    Unchanged = 3,
-    /// It is gone: sha256_before is there, and sha256 is not.
-    Deleted = 4,
-    /// It has another path, renamed_to, and perhaps other bytes.
-    Renamed = 5,
-}
-impl FileStatus {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "FILE_STATUS_UNSPECIFIED",
-            Self::Created => "FILE_STATUS_CREATED",
-            Self::Modified => "FILE_STATUS_MODIFIED",
-            Self::Unchanged => "FILE_STATUS_UNCHANGED",
-            Self::Deleted => "FILE_STATUS_DELETED",
-            Self::Renamed => "FILE_STATUS_RENAMED",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "FILE_STATUS_UNSPECIFIED" => Some(Self::Unspecified),
-            "FILE_STATUS_CREATED" => Some(Self::Created),
-            "FILE_STATUS_MODIFIED" => Some(Self::Modified),
-            "FILE_STATUS_UNCHANGED" => Some(Self::Unchanged),
-            "FILE_STATUS_DELETED" => Some(Self::Deleted),
-            "FILE_STATUS_RENAMED" => Some(Self::Renamed),
-            _ => None,
-        }
-    }
-}
-/// A stored batch. Its files never change once it is stored; its state and report do.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct Batch {
-    /// Names the batch for ever. Minted by the server (UUIDv7). In a request it is ignored.
-    #[prost(string, tag = "1")]
-    pub batch_id: ::prost::alloc::string::String,
-    /// The workspace it belongs to: 1 to 64 of the characters A-Z a-z 0-9 . _ -
-    #[prost(string, tag = "2")]
-    pub workspace_id: ::prost::alloc::string::String,
-    /// The revision of the workspace's latest event about this batch.
-    #[prost(uint64, tag = "3")]
-    pub revision: u64,
-    /// Where the batch is in its life.
-    #[prost(enumeration = "BatchState", tag = "4")]
-    pub state: i32,
-    /// What is to happen.
-    #[prost(message, optional, tag = "5")]
-    pub edit: ::core::option::Option<Edit>,
-    /// Whose turn the batch came from.
-    #[prost(message, optional, tag = "6")]
-    pub origin: ::core::option::Option<Origin>,
-    /// The request id it was submitted under.
-    #[prost(string, tag = "7")]
-    pub request_id: ::prost::alloc::string::String,
-    /// When the server stored it.
-    #[prost(message, optional, tag = "8")]
-    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// When its state last changed.
-    #[prost(message, optional, tag = "9")]
-    pub update_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// What became of it. Absent until an agent has reported.
-    #[prost(message, optional, tag = "10")]
-    pub report: ::core::option::Option<Report>,
-    /// Whether this answer leaves out something of the edit's content or of the report. GetBatch has both, as far as a message
-    /// carries them. A client MUST NOT take an edit for complete while this is set.
-    #[prost(bool, tag = "11")]
-    pub content_omitted: bool,
-}
 /// What is to happen: all of it does, or nothing.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Edit {
@@ -918,46 +634,6 @@ pub struct BlobRef {
     #[prost(uint64, tag = "2")]
     pub size_bytes: u64,
 }
-/// Whose turn a batch came from. Carried into every log line about the batch, on the server and at the agent.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Origin {
-    /// The author's session. At most 64 KiB, like the others.
-    #[prost(string, tag = "1")]
-    pub session_id: ::prost::alloc::string::String,
-    /// The conversation in the session.
-    #[prost(string, tag = "2")]
-    pub conversation_id: ::prost::alloc::string::String,
-    /// The turn in the conversation.
-    #[prost(string, tag = "3")]
-    pub turn_id: ::prost::alloc::string::String,
-}
-/// The position of a reader in a workspace's events, and in which history: sent back unchanged.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Cursor {
-    /// Names the store's history; minted when the store is created, kept by copies of it.
-    #[prost(string, tag = "1")]
-    pub history_id: ::prost::alloc::string::String,
-    /// The revision of the last event that was read.
-    #[prost(uint64, tag = "2")]
-    pub revision: u64,
-    /// SHA-256 over the commit of that revision and all commits of the workspace before it. Two histories that diverged
-    /// have different digests at every revision after that.
-    #[prost(string, tag = "3")]
-    pub digest: ::prost::alloc::string::String,
-}
-/// A stored record that the server cannot read. Everything else is served.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Damage {
-    /// The revision whose event, or whose batch, is damaged.
-    #[prost(uint64, tag = "1")]
-    pub revision: u64,
-    /// The batch, if at least its id can be read.
-    #[prost(string, tag = "2")]
-    pub batch_id: ::prost::alloc::string::String,
-    /// What is damaged.
-    #[prost(string, tag = "3")]
-    pub message: ::prost::alloc::string::String,
-}
 /// Whether a file must be there before it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -1169,6 +845,330 @@ impl AnchorMatch {
             _ => None,
         }
     }
+}
+/// What became of a batch at the agent. Each text in it is at most 64 KiB, the failures together at most 2 MiB. Of a report
+/// that has more than 2 MiB in all, the server does not keep the diff, and sets diff_omitted.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Report {
+    /// How it ended.
+    #[prost(enumeration = "Outcome", tag = "1")]
+    pub outcome: i32,
+    /// One entry for each file patch, in the batch's order. Empty unless the batch was applied.
+    #[prost(message, repeated, tag = "2")]
+    pub files: ::prost::alloc::vec::Vec<FileReport>,
+    /// Why nothing changed: everything that was found, not just the first; at most 1,000 entries. Empty if the batch was
+    /// applied.
+    #[prost(message, repeated, tag = "3")]
+    pub failures: ::prost::alloc::vec::Vec<Failure>,
+    /// Unified diff of everything that changed, at most 1 MiB. Empty if it would be longer.
+    #[prost(string, tag = "4")]
+    pub diff: ::prost::alloc::string::String,
+    /// Whether the diff was left out for its size.
+    #[prost(bool, tag = "5")]
+    pub diff_omitted: bool,
+    /// What the author should know about the batch as a whole although it was applied, such as a block of the answer that was
+    /// taken for an example. At most 100 entries. Empty unless the batch was applied.
+    #[prost(message, repeated, tag = "6")]
+    pub warnings: ::prost::alloc::vec::Vec<Warning>,
+}
+/// What became of one file.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FileReport {
+    /// The path relative to its root, in its real case, without the root's name. Of a renamed file, the old one.
+    #[prost(string, tag = "1")]
+    pub path: ::prost::alloc::string::String,
+    /// The lower-case key: the root's name and the lower-cased path.
+    #[prost(string, tag = "2")]
+    pub doc_path: ::prost::alloc::string::String,
+    /// What happened to it.
+    #[prost(enumeration = "FileStatus", tag = "3")]
+    pub status: i32,
+    /// SHA-256 of the bytes before. Absent if there was no file.
+    #[prost(string, optional, tag = "4")]
+    pub sha256_before: ::core::option::Option<::prost::alloc::string::String>,
+    /// SHA-256 of the bytes as written. Absent if there is no file any more.
+    #[prost(string, optional, tag = "5")]
+    pub sha256: ::core::option::Option<::prost::alloc::string::String>,
+    /// How many bytes were written. Absent if there is no file any more.
+    #[prost(uint64, optional, tag = "6")]
+    pub size_bytes: ::core::option::Option<u64>,
+    /// What was brought into another form on the way: matched_canonical_digest, bom_removed, bom_kept, line_endings,
+    /// normalized_file_eof_newline_added, normalized_content_eof_newline_added. At most 100.
+    #[prost(string, repeated, tag = "7")]
+    pub normalized: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What the author should know although it went well. At most 100 entries.
+    #[prost(message, repeated, tag = "8")]
+    pub warnings: ::prost::alloc::vec::Vec<Warning>,
+    /// One entry for each change, in the patch's order. Empty for a whole-file edit, and where the report would not fit
+    /// into a message otherwise.
+    #[prost(message, repeated, tag = "9")]
+    pub changes: ::prost::alloc::vec::Vec<ChangeReport>,
+    /// Where a renamed file is now: a path relative to its root, in its real case. Absent unless it was renamed.
+    #[prost(string, optional, tag = "10")]
+    pub renamed_to: ::core::option::Option<::prost::alloc::string::String>,
+    /// Why the report holds nothing that depends on the content of the file: ignored (git or a file .ignore ignores it), secret,
+    /// denied (by the policy of the workstation), reads (the policy does not let servers read it), hard_linked (it has more than
+    /// one name), unapproved (the policy shows nothing before a person agreed), unknown (the ignore rules cannot be read).
+    /// Empty if nothing is withheld. Where it is not empty, sha256_before, the diff, and what a file that was there before was
+    /// normalized to and warned about are left out; the status is FILE_STATUS_MODIFIED even if the file stayed as it was; and
+    /// sha256 and size_bytes are there only if the author sent the whole content. The server then keeps no copy of the file,
+    /// other than of a whole content. Clients MUST accept words that they do not know.
+    #[prost(string, tag = "11")]
+    pub withheld: ::prost::alloc::string::String,
+}
+/// Something worth knowing about a batch, or a file of it, that was applied all the same.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Warning {
+    /// An UPPER_SNAKE word.
+    #[prost(string, tag = "1")]
+    pub code: ::prost::alloc::string::String,
+    /// What it means here.
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+    /// The line of the author's document that it is about, from 1. Absent if it is about none.
+    #[prost(uint32, optional, tag = "3")]
+    pub line: ::core::option::Option<u32>,
+}
+/// How a change found its place.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChangeReport {
+    /// How loosely old text had to be compared with the file: exact; eol, trailing, indent, blank_edges if it differs only in
+    /// line terminators, white space at the ends of lines, one uniform indentation, blank lines above or below.
+    #[prost(string, tag = "1")]
+    pub tier: ::prost::alloc::string::String,
+    /// How many places came into question at that tier.
+    #[prost(uint32, tag = "2")]
+    pub candidates: u32,
+    /// First line the change left, in the new text.
+    #[prost(uint32, tag = "3")]
+    pub start_line: u32,
+    /// Last line it left; start_line - 1 if it left none.
+    #[prost(uint32, tag = "4")]
+    pub end_line: u32,
+}
+/// One reason why a batch was refused.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Failure {
+    /// The catalogued reason.
+    #[prost(string, tag = "1")]
+    pub reason: ::prost::alloc::string::String,
+    /// The finer word. Empty if there is none.
+    #[prost(string, tag = "2")]
+    pub detail: ::prost::alloc::string::String,
+    /// What was expected and what was found.
+    #[prost(string, tag = "3")]
+    pub message: ::prost::alloc::string::String,
+    /// What the author can do next. Empty if nothing better is known than reading the message.
+    #[prost(string, tag = "4")]
+    pub hint: ::prost::alloc::string::String,
+    /// The request field at fault, such as files\[0\].changes\[1\].startLine. Empty for what was found in files.
+    #[prost(string, tag = "5")]
+    pub field: ::prost::alloc::string::String,
+    /// Position of the file patch in the batch, from 0.
+    #[prost(uint32, optional, tag = "6")]
+    pub file_index: ::core::option::Option<u32>,
+    /// The file's path.
+    #[prost(string, tag = "7")]
+    pub path: ::prost::alloc::string::String,
+    /// Position of the change in its file patch, from 0.
+    #[prost(uint32, optional, tag = "8")]
+    pub change_index: ::core::option::Option<u32>,
+    /// The line of the current file that the failure is about.
+    #[prost(uint32, optional, tag = "9")]
+    pub line: ::core::option::Option<u32>,
+    /// Real lines of the current file that belong to the failure, best first. At most 3 excerpts of 20 lines each.
+    #[prost(message, repeated, tag = "10")]
+    pub nearest: ::prost::alloc::vec::Vec<Excerpt>,
+    /// SHA-256 of the file's bytes as they are now. Absent if the file was not read.
+    #[prost(string, optional, tag = "11")]
+    pub current_sha256: ::core::option::Option<::prost::alloc::string::String>,
+    /// The whole batch corrected. Given, with its first failure only, where every failure has exactly one way out and the
+    /// corrected batch was found to apply to the files as they were. Absent otherwise.
+    #[prost(message, optional, tag = "12")]
+    pub next_action: ::core::option::Option<NextAction>,
+}
+/// A document that is complete and ready to be sent as the next batch.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NextAction {
+    /// The name of the document's dialect, such as line-patch.
+    #[prost(string, tag = "1")]
+    pub dialect: ::prost::alloc::string::String,
+    /// The document, a JSON object of at most 262144 bytes.
+    #[prost(string, tag = "2")]
+    pub document: ::prost::alloc::string::String,
+}
+/// Consecutive lines of a real file.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Excerpt {
+    /// Number of the first line.
+    #[prost(uint32, tag = "1")]
+    pub start_line: u32,
+    /// Number of the last line.
+    #[prost(uint32, tag = "2")]
+    pub end_line: u32,
+    /// The lines, joined by "\n". Bytes that are not UTF-8 are shown as U+FFFD.
+    #[prost(string, tag = "3")]
+    pub text: ::prost::alloc::string::String,
+}
+/// How a batch ended at the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Outcome {
+    /// Not an outcome; refused.
+    Unspecified = 0,
+    /// Every file is as described.
+    Applied = 1,
+    /// Nothing changed.
+    Failed = 2,
+    /// A person said no; nothing changed.
+    Rejected = 3,
+}
+impl Outcome {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "OUTCOME_UNSPECIFIED",
+            Self::Applied => "OUTCOME_APPLIED",
+            Self::Failed => "OUTCOME_FAILED",
+            Self::Rejected => "OUTCOME_REJECTED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
+            "OUTCOME_APPLIED" => Some(Self::Applied),
+            "OUTCOME_FAILED" => Some(Self::Failed),
+            "OUTCOME_REJECTED" => Some(Self::Rejected),
+            _ => None,
+        }
+    }
+}
+/// What happened to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum FileStatus {
+    /// Not a status; refused.
+    Unspecified = 0,
+    /// It was not there before; there is no sha256_before.
+    Created = 1,
+    /// Its bytes or its executable bit changed: sha256_before is there.
+    Modified = 2,
+    /// It already was as described: sha256_before and sha256 are equal.
+    Unchanged = 3,
+    /// It is gone: sha256_before is there, and sha256 is not.
+    Deleted = 4,
+    /// It has another path, renamed_to, and perhaps other bytes.
+    Renamed = 5,
+}
+impl FileStatus {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "FILE_STATUS_UNSPECIFIED",
+            Self::Created => "FILE_STATUS_CREATED",
+            Self::Modified => "FILE_STATUS_MODIFIED",
+            Self::Unchanged => "FILE_STATUS_UNCHANGED",
+            Self::Deleted => "FILE_STATUS_DELETED",
+            Self::Renamed => "FILE_STATUS_RENAMED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FILE_STATUS_UNSPECIFIED" => Some(Self::Unspecified),
+            "FILE_STATUS_CREATED" => Some(Self::Created),
+            "FILE_STATUS_MODIFIED" => Some(Self::Modified),
+            "FILE_STATUS_UNCHANGED" => Some(Self::Unchanged),
+            "FILE_STATUS_DELETED" => Some(Self::Deleted),
+            "FILE_STATUS_RENAMED" => Some(Self::Renamed),
+            _ => None,
+        }
+    }
+}
+/// A stored batch. Its files never change once it is stored; its state and report do.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Batch {
+    /// Names the batch for ever. Minted by the server (UUIDv7). In a request it is ignored.
+    #[prost(string, tag = "1")]
+    pub batch_id: ::prost::alloc::string::String,
+    /// The workspace it belongs to: 1 to 64 of the characters A-Z a-z 0-9 . _ -
+    #[prost(string, tag = "2")]
+    pub workspace_id: ::prost::alloc::string::String,
+    /// The revision of the workspace's latest event about this batch.
+    #[prost(uint64, tag = "3")]
+    pub revision: u64,
+    /// Where the batch is in its life.
+    #[prost(enumeration = "BatchState", tag = "4")]
+    pub state: i32,
+    /// What is to happen.
+    #[prost(message, optional, tag = "5")]
+    pub edit: ::core::option::Option<Edit>,
+    /// Whose turn the batch came from.
+    #[prost(message, optional, tag = "6")]
+    pub origin: ::core::option::Option<Origin>,
+    /// The request id it was submitted under.
+    #[prost(string, tag = "7")]
+    pub request_id: ::prost::alloc::string::String,
+    /// When the server stored it.
+    #[prost(message, optional, tag = "8")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When its state last changed.
+    #[prost(message, optional, tag = "9")]
+    pub update_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// What became of it. Absent until an agent has reported.
+    #[prost(message, optional, tag = "10")]
+    pub report: ::core::option::Option<Report>,
+    /// Whether this answer leaves out something of the edit's content or of the report. GetBatch has both, as far as a message
+    /// carries them. A client MUST NOT take an edit for complete while this is set.
+    #[prost(bool, tag = "11")]
+    pub content_omitted: bool,
+}
+/// Whose turn a batch came from. Carried into every log line about the batch, on the server and at the agent.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Origin {
+    /// The author's session. At most 64 KiB, like the others.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The conversation in the session.
+    #[prost(string, tag = "2")]
+    pub conversation_id: ::prost::alloc::string::String,
+    /// The turn in the conversation.
+    #[prost(string, tag = "3")]
+    pub turn_id: ::prost::alloc::string::String,
+}
+/// The position of a reader in a workspace's events, and in which history: sent back unchanged.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Cursor {
+    /// Names the store's history; minted when the store is created, kept by copies of it.
+    #[prost(string, tag = "1")]
+    pub history_id: ::prost::alloc::string::String,
+    /// The revision of the last event that was read.
+    #[prost(uint64, tag = "2")]
+    pub revision: u64,
+    /// SHA-256 over the commit of that revision and all commits of the workspace before it. Two histories that diverged
+    /// have different digests at every revision after that.
+    #[prost(string, tag = "3")]
+    pub digest: ::prost::alloc::string::String,
+}
+/// A stored record that the server cannot read. Everything else is served.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Damage {
+    /// The revision whose event, or whose batch, is damaged.
+    #[prost(uint64, tag = "1")]
+    pub revision: u64,
+    /// The batch, if at least its id can be read.
+    #[prost(string, tag = "2")]
+    pub batch_id: ::prost::alloc::string::String,
+    /// What is damaged.
+    #[prost(string, tag = "3")]
+    pub message: ::prost::alloc::string::String,
 }
 /// Where a batch is in its life.
 ///
