@@ -1,31 +1,42 @@
-//! The page of promises names tests that exist.
+//! Pages name files that exist: the page of promises its tests, the maps of the code whatever they lead to.
 
 use super::finding::Finding;
 use crate::repo::Text;
 
-/// The page, and where the tests are that it names by a short path.
+/// The maps. They name a file by the end of its path.
+const MAPS: [&str; 4] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/internals/commit.md", "docs/internals/server.md"];
+/// The page of promises, and where the tests are that it names by a short path.
 const PAGE: &str = "docs/security.md";
 const ROOMS: [(&str, &str); 2] = [("server/", "crates/aptix-server/tests/it/"), ("xtask/", "xtask/tests/it/")];
 const OTHERS: &str = "crates/aptix-client/tests/it/";
 
-/// Finds files of tests that the page names and the repository does not have.
+/// Finds files that a page names and the repository does not have.
 pub(super) fn check(texts: &[Text]) -> Vec<Finding> {
-    let Some(page) = texts.iter().find(|text| text.path == PAGE) else { return Vec::new() };
-    let mut findings = Vec::new();
-    for (index, line) in page.content.lines().enumerate() {
-        for name in line.split('`').skip(1).step_by(2).filter(|name| is_file(name)) {
-            let path = resolve(name);
-            if !texts.iter().any(|text| text.path == path) {
-                let message = format!("there is no {path}; name the test that holds this promise");
-                findings.push(Finding { path: PAGE.to_owned(), line: index + 1, message });
-            }
-        }
+    texts.iter().flat_map(|page| missing(page, texts)).collect()
+}
+
+fn missing(page: &Text, texts: &[Text]) -> Vec<Finding> {
+    let is_map = MAPS.contains(&page.path.as_str());
+    if !is_map && page.path != PAGE {
+        return Vec::new();
     }
-    findings
+    let is_there = |name: &str| match is_map {
+        true => texts.iter().any(|text| text.path == name || text.path.ends_with(&format!("/{name}"))),
+        false => texts.iter().any(|text| text.path == resolve(name)),
+    };
+    let lines = page.content.lines().enumerate();
+    let names = lines.flat_map(|(index, line)| line.split('`').skip(1).step_by(2).map(move |name| (index + 1, name)));
+    let gone = names.filter(|(_, name)| is_file(name) && !is_there(name));
+    let finding = |(line, name): (usize, &str)| {
+        let name = if is_map { name.to_owned() } else { resolve(name) };
+        let message = format!("there is no {name}; name the file that the sentence is about");
+        Finding { path: page.path.clone(), line, message }
+    };
+    gone.map(finding).collect()
 }
 
 fn is_file(name: &str) -> bool {
-    [".rs", ".txt"].into_iter().any(|ending| name.ends_with(ending))
+    [".rs", ".txt", ".proto"].into_iter().any(|ending| name.ends_with(ending)) && !name.contains(['<', '*', ' '])
 }
 
 fn resolve(name: &str) -> String {
@@ -42,15 +53,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_that_is_not_there_is_found() {
+    fn files_that_are_not_there_are_found() {
         let text = |path: &str, content: &str| Text { path: path.to_owned(), content: content.to_owned() };
         let page = "`undo.rs`, `server/lease.rs`\n`xtask/gone.rs`; `cargo xtask crash`, `crates/a/src/lib.rs`";
+        let map = "`lib.rs`, `src/lib.rs`, `it/undo.rs`, `<name>.rs`\n`ib.rs`";
         let there =
             ["crates/aptix-client/tests/it/undo.rs", "crates/aptix-server/tests/it/lease.rs", "crates/a/src/lib.rs"];
-        let mut texts = vec![text(PAGE, page)];
+        let mut texts = vec![text(PAGE, page), text("ARCHITECTURE.md", map), text("README.md", "`gone.rs`")];
         texts.extend(there.map(|path| text(path, "")));
         let found: Vec<String> = check(&texts).iter().map(ToString::to_string).collect();
-        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].starts_with("docs/security.md:2: there is no xtask/tests/it/gone.rs"), "{found:?}");
+        assert!(found[1].starts_with("ARCHITECTURE.md:2: there is no ib.rs"), "{found:?}");
     }
 }
