@@ -20,11 +20,11 @@ use aptix_model::state::BatchState;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
+use crate::job::{Ending, Job};
 use crate::moment::until;
 use crate::program::{aptix, private, program};
 use crate::random::Random;
 use crate::tree;
-use crate::{Ending, Job};
 
 /// Batches of each kind in a round.
 const KINDS: usize = 4;

@@ -19,10 +19,11 @@ use rustix::io::Errno;
 
 use crate::disk::{Operation, Verdict, Watched};
 use crate::flushed::Flushed;
+use crate::job::{Ending, Job};
 use crate::random::Random;
 use crate::sequence::{Kind, Sequence};
 use crate::tree::{self, lay_out};
-use crate::{Ending, Job, workers};
+use crate::workers;
 
 /// Which batch the receipts are of.
 const BATCH: &str = "0190b3a0-0000-7000-8000-000000000001";

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use crate::failpoints::recover;
+use crate::job::{Ending, Job};
 use crate::moment::pass;
 use crate::program::{Action, aptix, prepare, printed, private};
 use crate::sequence::{Kind, Sequence};
 use crate::tree::{self, lay_out};
-use crate::{Ending, Job};
 
 /// A workspace that processes are killed in.
 struct Scene<'a> {

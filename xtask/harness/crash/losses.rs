@@ -18,10 +18,10 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, 
 
 use crate::disk::{Operation, Verdict, Watched};
 use crate::failpoints::{check_outcome, open_in, operations, stopping};
+use crate::job::{Ending, Job};
 use crate::sequence::{Kind, Sequence};
 use crate::tree::{self, Tree, lay_out};
 use crate::volume::Volume;
-use crate::{Ending, Job};
 
 /// What is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,6 +11,7 @@ mod agents;
 mod disk;
 mod failpoints;
 mod flushed;
+mod job;
 mod kill;
 mod losses;
 mod moment;
@@ -35,6 +36,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, ValueEnum};
 
+use crate::job::{Ending, Job};
 use crate::random::Random;
 
 #[derive(Parser)]
@@ -78,24 +80,6 @@ enum Suite {
     Agents,
     /// Applies and undoes while another process saves the same files, by rename, by append and through held descriptors.
     Saves,
-}
-
-/// Arguments of every suite.
-pub(crate) struct Job {
-    /// Whether every case is run.
-    pub(crate) long: bool,
-    /// How often processes are killed.
-    pub(crate) cycles: usize,
-    /// Decides about everything random.
-    pub(crate) random: Random,
-}
-
-/// How a suite ended, if nothing was found.
-pub(crate) enum Ending {
-    /// Everything held; contains what was done.
-    Held(String),
-    /// It could not be run; contains the reason.
-    Skipped(String),
 }
 
 /// What this program does when it is started by itself.

@@ -17,12 +17,12 @@ use aptix_model::id::{BatchId, Uuid};
 
 use crate::disk::{Operation, Verdict, Watched};
 use crate::failpoints::open;
+use crate::job::{Ending, Job};
 use crate::moment::pass;
 use crate::program::{LOOK, aptix, prepare, printed, private};
 use crate::sequence::{Kind, Sequence};
 use crate::tree::{self, Tree, lay_out};
 use crate::volume::{self, Volume};
-use crate::{Ending, Job};
 
 /// Arguments of a writer, which advances a workspace from generation to generation until it is stopped.
 #[derive(clap::Args, Clone, Debug)]

@@ -28,10 +28,10 @@ use rustix::io::Errno;
 
 use crate::disk::{Operation as DiskOperation, Verdict, Watched};
 use crate::failpoints::open;
+use crate::job::{Ending, Job};
 use crate::random::Random;
 use crate::rewriter::{FILES, Pace, marks};
 use crate::tree::{self, Entry, Tree, lay_out};
-use crate::{Ending, Job};
 
 /// What a control takes away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

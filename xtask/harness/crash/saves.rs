@@ -24,11 +24,12 @@ use serde_json::{Value, json};
 
 use crate::disk::{Operation, Verdict, Watched};
 use crate::failpoints::open;
+use crate::job::{Ending, Job};
 use crate::moment::pass;
 use crate::program::{aptix, private};
 use crate::random::Random;
 use crate::saver::{Style, mark, name};
-use crate::{Ending, Job, tree, workers};
+use crate::{tree, workers};
 
 /// Files that one batch changes.
 const FILES: usize = 8;

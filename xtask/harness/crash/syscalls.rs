@@ -9,10 +9,11 @@ use anyhow::{Context, Result, ensure};
 use aptix_client::workspace::transaction::CommitOptions;
 
 use crate::failpoints::{open, recover, stopping};
+use crate::job::{Ending, Job};
 use crate::program::{Action, LOOK, aptix, prepare, printed, private};
 use crate::sequence::{Kind, Sequence};
 use crate::tree::{self, lay_out};
-use crate::{Ending, Job, workers};
+use crate::workers;
 
 /// Calls that change something, or that must not be taken for nothing when they fail.
 const CALLS: &str = "openat,openat2,write,pwrite64,fsync,fdatasync,syncfs,sync_file_range,rename,renameat,renameat2,link,\

@@ -3,22 +3,14 @@
 
 mod apart;
 mod aptix_alone;
+mod class;
 mod git_alone;
 
 use anyhow::{Result, ensure};
 
+use self::class::Class;
 use crate::proof::Proof;
 use crate::seen::{By, Seen};
-
-/// A difference that is meant.
-pub(crate) struct Class {
-    /// As the page calls it.
-    pub(crate) name: &'static str,
-    /// Why, as the page says it.
-    reason: &'static str,
-    /// Whether the cause is there.
-    is_it: fn(&Seen<'_>) -> bool,
-}
 
 /// Classes by who applies the diff, and how far git has to agree once the diff is written anew: a difference that nothing
 /// proves is in no class. In the order of the page.

@@ -3,6 +3,7 @@
 
 use anyhow::Result;
 
+use crate::case::Case;
 use crate::git::Repo;
 use crate::memory::Tree;
 use crate::perturb::perturb;
@@ -11,26 +12,6 @@ use crate::tree::{change, edit, name, one_in, pick, tree};
 
 /// Cases that come of one diff.
 pub(crate) const SIZE: usize = 4;
-
-/// What Aptix and git are both given.
-#[derive(Clone, Debug)]
-pub(crate) struct Case {
-    pub(crate) tree: Tree,
-    pub(crate) diff: Vec<u8>,
-    /// The arguments with which git wrote the diff.
-    pub(crate) written: Vec<String>,
-    /// What happened to it, and to the tree since.
-    pub(crate) perturbed: Vec<&'static str>,
-    /// What the diff makes of its own tree, where neither was perturbed.
-    pub(crate) truth: Option<Tree>,
-}
-
-impl Case {
-    /// Whether the diff was written in a certain way.
-    pub(crate) fn is_written(&self, how: &str) -> bool {
-        self.written.iter().any(|flag| flag == how)
-    }
-}
 
 /// A history, from its own numbers.
 pub(crate) struct History {

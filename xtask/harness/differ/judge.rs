@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::case::Case;
 use crate::classes;
-use crate::family::Case;
 use crate::git::{self, Theirs};
 use crate::memory::{File, Tree};
 use crate::mend::mend;

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "what was found is printed")]
 #![expect(clippy::indexing_slicing, reason = "numbers are below the lengths that they are drawn for")]
 
+mod case;
 mod classes;
 mod family;
 mod git;
@@ -31,7 +32,8 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use clap::Parser;
 
-use family::{Case, History};
+use case::Case;
+use family::History;
 use git::Repo;
 use memory::Tree;
 use tally::Tally;

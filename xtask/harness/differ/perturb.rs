@@ -1,6 +1,6 @@
 //! What happens to a diff on its way: lines go, come twice, change places, or lose something; the end is missing.
 
-use crate::family::Case;
+use crate::case::Case;
 use crate::random::Random;
 use crate::tree::{line, one_in, pick};
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::family::Case;
+use crate::case::Case;
 use crate::git::{self, Theirs};
 use crate::level;
 use crate::memory::Tree;

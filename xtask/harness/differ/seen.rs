@@ -1,6 +1,6 @@
 //! What both sides did with a case, and what the diff shows of the cause.
 
-use crate::family::Case;
+use crate::case::Case;
 use crate::git::Theirs;
 use crate::memory::{Tree, code};
 use crate::ours::Ours;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
+use crate::case::Case;
 use crate::classes;
-use crate::family::Case;
 use crate::git::Theirs;
 use crate::judge::{Judged, Outcome};
 use crate::memory::{File, Tree, code};

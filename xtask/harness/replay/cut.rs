@@ -8,7 +8,8 @@ use std::thread;
 use anyhow::{Result, ensure};
 use aptix_model::documents::Dialect;
 
-use crate::express::{self, Reach};
+use crate::express;
+use crate::express::reach::Reach;
 use crate::history::{FileChange, Step};
 use crate::memory::{File, Tree, apply};
 use crate::parts::{self, Part};

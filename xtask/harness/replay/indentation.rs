@@ -6,7 +6,8 @@ use aptix_model::documents::Dialect;
 use aptix_model::reason::Reason;
 use serde_json::{Value, json};
 
-use crate::express::{self, Part, Reach};
+use crate::express::reach::Reach;
+use crate::express::{self, Part};
 use crate::history::FileChange;
 use crate::judge::{Verdict, judge};
 use crate::memory::File;

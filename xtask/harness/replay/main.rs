@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 use aptix_model::documents::Dialect;
 
-use express::Reach;
+use express::reach::Reach;
 use history::{FileChange, Objects, Step};
 use indentation::Indentation;
 use judge::{Verdict, judge};

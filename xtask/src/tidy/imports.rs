@@ -54,7 +54,7 @@ enum Target {
 ///
 /// # Errors
 ///
-/// When a file is missing or cannot be tokenized.
+/// When a file cannot be tokenized.
 pub(super) fn read(crate_name: &str, sources: &BTreeMap<&str, &str>) -> Result<Imports> {
     let mut tree = Tree { sources, own_name: crate_name.replace('-', "_"), modules: Vec::new() };
     for root in ["lib.rs", "main.rs"] {
@@ -162,9 +162,12 @@ impl Tree<'_> {
             self.scan(child, &below, group.stream())?;
             child
         } else {
-            let own = format!("{folder}{name}.rs");
-            let path = if self.sources.contains_key(own.as_str()) { own } else { format!("{below}mod.rs") };
-            self.read_file(&path, &below, Some(module))?
+            let paths = [format!("{folder}{name}.rs"), format!("{below}mod.rs")];
+            match paths.iter().find(|path| self.sources.contains_key(path.as_str())) {
+                Some(path) => self.read_file(path, &below, Some(module))?,
+                // Of another folder, by `#[path]`.
+                None => self.add(format!("{folder}{name}"), Some(module)),
+            }
         };
         self.module_mut(module).children.insert(name, child);
         Ok(())

@@ -1,4 +1,5 @@
-//! Checks the imports between the files of each crate: no cycles, and none from a lower layer to a higher one.
+//! Checks the imports between the files of each crate: no cycles, and none from a lower layer to a higher one. In harnesses
+//! only cycles are looked for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +18,11 @@ pub(super) fn check(texts: &[Text]) -> Result<Vec<Finding>> {
         let messages = of_circles(name, &imports).into_iter().chain(of_layers(name, &imports, layers));
         let finding = |message| Finding { path: "xtask/src/tidy/layers.rs".to_owned(), line: 0, message };
         findings.extend(messages.map(finding));
+    }
+    for main in texts.iter().filter(|text| text.path.starts_with("xtask/harness/") && text.path.ends_with("/main.rs")) {
+        let folder = main.path.trim_end_matches("main.rs");
+        let messages = of_circles(folder, &imports_below(texts, folder, folder)?).into_iter();
+        findings.extend(messages.map(|message| Finding { path: main.path.clone(), line: 0, message }));
     }
     Ok(findings)
 }
@@ -40,7 +46,11 @@ pub(super) fn print(texts: &[Text], part: &str) -> Result<()> {
 
 fn imports_of(texts: &[Text], name: &str) -> Result<Imports> {
     let folder = if name == "xtask" { "xtask/src/".to_owned() } else { format!("crates/{name}/src/") };
-    let below = |text: &'_ Text| text.path.strip_prefix(&folder).is_some_and(|path| path.ends_with(".rs"));
+    imports_below(texts, name, &folder)
+}
+
+fn imports_below(texts: &[Text], name: &str, folder: &str) -> Result<Imports> {
+    let below = |text: &'_ Text| text.path.strip_prefix(folder).is_some_and(|path| path.ends_with(".rs"));
     let sources = texts.iter().filter(|text| below(text)).map(|text| (&text.path[folder.len()..], &*text.content));
     imports::read(name, &sources.collect()).with_context(|| format!("failed to read the imports of {name}"))
 }

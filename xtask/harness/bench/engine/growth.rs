@@ -10,7 +10,7 @@ use aptix_model::batch::{Batch, Change, Operation};
 use aptix_model::path::WorkspacePath;
 
 use crate::corpus::batch;
-use crate::{Goal, PASSES, median, peak, plan_and_apply, time};
+use crate::measure::{Goal, PASSES, median, peak, plan_and_apply, time};
 
 const FILE: usize = 10 << 20;
 const CHANGES: usize = 10_000;

@@ -8,10 +8,10 @@
 
 mod corpus;
 mod growth;
+mod measure;
 
 use std::hint::black_box;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use aptix_engine::digest::sha256;
@@ -19,17 +19,11 @@ use aptix_engine::plan::plan;
 use aptix_engine::planning::observed::Observed;
 use aptix_engine::planning::settings::Settings;
 use aptix_engine::validate::validate;
-use aptix_model::batch::Batch;
 use aptix_model::limits::Limits;
 use aptix_model::path::WorkspacePath;
-use cpu_time::ThreadTime;
 
 use crate::corpus::Edit;
-
-#[global_allocator]
-static MEMORY: peak_alloc::PeakAlloc = peak_alloc::PeakAlloc;
-
-const PASSES: usize = 7;
+use crate::measure::{Goal, PASSES, median, plan_and_apply, time};
 
 fn main() -> Result<()> {
     // Cargo passes `--bench` to every bench.
@@ -57,30 +51,6 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// A measured ratio and what it must be.
-pub(crate) struct Goal {
-    pub(crate) name: &'static str,
-    pub(crate) measured: f64,
-    pub(crate) at_least: Option<f64>,
-    pub(crate) at_most: Option<f64>,
-}
-
-impl Goal {
-    fn holds(&self) -> bool {
-        self.at_least.is_none_or(|least| self.measured >= least)
-            && self.at_most.is_none_or(|most| self.measured <= most)
-    }
-}
-
-impl std::fmt::Display for Goal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let verdict = if self.holds() { "ok    " } else { "MISSED" };
-        write!(f, "{verdict} {:<62} {:>7.2}", self.name, self.measured)?;
-        self.at_least.map_or(Ok(()), |least| write!(f, "  (at least {least})"))?;
-        self.at_most.map_or(Ok(()), |most| write!(f, "  (at most {most})"))
-    }
-}
-
 /// What a plan looks at.
 fn observe(edit: &Edit, known_digest: bool) -> Result<[Observed<'_>; 1]> {
     let digest = known_digest.then(|| sha256(&edit.before));
@@ -92,13 +62,6 @@ fn observe(edit: &Edit, known_digest: bool) -> Result<[Observed<'_>; 1]> {
         is_executable: false,
         other: None,
     }])
-}
-
-/// Plans and applies one batch, digest and diff left alone.
-pub(crate) fn plan_and_apply(batch: &Batch, observed: &[Observed<'_>]) -> Result<Vec<u8>> {
-    let valid = validate(batch, &Limits::DEFAULT).map_err(|failures| anyhow::anyhow!("{failures:?}"))?;
-    let plan = plan(&valid, observed, &Settings::DEFAULT).map_err(|failures| anyhow::anyhow!("{failures:?}"))?;
-    Ok(plan.files.first().map(|file| file.content().into_owned()).unwrap_or_default())
 }
 
 /// What a row does with the edit of an index.
@@ -159,24 +122,4 @@ fn measure_corpus(edits: &[Edit]) -> Result<Vec<Goal>> {
         goal("with both digests / (plan + apply + sha2 twice)", digests / (bare + sha2), None, Some(1.1)),
         goal("diffy's parse + apply / plan + apply", diffy / bare, Some(5.0), None),
     ])
-}
-
-/// CPU seconds of this thread.
-pub(crate) fn time(work: impl FnOnce()) -> f64 {
-    let start = ThreadTime::now();
-    work();
-    start.elapsed().as_secs_f64().max(Duration::from_nanos(1).as_secs_f64())
-}
-
-pub(crate) fn median(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples.get(samples.len() / 2).copied().unwrap_or_default()
-}
-
-/// The most memory that was in use during some work, beyond what was in use before, in bytes.
-pub(crate) fn peak(work: impl FnOnce()) -> usize {
-    let before = MEMORY.current_usage();
-    MEMORY.reset_peak_usage();
-    work();
-    MEMORY.peak_usage() - before
 }

@@ -1,6 +1,6 @@
 //! Diffs that both apply, to different trees.
 
-use super::Class;
+use super::class::Class;
 use crate::memory::{File, Tree};
 
 /// Written as git writes them, both make the same bytes of them.

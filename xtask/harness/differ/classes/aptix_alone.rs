@@ -1,6 +1,6 @@
 //! Diffs that Aptix alone applies. Written as git writes them, git applies them too, to the same files.
 
-use super::Class;
+use super::class::Class;
 use crate::git::Theirs;
 use crate::memory::File;
 use crate::perturb::HEADER_CHANGED;

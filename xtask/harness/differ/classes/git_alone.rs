@@ -1,6 +1,6 @@
 //! Diffs that git alone applies.
 
-use super::Class;
+use super::class::Class;
 use crate::perturb::HEADER_CHANGED;
 
 pub(super) const CLASSES: &[Class] = &[

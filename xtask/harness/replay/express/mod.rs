@@ -1,5 +1,6 @@
 //! A file's change in the words of each dialect, or why the dialect has none for it.
 
+pub(crate) mod reach;
 mod text;
 
 use anyhow::Result;
@@ -12,6 +13,8 @@ use serde_json::{Value, json};
 use crate::history::FileChange;
 use crate::lines::{BOM, Change, Line, beyond_lines, changes, lines};
 use crate::memory::File;
+
+use reach::{Reach, Unsaid, utf8};
 use text::Block;
 
 /// One file's part of a document.
@@ -19,18 +22,6 @@ use text::Block;
 pub(crate) enum Part {
     Json(Value),
     Text(Vec<u8>),
-}
-
-/// Why a dialect cannot say a change.
-pub(crate) type Unsaid = &'static str;
-
-/// How much of a file around a change says where it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reach {
-    /// As much as it takes to be unique; three lines in a diff.
-    Unique,
-    /// So many lines on either side, unique or not expressible.
-    Lines(usize),
 }
 
 /// Says one file's change in a dialect.
@@ -80,11 +71,6 @@ fn keeps_mode(file: &FileChange) -> Result<(), Unsaid> {
     let (before, after) = (file.before.as_ref(), file.after.as_ref());
     let was = before.is_some_and(|file| file.is_executable);
     if after.is_some_and(|file| file.is_executable != was) { Err("the executable bit changes") } else { Ok(()) }
-}
-
-fn utf8(bytes: &[u8]) -> Result<&str, Unsaid> {
-    let text = std::str::from_utf8(bytes).map_err(|_| "not UTF-8 where it changes")?;
-    if text.contains('\0') { Err("NUL bytes") } else { Ok(text) }
 }
 
 /// A file's whole new content, as text.

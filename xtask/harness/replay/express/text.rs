@@ -5,7 +5,7 @@ use std::ops::Range;
 use aptix_model::documents::Dialect;
 use memchr::memmem;
 
-use super::{Reach, Unsaid, utf8};
+use super::reach::{Reach, Unsaid, utf8};
 use crate::lines::{BOM, Change, Line, beyond_lines, changes, lines};
 use crate::memory::File;
 

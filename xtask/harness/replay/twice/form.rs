@@ -6,7 +6,8 @@ use memchr::memmem;
 use serde_json::{Value, json};
 use sha1::{Digest, Sha1};
 
-use crate::express::{self, Part, Reach, Unsaid};
+use crate::express::reach::{Reach, Unsaid};
+use crate::express::{self, Part};
 use crate::history::FileChange;
 use crate::lines::{Change, changes, lines};
 use crate::memory::File;

@@ -2,6 +2,7 @@
 //! it must change nothing, and the first time it must not be taken for the second.
 
 mod form;
+mod outcome;
 mod report;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,25 +17,8 @@ use crate::history::{FileChange, Step};
 use crate::memory::{Applied, File, apply};
 use crate::random::Random;
 use form::{Form, Single, singles};
+use outcome::Outcome;
 use report::Report;
-
-/// What came of an edit, sent twice.
-enum Outcome {
-    /// The dialect does not say it in this form.
-    Unsaid(&'static str),
-    /// The first time it did not do what it says.
-    Wrong,
-    /// The first time it was taken for a second time.
-    TakenForSecond(Box<Failure>),
-    /// The first time it was refused for another reason.
-    Refused(Box<Failure>),
-    /// The second time it was refused.
-    Once(Box<Failure>),
-    /// The second time it changed nothing.
-    Same,
-    /// The second time it changed the file again.
-    Doubled,
-}
 
 /// Sends at most so many changes, or all of them, in each form of each dialect.
 pub(crate) fn run(steps: &[Step], dialects: &[Dialect], most: Option<usize>, seed: u64) -> Result<()> {

@@ -7,8 +7,8 @@ use aptix_model::documents::Dialect;
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 
-use super::Outcome;
 use super::form::{Form, Single};
+use super::outcome::Outcome;
 use crate::memory::code;
 
 /// Examples that are shown of each kind.
