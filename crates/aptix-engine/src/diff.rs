@@ -134,7 +134,7 @@ fn blocks<'a>(edit: &'a TextEdit, base: &'a [u8], limit: usize) -> Option<Vec<Bl
     Some(done)
 }
 
-/// Whether a line goes on below a block: one that the block ends in, or one that its new text begins.
+/// Whether a line continues below a block: one that the block ends in, or one that its new text begins.
 fn ends_within_a_line(base: &[u8], block: &Block<'_>) -> bool {
     let cuts = |text: &[u8]| !text.is_empty() && !text.ends_with(b"\n");
     cuts(slice(base, 0..block.old.end)) || (block.old.end < base.len() && cuts(&block.new))

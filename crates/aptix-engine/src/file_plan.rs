@@ -23,13 +23,13 @@ pub struct FilePlan<'a> {
     pub doc_path: &'a str,
     /// What becomes of the file.
     pub status: FileStatus,
-    /// How its bytes come about.
+    /// How its bytes are made.
     pub action: FileAction<'a>,
     /// The path relative to its root that the file is renamed to, where nothing may be.
     pub moved_to: Option<&'a WorkspacePath>,
     /// Whether the result can be executed; as before, if absent.
     pub executable: Option<bool>,
-    /// What was brought into the project's form on the way.
+    /// What was normalized to the project's form.
     pub normalized: Vec<Normalization>,
     /// What the author should know although all is well, besides what [`FilePlan::report`] adds.
     pub warnings: Vec<Warning>,
@@ -40,14 +40,14 @@ pub struct FilePlan<'a> {
     pub(crate) original: Option<Original<'a>>,
 }
 
-/// How a file's bytes come about.
+/// How a file's bytes are made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FileAction<'a> {
     /// They are these.
     Write(Cow<'a, [u8]>),
     /// They are the base's, with replacements.
     Edit(TextEdit),
-    /// They do not: the file goes.
+    /// They do not: the file is deleted.
     Delete,
 }
 
@@ -71,7 +71,7 @@ impl FilePlan<'_> {
         }
     }
 
-    /// The new bytes, made in one pass; none if the file goes.
+    /// The new bytes, made in one pass; none if the file is deleted.
     #[must_use]
     pub fn content(&self) -> Cow<'_, [u8]> {
         match &self.action {

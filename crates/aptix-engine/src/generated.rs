@@ -15,7 +15,7 @@ use once_cell::race::OnceBox;
 use crate::findings;
 use crate::text::edit::slice;
 
-/// Bytes of a file in which its header stands.
+/// Bytes at the start of a file that can contain its header.
 const HEADER: usize = 4096;
 /// Bytes in which the first words of a file are: before them are marks of a comment and a shebang line.
 const BEGINNING: usize = 800;
@@ -29,7 +29,7 @@ enum Sign {
     Certain,
     /// So it does if the line begins with these words, among the first of the file.
     Begins,
-    /// So it does if words that close the file stand nearby.
+    /// So it does if words that close the file are nearby.
     Generated,
     /// The file is not to be edited.
     Closed,
@@ -136,7 +136,7 @@ fn has_header(header: &[u8]) -> bool {
     false
 }
 
-/// Whether nothing but marks stands before an offset in its line.
+/// Whether only marks precede an offset in its line.
 fn begins_line(header: &[u8], offset: usize) -> bool {
     let above = slice(header, 0..offset);
     above.iter().rev().take_while(|byte| **byte != b'\n').all(|byte| !byte.is_ascii_alphanumeric())

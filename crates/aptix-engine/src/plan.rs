@@ -145,7 +145,7 @@ fn plan_file<'a>(
     }
 }
 
-/// Refuses bytes that are too many. Those of a file that goes or only moves are as they were.
+/// Refuses bytes that are too many. Those of a file that is deleted or only moved are unchanged.
 fn check_size(plan: &FilePlan<'_>, limit: u64) -> Result<(), Failure> {
     let found = match &plan.action {
         FileAction::Write(bytes) => bytes.len(),

@@ -15,10 +15,10 @@ use aptix_model::reason::{Detail, Reason};
 use crate::findings::Findings;
 use crate::shown::quoted_path;
 
-/// What stands at a path.
+/// What is at a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry {
-    /// Nothing that a batch could edit or stand in.
+    /// Nothing that a batch could edit or create files in.
     Absent,
     /// A file, or something that the batch is refused for.
     File,
@@ -63,7 +63,7 @@ pub fn asked(batch: &Batch) -> BTreeSet<&str> {
     paths
 }
 
-/// The batch with one path for each file, once it is known what stands at the paths that are [`asked`] for.
+/// The batch with one path for each file, once it is known what is at the paths that are [`asked`] for.
 ///
 /// # Errors
 /// When the files that exist leave several readings, or none.
@@ -128,7 +128,7 @@ fn parts(edit: &FileEdit) -> &[GitPatch] {
     }
 }
 
-/// Whether a patch of a file that stays may be one of a file that comes: its only hunk has no old side.
+/// Whether a patch of an existing file may be one of a created file: its only hunk has no old side.
 #[must_use]
 pub fn may_create(patch: &GitPatch) -> bool {
     let is_bare = patch.kind == GitKind::Modify && patch.executable.is_none() && patch.base_id.is_none();

@@ -63,21 +63,21 @@ pub struct ValidFile<'a> {
 /// What happens to a file, checked.
 #[derive(Clone, Debug)]
 pub enum ValidEdit<'a> {
-    /// Lines come and go; sorted top to bottom, disjoint.
+    /// Lines are added and removed; sorted top to bottom, disjoint.
     Lines(Vec<LineChange<'a>>),
-    /// The whole content is given, and brought into the form in which files are created.
+    /// The whole content is given, and converted to the form in which files are created.
     Content(&'a Content),
     /// The whole content is given, and written as it is.
     Verbatim(&'a Content),
-    /// The file goes.
+    /// The file is deleted.
     Delete,
-    /// Lines come and go beside a line that is described.
+    /// Lines are added and removed beside a line that is described.
     Anchor(Box<ValidAnchorEdit<'a>>),
     /// Texts are searched for in the file as it is, and replaced at once.
     Search(Vec<ValidSearch<'a>>),
     /// Texts are searched for and replaced one after the other.
     Steps(Vec<ValidStep<'a>>),
-    /// Lines come and go where the lines around them stand.
+    /// Lines are added and removed where the lines around them occur.
     Context(&'a ContextPatch),
     /// What a diff says of the file; its hunks are well-formed, and in order.
     Diff(&'a GitPatch),

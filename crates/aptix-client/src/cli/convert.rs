@@ -92,6 +92,6 @@ fn write(plan: &BatchPlan<'_>, Target(dialect, form): Target) -> Result<Vec<u8>,
         output::say("warning: CLIPBOARDS_LEFT_OUT: no other dialect has clipboards; applying this changes none");
     }
     let again = documents::parse(&bytes, Some(dialect))?;
-    express::comes_to(&again.batch, plan)?;
+    express::verify(&again.batch, plan)?;
     Ok(bytes)
 }

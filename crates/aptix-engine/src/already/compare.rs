@@ -1,4 +1,4 @@
-//! Whether text stands right above or right below a place: byte by byte, or, where the place was found so, but for white
+//! Whether text occurs right above or right below a place: byte by byte, or, where the place was found so, ignoring white
 //! space at the ends of lines.
 
 use aptix_model::report::Tier;
@@ -49,7 +49,7 @@ pub(super) fn ends_with(
     Ok(closes_from(head, expected, true))
 }
 
-/// The same as [`starts_with`] but for white space at the ends of lines.
+/// [`starts_with`], ignoring white space at the ends of lines.
 pub(super) fn begins(rest: &[u8], expected: &[u8]) -> Option<usize> {
     let mut at = 0;
     for line in expected.split_inclusive(|byte| *byte == b'\n') {
@@ -68,7 +68,7 @@ pub(super) fn begins(rest: &[u8], expected: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// The same as [`ends_with`] for whole lines, but for white space at their ends.
+/// [`ends_with`] for whole lines, ignoring white space at their ends.
 pub(super) fn closes(head: &[u8], expected: &[u8]) -> Option<usize> {
     closes_from(head, expected, false)
 }

@@ -1,8 +1,8 @@
-//! Where the whole new side of a change already stands, and what that proves.
+//! A copy of the whole new side of a change in the file, and what it proves.
 
 use core::ops::Range;
 
-/// Where the whole new side of a change already stands.
+/// Where the whole new side of a change already occurs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Copy {
     pub(crate) range: Range<usize>,
@@ -16,7 +16,7 @@ pub(crate) enum Proves {
     Made,
     /// Little: what the change adds is blank.
     Blank,
-    /// Little: the old side stands at this offset with other white space, and the copy is not around it.
+    /// Little: the old side occurs at this offset with other white space, and the copy is not around it.
     Elsewhere(usize),
 }
 

@@ -1,7 +1,7 @@
 //! Whether a change was made before, and whether it would be made once more when it is sent twice (rule 3.7).
 //!
-//! A change that only adds is made already where its whole new side stands around the place of its old side. A change
-//! after which its old side would stand there again is refused the first time: the second one could not be recognized.
+//! A change that only adds is made already where its whole new side occurs around the place of its old side. A change
+//! after which its old side would occur there again is refused the first time: the second one could not be recognized.
 
 mod compare;
 mod copy;
@@ -29,8 +29,8 @@ const PLACES: usize = 20;
 /// Lines of old text that are compared one by one, which takes less than to put them in order.
 const FEW: usize = 64;
 
-/// The new side of a change with the lines that it keeps, as the bytes that would stand in the file: the place of the old
-/// side and everything that takes it. `None` where more goes than the old side.
+/// The new side of a change with the lines that it keeps, as the bytes that would be in the file: the place of the old
+/// side and its replacement. `None` where more than the old side is removed.
 pub(crate) fn whole_side(text: &Text<'_>, matched: &Range<usize>, fitted: &Fitted) -> Option<Vec<u8>> {
     let bytes = text.bytes();
     let is_within = matched.start <= fitted.range.start && fitted.range.end <= matched.end;
@@ -53,7 +53,7 @@ pub(crate) fn side_of(text: &Text<'_>, range: &Range<usize>, edit: &TextEdit) ->
     side
 }
 
-/// Where the whole new side already stands, so that it holds the old side at `at`; `None` if it does not. Lines are
+/// Where the whole new side already occurs, so that it holds the old side at `at`; `None` if it does not. Lines are
 /// compared as loosely as the old side was found.
 pub(crate) fn around(
     text: &Text<'_>,
@@ -98,9 +98,9 @@ pub(crate) fn is_found_again(text: &Text<'_>, at: &Range<usize>, new: &[u8], are
     let found = find::Search::new(old, new.len()).find(new);
     let Some(above) = found.filter(is_there) else { return false };
     let (head, tail) = (slice(new, 0..above), slice(new, above + old.len()..new.len()));
-    let goes_on_above = head.ends_with(b"\n") && joins(before(text, at.start), new.first());
-    let goes_on_below = begins_line(tail) && joins(new.last(), bytes.get(at.end));
-    !goes_on_above && !goes_on_below
+    let continues_above = head.ends_with(b"\n") && joins(before(text, at.start), new.first());
+    let continues_below = begins_line(tail) && joins(new.last(), bytes.get(at.end));
+    !continues_above && !continues_below
 }
 
 /// Whether a range begins and ends between words wherever another one does.
@@ -115,9 +115,9 @@ fn begins_line(tail: &[u8]) -> bool {
 
 /// Whether a copy that begins or ends with a line of its own also begins or ends a word: `import b` is no `import bc`.
 fn ends_words(text: &Text<'_>, copy: &Range<usize>, head: &[u8], tail: &[u8]) -> bool {
-    let goes_on_above = head.ends_with(b"\n") && is_within_word(text, copy.start);
-    let goes_on_below = begins_line(tail) && is_within_word(text, copy.end);
-    !goes_on_above && !goes_on_below
+    let continues_above = head.ends_with(b"\n") && is_within_word(text, copy.start);
+    let continues_below = begins_line(tail) && is_within_word(text, copy.end);
+    !continues_above && !continues_below
 }
 
 fn is_within_word(text: &Text<'_>, at: usize) -> bool {
@@ -141,26 +141,26 @@ fn is_space(bytes: &[u8]) -> bool {
     bytes.iter().all(u8::is_ascii_whitespace)
 }
 
-/// Where text that comes between two lines already stands below that place.
+/// Where text to insert between two lines already occurs below that place.
 pub(crate) fn below(text: &Text<'_>, at: usize, new: &[u8]) -> Option<Copy> {
     let rest = slice(text.bytes(), at..text.bytes().len());
     let length = compare::begins(rest, new).filter(|_| !new.is_empty())?;
     Some(Copy::unless_blank(at..at + length, is_space(new)))
 }
 
-/// Where lines that come between two lines already stand above that place.
+/// Where lines to insert between two lines already occur above that place.
 pub(crate) fn above(text: &Text<'_>, at: usize, new: &[u8]) -> Option<Copy> {
     let head = slice(text.bytes(), text.start()..at);
     let start = compare::closes(head, new).filter(|_| !new.is_empty())?;
     Some(Copy::unless_blank(text.start() + start..at, is_space(new)))
 }
 
-/// Whether an old side stands as its author wrote it, terminators aside, and not at the end of a file that lacks one.
+/// Whether an old side occurs as its author wrote it, terminators aside, and not at the end of a file that lacks one.
 pub(crate) fn is_as_written(place: &Place) -> bool {
     place.tier == Tier::Exact || (place.tier == Tier::Eol && !place.is_open)
 }
 
-/// Where the new side stands around the place of the old one, or else as its author wrote it.
+/// Where the new side occurs around the place of the old one, or else as its author wrote it.
 pub(crate) fn at_place(
     text: &Text<'_>,
     place: &Place,
@@ -174,8 +174,8 @@ pub(crate) fn at_place(
     }
 }
 
-/// Where the new side stands as its author wrote it, while the old side was only found with other white space: then the
-/// place may be what the first change left, or one like it that was not meant. What stands within the place is what the
+/// Where the new side occurs as its author wrote it, while the old side was only found with other white space: then the
+/// place may be what the first change left, or one like it that was not meant. What occurs within the place is what the
 /// change leaves of the old side.
 pub(crate) fn at_other_white_space(
     text: &Text<'_>,
@@ -199,8 +199,8 @@ pub(crate) fn at_other_white_space(
     }))
 }
 
-/// Where the new side of a change stands that only adds and whose old side stands nowhere: it was added between.
-/// `None` if it stands nowhere, or at several places.
+/// Where the new side occurs of a change that only adds and whose old side occurs nowhere: it was added between.
+/// `None` if it occurs nowhere, or at several places.
 pub(crate) fn between(
     text: &Text<'_>,
     old: &Needle<'_>,
@@ -274,11 +274,11 @@ pub(crate) enum Several {
 /// Holds every place of an old text against its new side.
 pub(crate) fn several<'p, E>(
     places: impl IntoIterator<Item = &'p Place>,
-    mut standing: impl FnMut(&Place) -> Result<Option<Copy>, E>,
+    mut existing_copy: impl FnMut(&Place) -> Result<Option<Copy>, E>,
 ) -> Result<Several, E> {
     let (mut first, mut made, mut open) = (None, Vec::new(), Vec::new());
     for place in places {
-        match standing(place)? {
+        match existing_copy(place)? {
             Some(copy) => {
                 first.get_or_insert(copy);
                 made.push(place.range.start);
@@ -293,19 +293,19 @@ pub(crate) fn several<'p, E>(
     })
 }
 
-/// Whether every place of an old text that stands at several has the new text: the first copy.
+/// The first copy of the new text, if every place of an old text with several places has one.
 pub(crate) fn everywhere(
     text: &Text<'_>,
     needle: &Needle<'_>,
     region: Range<usize>,
     budget: &mut Budget,
-    mut standing: impl FnMut(&Place, &mut Budget) -> Result<Option<Copy>, FindError>,
+    mut existing_copy: impl FnMut(&Place, &mut Budget) -> Result<Option<Copy>, FindError>,
 ) -> Result<Option<Copy>, FindError> {
     let places = find::at_most(text, needle, region, PLACES + 1, budget)?;
     if places.len() > PLACES {
         return Ok(None);
     }
-    match several(&places, |place| standing(place, budget))? {
+    match several(&places, |place| existing_copy(place, budget))? {
         Several::All(copy) => Ok(Some(copy)),
         Several::None | Several::Some(..) => Ok(None),
     }

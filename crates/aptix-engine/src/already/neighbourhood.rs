@@ -1,4 +1,4 @@
-//! What stands around the changes of an edit once they are made, without the rest of the file.
+//! The text around the changes of an edit once they are made, without the rest of the file.
 
 use alloc::vec::Vec;
 

@@ -25,7 +25,7 @@ const LISTED: usize = 20;
 /// Lines of the file that are taken along to name its end or its top.
 const GROWTH: usize = 10;
 
-/// A change whose new side already stands at `copy`.
+/// A change whose new side already occurs at `copy`.
 pub(crate) fn applied(text: &Text<'_>, copy: &Copy) -> Failure {
     match copy.proves {
         Proves::Made => {}
@@ -35,7 +35,7 @@ pub(crate) fn applied(text: &Text<'_>, copy: &Copy) -> Failure {
     let copy = &copy.range;
     let quoted = format!("{:?}", cut(slice(text.bytes(), copy.clone()), QUOTED));
     already(text, copy).hint(format!(
-        "{quoted} stands there: {LEAVE_OUT}; to add a second copy, send a change of more of the lines around the place"
+        "{quoted} is there: {LEAVE_OUT}; to add a second copy, send a change of more of the lines around the place"
     ))
 }
 
@@ -43,13 +43,13 @@ pub(crate) fn applied(text: &Text<'_>, copy: &Copy) -> Failure {
 fn blank(text: &Text<'_>, copy: &Range<usize>) -> Failure {
     let (_, line) = lines(text, copy);
     let message = format!(
-        "the change adds nothing but blank lines, and they stand at line {line} already: they may be those of this change"
+        "the change adds nothing but blank lines, and there are some at line {line} already: they may be those of this change"
     );
     shown(Failure::new(Reason::TextNotUnique, message), text, copy)
         .hint("leave the change out if it was made; else give the lines above and below the place")
 }
 
-/// The same for text that was to come below everything.
+/// The same for text to append.
 pub(crate) fn at_end(text: &Text<'_>, copy: &Copy, new: &str) -> Failure {
     if copy.proves == Proves::Blank {
         return blank(text, &copy.range);
@@ -68,7 +68,7 @@ pub(crate) fn at_end(text: &Text<'_>, copy: &Copy, new: &str) -> Failure {
     already(text, copy).hint(second_copy("last", &end, &format!("{end}{joint}{new}")))
 }
 
-/// The same for text that was to come above everything.
+/// The same for text to prepend.
 pub(crate) fn at_top(text: &Text<'_>, copy: &Copy, new: &str) -> Failure {
     if copy.proves == Proves::Blank {
         return blank(text, &copy.range);
@@ -109,7 +109,7 @@ fn already(text: &Text<'_>, copy: &Range<usize>) -> Failure {
     let (first, last) = lines(text, copy);
     let place = if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
     shown(
-        Failure::new(Reason::AlreadyApplied, format!("the change is already made: its new text stands at {place}")),
+        Failure::new(Reason::AlreadyApplied, format!("the change is already made: its new text occurs at {place}")),
         text,
         copy,
     )
@@ -137,7 +137,7 @@ pub(crate) fn partly(text: &Text<'_>, made: &[usize], open: &[usize]) -> Failure
     let shared: BTreeSet<usize> = made.iter().map(line).collect();
     let has_columns = open.iter().any(|at| shared.contains(&line(at)));
     let message = format!(
-        "the change is already made at some of its places and not at others: the new text stands at {}, and not at {}",
+        "the change is already made at some of its places and not at others: the new text occurs at {}, and not at {}",
         listed(text, made, has_columns),
         listed(text, open, has_columns)
     );
@@ -170,10 +170,10 @@ fn listed(text: &Text<'_>, offsets: &[usize], has_columns: bool) -> String {
     format!("line{s} {}{more}", words.join(", "))
 }
 
-/// A change of the first place, above which its new text stands: it may have been made there.
+/// A change of the first place, above which its new text occurs: it may have been made there.
 pub(crate) fn next_place(text: &Text<'_>, copy: &Range<usize>, at: usize) -> Failure {
     let message = format!(
-        "the new text stands at line {}, above the place of the old text at line {}: the change may have been made there",
+        "the new text occurs at line {}, above the place of the old text at line {}: the change may have been made there",
         text.lines_above(copy.start) + 1,
         text.lines_above(at) + 1
     );
@@ -182,10 +182,10 @@ pub(crate) fn next_place(text: &Text<'_>, copy: &Range<usize>, at: usize) -> Fai
         .hint("leave the change out if it was made; else add lines from around the place that is meant to old text")
 }
 
-/// A change whose old side was found with other white space, while its new side stands at another place.
+/// A change whose old side was found with other white space, while its new side occurs at another place.
 fn elsewhere(text: &Text<'_>, copy: &Range<usize>, at: usize) -> Failure {
     let message = format!(
-        "the new text stands at line {}, and the old text only at line {}, with other white space: the change may have been made already",
+        "the new text occurs at line {}, and the old text only at line {}, with other white space: the change may have been made already",
         text.lines_above(copy.start) + 1,
         text.lines_above(at) + 1
     );
@@ -193,7 +193,7 @@ fn elsewhere(text: &Text<'_>, copy: &Range<usize>, at: usize) -> Failure {
         .hint("leave the change out if it was made; else give the old text with the white space that the file has")
 }
 
-/// A change after which its old side stands there again.
+/// A change after which its old side would occur again.
 pub(crate) fn repeats(text: &Text<'_>, at: usize) -> Failure {
     let line = text.lines_above(at) + 1;
     let message = format!(
@@ -201,5 +201,5 @@ pub(crate) fn repeats(text: &Text<'_>, at: usize) -> Failure {
     );
     let failure = Failure::new(Reason::TextNotUnique, message);
     shown(failure, text, &(at..at))
-        .hint("add lines from above and below the place until the old text tells it from what is left")
+        .hint("add lines from above and below the place until the old text occurs at the place alone")
 }

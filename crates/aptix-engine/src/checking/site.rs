@@ -14,7 +14,7 @@ use crate::checking::violation::Violation;
 use crate::findings::Findings;
 use crate::shown;
 
-/// The place in a batch that is being looked at, and where what is wrong with it goes.
+/// The place in a batch that is being checked, and the findings that its violations are added to.
 pub(crate) struct Site<'f, 'a> {
     pub(crate) findings: &'f mut Findings,
     pub(crate) limits: &'f Limits,
@@ -31,7 +31,7 @@ impl<'f> Site<'f, '_> {
         Self { findings, limits, regexes: Regexes::default(), file: None, change: None, above: 0 }
     }
 
-    /// Looks at a part of a file whose changes come after so many others.
+    /// Enters a part of a file whose changes follow so many others.
     pub(crate) fn below<T>(&mut self, above: usize, look: impl FnOnce(&mut Self) -> T) -> T {
         self.above = above;
         let seen = look(self);

@@ -95,9 +95,9 @@ pub(crate) fn check_twins<'a>(batch: &'a Batch, site: &mut Site<'_, 'a>) {
 
 /// A path as it is spelled, and in the order in which paths that could be taken for one lie side by side.
 struct Entry<'a> {
-    /// Folded, with the separator below every other character, so that a directory comes right before what is in it.
+    /// Folded, with the separator below every other character, so that a directory sorts right before its content.
     key: String,
-    /// Paths that files leave come first, so that two of one role lie side by side.
+    /// Paths that files leave sort first, so that two of one role lie side by side.
     role: Role,
     spelled: Cow<'a, str>,
     index: usize,

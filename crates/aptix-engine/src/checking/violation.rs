@@ -78,9 +78,9 @@ pub(crate) enum Violation {
     ContentFormat { found: String },
     #[error("the text has a NUL character, which no text file has")]
     Nul,
-    #[error("the text to replace is empty, and an empty text stands everywhere")]
+    #[error("the text to replace is empty, and an empty text matches everywhere")]
     EmptyFind,
-    #[error("nothing says what comes: newText and fromClipboard are absent")]
+    #[error("there is no new text: newText and fromClipboard are absent")]
     NoNewText,
     #[error("only a replace finds a text that a clipboard could keep")]
     NothingToKeep,
@@ -178,8 +178,8 @@ impl Violation {
             Self::EmbeddedCr { .. } => "leave terminators out: new lines are ended as the file's own lines are",
             Self::Regex { .. } => "correct the expression, or choose the match contains or equals",
             Self::RegexBudget { .. } => "write a shorter expression, or choose the match contains or equals",
-            Self::EmptyAnchor => "name a line that stands in the file",
-            Self::AnchorLines => "choose one line that tells the place",
+            Self::EmptyAnchor => "name a line that occurs in the file",
+            Self::AnchorLines => "choose one line that identifies the place",
             Self::ZeroOccurrence => "count from 1, say last, or leave the occurrence out",
             Self::ContentFormat { .. } => {
                 "leave it out, or write \"verbatim\" if the text is meant whatever it looks like"
@@ -188,7 +188,7 @@ impl Violation {
             Self::EmptyFind => "name the text to replace, or add text at an end of the file instead",
             Self::NoNewText => "give newText, which may be empty, or fromClipboard",
             Self::NothingToKeep => "leave toClipboard out, or replace the text that is to be kept",
-            Self::ReindentOfCopy => "leave reindent out here, and give it where the clipboard's text goes",
+            Self::ReindentOfCopy => "leave reindent out here, and give it where the clipboard's text is inserted",
             Self::OverwriteBeside { .. } => "make all changes in the text of the overwrite, or leave the overwrite out",
             Self::ClipboardName => "use a short plain word",
             Self::PrefixNewline { .. } => "give the blanks or tabs alone",

@@ -34,9 +34,9 @@ enum Suspect {
     Diff,
     #[error("the whole text is SEARCH/REPLACE blocks")]
     Blocks,
-    #[error("the text brings conflict markers")]
+    #[error("the text contains conflict markers")]
     Markers,
-    #[error("a comment is all that comes in the place of lines that were left out")]
+    #[error("a comment replaces lines that were left out")]
     Elision,
 }
 

@@ -53,7 +53,7 @@ const WHOLE: &str = "\
     unchanged, omitted, snip, no change, no changes, methods unchanged, other methods unchanged, implementation \
     unchanged, code omitted";
 
-/// Words that may stand beside phrases without dots: the comment then is about nothing else.
+/// Words that may occur beside phrases without dots: the comment then is about nothing else.
 const FILLERS: &str = "a above all and are as before body brevity class code component config content contents else \
     everything existing fields file for from function functions goes here implementation imports in is keep logic method \
     methods module of omitted original other others previous props remain remains rest routes same script state stay stays \
@@ -299,7 +299,7 @@ mod tests {
     ];
 
     #[test]
-    fn comments_that_stand_for_lines_are_told_from_others() {
+    fn comments_that_stand_for_lines_are_recognized() {
         for line in ELISIONS {
             assert!(is_elision(line.as_bytes()), "{line}");
         }

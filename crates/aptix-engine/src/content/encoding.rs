@@ -13,7 +13,7 @@ use crate::git_id;
 use crate::text::edit::slice;
 
 /// Refuses text beyond ASCII that is edited into a file that is not valid UTF-8. Characters that the file has as UTF-8
-/// already may come again, and the text of a diff that states the file's id is that of the file.
+/// already may occur again, and the text of a diff that states the file's id is that of the file.
 ///
 /// # Errors
 /// `NOT_TEXT` (`ENCODING`), with the first line of the file that is not UTF-8.

@@ -17,7 +17,7 @@ fn is_marker(line: &[u8], run: &[u8]) -> bool {
     }
 }
 
-/// Where all three markers stand in their order, top to bottom; each from its first marker to its last one.
+/// Where all three markers occur in their order, top to bottom; each from its first marker to its last one.
 pub(super) fn conflicts(text: &[u8]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     if memchr::memmem::find(text, RUNS[0]).is_none() {

@@ -25,7 +25,7 @@ pub(super) fn correct(patch: &mut LinePatch, text: &Text<'_>, found: Sha256Diges
                 (start_line, end_line, expected_original_lines)
             }
         };
-        if !stands_at(*start_line, expected, text) {
+        if !occurs_at(*start_line, expected, text) {
             let first = i64::try_from(only_place(text, expected)?).ok()?;
             *end_line += first - *start_line;
             *start_line = first;
@@ -44,7 +44,7 @@ pub(super) fn correct(patch: &mut LinePatch, text: &Text<'_>, found: Sha256Diges
     Some(())
 }
 
-fn stands_at(start_line: i64, expected: &[String], text: &Text<'_>) -> bool {
+fn occurs_at(start_line: i64, expected: &[String], text: &Text<'_>) -> bool {
     let Some(above) = usize::try_from(start_line).ok().and_then(|line| line.checked_sub(1)) else { return false };
     let mut cursor = text.cursor();
     cursor.seek(above).is_ok() && expected.iter().all(|line| cursor.step_over(line.as_bytes()).is_some())

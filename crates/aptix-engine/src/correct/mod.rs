@@ -22,8 +22,8 @@ const FAILURES: usize = 8;
 
 /// The batch corrected, if every failure has exactly one way out and nothing else is wrong.
 ///
-/// A stale digest is corrected where every expected line still stands in its place, or in exactly one other place;
-/// wrong line numbers, where the expected lines stand in exactly one place; old text, where the lines of exactly one
+/// A stale digest is corrected where every expected line still occurs in its place, or in exactly one other place;
+/// wrong line numbers, where the expected lines occur in exactly one place; old text, where the lines of exactly one
 /// place differ from it in white space alone.
 #[must_use]
 pub fn correct(

@@ -1,4 +1,4 @@
-//! Old text whose lines stand in exactly one place of the file, white space aside.
+//! Old text whose lines occur in exactly one place of the file, white space aside.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};

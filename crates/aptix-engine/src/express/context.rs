@@ -1,4 +1,4 @@
-//! Changed lines with as many lines around them as it takes for their old text to stand in the file once.
+//! Changed lines with as many lines around them as it takes for their old text to occur in the file once.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -11,7 +11,7 @@ use crate::text::edit::slice;
 /// Bytes that are looked through for all blocks together before it is too much.
 const WORK: usize = 8 << 30;
 
-/// Ranges of the base whose text stands in it once, sorted and disjoint, each with what takes its place. Nothing above
+/// Ranges of the base whose text occurs in it once, sorted and disjoint, each with its replacement. Nothing above
 /// `top` is taken. `None` if that is too much work.
 pub(super) fn unique(base: &[u8], top: usize, blocks: &[Block<'_>]) -> Option<Vec<(Range<usize>, Vec<u8>)>> {
     let mut work = WORK;
@@ -29,7 +29,7 @@ pub(super) fn unique(base: &[u8], top: usize, blocks: &[Block<'_>]) -> Option<Ve
     Some(places.into_iter().map(|(range, blocks)| (range.clone(), replaced(base, range, blocks))).collect())
 }
 
-/// A block's range with lines around it, until its text is unique, and stands there no more once the block is replaced.
+/// A block's range with lines around it, until its text is unique, and no longer there once the block is replaced.
 fn widened(base: &[u8], top: usize, block: &Block<'_>, work: &mut usize) -> Option<Range<usize>> {
     let range = block.old.clone();
     let mut around = range.clone();
@@ -48,7 +48,7 @@ fn widened(base: &[u8], top: usize, block: &Block<'_>, work: &mut usize) -> Opti
     }
 }
 
-/// Whether the text at a place stands nowhere else, counting places that overlap, and the end of a file that lacks only
+/// Whether the text at a place occurs nowhere else, counting places that overlap, and the end of a file that lacks only
 /// its last terminator.
 fn is_unique(base: &[u8], range: Range<usize>, work: &mut usize) -> Option<bool> {
     *work = work.checked_sub(base.len())?;
@@ -62,8 +62,8 @@ fn is_unique(base: &[u8], range: Range<usize>, work: &mut usize) -> Option<bool>
     Some(!is_above && finder.find(slice(base, range.start + 1..base.len())).is_none())
 }
 
-/// Whether the text at a place stands there no more once a block in it is replaced, and the text that then stands there
-/// does not stand above it already: the edit says of itself whether it was made.
+/// Whether the text at a place is gone once a block in it is replaced, and the text that is there then
+/// does not occur above it already: the edit itself shows whether it was made.
 fn is_gone(base: &[u8], around: &Range<usize>, block: &Block<'_>, work: &mut usize) -> Option<bool> {
     let length = around.len();
     let above = slice(base, around.start.saturating_sub(length)..around.start);

@@ -1,6 +1,6 @@
 //! A plan expressed as another kind of edit that leaves the same files.
 //!
-//! The edit is made from the lines that change; [`comes_to`] checks that it means the same.
+//! The edit is made from the lines that change; [`verify`] checks that it means the same.
 
 mod context;
 
@@ -30,7 +30,7 @@ use crate::text::edit::slice;
 use crate::text::lines::BOM;
 use crate::validate::validate;
 
-/// A kind of edit that a plan can be said as.
+/// A kind of edit that a plan can be expressed as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// Whole lines of files pinned by digest.
@@ -54,7 +54,7 @@ impl Form {
     }
 }
 
-/// Why a plan cannot be said in a form.
+/// Why a plan cannot be expressed in a form.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 enum ExpressError {
     #[error("the edit changes nothing")]
@@ -84,7 +84,7 @@ impl ExpressError {
     }
 }
 
-/// Says a plan in another form.
+/// Expresses a plan in another form.
 ///
 /// # Errors
 /// `NOT_EXPRESSIBLE` for every file that the form has no words for.
@@ -131,8 +131,8 @@ fn with_index(mut diff: Vec<u8>, file: &FilePlan<'_>) -> Vec<u8> {
 /// Checks that a batch makes the same of the same files as a plan does.
 ///
 /// # Errors
-/// `NOT_EXPRESSIBLE` for what comes out otherwise.
-pub fn comes_to(batch: &Batch, expected: &BatchPlan<'_>) -> Result<(), Vec<Failure>> {
+/// `NOT_EXPRESSIBLE` if the batch produces another plan.
+pub fn verify(batch: &Batch, expected: &BatchPlan<'_>) -> Result<(), Vec<Failure>> {
     let refused = |found: Vec<Failure>| -> Vec<Failure> {
         let again = |failure: Failure| Failure { reason: Reason::NotExpressible, detail: None, ..failure };
         found.into_iter().map(again).collect()
@@ -167,7 +167,7 @@ fn observed<'p>(file: &'p FilePlan<'_>) -> Observed<'p> {
         content: file.base(),
         digest: file.digest_before(),
         doc_path: file.doc_path.to_string(),
-        // A plan says who may execute a file only if that changes.
+        // A plan states who may execute a file only if that changes.
         is_executable: file.executable == Some(false),
         other: file.moved_to.map(|path| Box::new(missing(path))),
         ..missing(file.path)
@@ -204,7 +204,7 @@ fn express_file(file: &FilePlan<'_>, form: Form) -> Result<FilePatch, ExpressErr
         }
         (Form::Replacements, Some(base)) => {
             let step = |(find, replace)| Replacement { find, replace, scope: Scope::First };
-            // From the last one up: what a step brings is then nowhere above what the next one looks for.
+            // From the last one up: a step's new text is then never above the next one's old text.
             FileEdit::Replacements(Replacements { steps: pairs(file, base, form)?.rev().map(step).collect() })
         }
     };
@@ -254,7 +254,7 @@ fn lines(file: &FilePlan<'_>, base: &[u8]) -> Result<FileEdit, ExpressError> {
     Ok(FileEdit::LinePatch(LinePatch { original_sha256, changes }))
 }
 
-/// The texts of whole lines that stand below so many others.
+/// The texts of whole lines below so many others.
 fn lines_of(bytes: &[u8], above: usize) -> Result<Vec<String>, ExpressError> {
     let whole = text(Form::LinePatch, bytes, above)?;
     let whole = whole.strip_prefix('\u{feff}').filter(|_| above == 0).unwrap_or(&whole);
@@ -265,7 +265,7 @@ fn lines_of(bytes: &[u8], above: usize) -> Result<Vec<String>, ExpressError> {
     Ok(whole.split_inclusive('\n').map(line).collect())
 }
 
-/// Texts that stand in the base once, each with what takes its place.
+/// Texts that occur in the base once, each with its replacement.
 fn pairs(
     file: &FilePlan<'_>,
     base: &[u8],

@@ -1,5 +1,5 @@
 //! What an author is shown when a change does not fit the file: the real lines, the first difference, and
-//! where the expected lines stand instead.
+//! where the expected lines are instead.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -63,7 +63,7 @@ pub(crate) fn explain(error: &LinePatchError, text: &Text<'_>, change: &LineChan
     }
 }
 
-/// Adds what only a search of the whole file finds: the place where the expected lines stand now, or the
+/// Adds what only a search of the whole file finds: the place where the expected lines are now, or the
 /// file's last lines. Does so as long as there are searches left.
 pub(crate) fn look_around(
     mut failure: Failure,
@@ -91,13 +91,13 @@ pub(crate) fn look_around(
 /// What to do where the expected lines are at another place.
 fn elsewhere(first: usize, count: usize) -> String {
     let place = match count {
-        1 => format!("the expected line stands at line {first}"),
-        count => format!("the expected lines stand at lines {first} to {}", first + count - 1),
+        1 => format!("the expected line is at line {first}"),
+        count => format!("the expected lines are at lines {first} to {}", first + count - 1),
     };
     format!("{place} and nowhere else; correct the line numbers, and read the file again first")
 }
 
-/// The first line of the one place where the expected lines stand, if there is exactly one. Gives up, as if there
+/// The first line of the one place where the expected lines occur, if there is exactly one. Gives up, as if there
 /// were none, when finding it takes more than a few times the work of reading the file.
 pub(crate) fn only_place(text: &Text<'_>, expected: &[String]) -> Option<usize> {
     let (above, anchor) = expected.iter().enumerate().max_by_key(|(_, line)| line.len())?;

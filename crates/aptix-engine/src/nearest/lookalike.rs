@@ -11,7 +11,7 @@ use crate::text::lines::Text;
 /// Lines of the file that are compared.
 const COMPARED: usize = 2_000_000;
 
-/// Where old text stands, written as the file has it.
+/// Where old text occurs as the file writes it.
 pub(crate) struct Lookalike {
     /// How many lines are above it.
     pub(crate) above: usize,
@@ -62,7 +62,7 @@ pub(crate) fn find(text: &Text<'_>, needle: &Needle<'_>) -> Option<Lookalike> {
     })
 }
 
-/// Where a text stands, white space at the edges of its lines and typographic signs aside.
+/// Where a text occurs, ignoring white space at the edges of its lines and typographic signs.
 fn place(text: &Text<'_>, reading: &str) -> Option<(usize, usize)> {
     let plain = plain(reading.as_bytes());
     let wanted: Vec<&[u8]> = plain.trim_ascii().split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).collect();

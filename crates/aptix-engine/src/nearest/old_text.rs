@@ -37,14 +37,14 @@ pub(crate) fn explain(error: &FindError, text: &Text<'_>, needle: &Needle<'_>, w
         FindError::NotFound => not_found("old text not found", text, needle, work),
         FindError::Ambiguous { tier, lines, has_more } => {
             let count = if *has_more { format!("more than {}", lines.len()) } else { lines.len().to_string() };
-            let loosely = if *tier == Tier::Exact { "" } else { " but for white space" };
+            let loosely = if *tier == Tier::Exact { "" } else { " (ignoring white space)" };
             let places = at_lines(lines, *has_more);
-            let message = format!("old text stands at {count} places{loosely}, at {places}");
+            let message = format!("old text occurs at {count} places{loosely}, at {places}");
             let is_one_line = !has_more && lines.iter().all(|line| lines.first() == Some(line));
             let mut failure = Failure::new(Reason::TextNotUnique, message).hint(if is_one_line {
-                "add what stands before or after it in its line to old text until it stands only once"
+                "add what is before or after it in its line to old text until it occurs only once"
             } else {
-                "add lines from above or below to old text until it stands only once"
+                "add lines from above or below to old text until it occurs only once"
             });
             failure.line = lines.first().copied();
             let shown = distinct(lines).into_iter().take(SHOWN);
@@ -53,7 +53,7 @@ pub(crate) fn explain(error: &FindError, text: &Text<'_>, needle: &Needle<'_>, w
         }
         FindError::BudgetExceeded => {
             Failure::new(Reason::MatchBudgetExceeded, "searching for old text takes too long in a file like this")
-                .hint("use old text with a longer line that stands only once, or a line patch")
+                .hint("use old text with a longer line that occurs only once, or a line patch")
         }
     }
 }
@@ -151,7 +151,7 @@ fn nearest(text: &Text<'_>, needle: &Needle<'_>) -> Option<(usize, usize)> {
     by_whole_lines(text, needle).or_else(|| by_one_line(text, needle))
 }
 
-/// The place where most of the needle's lines stand, white space aside.
+/// The place where most of the needle's lines occur, white space aside.
 fn by_whole_lines(text: &Text<'_>, needle: &Needle<'_>) -> Option<(usize, usize)> {
     let lines = needle.as_lines().iter().take(LINES).enumerate();
     let known: BTreeMap<&[u8], usize> =
@@ -184,15 +184,14 @@ fn by_one_line(text: &Text<'_>, needle: &Needle<'_>) -> Option<(usize, usize)> {
     (2 * weight >= longest.len() && weight > 0).then_some((number.saturating_sub(position), position))
 }
 
-/// Says, of a change whose old text is not found, that its new text is there already, if it is.
+/// Adds to the failure of a change whose old text is not found that its new text is there already, if it is.
 pub(crate) fn with_new_text(failure: Failure, text: &Text<'_>, new: &str) -> Failure {
     if failure.reason != Reason::TextNotFound || new.trim().len() < TELLING {
         return failure;
     }
     let Some(at) = memmem::find(text.bytes(), new.as_bytes()) else { return failure };
     let line = text.lines_above(at) + 1;
-    failure
-        .hint(format!("the new text already stands at line {line}: the change may have been made; read the file again"))
+    failure.hint(format!("the new text is already at line {line}: the change may have been made; read the file again"))
 }
 
 /// The failure of a change whose new text cannot follow the indentation at its place.

@@ -1,4 +1,4 @@
-//! What a dialect makes of one file, and the [`FilePlan`] that it comes to.
+//! A dialect's draft of one file, and the [`FilePlan`] made from it.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -34,7 +34,7 @@ impl<'a> From<FileAction<'a>> for Draft<'a> {
     }
 }
 
-/// The plan that a draft comes to for a file that stays where it is.
+/// The plan made from the draft of a file that keeps its path.
 pub(crate) fn finish<'a>(observed: &'a Observed<'a>, original: Option<Original<'a>>, draft: Draft<'a>) -> FilePlan<'a> {
     let status = match (&original, &draft.action) {
         (_, FileAction::Delete) => FileStatus::Deleted,

@@ -41,7 +41,7 @@ pub(crate) fn absent(purpose: &str) -> Failure {
     Failure::new(Reason::FileMissing, format!("the file is to be {purpose}, and there is none")).hint("check the path")
 }
 
-/// What there is of a file that is to go.
+/// What there is of a file to delete.
 pub(crate) fn check_deleted<'a>(base: Base, observed: &Observed<'a>) -> Result<Option<Original<'a>>, Failure> {
     match observed.content {
         None if base != Base::Any => {

@@ -1,10 +1,10 @@
-//! What planning goes by: limits, what policy allows, and the clipboards of a session.
+//! The settings of planning: limits, what policy allows, and the clipboards of a session.
 
 use aptix_model::limits::Limits;
 
 use crate::planning::clipboards::Clipboards;
 
-/// What planning goes by.
+/// The settings of planning.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
     /// How large anything may be.

@@ -76,7 +76,7 @@ impl<'s> Work<'s> {
         let left = self.room.checked_sub(bytes as u64);
         self.room = left.ok_or_else(|| {
             let limit = self.settings.limits.batch_bytes;
-            let message = format!("the texts that a batch brings have at most {limit} bytes, and these have more");
+            let message = format!("the new texts of a batch have at most {limit} bytes, and these have more");
             Failure::new(Reason::TooLarge, message).detail(Detail::File).hint("split the batch")
         })?;
         Ok(())

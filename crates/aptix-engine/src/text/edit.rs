@@ -182,7 +182,7 @@ impl TextEdit {
         self.cuts.last().map(|cut| cut.end)
     }
 
-    /// Starts a replacement at `start`, which is not before [`TextEdit::end`]; at it, the last one goes on.
+    /// Starts a replacement at `start`, which is not before [`TextEdit::end`]; at it, the last one continues.
     pub(crate) fn begin(&mut self, start: usize) {
         if self.end() != Some(start) {
             self.drop_empty_end();

@@ -1,8 +1,8 @@
 //! Line changes lowered to a [`TextEdit`]: numbers to byte ranges, new lines to the file's own terminators.
 //!
 //! An unterminated file is edited as if its last line ended like the line above it; in the end the last
-//! terminator is taken away again, so that unterminated stays unterminated whatever lines come or go. If the
-//! last line is then blank it does not show as a line: reports do not count it, and a warning says so.
+//! terminator is taken away again, so that unterminated stays unterminated whatever lines are added or removed. If the
+//! last line is then blank it does not show as a line: reports do not count it, and a warning reports it.
 
 use alloc::string::String;
 use alloc::vec;
@@ -16,17 +16,17 @@ use crate::text::edit::{TextEdit, slice};
 use crate::text::lines::{BOM, Cursor, Terminator, Text};
 use crate::text::outcome::{change_report, narrow};
 
-/// One change of lines. Insert, replace and delete are all "below `above` lines, `removed` lines go and
-/// `new_lines` come".
+/// One change of lines. Insert, replace and delete are all "below `above` lines, `removed` lines are removed and
+/// `new_lines` added".
 ///
 /// A patch may have a great many: positions and line numbers take no more room than they need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LineChange<'a> {
     index: u32,
     above: u32,
-    /// What the lines that go are, verbatim.
+    /// The removed lines, verbatim.
     pub expected: &'a [String],
-    /// The lines that come.
+    /// The new lines.
     pub new_lines: &'a [String],
 }
 
@@ -48,7 +48,7 @@ impl<'a> LineChange<'a> {
         self.above as usize
     }
 
-    /// How many lines go: as many as are expected.
+    /// How many lines are removed: as many as are expected.
     #[must_use]
     pub const fn removed(&self) -> usize {
         self.expected.len()
@@ -83,7 +83,7 @@ pub(crate) struct Lowered {
     pub(crate) changes: Vec<ChangeReport>,
     /// Whether the last line is blank and, being unterminated, does not show as a line.
     pub(crate) hides_blank_line: bool,
-    /// Whether the last line got the terminator that it lacked, because lines come below it.
+    /// Whether the last line got the terminator that it lacked, because lines are added below it.
     pub(crate) joins_last_line: bool,
 }
 
@@ -227,11 +227,11 @@ fn misfit(
 
 /// What lines at either end of a file end with, and whether the end of the file still is as it was.
 struct End {
-    /// The terminator of lines that come above line 1.
+    /// The terminator of lines added above line 1.
     above_first: Terminator,
-    /// What an unterminated last line would end with, and lines that come below it do.
+    /// What an unterminated last line would end with, and lines added below it do.
     below_last: Terminator,
-    /// What keeps an unterminated last line apart from lines that come below it.
+    /// The terminator between an unterminated last line and lines added below it.
     joint: Terminator,
     /// Whether the last kept line is an unterminated one.
     is_open: bool,

@@ -1,4 +1,4 @@
-//! Regular expressions over single lines, whose cost is bounded by counting: compiling by the size of what comes of it,
+//! Regular expressions over single lines, whose cost is bounded by counting: compiling by the size of the result,
 //! searching by the states that are built and the steps that are taken. Nothing here looks at a clock.
 //!
 //! A lazy DFA does the search. It gives up where it would build states faster than it reads bytes; where it meets a

@@ -87,7 +87,7 @@ impl<'a> Text<'a> {
         Ok(Self { bytes, start, feeds, usual: Terminator::Lf })
     }
 
-    /// The same text, known to have come from another: should no line have a terminator, they end as lines do there.
+    /// The same text, known to be derived from another: should no line have a terminator, they end as lines do there.
     pub(crate) fn come_from(self, base: &Text<'_>) -> Self {
         Self { usual: base.first_terminator(), ..self }
     }
@@ -271,7 +271,7 @@ impl<'a> Cursor<'a> {
         if self.above < above { Err(self.above) } else { Ok(()) }
     }
 
-    /// Steps over the next line if its text is `expected`, and says what ends it. `expected` has no line feed.
+    /// Steps over the next line if its text is `expected`, and returns what ends it. `expected` has no line feed.
     pub(crate) fn step_over(&mut self, expected: &[u8]) -> Option<Option<Terminator>> {
         let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
         let (terminator, length) = match rest.strip_prefix(expected)? {

@@ -1,4 +1,4 @@
-//! Text: logical lines of bytes, edits of them, where old text stands in a file, and new text in the form of its place.
+//! Text: logical lines of bytes, edits of them, where old text occurs in a file, and new text in the form of its place.
 
 pub mod edit;
 pub(crate) mod find;

@@ -1,4 +1,4 @@
-//! New text brought into the form of the place it comes to: its lines end like the file's, are indented like the lines
+//! New text converted to the form of its place: its lines end like the file's, are indented like the lines
 //! that were found, and lack the blank lines at its edges that the file lacks as well.
 
 use alloc::vec::Vec;
@@ -13,15 +13,15 @@ use crate::text::lines::{Terminator, Text};
 /// Text that takes the place of a range of bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Fitted {
-    /// The bytes that go.
+    /// The bytes to remove.
     pub(crate) range: Range<usize>,
-    /// The bytes that come.
+    /// The bytes to add.
     pub(crate) bytes: Vec<u8>,
     /// Whether its lines had other terminators.
     pub(crate) has_other_ends: bool,
 }
 
-/// Brings text into the form of a place where a needle was found. Lines that the needle and the text have in common at
+/// Converts text to the form of a place where a needle was found. Lines that the needle and the text have in common at
 /// either end stay as they are in the file.
 ///
 /// # Errors
@@ -41,7 +41,7 @@ pub(crate) fn fit(text: &Text<'_>, needle: &Needle<'_>, place: &Place, new: &str
     }
     let mut range = place.range.clone();
     if let (true, [NewLine { text: "", .. }]) = (place.is_open, lines.as_slice()) {
-        // The last line goes, and the one above it becomes the one without terminator.
+        // The last line is removed, and the one above it becomes the one without terminator.
         let head = slice(text.bytes(), text.start()..range.start);
         if head.ends_with(b"\n") {
             range.start -= Terminator::at_end_of(head).as_bytes().len();
@@ -55,7 +55,7 @@ pub(crate) fn fit(text: &Text<'_>, needle: &Needle<'_>, place: &Place, new: &str
     let (start, end) = (nth_start(found, head), nth_start(found, old.len() - tail));
     range.end = if tail > 0 { range.start + end } else { range.end };
     range.start += start;
-    // Behind the end of a line, text goes on in that line; in the place of a blank one, it begins one.
+    // Behind the end of a line, text continues that line; in the place of a blank one, it begins one.
     let above = slice(text.bytes(), 0..place.range.start);
     let begins_line = place.range.start <= text.start() || above.ends_with(b"\n");
     let begins_indented = begins_line || old.first().is_some_and(|line| !is_blank(line));
@@ -163,7 +163,7 @@ impl<'t> Ends<'t> {
         let bytes = text.bytes();
         let head = slice(bytes, text.start()..range.start);
         let last = match text.next_feed(range.start) {
-            // Lines that only come are ended like the line above them.
+            // Lines that are only added end like the line above them.
             _ if range.is_empty() && head.ends_with(b"\n") => Some(Terminator::at_end_of(head)),
             Some(feed) => Some(Terminator::at_end_of(slice(bytes, 0..feed + 1))),
             None => (text.lines_above(bytes.len()) > 0).then(|| text.last_terminator()),

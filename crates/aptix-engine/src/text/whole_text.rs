@@ -100,7 +100,7 @@ fn other_encoding(base: &[u8]) -> Option<Warning> {
 
 /// The content to write, and what was changed about it (TUL-004 5.1).
 ///
-/// Every carriage return directly before a line feed goes, so that no `\r\n` is left; any other one is text.
+/// Every carriage return directly before a line feed is removed, so that no `\r\n` is left; any other one is text.
 fn normalize(content: &str) -> (Cow<'_, [u8]>, Vec<Normalization>) {
     let mut normalized = Vec::new();
     let bytes = content.trim_start_matches(BOM_CHAR).as_bytes();

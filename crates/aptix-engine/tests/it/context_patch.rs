@@ -85,7 +85,7 @@ fn new_lines_without_old_ones_come_at_the_end_or_below_their_anchor() {
         "a\nb\na\n",
         "@@ a\n+x\n",
         "TEXT_NOT_UNIQUE",
-        "anchor '@@ a': old text stands at 2 places, at lines 1, 3",
+        "anchor '@@ a': old text occurs at 2 places, at lines 1, 3",
     );
     check_refused(FILE, "@@ six\n+x\n", "TEXT_NOT_FOUND", "anchor '@@ six'");
 }
@@ -147,12 +147,12 @@ class B:
     check_refused("a\nb\n", "@@\n-a\n-b\n@@ a\n+c\n", "TEXT_NOT_FOUND", "anchor '@@ a'");
     // The chunk before narrows too.
     check("a\nb\na\n", "@@\n-b\n+c\n@@\n-a\n+d\n", "a\nc\nd\n");
-    check_refused("a\nb\n", "@@ b\n-a\n", "TEXT_NOT_FOUND", "stand at line 1, not below the anchor");
+    check_refused("a\nb\n", "@@ b\n-a\n", "TEXT_NOT_FOUND", "occur at line 1, not below the anchor");
     check_refused("a\nb\n", "@@ a\n-a\n", "TEXT_NOT_FOUND", "not below the anchor");
     let failure = check_refused("fn a(x) {\nb\n", "@@ fn a\n-b\n", "TEXT_NOT_FOUND", "anchor '@@ fn a'");
-    assert!(failure.hint.unwrap().contains("stand at line 2 and nowhere else"));
-    check_refused("a\nb\n", "@@\n-b\n@@\n-a\n", "TEXT_NOT_FOUND", "stand at line 1, above the end of the chunk before");
-    check_refused("a\nb\n", "@@\n-a\n b\n@@\n b\n+c\n", "TEXT_NOT_FOUND", "stand at line 2, above the end");
+    assert!(failure.hint.unwrap().contains("occur at line 2 and nowhere else"));
+    check_refused("a\nb\n", "@@\n-b\n@@\n-a\n", "TEXT_NOT_FOUND", "occur at line 1, above the end of the chunk before");
+    check_refused("a\nb\n", "@@\n-a\n b\n@@\n b\n+c\n", "TEXT_NOT_FOUND", "occur at line 2, above the end");
     check_refused("aa\n", "@@\n-a\n", "TEXT_NOT_FOUND", "old text not found");
     check_refused("a\na\na\n", "@@\n-a\n-a\n", "TEXT_NOT_UNIQUE", "at lines 1, 2");
 }
@@ -170,9 +170,9 @@ fn lines_that_are_not_last_are_not_the_end_of_the_file() {
         "a\nb\n",
         "@@\n-a\n*** End of File\n",
         "TEXT_NOT_FOUND",
-        "stand at line 1, and the file goes on below",
+        "occur at line 1, and the file continues below",
     );
-    check_refused("a\nb\na\n", "@@ a\n@@ a\n-b\n*** End of File\n", "TEXT_NOT_FOUND", "stand at line 2");
+    check_refused("a\nb\na\n", "@@ a\n@@ a\n-b\n*** End of File\n", "TEXT_NOT_FOUND", "occur at line 2");
     check_refused("b\n", "@@\n-a\n-b\n*** End of File\n", "TEXT_NOT_FOUND", "old text not found");
 }
 
@@ -209,7 +209,7 @@ fn lines_are_found_but_for_white_space() {
         "old text not found: the lines most like it begin at line 1",
     );
     check_refused("a\nb\n", "@@\n-a\n\n+c\n", "TEXT_NOT_FOUND", "old text not found");
-    check_refused("a\nb\na\n", "@@\n-a\n+c\n\n", "TEXT_NOT_UNIQUE", "but for white space");
+    check_refused("a\nb\na\n", "@@\n-a\n+c\n\n", "TEXT_NOT_UNIQUE", "(ignoring white space)");
     check_refused("\tx\n", "@@\n-    x\n+    y\n", "TEXT_NOT_FOUND", "white space");
     check_refused("  a\n b\n", "@@\n a\n-b\n", "TEXT_NOT_FOUND", "old text not found");
     check_refused("x = 15\n", "@@\n-x = 10\n+x = 20\n", "TEXT_NOT_FOUND", "at column 6");
@@ -240,7 +240,7 @@ fn a_patch_made_twice_says_so() {
     let chunks = "@@\n two\n-three\n+3\n";
     let after = check(FILE, chunks, "one\ntwo\n3\nfour\nfive\n").content;
     let failure = check_refused(std::str::from_utf8(&after).unwrap(), chunks, "TEXT_NOT_FOUND", "old text not found");
-    assert!(failure.hint.unwrap().contains("already stand at line 2"));
+    assert!(failure.hint.unwrap().contains("are already at line 2"));
 }
 
 /// Every chunk that does not fit is told, with its position; one that only seems ambiguous because of another is not.
@@ -361,6 +361,6 @@ fn chunks_of_a_large_file_do_not_take_for_ever() {
 fn an_anchor_that_stands_everywhere_settles_nothing() {
     let file = "a\n".repeat(30) + "b\n" + &"a\nc\n".repeat(2);
     check_refused(&file, "@@\n b\n@@ a\n+x\n", "TEXT_NOT_UNIQUE", "anchor '@@ a'");
-    check_refused(&file, "@@ a\n-c\n", "TEXT_NOT_UNIQUE", "old text stands at 2 places");
+    check_refused(&file, "@@ a\n-c\n", "TEXT_NOT_UNIQUE", "old text occurs at 2 places");
     check(&file, "@@ a\n-b\n", file.replace("b\n", ""));
 }

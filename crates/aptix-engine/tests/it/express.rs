@@ -43,7 +43,7 @@ fn planned<R>(batch: &Batch, before: Option<&[u8]>, see: impl FnOnce(&BatchPlan<
 fn said(edit: &Batch, before: Option<&[u8]>, form: Form) -> Result<Batch, Vec<Failure>> {
     let (batch, content) = planned(edit, before, |plan| {
         let batch = express::express(plan, form)?;
-        express::comes_to(&batch, plan)?;
+        express::verify(&batch, plan)?;
         Ok::<_, Vec<Failure>>((batch, plan.files[0].content().into_owned()))
     })?;
     let applied = apply_all(&batch, &[before], &Limits::DEFAULT)?;
@@ -115,7 +115,7 @@ proptest! {
         planned(&edit, Some(&before), |plan| {
             let Ok(diff) = express::diff(plan) else { return };
             let again = documents::parse(&diff, Some(Dialect::GitPatch)).unwrap();
-            express::comes_to(&again.batch, plan).unwrap();
+            express::verify(&again.batch, plan).unwrap();
         });
         for form in [Form::LinePatch, Form::SearchPatch, Form::Replacements, Form::WholeFiles] {
             match said(&edit, Some(&before), form) {

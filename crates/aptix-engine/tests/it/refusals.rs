@@ -30,7 +30,7 @@ fn a_line_past_the_end_is_refused() {
     check_refused("\u{feff}", &[delete(1, 1, &[""])], "LINE_RANGE.PAST_END");
     // It is the number that is wrong where the expected lines stand somewhere else.
     let failure = check_refused("a\nb\nc\n", &[replace(7, 8, &["b", "c"], &["x"])], "LINE_RANGE.PAST_END");
-    assert!(failure.hint.unwrap().starts_with("the expected lines stand at lines 2 to 3 and nowhere else"));
+    assert!(failure.hint.unwrap().starts_with("the expected lines are at lines 2 to 3 and nowhere else"));
     assert_eq!(failure.nearest[0].text, "b\nc");
     let long = "line\n".repeat(1000);
     let failure = check_refused(&long, &[insert(1001, &["x"])], "LINE_RANGE.PAST_END");
@@ -93,7 +93,7 @@ fn white_space_is_named() {
 fn lines_that_moved_are_found() {
     let before = "x\nfn a() {\n    one\n}\n\nfn b() {\n    two\n}\n";
     let failure = check_refused(before, &[delete(1, 3, &["fn b() {", "    two", "}"])], "EXPECTED_MISMATCH");
-    assert!(failure.hint.unwrap().contains("stand at lines 6 to 8 and nowhere else"));
+    assert!(failure.hint.unwrap().contains("are at lines 6 to 8 and nowhere else"));
     let failure = check_refused(before, &[delete(1, 1, &["x "])], "EXPECTED_MISMATCH");
     assert!(!failure.hint.unwrap().contains("nowhere else"));
     let failure = check_refused("x\nab\nab\n", &[delete(1, 1, &["ab"])], "EXPECTED_MISMATCH");
@@ -101,7 +101,7 @@ fn lines_that_moved_are_found() {
     let failure = check_refused("a\nb\nx", &[delete(2, 3, &["a", "b"])], "EXPECTED_MISMATCH");
     assert!(failure.hint.unwrap().contains("lines 1 to 2"));
     let failure = check_refused("a\nb\n", &[delete(1, 1, &["b"])], "EXPECTED_MISMATCH");
-    assert!(failure.hint.unwrap().starts_with("the expected line stands at line 2 and nowhere else"));
+    assert!(failure.hint.unwrap().starts_with("the expected line is at line 2 and nowhere else"));
 }
 
 /// A search gives up when most of the file has to be looked at again for each place that comes into question.
@@ -114,8 +114,8 @@ fn a_search_does_not_grow_with_the_square_of_the_file() {
         let last = i64::try_from(count).unwrap();
         check_refused(before, &[delete(1, last, &expected)], "EXPECTED_MISMATCH").hint.unwrap()
     };
-    assert!(hint(4).contains("stand at lines 5 to 8"), "{}", hint(4));
-    assert!(!hint(200).contains("stand at"));
+    assert!(hint(4).contains("are at lines 5 to 8"), "{}", hint(4));
+    assert!(!hint(200).contains("are at"));
 }
 
 /// A batch has a few searches, however many of its files and changes do not fit.

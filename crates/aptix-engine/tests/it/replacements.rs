@@ -255,7 +255,7 @@ fn many_places_in_one_line_cost_no_more_than_in_many() {
 fn places_of_one_line_are_named_by_their_columns() {
     let named = |before: &str| check_refused(before, &[all("a", "a1")], "TEXT_NOT_UNIQUE").message;
     let message = named("é a1, a\n");
-    assert!(message.ends_with("the new text stands at line 1 (column 3), and not at line 1 (column 7)"), "{message}");
+    assert!(message.ends_with("the new text occurs at line 1 (column 3), and not at line 1 (column 7)"), "{message}");
     let message = named("a1\na\na\n");
-    assert!(message.ends_with("the new text stands at line 1, and not at lines 2, 3"), "{message}");
+    assert!(message.ends_with("the new text occurs at line 1, and not at lines 2, 3"), "{message}");
 }

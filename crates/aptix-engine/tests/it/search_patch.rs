@@ -312,10 +312,10 @@ fn several_places_are_refused_in_every_tier() {
         ("a\nb\na\n", "a", "at 2 places, at lines 1, 3"),
         ("aaa\n", "aa", "at 2 places, at line 1"),
         ("b\naaa\naa\n", "aa", "at 3 places, at lines 2, 3"),
-        ("a\r\nb\r\na\r\nb\r\n", "a\nb\n", "at 2 places but for white space, at lines 1, 3"),
+        ("a\r\nb\r\na\r\nb\r\n", "a\nb\n", "at 2 places (ignoring white space), at lines 1, 3"),
         ("  a\n    a\n", "\ta", ""),
-        ("  a\n  b\n\n    a\n    b\n", "a\nb\n", "at 2 places but for white space, at lines 1, 4"),
-        ("a \na\t\n", "a\n", "at 2 places but for white space, at lines 1, 2"),
+        ("  a\n  b\n\n    a\n    b\n", "a\nb\n", "at 2 places (ignoring white space), at lines 1, 4"),
+        ("a \na\t\n", "a\n", "at 2 places (ignoring white space), at lines 1, 2"),
         ("\n\n\n", "\n", "at 3 places, at lines 1, 2, 3"),
     ] {
         match lines {
@@ -476,7 +476,7 @@ fn old_text_that_is_not_found_is_answered_with_real_lines() {
     assert!(failure.message.contains("at line 3, at column"), "{failure}");
     // What was made before is told.
     let failure = check_refused(before, &[swap("let y = 2;", "let y = 1;")], "TEXT_NOT_FOUND");
-    assert!(failure.hint.unwrap().contains("already stands at line 7"));
+    assert!(failure.hint.unwrap().contains("is already at line 7"));
 }
 
 /// Bytes that are no UTF-8 stay as they are.

@@ -16,10 +16,10 @@ fn another_version_is_refused_even_if_the_lines_fit() {
     let failure = apply(line_patch(b"a\nb\n", &[replace(1, 1, &["a"], &["x"])]), Some(b"a\nc\n")).unwrap_err();
     assert_eq!(code(&failure), "SHA_MISMATCH");
     assert_eq!(failure.current_sha256, Some(sha256(b"a\nc\n")));
-    assert!(failure.hint.unwrap().contains("every expected line still stands"));
+    assert!(failure.hint.unwrap().contains("every expected line is still where"));
     let failure = apply(line_patch(b"a\nb\n", &[replace(1, 1, &["a"], &["x"])]), Some(b"z\nb\n")).unwrap_err();
     assert_eq!(code(&failure), "SHA_MISMATCH");
-    assert!(!failure.hint.unwrap().contains("still stands"));
+    assert!(!failure.hint.unwrap().contains("is still where"));
     // The digest of a part of the text.
     assert_eq!(refused(apply(line_patch(b"a\n", &[replace(1, 1, &["a"], &["x"])]), Some(b"a\nb\n"))), "SHA_MISMATCH");
 }
@@ -100,7 +100,7 @@ fn a_patch_that_may_have_been_applied_is_told() {
         assert_eq!(code(&failure), "SHA_MISMATCH");
         failure.hint.unwrap()
     };
-    let may = "the new lines already stand where the patch would put them: it may have been applied";
+    let may = "the new lines are already where the patch would put them: it may have been applied";
     assert!(hint(b"a\nb\n", &[replace(1, 1, &["a"], &["x"])], b"x\nb\nmore\n").ends_with(may));
     // Which terminator the line had that is gone cannot be told here.
     let may = "the patch may have been applied";

@@ -143,7 +143,7 @@ impl PlaceError<'_> {
                 &[],
             ),
             Self::None { .. } => {
-                (Reason::TextNotFound, Detail::Anchor, "read the file, and name a line that stands in it", &[])
+                (Reason::TextNotFound, Detail::Anchor, "read the file, and name a line that occurs in it", &[])
             }
             Self::Several { found, .. } => (
                 Reason::TextNotUnique,
@@ -163,7 +163,7 @@ impl PlaceError<'_> {
             Self::NoEnd { .. } => (
                 Reason::TextNotFound,
                 Detail::Anchor,
-                "name an end that stands below the start, or another occurrence of the start",
+                "name an end that occurs below the start, or another occurrence of the start",
                 &[],
             ),
         };
@@ -174,7 +174,7 @@ impl PlaceError<'_> {
     }
 }
 
-/// How many lines lie above the place, how many go, and how many places came into question.
+/// How many lines are above the place, how many are removed, and how many places were candidates.
 pub(super) fn find<'p>(place: &'p Place<'_>, lines: &Lines<'_>) -> Result<(usize, usize, usize), PlaceError<'p>> {
     match place {
         Place::Whole => Ok((0, lines.count(), 1)),

@@ -1,4 +1,4 @@
-//! The lines of an anchor edit put at its place, each with a terminator, unless they stand there already (rule 3.7). Of lines
+//! The lines of an anchor edit put at its place, each with a terminator, unless they occur there already (rule 3.7). Of lines
 //! that are replaced by number, only those that the new ones hold can be recognized.
 
 use alloc::borrow::Cow;
@@ -122,7 +122,7 @@ fn new_text(
     (new, count)
 }
 
-/// Where the new lines already stand, of which blank ones alone prove nothing.
+/// Where the new lines already occur, of which blank ones alone prove nothing.
 fn copy(place: &Place<'_>, text: &Text<'_>, range: &Range<usize>, new: &[u8]) -> Option<Copy> {
     let copy = match place {
         Place::Whole => None,
@@ -140,7 +140,7 @@ fn copy(place: &Place<'_>, text: &Text<'_>, range: &Range<usize>, new: &[u8]) ->
     copy.filter(|copy| copy.proves == Proves::Made)
 }
 
-/// Where the new lines stand above a place, below it, or on both sides: an anchor that is one of several can be one of
+/// Where the new lines occur above a place, below it, or on both sides: an anchor that is one of several can be one of
 /// them.
 fn across(text: &Text<'_>, at: usize, new: &[u8]) -> Option<Copy> {
     let ends = memchr_iter(b'\n', new).map(|feed| feed + 1);

@@ -17,8 +17,8 @@ use crate::text::lines::{Terminator, Text};
 
 /// The lines that a chunk leaves.
 pub(super) fn new_side(chunk: &Chunk) -> Needle<'_> {
-    let comes = chunk.lines.iter().filter(|line| line.kind != LineKind::Removed);
-    Needle::lines(comes.map(|line| line.text.as_str()))
+    let lines = chunk.lines.iter().filter(|line| line.kind != LineKind::Removed);
+    Needle::lines(lines.map(|line| line.text.as_str()))
 }
 
 pub(super) fn old_side(chunk: &Chunk) -> Needle<'_> {
@@ -26,7 +26,7 @@ pub(super) fn old_side(chunk: &Chunk) -> Needle<'_> {
     Needle::lines(stays.map(|line| line.text.as_str()))
 }
 
-/// Refuses a chunk whose new side stands around its place, or in what its anchor heads while its place is outside.
+/// Refuses a chunk whose new side occurs around its place, or below its anchor while its place is elsewhere.
 pub(super) fn refuse(chunk: &Chunk, spot: &Spot<'_>, text: &Text<'_>, work: &mut Work<'_>) -> Result<(), Failure> {
     let (old, new) = (old_side(chunk), new_side(chunk));
     let found = if spot.range.is_empty() {
@@ -44,7 +44,7 @@ pub(super) fn refuse(chunk: &Chunk, spot: &Spot<'_>, text: &Text<'_>, work: &mut
     }
 }
 
-/// Where lines without any around them already stand: at the end of the file, or below their anchor.
+/// Where lines without any around them already occur: at the end of the file, or below their anchor.
 fn inserted(spot: &Spot<'_>, text: &Text<'_>) -> Option<Copy> {
     let new: Vec<u8> = spot.lines.iter().flat_map(|line| [line.text.as_bytes(), b"\n"]).flatten().copied().collect();
     if spot.range.start == text.bytes().len() {
@@ -54,14 +54,14 @@ fn inserted(spot: &Spot<'_>, text: &Text<'_>) -> Option<Copy> {
     }
 }
 
-/// Where the new side stands around the place of the old one, or as its author wrote it.
+/// Where the new side occurs around the place of the old one, or as its author wrote it.
 fn around(spot: &Spot<'_>, new: &Needle<'_>, text: &Text<'_>, work: &mut Work<'_>) -> Result<Option<Copy>, FindError> {
     let Some(whole) = whole_side(spot, text) else { return Ok(None) };
     let place = Place { shift: spot.shift.clone(), ..Place::plain(spot.range.clone(), spot.tier) };
     already::at_place(text, &place, &whole, new, &mut work.budget)
 }
 
-/// Where the new side stands in what an anchor heads, while the old side stands outside of that.
+/// Where the new side occurs below an anchor, while the old side occurs elsewhere.
 fn headed(
     spot: &Spot<'_>,
     (old, new): (&Needle<'_>, &Needle<'_>),
@@ -82,7 +82,7 @@ fn headed(
     Ok(None)
 }
 
-/// The lines that a chunk leaves, as they would stand in the file.
+/// The lines that a chunk leaves, as they would be in the file.
 fn whole_side(spot: &Spot<'_>, text: &Text<'_>) -> Option<Vec<u8>> {
     let old = spot.indents();
     let mut cursor = text.cursor_at(spot.range.start, 0);
@@ -158,7 +158,7 @@ pub(super) fn first_of_equal(
     }
 }
 
-/// Where the new side of a chunk stands whose old side has no place, or several that all have it.
+/// Where the new side occurs of a chunk whose old side has no place, or several that all have it.
 pub(super) fn made_before(
     chunk: &Chunk,
     error: &FindError,
@@ -193,7 +193,7 @@ pub(super) fn is_refused_twice(
 ) -> Result<bool, FindError> {
     let Some(chunk) = patch.chunks.first() else { return Ok(true) };
     if spot.range.is_empty() {
-        // At the end of the file; below an anchor, lines that come may be that anchor.
+        // At the end of the file; below an anchor, added lines may be that anchor.
         return Ok(patch.chunks.len() == 1 && chunk.anchors.is_empty() && !text.is_unterminated());
     }
     if spot.candidates > 1 || spot.tier > Tier::Eol || already::is_open_end(text, edit) {
@@ -207,5 +207,5 @@ pub(super) fn is_refused_twice(
         return Ok(false);
     }
     let beside = already::neighbourhood(text, edit, old.as_lines().len());
-    Ok(!find::stands_in(&beside, &old, work.settings.recovers, &mut work.budget)?)
+    Ok(!find::occurs_in(&beside, &old, work.settings.recovers, &mut work.budget)?)
 }

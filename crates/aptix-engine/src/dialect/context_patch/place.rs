@@ -1,6 +1,6 @@
-//! Where a chunk stands: below the chunk before, below its anchors, at the one place that its old lines fit.
+//! Finds the place of a chunk: below the chunk before, below its anchors, at the one place that its old lines fit.
 //!
-//! Anchors narrow. If the old lines stand at several places below them, those count that lie in what an anchor heads:
+//! Anchors narrow. If the old lines occur at several places below them, those count that lie in what an anchor heads:
 //! the lines below it that are indented more. What then is not one place is refused.
 
 use alloc::format;
@@ -98,13 +98,13 @@ fn at_end(needle: &Needle<'_>, text: &Text<'_>, below: &Below, work: &mut Work<'
     if place.range.end == region.end { Ok(place) } else { Err(FindError::NotFound) }
 }
 
-/// What lies below the anchors of a chunk. They may stand above the chunk before: two chunks can have one head.
+/// What lies below the anchors of a chunk. They may occur above the chunk before: two chunks can have one head.
 struct Below {
     /// The first line that the chunk could have.
     start: usize,
-    /// Where the last anchor stands, as far as that is known; empty if there is none.
+    /// Where the last anchor occurs, as far as that is known; empty if there is none.
     places: Vec<Range<usize>>,
-    /// Whether it also stands at places that are not known.
+    /// Whether it also occurs at places that are not known.
     has_more: bool,
 }
 
@@ -218,7 +218,7 @@ fn anchor_failure(anchor: Option<&String>, error: &FindError, text: &Text<'_>, w
     let message = format!("anchor '@@ {}': {}", cut(anchor.as_bytes(), ANCHOR_CHARS), failure.message);
     let hint = match error {
         FindError::NotFound => {
-            "an anchor is a whole line of the file that stands above the change, and below the anchor before"
+            "an anchor is a whole line of the file that occurs above the change, and below the anchor before"
         }
         _ => "put another anchor above this one, or give lines of the file around the change",
     };
@@ -237,7 +237,7 @@ fn needless_anchor(failure: Failure, chunk: &Chunk, text: &Text<'_>, from: usize
         Ok(place) => {
             let line = text.lines_above(place.range.start) + 1;
             failure.hint(format!(
-                "the chunk's old lines stand at line {line} and nowhere else below the chunk before: leave the anchor out, or give it as a whole line of the file"
+                "the chunk's old lines occur at line {line} and nowhere else below the chunk before: leave the anchor out, or give it as a whole line of the file"
             ))
         }
         Err(_) => failure,
@@ -266,27 +266,27 @@ fn explain(
         return failure;
     }
     let all = text.start()..text.bytes().len();
-    let mut stands = |needle: &Needle<'_>, region: Range<usize>| {
+    let mut find_only = |needle: &Needle<'_>, region: Range<usize>| {
         let place = find::only(text, needle, region, None, work.settings.recovers, &mut work.budget).ok()?;
         (place.dropped == (0, 0)).then_some(())?;
         Some((place.range.start, text.lines_above(place.range.start) + 1))
     };
-    if let Some((at, line)) = stands(needle, all) {
+    if let Some((at, line)) = find_only(needle, all) {
         let (what, hint) = if chunk.is_at_end {
-            ("and the file goes on below them", "leave '*** End of File' out, or give the file's last lines")
+            ("and the file continues below them", "leave '*** End of File' out, or give the file's last lines")
         } else if at < from {
             ("above the end of the chunk before", "list the chunks of a file top to bottom, and no line in two of them")
         } else {
-            ("not below the anchor", "an anchor stands above the lines of its chunk and is none of them")
+            ("not below the anchor", "an anchor occurs above the lines of its chunk and is none of them")
         };
-        failure.message = format!("old text not found: the chunk's old lines stand at line {line}, {what}");
+        failure.message = format!("old text not found: the chunk's old lines occur at line {line}, {what}");
         failure.line = Some(line);
         return failure.hint(hint);
     }
     let has_new = chunk.lines.iter().any(|line| line.kind == LineKind::Added);
-    match stands(&made::new_side(chunk), from..text.bytes().len()).filter(|_| has_new) {
+    match find_only(&made::new_side(chunk), from..text.bytes().len()).filter(|_| has_new) {
         Some((_, line)) => failure.hint(format!(
-            "read the file again; the new lines of the chunk already stand at line {line}: it may have been applied"
+            "read the file again; the new lines of the chunk are already at line {line}: it may have been applied"
         )),
         None => failure,
     }

@@ -59,7 +59,7 @@ struct Progress {
     removed: usize,
 }
 
-/// What the chunks come to, unless they could all be made once more in their own result.
+/// The draft of all chunks, unless they could all be made once more in their own result.
 fn made_once<'a>(patch: &ContextPatch, text: &Text<'_>, work: &mut Work<'_>) -> Result<Draft<'a>, Findings> {
     let (draft, first) = draft(patch, text, work)?;
     let FileAction::Edit(edit) = &draft.action else { return Ok(draft) };
@@ -79,7 +79,7 @@ fn made_once<'a>(patch: &ContextPatch, text: &Text<'_>, work: &mut Work<'_>) -> 
     }
 }
 
-/// What the chunks come to, and the place of the first.
+/// The draft of all chunks, and the place of the first.
 fn draft<'a, 'p>(
     patch: &'p ContextPatch,
     text: &Text<'_>,
@@ -100,7 +100,7 @@ fn draft<'a, 'p>(
             Ok(())
         });
         let Err(failure) = passed else { continue };
-        // Where a chunk is not found, those below it may seem to stand at several places, or to be made already.
+        // Where a chunk is not found, those below it may seem to occur at several places, or to be made already.
         let is_own = !matches!(failure.reason, Reason::TextNotUnique | Reason::AlreadyApplied);
         if findings.is_empty() || is_own {
             findings.add(|| failure.change(index));
@@ -137,7 +137,7 @@ fn draft<'a, 'p>(
 }
 
 impl Progress {
-    /// Takes down what a chunk does at its place, and goes on below it.
+    /// Records the change of a chunk at its place, and continues below it.
     fn pass(&mut self, index: usize, spot: &Spot<'_>, text: &Text<'_>, work: &mut Work<'_>) -> Result<(), Failure> {
         let is_end = spot.range.start == text.bytes().len();
         let above = if is_end { text.lines() } else { text.lines_above(spot.range.start) };
@@ -146,7 +146,7 @@ impl Progress {
         work.take_room(new_lines.map(|line| line.len() + 2).fold(0, usize::saturating_add))?;
         let start = (above + self.added).saturating_sub(self.removed);
         self.reports.push(change_report(spot.tier, spot.candidates, start, 0));
-        // What comes at the end of the file leaves everything above it to the chunks that follow.
+        // Lines added at the end of the file leave everything above them to the chunks that follow.
         if !is_end {
             self.from = spot.range.end;
             self.added += runs.iter().map(|run| run.new.len()).sum::<usize>();

@@ -1,4 +1,4 @@
-//! The place of a chunk in its file, and the runs of lines that come and go there.
+//! The place of a chunk in its file, and the runs of lines that are added and removed there.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -41,11 +41,11 @@ impl<'a> Spot<'a> {
     }
 }
 
-/// Lines that come and go without one that stays between them.
+/// Lines that are added and removed without one that stays between them.
 pub(super) struct Run {
     pub(super) chunk: usize,
     pub(super) above: usize,
-    /// The lines that go, as the file has them.
+    /// The removed lines, as the file has them.
     pub(super) old: Vec<String>,
     pub(super) new: Vec<String>,
 }

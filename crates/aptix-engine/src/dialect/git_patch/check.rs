@@ -24,7 +24,7 @@ enum Malformed {
     EmptyHunk,
     #[error("a line of a hunk has a text or a terminator, and lines[{line}] has neither")]
     EmptyLine { line: usize },
-    #[error("a line feed ends a line, and lines[{line}] goes on after one")]
+    #[error("a line feed ends a line, and lines[{line}] continues after one")]
     EmbeddedNewline { line: usize },
     #[error("only the last line of a file lacks a terminator, and more lines follow lines[{line}]")]
     Unterminated { line: usize },
@@ -59,7 +59,7 @@ impl Malformed {
             Self::Kind { .. } => (
                 Reason::PatchMalformed,
                 Detail::LineKind,
-                "a file that comes has added lines only, and a file that goes has removed lines only",
+                "a created file has added lines only, and a deleted file has removed lines only",
             ),
             Self::Id { .. } => {
                 (Reason::InvalidRequest, Detail::IdFormat, "give the id as the index line has it, or leave it out")
@@ -136,7 +136,7 @@ fn check_hunk(patch: &GitPatch, index: usize, hunk: &Hunk, above: &mut Above, si
     }
     let (old, _) = hunk.line_counts();
     let start = if old == 0 { hunk.old_start } else { hunk.old_start - 1 };
-    // A file that comes has no lines between which a hunk could go.
+    // A created file has no lines between which a hunk could be.
     let is_between = patch.kind == GitKind::Create && start != above.made && patch.hunks.len() > 1;
     let is_whole_file = matches!(patch.kind, GitKind::Create | GitKind::Delete);
     above.made += i64::try_from(hunk.lines.len()).unwrap_or(i64::MAX);
@@ -149,11 +149,11 @@ fn check_hunk(patch: &GitPatch, index: usize, hunk: &Hunk, above: &mut Above, si
     is_valid
 }
 
-/// The first line of a kind that a file that comes, or goes, cannot have in its diff.
+/// The first line of a kind that the diff of a created or deleted file cannot have.
 fn other_kind(kind: &GitKind, hunk: &Hunk) -> Option<Malformed> {
     let (only, what) = match kind {
-        GitKind::Create => (LineKind::Added, "a file that comes has added lines"),
-        GitKind::Delete => (LineKind::Removed, "a file that goes has removed lines"),
+        GitKind::Create => (LineKind::Added, "a created file has added lines"),
+        GitKind::Delete => (LineKind::Removed, "a deleted file has removed lines"),
         GitKind::Modify | GitKind::Rename { .. } | GitKind::Copy { .. } => return None,
     };
     let line = hunk.lines.iter().position(|line| line.kind != only)?;
@@ -190,7 +190,7 @@ fn every_line(hunk: &Hunk) -> impl Iterator<Item = &HunkLine> {
     hunk.lines.iter().chain(&hunk.surplus)
 }
 
-/// Whether the lines that come can be lines of a text.
+/// Whether the added lines can be lines of a text.
 fn check_bytes(hunk: &Hunk, site: &mut Site<'_, '_>) -> bool {
     let limit = site.limits.line_bytes;
     let mut is_valid = true;

@@ -1,4 +1,4 @@
-//! Hunks lowered to a [`TextEdit`]: what goes and comes, between lines that stay untouched.
+//! Hunks lowered to a [`TextEdit`]: what is removed and added, between lines that stay untouched.
 
 use alloc::format;
 use alloc::string::String;
@@ -60,8 +60,8 @@ pub(super) fn lower(
                 let sides = Sides::of(&reading.hunk);
                 let line = text.lines_above(place.range.start);
                 let (lines, context) = changed(sides.hunk);
-                let comes = lines.iter().filter(|line| line.kind != LineKind::Removed).count();
-                changes.push(change_report(place.tier, 1, above.after(line) + context, comes));
+                let new = lines.iter().filter(|line| line.kind != LineKind::Removed).count();
+                changes.push(change_report(place.tier, 1, above.after(line) + context, new));
                 if place.is_elsewhere {
                     moved.push((index, sides.hunk.old_start, line + 1));
                 }
@@ -83,7 +83,7 @@ pub(super) fn lower(
     Ok(Lowered { edit: above.edit.finished(), changes, warnings })
 }
 
-/// Where the new lines of the first hunk stand, if those of every hunk stand where their headers put them, and the old
+/// Where the new lines of the first hunk occur, if those of every hunk occur where their headers put them, and the old
 /// ones do not.
 pub(super) fn is_applied(text: &Text<'_>, hunks: &[Hunk]) -> Option<Copy> {
     let mut copies = hunks.iter().map(|hunk| {
@@ -94,15 +94,15 @@ pub(super) fn is_applied(text: &Text<'_>, hunks: &[Hunk]) -> Option<Copy> {
     copies.all(|copy| copy.is_some()).then_some(first)
 }
 
-/// The warning about hunks that do not stand where their headers say, each with the line it states and the one it stands at.
+/// The warning about hunks that are not where their headers say, each with the stated line and the found one.
 fn offset_warning(moved: &[(usize, i64, usize)]) -> Option<Warning> {
     let ((index, stated, line), others) = moved.split_first()?;
     let others = match others.len() {
         0 => String::new(),
-        others => format!("; {} stand elsewhere too", counted(others, "other hunk")),
+        others => format!("; {} are elsewhere too", counted(others, "other hunk")),
     };
     let message = format!(
-        "the lines of hunk {} stand at line {line} and nowhere else, and its header says line {stated}{others}",
+        "the lines of hunk {} are at line {line} and nowhere else, and its header says line {stated}{others}",
         index + 1
     );
     Some(warning("HUNK_OFFSET", message))

@@ -75,7 +75,7 @@ fn first_of_equal<'h>(
     is_exact.then_some(Settled { reading, place })
 }
 
-/// Refuses a hunk that was made at its place, or where its header puts it, and one whose old side would stand there
+/// Refuses a hunk that was made at its place, or where its header puts it, and one whose old side would be there
 /// again. `edit` is what the hunk does; `is_sure` is whether its header agrees with the hunks above it.
 fn refuse(
     text: &Text<'_>,
@@ -136,10 +136,10 @@ fn would_stand_again(
     } else {
         already::neighbourhood(text, edit, needle.as_lines().len())
     };
-    if !find::stands_in(&left, &needle, false, &mut work.budget)? {
+    if !find::occurs_in(&left, &needle, false, &mut work.budget)? {
         return Ok(false);
     }
-    // A last line without terminator stands at the end of the file only.
+    // A last line without terminator can only be at the end of the file.
     let is_open = !sides.old.ends_with(b"\n");
     let rest = slice(text.bytes(), place.range.end..text.bytes().len());
     // However its lines end, the old side is at most twice as long there.
@@ -147,12 +147,12 @@ fn would_stand_again(
     let stands_there = match place.tier {
         Tier::Exact if is_open => left == sides.old,
         Tier::Exact if left.starts_with(&sides.old) => true,
-        _ => sides.ends_alike() && place::begins_but_for_ends(&left, &sides.old).is_some(),
+        _ => sides.ends_alike() && place::begins_except_ends(&left, &sides.old).is_some(),
     };
     Ok(stands_there || (!is_open && (place.is_elsewhere || !is_sure)))
 }
 
-/// Where the new side stands of a hunk that only adds and whose old side stands nowhere.
+/// Where the new side occurs of a hunk that only adds and whose old side occurs nowhere.
 fn between(text: &Text<'_>, hunk: &Hunk, failure: &Failure, work: &mut Work<'_>) -> Option<Copy> {
     if failure.reason != Reason::ExpectedMismatch || failure.detail.is_some() {
         return None;
@@ -164,7 +164,7 @@ fn between(text: &Text<'_>, hunk: &Hunk, failure: &Failure, work: &mut Work<'_>)
     already::between(text, &sides.needle(), &new, &mut work.budget).ok().flatten()
 }
 
-/// Where a hunk's new side stands at the line that its header gives it.
+/// Where a hunk's new side occurs, at the line that its header states.
 pub(super) fn stands_where_stated(text: &Text<'_>, sides: &Sides<'_>) -> Option<Copy> {
     let above = sides.above_after()?;
     let mut cursor = text.cursor();

@@ -1,7 +1,7 @@
-//! One file of a diff: it is changed, comes, goes, gets another path, or comes as a copy (FILE-SPEC 3).
+//! One file of a diff: it is changed, created, deleted, renamed, or copied (FILE-SPEC 3).
 //!
-//! The lines of a diff carry their own terminators. What a hunk takes away or keeps must stand in the file byte by byte,
-//! or, with a warning, but for terminators that the file then keeps.
+//! The lines of a diff carry their own terminators. What a hunk removes or keeps must occur in the file byte by byte,
+//! or, with a warning, except for terminators that the file then keeps.
 
 mod check;
 mod counts;

@@ -1,4 +1,4 @@
-//! Where a hunk stands: at the line its header states, or at the only other place where its lines are.
+//! Finds the place of a hunk: at the line its header states, or at the only other place where its lines are.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -19,9 +19,9 @@ const LISTED: usize = 20;
 #[derive(Debug)]
 pub(super) struct Sides<'h> {
     pub(super) hunk: &'h Hunk,
-    /// What stands there before.
+    /// The text there before.
     pub(super) old: Vec<u8>,
-    /// What stands there after.
+    /// The text there after.
     pub(super) new: Vec<u8>,
 }
 
@@ -62,7 +62,7 @@ impl<'h> Sides<'h> {
         Needle::whole_lines(self.old_lines())
     }
 
-    /// Whether the lines that go and come end in one way, so that it does not matter in which.
+    /// Whether the removed and the added lines end in one way, so that it does not matter in which.
     pub(super) fn ends_alike(&self) -> bool {
         let changed = self.hunk.lines.iter().filter(|line| line.kind != LineKind::Context);
         let mut ends = changed.filter(|line| line.bytes.ends_with(b"\n")).map(|line| line.bytes.ends_with(b"\r\n"));
@@ -77,7 +77,7 @@ fn above(start: i64, lines: usize) -> Option<usize> {
     if lines == 0 { Some(start) } else { start.checked_sub(1) }
 }
 
-/// Where a hunk stands.
+/// The place of a hunk.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     /// The bytes of the old side.
@@ -90,19 +90,19 @@ pub(super) struct Place {
 /// Why a hunk has no place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Misplaced {
-    /// Its lines stand nowhere, or it has none that would identify its place.
+    /// Its lines occur nowhere, or it has none that would identify its place.
     NotFound,
-    /// Its lines stand there and at the end of the file, and a hunk without lines below the change could mean either.
+    /// Its lines occur there and at the end of the file, and a hunk without lines below the change could mean either.
     MayBeEnd,
-    /// Its lines stand at several places, and not where the header says.
+    /// Its lines occur at several places, and not where the header says.
     Several(FindError),
-    /// Its lines stand somewhere else, at this offset, and may not.
+    /// Its lines occur elsewhere, at this offset, which is not permitted.
     Elsewhere(usize),
-    /// Its lines stand at this offset but for their ends, which the hunk is about, or which may not differ.
+    /// Its lines occur at this offset except for their ends, which the hunk is about, or which may not differ.
     Ends(usize),
 }
 
-/// Finds the place of a hunk. `stated` is where its header puts it, `is_sure` whether all of the header says so.
+/// Finds the place of a hunk. `stated` is where its header puts it, `is_sure` whether the whole header agrees.
 pub(super) fn find(
     text: &Text<'_>,
     sides: &Sides<'_>,
@@ -111,7 +111,7 @@ pub(super) fn find(
     work: &mut Work<'_>,
 ) -> Result<Place, Misplaced> {
     let stated_exactly =
-        stated.and_then(|start| starts(text, start, sides).find(|start| stands_at(text, *start, sides)));
+        stated.and_then(|start| starts(text, start, sides).find(|start| occurs_at(text, *start, sides)));
     let exact = |start: usize| Place {
         range: start..start + sides.old.len(),
         tier: Tier::Exact,
@@ -126,21 +126,21 @@ pub(super) fn find(
         }
     }
     if !sides.has_context() {
-        // Such a hunk stands where its header says or nowhere.
+        // Such a hunk is where its header says or nowhere.
         let range = by_ends(text, sides, stated).ok_or(Misplaced::NotFound)?;
-        return but_for_ends(Place { range, tier: Tier::Eol, is_elsewhere: false }, text, sides, work);
+        return except_ends(Place { range, tier: Tier::Eol, is_elsewhere: false }, text, sides, work);
     }
     let places = everywhere(text, sides, work).map_err(Misplaced::Several)?;
-    let has_two_ends = is_open(&sides.old) || stands_open(text, sides, work);
+    let has_two_ends = is_open(&sides.old) || occurs_open(text, sides, work);
     if stated_exactly.is_none() && has_two_ends {
-        // At the end of the file they stand with their end; with another one they may stand nearer.
+        // At the end of the file they occur with their own end; with another end they may occur nearer.
         only_by_ends(text, sides, work)?;
     }
     match places.as_slice() {
         [] => find_by_ends(text, sides, stated, work),
         [start] if stated_exactly == Some(*start) => Ok(exact(*start)),
         [start] if work.settings.recovers => match by_ends(text, sides, stated) {
-            // They stand where the header says, too, but for their ends.
+            // They occur where the header says, too, except for their ends.
             Some(stated) => Err(ambiguous(text, &[stated.start.min(*start), stated.start.max(*start)])),
             None => Ok(exact(*start)),
         },
@@ -161,7 +161,7 @@ pub(super) fn find_only(
     }
     let is_elsewhere = |start: usize| !sides.hunk.is_unnumbered && stated != Some(start);
     let places = everywhere(text, sides, work).map_err(Misplaced::Several)?;
-    if stands_open(text, sides, work) {
+    if occurs_open(text, sides, work) {
         only_by_ends(text, sides, work)?;
     }
     match places.as_slice() {
@@ -183,7 +183,7 @@ fn ambiguous(text: &Text<'_>, starts: &[usize]) -> Misplaced {
     Misplaced::Several(FindError::Ambiguous { tier: Tier::Exact, lines, has_more })
 }
 
-/// Finds the place where the lines stand but for their ends.
+/// Finds the place where the lines occur except for their ends.
 fn find_by_ends(
     text: &Text<'_>,
     sides: &Sides<'_>,
@@ -197,11 +197,11 @@ fn find_by_ends(
             range.map(|range| Place { range, tier: Tier::Eol, is_elsewhere: true })
         }
     };
-    but_for_ends(found.ok_or(Misplaced::NotFound)?, text, sides, work)
+    except_ends(found.ok_or(Misplaced::NotFound)?, text, sides, work)
 }
 
 /// A place whose lines end in another way, where that may be.
-fn but_for_ends(place: Place, text: &Text<'_>, sides: &Sides<'_>, work: &Work<'_>) -> Result<Place, Misplaced> {
+fn except_ends(place: Place, text: &Text<'_>, sides: &Sides<'_>, work: &Work<'_>) -> Result<Place, Misplaced> {
     let is_below_mark = place.range.start == text.start() && text.start() > 0;
     if is_below_mark && sides.new.starts_with(BOM) {
         // The mark that the file keeps would have a second one below it.
@@ -214,9 +214,9 @@ fn but_for_ends(place: Place, text: &Text<'_>, sides: &Sides<'_>, work: &Work<'_
     Ok(place)
 }
 
-/// The only place where the lines stand, however they end there.
+/// The only place where the lines occur, however they end there.
 fn only_by_ends(text: &Text<'_>, sides: &Sides<'_>, work: &mut Work<'_>) -> Result<Option<Range<usize>>, Misplaced> {
-    // Without recovery, lines are compared but for their ends and nothing else.
+    // Without recovery, only the ends of lines may differ.
     let recovers = false;
     let region = text.start()..text.bytes().len();
     match find::only(text, &sides.needle(), region, None, recovers, &mut work.budget) {
@@ -226,7 +226,7 @@ fn only_by_ends(text: &Text<'_>, sides: &Sides<'_>, work: &mut Work<'_>) -> Resu
     }
 }
 
-/// How often lines stand in some bytes, at most twice.
+/// How often lines occur in some bytes, at most twice.
 pub(super) fn count(bytes: &[u8], old: &[u8]) -> usize {
     let needle = [b"\n", old].concat();
     let finder = memmem::Finder::new(&needle);
@@ -241,8 +241,8 @@ pub(super) fn count(bytes: &[u8], old: &[u8]) -> usize {
     found
 }
 
-/// Whether some bytes are the lines of others, but for their ends.
-pub(super) fn is_same_but_for_ends(stated: &[u8], found: &[u8]) -> bool {
+/// Whether some bytes are the lines of others, except for their ends.
+pub(super) fn is_same_except_ends(stated: &[u8], found: &[u8]) -> bool {
     let mut stated = stated.split_inclusive(|byte| *byte == b'\n').map(without_end);
     let mut found = found.split_inclusive(|byte| *byte == b'\n').map(without_end);
     loop {
@@ -254,7 +254,7 @@ pub(super) fn is_same_but_for_ends(stated: &[u8], found: &[u8]) -> bool {
     }
 }
 
-/// The new lines where the header puts them, if they stand there and the old ones do not. How they end counts only where
+/// The new lines where the header puts them, if they occur there and the old ones do not. How they end counts only where
 /// the hunk is about that.
 pub(super) fn applied(text: &Text<'_>, sides: &Sides<'_>, start: usize) -> Option<Range<usize>> {
     let (old, new) = (&sides.old, &sides.new);
@@ -272,13 +272,13 @@ pub(super) fn applied(text: &Text<'_>, sides: &Sides<'_>, start: usize) -> Optio
         return Some(top..(start + new.len()).min(bytes.len()));
     }
     let rest = slice(bytes, top..bytes.len());
-    let length = begins_but_for_ends(rest, new).filter(|_| sides.ends_alike())?;
-    begins_but_for_ends(rest, old).is_none().then_some(top..top + length)
+    let length = begins_except_ends(rest, new).filter(|_| sides.ends_alike())?;
+    begins_except_ends(rest, old).is_none().then_some(top..top + length)
 }
 
-/// How many bytes of `rest` some lines take up, however they end there. A last one without terminator stands at the end
-/// only.
-pub(super) fn begins_but_for_ends(rest: &[u8], lines: &[u8]) -> Option<usize> {
+/// How many bytes of `rest` some lines take up, however they end there. A last one without terminator can only be
+/// at the end.
+pub(super) fn begins_except_ends(rest: &[u8], lines: &[u8]) -> Option<usize> {
     let mut found = rest.split_inclusive(|byte| *byte == b'\n');
     let mut length = 0;
     for line in lines.split_inclusive(|byte| *byte == b'\n') {
@@ -293,14 +293,14 @@ fn starts(text: &Text<'_>, start: usize, sides: &Sides<'_>) -> impl Iterator<Ite
     let is_top = start == text.start();
     let is_below_mark = is_top && start > 0;
     let has_mark = sides.old.starts_with(BOM);
-    // Below a mark that is kept, no new one may come.
+    // Below a mark that is kept, no new one may be added.
     let may_be_below = !is_below_mark || (!has_mark && !sides.new.starts_with(BOM));
     let with_mark = (is_below_mark && has_mark).then_some(0);
     with_mark.into_iter().chain(may_be_below.then_some(start))
 }
 
-/// Whether the old side stands at an offset, so that the new one can come there.
-fn stands_at(text: &Text<'_>, start: usize, sides: &Sides<'_>) -> bool {
+/// Whether the old side occurs at an offset, so that the new one can replace it.
+fn occurs_at(text: &Text<'_>, start: usize, sides: &Sides<'_>) -> bool {
     let bytes = text.bytes();
     if is_open(&sides.new) && start + sides.old.len() < bytes.len() {
         return false;
@@ -316,36 +316,36 @@ fn is_open(side: &[u8]) -> bool {
     !side.is_empty() && !side.ends_with(b"\n")
 }
 
-/// Whether lines stand at an offset where a line starts: a last one without terminator at the end of the file only.
+/// Whether lines occur at an offset where a line starts: a last one without terminator at the end of the file only.
 fn is_at(bytes: &[u8], start: usize, old: &[u8]) -> bool {
     let rest = slice(bytes, start..bytes.len());
     rest.starts_with(old) && (old.ends_with(b"\n") || rest.len() == old.len())
 }
 
-/// Whether the lines also stand at the end of the file, which is another place.
+/// Whether the lines also occur at the end of the file, which is another place.
 fn may_be_end(text: &Text<'_>, start: usize, sides: &Sides<'_>) -> bool {
     let bytes = text.bytes();
     let Some(end) = bytes.len().checked_sub(sides.old.len()).filter(|end| *end != start) else { return false };
     if sides.old.is_empty() {
-        // At the top, a hunk without old lines says where it goes.
+        // At the top, a hunk without old lines states its place.
         return start > text.start();
     }
-    (end == text.start() || slice(bytes, 0..end).ends_with(b"\n")) && stands_at(text, end, sides)
+    (end == text.start() || slice(bytes, 0..end).ends_with(b"\n")) && occurs_at(text, end, sides)
 }
 
-/// Whether the lines stand at the end of the file but for the last terminator, and may.
-fn stands_open(text: &Text<'_>, sides: &Sides<'_>, work: &Work<'_>) -> bool {
+/// Whether the lines may differ in the last terminator, and so occur at the end of the file.
+fn occurs_open(text: &Text<'_>, sides: &Sides<'_>, work: &Work<'_>) -> bool {
     let old = without_end(&sides.old);
     let may_be = work.settings.recovers && text.is_unterminated() && sides.ends_alike();
     let above = slice(text.bytes(), text.start()..text.bytes().len()).strip_suffix(old);
     may_be && !old.is_empty() && above.is_some_and(|above| above.is_empty() || above.ends_with(b"\n"))
 }
 
-/// The first places where the lines stand byte by byte.
+/// The first places where the lines occur byte by byte.
 fn everywhere(text: &Text<'_>, sides: &Sides<'_>, work: &mut Work<'_>) -> Result<Vec<usize>, FindError> {
     let bytes = text.bytes();
     let mut places: Vec<usize> =
-        starts(text, text.start(), sides).filter(|start| stands_at(text, *start, sides)).collect();
+        starts(text, text.start(), sides).filter(|start| occurs_at(text, *start, sides)).collect();
     let needle = [b"\n", sides.old.as_slice()].concat();
     let finder = memmem::Finder::new(&needle);
     let mut from = 0;
@@ -355,14 +355,14 @@ fn everywhere(text: &Text<'_>, sides: &Sides<'_>, work: &mut Work<'_>) -> Result
         work.budget.charge(hit.unwrap_or(rest.len()) + needle.len())?;
         let Some(hit) = hit else { break };
         from += hit + 1;
-        if stands_at(text, from, sides) {
+        if occurs_at(text, from, sides) {
             places.push(from);
         }
     }
     Ok(places)
 }
 
-/// The place that the header states, if the lines stand there but for their ends.
+/// The place that the header states, if the lines occur there except for their ends.
 fn by_ends(text: &Text<'_>, sides: &Sides<'_>, stated: Option<usize>) -> Option<Range<usize>> {
     let start = stated?;
     let mut cursor = text.cursor_at(start, 0);
@@ -378,7 +378,7 @@ pub(super) fn without_end(line: &[u8]) -> &[u8] {
     }
 }
 
-/// The lines of a hunk from its first change to its last one, and how many lines stand above them in it.
+/// The lines of a hunk from its first change to its last one, and how many lines of it are above them.
 pub(super) fn changed(hunk: &Hunk) -> (&[HunkLine], usize) {
     let (mut lines, mut above) = (hunk.lines.as_slice(), 0);
     while let [HunkLine { kind: LineKind::Context, .. }, rest @ ..] = lines {

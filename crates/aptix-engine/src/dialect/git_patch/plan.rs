@@ -118,7 +118,7 @@ fn delete<'a>(
         if stated == original.bytes {
             return Some(Tier::Exact);
         }
-        let is_same = work.settings.recovers && place::is_same_but_for_ends(stated, original.bytes);
+        let is_same = work.settings.recovers && place::is_same_except_ends(stated, original.bytes);
         is_same.then_some(Tier::Eol)
     };
     // With the lines below the counted ones, or without them.
@@ -207,7 +207,7 @@ fn lower_hunks(patch: &GitPatch, original: &Original<'_>, work: &mut Work<'_>) -
         let warnings = Vec::from_iter(check_id(patch, original)?.warning(patch));
         return Ok(Lowered { edit: TextEdit::default(), changes: Vec::new(), warnings });
     }
-    // A file that goes is not edited.
+    // A deleted file is not edited.
     let file_bytes = if patch.kind == GitKind::Delete { u64::MAX } else { work.settings.limits.file_bytes };
     let text = read_text(original, &Limits { file_bytes, ..work.settings.limits })?;
     let checked = check_id(patch, original).map_err(Findings::from);

@@ -23,21 +23,21 @@ pub(super) fn explain(error: &Misplaced, text: &Text<'_>, sides: &Sides<'_>, wor
     match error {
         Misplaced::NotFound if sides.old.is_empty() => no_lines(sides),
         Misplaced::NotFound => {
-            let lead = "the lines that the hunk keeps or removes do not stand in the file";
+            let lead = "the lines that the hunk keeps or removes do not occur in the file";
             let hint = "read the file again and make the diff for what it is now";
             let nearest = old_text::not_found(lead, text, &sides.needle(), work);
             Failure { reason: Reason::ExpectedMismatch, ..nearest }.hint(hint)
         }
         Misplaced::Several(error) => several(error, text, sides, work),
         Misplaced::MayBeEnd => {
-            let message = "the hunk has no lines below its change, so that it could stand where its header says or at the end of the file";
+            let message = "the hunk has no lines below its change, so that its place could be where its header says or at the end of the file";
             let reason = if sides.old.is_empty() { Reason::PatchUnsupported } else { Reason::TextNotUnique };
             let hint = "give the hunk three lines of context above and below the change";
             Failure::new(reason, message).detail(Detail::NoContext).hint(hint)
         }
         Misplaced::Elsewhere(at) => {
             let stated = sides.hunk.old_start;
-            let words = |line| format!("the hunk stands at line {line}, and its header says line {stated}");
+            let words = |line| format!("the hunk's lines are at line {line}, and its header says line {stated}");
             let hint = "correct the line numbers; hunks are not searched for, as recovery is turned off";
             mismatch(text, sides, *at, words).detail(Detail::Offset).hint(hint)
         }
@@ -73,7 +73,7 @@ fn several(error: &FindError, text: &Text<'_>, sides: &Sides<'_>, work: &mut Wor
     match error {
         FindError::Ambiguous { lines, has_more, .. } => {
             let message = format!(
-                "the lines that the hunk keeps or removes stand in more than one place, and not, or not for sure, where its header says: at {}",
+                "the lines that the hunk keeps or removes occur in more than one place, and not, or not for sure, where its header says: at {}",
                 old_text::at_lines(lines, *has_more)
             );
             let hint = "give the hunk the line number it has in the file now, or more lines around the change";
@@ -88,7 +88,7 @@ fn several(error: &FindError, text: &Text<'_>, sides: &Sides<'_>, work: &mut Wor
     }
 }
 
-/// A hunk whose lines stand at an offset, and not as it says.
+/// A hunk whose lines occur at an offset, and not as it says.
 fn mismatch(text: &Text<'_>, sides: &Sides<'_>, offset: usize, words: impl FnOnce(usize) -> String) -> Failure {
     let above = text.lines_above(offset);
     let lines = text.cursor_at(offset.max(text.start()), above);
@@ -97,12 +97,15 @@ fn mismatch(text: &Text<'_>, sides: &Sides<'_>, offset: usize, words: impl FnOnc
     failure
 }
 
-/// A hunk that stands above the end of the one before.
+/// A hunk whose place is above the end of the one before.
 pub(super) fn order(line: usize) -> Failure {
-    Failure::new(Reason::PatchMalformed, format!("the hunk stands at line {line}, above the end of the hunk before it"))
-        .detail(Detail::HunkOrder)
-        .line(line)
-        .hint("list the hunks of a file top to bottom, none into another")
+    Failure::new(
+        Reason::PatchMalformed,
+        format!("the hunk's place is at line {line}, above the end of the hunk before it"),
+    )
+    .detail(Detail::HunkOrder)
+    .line(line)
+    .hint("list the hunks of a file top to bottom, none into another")
 }
 
 /// A hunk whose counts are wrong or absent, where recovery is turned off.
@@ -156,7 +159,7 @@ pub(super) fn not_empty(id: &str, original: &Original<'_>) -> Failure {
     other_file(message, original)
 }
 
-/// A file that is to go and has not the lines that are to go.
+/// A file to delete that does not have the lines to remove.
 pub(super) fn other_content(stated: &[u8], original: &Original<'_>) -> Failure {
     let lines = |bytes: &[u8]| bytes.split_inclusive(|byte| *byte == b'\n').count();
     let same = stated.iter().zip(original.bytes).take_while(|(stated, found)| stated == found).count();

@@ -1,4 +1,4 @@
-//! A file that a diff has in several parts: each one is planned for what the parts before it leave, and all of them come to
+//! A file that a diff has in several parts: each one is planned for what the parts before it leave, and all of them make
 //! one plan.
 
 use alloc::borrow::Cow;
@@ -23,7 +23,7 @@ use crate::text::edit::TextEdit;
 struct State {
     content: Option<Vec<u8>>,
     is_executable: bool,
-    /// How the content comes about, as long as it is that of the file with edits.
+    /// The edit that leads to the content, as long as it is that of the file with edits.
     edit: Option<TextEdit>,
     changes: Vec<ChangeReport>,
     warnings: Vec<Warning>,

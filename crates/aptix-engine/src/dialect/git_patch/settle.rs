@@ -45,13 +45,13 @@ impl<'t> Above<'t> {
         (above + self.added).saturating_sub(self.removed)
     }
 
-    /// Goes below a hunk that ends at an offset.
+    /// Continues below a hunk that ends at an offset.
     pub(super) fn add(&mut self, hunk: &Hunk, end: usize) {
         self.pass(hunk);
         self.end = end;
     }
 
-    /// Goes below a hunk that has no place.
+    /// Continues below a hunk that has no place.
     pub(super) fn pass(&mut self, hunk: &Hunk) {
         let (old, new) = hunk.line_counts();
         (self.added, self.removed) = (self.added + new, self.removed + old);

@@ -75,7 +75,7 @@ impl Ends {
     }
 }
 
-/// Makes the changes of a hunk whose lines are the file's but for their ends; all of them have one.
+/// Makes the changes of a hunk whose lines are the file's except for their ends; all of them have one.
 fn splice_lines(text: &Text<'_>, hunk: &Hunk, range: &Range<usize>, edit: &mut TextEdit) {
     let mut ends = Ends::new(text, range.start);
     let mut cursor = text.cursor_at(range.start, 0);
@@ -100,13 +100,13 @@ fn splice_lines(text: &Text<'_>, hunk: &Hunk, range: &Range<usize>, edit: &mut T
     }
 }
 
-/// The same where the file ends with an unterminated line: its end stays as it was, whatever lines come or go.
+/// The same where the file ends with an unterminated line: its end stays as it was, whatever lines are added or removed.
 fn splice_end(text: &Text<'_>, hunk: &Hunk, range: &Range<usize>, edit: &mut TextEdit) {
     let bytes = text.bytes();
     let mut ends = Ends::new(text, range.start);
     let mut cursor = text.cursor_at(range.start, 0);
     let mut new = Vec::new();
-    // A hunk without context is not matched but for line ends, so that at least one line is left.
+    // A hunk without context is never matched with other line ends, so that at least one line is left.
     let mut last = Terminator::Lf;
     for line in &hunk.lines {
         let (content, end) = if line.kind == LineKind::Added {

@@ -49,7 +49,7 @@ fn check_changes<'a>(changes: &'a [Change], site: &mut Site<'_, 'a>) -> Option<V
     (valid.len() == changes.len()).then_some(valid)
 }
 
-/// Checks one change by itself; `None` when its place is not known. How many lines it takes out comes along: while
+/// Checks one change by itself; `None` when its place is not known. Also returns how many lines it removes: while
 /// anything is wrong that need not be how many it expects.
 fn check_one<'a>(index: usize, operation: &'a Operation, site: &mut Site<'_, 'a>) -> Option<(LineChange<'a>, usize)> {
     match operation {

@@ -94,11 +94,11 @@ fn refuse_version(
     let states_lines = changes.iter().any(|change| change.removed() > 0);
     let has_new_lines = changes.iter().any(|change| !change.new_lines.is_empty());
     let hint = if fits && states_lines {
-        "read the file again; every expected line still stands where the patch says, so that the same changes may do with the current digest"
+        "read the file again; every expected line is still where the patch says, so that the same changes may do with the current digest"
     } else if before.is_some() && has_new_lines {
-        "read the file again; the new lines already stand where the patch would put them: it may have been applied"
+        "read the file again; the new lines are already where the patch would put them: it may have been applied"
     } else if before.is_some() && !fits && text.is_mixed() {
-        "read the file again; the lines to delete do not stand there: the patch may have been applied"
+        "read the file again; the lines to delete are not there: the patch may have been applied"
     } else {
         "read the file again and make the patch for what it is now"
     };

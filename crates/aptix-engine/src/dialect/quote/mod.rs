@@ -2,8 +2,8 @@
 //! batch.
 
 mod check;
+mod excerpt;
 mod settle;
-mod stands;
 
 pub(crate) use check::{ValidQuote, check};
 pub(crate) use settle::settle;

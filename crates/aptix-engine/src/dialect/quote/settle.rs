@@ -11,7 +11,7 @@ use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Warning;
 
 use super::check::{HINT, ValidName, ValidQuote, about, named, place};
-use super::stands::Excerpt;
+use super::excerpt::Excerpt;
 use crate::file_plan::{FileAction, FilePlan};
 use crate::findings::warning;
 use crate::planning::observed::Observed;
@@ -95,7 +95,7 @@ impl<'a> After<'a> {
         after
     }
 
-    /// The file that is planned for a place. One that is renamed comes in the place of one that goes.
+    /// The file that is planned for a place. A renamed one replaces a deleted one.
     fn at(&self, found: &Observed<'_>) -> Option<&'a FilePlan<'a>> {
         let moved = self.moved.get(&(root(&found.doc_path), found.path.as_str()));
         moved.or_else(|| self.here.get(found.doc_path.as_str())).copied()
@@ -115,7 +115,7 @@ fn decide(quote: &Quote, paths: &[Path<'_>], budget: &mut Budget) -> Result<Stri
     for path in paths {
         let after = path.after.filter(|file| file.action != FileAction::Delete).map(FilePlan::content);
         for content in path.before.into_iter().chain(after.as_deref()) {
-            if excerpt.stands_in(content, budget).map_err(too_long)? {
+            if excerpt.occurs_in(content, budget).map_err(too_long)? {
                 return Ok(format!("it quotes {}", quoted_path(path.name)));
             }
         }

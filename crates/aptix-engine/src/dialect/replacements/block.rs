@@ -1,4 +1,4 @@
-//! A block: whole lines in the place of whole lines that stand only once, or at the end of the file.
+//! A block: whole lines in the place of whole lines that occur only once, or at the end of the file.
 
 use alloc::format;
 use alloc::string::String;
@@ -73,20 +73,20 @@ fn rewrite(attempt: &Attempt<'_, '_>, place: Place, work: &Work<'_>) -> Result<M
         .skip(head)
         .take(old.len() - head - tail)
         .collect();
-    let coming = new.get(head..new.len() - tail).ok_or_else(unmade)?;
-    let coming = shifted(coming, dropped_above + head, &place, old)
+    let added = new.get(head..new.len() - tail).ok_or_else(unmade)?;
+    let added = shifted(added, dropped_above + head, &place, old)
         .map_err(|error| old_text::unshiftable(&error, text, above + 1, old.len()))?;
-    let (edit, joins_last_line) = if going.is_empty() && coming.is_empty() {
+    let (edit, joins_last_line) = if going.is_empty() && added.is_empty() {
         (TextEdit::default(), false)
     } else {
-        lower(text, &LineChange::new(0, above + head, &going, &coming), work)?
+        lower(text, &LineChange::new(0, above + head, &going, &added), work)?
     };
     let is_found_again = attempt.is_found_again(&place);
     let Place { tier, candidates, range, .. } = place;
     Ok(Made { edit, tier, candidates, has_other_ends: false, joins_last_line, at: range, is_found_again })
 }
 
-/// Refuses a place that is not where the author saw it while the new lines stand there.
+/// Refuses a place that is not where the author saw it while the new lines occur there.
 fn refuse_elsewhere(
     sequence: &Sequence<'_, '_>,
     attempt: &Attempt<'_, '_>,
@@ -120,7 +120,7 @@ fn shifted(new: &[&str], above: usize, place: &Place, old: &[&[u8]]) -> Result<V
     new.iter().enumerate().map(shift).collect()
 }
 
-/// The edit, and whether an unterminated last line gets a terminator because lines come below it.
+/// The edit, and whether an unterminated last line gets a terminator because lines are added below it.
 fn lower(text: &Text<'_>, change: &LineChange<'_>, work: &Work<'_>) -> Result<(TextEdit, bool), Failure> {
     let lowered = line_changes::lower(text, &[*change], work.settings.limits.line_bytes);
     lowered.map(|lowered| (lowered.edit.finished(), lowered.joins_last_line)).map_err(|errors| {

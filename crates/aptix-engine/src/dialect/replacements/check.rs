@@ -13,9 +13,9 @@ use crate::text::find::Needle;
 /// One step, checked.
 #[derive(Clone, Copy, Debug)]
 pub struct ValidStep<'a> {
-    /// The text that goes; empty only for a block that comes at the end of the file.
+    /// The old text; empty only for a block added at the end of the file.
     pub find: &'a str,
-    /// The text that comes.
+    /// The new text.
     pub replace: &'a str,
     /// Where.
     pub place: StepPlace,
@@ -33,12 +33,12 @@ pub enum StepPlace {
 }
 
 impl<'a> ValidStep<'a> {
-    /// The text that goes, as it is searched for.
+    /// The old text, as it is searched for.
     pub(super) fn old_side(&self) -> Needle<'a> {
         self.needle(self.find)
     }
 
-    /// The text that comes, as it is searched for.
+    /// The new text, as it is searched for.
     pub(super) fn new_side(&self) -> Needle<'a> {
         self.needle(self.replace)
     }

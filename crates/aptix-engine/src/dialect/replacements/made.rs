@@ -34,7 +34,7 @@ impl<'s> Sequence<'_, 's> {
             FindError::NotFound => already::between(text, needle, &attempt.step.new_side(), &mut work.budget),
             FindError::Ambiguous { has_more: false, tier: Tier::Exact | Tier::Eol, .. } => {
                 already::everywhere(text, needle, attempt.region(), &mut work.budget, |place, budget| {
-                    self.standing(attempt, place, budget)
+                    self.existing_copy(attempt, place, budget)
                 })
             }
             FindError::Ambiguous { .. } | FindError::BudgetExceeded => Ok(None),
@@ -60,14 +60,14 @@ impl<'s> Sequence<'_, 's> {
         }
     }
 
-    /// Refuses a step whose new side stands around its place.
+    /// Refuses a step whose new side occurs around its place.
     pub(super) fn refuse_made(
         &self,
         attempt: &Attempt<'_, 's>,
         place: &Place,
         work: &mut Work<'_>,
     ) -> Result<(), Failure> {
-        let copy = self.standing(attempt, place, &mut work.budget);
+        let copy = self.existing_copy(attempt, place, &mut work.budget);
         let copy = copy.and_then(|copy| match copy {
             Some(copy) => Ok(Some(copy)),
             None => self.at_other_white_space(attempt, place, &mut work.budget),
@@ -93,14 +93,14 @@ impl<'s> Sequence<'_, 's> {
         Ok(copy.filter(|copy| !self.wrote(&copy.range)))
     }
 
-    /// Refuses a step at several places if its new side stands around all of them, or around some.
+    /// Refuses a step at several places if its new side occurs around all of them, or around some.
     pub(super) fn refuse_made_at_all(
         &self,
         attempt: &Attempt<'_, 's>,
         places: &[Place],
         work: &mut Work<'_>,
     ) -> Result<(), Failure> {
-        let held = already::several(places, |place| self.standing(attempt, place, &mut work.budget));
+        let held = already::several(places, |place| self.existing_copy(attempt, place, &mut work.budget));
         match held.map_err(|error| attempt.explain(&error, work))? {
             Several::All(copy) => Err(already::applied(attempt.text, &copy)),
             Several::Some(made, open) => Err(already::partly(attempt.text, &made, &open)),
@@ -111,8 +111,8 @@ impl<'s> Sequence<'_, 's> {
         }
     }
 
-    /// Refuses the first place of an old text if the new one stands above it: the change may have been made there. Lines
-    /// that stand at one place are taken for unique before as well; whether they were is asked the first time.
+    /// Refuses the first place of an old text if the new one occurs above it: the change may have been made there. Lines
+    /// that occur at one place are assumed to have been unique before; whether they were is asked the first time.
     pub(super) fn refuse_next(
         &self,
         attempt: &Attempt<'_, 's>,
@@ -137,8 +137,8 @@ impl<'s> Sequence<'_, 's> {
         }
     }
 
-    /// Where the new side of a step stands around a place, if no step above that is another one wrote it there.
-    fn standing(
+    /// Where the new side of a step occurs around a place, if no step above that is another one wrote it there.
+    fn existing_copy(
         &self,
         attempt: &Attempt<'_, 's>,
         place: &Place,

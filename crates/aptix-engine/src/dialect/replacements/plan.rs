@@ -92,7 +92,7 @@ fn refuse(
     let is_open_end = already::is_open_end(text, &sequence.edit);
     let first = sequence.first.as_ref().filter(|first| !is_open_end && !sequence.is_choice && is_left(first));
     let all_show = !is_open_end && is_alone && step.place == StepPlace::All && place.tier <= Tier::Eol;
-    // A step below could have come between what is found again.
+    // A step below could have inserted text into what is found again.
     if is_alone && first.is_some_and(|first| first.is_found_again) {
         return Ok(());
     }
@@ -100,9 +100,9 @@ fn refuse(
     if first.is_some_and(|first| first.shows)
         || (all_show && !already::adds_nothing(needle.as_lines(), Needle::text(step.replace).as_lines()))
     {
-        // Only beside what was changed can the old text stand again.
+        // Only beside what was changed can the old text occur again.
         let beside = already::neighbourhood(text, &sequence.edit, needle.as_lines().len());
-        let again = find::stands_in(&beside, &needle, work.settings.recovers, &mut work.budget);
+        let again = find::occurs_in(&beside, &needle, work.settings.recovers, &mut work.budget);
         if !again.map_err(|error| (0, old_text::explain(&error, text, &needle, work)))? {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! What has come of the steps so far.
+//! The result of the steps so far.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -15,12 +15,12 @@ use crate::text::edit::{TextEdit, slice};
 use crate::text::find::{FindError, Needle};
 use crate::text::lines::Text;
 
-/// What has come of the steps so far.
+/// The result of the steps so far.
 pub(super) struct Sequence<'t, 's> {
     pub(super) base: &'t Text<'t>,
     /// All steps so far, as one edit of the base.
     pub(super) edit: TextEdit,
-    /// The text they come to; none yet, if none was changed.
+    /// The text after them; none yet, if none was changed.
     pub(super) result: Option<Vec<u8>>,
     /// Where in that text each step left something.
     pub(super) places: Vec<StepReport>,
@@ -126,7 +126,7 @@ const fn meets(a: &Range<usize>, b: &Range<usize>) -> bool {
 pub(super) struct First {
     pub(super) left: Vec<u8>,
     pub(super) is_found_again: bool,
-    /// Whether it shows, where the old text stands no more, that the step was made.
+    /// Whether a missing old text proves that the step was made.
     pub(super) shows: bool,
 }
 

@@ -178,7 +178,7 @@ fn several(step: usize, others: &[usize]) -> Warning {
     warning("SEVERAL_OCCURRENCES", format!("replacements[{step}] took the first place of its text; {what} too"))
 }
 
-/// A text stays one whatever text comes.
+/// A text stays one with any new text.
 pub(super) fn not_text(error: &crate::text::lines::NotText) -> Failure {
     Failure::new(Reason::NotText, error.to_string()).hint("only text can be edited; leave this file out of the batch")
 }

@@ -1,4 +1,4 @@
-//! The changes of a search patch: what they look for, what comes, clipboards and prefixes (REQ-PATCH-001 to 004).
+//! The changes of a search patch: old text, new text, clipboards and prefixes (REQ-PATCH-001 to 004).
 
 use alloc::vec::Vec;
 
@@ -15,17 +15,17 @@ use crate::target::Base;
 /// One change of a search patch, checked.
 #[derive(Clone, Debug)]
 pub struct ValidSearch<'a> {
-    /// Where its text goes.
+    /// Where its text is inserted.
     pub spot: Spot<'a>,
-    /// What comes.
+    /// The new text.
     pub source: Source<'a>,
     /// The clipboard that keeps the text that was found.
     pub keep: Option<&'a str>,
-    /// How the lines that come are indented anew.
+    /// How the new lines are reindented.
     pub reindent: Option<&'a Reindent>,
 }
 
-/// Where the text of a search change goes.
+/// Where the text of a search change is inserted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spot<'a> {
     /// In the place of this text, which is not empty.
@@ -40,7 +40,7 @@ pub enum Spot<'a> {
     After(LineAnchor),
 }
 
-/// What comes.
+/// The new text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source<'a> {
     /// This text.

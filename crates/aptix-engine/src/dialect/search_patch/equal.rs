@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use aptix_model::failure::Failure;
 
-use super::replace::standing;
-use super::source::coming;
+use super::replace::existing_copy;
+use super::source::new_text;
 use crate::already::{self, Several};
 use crate::dialect::search_patch::check::{Source, Spot, ValidSearch};
 use crate::nearest::old_text;
@@ -14,7 +14,7 @@ use crate::planning::work::Work;
 use crate::text::find::{self, FindError, Needle, Place};
 use crate::text::lines::Text;
 
-/// What makes changes equal: the text that goes, the text that comes, and how it is indented anew.
+/// What makes changes equal: the old text, the new text, and how it is reindented.
 type Key<'c> = (&'c str, &'c str, Option<(&'c str, &'c str)>);
 
 /// The equal changes of a patch, and the places that are left for them.
@@ -49,13 +49,13 @@ impl<'c> Equal<'c> {
             return Ok(places.pop());
         }
         let needle = Needle::text(key.0);
-        let new = coming(change, work)?;
+        let new = new_text(change, work)?;
         let found = match find::all(text, &needle, work.settings.recovers, &mut work.budget) {
             Ok(found) if found.len() == *count => found,
             Ok(_) | Err(FindError::NotFound | FindError::Ambiguous { .. }) => return Ok(None),
             Err(error) => return Err(old_text::explain(&error, text, &needle, work)),
         };
-        let held = already::several(&found, |place| standing(text, &needle, place, &new, &mut work.budget));
+        let held = already::several(&found, |place| existing_copy(text, &needle, place, &new, &mut work.budget));
         match held.map_err(|error| old_text::explain(&error, text, &needle, work))? {
             Several::All(copy) => return Err(already::applied(text, &copy)),
             Several::Some(made, open) => return Err(already::partly(text, &made, &open)),

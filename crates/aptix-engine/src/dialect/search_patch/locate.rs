@@ -1,4 +1,4 @@
-//! Where each change of a search patch goes in the file as it is, and what comes there.
+//! The place and the new text of each change of a search patch, in the file as it is.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,7 +10,7 @@ use aptix_model::report::Normalization;
 
 use super::equal::Equal;
 use super::replace;
-use super::source::{Notes, coming};
+use super::source::{Notes, new_text};
 use crate::already::{self, Copy};
 use crate::dialect::search_patch::check::{Spot, ValidSearch};
 use crate::dialect::search_patch::splice;
@@ -56,7 +56,7 @@ pub(super) fn locate_all<'t>(
     findings.check().map(|()| splices)
 }
 
-/// Finds the place of one change, and brings its text into the form of that place.
+/// Finds the place of one change, and converts its text to the form of that place.
 fn locate(
     index: usize,
     change: &ValidSearch<'_>,
@@ -69,7 +69,7 @@ fn locate(
         Spot::End => (Rank::End, text.bytes().len()..text.bytes().len()),
         Spot::Top => (Rank::Top, text.start()..text.start()),
         Spot::Everything => {
-            let new = coming(change, work)?;
+            let new = new_text(change, work)?;
             let formed = whole_text::keep_ends(&new, text);
             work.take_room(formed.bytes.len())?;
             notes.normalized.extend(formed.normalized);
@@ -79,7 +79,7 @@ fn locate(
             return Ok(Splice::inserted(index, Rank::Between, fitted));
         }
         Spot::After(line) => {
-            let new = coming(change, work)?;
+            let new = new_text(change, work)?;
             let fitted = insert_lines(text, line.get(), &new)?;
             refuse(already::below(text, fitted.range.start, &ended(&new)), |copy| already::applied(text, copy))?;
             if text.is_unterminated() && fitted.range.end == text.bytes().len() {
@@ -90,7 +90,7 @@ fn locate(
             return Ok(Splice::inserted(index, Rank::Between, fitted));
         }
     };
-    let new = coming(change, work)?;
+    let new = new_text(change, work)?;
     let mut fitted = new_text::fit_ends(text, fitted, &new);
     match rank {
         Rank::End => {
@@ -111,7 +111,7 @@ fn locate(
     Ok(Splice::inserted(index, rank, fitted))
 }
 
-/// Refuses what already stands.
+/// Refuses a change whose new text is already there.
 fn refuse(copy: Option<Copy>, failure: impl FnOnce(&Copy) -> Failure) -> Result<(), Failure> {
     copy.map_or(Ok(()), |copy| Err(failure(&copy)))
 }

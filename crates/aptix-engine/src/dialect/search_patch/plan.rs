@@ -70,9 +70,9 @@ fn refuse(
         Some((index, needle, change))
             if !is_open_end && shows(needle, change, spliced.reports.get(*index).map(|report| report.tier)) =>
         {
-            // Only beside the changes can the old text stand again.
+            // Only beside the changes can the old text occur again.
             let beside = already::neighbourhood(text, &spliced.edit, needle.as_lines().len());
-            let again = find::stands_in(&beside, needle, work.settings.recovers, &mut work.budget);
+            let again = find::occurs_in(&beside, needle, work.settings.recovers, &mut work.budget);
             if !again.map_err(|error| old_text::explain(&error, text, needle, work))? {
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! Text in the place of text that stands in the file once.
+//! Replaces text that occurs in the file once.
 
 use alloc::format;
 use alloc::string::String;
@@ -6,7 +6,7 @@ use alloc::string::String;
 use aptix_model::failure::Failure;
 use aptix_model::report::Tier;
 
-use super::source::{Notes, coming};
+use super::source::{Notes, new_text};
 use crate::already::{self, Copy};
 use crate::dialect::search_patch::check::{Source, Spot, ValidSearch};
 use crate::dialect::search_patch::splice::{Rank, Splice};
@@ -18,7 +18,7 @@ use crate::text::find::{self, FindError, Needle, Place, Shift, Unshiftable};
 use crate::text::lines::Text;
 use crate::text::new_text::{self, Fitted};
 
-/// Finds the one place of a text, and what comes there.
+/// Finds the one place of a text, and its new text.
 ///
 /// # Errors
 /// When there is none, or several, or when the change was made before.
@@ -51,7 +51,7 @@ pub(super) fn locate(
     at(index, change, place, text, notes, work)
 }
 
-/// Where the new side of a change stands whose old side has no place, or several that all have it.
+/// Where the new side occurs of a change whose old side has no place, or several that all have it.
 fn made_before(
     error: &FindError,
     change: &ValidSearch<'_>,
@@ -59,13 +59,13 @@ fn made_before(
     text: &Text<'_>,
     work: &mut Work<'_>,
 ) -> Result<Option<Copy>, Failure> {
-    let new = coming(change, work)?;
+    let new = new_text(change, work)?;
     let found = match error {
         FindError::NotFound => already::between(text, needle, &Needle::text(&new), &mut work.budget),
         FindError::Ambiguous { has_more: false, tier: Tier::Exact | Tier::Eol, .. } => {
             let region = text.start()..text.bytes().len();
             already::everywhere(text, needle, region, &mut work.budget, |place, budget| {
-                standing(text, needle, place, &new, budget)
+                existing_copy(text, needle, place, &new, budget)
             })
         }
         FindError::Ambiguous { .. } | FindError::BudgetExceeded => Ok(None),
@@ -73,8 +73,8 @@ fn made_before(
     found.map_err(|error| old_text::explain(&error, text, needle, work))
 }
 
-/// Where the new side of a change stands around a place of its old side.
-pub(super) fn standing(
+/// Where the new side of a change occurs around a place of its old side.
+pub(super) fn existing_copy(
     text: &Text<'_>,
     needle: &Needle<'_>,
     place: &Place,
@@ -86,10 +86,10 @@ pub(super) fn standing(
     already::around(text, &place.range, &whole, place.tier, budget)
 }
 
-/// What comes at a place of the old text.
+/// The new text at a place of the old text.
 ///
 /// # Errors
-/// When the change was made before, and when the text cannot come there.
+/// When the change was made before, and when the text cannot be put there.
 pub(super) fn at(
     index: usize,
     change: &ValidSearch<'_>,
@@ -103,7 +103,7 @@ pub(super) fn at(
     };
     let needle = Needle::text(old);
     let found = slice(text.bytes(), place.range.clone());
-    let new = coming(change, work)?;
+    let new = new_text(change, work)?;
     let line = text.lines_above(place.range.start) + 1;
     let explain = |error| old_text::unshiftable(&error, text, line, needle.as_lines().len());
     if change.reindent.is_some() && place.shift != Shift::None {

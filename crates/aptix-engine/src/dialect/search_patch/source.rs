@@ -1,4 +1,4 @@
-//! The text that comes with a change, and what is noted beside it.
+//! The new text of a change, and the notes about it.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -32,8 +32,8 @@ impl Notes {
     }
 }
 
-/// The text that comes, indented anew if that is asked for.
-pub(super) fn coming<'c>(change: &ValidSearch<'c>, work: &Work<'_>) -> Result<Cow<'c, str>, Failure> {
+/// The new text, reindented if that is asked for.
+pub(super) fn new_text<'c>(change: &ValidSearch<'c>, work: &Work<'_>) -> Result<Cow<'c, str>, Failure> {
     let text = match change.source {
         Source::Text(text) => Cow::Borrowed(text),
         Source::Clipboard(name) => Cow::Owned(work.clipboards.get(name)?.to_string()),
@@ -54,10 +54,8 @@ fn reindented(text: &str, Reindent { strip, add }: &Reindent) -> Result<String, 
             continue;
         }
         let Some(rest) = line.strip_prefix(strip.as_str()) else {
-            let message = format!(
-                "line {} of the text that comes does not begin with {strip:?}, which is to be stripped",
-                index + 1
-            );
+            let message =
+                format!("line {} of the new text does not begin with {strip:?}, which is to be stripped", index + 1);
             return Err(Failure::new(Reason::ReindentPrecondition, message)
                 .hint("give in reindent.strip only what every line that is not empty begins with"));
         };

@@ -22,11 +22,11 @@ use crate::text::outcome::{change_report, is_whole_lines, lines_of, refuse_mark}
 pub(crate) struct Splice {
     /// Its position in the patch.
     pub(crate) index: usize,
-    /// Which of the texts that come at one place comes first.
+    /// Order among the texts inserted at one place.
     pub(crate) rank: Rank,
     /// What was found of the file, of which no other change may touch anything.
     pub(crate) matched: Range<usize>,
-    /// What goes of it, and what comes.
+    /// What is removed of it, and what is added.
     pub(crate) fitted: Fitted,
     /// How loosely it was compared.
     pub(crate) tier: Tier,
@@ -34,7 +34,7 @@ pub(crate) struct Splice {
     pub(crate) candidates: usize,
 }
 
-/// Which of the texts that come at one place comes first.
+/// Order among the texts inserted at one place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Rank {
     /// What is to be above everything.
@@ -93,7 +93,7 @@ pub(crate) fn all(text: &Text<'_>, mut splices: Vec<Splice>, work: &Work<'_>) ->
             let (above, lines) = match bytes.last() {
                 Some(b'\n') => (text.lines_above(range.start), feeds),
                 Some(_) => (text.lines_above(range.start), feeds + 1),
-                // What changes nothing stands where it was found.
+                // A change that changes nothing stays where it was found.
                 None if range.is_empty() => lines_of(text, &splice.matched),
                 None => (text.lines_above(range.start), usize::from(!is_whole_lines(text, range))),
             };
@@ -133,7 +133,7 @@ pub(crate) fn terminate(bytes: &mut Vec<u8>, text: &Text<'_>) -> bool {
 fn refuse_overlaps(text: &Text<'_>, splices: &[Splice]) -> Result<(), Findings> {
     let mut findings = Findings::default();
     let mut widest: Option<&Splice> = None;
-    // What a change takes can begin before the text that was found: a last line goes with the terminator above it.
+    // A change can begin above the text that was found: a last line is removed with the terminator above it.
     let meet = |other: &Splice, splice: &Splice| {
         other.matched.end > splice.matched.start || other.fitted.range.end > splice.fitted.range.start
     };
@@ -156,7 +156,7 @@ fn refuse_overlaps(text: &Text<'_>, splices: &[Splice]) -> Result<(), Findings> 
     findings.check()
 }
 
-/// What keeps text that comes below everything apart from a last line without terminator.
+/// The terminator between a last line without one and text appended below it.
 fn joint(text: &Text<'_>, edit: &TextEdit) -> Option<Terminator> {
     let bytes = text.bytes();
     let last = edit.last().filter(|last| last.end == bytes.len());
@@ -174,7 +174,7 @@ fn joint(text: &Text<'_>, edit: &TextEdit) -> Option<Terminator> {
 }
 
 impl Splice {
-    /// Text that comes where nothing was looked for.
+    /// Text inserted without a search.
     pub(crate) fn inserted(index: usize, rank: Rank, fitted: Fitted) -> Self {
         Self { index, rank, matched: fitted.range.clone(), fitted, tier: Tier::Exact, candidates: 1 }
     }

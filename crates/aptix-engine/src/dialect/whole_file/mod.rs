@@ -16,14 +16,14 @@ use crate::shown;
 use crate::target::Base;
 use crate::text::whole_text::Formed;
 
-/// Checks a file that is created, and says what may be in its place.
+/// Checks a file that is created, and returns what may be in its place.
 pub(crate) fn check_created(create: &CreateFile, site: &mut Site<'_, '_>) -> Base {
     check_content(&create.content, site);
     check_format(create.content_format.as_deref(), site);
     if create.overwrite { Base::Any } else { Base::MustNotExist }
 }
 
-/// Checks a file that is written, and says what may be in its place.
+/// Checks a file that is written, and returns what may be in its place.
 pub(crate) fn check_written(write: &WriteFile, site: &mut Site<'_, '_>) -> Base {
     check_content(&write.content, site);
     check_format(write.content_format.as_deref(), site);
@@ -54,7 +54,7 @@ fn check_format(format: Option<&str>, site: &mut Site<'_, '_>) {
     }
 }
 
-/// Plans a file whose content is given, once `form` has brought it into the form for the file in its place.
+/// Plans a file whose content is given, once `form` has converted it to the form for the file at its path.
 pub(crate) fn write<'a>(
     base: Base,
     content: &'a Content,

@@ -12,9 +12,9 @@ const SEARCHES: usize = 8;
 /// Why a needle has no place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum FindError {
-    /// It stands nowhere, at no tier.
+    /// It occurs nowhere, at no tier.
     NotFound,
-    /// It stands at several places of the same tier.
+    /// It occurs at several places of the same tier.
     Ambiguous {
         tier: Tier,
         /// The first places' first lines.

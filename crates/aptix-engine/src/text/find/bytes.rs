@@ -28,7 +28,7 @@ impl<'n> Search<'n> {
         Self { text, head: Finder::new(slice(text, 0..HEAD)), misses, whole: None }
     }
 
-    /// Where the text stands first.
+    /// Where the text occurs first.
     pub(crate) fn find(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut from = 0;
         while self.misses < MISSES {

@@ -1,4 +1,4 @@
-//! Whether a needle's lines stand at a place of a file, and how loosely they have to be compared for that.
+//! Whether a needle's lines occur at a place of a file, and how loosely they have to be compared for that.
 
 use core::ops::Range;
 
@@ -10,7 +10,7 @@ use super::needle::{End, Needle};
 use super::shift::{Delta, Shift, is_blank, split_indent, trim_end};
 use crate::text::edit::slice;
 
-/// Where a needle stands: the match certificate.
+/// Where a needle occurs: the match certificate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     /// The bytes; of whole lines, with the terminator of the last one, if it has any.
@@ -94,7 +94,7 @@ impl<'n> View<'n> {
             begins_within: is_text,
             end: needle.end,
             anchor: longest(&needle.lines)?,
-            // A text that stands there byte by byte was found before.
+            // A text that is there byte by byte was found before.
             tier: if is_text { Tier::Eol } else { Tier::Exact },
             dropped: (0, 0),
         })
@@ -130,8 +130,8 @@ fn longest(lines: &[&[u8]]) -> Option<usize> {
     lines.iter().enumerate().rev().max_by_key(|(_, line)| length(line)).map(|(position, _)| position)
 }
 
-/// Where the lines stand if the anchor stands in the line `anchor` of the region.
-pub(super) fn stands(
+/// Where the lines match with the anchor in the line `anchor` of the region.
+pub(super) fn match_at(
     view: &View<'_>,
     bytes: &[u8],
     region: &Range<usize>,
@@ -139,8 +139,8 @@ pub(super) fn stands(
     budget: &mut Budget,
 ) -> Result<Option<Place>, FindError> {
     let mut found = Comparison { bytes, region, tier: view.tier, delta: None };
-    let Some(end) = found.goes_down(view, anchor, budget)? else { return Ok(None) };
-    let Some(first) = found.goes_up(view, anchor, budget)? else { return Ok(None) };
+    let Some(end) = found.matches_down(view, anchor, budget)? else { return Ok(None) };
+    let Some(first) = found.matches_up(view, anchor, budget)? else { return Ok(None) };
     let is_open = view.end == End::Terminated && end == region.end && !slice(bytes, 0..end).ends_with(b"\n");
     let mut range = first.start..end;
     if let (true, Some(expected)) = (view.begins_within, view.lines.first()) {
@@ -182,8 +182,8 @@ struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// Compares the anchor and the lines below it: where the last one ends, if they stand there.
-    fn goes_down(
+    /// Compares the anchor and the lines below it: where the last one ends, if they occur there.
+    fn matches_down(
         &mut self,
         view: &View<'a>,
         anchor: Line<'a>,
@@ -214,8 +214,8 @@ impl<'a> Comparison<'a> {
         Ok(Some(end))
     }
 
-    /// Compares the lines above the anchor: the first one, if they stand there.
-    fn goes_up(
+    /// Compares the lines above the anchor: the first one, if they occur there.
+    fn matches_up(
         &mut self,
         view: &View<'a>,
         anchor: Line<'a>,
@@ -246,7 +246,7 @@ impl<'a> Comparison<'a> {
         *self.delta.get_or_insert(delta) == delta
     }
 
-    /// Whether contents are the same but for white space at the end.
+    /// Whether contents are equal, ignoring white space at the end.
     fn is_content(&mut self, expected: &[u8], found: &[u8]) -> bool {
         if expected != found {
             self.loosen(Tier::Trailing);
@@ -307,7 +307,7 @@ impl<'a> Comparison<'a> {
         self.is(expected, found).then_some(0)
     }
 
-    /// Which part of a line the expected part of it is. That it stands there byte by byte is known not to be so.
+    /// Which part of a line matches the expected part of it. That they differ in their bytes is known.
     fn is_part(&mut self, expected: &'a [u8], found: &'a [u8]) -> Option<Range<usize>> {
         let (short, found_short) = (trim_end(expected), trim_end(found));
         if short.len() < expected.len() && found_short.ends_with(short) {

@@ -10,7 +10,7 @@ const CAPITALS: usize = 3;
 /// What follows a `<<`.
 struct Operator<'l> {
     before: &'l [u8],
-    /// Whether the word stands directly behind it.
+    /// Whether the word follows it directly.
     is_tight: bool,
     word: &'l [u8],
     after: &'l [u8],
@@ -52,13 +52,13 @@ fn operators(line: &[u8]) -> impl Iterator<Item = Operator<'_>> {
 }
 
 impl Operator<'_> {
-    /// Whether it stands directly before its word, and not directly behind a value.
+    /// Whether it directly precedes its word, and does not directly follow a value.
     fn is_tight_to_no_value(&self) -> bool {
         let is_value = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b')' | b']');
         self.is_tight && !self.before.last().is_some_and(is_value)
     }
 
-    /// Whether its word is in capitals, nothing of an expression follows, and no number or bracket comes before it.
+    /// Whether its word is in capitals, nothing of an expression follows, and no number or bracket precedes it.
     fn is_in_capitals(&self) -> bool {
         let is_capital = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
         let count = self.word.iter().filter(|byte| byte.is_ascii_uppercase()).count();

@@ -1,9 +1,9 @@
-//! The one matcher: where old text stands in a file, in tiers, each of which must have exactly one place.
+//! The one matcher: where old text occurs in a file, in tiers, each of which must have exactly one place.
 //!
 //! A [`Needle`] is a text, which may begin and end within lines, or a list of whole lines. [`only`] finds its one place
-//! in a region of a text; [`all`] finds all of them. Compared are bytes, then lines but for terminators, for white space
+//! in a region of a text; [`all`] finds all of them. Compared are bytes, then lines without terminators, without white space
 //! at their ends, for one indentation, and for blank lines at the needle's edges; nothing but white space ever differs.
-//! [`Place`] is the certificate; [`Shift::apply`] indents a new line like those that were found, and `new_text.rs` brings a
+//! [`Place`] is the certificate; [`Shift::apply`] indents a new line like those that were found, and `new_text.rs` fits a
 //! whole new text into the form of its place.
 
 mod budget;
@@ -25,7 +25,7 @@ use crate::text::lines::Text;
 pub(crate) use budget::{Budget, FindError, Searches};
 pub(crate) use bytes::Search;
 pub(crate) use compare::Place;
-use compare::{Line, View, stands};
+use compare::{Line, View, match_at};
 pub(crate) use needle::Needle;
 pub(crate) use opener::Opener;
 pub(crate) use shift::{Shift, Unshiftable, is_blank, split_indent};
@@ -35,7 +35,7 @@ pub(crate) const LISTED: usize = 20;
 /// Places among which a line number can choose.
 const CHOICE: usize = 10_000;
 
-/// The one place where a needle stands in a region of a text. A region for whole lines begins where a line does. Of
+/// The one place where a needle occurs in a region of a text. A region for whole lines begins where a line does. Of
 /// several places, the one that begins at the offset `hint` will do.
 pub(crate) fn only(
     text: &Text<'_>,
@@ -63,7 +63,7 @@ pub(crate) fn only(
     Ok(Place { candidates, ..places.swap_remove(chosen.unwrap_or(0)) })
 }
 
-/// The first place where a needle stands byte by byte, and the lines of the others, as far as they are listed; at looser
+/// The first place where a needle occurs byte by byte, and the lines of the others, as far as they are listed; at looser
 /// tiers, its one place.
 pub(crate) fn first(
     text: &Text<'_>,
@@ -110,7 +110,7 @@ pub(crate) fn all(
     if places.is_empty() { Err(FindError::NotFound) } else { Ok(places) }
 }
 
-/// The first places where a needle stands but for terminators, at most so many; none where more white space differs.
+/// The first places where a needle occurs, ignoring terminators, at most so many; none where more white space differs.
 pub(crate) fn at_most(
     text: &Text<'_>,
     needle: &Needle<'_>,
@@ -123,8 +123,8 @@ pub(crate) fn at_most(
     Ok(places)
 }
 
-/// Whether a needle stands anywhere in some bytes, however loosely compared.
-pub(crate) fn stands_in(
+/// Whether a needle occurs anywhere in some bytes, however loosely compared.
+pub(crate) fn occurs_in(
     bytes: &[u8],
     needle: &Needle<'_>,
     recovers: bool,
@@ -162,7 +162,7 @@ fn places(
     by_lines(text.bytes(), needle, region, recovers, most, budget)
 }
 
-/// Every place where the bytes stand, those that overlap included.
+/// Every place where the bytes occur, those that overlap included.
 fn exact(
     bytes: &[u8],
     needle: &[u8],
@@ -189,7 +189,7 @@ fn exact(
 }
 
 /// The place at the end of a file where only the needle's last terminator is missing: a terminator is no text of a line,
-/// so that it comes into question beside places that have one.
+/// so that it is a candidate beside places that have one.
 fn open_end(bytes: &[u8], needle: &[u8], region: &Range<usize>) -> Option<Place> {
     let needle = needle.strip_suffix(b"\n")?;
     let needle = needle.strip_suffix(b"\r").unwrap_or(needle);
@@ -220,9 +220,9 @@ fn by_lines(
         let above = slice(bytes, region.start..from + hit);
         let start = memrchr(b'\n', above).map_or(region.start, |feed| region.start + feed + 1);
         let line = Line::at(bytes, start, region.end);
-        let mut place = stands(&whole, bytes, &region, line, budget)?;
+        let mut place = match_at(&whole, bytes, &region, line, budget)?;
         if let (None, Some(trimmed)) = (&place, &trimmed) {
-            place = stands(trimmed, bytes, &region, line, budget)?;
+            place = match_at(trimmed, bytes, &region, line, budget)?;
         }
         let place = place.filter(|place| recovers || place.tier == Tier::Exact);
         match (place, places.first().map(|best| best.tier)) {

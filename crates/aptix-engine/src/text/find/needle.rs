@@ -28,7 +28,7 @@ pub(super) enum End {
 }
 
 impl<'n> Needle<'n> {
-    /// A text, which may begin and end within lines. The empty text stands nowhere.
+    /// A text, which may begin and end within lines. The empty text matches nowhere.
     pub(crate) fn text(text: &'n str) -> Self {
         let bytes = text.as_bytes();
         let mut lines: Vec<&[u8]> = Vec::with_capacity(1 + memchr_iter(b'\n', bytes).count());
@@ -64,12 +64,12 @@ impl<'n> Needle<'n> {
         self.bytes.is_none()
     }
 
-    /// Whole lines of bytes, given without terminators. No lines stand nowhere.
+    /// Whole lines of bytes, given without terminators. Zero lines match nowhere.
     pub(crate) fn whole_lines(lines: impl IntoIterator<Item = &'n [u8]>) -> Self {
         Self { bytes: None, lines: lines.into_iter().collect(), end: End::Terminated }
     }
 
-    /// Whole lines, given without terminators. No lines stand nowhere.
+    /// Whole lines, given without terminators. Zero lines match nowhere.
     pub(crate) fn lines(lines: impl IntoIterator<Item = &'n str>) -> Self {
         Self { bytes: None, lines: lines.into_iter().map(str::as_bytes).collect(), end: End::Terminated }
     }

@@ -55,7 +55,7 @@ fn has_lone_backtick(line: &[u8]) -> bool {
     runs.filter(|run| *run == b"`").count() % 2 == 1
 }
 
-/// Whether `r` stands before marks and a quote.
+/// Whether `r` precedes marks and a quote.
 fn has_raw_string(line: &[u8]) -> bool {
     memchr::memmem::find_iter(line, b"r#").any(|at| {
         let rest = slice(line, at + 1..line.len());
@@ -63,7 +63,7 @@ fn has_raw_string(line: &[u8]) -> bool {
     })
 }
 
-/// Whether `R"` stands before a parenthesis, perhaps behind a delimiter.
+/// Whether `R"` precedes a parenthesis, perhaps with a delimiter between.
 fn has_raw_string_of_cpp(line: &[u8]) -> bool {
     memchr::memmem::find_iter(line, b"R\"").any(|at| {
         let rest = slice(line, at + 2..line.len());
@@ -80,7 +80,7 @@ mod tests {
     use super::Opener;
 
     #[test]
-    fn what_begins_a_text_over_several_lines_is_told_from_what_does_not() {
+    fn what_begins_a_text_over_several_lines_is_recognized() {
         for (line, word) in [
             ("x = \"\"\"a", "\"\"\""),
             ("'''", "'''"),

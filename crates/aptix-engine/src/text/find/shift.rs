@@ -51,7 +51,7 @@ pub(crate) fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|byte| matches!(byte, b' ' | b'\t'))
 }
 
-/// A line's indentation, and what comes after it.
+/// A line's indentation, and the rest.
 pub(crate) fn split_indent(line: &[u8]) -> (&[u8], &[u8]) {
     line.split_at(line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count())
 }
@@ -97,8 +97,8 @@ impl Shift {
         }
     }
 
-    /// A new line that is not blank, indented like the file: what comes before it, and what stays of it. `line` is its number, for errors; `old` are the lines that
-    /// were found, which prove what may stand behind the file's indentation.
+    /// Indents a new line that is not blank like the file: its indentation, and the rest of it. `line` is its number, for
+    /// errors; `old` are the lines that were found, which prove what may follow the file's indentation.
     pub(crate) fn apply<'l>(
         &'l self,
         new: &'l str,

@@ -1,4 +1,4 @@
-//! Whether the lines of a block stand in a file: as a whole, or as runs in order between elision lines, at one uniform
+//! Whether the lines of a block occur in a file: as a whole, or as runs in order between elision lines, at one uniform
 //! indentation. White space at the ends of lines, and in blank lines, does not count.
 
 use alloc::borrow::Cow;
@@ -39,8 +39,8 @@ impl<'a> Excerpt<'a> {
         Self { runs: runs.filter(|run| !run.is_empty()).map(<[&str]>::to_vec).collect() }
     }
 
-    /// Whether the lines stand in a file of these bytes. A block without lines stands nowhere.
-    pub(super) fn stands_in(&self, content: &[u8], budget: &mut Budget) -> Result<bool, FindError> {
+    /// Whether the lines occur in a file of these bytes. A block without lines occurs nowhere.
+    pub(super) fn occurs_in(&self, content: &[u8], budget: &mut Budget) -> Result<bool, FindError> {
         let Some(first) = self.runs.first().and_then(|run| run.first()) else { return Ok(false) };
         budget.charge(content.len())?;
         let content = content.strip_prefix(BOM).unwrap_or(content);
@@ -66,15 +66,15 @@ impl<'a> Excerpt<'a> {
         }
         for shift in &shifts {
             budget.charge(file.len())?;
-            if self.stands_at(shift, &file) {
+            if self.occurs_at(shift, &file) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Whether the runs stand in order in a file whose lines each have a line feed before them.
-    fn stands_at(&self, shift: &Shift<'_>, file: &[u8]) -> bool {
+    /// Whether the runs occur in order in a file whose lines each have a line feed before them.
+    fn occurs_at(&self, shift: &Shift<'_>, file: &[u8]) -> bool {
         let mut from = 0;
         self.runs.iter().all(|run| {
             let Some(needle) = needle(run, shift) else { return false };
@@ -87,7 +87,7 @@ impl<'a> Excerpt<'a> {
     }
 }
 
-/// A run as it would stand in a file, if its lines have the indentation for it.
+/// A run as it would be in a file, if its lines have the indentation for it.
 fn needle(run: &[&str], shift: &Shift<'_>) -> Option<Vec<u8>> {
     let mut needle = Vec::new();
     for line in run {
