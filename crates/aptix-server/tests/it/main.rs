@@ -1,4 +1,4 @@
-//! The server through its boundaries: the store seam, gRPC over an in-memory connection, and the program itself.
+//! The server through its boundaries: the store trait, gRPC over an in-memory connection, and the program itself.
 
 #[cfg(test)]
 mod bad_input;
