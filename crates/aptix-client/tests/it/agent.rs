@@ -97,7 +97,7 @@ async fn clipboards_belong_to_the_session_that_a_batch_comes_from() {
 }
 
 #[tokio::test]
-async fn a_report_that_comes_too_late_is_dropped() {
+async fn a_late_report_is_dropped() {
     for reason in ["RESULT_FINAL", "NOT_FOUND"] {
         let scene = Scene::set(Approve::Auto);
         let late = refusal(Code::FailedPrecondition, reason, &[]);
@@ -142,7 +142,7 @@ async fn a_refused_report_is_kept_and_its_batch_not_applied_again() {
 }
 
 #[tokio::test]
-async fn reading_goes_on_where_it_ended_or_where_the_server_can() {
+async fn reading_resumes_where_it_ended_or_where_the_server_can() {
     let mut scene = Scene::set(Approve::Auto);
     scene.server.send(batch(1, "a.txt", write("theirs\n", true)));
     scene.report(1, 1).await;
@@ -183,7 +183,7 @@ async fn a_batch_that_comes_again_is_not_applied_again_over_what_the_user_wrote(
 
 /// A server that has forgotten a batch gets a report that it ended, though the first report is gone.
 #[tokio::test]
-#[expect(clippy::disallowed_methods, reason = "somebody removes what the agent kept")]
+#[expect(clippy::disallowed_methods, reason = "the test removes what the agent kept")]
 async fn a_batch_that_comes_again_ends_though_its_report_is_not_kept() {
     let scene = Scene::set(Approve::Auto);
     let theirs = || batch(1, "a.txt", write("theirs\n", true));
@@ -303,7 +303,7 @@ async fn an_agent_that_never_approves_rejects_and_writes_nothing() {
     assert_eq!(scene.file("a.txt"), "1\n");
 }
 
-/// What steers a machine is asked about even where nothing else is; there is nobody to ask here.
+/// What steers a machine is asked about even where nothing else is; there is no one to ask here.
 #[tokio::test]
 async fn an_agent_that_approves_everything_asks_about_sensitive_files() {
     let scene = Scene::set(Approve::Auto);
@@ -318,7 +318,7 @@ async fn an_agent_that_approves_everything_asks_about_sensitive_files() {
         assert_eq!((report.outcome(), failure.detail.as_str()), (v1::Outcome::Failed, "SENSITIVE"));
     }
     scene.server.send(batch(5, "AGENTS.md", write("old\n", true)));
-    assert_eq!(scene.report(5, 5).await.outcome(), v1::Outcome::Applied, "what stays as it is concerns nobody");
+    assert_eq!(scene.report(5, 5).await.outcome(), v1::Outcome::Applied, "an unchanged file needs no approval");
     assert_eq!(scene.file("AGENTS.md"), "old\n");
 }
 
@@ -364,7 +364,7 @@ async fn an_agent_is_restricted_from_the_next_batch_on_until_it_is_not() {
     }
 }
 
-/// What policy allows is not asked about, even by an agent that asks about everything and has nobody to ask.
+/// What policy allows is not asked about, even by an agent that asks about everything and has no one to ask.
 #[tokio::test]
 async fn what_policy_allows_is_not_asked_about() {
     let scene = Scene::set(Approve::Ask);

@@ -84,7 +84,7 @@ fn every_difference_is_another_subject() {
 }
 
 #[test]
-fn a_file_that_is_removed_while_a_person_looks_is_told_as_removed() {
+fn a_file_removed_during_the_approval_is_reported_as_removed() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("ws/a.txt");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();

@@ -95,7 +95,7 @@ fn people_get_a_diff_and_a_line_for_each_file_and_nothing_can_hide_in_it() {
     let shown = text(&output.stdout);
     assert!(shown.contains("+one\\u{1b}[31m\\u{202e}\\u{fe0f}\\u{3164}\\u{e0100}\ttwo\n"), "{shown}");
     assert!(shown.ends_with("\ncreated a.txt\n"), "{shown}");
-    assert!(!shown.contains('\u{1b}'), "no colour where nobody sees it: {shown:?}");
+    assert!(!shown.contains('\u{1b}'), "no colour without a terminal: {shown:?}");
 
     let output = aptix(place.path(), &["apply"], document);
     assert_eq!(output.status.code(), Some(1));
@@ -145,7 +145,7 @@ fn a_document_that_cannot_be_read_is_a_failure_of_the_environment() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_changes_nothing() {
+fn an_unread_log_changes_nothing() {
     let place = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(place.path().join("ws")).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_aptix"))
@@ -185,7 +185,7 @@ fn aptix_log_filters_the_log_and_rust_log_does_not() {
 }
 
 #[test]
-fn with_several_roots_people_are_told_which() {
+fn with_several_roots_the_output_names_the_root() {
     let place = tempfile::tempdir().unwrap();
     for root in ["One", "two"] {
         std::fs::create_dir(place.path().join(root)).unwrap();
@@ -198,7 +198,7 @@ fn with_several_roots_people_are_told_which() {
 }
 
 #[test]
-fn an_interrupted_command_says_so_and_exits_with_130() {
+fn an_interrupted_command_reports_it_and_exits_with_130() {
     let place = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(place.path().join("ws")).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_aptix"))

@@ -418,7 +418,7 @@ fn a_full_disk_does_not_stop_the_commit_and_loses_no_write() {
 }
 
 #[test]
-fn what_has_another_name_is_not_kept_twice_and_goes_with_its_last_name_alone() {
+fn what_has_another_name_is_not_kept_twice_and_is_deleted_with_its_last_name_alone() {
     let (place, ws) = faults::laid_out();
     // Two names of one file, replaced one after the other.
     std::fs::hard_link(ws.join("a.txt"), ws.join("c.txt")).unwrap();

@@ -25,9 +25,9 @@ pub(crate) struct Script {
     pub(crate) watched_after: Vec<u64>,
     /// Every report that came, refused or not.
     pub(crate) reports: Vec<v1::ReportBatchRequest>,
-    /// Digests that it says are missing although nobody asked about them.
+    /// Digests that it reports as missing although it was not asked about them.
     pub(crate) guesses: Vec<String>,
-    /// Digests whose contents never come to an end.
+    /// Digests whose contents never end.
     pub(crate) endless: HashSet<String>,
     /// The revisions that the next events are given, instead of the next ones.
     pub(crate) revisions: VecDeque<u64>,
@@ -35,7 +35,7 @@ pub(crate) struct Script {
     pub(crate) heartbeats: VecDeque<u64>,
     /// Events after this revision have cursors.
     pub(crate) bound_after: Option<u64>,
-    /// Every message that came, as bytes, but for the parts of blobs, which are in `blobs`.
+    /// Every received message, as bytes, except the parts of blobs, which are in `blobs`.
     pub(crate) heard: Vec<Vec<u8>>,
     /// Contents by digest.
     pub(crate) blobs: HashMap<String, Vec<u8>>,
@@ -45,7 +45,7 @@ pub(crate) struct Script {
 #[derive(Clone)]
 pub(crate) struct FakeServer {
     pub(crate) script: Arc<Mutex<Script>>,
-    /// Everything it ever tells, from revision 1.
+    /// All its events, from revision 1.
     events: watch::Sender<Vec<v1::Batch>>,
     /// Whether it gives signs of life.
     alive: watch::Sender<bool>,
@@ -93,7 +93,7 @@ impl FakeServer {
         self.events.send_modify(|events| events.push(batch));
     }
 
-    /// Gives the lease to somebody else: ends the watch there is.
+    /// Gives the lease to another agent: ends the open watch.
     pub(crate) fn end_watch(&self) {
         self.ended.send_modify(|ended| *ended += 1);
     }

@@ -9,7 +9,7 @@ use aptix_client::workspace::fs::disk::{Disk, SystemDisk};
 use rustix::fs::{Mode as Bits, OFlags};
 use rustix::io::Errno;
 
-/// When something goes wrong; operations are counted from 1.
+/// When an operation fails; operations are counted from 1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
     /// Never.

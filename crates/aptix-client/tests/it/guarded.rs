@@ -99,7 +99,7 @@ fn every_kind_of_edit_of_a_guarded_file_is_decided_alike() {
                 let found = refused(place.path(), caller, &document);
                 tree::assert_same(&tree::read(&ws), &before, &what);
                 let (reason, detail) = if caller == Caller::Shell { file.shell } else { file.others };
-                // A secret that may be asked about is withheld from others as well: its content goes nowhere.
+                // A secret that may be asked about is withheld from others as well: its content is sent nowhere.
                 let is_withheld = caller != Caller::Shell && file.others == ASKED && is_there && kind != "overwrite";
                 if is_withheld {
                     assert_eq!(found.1, Some(Detail::Withheld), "{what}: {found:?}");

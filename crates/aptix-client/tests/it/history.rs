@@ -61,7 +61,7 @@ fn entries(place: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_batch_in_a_root_whose_path_is_no_utf8_is_undone_and_nobody_else_hears_of_it() {
+fn a_batch_in_a_root_whose_path_is_no_utf8_is_undone_in_that_root_alone() {
     let place = tempfile::tempdir().unwrap();
     let odd = place.path().join(OsStr::from_bytes(b"r\xff"));
     std::fs::create_dir_all(odd.join("ws")).unwrap();
@@ -77,7 +77,7 @@ fn a_batch_in_a_root_whose_path_is_no_utf8_is_undone_and_nobody_else_hears_of_it
 }
 
 #[test]
-fn what_is_damaged_is_told_in_its_own_root_alone_and_is_not_passed_over() {
+fn damage_is_reported_in_its_own_root_alone_and_is_not_skipped() {
     let place = tempfile::tempdir().unwrap();
     let other = place.path().join("other");
     std::fs::create_dir_all(&other).unwrap();
@@ -86,14 +86,14 @@ fn what_is_damaged_is_told_in_its_own_root_alone_and_is_not_passed_over() {
     applied(place.path(), &replace("a.txt", "one", "two"));
     let entry = entries(place.path()).pop().unwrap();
     std::fs::write(&entry, "nothing of this is an entry").unwrap();
-    let told = refused(place.path(), &["undo"]);
-    assert!(told.contains("damaged") && told.contains(entry.to_str().unwrap()), "{told}");
+    let message = refused(place.path(), &["undo"]);
+    assert!(message.contains("damaged") && message.contains(entry.to_str().unwrap()), "{message}");
     assert_eq!(std::fs::read_to_string(place.path().join("ws/a.txt")).unwrap(), "two\n");
     let root = other.to_str().unwrap();
     assert_eq!(text(&aptix(place.path(), &["log", "--root", root], "").stderr), "");
     // By its name the batch before can still be undone, if nothing is in the way.
-    let told = refused(place.path(), &["undo", &first]);
-    assert!(told.contains("EXPECTED_MISMATCH: a.txt: "), "{told}");
+    let message = refused(place.path(), &["undo", &first]);
+    assert!(message.contains("EXPECTED_MISMATCH: a.txt: "), "{message}");
 }
 
 #[test]
@@ -148,8 +148,8 @@ fn what_came_last_and_was_too_much_is_named_and_nothing_older_is_undone_in_its_p
     assert_eq!(can, [false, true]);
     let large = newest(place.path());
     assert!(text(&aptix(place.path(), &["log"], "").stdout).contains("cannot be undone)\n"));
-    let told = refused(place.path(), &["undo"]);
-    assert!(told.contains(&large) && told.contains("`bytes` of `[history]`"), "{told}");
+    let message = refused(place.path(), &["undo"]);
+    assert!(message.contains(&large) && message.contains("`bytes` of `[history]`"), "{message}");
     assert!(place.path().join("ws/f").exists());
     json(place.path(), &["undo", "--json", &first], "", 0);
     assert!(!place.path().join("ws/f").exists());
@@ -158,7 +158,7 @@ fn what_came_last_and_was_too_much_is_named_and_nothing_older_is_undone_in_its_p
     let many: String = (0..8).map(|index| format!("*** Add File: n{index}\n+x\n")).collect();
     applied(place.path(), &format!("*** Begin Patch\n{many}*** End Patch\n"));
     let many = newest(place.path());
-    assert_eq!(entries(place.path()).len(), 1, "what is older goes first");
+    assert_eq!(entries(place.path()).len(), 1, "the oldest is deleted first");
     assert!(refused(place.path(), &["undo"]).contains(&many));
     // What compresses well is counted as it is kept.
     set_policy(place.path(), "[history]\nbytes = 2000\n");
@@ -175,14 +175,14 @@ fn undoing_a_move_names_the_file_that_is_missing_and_sees_one_that_was_moved_bac
     std::fs::write(at("s/f"), "one\n").unwrap();
     applied(place.path(), &rename("s/f", "t/g"));
     std::fs::rename(at("t/g"), at("t/h")).unwrap();
-    let told = refused(place.path(), &["undo"]);
-    assert!(told.contains("FILE_MISSING: t/g: "), "{told}");
+    let message = refused(place.path(), &["undo"]);
+    assert!(message.contains("FILE_MISSING: t/g: "), "{message}");
     std::fs::write(at("s/f"), "another\n").unwrap();
-    let told = refused(place.path(), &["undo"]);
-    assert!(told.contains("FILE_MISSING: t/g: "), "{told}");
+    let message = refused(place.path(), &["undo"]);
+    assert!(message.contains("FILE_MISSING: t/g: "), "{message}");
     std::fs::rename(at("t/h"), at("s/f")).unwrap();
-    let told = refused(place.path(), &["undo"]);
-    assert!(told.contains("ALREADY_APPLIED"), "{told}");
+    let message = refused(place.path(), &["undo"]);
+    assert!(message.contains("ALREADY_APPLIED"), "{message}");
     // Moved back with what the batch made of it.
     std::fs::write(at("s/m"), "1\n2\n3\n4\n5\n").unwrap();
     let edit = "diff --git a/s/m b/t/m\nrename from s/m\nrename to t/m\n--- a/s/m\n+++ b/t/m\n@@ -1,3 +1,3 @@\n 1\n-2\n+x\n 3\n";
@@ -202,17 +202,17 @@ fn undoing_what_a_later_batch_has_moved_or_deleted_names_that_batch() {
     applied(place.path(), &rename("f", "g"));
     let moved = newest(place.path());
     for earlier in [&made, &edited] {
-        let told = refused(place.path(), &["undo", earlier]);
+        let message = refused(place.path(), &["undo", earlier]);
         let expected = format!("FILE_MISSING: f: batch {moved}, which came later, moved it to \"g\"");
-        assert!(told.contains(&expected) && told.contains(&format!("`aptix undo {moved}`")), "{told}");
+        assert!(message.contains(&expected) && message.contains(&format!("`aptix undo {moved}`")), "{message}");
     }
     applied(
         place.path(),
         "diff --git a/g b/g\ndeleted file mode 100644\n--- a/g\n+++ /dev/null\n@@ -1 +0,0 @@\n-two\n",
     );
     let deleted = newest(place.path());
-    let told = refused(place.path(), &["undo", &moved]);
-    assert!(told.contains(&format!("FILE_MISSING: g: batch {deleted}, which came later, deleted it")), "{told}");
+    let message = refused(place.path(), &["undo", &moved]);
+    assert!(message.contains(&format!("FILE_MISSING: g: batch {deleted}, which came later, deleted it")), "{message}");
     for batch in [&deleted, &moved, &edited, &made] {
         json(place.path(), &["undo", "--json", batch], "", 0);
     }
@@ -224,10 +224,10 @@ fn undoing_without_writing_says_what_would_happen() {
     let place = tempfile::tempdir().unwrap();
     applied(place.path(), r#"{"path":"made/f","content":"one\n"}"#);
     let before = crate::tree::read(place.path());
-    let told = json(place.path(), &["undo", "--dry-run", "--json"], "", 0);
-    assert_eq!((&told["state"], &told["dryRun"]), (&"PREPARED".into(), &true.into()));
-    assert_eq!(told["batchId"], Value::Null);
-    assert_eq!(told["files"][0]["status"], "deleted");
+    let message = json(place.path(), &["undo", "--dry-run", "--json"], "", 0);
+    assert_eq!((&message["state"], &message["dryRun"]), (&"PREPARED".into(), &true.into()));
+    assert_eq!(message["batchId"], Value::Null);
+    assert_eq!(message["files"][0]["status"], "deleted");
     crate::tree::assert_same(&crate::tree::read(place.path()), &before, "nothing is undone");
 }
 
@@ -237,12 +237,12 @@ fn lines_that_differ_in_how_they_end_are_shown_so() {
     applied(place.path(), r#"{"path":"f","content":"1\n2\n3\n"}"#);
     applied(place.path(), &replace("f", "2", "x"));
     std::fs::write(place.path().join("ws/f"), "1\r\nx\r\n3\r\n").unwrap();
-    let told = refused(place.path(), &["undo"]);
-    assert!(told.contains(r#"left "x"; now there is "1\r\nx\r\n3\r""#), "{told}");
+    let message = refused(place.path(), &["undo"]);
+    assert!(message.contains(r#"left "x"; now there is "1\r\nx\r\n3\r""#), "{message}");
 }
 
 #[test]
-fn a_limit_that_was_lowered_keeps_nobody_from_undoing() {
+fn a_lowered_limit_does_not_prevent_undo() {
     let place = tempfile::tempdir().unwrap();
     applied(place.path(), r#"{"path":"f","content":"one\ntwo\nthree\n"}"#);
     applied(place.path(), &replace("f", "two", "2"));

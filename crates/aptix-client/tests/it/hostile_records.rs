@@ -19,7 +19,7 @@ fn hex(bytes: impl AsRef<[u8]>) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Everything that is there, but for the state's own bookkeeping of what was applied.
+/// Everything that is there, except the state's own bookkeeping of what was applied.
 fn everything(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(dir).unwrap() {

@@ -232,7 +232,7 @@ fn a_directory_that_cannot_be_made_is_answered_with_its_code() {
     client.end();
 }
 
-/// A search patch: confirmed with where it stands, refused with what stands there; clipboards live as long as the connection.
+/// A search patch: confirmed with its place, refused with the real lines; clipboards live as long as the connection.
 #[test]
 fn a_search_patch_is_confirmed_or_refused_and_clipboards_belong_to_the_connection() {
     let mut client = Client::start(|ws| std::fs::write(ws.join("a.txt"), "one\ntwo\ntwo\n").unwrap());

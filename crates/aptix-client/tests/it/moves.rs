@@ -1,4 +1,4 @@
-//! Files that go, move, or come to be run: all of a batch or nothing, whatever stops, fails or gets in between.
+//! Files that are deleted, renamed or made executable: all of a batch or nothing, after any crash, fault or interference.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

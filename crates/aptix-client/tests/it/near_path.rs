@@ -1,4 +1,4 @@
-//! A path that leads to no file: which other one may be meant, told only to whoever may know of that one.
+//! A path that leads to no file: which other one may be meant, reported only to callers that may know of that one.
 
 use std::path::Path;
 
@@ -92,7 +92,7 @@ fn a_file_that_a_caller_may_not_read_is_not_named() {
     }
 }
 
-/// Each dialect is told in its own words what to do instead.
+/// The hint is in the words of each dialect.
 #[test]
 fn a_refusal_has_the_words_of_its_dialect() {
     let place = tempfile::tempdir().unwrap();
@@ -119,9 +119,9 @@ fn a_refusal_has_the_words_of_its_dialect() {
     ];
     for (document, words) in cases {
         let output = aptix(place.path(), &["apply", "--json"], document);
-        let told = text(&output.stdout);
-        assert_eq!(output.status.code(), Some(1), "{document}: {told}");
-        assert!(told.contains(words), "{document}: {words}: {told}");
-        assert!(!told.contains("create the file instead"), "{document}: {told}");
+        let printed = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{document}: {printed}");
+        assert!(printed.contains(words), "{document}: {words}: {printed}");
+        assert!(!printed.contains("create the file instead"), "{document}: {printed}");
     }
 }

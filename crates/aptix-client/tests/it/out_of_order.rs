@@ -31,7 +31,7 @@ fn write(workspace: &Workspace, path: &'static str, text: &'static str, terms: C
     moves::commit_by(workspace, &[Edit::Write(path, text, None)], terms, &|| {}).unwrap();
 }
 
-/// Lets somebody keep the record of each batch as it was when its name was flushed.
+/// Keeps the record of each batch as it was when its name was flushed.
 fn keeper(place: &Path) -> Watcher {
     let place = place.to_owned();
     Arc::new(move |kind, from, to| {
@@ -101,12 +101,12 @@ fn a_batch_that_recovery_carried_on_keeps_its_receipt_and_its_history() {
     bring_back(place.path());
     let workspace = booted(place.path());
     assert_eq!(std::fs::read(ws.join("a.txt")).unwrap(), b"two\n", "the batch is wholly new");
-    let told = outbox::waiting(&workspace).unwrap().len();
+    let waiting = outbox::waiting(&workspace).unwrap().len();
     let undoable = entries::list(&workspace).unwrap().len();
-    assert_eq!((told, undoable), (1, 1), "receipts, entries of the history");
+    assert_eq!((waiting, undoable), (1, 1), "receipts, entries of the history");
 }
 
-/// What does not stand on the receipt is kept before that is read.
+/// What is not on the receipt is stored before the receipt is read.
 #[test]
 fn a_record_that_is_damaged_as_its_batch_ends_costs_no_history() {
     let place = tempfile::tempdir().unwrap();
@@ -124,7 +124,7 @@ fn a_record_that_is_damaged_as_its_batch_ends_costs_no_history() {
     write(&workspace, "a.txt", "two\n", CommitOptions { receipt: Some(&receipt), ..CommitOptions::default() });
     assert_eq!(std::fs::read(ws.join("a.txt")).unwrap(), b"two\n");
     assert_eq!(entries::list(&workspace).unwrap().len(), 1, "the batch can be undone");
-    assert!(state(place.path()).join("journal/finishing").exists(), "a person is told of the record");
+    assert!(state(place.path()).join("journal/finishing").exists(), "the record is kept for the operator");
 }
 
 /// Each process reads the history anew.

@@ -160,9 +160,9 @@ fn receipts_of_many_threads_and_processes_at_once_are_each_their_own() {
     }
 }
 
-/// Whatever one bit of the log comes to, every batch is either owed as it was, or known to have ended.
+/// With any one bit of the log flipped, every batch is either owed as it was, or known to have ended.
 #[test]
-fn a_flipped_bit_costs_one_report_at_most_and_is_told() {
+fn a_flipped_bit_costs_one_report_at_most_and_is_reported() {
     let place = place();
     let workspace = open(place.path());
     for number in 0..4 {

@@ -64,7 +64,7 @@ fn what_a_dead_process_was_writing_is_swept_and_what_a_living_one_writes_is_not(
     assert!(!living.exists());
 }
 
-/// Whoever answers "always" at the same time as somebody else: both are kept.
+/// Two processes that answer "always" at the same time: both answers are kept.
 #[test]
 fn what_several_processes_add_to_a_policy_at_once_is_all_kept() {
     let place = tempfile::tempdir().unwrap();

@@ -45,7 +45,7 @@ fn a_pattern_with_the_path_of_the_root_in_it_is_refused_with_what_to_write() {
 }
 
 #[test]
-fn a_policy_file_that_others_can_read_or_write_is_told_with_its_mode() {
+fn a_policy_file_that_others_can_read_or_write_is_reported_with_its_mode() {
     let place = tempfile::tempdir().unwrap();
     let file = put(place.path(), "");
     let directory = file.parent().unwrap();

@@ -15,7 +15,7 @@ fn journal(place: &Path) -> PathBuf {
     root.join("journal")
 }
 
-/// Applies a batch of two edits and a new file, and brings its record back as it was before its end.
+/// Applies a batch of two edits and a new file, and restores its record as it was before its end.
 fn apply_and_bring_back(place: &Path) {
     faults::lay_out(place);
     let kept = place.join("kept");
@@ -30,7 +30,7 @@ fn apply_and_bring_back(place: &Path) {
 }
 
 #[test]
-fn a_record_that_a_power_cut_brings_back_is_ended_again_whatever_was_written_since() {
+fn a_record_that_a_power_cut_restores_is_ended_again_whatever_was_written_since() {
     let place = tempfile::tempdir().unwrap();
     apply_and_bring_back(place.path());
     let ws = place.path().join("ws");

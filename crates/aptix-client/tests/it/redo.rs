@@ -33,7 +33,7 @@ fn log(place: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn undo_twice_takes_back_two_batches_and_redo_brings_them_back_in_order() {
+fn undo_twice_takes_back_two_batches_and_redo_restores_them_in_order() {
     let place = three_batches();
     let run = |arguments: &[&str], expected: &str| {
         json(place.path(), &[arguments, &["--json"]].concat(), "", 0);
@@ -86,13 +86,13 @@ fn a_batch_is_named_for_undo_and_for_redo() {
 }
 
 #[test]
-fn the_log_tells_what_is_undone_and_by_which_batch() {
+fn the_log_shows_what_is_undone_and_by_which_batch() {
     let place = three_batches();
     json(place.path(), &["undo", "--json"], "", 0);
     json(place.path(), &["undo", "--redo", "--json"], "", 0);
     json(place.path(), &["undo", "--json"], "", 0);
     let log = log(place.path());
-    let told: Vec<_> = log.iter().map(|row| [&row["undoes"], &row["redoes"], &row["undoneBy"]]).collect();
+    let reported: Vec<_> = log.iter().map(|row| [&row["undoes"], &row["redoes"], &row["undoneBy"]]).collect();
     let id = |row: usize| &log[row]["batchId"];
     let nothing = &Value::Null;
     let expected = [
@@ -103,7 +103,7 @@ fn the_log_tells_what_is_undone_and_by_which_batch() {
         [nothing, nothing, nothing],
         [nothing, nothing, nothing],
     ];
-    assert_eq!(told, expected, "{log:#?}");
+    assert_eq!(reported, expected, "{log:#?}");
     let shown = text(&aptix(place.path(), &["log"], "").stdout);
     let lines: Vec<_> = shown.lines().collect();
     let id = |row: usize| log[row]["batchId"].as_str().unwrap();

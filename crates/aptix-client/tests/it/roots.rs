@@ -236,7 +236,7 @@ fn the_workspace_says_which_roots_it_has() {
 }
 
 #[test]
-fn names_that_are_no_utf8_are_in_nobodys_way() {
+fn names_that_are_no_utf8_do_not_interfere() {
     use std::os::unix::ffi::OsStrExt;
     let place = tempfile::tempdir().unwrap();
     faults::lay_out(place.path());
@@ -262,7 +262,7 @@ fn a_root_that_was_renamed_after_a_crash_is_recovered_under_its_new_name() {
     let place = tempfile::tempdir().unwrap();
     faults::die_while_publishing(place.path());
     std::fs::rename(place.path().join("ws"), place.path().join("moved")).unwrap();
-    // Somebody puts another directory in its place: it is not the one that the record speaks of.
+    // Another directory is put in its place: it is not the one that the record speaks of.
     faults::lay_out(place.path());
     let other = tree::read(&place.path().join("ws"));
     let refused = open_named(place.path(), "ws=ws").unwrap_err();

@@ -131,7 +131,7 @@ fn parse(text: &str) -> Vec<Scenario> {
             part.body.push('\n');
         }
     }
-    // The blank lines before the next scenario belong to nobody.
+    // The blank lines before the next scenario are no part of this one.
     for scenario in &mut scenarios {
         if let Some(part) = scenario.parts.last_mut() {
             part.body.truncate(part.body.trim_end_matches('\n').len());

@@ -1,4 +1,4 @@
-//! What stands around the files of a batch: mounts, closed files, running programs, other batches, a root that is replaced.
+//! The surroundings of a batch's files: mounts, closed files, running programs, other batches, a root that is replaced.
 
 use std::path::Path;
 use std::process::Command;
@@ -177,7 +177,7 @@ fn of_two_batches_that_create_one_file_one_wins() {
 }
 
 #[test]
-fn a_staged_file_that_somebody_writes_is_not_published() {
+fn a_staged_file_that_another_process_writes_is_not_published() {
     let place = tempfile::tempdir().unwrap();
     faults::lay_out(place.path());
     let ws = place.path().join("ws");
@@ -222,7 +222,7 @@ fn a_journal_that_cannot_be_read_is_never_taken_for_none() {
         faults::lay_out(place.path());
         let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
         let part = workspace.roots()[0].state().path().join("journal").join(part);
-        // Reading a directory fails, whoever asks.
+        // Reading a directory fails for every user.
         std::fs::create_dir(&part).unwrap();
         std::fs::write(part.join("x"), "x").unwrap();
         let failure = faults::open(place.path(), Fault::None).unwrap_err().failure();
@@ -283,7 +283,7 @@ fn a_kernel_that_cannot_open_beneath_is_served_in_the_same_way() {
 fn a_directory_that_may_be_written_and_not_be_read_is_refused_before_anything_is_touched() {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
-    /// Whoever owns everything may read everything; this user owns nothing else.
+    /// Root may read everything; this user owns nothing else.
     const NOBODY: u32 = 65534;
     let place = tempfile::tempdir().unwrap();
     let aptix = place.path().join("aptix");

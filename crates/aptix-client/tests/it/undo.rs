@@ -1,4 +1,4 @@
-//! Undoing: a batch gives back exactly what it took, keeps what came later, and says what stands in the way.
+//! Undoing: a batch restores exactly what it changed, keeps later edits, and reports what prevents it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -130,23 +130,23 @@ fn files_that_swapped_their_names_get_them_back() {
 }
 
 #[test]
-fn later_edits_elsewhere_stay_and_those_in_the_way_are_told() {
+fn later_edits_elsewhere_stay_and_those_in_the_way_are_reported() {
     let place = tempfile::tempdir().unwrap();
     faults::lay_out(place.path());
     let ws = place.path().join("ws");
     let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
     faults::commit(&workspace, &faults::batch(2, 1), Receipt::None).unwrap();
     assert_eq!(std::fs::read_to_string(ws.join("a.txt")).unwrap(), "one\ninserted\ntwo\nthree\n");
-    // In one file somebody writes elsewhere, in another in the very line, and the new file is used.
+    // In one file another line is edited, in another the very line, and the new file is edited too.
     std::fs::write(ws.join("a.txt"), "zero\none\ninserted\ntwo\nthree\nfour\n").unwrap();
     std::fs::write(ws.join("dir/b.txt"), "one\ninserted by me\ntwo\nthree\n").unwrap();
     std::fs::write(ws.join("new.txt"), "new\nand more\n").unwrap();
     let found = tree::read(&ws);
     let refusal = take_back(&workspace, None).unwrap_err();
     tree::assert_same(&tree::read(&ws), &found, "nothing is undone by half");
-    let told: Vec<_> = refusal.failures.iter().map(|failure| (failure.path.as_deref(), failure.reason)).collect();
+    let reported: Vec<_> = refusal.failures.iter().map(|failure| (failure.path.as_deref(), failure.reason)).collect();
     let expected = [(Some("dir/b.txt"), Reason::ExpectedMismatch), (Some("new.txt"), Reason::ExpectedMismatch)];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     let first = &refusal.failures[0];
     assert!(first.message.contains("\"inserted\"") && first.message.contains("\"inserted by me\""), "{first}");
     assert_eq!((first.line, first.nearest[0].text.as_str()), (Some(2), "inserted by me"));
@@ -179,7 +179,7 @@ fn an_older_batch_is_undone_under_a_newer_one() {
     let log = crate::command_line::aptix(place.path(), &["log"], "");
     let log = crate::command_line::text(&log.stdout);
     assert!(log.lines().next().unwrap().ends_with(&format!("  (undid {})", faults::BATCH)), "{log}");
-    let refusal = take_back(&workspace, Some("nobody's")).unwrap_err();
+    let refusal = take_back(&workspace, Some("unknown")).unwrap_err();
     assert_eq!(refusal.failures[0].reason, Reason::NotFound);
 }
 
@@ -238,7 +238,7 @@ fn a_past_that_is_damaged_is_never_brought_back() {
 }
 
 #[test]
-fn directories_that_a_batch_made_go_with_it_unless_somebody_uses_them() {
+fn directories_that_a_batch_made_are_removed_with_it_unless_in_use() {
     for (used, left) in [
         (None, &[][..]),
         (Some("deep/mine"), &["deep", "deep/mine"]),

@@ -1,4 +1,4 @@
-//! The kernel's wall: nothing is written outside, however it is tried; inside, all that a commit does goes on.
+//! The kernel's wall: nothing is written outside, however it is tried; inside, all that a commit does still works.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -58,7 +58,7 @@ fn nothing_is_written_outside_the_wall() {
 }
 
 #[test]
-fn inside_the_wall_all_that_a_commit_does_goes_on() {
+fn inside_the_wall_all_that_a_commit_does_still_works() {
     let place = tempfile::tempdir().unwrap();
     let inside = place.path().join("inside");
     fs::create_dir(&inside).unwrap();
@@ -75,7 +75,7 @@ fn inside_the_wall_all_that_a_commit_does_goes_on() {
 }
 
 /// Commands that open a root are behind the wall before they read their document: the kernel shows it of the process. Those
-/// that only read the files are too, since opening a root brings an interrupted batch to its end.
+/// that only read the files are too, since opening a root finishes an interrupted batch.
 #[test]
 fn commands_that_open_a_root_are_behind_the_wall() {
     if let Wall::Absent(why) = std::thread::spawn(|| raise(&[])).join().unwrap() {

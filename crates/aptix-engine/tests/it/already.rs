@@ -109,7 +109,7 @@ pub(crate) fn codex(chunks: &str) -> String {
 const ALREADY: &str = "ALREADY_APPLIED";
 const TWICE: &str = "TEXT_NOT_UNIQUE";
 
-/// An insertion stands around its own place once it is made.
+/// An insertion is around its own place once it is made.
 #[test]
 fn an_insertion_is_made_once_in_every_dialect() {
     use Dialect::{CodexPatch, GitPatch, SearchPatch, SearchReplace, StrReplace, StructuredPatch};
@@ -146,7 +146,7 @@ fn an_insertion_is_made_once_in_every_dialect() {
     once(StrReplace, &swapped, before, after, ALREADY);
 }
 
-/// Between lines that then no longer stand together.
+/// Between lines that are then no longer adjacent.
 #[test]
 fn an_insertion_between_its_lines_is_named_too() {
     let (before, after) = ("a\nb\nc\n", "a\nx\nb\nc\n");
@@ -178,7 +178,7 @@ fn text_at_either_end_is_added_once() {
         "{\"operation\":\"append_eof\",\"newText\":\"x\\n\"},{\"operation\":\"append_eof\",\"newText\":\"y\\n\"}",
     );
     once(Dialect::SearchPatch, &both, "a\n", "a\nx\ny\n", ALREADY);
-    // The lines that would add a second copy stand only once.
+    // The lines that would add a second copy occur only once.
     let failure = refused(Dialect::SearchPatch, &end, "x\na\nx\n", ALREADY);
     assert!(failure.hint.unwrap().contains(r#""oldText": "a\nx\n""#));
 }
@@ -227,7 +227,7 @@ fn several_places_count_together() {
 
 /// Lines that go, and would go again.
 #[test]
-fn what_would_stand_there_again_is_refused_the_first_time() {
+fn what_would_occur_there_again_is_refused_the_first_time() {
     use Dialect::{CodexPatch, GitPatch, SearchPatch, SearchReplace, StructuredPatch};
     refused(GitPatch, &diff("@@ -2 +1,0 @@\n-a\n"), "0\na\na\nb\n", TWICE);
     refused(GitPatch, &diff("@@ -1,2 +1 @@\n x\n-y\n"), "x\ny\ny\nz\n", TWICE);
@@ -251,7 +251,7 @@ fn what_would_stand_there_again_is_refused_the_first_time() {
 fn the_next_place_is_not_taken_the_second_time() {
     use Dialect::{CodexPatch, GitPatch, SearchPatch, StructuredPatch};
     once(StructuredPatch, &steps(&[("a\n", "x\n", "once")]), "a\nb\na\n", "x\nb\na\n", TWICE);
-    // Lines that stand twice are refused the first time, so that those that stand once need no proof.
+    // Lines that occur twice are refused the first time, so that those that occur once need no proof.
     refused(StructuredPatch, &steps(&[("a\nb\n", "x\n", "once")]), "a\nb\na\nb\n", TWICE);
     applied(StructuredPatch, &steps(&[("a\nb\n", "x\n", "once")]), "x\na\nb\n", "x\nx\n");
     refused(StructuredPatch, &steps(&[("a\n", "}\n", "once")]), "a\nb\na\n", TWICE);
@@ -326,7 +326,7 @@ fn steps_of_one_document_do_not_hide_each_other() {
 
 /// What is no addition, or blank, or not the whole new side, or only the beginning of a longer word, is applied.
 #[test]
-fn what_does_not_stand_there_is_applied() {
+fn what_is_not_there_is_applied() {
     use Dialect::{GitPatch, SearchPatch};
     applied(SearchPatch, &swap("a\n", "a\nx\n"), "a\nxy\n", "a\nx\nxy\n");
     applied(

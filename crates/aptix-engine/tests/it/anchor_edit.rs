@@ -118,7 +118,7 @@ fn every_line_gets_a_terminator_and_it_is_said() {
     assert_eq!((created.content.as_slice(), created.report.status.word()), (&b"x\n"[..], "created"));
 }
 
-/// WS-MOD-2.1.4: what is not found, or not told apart, is named with the lines that come into question.
+/// WS-MOD-2.1.4: what is not found, or is ambiguous, is named with the candidate lines.
 #[test]
 fn an_anchor_fits_one_line_or_says_which() {
     let file: &[u8] = b"a\nb\nb\nb\nb\nc\n";
@@ -158,7 +158,7 @@ fn an_anchor_fits_one_line_or_says_which() {
     }
 }
 
-/// The regular expressions of a batch have one budget, whoever of them uses it up; one that stands in it often counts once.
+/// The regular expressions of a batch share one budget; one that occurs several times counts once.
 #[test]
 fn regular_expressions_of_a_batch_have_one_budget() {
     const MOST: Duration = Duration::from_millis(500);
@@ -277,7 +277,7 @@ fn a_plan_belongs_to_its_member_and_its_kind() {
     let bob = Member { name: "bob", may_write: true };
     let reader = Member { name: "ann", may_write: false };
     let now = UnixMillis(1_000);
-    let told = |error: hunk::HunkError| {
+    let refusal = |error: hunk::HunkError| {
         let failure = error.failure();
         assert!(failure.hint.is_some(), "{failure}");
         code(&failure)
@@ -298,7 +298,10 @@ fn a_plan_belongs_to_its_member_and_its_kind() {
             (Some(&plan), bob, kind, now, "WRONG_OWNER"),
             (Some(&plan), ann, "other", now, "INVALID_STATE.OTHER_KIND"),
         ] {
-            assert_eq!(told(hunk::prepare(Some((id(1), existing)), member, kind, id(2), now).unwrap_err()), expected);
+            assert_eq!(
+                refusal(hunk::prepare(Some((id(1), existing)), member, kind, id(2), now).unwrap_err()),
+                expected
+            );
         }
         assert_eq!(hunk::apply(id(1), Some(&plan), ann, now), Ok(&plan));
         for (kept, member, now, expected) in [
@@ -308,7 +311,7 @@ fn a_plan_belongs_to_its_member_and_its_kind() {
             (Some(&plan), bob, over, "WRONG_OWNER"),
             (Some(&plan), reader, now, "POLICY_DENIED"),
         ] {
-            assert_eq!(told(hunk::apply(id(1), kept, member, now).unwrap_err()), expected);
+            assert_eq!(refusal(hunk::apply(id(1), kept, member, now).unwrap_err()), expected);
         }
     }
 }

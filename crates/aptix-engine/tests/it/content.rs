@@ -92,9 +92,9 @@ fn a_diff_without_context_is_no_evidence() {
     }
 }
 
-/// Text that goes brings no comment, although the parts of a line that stay may look like one.
+/// Removed text adds no comment, although the parts of a line that stay may look like one.
 #[test]
-fn a_deletion_brings_no_comment() {
+fn a_deletion_adds_no_comment() {
     let base = "a();\n# rest of the file is parsed later, and slowly\n";
     for (find, replace) in [(" is parsed later", ""), ("a();\n", ""), (" is parsed later, and slowly", "")] {
         let document =

@@ -103,7 +103,7 @@ class B:
         return 1
 ";
 
-/// Where the lines of a chunk stand several times, an anchor says which are meant.
+/// Where the lines of a chunk occur several times, an anchor selects the ones that are meant.
 #[test]
 fn anchors_narrow_and_what_is_then_not_one_place_is_refused() {
     let swapped = |nth: usize| {
@@ -122,7 +122,7 @@ fn anchors_narrow_and_what_is_then_not_one_place_is_refused() {
     // Anchors are often written without their indentation.
     let applied = check(CLASSES, &format!("@@ class A:\n@@ def f(self):\n{change}"), swapped(3));
     assert_eq!((applied.report.changes[0].tier.word(), applied.report.changes[0].candidates), ("exact", 3));
-    // An anchor that stands several times does no harm where the lines stand once.
+    // An anchor that occurs several times does no harm where the lines occur once.
     check("a\nx\na\ny\n", "@@ a\n-y\n+z\n", "a\nx\na\nz\n");
     // Two chunks may have one head.
     check(
@@ -193,7 +193,7 @@ fn bytes_that_no_line_names_stay() {
 
 /// White space may differ, in one way for all lines; nothing else may.
 #[test]
-fn lines_are_found_but_for_white_space() {
+fn lines_are_found_ignoring_white_space() {
     let tier = |before: &str, chunks: &str, after: &str| check(before, chunks, after).report.changes[0].tier.word();
     assert_eq!(tier("a \nb\n", "@@\n a\n-b\n+c\n", "a \nc\n"), "trailing");
     assert_eq!(tier("    if x:\n        y\n", "@@\n if x:\n-    y\n+    z\n", "    if x:\n        z\n"), "indent");
@@ -234,23 +234,23 @@ fn without_recovery_nothing_may_differ() {
     }
 }
 
-/// A patch that is applied twice is refused, and its author told that its lines are already there.
+/// A patch that is applied twice is refused, with the reason that its lines are already there.
 #[test]
-fn a_patch_made_twice_says_so() {
+fn a_patch_made_twice_is_refused_as_such() {
     let chunks = "@@\n two\n-three\n+3\n";
     let after = check(FILE, chunks, "one\ntwo\n3\nfour\nfive\n").content;
     let failure = check_refused(std::str::from_utf8(&after).unwrap(), chunks, "TEXT_NOT_FOUND", "old text not found");
     assert!(failure.hint.unwrap().contains("are already at line 2"));
 }
 
-/// Every chunk that does not fit is told, with its position; one that only seems ambiguous because of another is not.
+/// Every chunk that does not fit is reported, with its position; one that only seems ambiguous because of another is not.
 #[test]
-fn all_chunks_that_do_not_fit_are_told() {
+fn all_chunks_that_do_not_fit_are_reported() {
     let batch = update("@@\n-x\n@@\n-one\n@@\n-y\n@@\n-a\n");
     let before = format!("{FILE}a\na\n");
     let failures = apply_with(&batch, &[(Some(before.as_bytes()), None)], &Settings::DEFAULT).unwrap_err();
-    let told: Vec<_> = failures.iter().map(|failure| (failure.change_index.unwrap(), code(failure))).collect();
-    assert_eq!(told, [(0, "TEXT_NOT_FOUND".to_owned()), (2, "TEXT_NOT_FOUND".to_owned())]);
+    let reported: Vec<_> = failures.iter().map(|failure| (failure.change_index.unwrap(), code(failure))).collect();
+    assert_eq!(reported, [(0, "TEXT_NOT_FOUND".to_owned()), (2, "TEXT_NOT_FOUND".to_owned())]);
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn what_is_there_is_not_overwritten_and_what_is_not_there_not_edited() {
 }
 
 #[test]
-fn a_path_stands_in_one_section_only() {
+fn a_path_is_in_one_section_only() {
     let codes = |sections: &str| {
         let failures = validate(&document(sections), &Settings::DEFAULT.limits).unwrap_err();
         failures.iter().map(code).collect::<Vec<_>>()
@@ -356,9 +356,9 @@ fn chunks_of_a_large_file_do_not_take_for_ever() {
     }
 }
 
-/// An anchor that stands at more places than are looked at settles nothing.
+/// An anchor that occurs at more places than are searched settles nothing.
 #[test]
-fn an_anchor_that_stands_everywhere_settles_nothing() {
+fn an_anchor_that_occurs_everywhere_settles_nothing() {
     let file = "a\n".repeat(30) + "b\n" + &"a\nc\n".repeat(2);
     check_refused(&file, "@@\n b\n@@ a\n+x\n", "TEXT_NOT_UNIQUE", "anchor '@@ a'");
     check_refused(&file, "@@ a\n-c\n", "TEXT_NOT_UNIQUE", "old text occurs at 2 places");

@@ -46,7 +46,7 @@ fn expected_lines_tell_what_a_line_patch_meant() {
     check(None, file, &[replace(1, 2, &["b", "c"], &["B"])], Some("a\nB\nd\n"));
     check(None, file, &[delete(9, 9, &["d"])], Some("a\nb\nc\n"));
     check(other, file, &[replace(1, 1, &["c"], &["C"]), delete(2, 2, &["b"])], Some("a\nC\nd\n"));
-    // nothing tells
+    // nothing identifies
     check(other, file, &[insert(2, &["x"])], None);
     check(other, file, &[replace(2, 2, &["b"], &["B"]), insert(3, &["x"])], None);
     check(None, file, &[replace(1, 1, &["b"], &["B"]), insert(3, &["x"])], None);

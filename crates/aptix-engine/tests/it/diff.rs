@@ -82,7 +82,7 @@ fn what_stays_the_same_is_left_out() {
 
 /// Empty files, and files whose last line has no terminator.
 #[test]
-fn ends_of_files_are_told() {
+fn ends_of_files_are_shown() {
     check("", &[insert(0, &["x"])], "@@ -0,0 +1 @@\n+x\n");
     check("x\n", &[delete(1, 1, &["x"])], "@@ -1 +0,0 @@\n-x\n");
     check(

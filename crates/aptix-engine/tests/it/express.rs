@@ -1,4 +1,4 @@
-//! A plan said again in another form comes to the same bytes, or is refused with the reason.
+//! A plan expressed in another form produces the same bytes, or is refused with the reason.
 
 use aptix_engine::express::{self, Form};
 use aptix_engine::plan::{BatchPlan, plan};

@@ -9,7 +9,7 @@ use Dialect::{
     CodexPatch, CreateFile, FileBundle, GitPatch, LinePatch, SearchPatch, SearchReplace, StrReplace, StructuredPatch,
 };
 
-/// What a document for the file `a.rs` comes to: its bytes and what is flagged, or the failure.
+/// The outcome of a document for the file `a.rs`: its bytes and what is flagged, or the failure.
 fn outcome(dialect: Dialect, document: &str, base: &[u8]) -> Result<(String, String), String> {
     let sha256 = aptix_engine::digest::sha256(base).to_string();
     outcome_of(dialect, document.replace("{sha}", &sha256).as_bytes(), base)
@@ -35,7 +35,7 @@ const BUNDLE: &str = r#"{"files":[{"path":"a.rs","content":"x\ny\n"}]}"#;
 const CREATE: &str = r#"{"path":"a.rs","content":"x\ny\n","overwrite":true}"#;
 const OVERWRITE: &str = r#"{"path":"a.rs","patches":[{"operation":"overwrite","newText":"x\ny\n"}]}"#;
 
-/// A whole text keeps the terminators and the byte order mark of the file in its place, and says so.
+/// A whole text keeps the terminators and the byte order mark of the file in its place, and reports that.
 #[test]
 fn a_whole_text_keeps_the_form_of_the_file() {
     for (dialect, document) in [(FileBundle, BUNDLE), (SearchPatch, OVERWRITE)] {

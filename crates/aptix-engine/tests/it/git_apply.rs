@@ -13,7 +13,7 @@ fn lines() -> impl Strategy<Value = Vec<String>> {
     proptest::collection::vec((text, end).prop_map(|(text, end)| text + end), 0..24)
 }
 
-/// What somebody does to the lines of a file: at some line some go, and others come.
+/// An author's changes of the lines of a file: at some line some are removed, and others added.
 fn steps() -> impl Strategy<Value = Vec<(usize, usize, Vec<String>)>> {
     let new = proptest::collection::vec("[a-e]\n", 0..3);
     proptest::collection::vec((0..24_usize, 0..3_usize, new), 0..4)
@@ -79,7 +79,7 @@ proptest! {
     }
 }
 
-/// What goes wrong with a diff on its way: some lines of it go, come twice, change places, or become others.
+/// Corruptions of a diff: some of its lines are lost, doubled, moved, or changed.
 fn mistakes() -> impl Strategy<Value = Vec<(usize, usize)>> {
     proptest::collection::vec((0..10_usize, 0..1000_usize), 0..4)
 }

@@ -37,7 +37,7 @@ fn check_refused(before: impl AsRef<[u8]>, hunks: &str, codes: &[&str]) {
     assert_eq!(edited(before.as_ref(), hunks).unwrap_err(), codes, "{hunks}");
 }
 
-/// Lines stand where the header says, and change byte by byte.
+/// Lines are where the header says, and change byte by byte.
 #[test]
 fn hunks_change_lines_where_they_say() {
     let five = "a\nb\nc\nd\ne\n";
@@ -57,7 +57,7 @@ fn hunks_change_lines_where_they_say() {
     check("a\nb\n", marked, "\u{feff}a\nb\n", &[]);
     check_refused("\u{feff}a\nb\n", marked, &["ALREADY_APPLIED"]);
     check_refused("\u{feff}a\nc\n", "@@ -1 +1,2 @@\n-a\n+\u{feff}a\n+b\n", &["EXPECTED_MISMATCH"]);
-    // a hunk without context stands where it says, or nowhere
+    // a hunk without context is where it says, or nowhere
     check("a\nb\nc\n", "@@ -2 +2 @@\n-b\n+x\n", "a\nx\nc\n", &[]);
     check_refused("a\nb\nc\n", "@@ -0,0 +1 @@\n+x\n", &["EXPECTED_MISMATCH.NO_CONTEXT"]);
     check("a\nb\nc\n", "@@ -3,0 +4 @@\n+x\n", "a\nb\nc\nx\n", &[]);
@@ -84,7 +84,7 @@ fn the_end_of_a_file_is_what_the_diff_says() {
     check_refused("a\nb\n", &format!("@@ -1,2 +1,3 @@\n a\n+x\n{none} b\n"), &["PATCH_MALFORMED.END_OF_FILE"]);
 }
 
-/// What stands elsewhere, only there, is changed there with a warning; what stands nowhere or twice is refused.
+/// Lines that occur elsewhere, once, are changed there with a warning; lines that occur nowhere or twice are refused.
 #[test]
 fn lines_that_moved_are_found_only_if_there_is_one_place() {
     let hunk = "@@ -1,3 +1,3 @@\n a\n-b\n+x\n c\n";
@@ -107,7 +107,7 @@ fn lines_that_moved_are_found_only_if_there_is_one_place() {
     // headers whose two sides put the hunk in two places
     check("a\nb\nc\n0\n", "@@ -1,3 +2,3 @@\n a\n-b\n+x\n c\n", "a\nx\nc\n0\n", &[]);
     check_refused("a\nb\nc\n0\na\nb\nc\n", "@@ -1,3 +5,3 @@\n a\n-b\n+x\n c\n", &["TEXT_NOT_UNIQUE"]);
-    // lines that also stand in what the hunk above leaves
+    // lines that also occur in what the hunk above leaves
     let two = "@@ -1,2 +1,4 @@\n k\n+a\n+b\n l\n@@ -9,2 +11,2 @@\n a\n-b\n+x\n";
     check_refused("k\nl\n0\na\nb\n", two, &["TEXT_NOT_UNIQUE"]);
     let within = "@@ -1,2 +1,4 @@\n k\n+a\n+a\n l\n@@ -9,3 +11,3 @@\n a\n a\n-a\n+x\n";
@@ -182,7 +182,7 @@ fn wrong_counts_and_missing_prefixes_are_said() {
     }
 }
 
-/// FILE-SPEC-8.5: a file that somebody changed where the diff wants to is left alone; one that has every change is known.
+/// FILE-SPEC-8.5: a file that was changed where the diff changes it is left alone; one that has every change is known.
 #[test]
 fn local_changes_are_never_overwritten() {
     let hunks = "@@ -1,3 +1,3 @@\n a\n-b\n+x\n c\n@@ -8,3 +8,4 @@\n h\n i\n+y\n j\n";
@@ -416,7 +416,7 @@ fn paths_outside_of_what_a_diff_may_name_are_refused() {
         (&[], "diff --git a/../outside b/f\ncopy from ../outside\ncopy to f\n".into(), "INVALID_PATH.TRAVERSAL"),
         (&[], "diff --git a//etc/hostname b/f\ncopy from /etc/hostname\ncopy to f\n".into(), "INVALID_PATH.ABSOLUTE"),
         (&[], "diff --git a/.git/config b/f\ncopy from .git/config\ncopy to f\n".into(), "POLICY_DENIED.PROTECTED"),
-        // Secrets are the caller's to close: nobody else knows who asks.
+        // Secrets are the caller's to close: no one else knows who asks.
         (&[], "diff --git a/.env b/f\ncopy from .env\ncopy to f\n".into(), "FILE_MISSING"),
         (&[], "diff --git a/../outside b/f\nrename from ../outside\nrename to f\n".into(), "INVALID_PATH.TRAVERSAL"),
         (&[], "diff --git a/f b/../outside\nrename from f\nrename to ../outside\n".into(), "INVALID_PATH.TRAVERSAL"),

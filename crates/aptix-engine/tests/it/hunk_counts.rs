@@ -100,7 +100,7 @@ fn a_short_hunk_above_another_is_applied_where_its_place_is_sure() {
     check_refused("a\nx\nc\nd\ne\nf\n", hunks, "PATCH_TRUNCATED");
 }
 
-/// What stands below a hunk that has all its lines is text, unless it shows that it belongs to the hunk.
+/// What follows a hunk that has all its lines is text, unless it shows that it belongs to the hunk.
 #[test]
 fn lines_below_a_counted_hunk_are_surplus() {
     let five = "a\nb\nc\nd\ne\n";
@@ -238,7 +238,7 @@ fn counts_and_the_file_prove_context_that_lost_its_blank() {
         check_refused("a\nb\nc\n", &format!("@@ -1,3 +1,3 @@\n a\n-b\n+B\n{words}"), "PATCH_TRUNCATED");
         check("a\nb\nc\n", &format!("@@ -1,2 +1,2 @@\n a\n-b\n+B\n\n{}", words.replace("- ", "")), "a\nB\nc\n", &[]);
     }
-    // a block like it stands elsewhere, with what is left of the line
+    // a block like it occurs elsewhere, with what is left of the line
     check_refused("0\na\nb\nc1\na\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c", "PATCH_TRUNCATED");
     check("a\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c", "a\nB\nc\n", &["HUNK_COUNTS"]);
     // the other lines do not show how it ended, and so not how the new ones end
@@ -343,9 +343,9 @@ fn another_result_than_the_index_line_names_has_a_warning() {
     }
 }
 
-/// A hunk without numbers stands where its lines are, if they are there once and the hunk ends for sure.
+/// A hunk without numbers applies where its lines are, if they are there once and the hunk ends for sure.
 #[test]
-fn hunks_without_numbers_stand_at_the_only_place_of_their_lines() {
+fn hunks_without_numbers_apply_at_the_only_place_of_their_lines() {
     let five = "a\nb\nc\nd\ne\n";
     for header in ["@@", "@@ ... @@", "@@ @@", "@@ ... @@ fn main()"] {
         let ended = format!("{header}\n b\n-c\n+C\n d\n@@ -5 +5 @@\n-e\n+E\n");

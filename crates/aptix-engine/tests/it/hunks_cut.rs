@@ -35,7 +35,7 @@ fn bytes(lines: &[String], is_open: bool) -> Vec<u8> {
     if is_open && !open.is_empty() { open.into() } else { text.into() }
 }
 
-/// Whether a diff that is cut there is whole as far as it goes, which nothing in it shows: the next hunk, the next file,
+/// Whether the part of a diff above the cut is whole by itself, so that nothing shows the cut: the next hunk, the next file,
 /// or the marker of an open line begins behind.
 fn is_whole_so_far(diff: &[u8], end: usize) -> bool {
     let rest = diff[end..].strip_prefix(b"\n").unwrap_or(&diff[end..]);

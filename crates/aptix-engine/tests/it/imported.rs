@@ -227,7 +227,7 @@ fn commands_of_a_list_are_made_at_once() {
     check(Some("a\nb\n"), &(insert(1, "x") + "," + &swap("a\nb", "c")), Err("MATCH_OVERLAP"));
 }
 
-/// Lines of a file that are replaced by others; the first line that goes has so many above it.
+/// Lines of a file that are replaced by others; the first removed line has so many above it.
 #[derive(Clone, Debug)]
 struct Edit {
     above: usize,
@@ -355,11 +355,11 @@ impl Case {
 }
 
 proptest! {
-    /// An edit comes out as it was meant, or is refused because its text stands several times.
+    /// An edit comes out as it was meant, or is refused because its text occurs several times.
     #[test]
     fn an_edit_is_exact_or_ambiguous(case in case()) {
         let before = case.bytes(&case.lines);
-        // Without any old line, a place can only be told if it is the end of the file.
+        // Without any old line, a place is only identified if it is the end of the file.
         let has_place = |(edit, above, old, below): &Part<'_>| {
             !above.is_empty() || !old.is_empty() || !below.is_empty() || edit.above == case.lines.len()
         };
@@ -382,7 +382,7 @@ proptest! {
 
     /// Whatever a document says, it is read, refused or applied; nothing else comes of it.
     #[test]
-    fn no_document_brings_anything_down(
+    fn no_document_causes_a_panic(
         pieces in proptest::collection::vec(proptest::sample::select(PIECES.to_vec()), 0..24),
         file in proptest::option::of(proptest::collection::vec(proptest::sample::select(FILE_PIECES.to_vec()), 0..12)),
     ) {

@@ -49,7 +49,7 @@ fn changes_of_one_file_do_not_shift_each_other() {
     check(before, &[insert(2, &["y"]), replace(2, 2, &["2"], &["x"])], "1\nx\ny\n3\n4\n5\n");
 }
 
-/// TUL-002-5.1.7, TUL-002-6.3, TUL-002-6.4, L28, L29: a line is what stands before its terminator, whatever the
+/// TUL-002-5.1.7, TUL-002-6.3, TUL-002-6.4, L28, L29: a line is what precedes its terminator, whatever the
 /// terminator is; a new line is ended like its neighbour.
 #[test]
 fn terminators_are_kept_and_taken_from_the_neighbour() {
@@ -94,7 +94,7 @@ fn unterminated_stays_unterminated() {
 
 /// L31: a blank line that is left last in an unterminated file does not show; the report counts the lines that do.
 #[test]
-fn a_last_blank_line_that_does_not_show_is_told() {
+fn a_last_blank_line_that_does_not_show_is_reported() {
     for (before, change, after, place) in [
         ("a\n\nb", delete(3, 3, &["b"]), "a\n", (2, 1)),
         ("a\nb", insert(2, &[""]), "a\nb\n", (3, 2)),
@@ -142,7 +142,7 @@ fn a_byte_order_mark_stays_first() {
 
 /// L33: a new line makes no byte order mark; where it cannot be taken for one, U+FEFF is text.
 #[test]
-fn a_new_line_brings_no_byte_order_mark() {
+fn a_new_line_adds_no_byte_order_mark() {
     let new = ["\u{feff}x"];
     for (before, changes) in [
         ("a\n", vec![insert(0, &new)]),

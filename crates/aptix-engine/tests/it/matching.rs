@@ -56,7 +56,7 @@ fn text(lines: &[Line], indent: &str, deeper: usize, terminator: &str, keeps_end
 
 const WORDS: &[&str] = &["a", "b", "ab", "a b", "x = 1;", "}", "", "\u{e9}"];
 
-/// A last line without terminator that goes takes the terminator above with it: what another change takes is taken twice.
+/// Removing a last line without terminator also removes the terminator above: another change that removes it overlaps.
 #[test]
 fn changes_that_meet_in_what_they_take_beside_their_text_are_refused() {
     for (before, old, other) in [("\nab", "ab\n", "\n"), ("b\nac", "ac\n", "b\n"), ("x\nab", "ab\n", "x\n")] {
@@ -122,7 +122,7 @@ fn documents_of_whole_lines_meet_the_unterminated_end_as_well() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, max_global_rejects: 65_536, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// REQ-PATCH-001.5, REQ-PATCH-002.2: text that stands there once is replaced as by a naive model, and other text is
+    /// REQ-PATCH-001.5, REQ-PATCH-002.2: text that occurs once is replaced as by a naive model, and other text is
     /// refused; all changes are of the file as it was.
     #[test]
     fn a_naive_model_agrees(before in "[ab\n]{1,12}", old in "[ab\n]{1,3}", other in "[ab\n]{1,3}", new in "[xy]{0,2}") {
@@ -164,7 +164,7 @@ proptest! {
     }
 
     /// REQ-PATCH-005.1, REQ-PATCH-005.2, REQ-PATCH-005.4: lines of a file that are given with other white space are found
-    /// where they stand if they stand there only once, and new lines are indented as they are.
+    /// where they are if they occur only once, and new lines are indented as they are.
     #[test]
     fn recovered_lines_are_those_of_the_file(
         above in lines(WORDS),
@@ -191,7 +191,7 @@ proptest! {
         } else {
             search(vec![(&old, &new)])
         };
-        // One line that stands there from the middle of a line on is taken at its word.
+        // One line that occurs there from the middle of a line on is matched literally.
         prop_assume!(is_block || inside.len() > 1);
         let applied = apply(patch, Some(before.as_bytes())).map_err(|failure| TestCaseError::fail(format!("{failure}\n{before:?}\n{old:?}")))?;
         prop_assert_eq!(shown(&applied.content), shown(after.as_bytes()), "{:?} {:?}", old, new);
@@ -232,7 +232,7 @@ proptest! {
         }
     }
 
-    /// FILE-SPEC-2.3.2.1, FILE-SPEC-2.2.7: steps in the naive model's order, folded to one edit, come to the naive
+    /// FILE-SPEC-2.3.2.1, FILE-SPEC-2.2.7: steps in the naive model's order, folded to one edit, produce the naive
     /// model's text, and the report places each where it left something.
     #[test]
     fn steps_agree_with_a_naive_model(

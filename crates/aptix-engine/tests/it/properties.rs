@@ -44,7 +44,7 @@ pub(crate) struct Step {
     new: Vec<&'static str>,
 }
 
-/// The changes that the steps come to, and the file the naive model makes of them.
+/// The changes made of the steps, and the file the naive model makes of them.
 pub(crate) fn patch(file: &Naive, steps: &[Step]) -> (Vec<Change>, Naive) {
     // Text beyond ASCII does not come into a file that is not UTF-8.
     let mut steps = steps.to_vec();
@@ -247,7 +247,7 @@ proptest! {
             let before = file.bytes();
             let name = format!("{index}.txt");
             let patch = if *is_whole {
-                // Content is text; what is no UTF-8 goes.
+                // Content is text; what is no UTF-8 is dropped.
                 overwrite(&name, &String::from_utf8_lossy(&after.bytes()))
             } else if changes.is_empty() {
                 continue;

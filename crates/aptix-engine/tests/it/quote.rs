@@ -95,7 +95,7 @@ fn refused(quote: Quote, words: &str) {
 }
 
 #[test]
-fn a_quotation_stands_in_the_file_before_or_after() {
+fn a_quotation_occurs_in_the_file_before_or_after() {
     for text in [
         FILE,
         "one();\n",
@@ -122,7 +122,7 @@ fn a_quotation_stands_in_the_file_before_or_after() {
 }
 
 #[test]
-fn what_is_named_for_a_file_and_does_not_stand_there_is_refused() {
+fn what_is_named_for_a_file_and_does_not_occur_there_is_refused() {
     for text in [
         "",
         "\n",

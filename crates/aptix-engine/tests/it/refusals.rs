@@ -1,4 +1,4 @@
-//! TUL-002 5 and 6: changes that do not fit the file, and what their author is told.
+//! TUL-002 5 and 6: changes that do not fit the file, and the reported reasons.
 
 use aptix_engine::digest::sha256;
 use aptix_engine::planning::presence::REPLACE_HINT;
@@ -28,7 +28,7 @@ fn a_line_past_the_end_is_refused() {
     let failure = check_refused("a\n", &[insert(5, &["x"])], "LINE_RANGE.PAST_END");
     assert_eq!(failure.message, "the change names line 5, and the file has 1 line");
     check_refused("\u{feff}", &[delete(1, 1, &[""])], "LINE_RANGE.PAST_END");
-    // It is the number that is wrong where the expected lines stand somewhere else.
+    // The number is wrong if the expected lines are elsewhere.
     let failure = check_refused("a\nb\nc\n", &[replace(7, 8, &["b", "c"], &["x"])], "LINE_RANGE.PAST_END");
     assert!(failure.hint.unwrap().starts_with("the expected lines are at lines 2 to 3 and nowhere else"));
     assert_eq!(failure.nearest[0].text, "b\nc");
@@ -40,7 +40,7 @@ fn a_line_past_the_end_is_refused() {
 
 /// TUL-002-5.3.4, TUL-002-5.3.5, TUL-002-5.4.3, L18, L20: lines that are not the expected ones.
 #[test]
-fn an_unexpected_line_is_refused_with_what_stands_there() {
+fn an_unexpected_line_is_refused_with_the_real_one() {
     let failure =
         check_refused("a\nlet b = 1;\nc\n", &[replace(1, 3, &["a", "let b = 2;", "c"], &["x"])], "EXPECTED_MISMATCH");
     assert_eq!(
@@ -188,9 +188,9 @@ fn a_missing_file_is_not_patched() {
     assert_eq!(refused(apply(line_patch(b"", &[insert(0, &["x"])]), None)), "FILE_MISSING");
 }
 
-/// H7: everything that is wrong in any file is told at once, with file and change; nothing is planned.
+/// H7: everything that is wrong in any file is reported at once, with file and change; nothing is planned.
 #[test]
-fn all_files_and_changes_are_told_at_once() {
+fn failures_of_all_files_and_changes_are_reported_at_once() {
     let patch = |path: &str, before: &[u8], changes: &[_]| line_patch_of(path, &sha256(before).to_string(), changes);
     let batch = batch(vec![
         patch("repo/ok", b"a\n", &[insert(0, &["x"])]),
@@ -204,10 +204,10 @@ fn all_files_and_changes_are_told_at_once() {
     ]);
     let files: [Option<&[u8]>; 4] = [Some(b"a\n"), Some(b"a\nb\nc\n"), Some(b""), Some(b"now\n")];
     let failures = apply_all(&batch, &files, &Limits::DEFAULT).unwrap_err();
-    let told: Vec<_> = failures.iter().map(|f| (f.file_index.unwrap(), f.change_index, code(f))).collect();
-    let told: Vec<_> = told.iter().map(|(file, change, code)| (*file, *change, code.as_str())).collect();
+    let reported: Vec<_> = failures.iter().map(|f| (f.file_index.unwrap(), f.change_index, code(f))).collect();
+    let reported: Vec<_> = reported.iter().map(|(file, change, code)| (*file, *change, code.as_str())).collect();
     assert_eq!(
-        told,
+        reported,
         [
             (1, Some(0), "EXPECTED_MISMATCH"),
             (1, Some(2), "EXPECTED_MISMATCH"),

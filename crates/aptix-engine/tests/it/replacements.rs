@@ -98,10 +98,10 @@ fn a_missing_text_fails_the_patch() {
     assert_eq!(code(&apply(patch(&[once("a", "b")]), None).unwrap_err()), "FILE_MISSING");
 }
 
-/// FILE-SPEC-2.2.7, FILE-SPEC-2.4.3.2, FILE-SPEC-2.4.3.3: where there are several, the first one goes and the others are told; or the
+/// FILE-SPEC-2.2.7, FILE-SPEC-2.4.3.2, FILE-SPEC-2.4.3.3: where there are several, the first one is replaced and the others are reported; or the
 /// patch is refused, if that is configured.
 #[test]
-fn the_first_of_several_goes_with_a_warning() {
+fn the_first_of_several_is_replaced_with_a_warning() {
     let applied = check("a\nb\na\nca\n", &[once("a", "x")], "x\nb\na\nca\n");
     assert_eq!(applied.report.warnings.len(), 1);
     let warning = &applied.report.warnings[0];
@@ -139,9 +139,9 @@ fn the_first_of_several_goes_with_a_warning() {
     check("  a\r\n  b\r\n", &[once("a\nb\n", "x\ny\n")], "  x\r\n  y\r\n");
 }
 
-/// FILE-SPEC-2.2.7: `all` takes every place, none of them in what it brings.
+/// FILE-SPEC-2.2.7: `all` takes every place, none of them in its own new text.
 #[test]
-fn every_place_goes() {
+fn every_place_is_replaced() {
     check("aXbXc\n", &[all("X", "XX")], "aXXbXXc\n");
     check("aaaaa\n", &[all("aa", "b")], "bba\n");
     check("x\n", &[all("x", "x")], "x\n");
@@ -151,7 +151,7 @@ fn every_place_goes() {
     check("  a\n  b\na\nb\n", &[all("a\nb\n", "x\n")], "  a\n  b\nx\n");
 }
 
-/// Whole lines in the place of whole lines that stand only once.
+/// Whole lines in the place of whole lines that occur only once.
 #[test]
 fn blocks_are_whole_lines() {
     check("a\nb\nc\n", &[block("b\n", "x\ny\n")], "a\nx\ny\nc\n");
@@ -191,9 +191,9 @@ fn blocks_recover_white_space() {
     check_refused("x = 15\n", &[block("x = 10\n", "x = 20\n")], "TEXT_NOT_FOUND");
 }
 
-/// A block that changes nothing is told where it stands all the same.
+/// A block that changes nothing is still reported with its place.
 #[test]
-fn a_block_that_changes_nothing_stands_where_it_is_found() {
+fn a_block_that_changes_nothing_is_reported_where_it_is_found() {
     for (before, find, place) in [
         ("a\nb\n", "a\n", ("exact", 1, 1, 1)),
         ("a\nb\nc\n", "b\nc\n", ("exact", 1, 2, 3)),

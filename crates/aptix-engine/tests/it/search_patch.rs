@@ -88,7 +88,7 @@ pub(crate) fn codes(applied: &Applied) -> Vec<&str> {
     applied.report.warnings.iter().map(|warning| warning.code.as_str()).collect()
 }
 
-/// REQ-PATCH-001.1, REQ-PATCH-001.5, REQ-PATCH-002.2, REQ-PATCH-007.2, R5, R8, R11: unique text goes, other text comes; everything is
+/// REQ-PATCH-001.1, REQ-PATCH-001.5, REQ-PATCH-002.2, REQ-PATCH-007.2, R5, R8, R11: unique text is replaced; everything is
 /// found in the file as it was, and means what it says.
 #[test]
 fn replace_puts_text_in_the_place_of_unique_text() {
@@ -131,7 +131,7 @@ fn ends_and_whole_files() {
     }
 }
 
-/// Text below a last line without terminator begins a line, and the report says so.
+/// Text below a last line without terminator begins a line, and the report contains that.
 #[test]
 fn appended_text_begins_a_line() {
     for (before, changes, expect) in [
@@ -172,14 +172,14 @@ fn lines_come_below_a_line() {
         ("a\r\n", "x", "a\r\nx\r\n", 0),
     ] {
         let applied = check(before, &[after(1, new)], expect);
-        assert_eq!(applied.report.normalized.len(), said, "{before:?} {new:?}: other terminators are told");
+        assert_eq!(applied.report.normalized.len(), said, "{before:?} {new:?}: other terminators are reported");
     }
     let failure = check_refused("a\n", &[after(2, "x")], "LINE_RANGE.PAST_END");
     assert_eq!(failure.message, "the change names line 2, and the file has 1 line");
     check_refused("a\n", &[after(-1, "x")], "LINE_RANGE.NEGATIVE");
 }
 
-/// R13: new lines end as the lines they take the place of, and the report says so.
+/// R13: new lines end as the lines they replace, and the report contains that.
 #[test]
 fn new_text_gets_the_files_terminators() {
     for (before, changes, expect, tier) in [
@@ -219,7 +219,7 @@ fn equal_texts_change_nothing() {
 /// REQ-PATCH-005.1, REQ-PATCH-005.2, REQ-PATCH-005.3, REQ-PATCH-005.4, R15: old text may differ from the file in white
 /// space; what the author did not change stays as it is in the file.
 #[test]
-fn recovery_is_by_white_space_and_tells_its_tier() {
+fn recovery_is_by_white_space_and_reports_its_tier() {
     for (before, old, new, expect, tier) in [
         // White space at the ends of lines.
         ("a  \nb\nc\n", "a\nb\n", "a\nx\n", "a  \nx\nc\n", "trailing"),
@@ -305,7 +305,7 @@ fn recovery_never_overlooks_what_can_be_seen() {
     }
 }
 
-/// REQ-PATCH-001.5, R2, R3, R14: text that stands at several places is refused, with the places.
+/// REQ-PATCH-001.5, R2, R3, R14: text that occurs at several places is refused, with the places.
 #[test]
 fn several_places_are_refused_in_every_tier() {
     for (before, old, lines) in [
@@ -346,8 +346,8 @@ fn changes_are_made_all_at_once_or_not_at_all() {
     check_refused("abc\n", &[overwrite("a"), append("Y")], "MATCH_OVERLAP");
     let one = batch(vec![patch_of("a.txt", &[swap("x", "1"), swap("a", "2"), swap("y", "3")])]);
     let failures = apply_all(&one, &[Some(b"abc\n")], &Limits::DEFAULT).unwrap_err();
-    let told: Vec<_> = failures.iter().map(|failure| failure.change_index.unwrap()).collect();
-    assert_eq!(told, [0, 2]);
+    let reported: Vec<_> = failures.iter().map(|failure| failure.change_index.unwrap()).collect();
+    assert_eq!(reported, [0, 2]);
 }
 
 /// R4, R22, R27: what is wrong without any file.
@@ -412,7 +412,7 @@ fn a_missing_clipboard_is_refused() {
     check_refused("a\n", &[cut("x", "k"), paste(append(""), "k")], "TEXT_NOT_FOUND");
 }
 
-/// REQ-PATCH-005.5, REQ-PATCH-007.5: a clipboard gets what really stood there, and the author is told.
+/// REQ-PATCH-005.5, REQ-PATCH-007.5: a clipboard gets the file's own text, and the author gets a warning.
 #[test]
 fn a_clipboard_gets_the_text_that_was_matched() {
     let one = batch(vec![patch_of("a.txt", &[cut("a\nb\n", "k"), cut("c", "l")])]);
@@ -471,10 +471,10 @@ fn old_text_that_is_not_found_is_answered_with_real_lines() {
     let failure = check_refused(before, &[swap("nothing like it at all", "z")], "TEXT_NOT_FOUND");
     assert_eq!((failure.message.as_str(), failure.nearest.len()), ("old text not found", 0));
     check_refused("", &[swap("a", "z")], "TEXT_NOT_FOUND");
-    // White space is not what tells the lines apart.
+    // White space is not what distinguishes the lines.
     let failure = check_refused(before, &[swap("  let x = 15;\n  stop(x);\n", "z")], "TEXT_NOT_FOUND");
     assert!(failure.message.contains("at line 3, at column"), "{failure}");
-    // What was made before is told.
+    // A change that was made before is reported as such.
     let failure = check_refused(before, &[swap("let y = 2;", "let y = 1;")], "TEXT_NOT_FOUND");
     assert!(failure.hint.unwrap().contains("is already at line 7"));
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use crate::already::{blocks, codex, diff, search, sent, steps, swap_of};
 
-/// Lines of few kinds, so that everything stands at several places.
+/// Lines of few kinds, so that everything occurs at several places.
 fn lines() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         4 => Just("a\n"), 4 => Just("b\n"), 2 => Just("x\n"), 1 => Just("  a\n"), 1 => Just("  b\n"), 1 => Just("\n"),

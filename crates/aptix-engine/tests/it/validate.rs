@@ -19,7 +19,7 @@ fn found(batch: &Batch) -> Vec<String> {
     found_with(batch, &Limits::DEFAULT)
 }
 
-/// What is wrong with a file patch of these changes, the fields told from the change on.
+/// The violations of a file patch of these changes, their fields relative to the change.
 fn wrong(changes: &[Change]) -> Vec<String> {
     let found = found(&batch(vec![line_patch(b"", changes)]));
     found.iter().map(|text| text.replace("files[0].changes", "")).collect()
@@ -184,7 +184,7 @@ fn twins_are_refused() {
     assert_eq!(paths(&["a/b", "a"]), ["INVALID_REQUEST.PREFIX_CONFLICT at files[1].path"]);
     assert_eq!(paths(&["a", "a.b", "a-b", "a/b/c"]), ["INVALID_REQUEST.PREFIX_CONFLICT at files[3].path"]);
     assert_eq!(paths(&["a/x", "a/y", "ab/x", "a-b/x", "a/x.y"]), [""; 0]);
-    // Only who resolves them can tell what a path and a docPath have in common.
+    // What a path and a docPath have in common is only known once they are resolved.
     let mixed =
         batch(vec![create("r/a", ""), line_patch_of("r/a", &Sha256Digest::EMPTY.to_string(), &[insert(0, &["x"])])]);
     assert_eq!(found(&mixed), [""; 0]);
@@ -226,9 +226,9 @@ fn sizes_are_limited() {
     assert_eq!(found_with(&batch, &limits), fields.map(|field| format!("TOO_LARGE.TEXT at {field}")));
 }
 
-/// TUL-002-9.2: all violations are told at once, each with its file and change, up to a hundred.
+/// TUL-002-9.2: all violations are reported at once, each with its file and change, up to a hundred.
 #[test]
-fn violations_are_told_together_and_counted_past_a_hundred() {
+fn violations_are_reported_together_and_counted_past_a_hundred() {
     let bad = [delete(0, 1, &["x"]), insert(5, &[]), insert(4, &["a\n"])];
     let failures = validate(&batch(vec![line_patch_of("Repo/a", "x", &bad)]), &Limits::DEFAULT).unwrap_err();
     let codes: Vec<_> = failures.iter().map(code).collect();

@@ -49,7 +49,7 @@ fn the_digest_of_the_canonical_text_will_do() {
     assert_eq!(refused(apply(stated, Some(b"a\r\n\xff\r\n"))), "SHA_MISMATCH");
 }
 
-/// A patch that was applied before is told from one made for another version.
+/// A patch that was applied before is distinguished from one made for another version.
 #[test]
 fn a_patch_applied_before_is_recognised() {
     let changes = [insert(0, &["top"]), replace(2, 2, &["b"], &["x", "y"]), delete(3, 3, &["c"])];
@@ -67,7 +67,7 @@ fn a_patch_applied_before_is_recognised() {
     assert_eq!(refused(apply(canonical, Some(b"b\r\n"))), "ALREADY_APPLIED");
 }
 
-/// A result may not tell how the lines that are gone ended, or show its last blank line: it is recognised all the same.
+/// A result may not show how the removed lines ended, or show its last blank line: it is recognised all the same.
 #[test]
 fn a_patch_applied_before_is_recognised_by_its_lines() {
     for (before, changes) in [
@@ -92,9 +92,9 @@ fn a_patch_applied_before_is_recognised_by_its_lines() {
     assert_eq!(refused(apply(stated, Some(b"\xef\xbb\xbf"))), "ALREADY_APPLIED");
 }
 
-/// Where the lines speak for it and the digest does not, the author is told that the patch may have been applied.
+/// If the lines suggest it and the digest does not, the hint says that the patch may have been applied.
 #[test]
-fn a_patch_that_may_have_been_applied_is_told() {
+fn a_patch_that_may_have_been_applied_is_reported() {
     let hint = |before: &[u8], changes: &[_], now: &[u8]| {
         let failure = apply(line_patch(before, changes), Some(now)).unwrap_err();
         assert_eq!(code(&failure), "SHA_MISMATCH");
@@ -102,7 +102,7 @@ fn a_patch_that_may_have_been_applied_is_told() {
     };
     let may = "the new lines are already where the patch would put them: it may have been applied";
     assert!(hint(b"a\nb\n", &[replace(1, 1, &["a"], &["x"])], b"x\nb\nmore\n").ends_with(may));
-    // Which terminator the line had that is gone cannot be told here.
+    // The terminator of the removed line is unknown here.
     let may = "the patch may have been applied";
     assert!(hint(b"a\r\nb\nc\n", &[delete(2, 2, &["b"])], b"a\r\nc\n").ends_with(may));
     assert!(!hint(b"a\nb\nc\n", &[delete(2, 2, &["b"])], b"a\nz\n").contains("applied"));
@@ -112,7 +112,7 @@ fn a_patch_that_may_have_been_applied_is_told() {
 /// A digest that the caller knows is believed wherever that of the file is wanted.
 #[test]
 fn a_known_digest_is_not_computed_again() {
-    // Nothing hashes to this, so whoever says it has it from the caller.
+    // Nothing hashes to this, so that it can only come from the caller.
     let known: Sha256Digest = "ab".repeat(32).parse().unwrap();
     let stated = |digest: &str, changes: &[_]| line_patch_of("repo/a.txt", digest, changes);
     let limits = Limits { file_bytes: 20, ..Limits::DEFAULT };

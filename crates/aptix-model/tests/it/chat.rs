@@ -1,4 +1,4 @@
-//! Whole answers: which of their blocks are edits, and what the others come to.
+//! Whole answers: which of their blocks are edits, and how the others are handled.
 
 use aptix_model::documents::{Dialect, parse};
 use aptix_model::failure::Failure;
@@ -45,7 +45,7 @@ pub(crate) fn refuse(answer: &str, code: &str, words: &str) {
     assert!(said.contains(words), "{answer}\n{said}");
 }
 
-/// FILE-SPEC-1.0.1: edits stand in fenced blocks, however these are fenced.
+/// FILE-SPEC-1.0.1: edits are in fenced blocks, however these are fenced.
 #[test]
 fn a_block_is_found_whatever_its_fence() {
     for answer in [
@@ -87,7 +87,7 @@ fn a_structured_patch_is_read_from_its_block() {
 
 /// FILE-SPEC-1.0.2, FILE-SPEC-1.0.3, FILE-SPEC-1.0.4, FILE-SPEC-1.0.5, FILE-SPEC-8.1, FILE-SPEC-8.2.1: a block holds an edit and nothing else.
 #[test]
-fn what_is_wrong_is_told_with_its_block_and_its_line() {
+fn failures_are_reported_with_their_block_and_line() {
     let block = |text: &str| format!("One.\n\n```json\n{text}\n```\n");
     refuse(
         &block("{\"path\": \"a\",\n // why\n \"content\": \"\"}"),
@@ -123,7 +123,7 @@ fn what_is_wrong_is_told_with_its_block_and_its_line() {
 }
 
 #[test]
-fn an_answer_without_an_edit_says_so() {
+fn an_answer_without_an_edit_is_refused_as_such() {
     refuse("Nothing to do here.", "NO_EDIT_FOUND", "no fenced block");
     refuse("```bash\nls\n```", "NO_EDIT_FOUND", "none of its 1 fenced blocks");
     refuse("```json\n{\"name\": 1}\n```", "NO_EDIT_FOUND", "its keys are 'name'");
@@ -269,7 +269,7 @@ fn an_answer_may_begin_with_a_bracket() {
     assert_eq!(broken.detail.map(|detail| detail.to_string()).as_deref(), Some("JSON"), "{broken}");
 }
 
-/// What is thought before an answer drafts no edits; and is told if it seems to.
+/// A thought before an answer contains no edits; one that seems to is reported.
 #[test]
 fn what_was_thought_is_no_edit() {
     let json = format!("```json\n{A}\n```\n");
@@ -310,7 +310,7 @@ fn what_was_thought_is_no_edit() {
     check_edits(&format!("One:\n```\n</think>\n```\n{json}```\n</think>\n```"), &["a"]);
 }
 
-/// An edit in JSON that stands in no block is not passed over.
+/// An edit in JSON outside of blocks is not skipped.
 #[test]
 fn json_outside_of_blocks_is_not_passed_over() {
     let edits = format!("f.md\n{}", blocks("a"));
@@ -361,7 +361,7 @@ fn what_is_written_for_other_readers_is_not_passed_over() {
     refuse(&format!("{edits}```\n  *** Begin Patch\n```\n"), "INVALID_REQUEST.MARKER", "line 9");
 }
 
-/// What stands in a comment is not shown to a reader, who may think that it is not there.
+/// The text of a comment is not shown to a reader, who may think that it is not there.
 #[test]
 fn no_edit_is_taken_from_a_comment() {
     let (old, new) = (format!("f.md\n{}", blocks("a")), format!("g.md\n{}", blocks("b")));

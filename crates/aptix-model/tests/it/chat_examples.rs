@@ -46,7 +46,7 @@ fn a_block_that_is_named_for_a_file_is_held_against_it() {
         for blank in ["", "\n", "\n\n"] {
             check(&format!("{edits}{above}\n{blank}```py\nx = 1\n```\n"), &["f.md", "src/m.py"]);
         }
-        // Shell and output, too: the name says so.
+        // Shell and output, too, by their name.
         check(&format!("{edits}{above}\n```bash\nx = 1\n```\n"), &["f.md", "src/m.py"]);
         refuse(&format!("{above}\n```py\nx = 1\n```\n"), "INVALID_REQUEST.FENCE", "is named for \"src/m.py\"");
         // An empty block is named all the same.
@@ -64,7 +64,7 @@ fn a_block_that_is_named_for_a_file_is_held_against_it() {
         check(&format!("{edits}Text.\n{above}\n```\nx = 1\n```\n"), &["f.md", "BLOCK_IGNORED"]);
     }
     check(&format!("{edits}```py\n# setup\nx = 1\n```\n"), &["f.md", "BLOCK_IGNORED"]);
-    // What stands above belongs to another block, or is one.
+    // The text above belongs to another block, or is one.
     check(&format!("src/m.py\n{}\n```\nx = 1\n```\n", blocks("a")), &["src/m.py", "BLOCK_IGNORED"]);
     check(&format!("{edits}src/m.py\n```\nx\n```\n```\ny\n```\n"), &["f.md", "src/m.py", "BLOCK_IGNORED"]);
     check(
@@ -76,7 +76,7 @@ fn a_block_that_is_named_for_a_file_is_held_against_it() {
     check(&format!("f.md\n{}g.md\n```\nx = 1\n```\n", blocks("a")), &["f.md", "g.md"]);
 }
 
-/// A sentence that ends in a colon announces what stands below it.
+/// A sentence that ends in a colon announces what follows it.
 #[test]
 fn a_sentence_with_a_path_announces_a_block() {
     let edits = format!("So:\nf.md\n{}\n", blocks("a"));
@@ -96,7 +96,7 @@ fn a_sentence_with_a_path_announces_a_block() {
     check(&format!("{edits}{}\n```\nx\n```\n", long), &["f.md", "word? n1? n2? n3? src/m.py:"]);
 }
 
-/// An example says where it stands and why it is one.
+/// An example has its place and the reason why it is one.
 #[test]
 fn each_example_is_named_by_its_line() {
     let answer = format!("So:\n```json\n{A}\n```\nlike this\n```json\n{{\"b\": 1}}\n```\nand that\n```\n```\n");
@@ -165,7 +165,7 @@ fn sample_json_is_no_edit() {
     }
 }
 
-/// What a tool of ours is called with outside of blocks is an edit, and so is what stands in a tag or a fence of ours.
+/// What a tool of ours is called with outside of blocks is an edit, and so is what is in a tag or a fence of ours.
 #[test]
 fn calls_of_our_tools_are_edits() {
     let arguments = r#"{"path": "n.md", "content": "x\n"}"#;
@@ -224,7 +224,7 @@ fn an_outer_fence_is_read_through_or_refused() {
         refuse(&format!("````{tag}\n{bundle}````\nf.md\n{}", blocks("a")), "INVALID_REQUEST.FENCE", "other edits");
         refuse(&format!("````{tag}\n{bundle}````\n").repeat(2), "INVALID_REQUEST.FENCE", "other edits");
     }
-    // Nothing that stands inside is passed over.
+    // Nothing inside is skipped.
     let inside = |more: &str| format!("````md\n{bundle}\n{more}````\n");
     refuse(&inside(&diff("d")), "INVALID_REQUEST.FENCE", "holds a diff");
     refuse(&inside("{\"patches\": [{\"path\": \"x\", \"replacements\": []}]}\n"), "INVALID_REQUEST.FENCE", "holds a");
@@ -294,7 +294,7 @@ fn an_outer_fence_may_be_as_long_as_those_inside() {
     }
 }
 
-/// What stands in the fence of a SEARCH/REPLACE block or a patch with markers of its own is about it, or refuses the answer.
+/// Other text in the fence of a SEARCH/REPLACE block or a patch with markers of its own is about it, or refuses the answer.
 #[test]
 fn no_lines_beside_an_edit_in_its_fence_are_passed_over() {
     let envelope = "*** Begin Patch\n*** Delete File: f.md\n*** End Patch\n";
@@ -346,7 +346,7 @@ fn no_indented_edit_is_passed_over() {
     check(&format!("```bash\nls\n```\n\n{deep}"), &["d", "BLOCK_IGNORED"]);
 }
 
-/// Fences that nothing closes refuse the answer, but for an empty one that ends with its list item.
+/// Unclosed fences refuse the answer, except an empty one that ends with its list item.
 #[test]
 fn unbalanced_fences_refuse_the_answer() {
     let json = format!("```json\n{A}\n```\n");
@@ -370,7 +370,7 @@ fn named(info: &str) -> &str {
 
 /// A block that is sent twice is not applied twice.
 #[test]
-fn a_block_that_stands_twice_refuses_the_answer() {
+fn a_block_that_occurs_twice_refuses_the_answer() {
     let new = "n.md\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE\n";
     for doubled in [format!("So:\n```json\n{A}\n```\n").repeat(2), format!("```patch\n{}```\n", diff("d")).repeat(2)] {
         refuse(&doubled, "INVALID_REQUEST.DUPLICATE_PATH", "each change once");

@@ -1,4 +1,4 @@
-//! Documents that were cut off: each is refused at every byte, or comes to the same as the whole.
+//! Truncated documents: each is refused at every byte, or has the same result as the whole.
 
 use aptix_model::batch::{Batch, FileEdit};
 use aptix_model::documents::{Dialect, parse};
@@ -56,7 +56,7 @@ fn documents() -> Vec<(Dialect, String)> {
 }
 
 /// Whether a batch has the first edits of another one, and no others: what is left of a text of several blocks that was cut
-/// between two of them, which nothing can tell from one that ends there.
+/// between two of them, which is indistinguishable from one that ends there.
 fn is_head(part: &Batch, whole: &Batch) -> bool {
     part.files.iter().zip(&whole.files).all(|(part, whole)| match (&part.edit, &whole.edit) {
         (FileEdit::Replacements(part), FileEdit::Replacements(whole)) => whole.steps.starts_with(&part.steps),
@@ -65,7 +65,7 @@ fn is_head(part: &Batch, whole: &Batch) -> bool {
 }
 
 #[test]
-fn a_document_cut_at_any_byte_is_refused_or_comes_to_the_same() {
+fn a_document_cut_at_any_byte_is_refused_or_has_the_same_result() {
     for (dialect, text) in documents() {
         let whole = parse(text.as_bytes(), Some(dialect)).unwrap_or_else(|failures| panic!("{text}\n{failures:?}"));
         for end in 0..text.len() {
@@ -87,7 +87,7 @@ fn a_document_cut_at_any_byte_is_refused_or_comes_to_the_same() {
 const DIFF: &str = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n";
 
 #[test]
-fn what_is_cut_off_says_so() {
+fn a_truncated_document_is_refused_as_truncated() {
     let block = "a/one.txt\n<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPLACE\n";
     let cut = |failures: &[Failure]| {
         failures.iter().all(|failure| failure.hint.as_deref().is_some_and(|hint| hint.contains("cut short")))
@@ -140,7 +140,7 @@ fn prose_below_the_last_block_is_read_over() {
     }
 }
 
-/// A header that breaks off within a line: what stands above the break is never taken for all that happens to the file.
+/// A header that breaks off within a line: what is above the break is never taken for all that happens to the file.
 #[test]
 fn a_git_header_cut_within_a_line_is_refused() {
     let whole = "diff --git a/f b/f\nindex 1111111..2222222 100644\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n";

@@ -190,7 +190,7 @@ fn numbers_and_texts_that_json_does_not_have_are_refused() {
 }
 
 #[test]
-fn a_misspelt_field_is_told_its_nearest_right_name() {
+fn a_misspelt_field_is_refused_with_its_nearest_right_name() {
     for (text, right) in [
         (patch(r#"{"operation": "insert", "newLine": []}"#), "newLines"),
         (patch(r#"{"operation": "insert", "after_line": 0}"#), "afterLine"),
@@ -250,7 +250,7 @@ fn what_is_in_no_dialect_is_named_by_its_keys() {
     assert!(hint.contains("one document at a time") && !hint.contains("name the dialect"), "{hint}");
 }
 
-/// A document names no root but the workspace itself, in whatever way it says so.
+/// A document names no root but the workspace itself, in any spelling.
 #[test]
 fn the_root_of_a_document_is_the_workspace() {
     for root in ["", ".", "./"] {

@@ -118,7 +118,7 @@ fn what_is_no_bundle_is_refused_with_its_place() {
     }
 }
 
-/// Syntax errors stand where the parser stopped, which is of no interest here.
+/// Syntax errors contain where the parser stopped, which is of no interest here.
 fn place_less(found: String) -> String {
     match found.split_once(": ") {
         Some((_, word @ ("INVALID_REQUEST.JSON" | "INVALID_REQUEST.TRAILING"))) => format!("-: {word}"),
@@ -126,7 +126,7 @@ fn place_less(found: String) -> String {
     }
 }
 
-/// However many entries are wrong, a reader is told of the first hundred.
+/// Of any number of wrong entries, the first hundred are reported.
 #[test]
 fn the_first_hundred_failures_are_listed() {
     let text = format!(r#"{{"files": [{}]}}"#, ["{}"; 300].join(","));

@@ -5,7 +5,7 @@ mod refused;
 use aptix_model::batch::{FileEdit, GitKind, LineKind, Target};
 use aptix_model::documents::{Dialect, parse};
 
-/// What each file of a diff comes to, in words, or `REASON.DETAIL` of the refusal.
+/// The outcome of each file of a diff, in words, or `REASON.DETAIL` of the refusal.
 fn read(diff: impl AsRef<[u8]>) -> Result<Vec<String>, String> {
     match parse(diff.as_ref(), Some(Dialect::GitPatch)) {
         Ok(document) => {
@@ -82,7 +82,7 @@ fn check_refused(diff: impl AsRef<[u8]>, expected: &str) {
 const HUNK: &str = "@@ -1 +1 @@\n-a\n+b\n";
 const READ: &str = "@1,1 1,1:-a\\n+b\\n";
 
-/// Within one diff every name is that of before the diff; a later mail goes on from what the one before leaves.
+/// Within one diff every name is that of before the diff; a later mail starts from what the one before leaves.
 #[test]
 fn a_name_is_the_one_of_before_the_diff_that_renames_to_it() {
     let moved = |from: &str, to: &str| format!("diff --git a/{from} b/{to}\nrename from {from}\nrename to {to}\n");
@@ -96,7 +96,7 @@ fn a_name_is_the_one_of_before_the_diff_that_renames_to_it() {
     check(moved("f", "g") + &moved("g", "h") + &moved("h", "f"), &["rename f to g", "rename g to h", "rename h to f"]);
     check(moved("f", "F"), &["rename f to F"]);
     check_refused(moved("f", "g") + &moved("g", "f") + &edited, "INVALID_REQUEST.DUPLICATE_PATH");
-    // Each file, where it goes, and how many parts it has.
+    // Each file, its new path, and how many parts it has.
     let series = |parts: &[&str]| {
         let mails = parts.iter().map(|part| mail(part)).collect::<String>();
         let files = parse(mails.as_bytes(), Some(Dialect::GitPatch)).unwrap().batch.files;
@@ -299,7 +299,7 @@ fn a_closed_fence_ends_a_hunk_for_sure() {
     assert_eq!(hunks("@@ -1,3 +1,4 @@\n a\n+b\n```\n c\n"), Err("PATCH_TRUNCATED".to_owned()));
 }
 
-/// A diff with carriage returns throughout makes such files, and says so.
+/// A diff with carriage returns throughout makes such files, with a warning.
 #[test]
 fn a_diff_with_carriage_returns_makes_files_with_them() {
     let diff = "--- /dev/null\n+++ b/f\n@@ -0,0 +1,2 @@\n+a\n+b\n";
@@ -315,7 +315,7 @@ fn a_diff_with_carriage_returns_makes_files_with_them() {
     }
 }
 
-/// FILE-SPEC-3.1.3.2: what stands around the files of a diff is skipped, and a mail's message becomes the label.
+/// FILE-SPEC-3.1.3.2: text around the files of a diff is skipped, and a mail's message becomes the label.
 #[test]
 fn text_around_the_files_of_a_diff_is_skipped() {
     let f = format!("--- a/f\n+++ b/f\n{HUNK}");
@@ -379,7 +379,7 @@ fn text_around_the_files_of_a_diff_is_skipped() {
     }
 }
 
-/// Text around a diff is skipped, so that nobody is asked to leave it out.
+/// Text around a diff is skipped, so that its author need not leave it out.
 #[test]
 fn a_text_without_a_diff_is_refused_with_what_begins_one() {
     for text in ["Here it is:\n", "> --- a/f\n> +++ b/f\n> @@ -1 +1 @@\n> -a\n> +b\n"] {

@@ -100,15 +100,15 @@ fn what_does_not_have_the_shape_is_refused_by_name() {
         (r#"{"path":"a","range":"5~3"}"#, "LINE_RANGE (INVERTED)"),
         (r#"{"path":"a","max_lines":-1}"#, "INVALID_REQUEST"),
     ] {
-        let told = refused(read_file(arguments).map(drop));
-        assert!(told.starts_with(expected), "{arguments}: {told}");
+        let message = refused(read_file(arguments).map(drop));
+        assert!(message.starts_with(expected), "{arguments}: {message}");
     }
     for (arguments, expected) in [
         (r#"{"pattern":"x","case":"loud"}"#, "INVALID_REQUEST (UNKNOWN_ENUM)"),
         (r#"{"pattern":"x","path":"../.."}"#, "INVALID_PATH (TRAVERSAL)"),
         (r#"{"query":"x"}"#, "INVALID_REQUEST (UNKNOWN_FIELD)"),
     ] {
-        let told = refused(search(arguments).map(drop));
-        assert!(told.starts_with(expected), "{arguments}: {told}");
+        let message = refused(search(arguments).map(drop));
+        assert!(message.starts_with(expected), "{arguments}: {message}");
     }
 }

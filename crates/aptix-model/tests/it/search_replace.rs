@@ -33,7 +33,7 @@ fn block(old: &str, new: &str) -> String {
 }
 
 #[test]
-fn a_block_is_what_stands_between_its_markers() {
+fn a_block_is_the_text_between_its_markers() {
     let cases = [
         (block("old\n", "new\n"), r#"a: "old\n" => "new\n""#),
         (block("x\n  y \n\n", ""), r#"a: "x\n  y \n\n" => """#),
@@ -74,7 +74,7 @@ fn a_block_is_what_stands_between_its_markers() {
     assert_eq!(warnings.iter().map(|warning| warning.code.as_str()).collect::<Vec<_>>(), ["MARKER_UNESCAPED"]);
 }
 
-/// What stands above a block, and the name of its file.
+/// The text above a block, and the name of its file.
 const NAMED: &[(&str, &str)] = &[
     ("src/a.rs\n", "src/a.rs"),
     (".\\src\\a.rs\n", "src/a.rs"),
@@ -131,7 +131,7 @@ const NAMED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_name_stands_in_the_three_lines_above() {
+fn a_name_is_in_the_three_lines_above() {
     for (above, path) in NAMED {
         assert_eq!(steps(&format!("{above}{BLOCK}")), [format!("{path}: \"old\\n\" => \"new\\n\"")], "{above}");
     }
@@ -314,7 +314,7 @@ fn what_is_malformed_is_refused_with_its_line() {
     }
 }
 
-/// Blocks without fence and prose are recognised; what stands in an answer is for another dialect.
+/// Blocks without fence and prose are recognised; blocks in an answer are for another dialect.
 #[test]
 fn bare_blocks_are_recognised() {
     let dialect = |text: &str| parse(text.as_bytes(), None).ok().map(|document| document.dialect);

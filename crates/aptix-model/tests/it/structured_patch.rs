@@ -84,9 +84,9 @@ fn what_is_not_in_the_format_is_refused_with_its_place() {
     assert_eq!((failures[0].file_index, failures[0].change_index), (Some(0), Some(1)));
 }
 
-/// A document with `patches` is told by what is in them.
+/// A document with `patches` is detected by the entries in them.
 #[test]
-fn two_dialects_with_patches_are_told_apart() {
+fn two_dialects_with_patches_are_distinguished() {
     let dialect = |text: &str| parse(text.as_bytes(), None).map(|document| document.dialect).map_err(|_| ());
     assert_eq!(
         dialect(r#"{"path": "a", "patches": [{"operation": "append_eof", "newText": "x"}]}"#),

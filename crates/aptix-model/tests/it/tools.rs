@@ -51,7 +51,7 @@ fn the_tools_that_prepare_and_apply_say_that_they_do_not_mix() {
     }
 }
 
-/// TUL-004-7.1.1: what goes in, what it does and what comes out, of every tool; and each argument by its name.
+/// TUL-004-7.1.1: input, effect and output of every tool; and each argument by its name.
 #[test]
 fn every_description_covers_inputs_behaviour_and_output() {
     for tool in TOOLS {

@@ -1,4 +1,4 @@
-//! The wire: what goes out comes back the same, and what protobuf lets through is still refused.
+//! The wire format: messages round-trip, and what protobuf lets through is still refused.
 
 use aptix_model::batch::{
     Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Batch, BlobRef, Change, Chunk, ChunkLine, Content, ContextPatch,
@@ -435,7 +435,7 @@ fn a_reason_of_a_newer_version_is_kept_in_words() {
 }
 
 #[test]
-fn of_very_much_that_is_wrong_only_so_much_is_told() {
+fn the_number_of_reported_violations_is_bounded() {
     let files = vec![v1::FilePatch::default(); 2000];
     assert_eq!(Batch::try_from(v1::Edit { files, ..v1::Edit::default() }).unwrap_err().len(), 1000);
 }

@@ -86,9 +86,9 @@ async fn an_upload_must_be_what_it_announces() {
     assert_refused(lie, Code::InvalidArgument, "HASH_FAILED", "");
 }
 
-/// An upload that stands still is ended, and its place is free for the next.
+/// A stalled upload is ended, and its place is free for the next.
 #[tokio::test]
-async fn an_upload_that_stands_still_is_ended() {
+async fn a_stalled_upload_is_ended() {
     let dispatch = Settings { transfers: aptix_server::caller::Share::of(1), ..Settings::default() };
     let upload_idle = Duration::from_secs(1);
     let server = Server::with(Options { dispatch, upload_idle, ..Options::default() });
@@ -100,15 +100,15 @@ async fn an_upload_that_stands_still_is_ended() {
     client.upload("w", b"content").await.unwrap();
 }
 
-/// A blob that no batch and no file names goes; those that are named stay, and one that comes again is there again.
+/// An unreferenced blob is deleted; referenced ones stay, and one that is uploaded again is there again.
 #[tokio::test]
-async fn blobs_that_nobody_names_go() {
+async fn unreferenced_blobs_are_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
     let server = Server::over(Arc::clone(&store) as Arc<dyn Store>, Options::default());
     let mut client = server.connect().await;
     let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
-    for content in [&b"in a batch"[..], b"in a file", b"nobody's"] {
+    for content in [&b"in a batch"[..], b"in a file", b"unnamed."] {
         client.upload("w", content).await.unwrap();
     }
     let named = Content::Blob(blob(b"in a batch"));
@@ -117,7 +117,7 @@ async fn blobs_that_nobody_names_go() {
     let batch = client.submit(submit("w", "r2", vec![create_file("b", text)])).await.unwrap();
     client.report("w", &batch.batch_id, epoch, applied(&[("app", "b", b"in a file")])).await.unwrap();
     let sizes = || async {
-        let digests = [&b"in a batch"[..], b"in a file", b"nobody's"].map(|content| sha256(content).parse().unwrap());
+        let digests = [&b"in a batch"[..], b"in a file", b"unnamed."].map(|content| sha256(content).parse().unwrap());
         let sizes = store.blob_sizes("w".parse().unwrap(), digests.to_vec()).await.unwrap();
         sizes.into_iter().map(|size| size.is_some()).collect::<Vec<_>>()
     };
@@ -125,8 +125,8 @@ async fn blobs_that_nobody_names_go() {
     assert_eq!(sizes().await, [true, true, true]);
     assert_eq!(store.sweep_blobs(UnixMillis(u64::MAX)).await, Ok(1));
     assert_eq!(sizes().await, [true, true, false]);
-    client.upload("w", b"nobody's").await.unwrap();
-    let named = Content::Blob(blob(b"nobody's"));
+    client.upload("w", b"unnamed.").await.unwrap();
+    let named = Content::Blob(blob(b"unnamed."));
     client.submit(submit("w", "r3", vec![create_file("c", named)])).await.unwrap();
     assert_eq!(store.sweep_blobs(UnixMillis(u64::MAX)).await, Ok(0));
     assert_eq!(sizes().await, [true, true, true]);
@@ -140,14 +140,14 @@ async fn the_server_sweeps_blobs() {
     let options = Options { blob_retention: Duration::ZERO, ..Options::default() };
     let server = Server::over(store, options);
     let mut client = server.connect().await;
-    let blob = client.upload("w", b"nobody's").await.unwrap();
+    let blob = client.upload("w", b"unnamed.").await.unwrap();
     let deadline = tokio::time::Instant::now() + SOON;
     loop {
         let request = v1::FindMissingBlobsRequest { workspace_id: "w".to_owned(), sha256: vec![blob.sha256.clone()] };
         if !client.files.find_missing_blobs(request).await.unwrap().into_inner().missing_sha256.is_empty() {
             break;
         }
-        assert!(tokio::time::Instant::now() < deadline, "the blob goes");
+        assert!(tokio::time::Instant::now() < deadline, "the blob is deleted");
         tokio::task::yield_now().await;
     }
 }

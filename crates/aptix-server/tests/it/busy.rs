@@ -1,4 +1,4 @@
-//! A caller that asks for as much work as it can delays nobody else: other calls, heartbeats and the end of the program
+//! A caller that asks for as much work as it can does not delay others: other calls, heartbeats and the end of the program
 //! go on while every costly input is sent, and no call outlives its deadline.
 //!
 //! What a quiet caller waits behind is counted by the server, in turns and groups of writes, and not measured in seconds.
@@ -278,7 +278,7 @@ async fn send_all(channel: &Channel, inputs: &[(&'static str, &'static str, Vec<
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_caller_of_costly_calls_delays_nobody_else() {
+async fn a_caller_of_costly_calls_does_not_delay_others() {
     let dir = tempfile::tempdir().unwrap();
     let config = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
     let log = NamedTempFile::new().unwrap();

@@ -76,11 +76,11 @@ async fn fill(directory: &Path, count: u128) -> Acknowledged {
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Intact,
-    /// The store does not open, and says why.
+    /// The store does not open, and reports why.
     Refused(String),
-    /// It opens, and says what it cannot read where it is asked for.
-    Told,
-    /// Something is missing or different, and nothing says so.
+    /// It opens, and reports what it cannot read when that is requested.
+    Reported,
+    /// Something is missing or different, and is not reported.
     Silent(String),
 }
 
@@ -89,21 +89,21 @@ async fn look(directory: &Path, acknowledged: &Acknowledged) -> Outcome {
         Ok(store) => Arc::new(store),
         Err(error) => return Outcome::Refused(error.to_string()),
     };
-    let mut told = false;
+    let mut reported = false;
     for batch in &acknowledged.batches {
         match store.batch(batch.workspace.clone(), BatchSelector::Id(batch.id)).await {
             Ok(Some(found)) if found == *batch => {}
             Ok(found) => {
                 return Outcome::Silent(format!("batch {}: {:?}", batch.id, found.map(|found| found.revision)));
             }
-            Err(_) => told = true,
+            Err(_) => reported = true,
         }
     }
     for (name, newest) in &acknowledged.newest {
         match store.events(workspace(name), Revision(0), 10_000).await {
-            Ok(events) if events.len() as u64 == *newest => told |= events.iter().any(Result::is_err),
+            Ok(events) if events.len() as u64 == *newest => reported |= events.iter().any(Result::is_err),
             Ok(events) => return Outcome::Silent(format!("{} of {newest} events of {name}", events.len())),
-            Err(_) => told = true,
+            Err(_) => reported = true,
         }
     }
     let (blob, bytes) = &acknowledged.blob;
@@ -113,17 +113,17 @@ async fn look(directory: &Path, acknowledged: &Acknowledged) -> Outcome {
             for index in 0..4 {
                 match store.blob_chunk(workspace("w"), blob.sha256, index).await {
                     Ok(chunk) => found.extend_from_slice(chunk.as_deref().unwrap_or_default()),
-                    Err(_) => told = true,
+                    Err(_) => reported = true,
                 }
             }
-            // Whoever hands it out checks its digest.
-            told |= found != *bytes;
+            // The server checks the digest before sending it.
+            reported |= found != *bytes;
         }
         Ok(found) => return Outcome::Silent(format!("the blob: {found:?}")),
-        Err(_) => told = true,
+        Err(_) => reported = true,
     }
     store.close().await.unwrap();
-    if told { Outcome::Told } else { Outcome::Intact }
+    if reported { Outcome::Reported } else { Outcome::Intact }
 }
 
 /// A copy in which one file is damaged.
@@ -217,10 +217,10 @@ async fn no_flipped_bit_and_no_zeroed_page_of_the_journal_is_silent() {
     let refused = count(&outcomes, |outcome| matches!(outcome, Outcome::Refused(_)));
     let named = |outcome: &Outcome| matches!(outcome, Outcome::Refused(why) if why.contains("revision"));
     println!(
-        "seed {seed:#x}: {bits} flipped bits and {pages} zeroed pages: {refused} refused, {} of them by revision, {} told, \
+        "seed {seed:#x}: {bits} flipped bits and {pages} zeroed pages: {refused} refused, {} of them by revision, {} reported, \
          {} intact, 0 silent",
         count(&outcomes, named),
-        count(&outcomes, |outcome| *outcome == Outcome::Told),
+        count(&outcomes, |outcome| *outcome == Outcome::Reported),
         count(&outcomes, |outcome| *outcome == Outcome::Intact),
     );
     assert_eq!(refused, count(&outcomes, named), "what is missing is named by its revision: {outcomes:#?}");
@@ -268,7 +268,7 @@ fn digests(directory: &Path) -> Vec<(PathBuf, [u8; 32])> {
 }
 
 /// A start is refused until its loss is accepted, and changes nothing. Then the journal is copied aside as it was, what is
-/// left is served, and numbering goes on from there. `verify` changes nothing either, and names what is lost.
+/// left is served, and numbering continues from there. `verify` changes nothing either, and names what is lost.
 #[tokio::test]
 async fn a_loss_is_refused_until_it_is_accepted() {
     let directory = place();
@@ -304,10 +304,10 @@ async fn a_loss_is_refused_until_it_is_accepted() {
     assert_eq!(verify(copy.path()).unwrap().damages, Vec::<String>::new());
 }
 
-/// A process that dies, or a power cut, leaves the end of a write that nobody was answered about. It is cut off without a
+/// A process that dies, or a power cut, leaves the end of a write that was not acknowledged. It is cut off without a
 /// question, wherever it ends; once the write was acknowledged it never is.
 #[tokio::test]
-async fn the_torn_end_of_a_write_that_nobody_was_answered_about_is_cut_off() {
+async fn the_torn_end_of_an_unacknowledged_write_is_cut_off() {
     let directory = place();
     let acknowledged = fill(directory.path(), 8).await;
     let (length, before) = (used(directory.path()), std::fs::read(directory.path().join(MARKS)).unwrap());
@@ -341,7 +341,7 @@ async fn the_torn_end_of_a_write_that_nobody_was_answered_about_is_cut_off() {
     }
 }
 
-/// Without the file that says what was acknowledged, nothing can be told from damage: that is said, and not passed over.
+/// Without the file that says what was acknowledged, nothing can be distinguished from damage: that is reported, and not skipped.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "a test's own file")]
 async fn a_high_water_mark_that_is_gone_is_missed() {
@@ -425,13 +425,13 @@ async fn no_damage_of_any_file_is_silent() {
                 counts[match outcome {
                     Outcome::Intact => 0,
                     Outcome::Refused(_) => 1,
-                    Outcome::Told => 2,
+                    Outcome::Reported => 2,
                     Outcome::Silent(what) => panic!("{named}: {what}"),
                 }] += 1;
             }
         }
         println!(
-            "seed {seed:#x}, tables {in_tables}: {} intact, {} refused, {} told, 0 silent",
+            "seed {seed:#x}, tables {in_tables}: {} intact, {} refused, {} reported, 0 silent",
             counts[0], counts[1], counts[2]
         );
     }
@@ -445,7 +445,7 @@ fn flush(directory: &Path) {
     }
 }
 
-/// A record that cannot be read stops neither the feed nor the lists: it is told in its place, and all others are served.
+/// A record that cannot be read stops neither the feed nor the lists: it is reported in its place, and all others are served.
 #[tokio::test]
 async fn one_damaged_record_stops_nothing() {
     let directory = place();
@@ -468,16 +468,16 @@ async fn one_damaged_record_stops_nothing() {
     let mut client = server.connect().await;
     let newest = acknowledged.newest[1].1;
     let (_, mut feed) = client.lease("w", "agent", 0).await.unwrap();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for revision in 1..=newest {
         let event = next_event(&mut feed).await.unwrap();
         assert_eq!(event.revision, revision);
-        told.extend(event.damage.map(|damage| (revision, damage.batch_id)));
+        reported.extend(event.damage.map(|damage| (revision, damage.batch_id)));
     }
-    assert_eq!(told[0], (1, broken[0].id.to_string()));
-    assert!(told.contains(&(4, String::new())), "{told:?}");
+    assert_eq!(reported[0], (1, broken[0].id.to_string()));
+    assert!(reported.contains(&(4, String::new())), "{reported:?}");
     let next = client.submit(submit("w", "next", vec![create_text("a", "")])).await.unwrap();
-    assert_eq!(next.revision, newest + 1, "numbering goes on by the high-water mark");
+    assert_eq!(next.revision, newest + 1, "numbering continues from the high-water mark");
     assert_eq!(next_event(&mut feed).await.unwrap().batch.unwrap().batch_id, next.batch_id);
     let list = v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size: 0, page_token: String::new() };
     let page = client.batches.list_batches(list).await.unwrap().into_inner();

@@ -92,7 +92,7 @@ async fn a_feed_resumes_anywhere_without_gap() {
     assert_refused(answer, Code::InvalidArgument, "INVALID_REQUEST", "FUTURE_REVISION");
 }
 
-/// An agent that reads nothing is cut off and told so; other workspaces do not notice.
+/// An agent that reads nothing is disconnected with the reason; other workspaces do not notice.
 #[tokio::test]
 async fn a_slow_receiver_is_cut_off_and_resumes() {
     let dispatch = Settings { slow_after: Duration::from_millis(100), ..Settings::default() };
@@ -106,7 +106,7 @@ async fn a_slow_receiver_is_cut_off_and_resumes() {
     }
     author.submit(submit("quick", "r", vec![create_text("a", "")])).await.unwrap();
     assert_eq!(next_event(&mut feed).await.unwrap().revision, 1);
-    // Somebody else can serve the workspace once the server gave the slow one up.
+    // Another agent can serve the workspace once the server gave the slow one up.
     let deadline = tokio::time::Instant::now() + SOON;
     while let Err(status) = quick.lease("slow", "other", 0).await.map(drop) {
         assert_eq!(refusal(&status).2, "LEASE_HELD");
@@ -194,9 +194,9 @@ async fn the_deepest_and_the_longest_path_become_cloud_files() {
     assert_eq!(client.files.list_files(list).await.unwrap().into_inner().files.len(), 1);
 }
 
-/// A batch whose author goes away before the answer is told to the agent all the same.
+/// A batch whose author disconnects before the answer is still delivered to the agent.
 #[tokio::test]
-async fn a_batch_is_told_although_its_author_has_gone() {
+async fn a_batch_is_delivered_although_its_author_has_disconnected() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
     let settings = Settings { heartbeat: Duration::from_secs(3600), ..Settings::default() };
@@ -217,7 +217,7 @@ async fn a_batch_is_told_although_its_author_has_gone() {
         () = std::future::ready(()) => {}
     }
     match tokio::time::timeout(SOON, feed.next()).await.expect("the event comes in time") {
-        Some(Ok(Delivery::Event(Revision(1), _, told))) => assert_eq!(told.id, id),
+        Some(Ok(Delivery::Event(Revision(1), _, delivered))) => assert_eq!(delivered.id, id),
         other => panic!("expected the batch, found {other:?}"),
     }
 }
@@ -250,9 +250,9 @@ async fn one_secret_takes_a_lease_over_once() {
     }
 }
 
-/// Told to stop, the server says so on every stream, takes nothing more, and ends.
+/// On shutdown, the server reports that on every stream, accepts nothing more, and ends.
 #[tokio::test]
-async fn streams_are_told_when_the_server_stops() {
+async fn streams_are_notified_when_the_server_stops() {
     let mut server = Server::start();
     let mut client = server.connect().await;
     let (_, mut feed) = client.lease("w", "agent", 0).await.unwrap();

@@ -10,7 +10,7 @@ fn line(kind: v1::LineKind, text: &str) -> v1::HunkLine {
     v1::HunkLine { kind: kind.into(), content: text.to_owned().into() }
 }
 
-/// A hunk that takes one line away and brings one.
+/// A hunk that removes one line and adds one.
 fn hunk() -> v1::Hunk {
     let lines = vec![line(v1::LineKind::Removed, "old\n"), line(v1::LineKind::Added, "new\n")];
     v1::Hunk { old_start: 1, old_count: 1, new_start: 1, new_count: 1, lines, ..v1::Hunk::default() }
@@ -62,7 +62,7 @@ async fn numbers_that_no_header_has_are_refused() {
         let mut hunk = hunk();
         *field(&mut hunk) = i64::MAX;
         number += 1;
-        // What a header of a file that nobody has seen says may be wrong; the file decides.
+        // The header may be wrong, as the server does not see the file; the file decides.
         let request = submit("w", &format!("r{number}"), vec![file(Action::GitPatch(modify(vec![hunk])))]);
         if let Err(status) = client.submit(request).await {
             assert_eq!(refusal(&status).0, Code::InvalidArgument, "{}", status.message());

@@ -1,5 +1,5 @@
 //! A data directory that was copied: two servers with the same past, and then with different events under the same
-//! revisions. What one of them said where a reader stands, the other does not take for its own.
+//! revisions. A cursor of one of them is not valid in the other.
 
 use std::path::Path;
 use std::process::Command;
@@ -116,7 +116,7 @@ async fn a_cursor_of_another_history_is_refused_though_its_revision_exists() {
 }
 
 #[tokio::test]
-async fn a_list_goes_on_in_its_own_history_alone() {
+async fn a_list_continues_in_its_own_history_alone() {
     let (_place, mut first, mut second) = twins().await;
     let token = first.page(String::new()).await.unwrap().next_page_token;
     assert_eq!(first.page(token.clone()).await.unwrap().batches.len(), 2);
@@ -139,10 +139,10 @@ async fn the_states_of_a_batch_go_on_behind_a_cursor() {
     let mut later = first.client.batches.watch_batch(watch(Some(cursor.clone()))).await.unwrap().into_inner();
     let cancel = v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone() };
     first.client.batches.cancel_batch(cancel).await.unwrap();
-    let told = next(&mut later).await.unwrap();
-    assert_eq!(told.batch.unwrap().state(), v1::BatchState::Cancelled);
-    let mut ended = first.client.batches.watch_batch(watch(told.cursor)).await.unwrap().into_inner();
-    assert_eq!(ended.message().await.unwrap(), None, "there is nothing more to tell");
+    let update = next(&mut later).await.unwrap();
+    assert_eq!(update.batch.unwrap().state(), v1::BatchState::Cancelled);
+    let mut ended = first.client.batches.watch_batch(watch(update.cursor)).await.unwrap().into_inner();
+    assert_eq!(ended.message().await.unwrap(), None, "there are no more events");
     let other = second.submit("watched").await;
     let watch = v1::WatchBatchRequest { batch_id: other.batch_id, ..watch(Some(cursor)) };
     let refused = second.client.batches.watch_batch(watch).await;

@@ -1,4 +1,4 @@
-//! Who holds a workspace's lease: whoever has its secret, and nobody who only knows ids and epochs.
+//! Who holds a workspace's lease: the agent with its secret, and none that only knows ids and epochs.
 
 use aptix_model::wire::v1;
 use tokio_util::bytes::Bytes;
@@ -18,7 +18,7 @@ fn watch(agent: &str, lease_secret: Bytes) -> v1::WatchBatchesRequest {
     }
 }
 
-/// The holder takes over from itself at once, and its older stream is told so; nobody else does, whatever id it names.
+/// The holder takes over from itself at once, and its older stream is notified; no other agent does, whatever id it names.
 #[tokio::test]
 async fn a_lease_is_taken_over_with_its_secret_alone() {
     let server = Server::start();
@@ -61,7 +61,7 @@ fn assert_held(status: &Status) {
     assert!(since.starts_with("20") && since.ends_with('Z') && since.len() == 20, "{since:?} in {}", status.message());
 }
 
-/// The epoch is a small number: a report that guesses it is refused, and is not told the right one.
+/// The epoch is a small number: a report that guesses it is refused, and does not get the right one.
 #[tokio::test]
 async fn a_report_needs_the_secret_of_the_lease() {
     let server = Server::start();

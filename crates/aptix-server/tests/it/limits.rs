@@ -1,4 +1,4 @@
-//! What the server bounds, and that it goes on serving whoever passes a bound.
+//! The server's limits, and that it keeps serving a client that exceeds one.
 
 use std::time::Duration;
 
@@ -212,7 +212,7 @@ async fn a_half_open_call_takes_no_place() {
     drop(sender);
 }
 
-/// An answer that nobody takes keeps no place from others.
+/// An unread answer holds no place that others need.
 #[tokio::test]
 async fn an_answer_that_is_not_taken_takes_no_place() {
     let server = Server::with(Options { calls: Share::of(1), ..Options::default() });
@@ -233,7 +233,7 @@ async fn an_answer_that_is_not_taken_takes_no_place() {
     }
 }
 
-/// Streams carry small batches whole and large ones without what is too large, and say so; a list says so as well.
+/// Streams carry small batches whole and large ones without their large content, marked as omitted; so do lists.
 #[tokio::test]
 async fn what_an_answer_leaves_out_is_said() {
     let server = Server::start();
@@ -245,17 +245,17 @@ async fn what_an_answer_leaves_out_is_said() {
         let watch =
             v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: sent.batch_id.clone(), after: None };
         let mut states = client.batches.watch_batch(watch).await.unwrap().into_inner();
-        let told = next(&mut states).await.unwrap().batch.unwrap();
+        let state = next(&mut states).await.unwrap().batch.unwrap();
         let event = next_event(&mut feed).await.unwrap().batch.unwrap();
-        for told in [told, event] {
-            assert_eq!((told.content_omitted, &told.batch_id), (omitted, &sent.batch_id));
-            assert_eq!(told.edit.as_ref().unwrap().files[0].action.is_none(), omitted);
+        for state in [state, event] {
+            assert_eq!((state.content_omitted, &state.batch_id), (omitted, &sent.batch_id));
+            assert_eq!(state.edit.as_ref().unwrap().files[0].action.is_none(), omitted);
         }
         assert_eq!(client.get("w", &sent.batch_id).await.unwrap(), sent);
         let cancel = v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: sent.batch_id.clone() };
         client.batches.cancel_batch(cancel).await.unwrap();
         let ended = next(&mut states).await.unwrap().batch.unwrap();
-        assert!(ended.content_omitted && ended.edit.unwrap().files[0].action.is_none(), "it was told before");
+        assert!(ended.content_omitted && ended.edit.unwrap().files[0].action.is_none(), "the state was sent before");
         assert!(next_event(&mut feed).await.unwrap().batch.unwrap().content_omitted);
     }
     let request = v1::ListBatchesRequest { workspace_id: "w".to_owned(), ..v1::ListBatchesRequest::default() };
@@ -263,7 +263,7 @@ async fn what_an_answer_leaves_out_is_said() {
     assert!(listed.iter().all(|batch| batch.content_omitted));
 }
 
-/// Whoever watches one batch hears something now and then while nothing happens.
+/// A watcher of one batch gets heartbeats while nothing happens.
 #[tokio::test]
 async fn a_watched_batch_has_heartbeats() {
     let dispatch = Settings { heartbeat: Duration::from_millis(20), ..Settings::default() };
@@ -275,9 +275,9 @@ async fn a_watched_batch_has_heartbeats() {
     assert!(!next(&mut states).await.unwrap().heartbeat);
     for _ in 0..3 {
         let message = next(&mut states).await.unwrap();
-        let told = message.batch.unwrap();
-        assert!(message.heartbeat && told.content_omitted);
-        assert_eq!((&told.batch_id, told.state(), told.revision), (&batch.batch_id, batch.state(), 1));
+        let state = message.batch.unwrap();
+        assert!(message.heartbeat && state.content_omitted);
+        assert_eq!((&state.batch_id, state.state(), state.revision), (&batch.batch_id, batch.state(), 1));
     }
 }
 
@@ -307,7 +307,7 @@ async fn long_lived_calls_leave_room_for_others() {
     }
 }
 
-/// Large messages wait for each other and are all answered; one that does not come whole keeps nobody waiting.
+/// Large messages wait for each other and are all answered; an incomplete one does not block others.
 #[tokio::test]
 async fn large_messages_take_turns() {
     let server = Server::start();
@@ -376,12 +376,12 @@ async fn nothing_that_is_idle_holds_up_the_end() {
     let (parts, stream) = mpsc::channel(4);
     parts.send(part_start("w", v1::BlobRef { size_bytes: 9, ..blob })).await.unwrap();
     let upload = uploading.files.upload_blob(ReceiverStream::new(stream));
-    let told = async {
+    let shutdown = async {
         // The upload has begun once its first message was taken.
         let _room = parts.reserve_many(4).await.unwrap();
         server.tell_to_stop();
     };
-    let (answer, ()) = tokio::join!(upload, told);
+    let (answer, ()) = tokio::join!(upload, shutdown);
     assert_refused(answer.map(drop), Code::Unavailable, "UNAVAILABLE", "SHUTTING_DOWN");
     for mut states in watched {
         assert_eq!(next(&mut states).await.unwrap().status(), ServingStatus::NotServing);

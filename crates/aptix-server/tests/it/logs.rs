@@ -21,7 +21,7 @@ use tracing::subscriber::DefaultGuard;
 
 use crate::server::{Server, applied, create_text, failed, line_patch, next_event, refusal, submit, two_changes};
 
-/// A log for the whole program, besides those of the tests: with it, every event is always of interest to somebody, also
+/// A log for the whole program, besides those of the tests: with it, every event always has an interested subscriber, also
 /// while tests set up theirs.
 static BEGIN: Once = Once::new();
 
@@ -57,15 +57,15 @@ impl Log {
         Self { logged, _until: tracing::subscriber::set_default(subscriber.finish()) }
     }
 
-    /// The lines that tell this event.
-    fn told(&self, event: &str) -> Vec<String> {
+    /// The lines that log this event.
+    fn lines(&self, event: &str) -> Vec<String> {
         let text = String::from_utf8(self.logged.0.lock().unwrap().clone()).unwrap();
         let message = format!("\"message\":\"{event}\"");
         text.lines().filter(|line| line.contains(&message)).map(str::to_owned).collect()
     }
 
     fn assert_one(&self, event: &str, parts: &[&str]) {
-        let lines = self.told(event);
+        let lines = self.lines(event);
         assert_eq!(lines.len(), 1, "{event}: {lines:?}");
         for part in parts {
             assert!(lines[0].contains(part), "{part} in {}", lines[0]);
@@ -128,7 +128,7 @@ async fn a_refused_batch_is_logged_with_its_reasons() {
     client.submit(submit("w", "r1", vec![file])).await.unwrap_err();
     let parts = ["\"reason\":\"INVALID_REQUEST\"", "\"docPath\":\"app/a.txt\"", "SHA_FORMAT", "\"count\":1"];
     log.assert_one("batch refused", &parts);
-    assert!(log.told("batch stored").is_empty());
+    assert!(log.lines("batch stored").is_empty());
 }
 
 /// A store whose disk has failed.
@@ -203,7 +203,7 @@ impl Store for FailedStore {
 
 /// TUL-002-9.4, TUL-002-9.5: an unexpected error is logged in full, and its caller sees only general words.
 #[tokio::test]
-async fn an_unexpected_error_is_logged_and_not_told() {
+async fn an_unexpected_error_is_logged_and_not_shown() {
     let log = Log::begin();
     let server = Server::over(Arc::new(FailedStore::default()), Options::default());
     let mut client = server.connect().await;

@@ -76,7 +76,7 @@ async fn connect(program: &Program) -> BatchServiceClient<Channel> {
 }
 
 /// The server says where it listens, keeps what it acknowledged through an orderly end and through a kill, and ends
-/// with 0 when told to.
+/// with 0 when asked to.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_outlives_the_process() {
     let dir = tempfile::tempdir().unwrap();
@@ -144,7 +144,7 @@ fn an_address_that_other_machines_reach_needs_a_flag() {
     assert_eq!(exposed.end(), Some(0));
 }
 
-/// A damaged journal stops the start, and `verify` names what is missing, until somebody accepts the loss.
+/// A damaged journal stops the start, and `verify` names what is missing, until the operator accepts the loss.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_journal_stops_the_start_until_its_loss_is_accepted() {
     let dir = tempfile::tempdir().unwrap();

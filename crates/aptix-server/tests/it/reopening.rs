@@ -1,4 +1,4 @@
-//! A store that is being opened again while somebody reads: what cannot be read now is not taken for damaged.
+//! A store that is being reopened during a read: what cannot be read now is not reported as damaged.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ impl Store for Reopening {
     }
 }
 
-/// An agent that was told that a batch is damaged would pass it over, and the batch would wait for ever.
+/// An agent would skip a batch that is reported as damaged, and the batch would wait for ever.
 #[tokio::test]
 async fn a_batch_that_cannot_be_read_now_is_not_passed_over() {
     let store = Arc::new(Reopening::default());

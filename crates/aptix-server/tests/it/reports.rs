@@ -102,7 +102,7 @@ async fn a_report_must_fit_its_batch() {
 }
 
 /// A file that a batch deleted is no cloud file any more, and a file written as it is becomes one. What a
-/// report says must be what such an edit can come to.
+/// report says must be a possible result of such an edit.
 #[tokio::test]
 async fn deleted_files_leave_the_cloud_files() {
     let server = Server::start();

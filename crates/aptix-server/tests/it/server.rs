@@ -47,7 +47,7 @@ pub(crate) struct Clients {
 
 impl Server {
     pub(crate) fn start() -> Self {
-        // Without heartbeats to fall back on, every event has to wake whoever waits for it.
+        // Without heartbeats to fall back on, every event has to wake its waiters.
         let dispatch = Settings { heartbeat: Duration::from_secs(3600), ..Settings::default() };
         Self::with(Options { dispatch, ..Options::default() })
     }
@@ -60,10 +60,10 @@ impl Server {
     pub(crate) fn over(store: Arc<dyn Store>, options: Options) -> Self {
         let (connections, incoming) = mpsc::channel(16);
         let (stop, stopped) = oneshot::channel::<()>();
-        let told = async {
+        let stop_signal = async {
             let _ = stopped.await;
         };
-        let task = tokio::spawn(serve(store, options, ReceiverStream::new(incoming), told));
+        let task = tokio::spawn(serve(store, options, ReceiverStream::new(incoming), stop_signal));
         Self { connections, stop: Some(stop), task }
     }
 
@@ -199,7 +199,7 @@ impl Clients {
 /// The next message of a stream, which must not end.
 pub(crate) async fn next<T>(stream: &mut Streaming<T>) -> Result<T, Status> {
     let message = tokio::time::timeout(SOON, stream.message()).await.expect("a message comes in time")?;
-    Ok(message.expect("the stream goes on"))
+    Ok(message.expect("the stream continues"))
 }
 
 /// The next event of a feed, heartbeats left out.

@@ -53,7 +53,7 @@ promised! {
     a_step_is_taken_from_the_expected_state_and_lease_alone,
     a_step_makes_files_at_the_same_instant,
     a_file_without_twins_takes_the_place_of_what_is_kept_of_them,
-    a_file_that_goes_is_found_no_more,
+    a_deleted_file_is_not_found_any_more,
     lists_go_backwards_and_events_forwards,
     each_commit_has_a_digest_of_its_own,
     blobs_are_seen_when_they_are_whole,
@@ -256,7 +256,7 @@ async fn a_file_without_twins_takes_the_place_of_what_is_kept_of_them(store: Arc
     assert_eq!(with_key.len(), 1);
 }
 
-async fn a_file_that_goes_is_found_no_more(store: Arc<impl Store>) {
+async fn a_deleted_file_is_not_found_any_more(store: Arc<impl Store>) {
     let w = workspace("w");
     let mut batches = Vec::new();
     for number in 1..=4 {
@@ -268,8 +268,8 @@ async fn a_file_that_goes_is_found_no_more(store: Arc<impl Store>) {
     };
     let gone = |path| FileUpdate { content: None, ..file(path, 0) };
     let alone = |update| FileUpdate { twins: Twins::Gone, ..update };
-    // What goes does so before anything comes, in whatever order they are told: `app/b` moves to `app/B`, and `app/c`
-    // goes to make room for another.
+    // Deletions happen before creations, in any order of the updates: `app/b` moves to `app/B`, and `app/c`
+    // is deleted to make room for another.
     let (first, second, third, fourth) = tokio::join!(
         update(&batches[0], vec![file("app/a", 1), file("app/A", 2), file("app/b", 3), file("app/c", 4)]),
         update(&batches[1], vec![gone("app/a"), gone("app/never")]),
@@ -367,7 +367,7 @@ async fn a_closed_store_takes_nothing(store: Arc<impl Store>) {
     assert_eq!(store.append(batch(2, "w", "r2")).await, Err(StoreError::Closed));
 }
 
-/// What was acknowledged is there when the store is opened again, and counting goes on where it was.
+/// What was acknowledged is there when the store is opened again, and counting continues where it was.
 #[tokio::test]
 async fn what_is_acknowledged_survives_reopening() {
     let dir = tempfile::tempdir().unwrap();

@@ -40,7 +40,7 @@ async fn a_batch_of_several_files_comes_back_with_ids_and_keys() {
     ids.extend(edit.files.iter().map(|file| file.file_patch_id.clone()));
     ids.push(batch.batch_id.clone());
     assert!(ids.iter().all(|id| id.len() == 36));
-    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 9, "no id stands twice");
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 9, "no id occurs twice");
     let mut echoed = edit.files.clone();
     for file in &mut echoed {
         file.file_patch_id.clear();
@@ -72,7 +72,7 @@ async fn ids_in_a_request_are_replaced_by_the_server_s() {
     let mut ids = change_ids(&files[0]);
     ids.extend([files[0].file_patch_id.clone(), batch.batch_id.clone()]);
     assert!(ids.iter().all(|id| id.len() == 36 && id != given), "{ids:?}");
-    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 4, "no id stands twice");
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 4, "no id occurs twice");
     assert_eq!(client.submit(request).await.unwrap(), batch, "a repeated request");
     let (_, mut feed) = client.lease("w", "agent", 0).await.unwrap();
     assert_eq!(next_event(&mut feed).await.unwrap().batch.as_ref(), Some(&batch));
@@ -114,7 +114,7 @@ async fn parts_are_found_by_id_and_never_by_key() {
 
 /// The same request id gives the same answer; with other content it is refused and nothing is stored.
 #[tokio::test]
-async fn a_request_id_stands_for_one_batch() {
+async fn a_request_id_identifies_one_batch() {
     let server = Server::start();
     let mut client = server.connect().await;
     let request = submit("w", "r1", vec![line_patch("app/a.txt")]);
@@ -201,7 +201,7 @@ async fn validation_alone_stores_nothing() {
     let status = client.get("w", "01900000-0000-7000-8000-000000000000").await.unwrap_err();
     assert_eq!(refusal(&status).0, Code::NotFound);
 
-    // A request id that is taken is told before the real call is made.
+    // A request id that is taken is reported before the real call is made.
     client.submit(submit("w", "r1", vec![line_patch("app/a.txt")])).await.unwrap();
     let again = v1::SubmitBatchRequest { validate_only: true, ..submit("w", "r1", vec![line_patch("app/a.txt")]) };
     assert_eq!(client.submit(again).await.unwrap().batch_id, "");
@@ -236,7 +236,7 @@ async fn batches_are_listed_in_pages() {
     }
 }
 
-/// A batch can be withdrawn until it has ended, again and again; whoever waits for it is told.
+/// A batch can be withdrawn until it has ended, again and again; its watchers are notified.
 #[tokio::test]
 async fn a_batch_is_withdrawn_once_and_stays_withdrawn() {
     let server = Server::start();
@@ -288,7 +288,7 @@ async fn a_diff_that_was_cut_off_is_not_stored() {
     client.submit(submit("w", "whole", file(1))).await.unwrap();
 }
 
-/// Quotes of the answer go with its batch to whoever gets all of it. They are no files: they have no ids, are no part of
+/// Quotes of the answer are delivered with its batch when the content is. They are no files: they have no ids, are no part of
 /// the batch, and what leaves out its content leaves them out.
 #[tokio::test]
 async fn quotes_come_back_with_the_whole_batch_alone() {
@@ -318,10 +318,10 @@ async fn quotes_come_back_with_the_whole_batch_alone() {
         assert_eq!(change.file.unwrap().target, echoed[1].target);
         let watch =
             v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone(), after: None };
-        let told = next(&mut client.batches.watch_batch(watch).await.unwrap().into_inner()).await.unwrap();
-        let told = told.batch.unwrap();
-        let kept = if told.content_omitted { 2 } else { 4 };
-        assert_eq!((told.content_omitted, told.edit.unwrap().files.len()), (request == "large", kept));
+        let found = next(&mut client.batches.watch_batch(watch).await.unwrap().into_inner()).await.unwrap();
+        let found = found.batch.unwrap();
+        let kept = if found.content_omitted { 2 } else { 4 };
+        assert_eq!((found.content_omitted, found.edit.unwrap().files.len()), (request == "large", kept));
     }
     let list = v1::ListBatchesRequest { workspace_id: "w".to_owned(), ..v1::ListBatchesRequest::default() };
     for listed in client.batches.list_batches(list).await.unwrap().into_inner().batches {

@@ -112,7 +112,7 @@ const WITHHELD: [(&str, &str); 10] = [
 
 const TEXT: &str = "zebra-first\nzebra-second\nzebra-third\n";
 
-/// The files of [`WITHHELD`], all of this text, but for a private key's first line.
+/// The files of [`WITHHELD`], all of this text, except a private key's first line.
 fn lay_out(scene: &Scene) {
     scene.lay(".gitignore", "ignored.txt\n/build/\n");
     scene.lay("sub/.gitignore", "*.log\n");
@@ -127,7 +127,7 @@ fn lay_out(scene: &Scene) {
 
 /// An edit that does not fit, in each mode: the lines and digests of a refusal stay here.
 #[tokio::test]
-async fn a_refusal_tells_nothing_of_files_that_a_server_does_not_read() {
+async fn a_refusal_reveals_nothing_of_files_that_a_server_does_not_read() {
     for approve in [Approve::Auto, Approve::Ask] {
         let scene = Scene::set(approve);
         lay_out(&scene);
@@ -240,7 +240,7 @@ async fn a_whole_content_is_written_over_a_withheld_file_and_reported_as_sent() 
     }
 }
 
-/// Where breaking a hard link is asked about, it is whatever the file holds: no question tells that it holds just this.
+/// If breaking a hard link needs approval, it does with any content: no question reveals what the file holds.
 #[tokio::test]
 async fn a_hard_link_is_asked_about_whatever_the_file_holds() {
     let scene = Scene::set(Approve::Auto);
@@ -357,7 +357,7 @@ async fn policy_says_what_a_server_reads() {
     }
 }
 
-/// An agent in a directory of a repository goes by the rules above it, and in a worktree by those of the repository.
+/// An agent in a directory of a repository follows the rules above it, and in a worktree those of the repository.
 #[tokio::test]
 async fn rules_above_the_root_and_of_worktrees_count() {
     let scene = Scene::set(Approve::Auto);

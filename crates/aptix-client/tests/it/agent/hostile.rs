@@ -43,7 +43,7 @@ async fn an_event_that_is_not_the_next_one_ends_the_stream() {
         assert!(script().watched_after.last().unwrap() < &u64::from(number), "{wrong}");
         assert_eq!(script().reports.len(), count, "what came out of order was not applied");
     }
-    // A heartbeat tells what was sent so far.
+    // A heartbeat states what was sent so far.
     script().heartbeats = [7].into();
     let watched = script().watched_after.len();
     eventually("it connects again", || script().watched_after.len() > watched).await;

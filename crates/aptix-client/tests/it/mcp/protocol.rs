@@ -68,7 +68,7 @@ fn a_call_that_is_taken_back_writes_nothing() {
     assert_eq!(["a", "b", "c", "d"].map(|name| ws.join(name).exists()), [true, false, true, false]);
 }
 
-/// A long line is not shown; a call that nobody reads the answer of does not keep the server alive; the kernel keeps it within
+/// A long line is not shown; an unread answer does not keep the server alive; the kernel keeps it within
 /// its walls; and what another process writes into a file that was replaced is kept when it ends.
 #[test]
 fn it_is_a_good_guest() {
@@ -105,7 +105,7 @@ fn it_is_a_good_guest() {
 
 /// A line that is no message is answered as such, and nothing else is harmed; a key given twice is refused.
 #[test]
-fn lines_that_are_no_calls_harm_nobody() {
+fn lines_that_are_no_calls_are_harmless() {
     let mut client = Client::start(|_| {});
     for (line, code) in [
         ("nonsense", -32700),
@@ -125,7 +125,7 @@ fn lines_that_are_no_calls_harm_nobody() {
         refused.structured
     );
     assert!(!client.ws().join("a").exists() && !client.ws().join("b").exists());
-    // What is wrong with arguments is the tool's to tell.
+    // Bad arguments are reported by the tool.
     for (id, arguments) in [
         (10, "\"text\"".to_owned()),
         (11, "[]".to_owned()),
@@ -173,7 +173,7 @@ fn a_request_of_the_newest_protocol_needs_no_hello() {
     client.end();
 }
 
-/// When its client goes away it ends, what was being written is written, and who never said anything is no failure.
+/// When its client disconnects it ends, after finishing a started write; a client that sent nothing is no failure.
 #[test]
 fn it_ends_with_its_client() {
     let mut client = Client::start(|_| {});

@@ -173,7 +173,7 @@ fn spoilt(schema: &Value, value: &Value) -> Vec<Value> {
     all
 }
 
-/// A digest is missing only to whoever compares it with the file, who then shows the real one.
+/// A digest is required only by the check against the file, whose error shows the real one.
 fn is_left_to_the_engine(arguments: &Value) -> bool {
     let files = arguments["files"].as_array().into_iter().flatten();
     files.into_iter().any(|file| file.get("originalSha256").is_none())

@@ -98,7 +98,7 @@ impl Marked {
         }
     }
 
-    /// What tells that something of the file was heard.
+    /// Texts whose presence proves that content of the file leaked.
     fn signs(&self) -> Vec<String> {
         let digest = sha256(self.text.as_bytes());
         let raw: String = digest.as_bytes().iter().map(|byte| format!("\\x{byte:02x}")).collect();
@@ -245,7 +245,7 @@ async fn attack(scene: &Scene, files: &[Marked], batches: u32) {
     let kinds = edits(0).len();
     for number in 1..=batches {
         let index = number as usize;
-        // Every kind of edit comes to every kind of file.
+        // Every kind of edit meets every kind of file.
         let file = &files[(index * 17 + index / files.len()) % files.len()];
         let batch = edits(number).swap_remove((index * 5 + index / kinds) % kinds);
         scene.server.send(of_batch(number, about(batch, &file.path, number)));

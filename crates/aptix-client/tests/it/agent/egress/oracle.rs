@@ -1,4 +1,4 @@
-//! Neither a refusal nor a success tells whether an edit fits a file that its author may not read.
+//! Neither a refusal nor a success reveals whether an edit fits a file that its author may not read.
 
 use std::cell::Cell;
 
@@ -71,9 +71,9 @@ fn pairs(path: &str) -> Vec<[Batch; 2]> {
     pairs
 }
 
-/// With nobody there, an edit that fits and one that does not are the same on the wire but for their ids.
+/// Without a user, an edit that fits and one that does not are the same on the wire except for their ids.
 #[tokio::test]
-async fn with_nobody_to_ask_every_edit_gets_the_same_bytes() {
+async fn without_a_user_to_ask_every_edit_gets_the_same_bytes() {
     use prost::Message;
     for approve in [Approve::Auto, Approve::Ask] {
         let scene = Scene::set(approve);
@@ -132,7 +132,7 @@ pub(super) fn applied(scene: &Scene, batch: &Batch, person: Person) -> Result<Re
     outcome
 }
 
-/// Who is asked may say no before or after the comparison, or the edit may not fit: its author cannot tell.
+/// Who is asked may say no before or after the comparison, or the edit may not fit: its author cannot distinguish these.
 #[tokio::test]
 async fn refused_and_not_fitting_get_the_same_answer() {
     let scene = Scene::set(Approve::Never);
@@ -150,7 +150,7 @@ async fn refused_and_not_fitting_get_the_same_answer() {
             assert_eq!(scene.file(path), TEXT);
         }
     }
-    // What is applied tells nothing but that.
+    // An applied batch reveals nothing else.
     for [fits, _] in pairs("ignored.txt").into_iter().take(1) {
         let report = applied(&scene, &fits, Person::Agrees).unwrap();
         let file = &report.files[0];
@@ -187,7 +187,7 @@ async fn a_server_that_guesses_at_new_contents_learns_nothing() {
 
 /// Files that may be read are reported before anyone is asked, whatever the others hold.
 #[tokio::test]
-async fn what_is_wrong_elsewhere_is_told_first() {
+async fn failures_elsewhere_are_reported_first() {
     let scene = Scene::set(Approve::Never);
     lay_out(&scene);
     let [elsewhere, _] = pairs("a.txt").swap_remove(0);

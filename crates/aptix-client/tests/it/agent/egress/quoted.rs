@@ -1,4 +1,4 @@
-//! Blocks of an answer that are named for a file and are no edits: they compare, as edits do, and tell as little.
+//! Blocks of an answer that are named for a file and are no edits: they compare, as edits do, and reveal as little.
 
 use aptix_model::batch::Batch;
 use aptix_model::documents::{self, Dialect};
@@ -22,7 +22,7 @@ fn quoting(new: &str, path: &str, text: &str) -> Batch {
     Batch { quotes: vec![quote], ..batch }
 }
 
-/// What stands in [`TEXT`], and what does not; of one length.
+/// What occurs in [`TEXT`], and what does not; of one length.
 const TEXTS: [&str; 2] = ["zebra-second\n", "zebra-sekond\n"];
 
 #[tokio::test]
