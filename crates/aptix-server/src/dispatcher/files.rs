@@ -8,7 +8,7 @@ use aptix_model::reason::{Detail, Reason};
 use tokio_util::bytes::Bytes;
 
 use super::Dispatcher;
-use super::read::{Page, ReadError};
+use super::read::Page;
 use super::refusal::{Refusal, not_found};
 use super::transfer::verified;
 use crate::store::{CloudFile, ListedFile, StoreError};
@@ -22,42 +22,6 @@ pub enum FileSelector {
     Path(RootedPath),
 }
 
-/// Why a file cannot be read.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum FileError {
-    /// The workspace has no such cloud file.
-    #[error("workspace {0} has no cloud file {1}")]
-    NotFound(WorkspaceId, String),
-    /// More than one file has this key.
-    #[error("{} files have the key {key}: {}", paths.len(), paths.join(", "))]
-    Ambiguous {
-        /// The key.
-        key: DocPath,
-        /// Their paths.
-        paths: Vec<String>,
-    },
-    /// The workspace cannot be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl From<FileError> for Refusal {
-    fn from(error: FileError) -> Self {
-        let message = error.to_string();
-        Self::denied(match error {
-            FileError::NotFound(workspace, what) => not_found(&workspace, &format!("cloud file {what}")),
-            FileError::Ambiguous { .. } => Failure::new(Reason::AmbiguousPath, message)
-                .detail(Detail::CaseCollision)
-                .hint("name the file by its path"),
-            FileError::Read(error) => return error.into(),
-            FileError::Store(error) => return error.into(),
-        })
-    }
-}
-
 impl Dispatcher {
     /// A cloud file, with its bytes if they are few enough for one message.
     ///
@@ -67,20 +31,22 @@ impl Dispatcher {
         &self,
         workspace: &WorkspaceId,
         which: FileSelector,
-    ) -> Result<(CloudFile, Option<Bytes>), FileError> {
-        let missing = |what: String| FileError::NotFound(workspace.clone(), what);
+    ) -> Result<(CloudFile, Option<Bytes>), Refusal> {
+        let missing = |path: &str| Refusal::denied(not_found(workspace, &format!("cloud file {path}")));
         let file = match which {
             FileSelector::Path(path) => {
                 let file = self.store.file(workspace.clone(), path.clone()).await?;
-                file.ok_or_else(|| missing(path.to_string()))?
+                file.ok_or_else(|| missing(path.as_str()))?
             }
             FileSelector::Key(key) => {
                 let mut files = self.store.files_with_key(workspace.clone(), key.clone()).await?;
                 if files.len() > 1 {
-                    let paths = files.into_iter().map(|file| file.path.to_string()).collect();
-                    return Err(FileError::Ambiguous { key, paths });
+                    let paths: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
+                    let message = format!("{} files have the key {key}: {}", paths.len(), paths.join(", "));
+                    let failure = Failure::new(Reason::AmbiguousPath, message).detail(Detail::CaseCollision);
+                    return Err(Refusal::denied(failure.hint("name the file by its path")));
                 }
-                files.pop().ok_or_else(|| missing(key.to_string()))?
+                files.pop().ok_or_else(|| missing(key.as_str()))?
             }
         };
         let few = usize::try_from(file.content.size_bytes).is_ok_and(|size| size <= INLINE_BYTES);
@@ -107,7 +73,7 @@ impl Dispatcher {
         workspace: &WorkspaceId,
         page: Page<RootedPath>,
         limit: usize,
-    ) -> Result<Vec<ListedFile>, FileError> {
+    ) -> Result<Vec<ListedFile>, Refusal> {
         self.check_page(workspace, page.cursor).await?;
         let files = self.store.files(workspace.clone(), page.after, limit).await?;
         if files.is_empty() {

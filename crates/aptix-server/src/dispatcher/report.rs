@@ -3,68 +3,19 @@
 
 use std::sync::Arc;
 
-use aptix_model::batch::{BlobRef, FileEdit};
+use aptix_model::batch::FileEdit;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::reason::Reason;
 use aptix_model::record::BatchRecord;
 use aptix_model::report::{FileStatus, Outcome, Report};
-use aptix_model::state::{BatchState, Step, StepError};
+use aptix_model::state::Step;
 
 use super::Dispatcher;
 use super::fit::{Fitted, fit};
-use super::read::ReadError;
-use super::refusal::{Refusal, shown, shown_if_given};
+use super::refusal::{Refusal, not_found, shown, shown_if_given};
 use crate::mint;
-use crate::store::{BatchSelector, FileUpdate, LeaseProof, StoreError, Transition, Transitioned};
-
-/// Why a report was not taken.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum ReportError {
-    /// The batch cannot be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The batch ended another way.
-    #[error("the batch is {0}, and its first result stands")]
-    Final(BatchState),
-    /// The batch's state allows no such report.
-    #[error("{0}")]
-    State(#[from] StepError),
-    /// The lease it was made under is not the newest, or its secret is not the lease's.
-    #[error("the report comes under lease epoch {0}, which is not in force for a caller with this secret")]
-    LeaseLost(u64),
-    /// It says something that cannot be about this batch.
-    #[error("{} of its fields do not fit the batch", .0.len())]
-    Misfit(Vec<Failure>),
-    /// Content of changed files was not uploaded.
-    #[error("the content of {} changed files was not uploaded", .0.len())]
-    BlobsMissing(Vec<BlobRef>),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl From<ReportError> for Refusal {
-    fn from(error: ReportError) -> Self {
-        let message = error.to_string();
-        Self::denied(match error {
-            ReportError::Read(error) => return error.into(),
-            ReportError::Store(error) => return error.into(),
-            ReportError::Misfit(failures) => return Self::Invalid(failures),
-            ReportError::Final(_) => Failure::new(Reason::ResultFinal, message),
-            ReportError::State(_) => Failure::new(Reason::InvalidState, message),
-            ReportError::LeaseLost(_) => Failure::new(Reason::LeaseLost, message)
-                .hint("watch the workspace again, then report under the new lease"),
-            ReportError::BlobsMissing(blobs) => {
-                let digests: Vec<_> = blobs.iter().map(|blob| blob.sha256).collect();
-                let named: Vec<_> = digests.iter().take(20).map(ToString::to_string).collect();
-                let failure = Failure::new(Reason::BlobMissing, format!("{message}: {}", named.join(", ")))
-                    .hint("upload each with UploadBlob, then report again");
-                return Self::BlobsMissing(Box::new(failure), digests);
-            }
-        })
-    }
-}
+use crate::store::{BatchSelector, FileUpdate, LeaseProof, Transition, Transitioned};
 
 impl Dispatcher {
     /// Takes a report. Repeating one that was taken is a no-op with the same answer, also from an agent that has lost the lease.
@@ -77,7 +28,7 @@ impl Dispatcher {
         id: BatchId,
         lease: LeaseProof,
         report: Report,
-    ) -> Result<BatchRecord, ReportError> {
+    ) -> Result<BatchRecord, Refusal> {
         let this = Arc::clone(self);
         self.to_the_end(async move { this.take_report(&workspace, id, lease, report).await }).await
     }
@@ -88,15 +39,19 @@ impl Dispatcher {
         id: BatchId,
         lease: LeaseProof,
         report: Report,
-    ) -> Result<BatchRecord, ReportError> {
+    ) -> Result<BatchRecord, Refusal> {
         let mut batch = self.batch(workspace, BatchSelector::Id(id)).await?;
         // A state that changed meanwhile is looked at again; states only go forward, so this ends.
         loop {
             if !batch.state.is_open() {
-                let repeated = batch.report.as_ref() == Some(&report);
-                return if repeated { Ok(batch) } else { Err(ReportError::Final(batch.state)) };
+                if batch.report.as_ref() == Some(&report) {
+                    return Ok(batch);
+                }
+                let message = format!("the batch is {}, and its first result stands", batch.state);
+                return Err(Refusal::denied(Failure::new(Reason::ResultFinal, message)));
             }
-            let to = batch.state.after(Step::Report(report.outcome))?;
+            let to = batch.state.after(Step::Report(report.outcome));
+            let to = to.map_err(|error| Refusal::denied(Failure::new(Reason::InvalidState, error.to_string())))?;
             let files = self.updates(&batch, &report).await?;
             let step = Transition {
                 workspace: workspace.clone(),
@@ -115,19 +70,17 @@ impl Dispatcher {
                     return Ok(batch);
                 }
                 Transitioned::OtherState(now) => batch = now,
-                Transitioned::OtherLease => return Err(ReportError::LeaseLost(lease.epoch)),
+                Transitioned::OtherLease => return Err(lease_lost(lease.epoch)),
                 Transitioned::Unknown => {
-                    return Err(
-                        ReadError::NotFound { workspace: workspace.clone(), what: format!("batch {id}") }.into()
-                    );
+                    return Err(Refusal::denied(not_found(workspace, &format!("batch {id}"))));
                 }
             }
         }
     }
 
     /// How a fitting report changes the cloud files.
-    async fn updates(&self, record: &BatchRecord, report: &Report) -> Result<Vec<FileUpdate>, ReportError> {
-        let updates = fit(&record.batch, report).map_err(ReportError::Misfit)?;
+    async fn updates(&self, record: &BatchRecord, report: &Report) -> Result<Vec<FileUpdate>, Refusal> {
+        let updates = fit(&record.batch, report)?;
         if updates.is_empty() {
             return Ok(Vec::new());
         }
@@ -143,11 +96,24 @@ impl Dispatcher {
                 Some(size) if size == content.size_bytes => kept.push(update),
                 // A file that already was as described need not be uploaded; then nothing new is known about it.
                 None if status == FileStatus::Unchanged => {}
-                _ => missing.push(content),
+                _ => missing.push(content.sha256),
             }
         }
-        if missing.is_empty() { Ok(kept) } else { Err(ReportError::BlobsMissing(missing)) }
+        if missing.is_empty() {
+            return Ok(kept);
+        }
+        let named: Vec<_> = missing.iter().take(20).map(ToString::to_string).collect();
+        let message = format!("the content of {} changed files was not uploaded: {}", missing.len(), named.join(", "));
+        let failure = Failure::new(Reason::BlobMissing, message).hint("upload each with UploadBlob, then report again");
+        Err(Refusal::BlobsMissing(Box::new(failure), missing))
     }
+}
+
+fn lease_lost(epoch: u64) -> Refusal {
+    let message =
+        format!("the report comes under lease epoch {epoch}, which is not in force for a caller with this secret");
+    let hint = "watch the workspace again, then report under the new lease";
+    Refusal::denied(Failure::new(Reason::LeaseLost, message).hint(hint))
 }
 
 /// Says how a batch ended, and what became of each file that was to be created (TUL-004 6.1).

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use aptix_engine::validate::validate_open;
 use aptix_model::batch::{Batch, BlobRef, Content, Origin};
 use aptix_model::failure::Failure;
-use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
+use aptix_model::id::{RequestId, Revision, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
 
 use super::Dispatcher;
 use super::refusal::{Refusal, shown, shown_if_given, shutting_down};
-use crate::store::{Appended, BatchSelector, StoreError};
+use crate::store::{Appended, BatchSelector};
 use crate::{ids, mint};
 
 /// A batch as it comes in.
@@ -28,67 +28,22 @@ pub struct Submission {
     pub origin: Origin,
 }
 
-/// Why a batch was not stored.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum SubmitError {
-    /// The batch is not acceptable.
-    #[error("{} of its fields are not acceptable", .0.len())]
-    Invalid(Vec<Failure>),
-    /// It names content that was not uploaded.
-    #[error("{} blobs it names were not uploaded to the workspace", .0.len())]
-    BlobsMissing(Vec<(usize, BlobRef)>),
-    /// Another batch has its request id.
-    #[error("its request id was used for batch {0}, which has other content")]
-    RequestIdReused(BatchId),
-    /// The server is going down.
-    #[error("the server is shutting down")]
-    ShuttingDown,
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl From<SubmitError> for Refusal {
-    fn from(error: SubmitError) -> Self {
-        let message = error.to_string();
-        Self::denied(match error {
-            SubmitError::Invalid(failures) => return Self::Invalid(failures),
-            SubmitError::BlobsMissing(blobs) => {
-                let named: Vec<_> = blobs
-                    .iter()
-                    .take(20)
-                    .map(|(index, blob)| format!("files[{index}]: {} ({} bytes)", blob.sha256, blob.size_bytes))
-                    .collect();
-                let failure = Failure::new(Reason::BlobMissing, format!("{message}: {}", named.join(", ")))
-                    .hint("upload each with UploadBlob, with this digest and size, then submit again");
-                let digests = blobs.iter().map(|(_, blob)| blob.sha256).collect();
-                return Self::BlobsMissing(Box::new(failure), digests);
-            }
-            SubmitError::RequestIdReused(_) => Failure::new(Reason::RequestIdReused, message)
-                .field("requestId")
-                .hint("choose a new request id for each batch; repeat one only with the same content"),
-            SubmitError::ShuttingDown => shutting_down(),
-            SubmitError::Store(error) => return error.into(),
-        })
-    }
-}
-
 impl Dispatcher {
     /// Checks everything about a batch that can be checked without its files, and gives it ids. Nothing is stored.
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub async fn check(&self, submission: Submission) -> Result<BatchRecord, SubmitError> {
+    pub async fn check(&self, submission: Submission) -> Result<BatchRecord, Refusal> {
         let Submission { workspace, request_id, batch, origin } = submission;
         if self.closing.is_cancelled() {
-            return Err(SubmitError::ShuttingDown);
+            return Err(Refusal::denied(shutting_down()));
         }
         let mut failures = check_origin(&origin, self.settings.limits.text_bytes);
         if let Err(found) = validate_open(&batch, &self.settings.limits) {
             failures.extend(found);
         }
         if !failures.is_empty() {
-            return Err(SubmitError::Invalid(failures));
+            return Err(Refusal::Invalid(failures));
         }
         let blobs: Vec<_> = referenced(&batch).collect();
         if !blobs.is_empty() {
@@ -97,7 +52,7 @@ impl Dispatcher {
             let absent = blobs.into_iter().zip(sizes).filter(|((_, blob), size)| *size != Some(blob.size_bytes));
             let absent: Vec<_> = absent.map(|(blob, _)| blob).collect();
             if !absent.is_empty() {
-                return Err(SubmitError::BlobsMissing(absent));
+                return Err(blobs_missing(&absent));
             }
         }
         let id = ids::batch_id(mint::uuid());
@@ -121,12 +76,12 @@ impl Dispatcher {
     ///
     /// # Errors
     /// When the request id stands for another content, or the store fails.
-    pub async fn keep(self: &Arc<Self>, record: BatchRecord) -> Result<BatchRecord, SubmitError> {
+    pub async fn keep(self: &Arc<Self>, record: BatchRecord) -> Result<BatchRecord, Refusal> {
         let this = Arc::clone(self);
         self.to_the_end(async move { this.append(record).await }).await
     }
 
-    async fn append(&self, record: BatchRecord) -> Result<BatchRecord, SubmitError> {
+    async fn append(&self, record: BatchRecord) -> Result<BatchRecord, Refusal> {
         match self.store.append(record).await? {
             Appended::New(stored) => {
                 log_stored(&stored);
@@ -141,7 +96,7 @@ impl Dispatcher {
     ///
     /// # Errors
     /// When the request id stands for another content, or the store fails.
-    pub async fn rehearse(&self, record: BatchRecord) -> Result<BatchRecord, SubmitError> {
+    pub async fn rehearse(&self, record: BatchRecord) -> Result<BatchRecord, Refusal> {
         let which = BatchSelector::Request(record.request_id.clone());
         if let Some(stored) = self.store.batch(record.workspace.clone(), which).await? {
             same(stored, &record)?;
@@ -151,12 +106,24 @@ impl Dispatcher {
 }
 
 /// The stored batch, if it has the content that is offered under its request id.
-fn same(stored: BatchRecord, offered: &BatchRecord) -> Result<BatchRecord, SubmitError> {
+fn same(stored: BatchRecord, offered: &BatchRecord) -> Result<BatchRecord, Refusal> {
     if stored.batch == offered.batch && stored.origin == offered.origin {
-        Ok(stored)
-    } else {
-        Err(SubmitError::RequestIdReused(stored.id))
+        return Ok(stored);
     }
+    let message = format!("its request id was used for batch {}, which has other content", stored.id);
+    let hint = "choose a new request id for each batch; repeat one only with the same content";
+    Err(Refusal::denied(Failure::new(Reason::RequestIdReused, message).field("requestId").hint(hint)))
+}
+
+/// Refuses a batch that names these blobs, each with the index of its file patch.
+fn blobs_missing(blobs: &[(usize, BlobRef)]) -> Refusal {
+    let named =
+        |(index, blob): &(usize, BlobRef)| format!("files[{index}]: {} ({} bytes)", blob.sha256, blob.size_bytes);
+    let named = blobs.iter().take(20).map(named).collect::<Vec<_>>().join(", ");
+    let message = format!("{} blobs it names were not uploaded to the workspace: {named}", blobs.len());
+    let failure = Failure::new(Reason::BlobMissing, message)
+        .hint("upload each with UploadBlob, with this digest and size, then submit again");
+    Refusal::BlobsMissing(Box::new(failure), blobs.iter().map(|(_, blob)| blob.sha256).collect())
 }
 
 fn check_origin(origin: &Origin, most: usize) -> Vec<Failure> {

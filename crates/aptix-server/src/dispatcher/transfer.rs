@@ -14,7 +14,7 @@ use tokio_util::bytes::{Bytes, BytesMut};
 use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
-use super::refusal::{Refusal, crowded, full, not_found, shutting_down};
+use super::refusal::{Refusal, full, not_found, shutting_down};
 use super::stream::{FeedEnd, Items, Outlet, Stop};
 use crate::caller::Peer;
 use crate::mint;
@@ -23,72 +23,6 @@ use crate::store::{Store, StoreError, UploadId};
 
 /// Bytes of the largest blob.
 pub const BLOB_BYTES: u64 = 256 << 20;
-
-/// Why a blob was not taken or given.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum TransferError {
-    /// It is announced larger than any blob may be.
-    #[error("the blob is announced with {0} bytes, at most {BLOB_BYTES} are taken")]
-    TooLarge(u64),
-    /// It does not have the announced size.
-    #[error("the blob is announced with {announced} bytes, {came} came")]
-    Size {
-        /// Bytes announced.
-        announced: u64,
-        /// Bytes that came.
-        came: u64,
-    },
-    /// It does not have the announced digest.
-    #[error("the blob is announced with the digest {announced}, its bytes have {found}")]
-    Digest {
-        /// The digest announced.
-        announced: Sha256Digest,
-        /// The digest of what came.
-        found: Sha256Digest,
-    },
-    /// The workspace has no such blob.
-    #[error("workspace {0} has no blob {1}")]
-    NotFound(WorkspaceId, Sha256Digest),
-    /// The lease under which an agent uploads is not in force any more.
-    #[error("the lease of the upload is not in force")]
-    LeaseLost,
-    /// Too many blobs are on their way.
-    #[error("{} blobs are on their way", .0.limit)]
-    Transfers(Full),
-    /// It made no progress, and others waited.
-    #[error("the transfer made no progress, and others waited")]
-    Crowded,
-    /// The server is going down.
-    #[error("the server is shutting down")]
-    ShuttingDown,
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl From<TransferError> for Refusal {
-    fn from(error: TransferError) -> Self {
-        let message = error.to_string();
-        Self::denied(match error {
-            TransferError::TooLarge(_) => {
-                Failure::new(Reason::TooLarge, message).detail(Detail::File).field("blob.sizeBytes")
-            }
-            TransferError::Size { .. } => Failure::new(Reason::HashFailed, message)
-                .field("blob.sizeBytes")
-                .hint("nothing was kept; announce the size of the bytes that are sent"),
-            TransferError::Digest { .. } => Failure::new(Reason::HashFailed, message)
-                .field("blob.sha256")
-                .hint("nothing was kept; announce the digest of the bytes that are sent"),
-            TransferError::NotFound(workspace, digest) => not_found(&workspace, &format!("blob {digest}")),
-            TransferError::LeaseLost => Failure::new(Reason::LeaseLost, message)
-                .hint("watch the workspace again, then upload under the new lease"),
-            TransferError::Transfers(found) => full("transfers", found),
-            TransferError::Crowded => crowded("transfers"),
-            TransferError::ShuttingDown => shutting_down(),
-            TransferError::Store(error) => return error.into(),
-        })
-    }
-}
 
 /// An upload's place among the transfers.
 #[derive(Debug)]
@@ -134,11 +68,11 @@ impl Dispatcher {
     ///
     /// # Errors
     /// When the server takes no more.
-    pub async fn upload_place(&self, peer: &Peer) -> Result<UploadPlace, TransferError> {
+    pub async fn upload_place(&self, peer: &Peer) -> Result<UploadPlace, Refusal> {
         if self.closing.is_cancelled() {
-            return Err(TransferError::ShuttingDown);
+            return Err(Refusal::denied(shutting_down()));
         }
-        Ok(UploadPlace(self.transfers.take_in_time(peer, 1).await.map_err(TransferError::Transfers)?))
+        Ok(UploadPlace(self.transfers.take_in_time(peer, 1).await.map_err(no_place)?))
     }
 
     /// Begins to take a blob; from an agent, under the lease whose secret has this digest.
@@ -151,12 +85,17 @@ impl Dispatcher {
         workspace: WorkspaceId,
         blob: BlobRef,
         lease: Option<Sha256Digest>,
-    ) -> Result<Upload, TransferError> {
+    ) -> Result<Upload, Refusal> {
         if blob.size_bytes > BLOB_BYTES {
-            return Err(TransferError::TooLarge(blob.size_bytes));
+            let message =
+                format!("the blob is announced with {} bytes, at most {BLOB_BYTES} are taken", blob.size_bytes);
+            let failure = Failure::new(Reason::TooLarge, message).detail(Detail::File);
+            return Err(Refusal::denied(failure.field("blob.sizeBytes")));
         }
         if lease.is_some() && self.store.lease(workspace.clone()).await?.secret != lease {
-            return Err(TransferError::LeaseLost);
+            let failure = Failure::new(Reason::LeaseLost, "the lease of the upload is not in force")
+                .hint("watch the workspace again, then upload under the new lease");
+            return Err(Refusal::denied(failure));
         }
         let sizes = self.store.blob_sizes(workspace.clone(), vec![blob.sha256]).await?;
         let known = sizes.first().copied().flatten().is_some();
@@ -182,11 +121,11 @@ impl Dispatcher {
         peer: &Peer,
         workspace: WorkspaceId,
         digest: Sha256Digest,
-    ) -> Result<Items<Bytes>, TransferError> {
-        let place = self.transfers.take_in_time(peer, 1).await.map_err(TransferError::Transfers)?;
+    ) -> Result<Items<Bytes>, Refusal> {
+        let place = self.transfers.take_in_time(peer, 1).await.map_err(no_place)?;
         let sizes = self.store.blob_sizes(workspace.clone(), vec![digest]).await?;
         let Some(size) = sizes.first().copied().flatten() else {
-            return Err(TransferError::NotFound(workspace, digest));
+            return Err(Refusal::denied(not_found(&workspace, &format!("blob {digest}"))));
         };
         let (outlet, stream) = Outlet::open(CancellationToken::new(), self.ending.clone()).await?;
         let this = Arc::clone(self);
@@ -238,11 +177,11 @@ impl Upload {
     ///
     /// # Errors
     /// When more come than were announced, or the store fails.
-    pub async fn push(&mut self, bytes: Bytes) -> Result<(), TransferError> {
+    pub async fn push(&mut self, bytes: Bytes) -> Result<(), Refusal> {
         self.place.0.moved();
         self.came += bytes.len() as u64;
         if self.came > self.blob.size_bytes {
-            return Err(TransferError::Size { announced: self.blob.size_bytes, came: self.came });
+            return Err(self.other_size());
         }
         self.hasher.update(&bytes);
         if self.id.is_some() {
@@ -255,7 +194,13 @@ impl Upload {
         Ok(())
     }
 
-    async fn put(&mut self, chunk: Bytes) -> Result<(), TransferError> {
+    fn other_size(&self) -> Refusal {
+        let message = format!("the blob is announced with {} bytes, {} came", self.blob.size_bytes, self.came);
+        let failure = Failure::new(Reason::HashFailed, message).field("blob.sizeBytes");
+        Refusal::denied(failure.hint("nothing was kept; announce the size of the bytes that are sent"))
+    }
+
+    async fn put(&mut self, chunk: Bytes) -> Result<(), Refusal> {
         if let Some(id) = self.id {
             self.store.put_chunk(id, self.chunks, chunk).await?;
             self.chunks += 1;
@@ -267,13 +212,16 @@ impl Upload {
     ///
     /// # Errors
     /// When the bytes are not what was announced, or the store fails; then nothing is kept.
-    pub async fn finish(mut self) -> Result<BlobRef, TransferError> {
+    pub async fn finish(mut self) -> Result<BlobRef, Refusal> {
         if self.came != self.blob.size_bytes {
-            return Err(TransferError::Size { announced: self.blob.size_bytes, came: self.came });
+            return Err(self.other_size());
         }
         let found = digest_of(std::mem::take(&mut self.hasher));
         if found != self.blob.sha256 {
-            return Err(TransferError::Digest { announced: self.blob.sha256, found });
+            let message = format!("the blob is announced with the digest {}, its bytes have {found}", self.blob.sha256);
+            let failure = Failure::new(Reason::HashFailed, message).field("blob.sha256");
+            let hint = "nothing was kept; announce the digest of the bytes that are sent";
+            return Err(Refusal::denied(failure.hint(hint)));
         }
         if !self.waiting.is_empty() {
             let rest = std::mem::take(&mut self.waiting).freeze();
@@ -293,6 +241,10 @@ impl Drop for Upload {
             self.store.discard_upload(id);
         }
     }
+}
+
+fn no_place(found: Full) -> Refusal {
+    Refusal::denied(full("transfers", found))
 }
 
 /// The bytes, if they have this digest.

@@ -23,8 +23,8 @@ use crate::caller::Peer;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::files::FileSelector;
 use crate::dispatcher::lease::secret_digest;
-use crate::dispatcher::refusal::{Refusal, shutting_down};
-use crate::dispatcher::transfer::{TransferError, UploadPlace};
+use crate::dispatcher::refusal::{Refusal, crowded, shutting_down};
+use crate::dispatcher::transfer::UploadPlace;
 use crate::store::{CloudFile, DamagedFile};
 
 /// Digests that one question may name.
@@ -136,7 +136,7 @@ impl v1::file_service_server::FileService for FileService {
         let upload = self.upload(place, request.into_inner());
         let uploaded = tokio::select! {
             uploaded = timeout(self.upload_total, upload) => uploaded,
-            () = lost.cancelled() => return Err(status(TransferError::Crowded)),
+            () = lost.cancelled() => return Err(status(Refusal::denied(crowded("transfers")))),
             () = closing.cancelled() => return Err(status(Refusal::denied(shutting_down()))),
         };
         let blob = uploaded
