@@ -56,9 +56,7 @@ impl Share {
     pub const fn of(total: usize) -> Self {
         Self { total, caller: (total * 3).div_ceil(4), connection: total.div_ceil(2) }
     }
-}
 
-impl Share {
     /// Lowers the total; a caller's share stays below it.
     pub fn shrink(&mut self, total: usize) {
         if total < self.total {

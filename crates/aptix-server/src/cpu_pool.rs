@@ -4,7 +4,6 @@
 //! store or the network holds no thread, and an abandoned call gets no further turn.
 
 use std::cell::Cell;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::available_parallelism;
@@ -72,7 +71,7 @@ impl CpuPool {
             let here = Turnkeeper(Some(here));
             let polled = spawn_blocking(move || {
                 let here = Inside::of(here);
-                let polled = poll(future.as_mut(), &waker);
+                let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
                 drop(turn);
                 drop(here);
                 (future, polled)
@@ -163,10 +162,6 @@ impl Turnkeeper {
             None => Ok(future.await),
         }
     }
-}
-
-fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(waker))
 }
 
 #[cfg(test)]

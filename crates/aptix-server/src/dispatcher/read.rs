@@ -115,8 +115,7 @@ impl Dispatcher {
         limit: usize,
     ) -> Result<Vec<Listed>, ReadError> {
         self.check_page(workspace, page.cursor).await?;
-        let before = page.after;
-        let listed = self.store.batches(workspace.clone(), before, limit).await?;
+        let listed = self.store.batches(workspace.clone(), page.after, limit).await?;
         if listed.is_empty() {
             self.existing(workspace).await?;
         }

@@ -87,11 +87,6 @@ impl Admission {
         self.outflow.watch().await
     }
 
-    /// How long a message may stop coming.
-    pub(super) const fn silence(&self) -> Duration {
-        self.limits.silence
-    }
-
     /// Room for a large message that has not come whole.
     pub(super) fn partial(&self, peer: &Peer, bytes: usize) -> Result<Place, Status> {
         self.partial

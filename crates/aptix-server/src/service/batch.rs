@@ -14,14 +14,24 @@ use prost::Message;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
 
+use super::page;
 use super::status::status;
-use super::{page, size};
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::read::{Part, ReadError};
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::submit::{Submission, log_received, log_refused};
 use crate::dispatcher::watch::BatchUpdate;
+use crate::ids;
 use crate::store::{BatchSelector, Damaged, Listed};
+
+/// Room for what the server adds to a batch beside ids: its own id, state, revision, times.
+const MARGIN: usize = 4096;
+
+/// The most that each id adds to a batch, with the lengths around it that grow.
+const ID_BYTES: usize = 48;
+
+/// Bytes that a batch may be submitted with.
+const SUBMITTED: usize = fit::ROOM - MARGIN;
 
 /// `BatchService` as a gRPC server.
 pub type BatchServer = v1::batch_service_server::BatchServiceServer<BatchService>;
@@ -165,7 +175,7 @@ impl BatchService {
         let validate_only = request.validate_only;
         let submission = submission(request)?;
         log_received(&submission);
-        size::check(bytes, &submission.batch)?;
+        check_size(bytes, &submission.batch)?;
         let record = self.0.check(submission).await?;
         if validate_only {
             return Ok(without_ids(self.0.rehearse(record).await?));
@@ -195,6 +205,20 @@ fn submission(request: v1::SubmitBatchRequest) -> Result<Submission, Vec<Failure
         }
         _ => Err(failures),
     }
+}
+
+/// Refuses an edit that would not fit into one message together with its ids.
+fn check_size(edit_bytes: usize, batch: &Batch) -> Result<(), Failure> {
+    let entries: usize = batch.files.iter().map(|patch| 1 + patch.edit.change_count()).sum();
+    let bytes = edit_bytes.saturating_add(entries.saturating_mul(ID_BYTES));
+    if bytes <= SUBMITTED && entries <= ids::ENTRIES {
+        return Ok(());
+    }
+    let message = format!("the batch takes up to {bytes} bytes with its {entries} ids, a message carries {SUBMITTED}");
+    Err(Failure::new(Reason::TooLarge, message)
+        .detail(Detail::Document)
+        .field("edit")
+        .hint("upload large content as blobs, or split the batch"))
 }
 
 /// What a batch would be, had it been stored.

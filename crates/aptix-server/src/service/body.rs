@@ -22,7 +22,7 @@ use crate::dispatcher::refusal::{Refusal, shutting_down};
 /// Bytes of a message that weighs nothing.
 pub(super) const LIGHT_BYTES: usize = 64 << 10;
 
-/// What stands before a message: whether it is compressed, and its length.
+/// Precedes a message: whether it is compressed, and its length.
 pub(super) const PREFIX_BYTES: usize = 5;
 
 pub(super) type Item = Option<Result<Frame<Bytes>, Status>>;

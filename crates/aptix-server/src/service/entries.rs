@@ -4,11 +4,9 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
+use super::body::PREFIX_BYTES;
 use super::status::status;
 use crate::ids;
-
-/// What stands before a message: whether it is compressed, and its length.
-const PREFIX_BYTES: usize = 5;
 
 /// A list in a message.
 struct List {

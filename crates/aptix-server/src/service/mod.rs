@@ -11,5 +11,4 @@ mod outflow;
 mod page;
 mod received;
 mod report;
-mod size;
 mod status;

@@ -14,6 +14,7 @@ use tokio_util::bytes::Bytes;
 use tonic::Status;
 use tonic::body::Body;
 
+use super::body::Item;
 use super::status::status;
 use crate::caller::{Activity, ConnectionId, InUse, Peer};
 use crate::dispatcher::refusal::{Refusal, crowded};
@@ -39,8 +40,6 @@ const CROWDED_BYTES: usize = 32 << 20;
 /// How often an answer asks for room, and how long.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 const ASK_FOR: Duration = Duration::from_secs(5);
-
-type Item = Option<Result<Frame<Bytes>, Status>>;
 
 /// All answers on their way.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Page sizes and page tokens. A token says where the page before ended, of what list it is, and of which history.
+//! Page sizes and page tokens. A token names the last entry of the page before, its list, and the history.
 
 use aptix_model::cursor::Cursor;
 use aptix_model::failure::Failure;
@@ -20,48 +20,47 @@ pub(super) fn size(asked: i32) -> Result<usize, Failure> {
     }
 }
 
-/// The token after a batch, and where the events stood there.
+/// The token after a batch, and the position among the events there.
 pub(super) fn after_batch(revision: Revision, cursor: Option<Cursor>) -> String {
-    format!("b{revision}{}", bound(cursor))
+    format!("b{revision}{}", suffix(cursor))
 }
 
-/// The batch that a token stands after; none for the first page.
+/// The batch that a token names; none for the first page.
 pub(super) fn batch(token: &str) -> Result<Page<Revision>, Failure> {
-    if token.is_empty() {
-        return Ok(Page { after: None, cursor: None });
-    }
-    let (place, cursor) = unbound(token.strip_prefix('b').ok_or_else(foreign)?)?;
-    let revision = place.parse().ok().map(Revision).filter(|revision| revision.to_string() == place);
-    Ok(Page { after: Some(revision.ok_or_else(foreign)?), cursor })
+    parse(token, 'b', |entry| entry.parse().ok().map(Revision).filter(|revision| revision.to_string() == entry))
 }
 
-/// The token after a file, and where the events stood when it was read.
+/// The token after a file, and the position among the events when it was read.
 pub(super) fn after_file(path: &RootedPath, cursor: Option<Cursor>) -> String {
-    format!("f{path}{}", bound(cursor))
+    format!("f{path}{}", suffix(cursor))
 }
 
-/// The file that a token stands after; none for the first page.
+/// The file that a token names; none for the first page.
 pub(super) fn file(token: &str) -> Result<Page<RootedPath>, Failure> {
-    if token.is_empty() {
-        return Ok(Page { after: None, cursor: None });
-    }
-    let (place, cursor) = unbound(token.strip_prefix('f').ok_or_else(foreign)?)?;
-    Ok(Page { after: Some(RootedPath::new(place).map_err(|_| foreign())?), cursor })
+    parse(token, 'f', |entry| RootedPath::new(entry).ok())
 }
 
 /// A cursor at the end of a token. No path has a line feed.
-fn bound(cursor: Option<Cursor>) -> String {
+fn suffix(cursor: Option<Cursor>) -> String {
     cursor.map_or_else(String::new, |Cursor { history, revision, digest }| format!("\n{history}.{revision}.{digest}"))
 }
 
-fn unbound(token: &str) -> Result<(&str, Option<Cursor>), Failure> {
-    let Some((place, bound)) = token.split_once('\n') else { return Ok((token, None)) };
-    let cursor = read_cursor(bound).ok_or_else(foreign)?;
-    Ok((place, Some(cursor)))
+fn parse<T>(token: &str, list: char, entry: impl FnOnce(&str) -> Option<T>) -> Result<Page<T>, Failure> {
+    if token.is_empty() {
+        return Ok(Page { after: None, cursor: None });
+    }
+    let parsed = || {
+        let token = token.strip_prefix(list)?;
+        let Some((after, cursor)) = token.split_once('\n') else {
+            return Some(Page { after: Some(entry(token)?), cursor: None });
+        };
+        Some(Page { cursor: Some(parse_cursor(cursor)?), after: Some(entry(after)?) })
+    };
+    parsed().ok_or_else(foreign)
 }
 
-fn read_cursor(bound: &str) -> Option<Cursor> {
-    let mut words = bound.splitn(3, '.');
+fn parse_cursor(text: &str) -> Option<Cursor> {
+    let mut words = text.splitn(3, '.');
     let history = words.next()?.parse().ok()?;
     let revision = Revision(words.next()?.parse().ok()?);
     Some(Cursor { history, revision, digest: words.next()?.parse().ok()? })

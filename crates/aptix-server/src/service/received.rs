@@ -41,7 +41,7 @@ pub(super) struct Received {
 
 impl Received {
     pub(super) fn new(inner: Body, admission: Admission, peer: Peer, counted: bool, ticket: TicketBox) -> Self {
-        let silence = Some(Box::pin(sleep(admission.silence())));
+        let silence = Some(Box::pin(sleep(admission.limits.silence)));
         let prefix = Vec::with_capacity(PREFIX_BYTES);
         Self { inner, prefix, seen: 0, admission, peer, counted, ticket, silence, partial: None, waiting: None }
     }
@@ -79,8 +79,8 @@ impl Received {
             return Some(status(Refusal::denied(crowded("incomplete messages"))));
         }
         let silence = self.silence.as_mut()?;
-        ready_now(silence.as_mut().poll(context)).then(|| {
-            too_late(&format!("no bytes of the message came for {} seconds", self.admission.silence().as_secs()))
+        silence.as_mut().poll(context).is_ready().then(|| {
+            too_late(&format!("no bytes of the message came for {} seconds", self.admission.limits.silence.as_secs()))
         })
     }
 
@@ -88,10 +88,6 @@ impl Received {
         (self.silence, self.partial) = (None, None);
         *self.ticket.lock().unwrap_or_else(PoisonError::into_inner) = Some(ticket);
     }
-}
-
-const fn ready_now(poll: Poll<()>) -> bool {
-    matches!(poll, Poll::Ready(()))
 }
 
 impl HttpBody for Received {
@@ -110,7 +106,7 @@ impl HttpBody for Received {
             if self.silence.is_none() {
                 return Poll::Ready(Some(Ok(frame)));
             }
-            let until = Instant::now() + self.admission.silence();
+            let until = Instant::now() + self.admission.limits.silence;
             if let Some(silence) = &mut self.silence {
                 silence.as_mut().reset(until);
             }

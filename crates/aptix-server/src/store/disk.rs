@@ -23,11 +23,12 @@ const BLOCK: u64 = 512;
 ///
 /// # Errors
 /// When the disk does not take them, or no more files can be opened.
+#[expect(clippy::disallowed_methods, reason = "the server's own file, in its own directory")]
 pub(super) fn takes_writes(dir: &Path) -> Result<(), StoreError> {
     let tried = (|| {
         let _open = (0..FILES).map(|_| File::open(dir)).collect::<io::Result<Vec<_>>>()?;
         let written = write_probe(&dir.join(PROBE), journal_bytes(dir)?.min(ROOM * 8) + ROOM);
-        let removed = remove(&dir.join(PROBE));
+        let removed = std::fs::remove_file(dir.join(PROBE));
         written.and(removed)
     })();
     tried.map_err(|error| StoreError::Failed { action: "write to its disk", cause: error.to_string() })
@@ -42,11 +43,6 @@ fn write_probe(path: &Path, bytes: u64) -> io::Result<()> {
         file.write_all(&block)?;
     }
     file.sync_all()
-}
-
-#[expect(clippy::disallowed_methods, reason = "the server's own file, in its own directory")]
-fn remove(path: &Path) -> io::Result<()> {
-    std::fs::remove_file(path)
 }
 
 /// Bytes of journals that go into tables when they are read.

@@ -85,7 +85,7 @@ impl Shared {
             store.failed().await;
             drop(store);
             self.health.send_replace(Health::ReadOnly);
-            let (mut said, mut wait) = (String::new(), TRY_AFTER);
+            let (mut logged, mut wait) = (String::new(), TRY_AFTER);
             loop {
                 sleep(wait).await;
                 wait = (wait * 2).min(TRY_EVERY);
@@ -93,9 +93,9 @@ impl Shared {
                     Ok(()) => break,
                     Err(error) => {
                         let error = error.to_string();
-                        if said != error {
+                        if logged != error {
                             tracing::warn!(error, "the store takes no writes yet");
-                            said = error;
+                            logged = error;
                         }
                     }
                 }
@@ -110,7 +110,7 @@ impl Shared {
         // Reads go on until now. Those in flight keep the former store open, and the next try finds it closed.
         let former = self.lock().take();
         if let Some(former) = former {
-            // It failed before, and says so again.
+            // It failed before, and answers the same error again.
             let _ = former.close().await;
             blocking(move || {
                 drop(former);
@@ -172,77 +172,38 @@ impl HealingStore {
     }
 }
 
-impl Store for HealingStore {
-    fn append(&self, batch: BatchRecord) -> Answer<'_, Appended> {
-        self.ask(move |store| store.append(batch))
-    }
+/// Methods that ask the store that is open, and wait while it is opened again.
+macro_rules! forward {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {$(
+        fn $name(&self, $($argument: $type),*) -> Answer<'_, $answer> {
+            self.ask(move |store| store.$name($($argument),*))
+        }
+    )*};
+}
 
-    fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
-        self.ask(move |store| store.transition(step))
+impl Store for HealingStore {
+    forward! {
+        append(batch: BatchRecord) -> Appended;
+        transition(step: Transition) -> Transitioned;
+        grant_lease(workspace: WorkspaceId, secret: Sha256Digest) -> u64;
+        lease(workspace: WorkspaceId) -> Lease;
+        digest(workspace: WorkspaceId, revision: Revision) -> Option<Sha256Digest>;
+        newest(workspace: WorkspaceId) -> Option<Revision>;
+        batch(workspace: WorkspaceId, which: BatchSelector) -> Option<BatchRecord>;
+        batches(workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Vec<Listed>;
+        events(workspace: WorkspaceId, after: Revision, limit: usize) -> Vec<Listed>;
+        file(workspace: WorkspaceId, path: RootedPath) -> Option<CloudFile>;
+        files_with_key(workspace: WorkspaceId, doc_path: DocPath) -> Vec<CloudFile>;
+        files(workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Vec<ListedFile>;
+        blob_sizes(workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Vec<Option<u64>>;
+        blob_chunk(workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Option<Bytes>;
+        put_chunk(upload: UploadId, index: u32, bytes: Bytes) -> ();
+        commit_upload(upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> ();
+        sweep_blobs(before: UnixMillis) -> usize;
     }
 
     fn history(&self) -> HistoryId {
         self.history
-    }
-
-    fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest) -> Answer<'_, u64> {
-        self.ask(move |store| store.grant_lease(workspace, secret))
-    }
-
-    fn lease(&self, workspace: WorkspaceId) -> Answer<'_, Lease> {
-        self.ask(move |store| store.lease(workspace))
-    }
-
-    fn digest(&self, workspace: WorkspaceId, revision: Revision) -> Answer<'_, Option<Sha256Digest>> {
-        self.ask(move |store| store.digest(workspace, revision))
-    }
-
-    fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>> {
-        self.ask(move |store| store.newest(workspace))
-    }
-
-    fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {
-        self.ask(move |store| store.batch(workspace, which))
-    }
-
-    fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Listed>> {
-        self.ask(move |store| store.batches(workspace, before, limit))
-    }
-
-    fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Listed>> {
-        self.ask(move |store| store.events(workspace, after, limit))
-    }
-
-    fn file(&self, workspace: WorkspaceId, path: RootedPath) -> Answer<'_, Option<CloudFile>> {
-        self.ask(move |store| store.file(workspace, path))
-    }
-
-    fn files_with_key(&self, workspace: WorkspaceId, doc_path: DocPath) -> Answer<'_, Vec<CloudFile>> {
-        self.ask(move |store| store.files_with_key(workspace, doc_path))
-    }
-
-    fn files(&self, workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Answer<'_, Vec<ListedFile>> {
-        self.ask(move |store| store.files(workspace, after, limit))
-    }
-
-    fn blob_sizes(&self, workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>> {
-        self.ask(move |store| store.blob_sizes(workspace, digests))
-    }
-
-    fn blob_chunk(&self, workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Answer<'_, Option<Bytes>> {
-        self.ask(move |store| store.blob_chunk(workspace, digest, index))
-    }
-
-    fn put_chunk(&self, upload: UploadId, index: u32, bytes: Bytes) -> Answer<'_, ()> {
-        self.ask(move |store| store.put_chunk(upload, index, bytes))
-    }
-
-    fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
-        self.ask(move |store| store.commit_upload(upload, workspace, blob))
-    }
-
-    fn sweep_blobs(&self, before: UnixMillis) -> Answer<'_, usize> {
-        self.ask(move |store| store.sweep_blobs(before))
     }
 
     fn discard_upload(&self, upload: UploadId) {

@@ -10,10 +10,9 @@ use fjall::{PersistMode, Slice};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::counters::{Counters, Head};
 use super::keys::{self, Key};
 use super::marks::Round;
-use super::record;
+use super::record::{self, Counters, Head};
 use super::rounds::Rounds;
 use super::tables::{self, Tables, failed};
 use crate::store::{StoreError, UploadId, chain};

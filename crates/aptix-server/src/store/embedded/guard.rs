@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 
 use aptix_model::id::{Revision, WorkspaceId};
 
-use super::counters::{Counters, Head};
 use super::lock::{Locked, lock};
 use super::marks::{self, Marks};
-use super::opening::{OnLoss, Opening};
 use super::own_files::{self, View};
 use super::parts;
+use super::record::{Counters, Head};
 use super::scan::{self, Journals};
 use super::tables::Tables;
 use crate::mint;
@@ -20,6 +19,33 @@ use crate::store::StoreError;
 
 /// Events looked at in one go.
 const PAGE: usize = 1000;
+
+/// Files of its tables that the store keeps open by default.
+const OPEN_FILES: usize = 500;
+
+/// How a store is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Opening {
+    /// Files of its tables that are open at one time.
+    pub open_files: usize,
+    /// What to do when something that was acknowledged is missing.
+    pub on_loss: OnLoss,
+}
+
+impl Default for Opening {
+    fn default() -> Self {
+        Self { open_files: OPEN_FILES, on_loss: OnLoss::Refuse }
+    }
+}
+
+/// What to do when something that was acknowledged is missing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnLoss {
+    /// The store does not open.
+    Refuse,
+    /// The journals are copied aside, and the store opens with what is left.
+    Accept,
+}
 
 /// An open data directory, and the marks of what is acknowledged from now on.
 pub(super) struct Opened {

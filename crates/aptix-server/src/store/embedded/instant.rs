@@ -9,10 +9,9 @@ use aptix_model::record::BatchRecord;
 use fjall::{Readable, Slice, Snapshot};
 use tokio_util::bytes::Bytes;
 
-use super::counters::{Counters, Head};
 use super::keys::{self, Key};
 use super::marks::Marks;
-use super::record::{self, Happened, Marker};
+use super::record::{self, Counters, Happened, Head, Marker};
 use super::tables::{Tables, failed};
 use crate::store::{BatchSelector, CloudFile, Damaged, DamagedFile, Event, Lease, Listed, ListedFile, StoreError};
 

@@ -13,8 +13,8 @@ use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{Revision, WorkspaceId};
 use sha2::{Digest, Sha256};
 
-use super::counters::{Counters, Head};
 use super::own_files;
+use super::record::{Counters, Head};
 use crate::store::{Lease, StoreError};
 
 /// The file's name in the data directory.

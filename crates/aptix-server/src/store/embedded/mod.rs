@@ -5,13 +5,11 @@
 //! and held against it (`guard.rs`).
 
 mod committer;
-mod counters;
 mod guard;
 mod instant;
 mod keys;
 mod lock;
 mod marks;
-mod opening;
 mod own_files;
 mod parts;
 mod record;
@@ -39,9 +37,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::committer::{Flush, GROUP, Groups, Job, Put, View};
 use self::guard::Opened;
+pub use self::guard::{OnLoss, Opening};
 use self::instant::Instant;
 use self::lock::Locked;
-pub use self::opening::{OnLoss, Opening};
 use self::record::Marker;
 use self::rounds::Rounds;
 use self::tables::Tables;

@@ -12,7 +12,6 @@ use aptix_model::wire::bytes::{batch_from_bytes, batch_to_bytes, report_from_byt
 use fjall::Slice;
 use sha2::{Digest, Sha256};
 
-use super::counters::{Counters, Head};
 use crate::ids;
 use crate::store::{CloudFile, Lease, StoreError, UploadId};
 
@@ -20,6 +19,24 @@ use crate::store::{CloudFile, Lease, StoreError, UploadId};
 const CHAINED: u8 = 2;
 const VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 8;
+
+/// The state of the store after a commit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Head {
+    /// How many commits there were; 0 for none.
+    pub(super) number: u64,
+    /// Digest of the newest and all before it.
+    pub(super) digest: Option<Sha256Digest>,
+}
+
+/// What a workspace counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Counters {
+    pub(super) newest: Revision,
+    /// Digest of the newest commit and all before it.
+    pub(super) digest: Option<Sha256Digest>,
+    pub(super) lease: Lease,
+}
 
 /// What an event's record says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,8 +4,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::counters::Head;
 use super::marks::{Flushed, Round, Writer};
+use super::record::Head;
 use crate::store::StoreError;
 
 /// After so long without a commit, the note that the last one was flushed is flushed itself.

@@ -9,9 +9,9 @@ use std::time::Instant;
 use aptix_model::id::{HistoryId, WorkspaceId};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
 
-use super::counters::Counters;
+use super::keys;
 use super::lock::{LOOK_AGAIN, RELEASE};
-use super::{keys, record};
+use super::record::{self, Counters};
 use crate::mint;
 use crate::store::{StoreError, UploadId};
 
@@ -69,8 +69,23 @@ impl Tables {
     /// # Errors
     /// When the store cannot be written.
     pub(super) fn begin(&self) -> Result<HistoryId, StoreError> {
-        self.remove_unfinished_uploads()?;
-        history(&self.db, &self.records)
+        for entry in self.records.prefix(keys::UPLOADS) {
+            let value = entry.value().map_err(failed("list uploads"))?;
+            self.remove_upload(UploadId(record::decode_id(&value)?.0))?;
+        }
+        self.history()
+    }
+
+    /// The id of the store's history; minted now if there is none.
+    fn history(&self) -> Result<HistoryId, StoreError> {
+        if let Some(record) = self.records.get(keys::HISTORY).map_err(failed("read the history's name"))? {
+            return Ok(HistoryId(record::decode_id(&record)?.0));
+        }
+        let minted = mint::uuid();
+        let mut batch = self.db.batch().durability(Some(PersistMode::SyncAll));
+        batch.insert(&self.records, keys::HISTORY, record::encode_id(minted));
+        batch.commit().map_err(failed("keep the history's name"))?;
+        Ok(HistoryId(minted))
     }
 
     /// Remembers the counters of workspaces beside their records.
@@ -82,24 +97,4 @@ impl Tables {
     pub(super) fn known(&self, workspace: &WorkspaceId) -> Option<Counters> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(workspace).copied()
     }
-
-    fn remove_unfinished_uploads(&self) -> Result<(), StoreError> {
-        for entry in self.records.prefix(keys::UPLOADS) {
-            let value = entry.value().map_err(failed("list uploads"))?;
-            self.remove_upload(UploadId(record::decode_id(&value)?.0))?;
-        }
-        Ok(())
-    }
-}
-
-/// The name of the store's history; minted now if there is none.
-fn history(db: &Database, records: &Keyspace) -> Result<HistoryId, StoreError> {
-    if let Some(record) = records.get(keys::HISTORY).map_err(failed("read the history's name"))? {
-        return Ok(HistoryId(record::decode_id(&record)?.0));
-    }
-    let minted = mint::uuid();
-    let mut batch = db.batch().durability(Some(PersistMode::SyncAll));
-    batch.insert(records, keys::HISTORY, record::encode_id(minted));
-    batch.commit().map_err(failed("keep the history's name"))?;
-    Ok(HistoryId(minted))
 }

@@ -9,10 +9,9 @@ use aptix_model::id::{BatchId, Revision, WorkspaceId};
 use fjall::Readable;
 use sha2::{Digest, Sha256};
 
-use super::guard;
+use super::guard::{self, Opening};
 use super::keys::{self, Key};
 use super::lock::lock;
-use super::opening::Opening;
 use super::record;
 use super::scan;
 use super::tables::Tables;

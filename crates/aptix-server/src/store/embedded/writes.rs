@@ -4,9 +4,8 @@ use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::record::BatchRecord;
 
 use super::committer::{Put, View};
-use super::counters::Counters;
 use super::keys;
-use super::record::{self, Happened};
+use super::record::{self, Counters, Happened};
 use crate::store::{Appended, CloudFile, Known, StoreError, Transition, Transitioned, Twins, chain};
 
 /// The counters of a workspace. Where their record is damaged, what was last acknowledged is taken instead, and is written
