@@ -1,4 +1,4 @@
-//! What every connection passes first: a bounded number of them, of which the idle give way to newcomers, and a deadline for
+//! Accepts connections: a bounded number of them, of which the idle give way to newcomers, and a deadline for
 //! the first bytes. When the system has no more connections to give, the server waits instead of asking again and again.
 
 use std::collections::VecDeque;
@@ -17,10 +17,10 @@ use tonic::transport::server::Connected;
 use crate::caller::{Caller, Peer, Peers};
 use crate::room::{Place, Room};
 
-/// How long a new connection may take to say that it speaks HTTP/2.
+/// How long a new connection may take to send the preface of HTTP/2.
 const PREFACE_TIME: Duration = Duration::from_secs(10);
 
-/// Bytes with which it says so.
+/// Bytes of the preface.
 const PREFACE_BYTES: usize = 24;
 
 /// How long the server waits after a connection could not be taken, and before it looks for room again.
@@ -69,7 +69,7 @@ impl<I, C: Connected> Incoming<I, C> {
     fn admit(&self, waiting: Waiting<C>) -> Result<Admitted<C>, Waiting<C>> {
         let Ok(place) = self.room.take_connection(&waiting.peer) else { return Err(waiting) };
         let Waiting { connection, peer, .. } = waiting;
-        let cut = Box::pin(peer.cut().clone().cancelled_owned());
+        let cut = Box::pin(peer.cut.clone().cancelled_owned());
         Ok(Admitted { connection, peer, silence: Some(Silence::new()), cut, _place: place })
     }
 
@@ -81,7 +81,7 @@ impl<I, C: Connected> Incoming<I, C> {
                 Ok(admitted) => return Some(admitted),
                 Err(waiting) if Instant::now() < waiting.until => self.waiting.push_back(waiting),
                 Err(closed) => {
-                    tracing::warn!(caller = ?closed.peer.caller(), "a connection is closed: there is no room for it");
+                    tracing::warn!(caller = ?closed.peer.caller, "a connection is closed: there is no room for it");
                 }
             }
         }
@@ -94,8 +94,8 @@ impl<I, C: Connected> Incoming<I, C> {
         match self.admit(Waiting { connection, peer, until }) {
             Ok(admitted) => return Some(admitted),
             Err(waiting) => {
-                let caller = waiting.peer.caller();
-                let mut of_caller = self.waiting.iter().enumerate().filter(|(_, other)| other.peer.caller() == caller);
+                let caller = waiting.peer.caller;
+                let mut of_caller = self.waiting.iter().enumerate().filter(|(_, other)| other.peer.caller == caller);
                 let oldest = of_caller.next().map(|(index, _)| index);
                 // Who came in a burst before gives way to who comes after it.
                 if of_caller.count() + 1 >= WAITING_OF_CALLER
@@ -201,13 +201,13 @@ impl<C: AsyncRead + Unpin> AsyncRead for Admitted<C> {
         let read = Pin::new(&mut self.connection).poll_read(context, buffer);
         let came = buffer.filled().len() - before;
         if came > 0 {
-            self.peer.activity().moved();
+            self.peer.activity.moved();
         }
         let Some(silence) = &mut self.silence else { return read };
         silence.came += came;
         if silence.came >= PREFACE_BYTES {
             self.silence = None;
-            self.peer.activity().spoke();
+            self.peer.activity.spoke();
         } else if read.is_pending() && silence.over.as_mut().poll(context).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
@@ -294,7 +294,7 @@ mod tests {
         assert!(begun.elapsed() >= 10 * BACK_OFF);
         let mut second = connections.next().await.unwrap().unwrap();
         assert_eq!(first.read_u8().await.unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
-        let _in_use = second.peer.activity().enter();
+        let _in_use = second.peer.activity.enter();
         // The third finds no room, and the sender of connections has no more.
         assert!(connections.next().await.is_none());
         assert!(tokio::time::timeout(Duration::from_millis(1), second.read_u8()).await.is_err(), "it is in use");

@@ -24,7 +24,7 @@ pub enum Caller {
 }
 
 impl Caller {
-    /// The caller behind what a connection says of itself.
+    /// The caller behind the information of a connection.
     pub(crate) fn of(connect_info: &dyn Any) -> Self {
         let address = connect_info.downcast_ref::<TcpConnectInfo>().and_then(TcpConnectInfo::remote_addr);
         match address.map(|address| address.ip().to_canonical()) {
@@ -42,7 +42,7 @@ pub struct ConnectionId(pub(crate) u64);
 /// How much of something may be in use at one time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
-    /// By everybody.
+    /// By all together.
     pub total: usize,
     /// By one caller.
     pub caller: usize,
@@ -129,59 +129,26 @@ impl Drop for InUse {
     }
 }
 
-/// The connection that a call came over.
+/// The connection that a call came over. Copies share all of it.
 #[derive(Clone, Debug)]
-pub struct Peer(Arc<Connection>);
-
-#[derive(Debug)]
-struct Connection {
-    caller: Caller,
-    id: ConnectionId,
-    calls: Arc<Semaphore>,
-    calls_of_caller: Arc<Semaphore>,
-    weight: Arc<Semaphore>,
-    activity: Arc<Activity>,
-    cut: CancellationToken,
+pub struct Peer {
+    pub(crate) caller: Caller,
+    /// Differs from that of every other connection.
+    pub(crate) connection: ConnectionId,
+    /// Places for calls of this connection.
+    pub(crate) calls: Arc<Semaphore>,
+    /// Places for calls of all connections of its caller.
+    pub(crate) calls_of_caller: Arc<Semaphore>,
+    /// What large messages of this connection may weigh together, in bytes.
+    pub(crate) weight: Arc<Semaphore>,
+    pub(crate) activity: Arc<Activity>,
+    /// Cancelled when the connection is to be closed.
+    pub(crate) cut: CancellationToken,
 }
 
 /// Bytes of large messages of one connection that are decoded and worked on at one time. It is half of what all
 /// connections have, so that no connection makes the messages of another wait behind a queue of its own.
 pub(crate) const WEIGHT: usize = 8 << 20;
-
-impl Peer {
-    pub(crate) fn caller(&self) -> Caller {
-        self.0.caller
-    }
-
-    /// Differs from that of every other connection.
-    pub(crate) fn connection(&self) -> ConnectionId {
-        self.0.id
-    }
-
-    /// Places for calls of this connection.
-    pub(crate) fn calls(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.0.calls)
-    }
-
-    /// Places for calls of all connections of its caller.
-    pub(crate) fn calls_of_caller(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.0.calls_of_caller)
-    }
-
-    /// What large messages of this connection may weigh together, in bytes.
-    pub(crate) fn weight(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.0.weight)
-    }
-
-    pub(crate) fn activity(&self) -> &Arc<Activity> {
-        &self.0.activity
-    }
-
-    /// Cancelled when the connection is to be closed.
-    pub(crate) fn cut(&self) -> &CancellationToken {
-        &self.0.cut
-    }
-}
 
 /// Makes the peers of connections.
 #[derive(Debug)]
@@ -206,7 +173,7 @@ impl Peers {
     pub(crate) fn meet(&self, caller: Caller, cut: CancellationToken) -> Peer {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.connections += 1;
-        let id = ConnectionId(known.connections);
+        let connection = ConnectionId(known.connections);
         let calls_of_caller = match known.callers.get(&caller).and_then(Weak::upgrade) {
             Some(calls) => calls,
             None => {
@@ -218,7 +185,7 @@ impl Peers {
         };
         let calls = Arc::new(Semaphore::new(self.calls.connection));
         let weight = Arc::new(Semaphore::new(WEIGHT));
-        Peer(Arc::new(Connection { caller, id, calls, calls_of_caller, weight, activity: Arc::default(), cut }))
+        Peer { caller, connection, calls, calls_of_caller, weight, activity: Arc::default(), cut }
     }
 }
 

@@ -90,7 +90,7 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: std::io::Error,
     },
     /// The file is not what a configuration file is.
@@ -106,11 +106,11 @@ pub enum ConfigError {
     Range {
         /// The key.
         key: &'static str,
-        /// What it says.
+        /// Its value.
         found: u64,
-        /// The least it may say.
+        /// Its least value.
         least: u64,
-        /// The most it may say.
+        /// Its greatest value.
         most: u64,
     },
     /// The address can be reached from other machines, and the server authenticates no caller.

@@ -64,7 +64,7 @@ impl CpuPool {
         loop {
             let turn = self.turns.take(caller).await;
             if let Some(waited) = &waited {
-                waited.for_turns(turn.waited());
+                waited.for_turns(turn.waited);
             }
             let waker = waker.clone();
             let here = Call { pool: self.clone(), caller, waited: waited.clone(), turn_ended: None };
@@ -143,7 +143,7 @@ impl Turnkeeper {
         waited
     }
 
-    /// Runs a future in turns of that call; where it stands if there is none.
+    /// Runs a future in turns of that call; in place if there is none.
     ///
     /// # Errors
     /// When the work panicked.
@@ -219,8 +219,8 @@ mod tests {
         while begun.load(Ordering::SeqCst) < width {
             yield_now().await;
         }
-        let (told, mut never) = oneshot::channel::<()>();
-        let late = pool.run(ConnectionId(99), None, async move { told.send(()) });
+        let (began, mut never) = oneshot::channel::<()>();
+        let late = pool.run(ConnectionId(99), None, async move { began.send(()) });
         assert!(tokio::time::timeout(Duration::from_millis(1), late).await.is_err());
         drop(blocked);
         assert_eq!(calls.join_all().await.len(), 64);

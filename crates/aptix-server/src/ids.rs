@@ -13,16 +13,10 @@ const COUNTING: u128 = (1 << COUNTING_BITS) - 1;
 /// How many file patches and changes a batch can have.
 pub const ENTRIES: usize = (1 << COUNTING_BITS) - 1;
 
-/// The batch id that a new `UUIDv7` gives.
+/// The id of the batch whose block an id is in: that of a file patch, of a change, or a new `UUIDv7`.
 #[must_use]
-pub fn batch_id(fresh: Uuid) -> BatchId {
-    BatchId(Uuid::from_u128(fresh.as_u128() & !COUNTING))
-}
-
-/// The batch that an id of a file patch or a change belongs to, if it is one of a batch's.
-#[must_use]
-pub fn batch_of(id: Uuid) -> BatchId {
-    batch_id(id)
+pub fn batch_id(id: Uuid) -> BatchId {
+    BatchId(Uuid::from_u128(id.as_u128() & !COUNTING))
 }
 
 /// The ids of a batch's file patches and changes.
@@ -53,7 +47,7 @@ mod tests {
             .iter()
             .flat_map(|file| std::iter::once(file.file.0).chain(file.changes.iter().map(|change| change.0)))
             .collect();
-        assert!(all.iter().all(|entry| batch_of(*entry) == id && *entry != id.0));
+        assert!(all.iter().all(|entry| batch_id(*entry) == id && *entry != id.0));
         all.sort();
         all.dedup();
         assert_eq!(all.len(), 8);

@@ -113,12 +113,12 @@ const LEFT_BEHIND: Duration = Duration::from_millis(500);
 
 fn run(args: Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Runtime::new().context("failed to start the runtime")?;
-    let served = runtime.block_on(serve_until_told(args));
+    let served = runtime.block_on(serve_until_signal(args));
     runtime.shutdown_timeout(LEFT_BEHIND);
     served
 }
 
-async fn serve_until_told(args: Args) -> anyhow::Result<()> {
+async fn serve_until_signal(args: Args) -> anyhow::Result<()> {
     let file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
     let exposure = if args.insecure_no_auth { Exposure::Anywhere } else { Exposure::Loopback };
     let mut config = Config::new(args.listen, args.data_dir, exposure, file)?;
@@ -141,7 +141,7 @@ async fn serve_until_told(args: Args) -> anyhow::Result<()> {
         tracing::warn!(%address, "callers are not authenticated: a process that reaches this address can change files");
     }
     tracing::info!(%address, dataDir = %config.data_dir.display(), "serving");
-    // Whoever started the server waits for this line; from here on connections are answered.
+    // The process that started the server waits for this line; from here on connections are answered.
     writeln!(std::io::stdout(), "listening on {address}").context("failed to write to stdout")?;
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let stopped = async {

@@ -1,4 +1,4 @@
-//! A bounded resource, shared fairly: everybody together, each caller and each connection hold so much of it at most.
+//! A bounded resource, shared fairly: all together, each caller and each connection hold so much of it at most.
 //! When it is used up, the holder that has made no progress for the longest gives way to the newcomer, so that no caller is
 //! kept out by callers who do nothing.
 
@@ -29,7 +29,7 @@ pub(crate) struct Room {
 /// Whose share is used up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Scope {
-    /// Everybody's together.
+    /// That of the whole server.
     Server,
     /// The caller's.
     Caller(Caller),
@@ -63,22 +63,18 @@ struct Holder {
 
 /// A held part of a resource; given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub struct Place {
     room: Arc<Room>,
     id: u64,
     activity: Arc<Activity>,
-    cut: CancellationToken,
+    /// Cancelled when the holder has to give way.
+    pub(crate) cut: CancellationToken,
 }
 
 impl Place {
     /// Notes progress.
     pub(crate) fn moved(&self) {
         self.activity.moved();
-    }
-
-    /// Cancelled when the holder has to give way.
-    pub(crate) fn cut(&self) -> &CancellationToken {
-        &self.cut
     }
 }
 
@@ -102,10 +98,9 @@ impl Room {
     /// # Errors
     /// When a share is used up by holders that all make progress.
     pub(crate) fn take(self: &Arc<Self>, peer: &Peer, weight: usize) -> Result<Place, Full> {
-        let scopes = [Scope::Connection(peer.connection()), Scope::Caller(peer.caller()), Scope::Server];
         let activity = Arc::<Activity>::default();
         activity.spoke();
-        self.take_for(scopes, weight, activity, CancellationToken::new())
+        self.take_for(peer, weight, activity, CancellationToken::new())
     }
 
     /// The same, and waits for room as long as holders need to show that they make no progress, and a little longer.
@@ -127,17 +122,17 @@ impl Room {
     /// # Errors
     /// When a share is used up by connections that are all in use.
     pub(crate) fn take_connection(self: &Arc<Self>, peer: &Peer) -> Result<Place, Full> {
-        let scopes = [Scope::Connection(peer.connection()), Scope::Caller(peer.caller()), Scope::Server];
-        self.take_for(scopes, 1, Arc::clone(peer.activity()), peer.cut().clone())
+        self.take_for(peer, 1, Arc::clone(&peer.activity), peer.cut.clone())
     }
 
     fn take_for(
         self: &Arc<Self>,
-        scopes: [Scope; 3],
+        peer: &Peer,
         weight: usize,
         activity: Arc<Activity>,
         cut: CancellationToken,
     ) -> Result<Place, Full> {
+        let scopes = [Scope::Connection(peer.connection), Scope::Caller(peer.caller), Scope::Server];
         let mut held = self.lock();
         for scope in scopes {
             let limit = match scope {
@@ -214,12 +209,12 @@ mod tests {
         let room = Room::new(Share { total: 2, caller: 2, connection: 2 }, patience);
         let (peer, _) = peers();
         let (first, second) = (room.take(&peer, 1).unwrap(), room.take(&peer, 1).unwrap());
-        let full = Full { scope: Scope::Connection(peer.connection()), limit: 2 };
+        let full = Full { scope: Scope::Connection(peer.connection), limit: 2 };
         assert_eq!(room.take(&peer, 1).map(drop), Err(full), "both are new");
         tokio::time::advance(patience).await;
         first.moved();
         let third = room.take(&peer, 1).unwrap();
-        assert!(second.cut().is_cancelled() && !first.cut().is_cancelled() && !third.cut().is_cancelled());
+        assert!(second.cut.is_cancelled() && !first.cut.is_cancelled() && !third.cut.is_cancelled());
         // What gave way has given everything back already.
         drop(second);
         assert_eq!(room.take(&peer, 1).map(drop), Err(full));
@@ -233,7 +228,7 @@ mod tests {
         let (greedy, other) = peers();
         let _held = (room.take(&greedy, 1).unwrap(), room.take(&greedy, 1).unwrap());
         let full = room.take(&greedy, 1).map(drop).unwrap_err();
-        assert_eq!(full.scope, Scope::Connection(greedy.connection()));
+        assert_eq!(full.scope, Scope::Connection(greedy.connection));
         let _one = room.take(&other, 1).unwrap();
         assert_eq!(room.take(&other, 1).map(drop).unwrap_err().limit, 3);
     }
@@ -256,14 +251,14 @@ mod tests {
         let meet = || peers.meet(Caller::Local, CancellationToken::new());
         let (spoke, silent, third, fourth) = (meet(), meet(), meet(), meet());
         let _spoke = room.take_connection(&spoke).unwrap();
-        spoke.activity().spoke();
+        spoke.activity.spoke();
         tokio::time::advance(Duration::from_secs(2)).await;
         let _silent = room.take_connection(&silent).unwrap();
         tokio::time::advance(Duration::from_secs(2)).await;
         let _third = room.take_connection(&third).unwrap();
-        third.activity().spoke();
-        assert!(silent.cut().is_cancelled() && !spoke.cut().is_cancelled());
-        let _use = (spoke.activity().enter(), third.activity().enter());
+        third.activity.spoke();
+        assert!(silent.cut.is_cancelled() && !spoke.cut.is_cancelled());
+        let _use = (spoke.activity.enter(), third.activity.enter());
         tokio::time::advance(Duration::from_secs(60)).await;
         assert_eq!(room.take_connection(&fourth).map(drop).unwrap_err().limit, 2);
     }

@@ -24,7 +24,7 @@ use crate::dispatcher::Dispatcher;
 use crate::mint;
 use crate::options::Options;
 use crate::room::Room;
-use crate::service::admission::{Admission, Limits};
+use crate::service::admission::Admission;
 use crate::service::agent::{AgentServer, AgentService};
 use crate::service::batch::{BatchServer, BatchService};
 use crate::service::file::{FileServer, FileService};
@@ -70,7 +70,7 @@ where
     E: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
 {
     let dispatcher = Dispatcher::new(Arc::clone(&store), options.dispatch);
-    let admission = Admission::new(limits(&options), dispatcher.closing());
+    let admission = Admission::new(options, dispatcher.closing());
     let (health, health_service) = tonic_health::server::health_reporter();
     set_all(&health, ServingStatus::Serving).await;
     let router = router(&dispatcher, &options, &admission)?.add_service(health_service);
@@ -106,18 +106,6 @@ where
     served?;
     tracing::info!("stopped");
     Ok(())
-}
-
-/// What admission takes of the options.
-const fn limits(options: &Options) -> Limits {
-    Limits {
-        calls: options.calls,
-        deadline: options.call_deadline,
-        silence: options.request_idle,
-        long_lived: options.long_lived,
-        patience: options.patience,
-        slow_after: options.slow_after,
-    }
 }
 
 /// All services behind admission, with every limit of the transport set.

@@ -22,8 +22,8 @@ pub(crate) struct Turns(Arc<Mutex<Queue>>);
 #[derive(Debug)]
 struct Queue {
     free: usize,
-    /// Everybody who has a turn or waits for one.
-    callers: HashMap<ConnectionId, Standing>,
+    /// Every caller that has a turn or waits for one.
+    callers: HashMap<ConnectionId, CallerState>,
     /// Those who wait, the next one first.
     order: BTreeSet<(u64, ConnectionId)>,
     /// Counts turns and arrivals.
@@ -33,7 +33,7 @@ struct Queue {
 }
 
 #[derive(Debug, Default)]
-struct Standing {
+struct CallerState {
     running: usize,
     waiting: VecDeque<Request>,
     /// Turns of this caller that have begun since it is known.
@@ -42,7 +42,7 @@ struct Standing {
     place: u64,
 }
 
-/// Somebody who waits.
+/// A request for a turn that waits.
 #[derive(Debug)]
 struct Request {
     called: oneshot::Sender<Turn>,
@@ -58,14 +58,8 @@ const SERVED: u64 = 1 << 63;
 pub(crate) struct Turn {
     caller: ConnectionId,
     turns: Turns,
-    waited: u64,
-}
-
-impl Turn {
     /// How many turns of other callers began between asking for this one and being given it.
-    pub(crate) const fn waited(&self) -> u64 {
-        self.waited
-    }
+    pub(crate) waited: u64,
 }
 
 impl Turns {
@@ -79,10 +73,7 @@ impl Turns {
     pub(crate) async fn take(&self, caller: ConnectionId) -> Turn {
         loop {
             let (called, waits) = oneshot::channel();
-            {
-                let mut queue = self.queue();
-                queue.add(caller, called);
-            }
+            self.queue().add(caller, called);
             self.share_out();
             // A turn is always given or taken back with its waiter; should it be lost, it is asked for anew.
             if let Ok(turn) = waits.await {
@@ -108,13 +99,13 @@ impl Turns {
 impl Queue {
     fn add(&mut self, caller: ConnectionId, called: oneshot::Sender<Turn>) {
         self.now += 1;
-        let known = self.callers.entry(caller).or_insert(Standing { place: self.now, ..Standing::default() });
+        let known = self.callers.entry(caller).or_insert(CallerState { place: self.now, ..CallerState::default() });
         let others = self.begun.saturating_sub(known.begun);
         known.waiting.push_back(Request { called, others });
         self.order.insert((known.place, caller));
     }
 
-    /// Who is next, if there is a free turn for anybody who waits; and how many turns of others have begun meanwhile.
+    /// Who is next, if there is a free turn for a caller that waits; and how many turns of others have begun meanwhile.
     fn next(&mut self) -> Option<(ConnectionId, oneshot::Sender<Turn>, u64)> {
         loop {
             let free = self.free;
@@ -237,7 +228,7 @@ mod tests {
         let mut served = 0;
         let waited = loop {
             if let Some(turn) = is_served(&mut quiet).await {
-                break turn.waited();
+                break turn.waited;
             }
             let mut ended = None;
             for (index, waits) in crowd.iter_mut().enumerate() {

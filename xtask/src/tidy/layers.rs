@@ -38,8 +38,9 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
         base: ids mint caller descriptors room turns waited cpu_pool
         store
         dispatcher
+        options
         service
-        program: options config accept serve
+        program: config accept serve
         lib: lib main",
     ),
     (

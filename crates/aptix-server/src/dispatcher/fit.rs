@@ -1,4 +1,4 @@
-//! Holds a report against its batch: the files it names, and what it says became of them.
+//! Holds a report against its batch: the files it names, and their status.
 
 use aptix_model::batch::{
     AnchorPlace, Batch, BlobRef, FileEdit, FilePatch, GitKind, Presence, Scope, SearchOperation, Target,
@@ -12,7 +12,7 @@ use aptix_engine::readings::may_create;
 
 use crate::store::{FileUpdate, Twins};
 
-/// What a report says of one cloud file.
+/// What a report changes of one cloud file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Fitted {
     pub(super) update: FileUpdate,
@@ -20,7 +20,7 @@ pub(super) struct Fitted {
     pub(super) status: FileStatus,
 }
 
-/// Answers what a report says about files; a file that was renamed is fitted of twice, under its old name and its new one.
+/// The changes of cloud files that a report describes; a renamed file has two, under its old name and its new one.
 ///
 /// # Errors
 /// Everything in it that cannot be about this batch.
@@ -111,7 +111,7 @@ impl Named<'_> {
     }
 }
 
-/// Holds what is said to have become of a file against its digests, and against what was to be done.
+/// Checks the reported status of a file against its digests and against the edit.
 fn fit_status(index: usize, patch: &FilePatch, file: &FileReport) -> Result<(), Failure> {
     let at = |name: &str| format!("report.files[{index}].{name}");
     let written = file.written.map(|written| written.sha256);
@@ -167,7 +167,7 @@ fn words(statuses: &[FileStatus]) -> String {
     words.join(" or ")
 }
 
-/// Whether an edit says who may execute the file.
+/// Whether an edit sets who may execute the file.
 fn sets_mode(edit: &FileEdit) -> bool {
     match edit {
         FileEdit::GitPatch(patch) => patch.executable.is_some(),

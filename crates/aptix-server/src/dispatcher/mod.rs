@@ -32,7 +32,7 @@ use crate::store::{Store, StoreError};
 /// What the dispatcher holds itself to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// At least this often a feed says something.
+    /// The longest time that a feed sends nothing.
     pub heartbeat: Duration,
     /// A receiver that takes nothing for this long is cut off.
     pub slow_after: Duration,

@@ -38,7 +38,7 @@ pub enum ReadError {
 pub struct Page<T> {
     /// The last entry of the page before.
     pub after: Option<T>,
-    /// Where the events stood then; `None` for the first page, and for a token of an earlier version.
+    /// The position among the events then; `None` for the first page, and for a token of an earlier version.
     pub cursor: Option<Cursor>,
 }
 
@@ -91,7 +91,7 @@ impl Dispatcher {
             workspace: workspace.clone(),
             what: format!("file patch or change with the id {id}"),
         };
-        let batch = self.store.batch(workspace.clone(), BatchSelector::Id(ids::batch_of(id))).await?;
+        let batch = self.store.batch(workspace.clone(), BatchSelector::Id(ids::batch_id(id))).await?;
         let batch = batch.ok_or_else(missing)?;
         let found = batch.ids.iter().enumerate().find_map(|(file, ids)| {
             if ids.file.0 == id {
@@ -130,7 +130,7 @@ impl Dispatcher {
         }
     }
 
-    /// Where a reader stands at a revision, or at the newest; `None` if its digest is not known.
+    /// The cursor of a reader at a revision, or at the newest; `None` if its digest is not known.
     ///
     /// # Errors
     /// When the store fails.

@@ -36,7 +36,7 @@ impl Refusal {
         Self::Invalid(vec![failure])
     }
 
-    /// Everything that is said.
+    /// Every failure, the decisive one first.
     #[must_use]
     pub fn failures(&self) -> &[Failure] {
         match self {

@@ -116,7 +116,7 @@ fn lease_lost(epoch: u64) -> Refusal {
     Refusal::denied(Failure::new(Reason::LeaseLost, message).hint(hint))
 }
 
-/// Says how a batch ended, and what became of each file that was to be created (TUL-004 6.1).
+/// Logs how a batch ended, and what became of each file that was to be created (TUL-004 6.1).
 fn log_reported(record: &BatchRecord, report: &Report) {
     tracing::info!(workspaceId = %record.workspace, batchId = %record.id, state = %record.state, "batch ended");
     for (index, patch) in record.batch.files.iter().enumerate() {

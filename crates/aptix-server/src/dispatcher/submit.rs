@@ -75,7 +75,7 @@ impl Dispatcher {
     /// Stores a checked batch, unless it was stored before under its request id.
     ///
     /// # Errors
-    /// When the request id stands for another content, or the store fails.
+    /// When the request id has another content, or the store fails.
     pub async fn keep(self: &Arc<Self>, record: BatchRecord) -> Result<BatchRecord, Refusal> {
         let this = Arc::clone(self);
         self.to_the_end(async move { this.append(record).await }).await
@@ -95,7 +95,7 @@ impl Dispatcher {
     /// What a checked batch would be, had it been stored; nothing is.
     ///
     /// # Errors
-    /// When the request id stands for another content, or the store fails.
+    /// When the request id has another content, or the store fails.
     pub async fn rehearse(&self, record: BatchRecord) -> Result<BatchRecord, Refusal> {
         let which = BatchSelector::Request(record.request_id.clone());
         if let Some(stored) = self.store.batch(record.workspace.clone(), which).await? {
@@ -155,7 +155,7 @@ fn changes(batch: &Batch) -> usize {
     batch.files.iter().map(|patch| patch.edit.change_count()).sum()
 }
 
-/// Says that a batch came in (TUL-002 9).
+/// Logs that a batch came in (TUL-002 9).
 pub fn log_received(submission: &Submission) {
     let origin = &submission.origin;
     tracing::info!(
@@ -181,7 +181,7 @@ fn log_stored(stored: &BatchRecord) {
     );
 }
 
-/// Says that a batch was refused, and everything that was wrong with it (TUL-002 9).
+/// Logs that a batch was refused, and everything that was wrong with it (TUL-002 9).
 pub fn log_refused(workspace: &str, refusal: &Refusal) {
     let failures = refusal.failures();
     let first = failures.first();

@@ -24,18 +24,6 @@ use crate::store::{Store, StoreError, UploadId};
 /// Bytes of the largest blob.
 pub const BLOB_BYTES: u64 = 256 << 20;
 
-/// An upload's place among the transfers.
-#[derive(Debug)]
-pub struct UploadPlace(Place);
-
-impl UploadPlace {
-    /// Cancelled when the upload makes no progress and has to give way.
-    #[must_use]
-    pub fn lost(&self) -> CancellationToken {
-        self.0.cut().clone()
-    }
-}
-
 /// A blob on its way in. What came of it is dropped with it, unless it was finished.
 pub struct Upload {
     store: Arc<dyn Store>,
@@ -47,7 +35,7 @@ pub struct Upload {
     came: u64,
     waiting: BytesMut,
     chunks: u32,
-    place: UploadPlace,
+    place: Place,
 }
 
 impl Dispatcher {
@@ -68,11 +56,11 @@ impl Dispatcher {
     ///
     /// # Errors
     /// When the server takes no more.
-    pub async fn upload_place(&self, peer: &Peer) -> Result<UploadPlace, Refusal> {
+    pub async fn upload_place(&self, peer: &Peer) -> Result<Place, Refusal> {
         if self.closing.is_cancelled() {
             return Err(Refusal::denied(shutting_down()));
         }
-        Ok(UploadPlace(self.transfers.take_in_time(peer, 1).await.map_err(no_place)?))
+        self.transfers.take_in_time(peer, 1).await.map_err(no_place)
     }
 
     /// Begins to take a blob; from an agent, under the lease whose secret has this digest.
@@ -81,7 +69,7 @@ impl Dispatcher {
     /// When it is announced too large, or the lease is lost.
     pub async fn upload(
         &self,
-        place: UploadPlace,
+        place: Place,
         workspace: WorkspaceId,
         blob: BlobRef,
         lease: Option<Sha256Digest>,
@@ -132,7 +120,7 @@ impl Dispatcher {
         self.tasks.spawn(async move {
             let end = tokio::select! {
                 handed_out = this.hand_out(workspace, digest, size, &outlet, &place) => handed_out.err().flatten(),
-                () = place.cut().cancelled() => Some(FeedEnd::Slow),
+                () = place.cut.cancelled() => Some(FeedEnd::Slow),
             };
             outlet.finish(end);
             drop(place);
@@ -178,7 +166,7 @@ impl Upload {
     /// # Errors
     /// When more come than were announced, or the store fails.
     pub async fn push(&mut self, bytes: Bytes) -> Result<(), Refusal> {
-        self.place.0.moved();
+        self.place.moved();
         self.came += bytes.len() as u64;
         if self.came > self.blob.size_bytes {
             return Err(self.other_size());

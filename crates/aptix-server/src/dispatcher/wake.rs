@@ -39,7 +39,7 @@ impl Wakes {
         Waker { topic, wakes: Arc::clone(self), receiver }
     }
 
-    /// Wakes everybody who waits for an event of this batch.
+    /// Wakes every waiter for an event of this batch.
     pub(super) fn wake(&self, workspace: &WorkspaceId, batch: BatchId) {
         let wakes = self.lock();
         for topic in [Topic::Workspace(workspace.clone()), Topic::Batch(batch)] {

@@ -1,11 +1,11 @@
-//! What every call passes first: a bounded number of calls at one time, in all and for each caller and connection, a bounded
-//! weight of large messages, a deadline for each, and turns on the processors that are fair between connections. A call takes its place when its message has come whole, and gives it
-//! back when its answer is made: callers that neither send nor read delay no other.
+//! Admits calls: a bounded number at one time, in all and for each caller and connection, a bounded weight of large messages,
+//! a deadline for each, and turns on the processors that are fair between connections. A call takes its place when its message
+//! has come whole, and gives it back when its answer is made: callers that neither send nor read delay no other.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -19,6 +19,7 @@ use super::status::{status, too_late};
 use crate::caller::{self, Peer, Peers, Share};
 use crate::cpu_pool::CpuPool;
 use crate::dispatcher::refusal::{Refusal, broken_off, exhausted, full};
+use crate::options::Options;
 use crate::room::{Place, Room};
 use crate::waited::Waited;
 
@@ -31,27 +32,10 @@ const LARGE_BYTES: usize = 2 * caller::WEIGHT;
 /// Bytes of large messages that have not come whole yet.
 const PARTIAL_BYTES: Share = Share { total: 128 << 20, caller: 96 << 20, connection: 64 << 20 };
 
-/// What admission holds calls to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// Calls that are worked on at one time.
-    pub calls: Share,
-    /// Until a call's answer must have begun.
-    pub deadline: Duration,
-    /// Between two pieces of a call's message.
-    pub silence: Duration,
-    /// Long-lived calls.
-    pub long_lived: Share,
-    /// An incomplete message that makes no progress for this long gives way when there are too many.
-    pub patience: Duration,
-    /// An answer of which nothing was taken for this long is cut off.
-    pub slow_after: Duration,
-}
-
 /// Admits calls.
 #[derive(Clone, Debug)]
 pub struct Admission {
-    pub(super) limits: Limits,
+    pub(super) options: Options,
     slots: Arc<Semaphore>,
     /// What large messages may weigh together, in bytes.
     weight: Arc<Semaphore>,
@@ -60,24 +44,24 @@ pub struct Admission {
     partial: Arc<Room>,
     pub(super) long_lived: Arc<Room>,
     pub(super) outflow: Arc<Outflow>,
-    /// Peers of connections that do not say whose they are.
+    /// Makes the peers of connections without one of their own.
     pub(super) peers: Arc<Peers>,
     pub(super) closing: CancellationToken,
 }
 
 impl Admission {
-    /// Admits calls within these limits. Once `closing` is cancelled, the streams of other services end.
+    /// Admits calls within these options. Once `closing` is cancelled, the streams of other services end.
     #[must_use]
-    pub fn new(limits: Limits, closing: CancellationToken) -> Self {
+    pub fn new(options: Options, closing: CancellationToken) -> Self {
         Self {
-            limits,
-            slots: Arc::new(Semaphore::new(limits.calls.total)),
+            options,
+            slots: Arc::new(Semaphore::new(options.calls.total)),
             weight: Arc::new(Semaphore::new(LARGE_BYTES)),
             pool: CpuPool::new(),
-            partial: Room::new(PARTIAL_BYTES, limits.patience),
-            long_lived: Room::new(limits.long_lived, Duration::MAX),
-            outflow: Outflow::new(limits.patience, limits.slow_after),
-            peers: Arc::new(Peers::new(limits.calls)),
+            partial: Room::new(PARTIAL_BYTES, options.patience),
+            long_lived: Room::new(options.long_lived, Duration::MAX),
+            outflow: Outflow::new(options.patience, options.slow_after),
+            peers: Arc::new(Peers::new(options.calls)),
             closing,
         }
     }
@@ -96,7 +80,7 @@ impl Admission {
 
     /// The ticket of a call with a message of this length, if no other call waits.
     pub(super) fn at_once(&self, peer: &Peer, length: usize, counted: bool) -> Option<Ticket> {
-        let mut ticket = Ticket { permits: Vec::new(), in_use: Some(peer.activity().enter()) };
+        let mut ticket = Ticket { permits: Vec::new(), in_use: Some(peer.activity.enter()) };
         if counted {
             if length > LIGHT_BYTES {
                 for weight in self.weights_of(peer) {
@@ -112,12 +96,12 @@ impl Admission {
 
     /// The same, as soon as it is this call's turn.
     pub(super) async fn turn(&self, peer: &Peer, length: usize) -> Result<Ticket, Status> {
-        let in_use = Some(peer.activity().enter());
-        let refused = |_| status(Refusal::denied(exhausted("calls", self.limits.calls.total)));
+        let in_use = Some(peer.activity.enter());
+        let exhausted_calls = || status(Refusal::denied(exhausted("calls", self.options.calls.total)));
         let mut permits = Vec::new();
         if length > LIGHT_BYTES {
             for weight in self.weights_of(peer) {
-                permits.push(weight.acquire_many_owned(weight_of(length)).await.map_err(refused)?);
+                permits.push(weight.acquire_many_owned(weight_of(length)).await.map_err(|_| exhausted_calls())?);
             }
         }
         let slots = async {
@@ -127,21 +111,19 @@ impl Admission {
             }
             Ok(slots)
         };
-        match timeout(PATIENCE, slots).await {
-            Ok(slots) => permits.extend(slots.map_err(refused)?),
-            Err(_) => return Err(status(Refusal::denied(exhausted("calls", self.limits.calls.total)))),
-        }
+        let slots = timeout(PATIENCE, slots).await.map_err(|_| exhausted_calls())?;
+        permits.extend(slots.map_err(|_: AcquireError| exhausted_calls())?);
         Ok(Ticket { permits, in_use })
     }
 
     /// Narrow ones first: a call that waits for its own keeps nothing from others.
     fn slots_of(&self, peer: &Peer) -> [Arc<Semaphore>; 3] {
-        [peer.calls(), peer.calls_of_caller(), Arc::clone(&self.slots)]
+        [Arc::clone(&peer.calls), Arc::clone(&peer.calls_of_caller), Arc::clone(&self.slots)]
     }
 
     /// A connection's own first, so that no other waits behind its queue.
     fn weights_of(&self, peer: &Peer) -> [Arc<Semaphore>; 2] {
-        [peer.weight(), Arc::clone(&self.weight)]
+        [Arc::clone(&peer.weight), Arc::clone(&self.weight)]
     }
 
     /// Does a call's work in its connection's turns.
@@ -151,7 +133,7 @@ impl Admission {
         method: &Uri,
         work: impl Future<Output = Result<Response<Body>, E>> + Send + 'static,
     ) -> Result<Response<Body>, E> {
-        let (connection, work) = (peer.connection(), work.with_current_subscriber());
+        let (connection, work) = (peer.connection, work.with_current_subscriber());
         let waited = Waited::begin(connection, method);
         self.pool.run(connection, waited, work).await.unwrap_or_else(|error| {
             tracing::error!(%error, "a call broke off");
@@ -160,7 +142,7 @@ impl Admission {
     }
 
     pub(super) fn too_late(&self) -> Response<Body> {
-        too_late(&format!("the call had no answer after {} seconds", self.limits.deadline.as_secs())).into_http()
+        too_late(&format!("the call had no answer after {} seconds", self.options.call_deadline.as_secs())).into_http()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The service that stands in front of all others: it takes a call's message, admits the call, and bounds its answer.
+//! The service in front of all others: it takes a call's message, admits the call, and bounds its answer.
 
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
@@ -123,13 +123,13 @@ where
     let request = request
         .map(|body| Body::new(Received::new(body, admission.clone(), peer.clone(), counted, Arc::clone(&ticket))));
     let answer = answer(&admission, kind, &peer, inner, request);
-    let Ok(answer) = timeout(admission.limits.deadline, answer).await else {
-        tracing::debug!(connection = peer.connection().0, method = method.path(), "call exceeded its deadline");
+    let Ok(answer) = timeout(admission.options.call_deadline, answer).await else {
+        tracing::debug!(connection = peer.connection.0, method = method.path(), "call exceeded its deadline");
         return Ok(admission.too_late());
     };
     // The answer is made: others may be worked on.
     let ticket = ticket.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let in_use = ticket.and_then(|ticket| ticket.in_use).unwrap_or_else(|| peer.activity().enter());
+    let in_use = ticket.and_then(|ticket| ticket.in_use).unwrap_or_else(|| peer.activity.enter());
     let ends = matches!(kind, Kind::Health | Kind::HealthStream | Kind::Foreign);
     Ok(answer?.map(|body| {
         let body = if ends { Body::new(Ending::new(body, admission.closing.clone())) } else { body };

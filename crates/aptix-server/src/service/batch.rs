@@ -235,7 +235,7 @@ fn selector(batch: Option<v1::get_batch_request::Batch>) -> Result<BatchSelector
     }
 }
 
-/// Tells of a record that cannot be read.
+/// Describes a record that cannot be read.
 pub(super) fn damage(revision: Revision, batch: Option<BatchId>, message: String) -> v1::Damage {
     v1::Damage { revision: revision.0, batch_id: batch.map(|id| id.to_string()).unwrap_or_default(), message }
 }

@@ -39,7 +39,7 @@ const REPORT: &[List] = &[
 ];
 
 /// Refuses the message of a call of this method if one of its lists has more entries than any batch. What is no message
-/// passes: decoding says what is wrong with it.
+/// passes: decoding reports what is wrong with it.
 ///
 /// # Errors
 /// The status that the call is answered with.

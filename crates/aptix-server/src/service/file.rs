@@ -24,7 +24,7 @@ use crate::dispatcher::Dispatcher;
 use crate::dispatcher::files::FileSelector;
 use crate::dispatcher::lease::secret_digest;
 use crate::dispatcher::refusal::{Refusal, crowded, shutting_down};
-use crate::dispatcher::transfer::UploadPlace;
+use crate::room::Place;
 use crate::store::{CloudFile, DamagedFile};
 
 /// Digests that one question may name.
@@ -132,7 +132,7 @@ impl v1::file_service_server::FileService for FileService {
     ) -> Result<Response<v1::UploadBlobResponse>, Status> {
         let closing = self.dispatcher.closing();
         let place = self.dispatcher.upload_place(peer(&request)?).await.map_err(status)?;
-        let lost = place.lost();
+        let lost = place.cut.clone();
         let upload = self.upload(place, request.into_inner());
         let uploaded = tokio::select! {
             uploaded = timeout(self.upload_total, upload) => uploaded,
@@ -161,7 +161,7 @@ impl v1::file_service_server::FileService for FileService {
 }
 
 impl FileService {
-    async fn upload(&self, place: UploadPlace, mut parts: Streaming<v1::UploadBlobRequest>) -> Result<BlobRef, Status> {
+    async fn upload(&self, place: Place, mut parts: Streaming<v1::UploadBlobRequest>) -> Result<BlobRef, Status> {
         use v1::upload_blob_request::Part;
         let Some(Part::Start(start)) = self.next(&mut parts).await?.and_then(|first| first.part) else {
             return Err(status(missing("start", "the blob's name in the first message")));

@@ -62,7 +62,7 @@ struct Answers {
 impl Answers {
     fn of<'a>(&'a self, peer: &'a Peer) -> impl Iterator<Item = &'a Arc<Sending>> {
         let known = self.known.values().map(|(sending, _)| sending);
-        known.filter(|sending| sending.peer.connection() == peer.connection())
+        known.filter(|sending| sending.peer.connection == peer.connection)
     }
 
     /// Whether the transport has much of answers of which this connection takes nothing.
@@ -73,7 +73,7 @@ impl Answers {
 
     /// Counts the answers of a connection that is closed no more; answers their bytes.
     fn let_go(&mut self, peer: &Peer) -> usize {
-        let known = self.known.values_mut().filter(|(sending, _)| sending.peer.connection() == peer.connection());
+        let known = self.known.values_mut().filter(|(sending, _)| sending.peer.connection == peer.connection);
         let freed = known.map(|(_, weight)| std::mem::take(weight)).sum();
         self.waiting_bytes = self.waiting_bytes.saturating_sub(freed);
         freed
@@ -83,7 +83,7 @@ impl Answers {
     fn most_crowded(&self) -> Option<(usize, ConnectionId)> {
         let mut bytes = HashMap::<ConnectionId, usize>::new();
         for (sending, waiting) in self.crowded.values() {
-            *bytes.entry(sending.peer.connection()).or_default() += waiting;
+            *bytes.entry(sending.peer.connection).or_default() += waiting;
         }
         bytes.into_iter().map(|(connection, bytes)| (bytes, connection)).max()
     }
@@ -117,9 +117,9 @@ impl Outflow {
                 continue;
             }
             sending.cut();
-            if idle >= self.slow_after * 3 && !sending.peer.cut().is_cancelled() {
-                tracing::warn!(caller = ?sending.peer.caller(), ?idle, "a connection is closed: it takes no answers");
-                sending.peer.cut().cancel();
+            if idle >= self.slow_after * 3 && !sending.peer.cut.is_cancelled() {
+                tracing::warn!(caller = ?sending.peer.caller, ?idle, "a connection is closed: it takes no answers");
+                sending.peer.cut.cancel();
             }
         }
     }
@@ -130,7 +130,7 @@ impl Outflow {
         answers.crowded.insert(id, (Arc::clone(sending), bytes));
         while answers.crowded.values().map(|(_, bytes)| bytes).sum::<usize>() > CROWDED_BYTES {
             let Some((_, most)) = answers.most_crowded() else { return };
-            let last = answers.crowded.iter().filter(|(_, (sending, _))| sending.peer.connection() == most);
+            let last = answers.crowded.iter().filter(|(_, (sending, _))| sending.peer.connection == most);
             let Some(last) = last.map(|(id, _)| *id).max() else { return };
             if let Some((sending, _)) = answers.crowded.remove(&last) {
                 sending.cut();
@@ -157,9 +157,9 @@ impl Outflow {
                 answers.waiting_bytes = answers.waiting_bytes.saturating_sub(freed);
                 // What the transport has of it is let go of with its connection alone.
                 let peer = sending.peer.clone();
-                if answers.is_clogged(&peer, self.patience) && !peer.cut().is_cancelled() {
-                    tracing::debug!(caller = ?peer.caller(), "a connection is closed: it takes too little of its answers");
-                    peer.cut().cancel();
+                if answers.is_clogged(&peer, self.patience) && !peer.cut.is_cancelled() {
+                    tracing::debug!(caller = ?peer.caller, "a connection is closed: it takes too little of its answers");
+                    peer.cut.cancel();
                     let freed = answers.let_go(&peer);
                     excess = excess.saturating_sub(freed);
                 }
@@ -371,7 +371,7 @@ impl HttpBody for Answer {
 
     fn is_end_stream(&self) -> bool {
         let left = self.sending.lock();
-        // An answer that was cut off has yet to say so.
+        // An answer that was cut off has yet to report it.
         let nothing_left = self.crowded.is_none() && left.rest.is_empty() && !left.cut;
         self.ended || (nothing_left && self.inner.is_end_stream())
     }
@@ -401,7 +401,7 @@ mod tests {
     fn answer(outflow: &Arc<Outflow>, bytes: usize) -> (Answer, CancellationToken) {
         let cut = CancellationToken::new();
         let peer = Peers::new(Share::of(1)).meet(Caller::Local, cut.clone());
-        let held = (peer.activity().enter(), None);
+        let held = (peer.activity.enter(), None);
         (Answer::new(Body::new(Message(Some(Bytes::from(vec![7; bytes])))), outflow, peer, held), cut)
     }
 
@@ -478,7 +478,7 @@ mod tests {
         let modest = peers.meet(Caller::Local, CancellationToken::new());
         let ask = |peer: &Peer| {
             let body = Body::new(Message(Some(Bytes::from(vec![7; 4 << 20]))));
-            Answer::new(body, &outflow, peer.clone(), (peer.activity().enter(), None))
+            Answer::new(body, &outflow, peer.clone(), (peer.activity.enter(), None))
         };
         let (mut held, mut pieces) = (Vec::new(), Vec::new());
         for _ in 0..16 + 8 {

@@ -41,7 +41,7 @@ pub(super) struct Received {
 
 impl Received {
     pub(super) fn new(inner: Body, admission: Admission, peer: Peer, counted: bool, ticket: TicketBox) -> Self {
-        let silence = Some(Box::pin(sleep(admission.limits.silence)));
+        let silence = Some(Box::pin(sleep(admission.options.request_idle)));
         let prefix = Vec::with_capacity(PREFIX_BYTES);
         Self { inner, prefix, seen: 0, admission, peer, counted, ticket, silence, partial: None, waiting: None }
     }
@@ -63,7 +63,7 @@ impl Received {
             // A message over the limit is refused by the decoder before anything of it is kept.
             None if before < whole && length > LIGHT_BYTES && length <= MESSAGE_BYTES => {
                 let place = self.admission.partial(&self.peer, length)?;
-                let cut = Box::pin(place.cut().clone().cancelled_owned());
+                let cut = Box::pin(place.cut.clone().cancelled_owned());
                 self.partial = Some((place, cut));
             }
             None => {}
@@ -80,7 +80,10 @@ impl Received {
         }
         let silence = self.silence.as_mut()?;
         silence.as_mut().poll(context).is_ready().then(|| {
-            too_late(&format!("no bytes of the message came for {} seconds", self.admission.limits.silence.as_secs()))
+            too_late(&format!(
+                "no bytes of the message came for {} seconds",
+                self.admission.options.request_idle.as_secs()
+            ))
         })
     }
 
@@ -106,7 +109,7 @@ impl HttpBody for Received {
             if self.silence.is_none() {
                 return Poll::Ready(Some(Ok(frame)));
             }
-            let until = Instant::now() + self.admission.limits.silence;
+            let until = Instant::now() + self.admission.options.request_idle;
             if let Some(silence) = &mut self.silence {
                 silence.as_mut().reset(until);
             }

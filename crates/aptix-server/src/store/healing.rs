@@ -207,7 +207,7 @@ impl Store for HealingStore {
     }
 
     fn discard_upload(&self, upload: UploadId) {
-        // What is unfinished when the store is opened again goes then.
+        // What is unfinished when the store is opened again is removed then.
         if let Some(store) = self.shared.lock().as_ref() {
             store.discard_upload(upload);
         }

@@ -1,4 +1,4 @@
-//! A store that forgets everything when it goes: for tests, and for trying the server out.
+//! A store that forgets everything when it is dropped: for tests, and for trying the server out.
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;

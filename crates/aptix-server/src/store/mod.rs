@@ -1,4 +1,4 @@
-//! The seam to whatever keeps batches, events, cloud files and blobs.
+//! The interface to the store of batches, events, cloud files and blobs.
 //!
 //! It speaks of domain values only. What a write answers is durable, and nothing is visible to a reader before it
 //! is. Nothing here assumes that one process has the store for itself: a caller that changes a batch states what it must
@@ -58,7 +58,7 @@ pub enum StoreError {
     Failed {
         /// What was tried.
         action: &'static str,
-        /// What the system said.
+        /// The error of the system.
         cause: String,
     },
     /// The store was closed while the call waited.
@@ -67,7 +67,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the same may be read later, or after another start: it says nothing about a record.
+    /// Whether the same may be read later, or after another start: it is no finding about a record.
     #[must_use]
     pub const fn will_pass(&self) -> bool {
         matches!(self, Self::ReadOnly { .. } | Self::Closed)
@@ -119,7 +119,7 @@ pub struct Transition {
     pub lease: Option<LeaseProof>,
     /// What became of the batch.
     pub report: Option<Report>,
-    /// Files that are now as reported. What goes does so before anything comes.
+    /// Files that are now as reported. Removals come first.
     pub files: Vec<FileUpdate>,
 }
 
@@ -168,7 +168,7 @@ pub struct FileUpdate {
 pub enum Twins {
     /// There may be others; they stay.
     MayExist,
-    /// There is no other on disk; what is kept of others goes.
+    /// There is no other on disk; what is kept of others is removed.
     Gone,
 }
 
@@ -313,7 +313,7 @@ pub trait Store: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(0)))
     }
 
-    /// Drops what came of an upload. Does its best at once; what is left goes when the store is opened again.
+    /// Drops what came of an upload. Does its best at once; what is left is removed when the store is opened again.
     fn discard_upload(&self, upload: UploadId);
 
     /// Waits until the store takes no more writes because one failed; for ever while all is well.

@@ -26,7 +26,7 @@ pub(super) const GROUP: usize = 256;
 pub(super) enum Put {
     /// A record gets this value.
     Record(Key, Slice),
-    /// A record goes.
+    /// A record is removed.
     RemoveRecord(Key),
     /// A chunk gets this value.
     Chunk(Key, Slice),
@@ -41,13 +41,13 @@ pub(super) enum Flush {
     WithNext,
 }
 
-/// What the writes before it in the group and the store together say.
+/// The store with the writes before this one in the group.
 pub(super) struct View<'a> {
     tables: &'a Tables,
     staged: &'a Staged,
 }
 
-/// What a group will change among the records; `None` where one goes.
+/// What a group will change among the records; `None` where one is removed.
 type Staged = BTreeMap<Key, Option<Slice>>;
 
 impl View<'_> {
@@ -130,14 +130,14 @@ pub(super) struct Asked {
 pub(super) enum Job {
     /// A write, when it must be durable, and who counts what it waits for.
     Write(Work, Flush, Option<Asked>),
-    /// What came of an upload goes.
+    /// What came of an upload is removed.
     Discard(UploadId),
     /// Everything taken is flushed, and nothing more is taken.
     Close(oneshot::Sender<Result<(), StoreError>>),
 }
 
 impl Job {
-    /// A write that reads, decides, and says what is to change; its answer comes when the change is durable.
+    /// A write that reads, decides, and answers what is to change; its answer comes when the change is durable.
     pub(super) fn write<T: Send + 'static>(
         flush: Flush,
         work: impl FnOnce(&View<'_>) -> Result<(T, Vec<Put>), StoreError> + Send + 'static,
@@ -154,7 +154,7 @@ impl Job {
                 Err(error) => (Err(error), Vec::new()),
             };
             let complete: Completion = Box::new(move |written| {
-                // Whoever asked may have gone; what was written stays.
+                // The caller may have gone; what was written stays.
                 let _ = reply.send(written.and(answer));
             });
             (puts, complete)
@@ -200,7 +200,7 @@ pub(super) fn run(
             failed.cancel();
         }
         if failure.is_none() {
-            // Best effort: what stays behind goes when the store is opened again.
+            // Best effort: what is left is removed when the store is opened again.
             discards.into_iter().for_each(|upload| drop(tables.remove_upload(upload)));
         }
         *groups.ended() += 1;

@@ -114,7 +114,7 @@ pub(super) fn view(dir: &Path, journals: &Journals) -> Result<View, StoreError> 
     View::of(dir, &readable).map_err(|error| own_files::failed("look at the data directory", dir, &error))
 }
 
-/// Goes on, refuses, or puts aside and goes on. Journals are put aside as well where nothing says what was acknowledged: those
+/// Goes on, refuses, or puts aside and goes on. Journals are put aside as well where nothing records what was acknowledged: those
 /// of an earlier version, if they have to be cut off.
 fn settle(
     dir: &Path,

@@ -37,7 +37,7 @@ impl Instant<'_> {
         self.snapshot.get(&self.tables.records, key).map_err(failed("read a record"))
     }
 
-    /// The counters of a workspace. Where their record is damaged, what was last acknowledged stands in for it.
+    /// The counters of a workspace. Where their record is damaged, what was last acknowledged replaces it.
     fn counters(&self, workspace: &WorkspaceId) -> Result<Option<Counters>, StoreError> {
         let read = self.get(&keys::workspace(workspace)).and_then(|record| match record {
             Some(record) => record::decode_counters(&record).map(Some),
@@ -97,8 +97,8 @@ impl Instant<'_> {
             },
         };
         let Some(batch) = self.get(&keys::batch(id))? else { return Ok(None) };
-        let standing = self.get(&keys::standing(id))?.ok_or_else(|| missing(format!("where batch {id} stands")))?;
-        let stored = record::decode_batch(id, &batch, &standing)?;
+        let state = self.get(&keys::state(id))?.ok_or_else(|| missing(format!("the state of batch {id}")))?;
+        let stored = record::decode_batch(id, &batch, &state)?;
         Ok((stored.workspace == *workspace).then_some(stored))
     }
 

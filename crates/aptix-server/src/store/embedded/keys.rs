@@ -52,12 +52,12 @@ pub(super) fn batch(id: BatchId) -> Key {
     [b"b", id.0.as_bytes().as_slice()].concat()
 }
 
-/// Where a batch stands.
-pub(super) fn standing(id: BatchId) -> Key {
+/// The state of a batch, with its report.
+pub(super) fn state(id: BatchId) -> Key {
     [b"s", id.0.as_bytes().as_slice()].concat()
 }
 
-/// Which batch a request id stands for.
+/// The batch that a request id names.
 pub(super) fn request(workspace: &WorkspaceId, request: &RequestId) -> Key {
     of_workspace(b'r', workspace, &[request.as_str().as_bytes()])
 }

@@ -25,7 +25,7 @@ const SLOT: usize = 512;
 const PAGE: usize = 4096;
 const CHECKSUM: usize = 16;
 
-/// What one slot says.
+/// The content of one slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Mark {
     /// The commit that wrote it.
@@ -35,7 +35,7 @@ struct Mark {
     counters: Counters,
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     writing: Option<Head>,
@@ -134,9 +134,7 @@ impl Writer {
         newest: Head,
         workspaces: impl IntoIterator<Item = (WorkspaceId, Counters)>,
     ) -> Result<Self, StoreError> {
-        let of_store = Mark { commit: newest.number, workspace: None, counters: Counters::default() };
-        let of_store = Mark { counters: Counters { digest: newest.digest, ..of_store.counters }, ..of_store };
-        let marks: Vec<_> = std::iter::once(of_store)
+        let marks: Vec<_> = std::iter::once(mark_of(newest))
             .chain(workspaces.into_iter().map(|(workspace, counters)| Mark {
                 commit: newest.number,
                 workspace: Some(workspace),
@@ -217,7 +215,7 @@ pub(super) struct Flushed {
 }
 
 impl Flushed {
-    /// Notes that a commit and its mark were flushed, for everybody but a power cut.
+    /// Notes that a commit and its mark were flushed, which every reader but one after a power cut sees.
     ///
     /// # Errors
     /// When the system refuses.
@@ -232,8 +230,13 @@ fn failed(path: &Path, error: &std::io::Error) -> StoreError {
 }
 
 fn encode_head(head: Head, copy: usize) -> [u8; SLOT] {
+    encode(&mark_of(head), 0, copy)
+}
+
+/// The mark of the whole store.
+fn mark_of(head: Head) -> Mark {
     let counters = Counters { digest: head.digest, ..Counters::default() };
-    encode(&Mark { commit: head.number, workspace: None, counters }, 0, copy)
+    Mark { commit: head.number, workspace: None, counters }
 }
 
 fn encode(mark: &Mark, index: usize, copy: usize) -> [u8; SLOT] {
@@ -258,11 +261,10 @@ fn encode(mark: &Mark, index: usize, copy: usize) -> [u8; SLOT] {
 
 fn decode(slot: &[u8], index: usize, copy: usize) -> Option<Mark> {
     let (fields, sum) = slot.split_last_chunk::<CHECKSUM>()?;
-    let rest = fields.strip_prefix(MAGIC)?;
+    let mut rest = fields.strip_prefix(MAGIC)?;
     if *sum != checksum(fields, index, copy) {
         return None;
     }
-    let mut rest = rest;
     let mut take = |count: usize| {
         let (taken, left) = rest.split_at_checked(count)?;
         rest = left;

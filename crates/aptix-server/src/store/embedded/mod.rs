@@ -1,7 +1,7 @@
 //! The store on disk: an LSM tree with a journal, in one directory, for one process.
 //!
 //! The database cannot tell a damaged journal from one whose last write was torn, and cuts off either. So the number of the
-//! newest acknowledged commit stands in a file of its own (`marks.rs`), and before the database is opened the journals are read
+//! newest acknowledged commit is kept in a file of its own (`marks.rs`), and before the database is opened the journals are read
 //! and held against it (`guard.rs`).
 
 mod committer;

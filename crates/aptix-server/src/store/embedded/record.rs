@@ -38,7 +38,7 @@ pub(super) struct Counters {
     pub(super) lease: Lease,
 }
 
-/// What an event's record says.
+/// The content of an event's record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Happened {
     pub(super) batch: BatchId,
@@ -129,8 +129,8 @@ pub(super) fn encode_batch(batch: &BatchRecord) -> Slice {
         .finish()
 }
 
-/// Where a batch stands.
-pub(super) fn encode_standing(batch: &BatchRecord) -> Slice {
+/// What changes about a batch: its state and report.
+pub(super) fn encode_state(batch: &BatchRecord) -> Slice {
     Writer::new()
         .number(batch.revision.0)
         .bytes(batch.state.word().as_bytes())
@@ -139,14 +139,14 @@ pub(super) fn encode_standing(batch: &BatchRecord) -> Slice {
         .finish()
 }
 
-struct Standing {
+struct State {
     revision: Revision,
     state: BatchState,
     updated: UnixMillis,
     report: Option<Report>,
 }
 
-fn decode_standing(what: &str, record: &[u8]) -> Result<Standing, StoreError> {
+fn decode_state(what: &str, record: &[u8]) -> Result<State, StoreError> {
     read(what, record, |fields| {
         let revision = Revision(fields.number()?);
         let word = fields.text()?;
@@ -156,13 +156,13 @@ fn decode_standing(what: &str, record: &[u8]) -> Result<Standing, StoreError> {
             Some(report) => Some(report_from_bytes(report).ok()?),
             None => None,
         };
-        Some(Standing { revision, state, updated, report })
+        Some(State { revision, state, updated, report })
     })
 }
 
-pub(super) fn decode_batch(id: BatchId, batch: &[u8], standing: &[u8]) -> Result<BatchRecord, StoreError> {
+pub(super) fn decode_batch(id: BatchId, batch: &[u8], state: &[u8]) -> Result<BatchRecord, StoreError> {
     let what = format!("batch {id}");
-    let Standing { revision, state, updated, report } = decode_standing(&what, standing)?;
+    let State { revision, state, updated, report } = decode_state(&what, state)?;
     read(&what, batch, |fields| {
         let workspace = fields.text()?.parse().ok()?;
         let request_id = fields.text()?.parse().ok()?;

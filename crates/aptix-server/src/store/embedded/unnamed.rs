@@ -130,8 +130,8 @@ impl Instant<'_> {
         for entry in self.snapshot.prefix(&self.tables.records, keys::BATCHES) {
             let (key, value) = entry.into_inner().map_err(failed("list batches"))?;
             let Some(id) = key.get(1..).and_then(|id| Uuid::from_slice(id).ok()).map(BatchId) else { continue };
-            let Some(standing) = self.get(&keys::standing(id))? else { continue };
-            let batch = record::decode_batch(id, &value, &standing)?;
+            let Some(state) = self.get(&keys::state(id))? else { continue };
+            let batch = record::decode_batch(id, &value, &state)?;
             for digest in named_by(&batch) {
                 found.remove(&(batch.workspace.clone(), digest));
             }

@@ -62,7 +62,7 @@ pub fn verify(dir: &Path) -> Result<Findings, StoreError> {
         Ok(tables) => {
             let lost = guard::lost(&tables, marks.as_ref(), &journals)?;
             if lost.is_empty() {
-                // Nobody was answered about what follows.
+                // What follows was not acknowledged.
                 found.notes.extend(broken);
             } else {
                 found.damages.extend(broken);

@@ -19,10 +19,10 @@ pub(super) fn counters(view: &View<'_>, workspace: &WorkspaceId) -> Result<Count
 }
 
 fn stored(view: &View<'_>, id: BatchId) -> Result<Option<BatchRecord>, StoreError> {
-    let (Some(batch), Some(standing)) = (view.get(&keys::batch(id))?, view.get(&keys::standing(id))?) else {
+    let (Some(batch), Some(state)) = (view.get(&keys::batch(id))?, view.get(&keys::state(id))?) else {
         return Ok(None);
     };
-    record::decode_batch(id, &batch, &standing).map(Some)
+    record::decode_batch(id, &batch, &state).map(Some)
 }
 
 /// Stores a new batch under the next revision, unless its request id is known.
@@ -39,12 +39,12 @@ pub(super) fn append(view: &View<'_>, mut batch: BatchRecord) -> Result<(Appende
     counters.newest = counters.newest.next();
     batch.revision = counters.newest;
     let id = record::encode_id(batch.id.0);
-    let (content, standing) = (record::encode_batch(&batch), record::encode_standing(&batch));
-    counters.digest = Some(chain::next(counters.digest, [batch.id.0.as_bytes().as_slice(), &content, &standing]));
+    let (content, state) = (record::encode_batch(&batch), record::encode_state(&batch));
+    counters.digest = Some(chain::next(counters.digest, [batch.id.0.as_bytes().as_slice(), &content, &state]));
     let event = record::encode_event(Happened { batch: batch.id, digest: counters.digest });
     let puts = vec![
         Put::Record(keys::batch(batch.id), content),
-        Put::Record(keys::standing(batch.id), standing),
+        Put::Record(keys::state(batch.id), state),
         Put::Record(keys::request(&batch.workspace, &batch.request_id), id.clone()),
         Put::Record(keys::event(&batch.workspace, batch.revision), event),
         Put::Record(keys::listed(&batch.workspace, batch.revision), id),
@@ -70,11 +70,11 @@ pub(super) fn transition(view: &View<'_>, step: Transition) -> Result<(Transitio
     batch.state = step.to;
     batch.updated = step.at;
     batch.report = step.report;
-    let standing = record::encode_standing(&batch);
-    counters.digest = Some(chain::next(counters.digest, [batch.id.0.as_bytes().as_slice(), &standing]));
+    let state = record::encode_state(&batch);
+    counters.digest = Some(chain::next(counters.digest, [batch.id.0.as_bytes().as_slice(), &state]));
     let event = record::encode_event(Happened { batch: batch.id, digest: counters.digest });
     let mut puts = vec![
-        Put::Record(keys::standing(batch.id), standing),
+        Put::Record(keys::state(batch.id), state),
         Put::Record(keys::event(&step.workspace, counters.newest), event),
         Put::Record(keys::workspace(&step.workspace), record::encode_counters(counters)),
     ];
