@@ -88,7 +88,7 @@ pub enum FileEdit {
     /// One file that a unified diff has in several parts, such as those of a series of mails: each part changes what the one
     /// before leaves.
     GitSeries(Vec<GitPatch>),
-    /// Lines come and go where the lines around them stand, without line numbers.
+    /// Lines are added and removed where the lines around them are, without line numbers.
     ContextPatch(ContextPatch),
     /// Lines come and go at a line number or beside a line that is described.
     AnchorEdit(AnchorEdit),

@@ -1,4 +1,4 @@
-//! Where a reader of a workspace's events stands.
+//! The position of a reader of a workspace's events.
 
 use crate::digest::Sha256Digest;
 use crate::id::{HistoryId, Revision};

@@ -170,7 +170,7 @@ impl fmt::Display for Visible<'_> {
     }
 }
 
-/// Whether [`Visible`] escapes a character: it steers a terminal, reorders text, or cannot be told from a space or from
+/// Whether [`Visible`] escapes a character: it steers a terminal, reorders text, or is indistinguishable from a space or from
 /// nothing.
 #[must_use]
 pub fn is_escaped(character: char) -> bool {

@@ -16,7 +16,7 @@ pub struct Quote {
     /// Whether the names are words of the sentence that announces the block. Then the block is named for a file only if
     /// exactly one of them is a path.
     pub is_announced: bool,
-    /// What stands in the block.
+    /// What is in the block.
     pub text: String,
 }
 

@@ -32,11 +32,11 @@ catalogue! {
         LineOrder = "LINE_ORDER",
         /// The file is not the version the author saw.
         ShaMismatch = "SHA_MISMATCH",
-        /// The lines named as expected are not the lines that stand there.
+        /// The lines named as expected are not the lines that are there.
         ExpectedMismatch = "EXPECTED_MISMATCH",
-        /// The text to be replaced does not stand in the file.
+        /// The text to be replaced does not occur in the file.
         TextNotFound = "TEXT_NOT_FOUND",
-        /// The text to be replaced stands in the file more than once.
+        /// The text to be replaced occurs in the file more than once.
         TextNotUnique = "TEXT_NOT_UNIQUE",
         /// Two changes of one file take away the same bytes.
         MatchOverlap = "MATCH_OVERLAP",

@@ -102,7 +102,7 @@ pub struct ContextPatch {
 /// Lines that come and go at one place, which they themselves describe.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Chunk {
-    /// Lines that stand above the place, each below the one before.
+    /// Lines that are above the place, each below the one before.
     pub anchors: Vec<String>,
     /// Its lines, without terminators.
     pub lines: Vec<ChunkLine>,

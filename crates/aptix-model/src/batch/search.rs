@@ -28,7 +28,7 @@ pub struct SearchChange {
 /// Where the text of a search change goes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum SearchOperation {
-    /// In the place of a text that stands in the file exactly once.
+    /// In the place of a text that occurs in the file exactly once.
     Replace {
         /// That text.
         old_text: String,
@@ -80,7 +80,7 @@ pub enum Scope {
     First,
     /// Every one.
     All,
-    /// The only place where `find` stands as whole lines; an empty `find` is the end of the file, or a file that is
+    /// The only place where `find` occurs as whole lines; an empty `find` is the end of the file, or a file that is
     /// not there.
     Block {
         /// Where the author saw the first line.

@@ -73,7 +73,7 @@ struct Sorted {
 }
 
 impl Sorted {
-    /// Sorts the fenced blocks; `taken` are the lines of edits that are read whatever fences they stand in.
+    /// Sorts the fenced blocks; `taken` are the lines of edits that are read whatever fences they are in.
     fn of(answer: &Answer, lines: &named::Lines<'_>, taken: &[(usize, usize)]) -> Result<Self, Failure> {
         let mut sorted = Self::default();
         for block in &answer.blocks {
@@ -136,7 +136,7 @@ impl Sorted {
     }
 }
 
-/// The lines of edits that are read whatever fences they stand in, top to bottom.
+/// The lines of edits that are read whatever fences they are in, top to bottom.
 fn spans<'b>(places: &[(usize, usize)], blocks: impl Iterator<Item = &'b Block>) -> Vec<(usize, usize)> {
     let mut spans: Vec<_> = places.iter().copied().chain(blocks.map(Block::lines)).collect();
     spans.sort_unstable();

@@ -1,5 +1,5 @@
 //! The codex-patch document: sections between `*** Begin Patch` and `*** End Patch` that add, delete, update and
-//! move files. The lines of an update are placed by what stands around them, never by numbers.
+//! move files. The lines of an update are placed by what is around them, never by numbers.
 //!
 //! Marker lines may have blanks around them; within an update only behind them, since what begins with a blank there is
 //! a line of the file. Blank lines between sections mean nothing.
@@ -48,7 +48,7 @@ pub(super) fn parse(text: &str) -> Parsed {
 }
 
 /// The line of an end marker with blanks before it that is the end of the patch and no line of a file: nothing but the
-/// word of a shell command stands below it, and no line of a file that the patch shows is such a marker.
+/// word of a shell command is below it, and no line of a file that the patch shows is such a marker.
 fn indented_end(text: &str) -> Option<usize> {
     let mut filled = lines(text).filter(|line| !is_blank(line));
     let closing_word = filled.clone().next().and_then(|first| heredoc(first.text));
@@ -137,7 +137,7 @@ impl<'a, I: Iterator<Item = Line<'a>>> Reading<'_, 'a, I> {
         }
         if let Some(line) = self.lines.next_if(|line| line.text.trim().starts_with(ENVIRONMENT)) {
             let message = format!(
-                "line {}: the environment id has no effect; whoever applies a patch chooses where",
+                "line {}: the environment id has no effect; the caller that applies a patch chooses where",
                 line.number
             );
             self.warnings.push(Warning { code: "ENVIRONMENT_ID_IGNORED".into(), message, line: None });
@@ -227,7 +227,7 @@ impl<'a, I: Iterator<Item = Line<'a>>> Reading<'_, 'a, I> {
                 if has_numbers(anchor) {
                     let message = format!("a chunk has no line numbers, found {}", quoted(line.text));
                     return Err(malformed(Some(line.number), Detail::HunkHeader, message)
-                        .hint("write '@@' alone, or '@@ ' and a whole line of the file that stands above the change"));
+                        .hint("write '@@' alone, or '@@ ' and a whole line of the file that is above the change"));
                 }
                 // Anchors that follow each other place one chunk.
                 let mut chunk = match open.take() {

@@ -25,7 +25,7 @@ words! {
         FileBundle = "file-bundle",
         /// Sections between `*** Begin Patch` and `*** End Patch`, placed by the lines around each change.
         CodexPatch = "codex-patch",
-        /// Blocks of lines that stand in a file and lines that come instead, between marker lines.
+        /// Blocks of lines of a file and of their new lines, between marker lines.
         SearchReplace = "search-replace",
         /// Commands of the common text-editor tool, in JSON.
         StrReplace = "str-replace",

@@ -207,7 +207,7 @@ fn classify_syntax(error: &serde_json::Error, message: &str, text: &str) -> Fail
         return refuse(Detail::Number);
     }
     if text.trim_start().starts_with("```") {
-        return refuse(Detail::Json).hint("send what stands between the code fences, without the fences");
+        return refuse(Detail::Json).hint("send what is between the code fences, without the fences");
     }
     refuse(Detail::Json).hint("JSON has no comments, trailing commas, single quotes or raw line breaks in strings")
 }

@@ -46,7 +46,7 @@ impl<'de> Deserialize<'de> for Outline {
     }
 }
 
-/// Collects the keys of a value that is the document, or stands under a key of it.
+/// Collects the keys of a value that is the document, or is under a key of it.
 struct Collector<'k> {
     keys: &'k mut BTreeSet<String>,
     above: Option<&'k str>,

@@ -53,7 +53,7 @@ pub struct Document {
 ///
 /// # Errors
 /// Everything that keeps the text from having the shape of its dialect. Syntax errors come alone; errors of shape that
-/// can be told without guessing come together.
+/// can be determined without guessing come together.
 pub fn parse(bytes: &[u8], dialect: Option<Dialect>) -> Result<Document, Vec<Failure>> {
     let bytes = check_size(bytes)?;
     let dialect = dialect.map_or_else(|| recognise(bytes), Ok)?;

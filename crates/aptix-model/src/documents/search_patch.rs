@@ -46,7 +46,7 @@ struct ChangeDocument {
     /// What is done
     #[cfg_attr(feature = "tools", schemars(required, extend("enum" = OPERATIONS)))]
     operation: Option<String>,
-    /// replace: text that stands in the file exactly once
+    /// replace: text that occurs in the file exactly once
     #[serde(skip_serializing_if = "Option::is_none")]
     old_text: Option<String>,
     /// What comes instead, or is added

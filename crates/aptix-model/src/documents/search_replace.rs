@@ -1,5 +1,5 @@
-//! The search-replace document: blocks of lines that stand in a file, and of lines that come in their place, each below
-//! its file's name; as aider, Cline and Roo have them. What stands around the blocks is prose.
+//! The search-replace document: blocks of lines of a file, and of their new lines, each below
+//! its file's name; as aider, Cline and Roo have them. What is around the blocks is prose.
 //!
 //! All blocks of a document are one batch, those of one file made in their order. Names are taken as they are written.
 
@@ -22,7 +22,7 @@ use block::{Block, Marker};
 use file_name::{Above, Found, Name};
 use tail::Tail;
 
-/// Whether a text begins with a search-replace block: nothing but a name may stand above it.
+/// Whether a text begins with a search-replace block: nothing but a name may be above it.
 pub(super) fn begins(text: &str) -> bool {
     let mut lines = lines(text).filter(|line| !line.text.trim().is_empty()).map(|line| line.text);
     match lines.next() {
@@ -186,8 +186,7 @@ fn nameless(line: Line<'_>, block: &Block<'_>) -> Failure {
 }
 
 fn among_others(line: Line<'_>, words: &str) -> Failure {
-    let message =
-        format!("{} above the block may be its file's name, and does not stand alone right above it", quoted(words));
+    let message = format!("{} above the block may be its file's name, and is not alone right above it", quoted(words));
     malformed(Some(line.number), Detail::Missing, message).hint(ALONE)
 }
 

@@ -134,7 +134,7 @@ impl Step {
             (Self::Create(_), _) => Some("that creates it"),
             (_, Self::Create(_)) => Some("this creates it"),
             (Self::Replace { new, .. } | Self::Insert { text: new, .. }, Self::Replace { old, .. }) => {
-                new.contains(old.as_str()).then_some("its old_str stands in the text that comes there")
+                new.contains(old.as_str()).then_some("its old_str is in the new text there")
             }
             // Above what came below it, a line keeps its number.
             (Self::Insert { line, .. }, Self::Insert { line: later, .. }) if later < line => None,

@@ -40,7 +40,7 @@ const ARGUMENTS: [(JsonDialect, &[&[&str]]); 2] = [
     ),
 ];
 
-/// Keys that the arguments of a tool stand under.
+/// Keys that the arguments of a tool are under.
 const ENVELOPES: [&str; 5] = ["arguments", "input", "parameters", "params", "args"];
 /// Keys of arguments that name a file.
 const ENVELOPED: [&str; 5] = ["path", "file_path", "filePath", "files", "patches"];

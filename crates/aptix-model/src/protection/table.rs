@@ -47,7 +47,7 @@ pub(super) fn is_named(name: &str, pattern: &str) -> bool {
     }
 }
 
-/// Whether NTFS may have generated a name for one with this start and end. A start that is too short to be told from
+/// Whether NTFS may have generated a name for one with this start and end. A start that is too short to be distinguished from
 /// others in six characters does not count.
 fn is_short_for_any(name: &str, start: &str, end: &str) -> bool {
     let Some(short) = ShortName::parse(name) else { return false };

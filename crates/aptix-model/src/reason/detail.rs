@@ -121,12 +121,12 @@ catalogue! {
         Depth = "DEPTH",
         /// Text after the end of the document.
         Trailing = "TRAILING",
-        /// A fenced block of an answer has no closing fence or a tag that edits do not have, or what may be an edit stands
+        /// A fenced block of an answer has no closing fence or a tag that edits do not have, or what may be an edit is
         /// outside of all blocks.
         Fence = "FENCE",
         /// More than one document where one is read.
         MultipleBlocks = "MULTIPLE_BLOCKS",
-        /// The same key stands twice in one object, or names two entries of one list.
+        /// The same key occurs twice in one object, or names two entries of one list.
         DuplicateKey = "DUPLICATE_KEY",
         /// A key that the format does not have.
         UnknownField = "UNKNOWN_FIELD",
@@ -160,7 +160,7 @@ catalogue! {
         HunkOrder = "HUNK_ORDER",
         /// The numbers of lines that a hunk header states are wrong.
         Counts = "COUNTS",
-        /// A hunk stands elsewhere than its header says.
+        /// A hunk is elsewhere than its header says.
         Offset = "OFFSET",
         /// A hunk has no lines that tell its place.
         NoContext = "NO_CONTEXT",
@@ -174,7 +174,7 @@ catalogue! {
         DuplicateFile = "DUPLICATE_FILE",
         /// One path is both a file and a directory.
         PrefixConflict = "PREFIX_CONFLICT",
-        /// A marker line of a patch is missing, or stands where none belongs.
+        /// A marker line of a patch is missing, or is where none belongs.
         Marker = "MARKER",
         /// A line of a patch does not say whether it stays, goes or comes.
         LinePrefix = "LINE_PREFIX",

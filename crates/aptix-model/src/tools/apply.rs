@@ -15,7 +15,7 @@ pub(super) const TOOL: Tool = Tool {
         Inputs: hunk_id, as preparing gave it.\n\n\
         Behavior: writes exactly what was planned, for the file exactly as it was then; if anybody changed the \
         file since, nothing is written and the edit has to be prepared again. A plan can be applied once, by \
-        whoever prepared it, within its hour.\n\n\
+        the caller that prepared it, within its hour.\n\n\
         Output: a YAML summary with the lines as they are now (apply_evidence), and the unified diff.",
         apart!()
     ),

@@ -6,7 +6,7 @@ use crate::id::FilePatchId;
 use crate::preview::{BlanklineStyle, Evidence, Preview};
 use crate::record::UnixMillis;
 
-/// Where the preview stands in the life of its edit.
+/// The stage of an edit that its preview shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
     /// Planned, to be applied by this id, before this time.

@@ -45,7 +45,7 @@ fn read(at: &str, quote: v1::Quote) -> Result<Quote, Failure> {
 
 /// The failure of a quote that another entry follows.
 pub(super) fn misplaced(index: usize) -> Failure {
-    Failure::new(Reason::InvalidRequest, "a quote stands before a file patch, expected all quotes at the end")
+    Failure::new(Reason::InvalidRequest, "a quote is before a file patch, expected all quotes at the end")
         .detail(Detail::UnexpectedField)
         .field(format!("files[{index}].quote"))
 }

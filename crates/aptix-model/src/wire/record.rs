@@ -128,7 +128,7 @@ impl TryFrom<v1::Batch> for BatchRecord {
     }
 }
 
-/// Reads the ids of a file patch and of its changes; `at` stands before the name of a field at fault.
+/// Reads the ids of a file patch and of its changes; `at` is before the name of a field at fault.
 ///
 /// # Errors
 /// INVALID_REQUEST (ID_FORMAT), naming the field.

@@ -367,8 +367,8 @@ fn no_edit_is_taken_from_a_comment() {
     let (old, new) = (format!("f.md\n{}", blocks("a")), format!("g.md\n{}", blocks("b")));
     let envelope = "*** Begin Patch\n*** Delete File: a\n*** End Patch\n";
     for hidden in [&old, envelope] {
-        refuse(&format!("So:\n<!--\n{hidden}-->\n{new}"), "INVALID_REQUEST.FENCE", "stands in a comment");
-        refuse(&format!("{new}<!--\n{hidden}-->\n"), "INVALID_REQUEST.FENCE", "stands in a comment");
+        refuse(&format!("So:\n<!--\n{hidden}-->\n{new}"), "INVALID_REQUEST.FENCE", "is in a comment");
+        refuse(&format!("{new}<!--\n{hidden}-->\n"), "INVALID_REQUEST.FENCE", "is in a comment");
     }
     check(&format!("So:\n<!-- f.html -->\n{}", blocks("a")), &["f.html"]);
     check(&format!("So:\n{old}<!-- and -->\n{new}"), &["f.md", "g.md"]);

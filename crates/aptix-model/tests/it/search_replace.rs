@@ -213,7 +213,7 @@ fn a_name_does_not_hold_where_another_may_be_meant() {
         let failure = read(&below(line)).expect_err(line).remove(0);
         let number = format!("line {}", 7 + line.lines().count());
         assert_eq!((failure.detail.unwrap().code(), failure.field), ("MISSING", Some(number)), "{line}");
-        assert!(failure.message.contains("does not stand alone"), "{}", failure.message);
+        assert!(failure.message.contains("is not alone"), "{}", failure.message);
     }
     for line in [
         "Also in `src/a.rs`:",
@@ -287,7 +287,7 @@ fn what_is_malformed_is_refused_with_its_line() {
         (
             "a\n<<<<<<< SEARCH\nx\n=======\n:start_line: 3\n>>>>>>> REPLACE\n",
             "line 5",
-            ":start_line: stands below the divider",
+            ":start_line: is below the divider",
         ),
         ("a\n  <<<<<<< SEARCH\n  x\n  =======\n  >>>>>>> REPLACE\n", "line 2", "has blanks before it"),
     ];

@@ -341,7 +341,7 @@ async fn the_torn_end_of_an_unacknowledged_write_is_cut_off() {
     }
 }
 
-/// Without the file that says what was acknowledged, nothing can be distinguished from damage: that is reported, and not skipped.
+/// Without the file of what was acknowledged, an incomplete write looks like damage: the store reports the missing file.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "a test's own file")]
 async fn a_high_water_mark_that_is_gone_is_missed() {

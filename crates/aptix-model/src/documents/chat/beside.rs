@@ -1,4 +1,4 @@
-//! What stands beside the edits of an answer and may be meant as one: lines in the fence of an edit, and indented blocks.
+//! What is beside the edits of an answer and may be meant as one: lines in the fence of an edit, and indented blocks.
 
 use super::fence::{self, Block};
 use super::outer;
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 /// What comments of one line begin with.
 const COMMENTS: [&str; 7] = ["# ", "// ", "/* ", "<!-- ", "-- ", "; ", "% "];
 
-/// Refuses a block with edits whose other lines are not about them. Blank lines stand in the place of the edits.
+/// Refuses a block with edits whose other lines are not about them. Blank lines replace the edits.
 pub(super) fn check_rest(block: &Block) -> Result<(), Failure> {
     let Some(line) = block.text.lines().position(|line| !is_about_edits(line.trim())) else { return Ok(()) };
     let line = block.text_line + line;

@@ -13,7 +13,7 @@ const SHOWN: usize = 200;
 pub(super) enum Declined {
     /// Any patch.
     Patch,
-    /// A git patch; any other edit may stand instead.
+    /// A git patch; any other edit may replace it.
     GitPatch,
 }
 

@@ -10,7 +10,7 @@ pub(super) fn take_out(text: &str, covered: &[(usize, usize)]) -> (String, Vec<B
     let mut envelopes = Vec::new();
     let mut open: Option<Block> = None;
     let mut covered = covered.iter().peekable();
-    // Blanks stand before an end marker only where no other one follows.
+    // Blanks before an end marker are accepted only where no other one follows.
     let last_end = text.lines().enumerate().filter(|(_, line)| line.trim_end() == END).map(|(index, _)| index).last();
     for (index, line) in text.split_inclusive('\n').enumerate() {
         let number = index + 1;

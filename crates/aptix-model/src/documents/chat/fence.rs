@@ -12,9 +12,9 @@ const TAGS: [&str; 5] = ["source", "code", "pre", "codeblock", "sourcecode"];
 pub(super) struct Block {
     /// The first word behind the opening fence.
     pub(super) tag: String,
-    /// All that stands there.
+    /// All that is there.
     pub(super) info: String,
-    /// What stands between the fences.
+    /// What is between the fences.
     pub(super) text: String,
     /// The line in the answer that the text begins on.
     pub(super) text_line: usize,
@@ -47,7 +47,7 @@ impl Block {
         (self.first_line, self.last_line)
     }
 
-    /// The block as it stands in a text that it begins so many lines further down in.
+    /// The block within a text in which it begins so many lines further down.
     pub(super) fn below(self, lines: usize) -> Self {
         Self {
             text_line: self.text_line + lines,
@@ -65,9 +65,9 @@ pub(super) enum Closing {
     Aligned,
     /// With a fence that is indented otherwise than the opening one.
     Shifted,
-    /// An empty one, with the list or quote that it stands in.
+    /// An empty one, with the list or quote that it is in.
     Surrounding,
-    /// With the answer, or with the list or quote that it stands in.
+    /// With the answer, or with the list or quote that it is in.
     Missing,
 }
 
@@ -88,7 +88,7 @@ pub(super) fn read(text: &str) -> Answer {
     let (mut blocks, mut indented) = (Vec::new(), Vec::new());
     let mut prose = String::new();
     let mut comments = Vec::new();
-    // With what stands behind the opening fence, if there is one.
+    // With what is behind the opening fence, if there is one.
     let mut open: Option<(Option<String>, Vec<Range<usize>>)> = None;
     let mut lines = Lines { text, offset: 0, line: 1 };
     let seen = without_tags(text);
@@ -230,7 +230,7 @@ fn closed(line: &str) -> Option<&'static str> {
     TAGS.into_iter().find(|tag| *tag == name)
 }
 
-/// Adds the blocks between tags that stand outside all fences; around fences a tag is only a tag.
+/// Adds the blocks between tags that are outside all fences; around fences a tag is only a tag.
 fn add_tagged(text: &str, blocks: &mut Vec<Block>) {
     let fenced: Vec<_> = blocks.iter().map(Block::lines).collect();
     let mut fenced = fenced.into_iter().peekable();

@@ -58,7 +58,7 @@ impl<'a> Lines<'a> {
         Self { lines, in_block }
     }
 
-    /// The line directly above a block, but for blank ones, without what lists and quotes put before it.
+    /// The line directly above a block, ignoring blank ones, without what lists and quotes put before it.
     fn above(&self, block: &Block) -> Option<&'a str> {
         let above = (0..block.first_line.saturating_sub(1)).rev();
         let mut above = above.map_while(|index| Some((*self.lines.get(index)?, *self.in_block.get(index)?)));
@@ -104,7 +104,7 @@ pub(super) fn quote(block: &Block, lines: &Lines<'_>) -> Option<Quote> {
     })
 }
 
-/// What is on a line but for tags, the marks of headings, emphasis and code, and a colon.
+/// What is on a line besides tags, the marks of headings, emphasis and code, and a colon.
 fn alone(line: &str) -> Option<&str> {
     Some(without_tags(line).trim_matches(['#', '*', '_', '`', ':', ' '])).filter(|name| !name.is_empty())
 }

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 /// Tags of fences that answers are wrapped in.
 const TAGS: [&str; 7] = ["", "text", "txt", "plaintext", "markdown", "md", "answer"];
 
-const ADVICE: &str = "drop the outer fence, so that each edit stands in a fence of its own; or leave the block out, if it only \
+const ADVICE: &str = "drop the outer fence, so that each edit is in a fence of its own; or leave the block out, if it only \
                       shows how an answer is written";
 
 /// Refuses an edit outside of the outer fence: then what is inside may be an example.
@@ -31,7 +31,7 @@ fn doubt(outer: &Block, why: &str) -> Failure {
 const BESIDE: &str = "the answer has other edits beside it";
 
 /// The outer fence of an answer, if it has one, and its text with blank lines in the place of the fence. `taken` are the lines of edits that
-/// are read whatever fences they stand in, `text` is without them.
+/// are read whatever fences they are in, `text` is without them.
 ///
 /// # Errors
 /// What is inside is not whole, or there are two such fences.
@@ -97,14 +97,14 @@ fn find(
 
 fn ambiguous_end(block: &Block, line: usize) -> Failure {
     let message = format!(
-        "the {} holds another opening fence at line {line}, whose closing one ends it: where it ends cannot be told",
+        "the {} holds another opening fence at line {line}, whose closing one ends it: its end is ambiguous",
         place(block)
     );
     refused(line, message, format!("{ADVICE}; a fence around others has more backticks than they have"))
 }
 
 /// The first block of an answer as it is if the fences inside it are as long as its own: all opening ones have a tag, all of
-/// them are closed, and the last closing one is its own. No fence stands around it.
+/// them are closed, and the last closing one is its own. No fence is around it.
 fn nested(text: &str, block: &Block) -> Option<Block> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let above = lines.get(..block.first_line.checked_sub(1)?)?;
@@ -173,7 +173,7 @@ fn opened_inside(block: &Block) -> Option<usize> {
     lines.find(|(_, line)| opens(line)).map(|(index, _)| block.text_line + index)
 }
 
-/// Whether what stands behind a fence may be a tag.
+/// Whether what is behind a fence may be a tag.
 fn is_word(info: &str) -> bool {
     info.starts_with(|first: char| first.is_alphanumeric()) && !info.contains('`')
 }

@@ -1,4 +1,4 @@
-//! What stands outside of an answer's blocks, where no edit is read.
+//! What is outside of an answer's blocks, where no edit is read.
 
 use super::fence::Answer;
 use super::place::refused;
@@ -44,7 +44,7 @@ pub(super) fn check_no_diff(outside: &str) -> Result<(), Failure> {
     diff_header(outside).map_or(Ok(()), |line| Err(misplaced_diff(line, PLACE)))
 }
 
-/// Refuses what stands outside of the blocks and would be passed over though it is an edit, or may be one;
+/// Refuses what is outside of the blocks and would be passed over though it is an edit, or may be one;
 /// `first` is the line of the topmost edit in the answer.
 pub(super) fn check(outside: &str, first: Option<usize>) -> Result<(), Failure> {
     let place = PLACE;
@@ -97,8 +97,7 @@ pub(super) fn check_not_in_comment(
         answer.comments.get(..above).and_then(<[_]>::last).is_some_and(|(_, to)| last < to)
     };
     let Some((first, last)) = edits.find(is_in) else { return Ok(()) };
-    let message =
-        format!("the edit at lines {first} to {last} of the answer stands in a comment, and may not be meant");
+    let message = format!("the edit at lines {first} to {last} of the answer is in a comment, and may not be meant");
     Err(refused(first, message, "take the edit out of the comment, or leave it out"))
 }
 

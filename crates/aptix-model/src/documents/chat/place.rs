@@ -1,4 +1,4 @@
-//! Where in an answer something stands, as failures and warnings say it.
+//! Places in an answer, as failures and warnings name them.
 
 use super::fence::Block;
 use crate::failure::Failure;

@@ -52,6 +52,6 @@ pub(super) fn ended(line: &str) -> Option<&'static str> {
 pub(super) fn check_not_above(outside: &str, first: usize) -> Result<(), Failure> {
     let mut found = outside.lines().enumerate().skip(first).filter_map(|(index, line)| Some((index + 1, ended(line)?)));
     let Some((line, close)) = found.next() else { return Ok(()) };
-    let message = format!("{close} stands below an edit, which may be one or only have been thought of");
+    let message = format!("{close} is below an edit, which may be one or only have been thought of");
     Err(refused(line, message, HINT))
 }

@@ -74,7 +74,7 @@ fn is_file_below_rule(mut lines: Lines<'_>) -> bool {
     lines.is_at_file()
 }
 
-/// Refuses a line that belongs to a diff, and stands outside of one.
+/// Refuses a line that belongs to a diff, and is outside of one.
 fn refuse_lost(lines: Lines<'_>) -> Result<(), GitPatchError> {
     let line = trim_end(lines.peek().unwrap_or_default());
     let names = |what| Err(GitPatchError::Names(what));
@@ -83,7 +83,7 @@ fn refuse_lost(lines: Lines<'_>) -> Result<(), GitPatchError> {
         return Err(not_a_header(lines));
     }
     if line.starts_with(b"@@") {
-        return names("a hunk stands outside of the diff of a file: text, or lines that are too many, stand above it");
+        return names("a hunk is outside of the diff of a file: text, or lines that are too many, are above it");
     }
     if rest_of("+++ ").is_some() {
         return names("a line '+++' has no line '---' above it");
@@ -92,7 +92,7 @@ fn refuse_lost(lines: Lines<'_>) -> Result<(), GitPatchError> {
         return names("a line '---' names a file, and no line '+++' follows");
     }
     if is_of_header(line) {
-        return names("a line of a header stands outside of one: the 'diff --git' line above it is missing");
+        return names("a line of a header is outside of one: the 'diff --git' line above it is missing");
     }
     Ok(())
 }

@@ -165,14 +165,14 @@ fn take_stripped(file: &mut FilePatch) {
     }
 }
 
-/// Takes a name that stands on both sides of a file as it is, since others of the diff have no prefixes.
+/// Takes a name that is on both sides of a file as it is, since others of the diff have no prefixes.
 fn take_written(file: &mut FilePatch) {
     if let Some(path) = alike(file).map(String::from) {
         file.target = Target::Path(path);
     }
 }
 
-/// The name that stands on both sides of a file, if its beginning can be a prefix and a directory.
+/// The name that is on both sides of a file, if its beginning can be a prefix and a directory.
 fn alike(file: &FilePatch) -> Option<&str> {
     match (&file.target, &file.edit) {
         (Target::Readings(readings), FileEdit::GitPatch(patch)) if patch.is_unprefixed => {

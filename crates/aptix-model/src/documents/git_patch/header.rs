@@ -1,4 +1,4 @@
-//! What stands above the hunks of one file: its names, modes and ids, and what happens to it as a whole.
+//! What is above the hunks of one file: its names, modes and ids, and what happens to it as a whole.
 
 use super::blob_ids::{self, Mode, changes_bytes};
 use super::lines::{Extent, Lines, trim_end};
@@ -235,7 +235,7 @@ impl Header {
         }
     }
 
-    /// The path of a file whose other side is not there, even if a name stands there.
+    /// The path of a file whose other side is not there, even if a name is there.
     fn one(&self, name: &Name, other: Option<&Name>) -> Result<Meaning, GitPatchError> {
         if self.git_line.is_none() {
             let both = other.map(|other| other.with(name)).filter(|both| both.is_of_one());
@@ -321,7 +321,7 @@ fn refuse_binary(line: &[u8]) -> Result<(), GitPatchError> {
     Ok(())
 }
 
-/// Why a line that begins no file stands where one should.
+/// Why a line that begins no file is where one should be.
 pub(super) fn not_a_header(mut lines: Lines<'_>) -> GitPatchError {
     let line = lines.peek().unwrap_or_default();
     lines.skip();
@@ -340,7 +340,7 @@ pub(super) fn not_a_header(mut lines: Lines<'_>) -> GitPatchError {
     } else if is_command_of_ed(trim_end(line)) {
         GitPatchError::Format("an ed script or a diff without context")
     } else if starts("@@") {
-        GitPatchError::Names("a hunk stands above the names of its file")
+        GitPatchError::Names("a hunk is above the names of its file")
     } else {
         GitPatchError::Garbage { found: quote(trim_end(line)) }
     }

@@ -12,7 +12,7 @@ use super::malformed::{GitPatchError, quote};
 use crate::batch::{Hunk, LineKind};
 use crate::limits::Limits;
 
-/// Reads the hunks that stand next, if any do.
+/// Reads the hunks that are next, if there are any.
 pub(super) fn read(lines: &mut Lines<'_>) -> Result<Vec<Hunk>, GitPatchError> {
     let mut hunks = Vec::new();
     loop {

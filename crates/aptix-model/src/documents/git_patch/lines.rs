@@ -1,4 +1,4 @@
-//! The lines of a diff as they are read, and what stands at the next one.
+//! The lines of a diff as they are read, and what is at the next one.
 
 /// What bounds the text of a diff.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

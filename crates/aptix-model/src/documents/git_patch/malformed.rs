@@ -5,11 +5,11 @@ use crate::failure::Failure;
 use crate::hunk_counts::UNTERMINATED_HINT;
 use crate::reason::{Detail, Reason};
 
-/// Where in a diff something stands.
+/// A place in a diff.
 pub(super) struct Place {
     /// The number of the line, from 1.
     pub(super) line: usize,
-    /// How many files stand above.
+    /// How many files are above.
     pub(super) file: usize,
 }
 
@@ -71,7 +71,7 @@ pub(super) enum GitPatchError {
     Truncated(&'static str),
     #[error("the file has neither hunks nor a mode, a rename or a copy: nothing would change")]
     NoHunks,
-    #[error("'\\ No newline at end of file' stands below no line that could be the last one")]
+    #[error("'\\ No newline at end of file' is below no line that could be the last one")]
     Marker,
     #[error(
         "every line of the diff ends with \\r\\n, so that '\\ No newline at end of file' may take away one of them or both"

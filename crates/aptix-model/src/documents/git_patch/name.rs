@@ -5,7 +5,7 @@ use crate::batch::Target;
 use crate::path::document_spelling;
 use crate::path_readings::PathReadings;
 
-/// A name as it stands in a diff; outside of quotes, with `/` where it has a backslash.
+/// A name as it is in a diff; outside of quotes, with `/` where it has a backslash.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Name {
     text: String,
@@ -154,7 +154,7 @@ impl GitLine {
 }
 
 impl Name {
-    /// A name that fills the rest of a line, or stands in quotes there.
+    /// A name that fills the rest of a line, or is in quotes there.
     pub(super) fn read(line: &[u8]) -> Result<Self, GitPatchError> {
         if !line.starts_with(b"\"") {
             return Self::plain(line);
@@ -239,7 +239,7 @@ impl Name {
         }
     }
 
-    /// The path that a name means which stands on both sides.
+    /// The path of a name that is on both sides.
     fn twice(&self) -> Meaning {
         match self.alone() {
             Meaning::Open { readings, .. } => Meaning::Open { readings, are_alike: true },

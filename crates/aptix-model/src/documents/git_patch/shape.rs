@@ -2,7 +2,7 @@
 
 use super::letter;
 
-/// What stands below the first line of a git diff.
+/// What is below the first line of a git diff.
 const HEADS: [&str; 6] = ["--- ", "index ", "old mode ", "new file mode ", "deleted file mode ", "similarity index "];
 
 /// Whether a text begins as a diff does, or as a message around one.

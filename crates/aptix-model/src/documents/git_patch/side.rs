@@ -50,7 +50,7 @@ impl Side {
     }
 }
 
-/// The name of a side and its time, which stands behind a tab, or behind blanks where tabs became some.
+/// The name of a side and its time, which is behind a tab, or behind blanks where tabs became some.
 fn split_time(text: &[u8]) -> (&[u8], &[u8]) {
     if text.starts_with(b"\"") {
         return (text, &[]);

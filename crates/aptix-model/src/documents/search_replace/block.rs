@@ -1,7 +1,7 @@
-//! One block: its markers, what divides it, and the replacements that it comes to.
+//! One block: its markers, what divides it, and the replacements that it makes.
 //!
 //! A line of the file that looks like a marker is written with a backslash before it, or between longer markers. Where
-//! neither tells which line divides a block, it is refused.
+//! neither determines which line divides a block, it is refused.
 
 use crate::batch::{Replacement, Scope};
 use crate::documents::text_lines::{Line, malformed, quoted};
@@ -102,7 +102,7 @@ impl<'a> Block<'a> {
                 in_head = false;
             } else if line.number > parts.divider {
                 if let Some((word, _)) = place(line.text) {
-                    let message = format!("{word} stands below the divider, expected it below SEARCH");
+                    let message = format!("{word} is below the divider, expected it below SEARCH");
                     return Err(malformed(Some(line.number), Detail::Marker, message).hint(ESCAPE));
                 }
                 block.new.push(unescaped(line, warnings));

@@ -10,14 +10,14 @@ const ABOVE: usize = 3;
 /// Words that join two blocks. No word of prose is a file's name unless it is written as one.
 const JOINING: [&str; 9] = ["after", "also", "and", "before", "finally", "next", "or", "plus", "then"];
 
-/// A name that stands above a block.
+/// A name that is above a block.
 pub(super) struct Name {
     pub(super) path: String,
     /// Whether it is one word that may as well be one of the prose: neither alone right above the block, nor a path.
     pub(super) is_bare_word: bool,
 }
 
-/// What stands above a block.
+/// What is above a block.
 pub(super) enum Found<'a> {
     Nothing,
     Name(Name),
@@ -27,7 +27,7 @@ pub(super) enum Found<'a> {
     Among(&'a str),
 }
 
-/// What stands above a block.
+/// What is above a block.
 #[derive(Default)]
 pub(super) struct Above<'a> {
     /// The last lines, the lowest one last.
@@ -58,7 +58,7 @@ impl<'a> Above<'a> {
             (behind, is_below) = (behind.or(names::behind(info)), false);
             lines.next();
         }
-        // Whatever stands there, what is above it belongs to something else.
+        // In any case, what is above it belongs to something else.
         let outside = lines.next().filter(|_| !is_below);
         let with_name = |line: Option<&'a str>| line.and_then(|line| Some((named(line)?, line)));
         let (inside, among) = (with_name(inside), outside.and_then(names::among));

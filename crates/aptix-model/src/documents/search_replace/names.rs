@@ -64,7 +64,7 @@ pub(crate) fn in_comment(line: &str) -> Option<&str> {
 pub(super) fn among(line: &str) -> Option<&str> {
     let title = line.trim().trim_start_matches('#').trim_start();
     let is_path = |span: &&str| is_word(span) && span.contains('/') && !span.contains(['(', '<']);
-    // What is set off stands between two marks of the same kind.
+    // What is set off is between two marks of the same kind.
     let mut spans = ["`", "**"].into_iter().filter_map(|mark| line.split(mark).skip(1).step_by(2).find(is_path));
     spans.next().or_else(|| unlabelled(unnumbered(title).unwrap_or(title))).or_else(|| title.split(' ').find_map(file))
 }
@@ -77,7 +77,7 @@ pub(super) fn in_heading(line: &str) -> Option<&str> {
     if is_heading && fence(line).is_none() { path() } else { None }
 }
 
-/// A word that names a file below a directory, whatever marks stand around it.
+/// A word that names a file below a directory, with any marks around it.
 fn file(word: &str) -> Option<&str> {
     let path =
         word.trim_matches(|character: char| !character.is_alphanumeric() && !matches!(character, '.' | '/' | '_'));
@@ -87,7 +87,7 @@ fn file(word: &str) -> Option<&str> {
     (!stem.is_empty() && !ending.is_empty() && ending.bytes().all(|byte| byte.is_ascii_alphanumeric())).then_some(path)
 }
 
-/// What stands behind the number of a list or a heading: `1. x` or `1) x`.
+/// What is behind the number of a list or a heading: `1. x` or `1) x`.
 fn unnumbered(title: &str) -> Option<&str> {
     let title = title.trim_start_matches('*');
     let rest = title.trim_start_matches(|character: char| character.is_ascii_digit());
@@ -95,7 +95,7 @@ fn unnumbered(title: &str) -> Option<&str> {
     (rest.len() < title.len()).then(|| text.trim_start())
 }
 
-/// What stands behind a label: `File: x`, `**File:** x`, `**File: x**`.
+/// What is behind a label: `File: x`, `**File:** x`, `**File: x**`.
 fn unlabelled(text: &str) -> Option<&str> {
     let (label, rest) = text.trim_start_matches(sets_off).split_once(':')?;
     let label = label.trim_end_matches(sets_off).trim_end();
@@ -127,7 +127,7 @@ pub(crate) fn is_path(text: &str) -> bool {
     text.contains(['/', '\\']) || text.trim_end_matches('.').contains('.')
 }
 
-/// What stands behind a fence, or a tag that is used as one.
+/// What is behind a fence, or a tag that is used as one.
 pub(crate) fn fence(line: &str) -> Option<&str> {
     let line = line.trim();
     if let Some(rest) = line.strip_prefix("```") {

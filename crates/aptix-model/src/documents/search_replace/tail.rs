@@ -41,7 +41,7 @@ impl<'a> Tail<'a> {
         self.last = Some(line);
     }
 
-    /// Forgets what stands above a block, which begins with `marker`.
+    /// Forgets what is above a block, which begins with `marker`.
     pub(super) fn pass_block(&mut self, marker: &str) {
         let fence = if self.fence == Fence::Closed { Fence::Closed } else { Fence::AroundBlock };
         *self = Self { last: None, fence, is_dashed: marker.starts_with('-') };

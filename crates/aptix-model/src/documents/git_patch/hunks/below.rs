@@ -5,7 +5,7 @@ use super::super::malformed::GitPatchError;
 use super::line::{Found, is_hunk_line, next_line, take_marker};
 use crate::batch::{Hunk, HunkLine, LineKind};
 
-/// Whether a line of a hunk stands next, and not the names of the next file or a signature.
+/// Whether a line of a hunk is next, and not the names of the next file or a signature.
 pub(super) fn goes_on(next: Lines<'_>) -> bool {
     next.peek().is_some_and(is_hunk_line) && !next.is_at_sides() && !next.is_at_signature()
 }

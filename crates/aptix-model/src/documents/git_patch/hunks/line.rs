@@ -19,7 +19,7 @@ impl Found {
     }
 }
 
-/// Whether a line that is not blank can stand in a hunk.
+/// Whether a line that is not blank can be in a hunk.
 pub(super) fn is_hunk_line(line: &[u8]) -> bool {
     matches!(line.first(), Some(b' ' | b'+' | b'-')) || is_marker(line)
 }
@@ -46,7 +46,7 @@ pub(super) fn next_line(lines: &mut Lines<'_>, end: &[u8]) -> Option<Found> {
     let is_cut = !line.ends_with(b"\n");
     let mut bytes = text.to_vec();
     if is_cut {
-        // The diff's own last line may be unterminated; that of a file says so below it.
+        // The diff's own last line may be unterminated; that of a file is marked below it.
         bytes.extend_from_slice(end);
     }
     Some(Found { line: HunkLine { kind, bytes }, is_blank: line.trim_ascii().is_empty() && text == line, is_cut })
