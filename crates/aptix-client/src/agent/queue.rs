@@ -92,7 +92,8 @@ impl Queue {
     /// Notes that the batch of a revision was handled.
     pub(super) fn end(&mut self, revision: Revision) {
         if let Some(event) = self.events.iter_mut().find(|event| event.revision == revision) {
-            event.state = State::Handled;
+            // What it names is of no more use, and a server may send many that are handled at once.
+            (event.state, event.names) = (State::Handled, BTreeSet::new());
         }
     }
 

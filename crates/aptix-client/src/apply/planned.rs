@@ -58,17 +58,18 @@ pub(crate) fn carry_out(
     let needs = need::needs(policy, &plan.files, found, hidden);
     let places = found.iter().map(|file| (&file.place, file.other.as_ref().map(|other| &other.place))).collect();
     let proposal = Proposal { batch, plan, needs, reports: &full, places, workspace, changes: &changes };
-    confirm(&proposal)?;
-    let refused = |error: CommitError| refusal(&error, &changed, batch);
+    // Encoded before anyone is asked: a report that cannot be sent refuses the batch.
     let (name, receipt) = match options.mode {
-        Mode::DryRun => {
-            check(workspace, &changes).map_err(refused)?;
-            return Ok(report);
-        }
-        Mode::Commit => (None, None),
+        Mode::DryRun | Mode::Commit => (None, None),
         Mode::CommitNamed { batch } => (Some(batch), None),
         Mode::CommitWithReceipt { batch, encode, .. } => (None, Some(Receipt { batch, bytes: encode(&report) })),
     };
+    confirm(&proposal)?;
+    let refused = |error: CommitError| refusal(&error, &changed, batch);
+    if matches!(options.mode, Mode::DryRun) {
+        check(workspace, &changes).map_err(refused)?;
+        return Ok(report);
+    }
     let commit = CommitOptions {
         name,
         receipt: receipt.as_ref(),

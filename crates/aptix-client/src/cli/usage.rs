@@ -33,6 +33,9 @@ fn message(error: &clap::Error) -> String {
             let why = error.source().map(|why| format!(": {why}")).unwrap_or_default();
             format!("invalid value '{value}' for '{argument}'{possible}{why}")
         }
+        ErrorKind::TooManyValues => {
+            format!("unexpected value '{value}' for '{argument}' found; no more were expected")
+        }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "the command needs arguments".to_owned(),
         kind => kind.as_str().unwrap_or("the arguments cannot be read").to_owned(),
     }
@@ -59,6 +62,7 @@ mod tests {
             (&["apply", "--nothing"][..], "unexpected argument '--nothing' found"),
             (&["aply"], "unrecognized subcommand 'aply'"),
             (&["apply", "--json", "--json"], "the argument '--json' cannot be used multiple times"),
+            (&["apply", "--dry-run=yes"], "unexpected value 'yes' for '--dry-run' found; no more were expected"),
             (&["apply", "--root"], "a value is required for '--root <[NAME=]DIR>' but none was supplied"),
             (
                 &["cancel"],

@@ -31,7 +31,9 @@ pub(super) fn not_found(error: &FindError) -> Failure {
 /// The history cannot be used.
 pub(crate) fn history_failure(error: &HistoryError) -> Failure {
     match error {
-        HistoryError::State(StateError::Part { errno, .. }) => errno::read_failure(*errno, error.to_string()),
+        HistoryError::State(StateError::Part { doing: "read", errno, .. }) => {
+            errno::read_failure(*errno, error.to_string())
+        }
         HistoryError::State(error) => error.failure(),
         HistoryError::Damaged(_) | HistoryError::NotKept(_) => Failure::new(Reason::NotFound, error.to_string()).hint(
             "take the files back from version control, or edit them by hand; `aptix undo BATCH_ID` takes back \

@@ -424,3 +424,17 @@ async fn an_agent_keeps_its_name() {
     let kept = find(scene.place.path(), "agent-id");
     assert_eq!(kept.lines().last(), Some("agent-1"), "{kept}");
 }
+
+#[tokio::test]
+async fn a_batch_whose_report_cannot_be_sent_is_refused_before_a_file_is_written() {
+    let scene = Scene::set(Approve::Auto);
+    let directory = vec!["d".repeat(250); 12].join("/");
+    let mut whole = batch(1, "x", create("x"));
+    let file = |number: u32| batch(1000 + number, &format!("{directory}/f{number}"), create("x")).edit.unwrap().files;
+    whole.edit.as_mut().unwrap().files = (0..1000).flat_map(file).collect();
+    scene.server.send(whole);
+    let report = scene.report(1, 1).await;
+    let reasons: Vec<_> = report.failures.iter().map(|failure| failure.reason.as_str()).collect();
+    assert_eq!(reasons, ["TOO_LARGE"], "{report:?}");
+    assert!(!scene.place.path().join("ws").join("d".repeat(250)).exists());
+}

@@ -5,6 +5,8 @@ use std::sync::atomic::Ordering;
 
 use aptix_client::undo::acknowledge;
 use aptix_client::workspace::keep::history::find::Wanted;
+use aptix_model::reason::Detail;
+use rustix::io::Errno;
 
 use crate::faults::{self, Fault, Receipt, take_back};
 use crate::tree::{self, Tree};
@@ -99,4 +101,22 @@ fn only_the_same_request_is_answered_with_what_is_done_already() {
     acknowledge(&workspace).unwrap();
     take_back(&workspace, Wanted::Newest).unwrap();
     tree::assert_same(&tree::read(&ws), &begin, "once it was acknowledged");
+}
+
+#[test]
+fn an_undo_on_a_full_disk_is_refused_as_a_write() {
+    for operation in ["create", "write", "sync", "rename"] {
+        let place = tempfile::tempdir().unwrap();
+        faults::lay_out(place.path());
+        let (workspace, _) = faults::open(place.path(), Fault::None).unwrap();
+        faults::commit(&workspace, &faults::batch(1, 0), Receipt::None).unwrap();
+        drop(workspace);
+        let (workspace, _) = faults::open(place.path(), Fault::Without(operation, Errno::NOSPC)).unwrap();
+        let failure = take_back(&workspace, Wanted::Newest).unwrap_err().failures.remove(0);
+        assert_eq!(
+            (failure.reason.code(), failure.detail),
+            ("WRITE_FAILED", Some(Detail::NoSpace)),
+            "{operation}: {failure}"
+        );
+    }
 }

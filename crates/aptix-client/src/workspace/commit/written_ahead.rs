@@ -5,15 +5,16 @@
 //! without a block has nothing pending, and the file is removed. Otherwise the root is refused by name: only the version
 //! that wrote the blocks can complete them.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use aptix_engine::digest::sha256;
+use rustix::io::Errno;
 
 use crate::workspace::commit::commit_error::RecoveryError;
 use crate::workspace::commit::file_state::is_gone;
 use crate::workspace::commit::journal::Journal;
-use crate::workspace::fs::disk;
-use crate::workspace::roots::own_file;
+use crate::workspace::fs::reads::read_at;
+use crate::workspace::fs::{beneath, disk, errno};
 
 /// The file that contents were written to.
 const AHEAD: &str = "ahead";
@@ -29,14 +30,18 @@ const START: usize = NAMED + 32;
 const SAID: usize = 1 + 8 + 32;
 /// Bytes of a block before its body.
 const HEAD: usize = SAID + 32;
+/// Bytes that are read at a time.
+const PIECE: usize = 1 << 16;
 
 /// Removes the files of the mode from a journal, unless something in them is pending.
 ///
 /// # Errors
 /// When a batch is pending, or the system refuses to look or to remove.
 pub(crate) fn settle(journal: &Journal<'_>) -> Result<(), RecoveryError> {
-    let ahead = own_file::read_whole(journal.dir.as_fd(), AHEAD).map_err(journal.failed("read"))?;
-    if ahead.is_some_and(|ahead| is_pending(&ahead) == Some(true)) {
+    let ahead = errno::optional(beneath::open_file(journal.dir.as_fd(), AHEAD)).map_err(journal.failed("read"))?;
+    if let Some(ahead) = ahead
+        && is_pending(ahead.as_fd()).map_err(journal.failed("read"))?
+    {
         return Err(RecoveryError::WrittenAhead { path: journal.path(AHEAD) });
     }
     for name in [AHEAD, SPARE] {
@@ -47,17 +52,41 @@ pub(crate) fn settle(journal: &Journal<'_>) -> Result<(), RecoveryError> {
     Ok(())
 }
 
-/// Whether the first block of the file is whole; `None` where the file ends before.
-fn is_pending(file: &[u8]) -> Option<bool> {
-    let (start, rest) = file.split_at_checked(START)?;
-    let (named, digest) = start.split_at_checked(NAMED)?;
+/// Whether the round of the file has a whole first block.
+fn is_pending(file: BorrowedFd<'_>) -> Result<bool, Errno> {
+    let mut start = [0; START];
+    if read_at(file, &mut start, 0)? < START {
+        return Ok(false);
+    }
+    let (named, digest) = start.split_at(NAMED);
     let round = sha256(named);
-    let (head, bodies) = rest.split_at_checked(HEAD)?;
-    let (said, link) = head.split_at_checked(SAID)?;
-    let length = u64::from_le_bytes(said.get(1..9)?.try_into().ok()?);
-    let body = bodies.get(..usize::try_from(length).ok()?)?;
-    // A round whose beginning was never whole was never flushed.
-    let is_round = named.starts_with(MAGIC) && round.as_bytes() == digest;
-    let is_linked = sha256(&[round.as_bytes(), said].concat()).as_bytes() == link;
-    Some(is_round && is_linked && said.get(9..)? == sha256(body).as_bytes())
+    if !named.starts_with(MAGIC) || round.as_bytes() != digest {
+        // A round whose beginning was never whole was never flushed.
+        return Ok(false);
+    }
+    let mut head = [0; HEAD];
+    if read_at(file, &mut head, START as u64)? < HEAD {
+        return Ok(false);
+    }
+    let (said, link) = head.split_at(SAID);
+    if sha256(&[round.as_bytes(), said].concat()).as_bytes() != link {
+        return Ok(false);
+    }
+    let length = said.get(1..9).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
+    let size = u64::try_from(rustix::fs::fstat(file)?.st_size).unwrap_or_default();
+    if size.saturating_sub((START + HEAD) as u64) < length {
+        return Ok(false);
+    }
+    let mut body = Vec::new();
+    let mut piece = vec![0; PIECE];
+    while (body.len() as u64) < length {
+        let at = (START + HEAD + body.len()) as u64;
+        let left = usize::try_from(length - body.len() as u64).unwrap_or(PIECE).min(PIECE);
+        let count = read_at(file, piece.get_mut(..left).ok_or(Errno::IO)?, at)?;
+        if count == 0 {
+            return Ok(false);
+        }
+        body.extend_from_slice(piece.get(..count).ok_or(Errno::IO)?);
+    }
+    Ok(said.get(9..) == Some(sha256(&body).as_bytes().as_slice()))
 }
