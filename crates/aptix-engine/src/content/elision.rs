@@ -158,10 +158,13 @@ pub(crate) fn is_elision(line: &[u8]) -> bool {
     let beside_dots = if leads || trails { PHRASES_BESIDE_DOTS } else { "" };
     let (mut rest, mut is_found) = (format!(" {words} "), false);
     let phrases = PHRASES.split(", ").chain(beside_dots.split_terminator(", "));
-    for phrase in phrases.filter(|phrase| words.contains(phrase)).map(|phrase| format!(" {phrase} ")) {
-        if rest.contains(&phrase) {
+    for phrase in phrases {
+        // Words that meet where a phrase was cut out can be another one.
+        if rest.contains(phrase)
+            && let Some(at) = rest.find(&format!(" {phrase} "))
+        {
             is_found = true;
-            rest = rest.replacen(&phrase, " ", 1);
+            rest.replace_range(at..=at + phrase.len(), "");
         }
     }
     // With dots on one side it may hardly say more than a phrase; without any, nothing else.
@@ -212,6 +215,7 @@ mod tests {
 
     const ELISIONS: &[&str] = &[
         "// ...",
+        "// remaining rest of code",
         "# ...",
         "-- \u{2026}",
         "/* ... */",

@@ -54,7 +54,7 @@ enum Step {
 }
 
 pub(super) fn parse(text: &str) -> Parsed {
-    let is_list = text.trim_start().starts_with('[');
+    let is_list = !text.trim_start().starts_with('{');
     let commands = if is_list {
         json::value::<Bounded<CommandDocument, { Limits::DEFAULT.changes }>>(text)?.0
     } else {

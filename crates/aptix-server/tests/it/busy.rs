@@ -29,6 +29,8 @@ use crate::server::{create_text, line_patch, next, submit};
 const DEADLINE: Duration = Duration::from_secs(20);
 /// How late a heartbeat or the end of a call may be, in a debug build, besides the lateness of the machine.
 const SOON: Duration = Duration::from_secs(2);
+/// How much lateness of the machine is admitted: a server that starves it delays its ticks as well.
+const LATEST: Duration = Duration::from_secs(5);
 /// How often the lateness of this machine is measured.
 const TICK: Duration = Duration::from_millis(50);
 /// Calls that write at one time.
@@ -312,6 +314,7 @@ async fn a_caller_of_costly_calls_does_not_delay_others() {
     // What is not counted cannot be too much: a caller with many calls at once waits for the quiet one.
     let (_, turns, groups) = other_waits;
     assert!(turns > 0 && groups > 0, "{other_waits:?}");
+    let lateness = lateness.min(LATEST);
     assert!(longest <= DEADLINE + SOON + lateness, "a call took {longest:?}");
     assert!(silence <= Duration::from_secs(1) + SOON + lateness, "no heartbeat for {silence:?}");
 
