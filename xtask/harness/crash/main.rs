@@ -3,7 +3,7 @@
 //! Each suite also takes a protection away and must then find something torn or lost: a suite that cannot see the damage
 //! proves nothing. A suite whose needs this machine lacks is skipped by name; started by `cargo xtask crash`.
 
-#![expect(clippy::print_stdout, reason = "a harness prints what it does")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a harness prints what it does")]
 #![expect(clippy::disallowed_methods, reason = "a harness lays out the directories it works in")]
 
 mod agents;
@@ -115,7 +115,8 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            println!("error: {error:#}");
+            // The harness keeps this of the programs that it starts.
+            eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }
