@@ -1,4 +1,5 @@
-//! Whether a step was made before: looked at in the text that it meets, less what the steps above it added.
+//! The one place of a step, and whether the step was made before: looked at in the text that it meets, less what the steps
+//! above it added.
 
 use alloc::vec::Vec;
 
