@@ -28,36 +28,14 @@ pub struct Submission {
     pub origin: Origin,
 }
 
-impl Dispatcher {
-    /// Checks everything about a batch that can be checked without its files, and gives it ids. Nothing is stored.
-    ///
-    /// # Errors
-    /// Everything that is wrong with it.
-    pub async fn check(&self, submission: Submission) -> Result<BatchRecord, Refusal> {
-        let Submission { workspace, request_id, batch, origin } = submission;
-        if self.closing.is_cancelled() {
-            return Err(Refusal::denied(shutting_down()));
-        }
-        let mut failures = check_origin(&origin, self.settings.limits.text_bytes);
-        if let Err(found) = validate_open(&batch, &self.settings.limits) {
-            failures.extend(found);
-        }
-        if !failures.is_empty() {
-            return Err(Refusal::Invalid(failures));
-        }
-        let blobs: Vec<_> = referenced(&batch).collect();
-        if !blobs.is_empty() {
-            let digests = blobs.iter().map(|(_, blob)| blob.sha256).collect();
-            let sizes = self.store.blob_sizes(workspace.clone(), digests).await?;
-            let absent = blobs.into_iter().zip(sizes).filter(|((_, blob), size)| *size != Some(blob.size_bytes));
-            let absent: Vec<_> = absent.map(|(blob, _)| blob).collect();
-            if !absent.is_empty() {
-                return Err(blobs_missing(&absent));
-            }
-        }
+impl Submission {
+    /// The batch with new ids, as [`Dispatcher::keep`] stores it. It has no revision yet.
+    #[must_use]
+    pub fn into_record(self) -> BatchRecord {
+        let Self { workspace, request_id, batch, origin } = self;
         let id = ids::batch_id(mint::uuid());
         let now = mint::now();
-        Ok(BatchRecord {
+        BatchRecord {
             id,
             workspace,
             revision: Revision::default(),
@@ -69,7 +47,38 @@ impl Dispatcher {
             created: now,
             updated: now,
             report: None,
-        })
+        }
+    }
+}
+
+impl Dispatcher {
+    /// Checks everything about a batch that can be checked without its files. Nothing is stored.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub async fn check(&self, submission: &Submission) -> Result<(), Refusal> {
+        let Submission { workspace, batch, origin, .. } = submission;
+        if self.closing.is_cancelled() {
+            return Err(Refusal::denied(shutting_down()));
+        }
+        let mut failures = check_origin(origin, self.settings.limits.text_bytes);
+        if let Err(found) = validate_open(batch, &self.settings.limits) {
+            failures.extend(found);
+        }
+        if !failures.is_empty() {
+            return Err(Refusal::Invalid(failures));
+        }
+        let blobs: Vec<_> = referenced(batch).collect();
+        if !blobs.is_empty() {
+            let digests = blobs.iter().map(|(_, blob)| blob.sha256).collect();
+            let sizes = self.store.blob_sizes(workspace.clone(), digests).await?;
+            let absent = blobs.into_iter().zip(sizes).filter(|((_, blob), size)| *size != Some(blob.size_bytes));
+            let absent: Vec<_> = absent.map(|(blob, _)| blob).collect();
+            if !absent.is_empty() {
+                return Err(blobs_missing(&absent));
+            }
+        }
+        Ok(())
     }
 
     /// Stores a checked batch, unless it was stored before under its request id.
@@ -88,26 +97,33 @@ impl Dispatcher {
                 self.wakes.wake(&stored.workspace, stored.id);
                 Ok(*stored)
             }
-            Appended::Known(known) => same(known.stored, &known.offered),
+            Appended::Known(known) => same(known.stored, &known.offered.batch, &known.offered.origin),
         }
+    }
+
+    /// The batch that was stored under the request id of a submission; `None` if there is none.
+    ///
+    /// # Errors
+    /// When that batch has another content, or the store fails.
+    pub async fn stored_before(&self, submission: &Submission) -> Result<Option<BatchRecord>, Refusal> {
+        let which = BatchSelector::Request(submission.request_id.clone());
+        let stored = self.store.batch(submission.workspace.clone(), which).await?;
+        stored.map(|stored| same(stored, &submission.batch, &submission.origin)).transpose()
     }
 
     /// What a checked batch would be, had it been stored; nothing is.
     ///
     /// # Errors
     /// When the request id has another content, or the store fails.
-    pub async fn rehearse(&self, record: BatchRecord) -> Result<BatchRecord, Refusal> {
-        let which = BatchSelector::Request(record.request_id.clone());
-        if let Some(stored) = self.store.batch(record.workspace.clone(), which).await? {
-            same(stored, &record)?;
-        }
-        Ok(record)
+    pub async fn rehearse(&self, submission: Submission) -> Result<BatchRecord, Refusal> {
+        self.stored_before(&submission).await?;
+        Ok(submission.into_record())
     }
 }
 
 /// The stored batch, if it has the content that is offered under its request id.
-fn same(stored: BatchRecord, offered: &BatchRecord) -> Result<BatchRecord, Refusal> {
-    if stored.batch == offered.batch && stored.origin == offered.origin {
+fn same(stored: BatchRecord, batch: &Batch, origin: &Origin) -> Result<BatchRecord, Refusal> {
+    if stored.batch == *batch && stored.origin == *origin {
         return Ok(stored);
     }
     let message = format!("its request id was used for batch {}, which has other content", stored.id);

@@ -175,12 +175,22 @@ impl BatchService {
         let validate_only = request.validate_only;
         let submission = submission(request)?;
         log_received(&submission);
-        check_size(bytes, &submission.batch)?;
-        let record = self.0.check(submission).await?;
+        let checked = self.check(bytes, &submission).await;
         if validate_only {
-            return Ok(without_ids(self.0.rehearse(record).await?));
+            checked?;
+            return Ok(without_ids(self.0.rehearse(submission).await?));
         }
-        Ok(fit::answer(self.0.keep(record).await?.into()))
+        let batch = match checked {
+            Ok(()) => self.0.keep(submission.into_record()).await?,
+            // It may be the retry of a batch that was stored under other limits: that is answered, not refused.
+            Err(refusal) => self.0.stored_before(&submission).await?.ok_or(refusal)?,
+        };
+        Ok(fit::answer(batch.into()))
+    }
+
+    async fn check(&self, bytes: usize, submission: &Submission) -> Result<(), Refusal> {
+        check_size(bytes, &submission.batch)?;
+        self.0.check(submission).await
     }
 }
 

@@ -209,7 +209,8 @@ async fn a_batch_is_delivered_although_its_author_has_disconnected() {
     let batch = aptix_model::batch::Batch::try_from(submit("w", "r", vec![line_patch("app/a")]).edit.unwrap()).unwrap();
     let (workspace, request_id) = ("w".parse().unwrap(), "r".parse().unwrap());
     let submission = Submission { workspace, request_id, batch, origin: Origin::default() };
-    let record = dispatcher.check(submission).await.unwrap();
+    dispatcher.check(&submission).await.unwrap();
+    let record = submission.into_record();
     let id = record.id;
     tokio::select! {
         biased;

@@ -1,13 +1,24 @@
 //! Submitting and reading back: ids, keys, idempotence, pages, withdrawal.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
+use aptix_model::limits::Limits;
+use aptix_model::record::BatchRecord;
 use aptix_model::wire::v1;
+use aptix_server::dispatcher::Settings;
+use aptix_server::ids;
+use aptix_server::options::Options;
+use aptix_server::store::Store;
+use aptix_server::store::embedded::EmbeddedStore;
+use aptix_server::store::memory::MemoryStore;
 use tonic::Code;
 
 use crate::server::{
-    Server, applied, assert_refused, create_text, failed, fields, line_patch, next, next_event, refusal, submit,
+    Server, applied, assert_refused, create_file, create_text, failed, fields, line_patch, next, next_event, refusal,
+    submit,
 };
+use crate::store_contract;
 
 type Operation = v1::file_patch::Action;
 
@@ -132,6 +143,70 @@ async fn a_request_id_identifies_one_batch() {
         batch: Some(v1::get_batch_request::Batch::RequestId("r1".to_owned())),
     };
     assert_eq!(client.batches.get_batch(by_request).await.unwrap().into_inner().batch, Some(first));
+}
+
+/// A retry is answered with the stored batch although the server, restarted with smaller limits, would not store it now.
+#[tokio::test]
+async fn a_stored_batch_is_answered_although_it_would_be_refused_now() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::over(Arc::new(EmbeddedStore::open(dir.path()).unwrap()), Options::default());
+    let request = submit("w", "r1", vec![line_patch("app/a.txt")]);
+    let stored = server.connect().await.submit(request.clone()).await.unwrap();
+    server.stop().await.unwrap();
+
+    let limits = Limits { text_bytes: "batch-key".len() - 1, ..Limits::DEFAULT };
+    let dispatch = Settings { limits, ..Settings::default() };
+    let options = Options { dispatch, ..Options::default() };
+    let server = Server::over(Arc::new(EmbeddedStore::open(dir.path()).unwrap()), options);
+    let mut client = server.connect().await;
+    let mut twin = client.clone();
+    let (one, two) = tokio::join!(client.submit(request.clone()), twin.submit(request.clone()));
+    assert_eq!((one.unwrap(), two.unwrap()), (stored.clone(), stored.clone()));
+
+    let mut other = request.clone();
+    other.edit.as_mut().unwrap().label = "another".to_owned();
+    assert_refused(client.submit(other).await, Code::AlreadyExists, "REQUEST_ID_REUSED", "");
+    let mut elsewhere = request.clone();
+    elsewhere.origin = None;
+    assert_refused(client.submit(elsewhere).await, Code::AlreadyExists, "REQUEST_ID_REUSED", "");
+    let mut shapeless = request.clone();
+    shapeless.edit.as_mut().unwrap().files[0].action = None;
+    assert_refused(client.submit(shapeless).await, Code::InvalidArgument, "INVALID_REQUEST", "MISSING");
+    let unknown = v1::SubmitBatchRequest { request_id: "r2".to_owned(), ..request.clone() };
+    assert_refused(client.submit(unknown).await, Code::InvalidArgument, "TOO_LARGE", "TEXT");
+    let validated = v1::SubmitBatchRequest { validate_only: true, ..request };
+    assert_refused(client.submit(validated).await, Code::InvalidArgument, "TOO_LARGE", "TEXT");
+    let list = v1::ListBatchesRequest { workspace_id: "w".to_owned(), ..v1::ListBatchesRequest::default() };
+    let listed = client.batches.list_batches(list).await.unwrap().into_inner().batches;
+    assert_eq!(listed.iter().map(|batch| &batch.batch_id).collect::<Vec<_>>(), [&stored.batch_id]);
+}
+
+/// The same holds for a batch that does not fit into a message with its ids, and for one whose blob is not there.
+#[tokio::test]
+async fn a_stored_batch_is_answered_whatever_the_server_would_refuse_it_for() {
+    let store = Arc::new(MemoryStore::default());
+    let server = Server::over(Arc::clone(&store) as Arc<dyn Store>, Options::default());
+    let mut client = server.connect().await;
+    let mut large = line_patch("app/a.txt");
+    if let Some(Operation::LinePatch(patch)) = &mut large.action {
+        let change = v1::Change { key: String::new(), ..patch.changes[0].clone() };
+        patch.changes = vec![change; 60_000];
+    }
+    let blob = v1::BlobRef { sha256: "0".repeat(64), size_bytes: 1 };
+    let absent = create_file("a", v1::create_file::Content::Blob(blob));
+    for (number, file, code, reason, detail) in [
+        (1, large, Code::InvalidArgument, "TOO_LARGE", "DOCUMENT"),
+        (2, absent, Code::FailedPrecondition, "BLOB_MISSING", ""),
+    ] {
+        let request = submit("w", &format!("r{number}"), vec![file]);
+        assert_refused(client.submit(request.clone()).await, code, reason, detail);
+        let record = store_contract::batch(number, "w", &request.request_id);
+        let batch = request.edit.clone().unwrap().try_into().unwrap();
+        let origin = request.origin.clone().unwrap().into();
+        let record = BatchRecord { ids: ids::of(record.id, &batch), batch, origin, ..record };
+        let stored = store_contract::append(&store, record).await;
+        assert_eq!(client.submit(request).await.unwrap().batch_id, stored.id.to_string());
+    }
 }
 
 /// Fifty concurrent submits with one request id store one batch, and all get its answer.

@@ -1810,7 +1810,7 @@ pub struct SubmitBatchRequest {
     #[prost(message, optional, tag = "4")]
     pub origin: ::core::option::Option<Origin>,
     /// If true, everything is checked that can be checked without files, and nothing is stored: the answer carries the
-    /// batch without ids.
+    /// batch without ids. A stored batch is checked as a new one is; if it is acceptable, its request_id is checked as well.
     #[prost(bool, tag = "5")]
     pub validate_only: bool,
 }
@@ -2048,11 +2048,13 @@ pub mod batch_service_client {
         }
         /// Validates a batch and stores it for the workspace's agent. The answer is sent once the batch is durable.
         ///
-        /// Repeating the call with the same request_id and the same content stores nothing and answers the batch as it is now.
+        /// Repeating the call with the same request_id, edit and origin stores nothing and answers the batch as it is now, even if
+        /// the server, updated or configured otherwise since, would refuse the batch under a new request_id.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the batch or a field is not acceptable; nothing is stored.
-        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used with other content.
+        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used with another edit or origin, whether or not these are
+        ///   acceptable. An edit that does not parse cannot be compared, and is refused with INVALID_ARGUMENT.
         /// - FAILED_PRECONDITION (BLOB_MISSING): referenced blobs were not uploaded; metadata of the ErrorInfo: "missingBlobs"
         ///   counts them, "sha256" has the first 16 digests, with commas between them.
         /// - RESOURCE_EXHAUSTED: a limit of the server is reached; the same call may pass later.
@@ -2253,11 +2255,13 @@ pub mod batch_service_server {
     pub trait BatchService: std::marker::Send + std::marker::Sync + 'static {
         /// Validates a batch and stores it for the workspace's agent. The answer is sent once the batch is durable.
         ///
-        /// Repeating the call with the same request_id and the same content stores nothing and answers the batch as it is now.
+        /// Repeating the call with the same request_id, edit and origin stores nothing and answers the batch as it is now, even if
+        /// the server, updated or configured otherwise since, would refuse the batch under a new request_id.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the batch or a field is not acceptable; nothing is stored.
-        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used with other content.
+        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used with another edit or origin, whether or not these are
+        ///   acceptable. An edit that does not parse cannot be compared, and is refused with INVALID_ARGUMENT.
         /// - FAILED_PRECONDITION (BLOB_MISSING): referenced blobs were not uploaded; metadata of the ErrorInfo: "missingBlobs"
         ///   counts them, "sha256" has the first 16 digests, with commas between them.
         /// - RESOURCE_EXHAUSTED: a limit of the server is reached; the same call may pass later.
