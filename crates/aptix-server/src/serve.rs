@@ -114,10 +114,11 @@ fn router(
     options: &Options,
     admission: &Admission,
 ) -> Result<Router<Stack<Admission, Identity>>, ServeError> {
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()?;
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
     let batches = BatchServer::new(BatchService(Arc::clone(dispatcher)));
     let agents = AgentServer::new(AgentService(Arc::clone(dispatcher)));
     let files = FileServer::new(FileService {
@@ -133,7 +134,8 @@ fn router(
         .http2_keepalive_timeout(Some(options.keepalive_timeout))
         .max_connection_age(options.connection_age)
         .max_connection_age_grace(options.connection_age_grace)
-        .add_service(reflection)
+        .add_service(reflection().build_v1()?)
+        .add_service(reflection().build_v1alpha()?)
         .add_service(batches.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
         .add_service(agents.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
         .add_service(files.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES)))

@@ -12,8 +12,6 @@ use tonic::Code;
 use tonic::transport::Channel;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
-use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
-use tonic_reflection::pb::v1::{ServerReflectionRequest, server_reflection_request, server_reflection_response};
 use tonic_types::StatusExt;
 
 use crate::server::{
@@ -432,7 +430,7 @@ async fn health(channel: Channel, service: &str) -> Result<ServingStatus, tonic:
     Ok(HealthClient::new(channel).check(request).await?.into_inner().status())
 }
 
-/// Health and reflection answer.
+/// Health and both versions of reflection answer.
 #[tokio::test]
 async fn health_and_reflection_answer() {
     let server = Server::start();
@@ -440,19 +438,35 @@ async fn health_and_reflection_answer() {
     for service in ["", "aptix.v1.BatchService", "aptix.v1.AgentService", "aptix.v1.FileService"] {
         assert_eq!(health(client.channel.clone(), service).await.unwrap(), ServingStatus::Serving, "{service}");
     }
-    let ask = ServerReflectionRequest {
-        host: String::new(),
-        message_request: Some(server_reflection_request::MessageRequest::ListServices(String::new())),
-    };
-    let mut reflection = ServerReflectionClient::new(client.channel.clone());
-    let mut answers = reflection.server_reflection_info(tokio_stream::iter([ask])).await.unwrap().into_inner();
-    let Some(server_reflection_response::MessageResponse::ListServicesResponse(list)) =
-        next(&mut answers).await.unwrap().message_response
-    else {
-        panic!("reflection lists the services")
-    };
-    let names: Vec<_> = list.service.iter().map(|service| service.name.as_str()).collect();
+    let names = [v1_services(client.channel.clone()).await, v1alpha_services(client.channel.clone()).await];
     for service in ["aptix.v1.BatchService", "aptix.v1.AgentService", "aptix.v1.FileService", "grpc.health.v1.Health"] {
-        assert!(names.contains(&service), "{service} in {names:?}");
+        for names in &names {
+            assert!(names.iter().any(|name| name == service), "{service} in {names:?}");
+        }
     }
 }
+
+/// The services that gRPC reflection lists in the given version of its package.
+macro_rules! listed_services {
+    ($name:ident, $version:ident) => {
+        async fn $name(channel: Channel) -> Vec<String> {
+            use pb::server_reflection_request::MessageRequest;
+            use pb::server_reflection_response::MessageResponse;
+            use tonic_reflection::pb::$version as pb;
+
+            let message_request = Some(MessageRequest::ListServices(String::new()));
+            let ask = pb::ServerReflectionRequest { host: String::new(), message_request };
+            let mut reflection = pb::server_reflection_client::ServerReflectionClient::new(channel);
+            let mut answers = reflection.server_reflection_info(tokio_stream::iter([ask])).await.unwrap().into_inner();
+            match next(&mut answers).await.unwrap().message_response {
+                Some(MessageResponse::ListServicesResponse(list)) => {
+                    list.service.into_iter().map(|service| service.name).collect()
+                }
+                other => panic!("reflection lists the services, not {other:?}"),
+            }
+        }
+    };
+}
+
+listed_services!(v1_services, v1);
+listed_services!(v1alpha_services, v1alpha);

@@ -158,8 +158,7 @@ pub struct Change {
     /// Names this change for ever. Minted by the server. In a request it is ignored.
     #[prost(string, tag = "1")]
     pub change_id: ::prost::alloc::string::String,
-    /// The author's name for this change, unique in its file patch; echoed and never used to look anything up. At most
-    /// 64 KiB.
+    /// The author's name for this change, unique in its file patch; echoed and never used to look anything up. At most 64 KiB.
     #[prost(string, tag = "2")]
     pub key: ::prost::alloc::string::String,
     /// Why it is made. Without effect on what happens. At most 64 KiB.
@@ -346,8 +345,7 @@ pub mod search_change {
 /// Replaces a text that occurs in the file exactly once.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReplaceText {
-    /// That text. If it is not there, the batch fails with TEXT_NOT_FOUND; if it is there several times, with
-    /// TEXT_NOT_UNIQUE.
+    /// That text. If it is not there, the batch fails with TEXT_NOT_FOUND; if it is there several times, with TEXT_NOT_UNIQUE.
     #[prost(string, tag = "1")]
     pub old_text: ::prost::alloc::string::String,
 }
@@ -587,8 +585,7 @@ pub struct Between {
     /// The line above them.
     #[prost(message, optional, tag = "1")]
     pub start: ::core::option::Option<Anchor>,
-    /// The line below them: the next one below the start that fits, or the one that its occurrence selects, counted from
-    /// there.
+    /// The line below them: the next one below the start that fits, or the one that its occurrence selects, counted from there.
     #[prost(message, optional, tag = "2")]
     pub end: ::core::option::Option<Anchor>,
     /// Whether the two lines go as well.
@@ -681,8 +678,7 @@ pub enum Scope {
     First = 1,
     /// Every one.
     All = 2,
-    /// The only place where the text occurs as whole lines. An empty text is the end of the file, or a file that is not
-    /// there.
+    /// The only place where the text occurs as whole lines. An empty text is the end of the file, or a file that is not there.
     Block = 3,
 }
 impl Scope {
