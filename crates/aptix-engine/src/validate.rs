@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
-use aptix_model::batch::{Batch, FileEdit};
+use aptix_model::batch::{Batch, FileEdit, PartialBatch};
 use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
 
@@ -24,17 +24,24 @@ use crate::valid::{ValidBatch, ValidEdit, ValidFile};
 /// # Errors
 /// What is wrong with the batch, everything at once: up to a hundred failures, then how many more there are.
 pub fn validate<'a>(batch: &'a Batch, limits: &Limits) -> Result<ValidBatch<'a>, Vec<Failure>> {
+    check(batch, None, limits)
+}
+
+/// Checks a batch, or what can be read of one: then `positions` has the index of each of its file patches in the whole.
+fn check<'a>(batch: &'a Batch, positions: Option<&[usize]>, limits: &Limits) -> Result<ValidBatch<'a>, Vec<Failure>> {
     let mut findings = Findings::default();
-    if let Some((field, violation)) = too_many(batch, limits) {
+    let is_whole = positions.is_none();
+    if let Some((field, violation)) = too_many(batch, is_whole, limits) {
         findings.add(|| violation.failure().field(field));
         return Err(findings.into_failures());
     }
-    let mut site = Site::new(&mut findings, limits);
+    let mut site = Site::new(&mut findings, limits, positions);
     site.check_text("batchLabel", batch.label.as_deref());
     site.check_text("batchKey", batch.key.as_deref());
     let mut files = Vec::with_capacity(batch.files.len());
     let mut keys = Keys::default();
     for (index, patch) in batch.files.iter().enumerate() {
+        let index = site.position(index);
         site.file = Some((index, patch));
         site.check_text("fileKey", patch.key.as_deref());
         keys.check("fileKey", index, patch.key.as_deref(), &mut site);
@@ -63,13 +70,30 @@ pub fn validate<'a>(batch: &'a Batch, limits: &Limits) -> Result<ValidBatch<'a>,
 /// # Errors
 /// What is wrong with it, whichever files exist.
 pub fn validate_open(batch: &Batch, limits: &Limits) -> Result<(), Vec<Failure>> {
+    check_open(batch, None, limits)
+}
+
+/// Everything that is wrong with a batch of which some file patches have the wrong shape, in the order of the files; the others
+/// are checked as [`validate_open`] checks a whole batch. What is about no single file comes last.
+#[must_use]
+pub fn validate_part(part: PartialBatch, limits: &Limits) -> Vec<Failure> {
+    let PartialBatch { batch, positions, mut failures } = part;
+    let positions = (!failures.is_empty()).then_some(positions.as_slice());
+    if let Err(found) = check_open(&batch, positions, limits) {
+        failures.extend(found);
+    }
+    failures.sort_by_key(|failure| failure.file_index.unwrap_or(usize::MAX));
+    failures
+}
+
+fn check_open(batch: &Batch, positions: Option<&[usize]>, limits: &Limits) -> Result<(), Vec<Failure>> {
     let mut readings = readings::assumptions(batch).peekable();
     if readings.peek().is_none() {
-        return validate(batch, limits).map(drop);
+        return check(batch, positions, limits).map(drop);
     }
     let mut first = None;
     for reading in readings {
-        match validate(&reading, limits) {
+        match check(&reading, positions, limits) {
             Ok(_) => return Ok(()),
             Err(failures) => drop(first.get_or_insert(failures)),
         }
@@ -78,8 +102,8 @@ pub fn validate_open(batch: &Batch, limits: &Limits) -> Result<(), Vec<Failure>>
 }
 
 /// Sizes that are not even looked into when they are passed.
-fn too_many(batch: &Batch, limits: &Limits) -> Option<(&'static str, Violation)> {
-    if batch.files.is_empty() {
+fn too_many(batch: &Batch, is_whole: bool, limits: &Limits) -> Option<(&'static str, Violation)> {
+    if is_whole && batch.files.is_empty() {
         return Some(("files", Violation::Empty { what: "file patch" }));
     }
     let found = batch.files.len().saturating_add(batch.quotes.len());

@@ -11,6 +11,7 @@ mod whole_file;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::failure::Failure;
 use crate::path_readings::PathReadings;
 use crate::quote::Quote;
 
@@ -31,6 +32,17 @@ pub struct Batch {
     pub files: Vec<FilePatch>,
     /// Blocks of the author's answer that may be named for a file and are no edits.
     pub quotes: Vec<Quote>,
+}
+
+/// An edit as far as it has the shape of one: a file patch of the wrong shape is left out whole.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PartialBatch {
+    /// The batch of the file patches and quotes that have the right shape.
+    pub batch: Batch,
+    /// The index in the edit of each file patch of `batch`, ascending.
+    pub positions: Vec<usize>,
+    /// What is wrong with the shape of the others; empty if `batch` is the whole edit.
+    pub failures: Vec<Failure>,
 }
 
 /// What happens to one file (TUL-002 4.2).

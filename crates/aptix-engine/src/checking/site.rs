@@ -21,14 +21,21 @@ pub(crate) struct Site<'f, 'a> {
     pub(crate) regexes: Regexes<'a>,
     pub(crate) file: Option<(usize, &'a FilePatch)>,
     pub(crate) change: Option<usize>,
+    /// The index of each file patch in what its author sent; `None` if all of that is checked.
+    positions: Option<&'f [usize]>,
     /// How many changes of the file are listed in parts above the one that is looked at.
     above: usize,
 }
 
 impl<'f> Site<'f, '_> {
     /// At no file yet.
-    pub(crate) fn new(findings: &'f mut Findings, limits: &'f Limits) -> Self {
-        Self { findings, limits, regexes: Regexes::default(), file: None, change: None, above: 0 }
+    pub(crate) fn new(findings: &'f mut Findings, limits: &'f Limits, positions: Option<&'f [usize]>) -> Self {
+        Self { findings, limits, regexes: Regexes::default(), file: None, change: None, positions, above: 0 }
+    }
+
+    /// The index of a file patch in what its author sent.
+    pub(crate) fn position(&self, index: usize) -> usize {
+        self.positions.and_then(|positions| positions.get(index).copied()).unwrap_or(index)
     }
 
     /// Enters a part of a file whose changes follow so many others.

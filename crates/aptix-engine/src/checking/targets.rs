@@ -101,6 +101,7 @@ struct Entry<'a> {
     role: Role,
     spelled: Cow<'a, str>,
     index: usize,
+    patch: &'a FilePatch,
 }
 
 /// What a batch does at a path.
@@ -126,19 +127,23 @@ fn check_kind<'a>(
         let to = patch.edit.moved_to();
         let own = if to.is_some() { Role::Leaves } else { Role::Stays };
         let texts = [Some((own, patch.target.as_str())), to.map(|to| (Role::Arrives, to))].into_iter().flatten();
-        texts.map(move |(role, text)| (index, role, &patch.target, text))
+        texts.map(move |(role, text)| (index, role, patch, text))
     });
-    let valid = named.filter_map(|(index, role, target, text)| Some((index, role, spelled(target, text)?)));
+    let valid =
+        named.filter_map(|(index, role, patch, text)| Some((index, role, patch, spelled(&patch.target, text)?)));
     let mut entries: Vec<Entry<'a>> = valid
         .filter(|(.., spelled)| WorkspacePath::new(spelled).is_ok())
-        .map(|(index, role, spelled)| Entry { key: fold(&spelled).replace('/', "\0"), role, spelled, index })
+        .map(|(index, role, patch, spelled)| {
+            let index = site.position(index);
+            Entry { key: fold(&spelled).replace('/', "\0"), role, spelled, index, patch }
+        })
         .collect();
     entries.sort_by(|a, b| (&a.key, a.role, &a.spelled, a.index).cmp(&(&b.key, b.role, &b.spelled, b.index)));
     // Paths that share folded directories lie together, so a difference between any two shows between two neighbours.
     for (a, b) in entries.iter().zip(entries.iter().skip(1)) {
         let (other, this) = if a.index < b.index { (a, b) } else { (b, a) };
         let Some(violation) = conflict(other, this) else { continue };
-        site.file = batch.files.get(this.index).map(|patch| (this.index, patch));
+        site.file = Some((this.index, this.patch));
         site.report(field, || violation);
     }
 }

@@ -3,8 +3,8 @@
 use super::field::{digest, each, given, missing, note, unexpected, unknown_enum, with_id};
 use super::{anchor, hunks, quote, search, v1};
 use crate::batch::{
-    Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, Presence, Target,
-    WriteFile,
+    Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, PartialBatch,
+    Presence, Target, WriteFile,
 };
 use crate::failure::Failure;
 use crate::id::ChangeId;
@@ -13,38 +13,55 @@ use crate::path_readings::PathReadings;
 use crate::reason::{Detail, Reason};
 use crate::record::FileIds;
 
+impl From<v1::Edit> for PartialBatch {
+    fn from(edit: v1::Edit) -> Self {
+        let (mut failures, mut positions, mut patches) = (Vec::new(), Vec::new(), Vec::new());
+        let mut files = edit.files;
+        let quotes = quote::split_off(&mut files, &mut failures);
+        for (index, file) in files.into_iter().enumerate() {
+            match file_patch(index, file) {
+                Ok(patch) => {
+                    positions.push(index);
+                    patches.push(patch);
+                }
+                Err(found) => found
+                    .into_iter()
+                    .for_each(|failure| note(&mut failures, Failure { file_index: Some(index), ..failure })),
+            }
+        }
+        let batch = Batch { label: given(edit.label), key: given(edit.key), files: patches, quotes };
+        Self { batch, positions, failures }
+    }
+}
+
 impl TryFrom<v1::Edit> for Batch {
     type Error = Vec<Failure>;
 
     fn try_from(edit: v1::Edit) -> Result<Self, Vec<Failure>> {
-        let mut failures = Vec::new();
-        let mut files = edit.files;
-        let quotes = quote::split_off(&mut files, &mut failures);
-        let files = files.into_iter().enumerate();
-        let files = files.filter_map(|(index, file)| file_patch(index, file, &mut failures)).collect();
-        if failures.is_empty() {
-            Ok(Self { label: given(edit.label), key: given(edit.key), files, quotes })
-        } else {
-            Err(failures)
-        }
+        let PartialBatch { batch, failures, .. } = edit.into();
+        if failures.is_empty() { Ok(batch) } else { Err(failures) }
     }
 }
 
-fn file_patch(index: usize, file: v1::FilePatch, failures: &mut Vec<Failure>) -> Option<FilePatch> {
+fn file_patch(index: usize, file: v1::FilePatch) -> Result<FilePatch, Vec<Failure>> {
     use v1::file_patch::Action;
-    let at = |failure: Failure| Failure { file_index: Some(index), ..failure };
+    let mut failures = Vec::new();
     let is_diff = matches!(file.action, Some(Action::GitPatch(_) | Action::GitSeries(_)));
-    let target = target(index, file.target, is_diff).map_err(|failure| note(failures, at(failure))).ok();
-    let found = failures.len();
+    let target = target(index, file.target, is_diff).map_err(|failure| note(&mut failures, failure)).ok();
     let edit = match file.action {
-        Some(action) => file_edit(index, action, failures),
+        Some(action) => file_edit(index, action, &mut failures),
         None => {
-            note(failures, missing(&format!("files[{index}].action"), "what happens to the file, such as linePatch"));
+            let expected = "what happens to the file, such as linePatch";
+            note(&mut failures, missing(&format!("files[{index}].action"), expected));
             None
         }
     };
-    failures.iter_mut().skip(found).for_each(|failure| failure.file_index = Some(index));
-    Some(FilePatch { target: target?, key: given(file.key), label: given(file.label), edit: edit? })
+    match (target, edit) {
+        (Some(target), Some(edit)) if failures.is_empty() => {
+            Ok(FilePatch { target, key: given(file.key), label: given(file.label), edit })
+        }
+        _ => Err(failures),
+    }
 }
 
 fn file_edit(index: usize, action: v1::file_patch::Action, failures: &mut Vec<Failure>) -> Option<FileEdit> {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use aptix_engine::validate::validate_open;
-use aptix_model::batch::{Batch, BlobRef, Content, Origin};
+use aptix_engine::validate::{validate_open, validate_part};
+use aptix_model::batch::{Batch, BlobRef, Content, Origin, PartialBatch};
 use aptix_model::failure::Failure;
 use aptix_model::id::{RequestId, Revision, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
@@ -79,6 +79,15 @@ impl Dispatcher {
             }
         }
         Ok(())
+    }
+
+    /// Refuses a call of the wrong shape with everything that is wrong with it: `failures` of other fields, then those of the
+    /// origin and of the edit. What can be read of the edit is checked as well.
+    #[must_use]
+    pub fn refuse(&self, mut failures: Vec<Failure>, origin: &Origin, edit: Option<PartialBatch>) -> Refusal {
+        failures.extend(check_origin(origin, self.settings.limits.text_bytes));
+        failures.extend(edit.into_iter().flat_map(|edit| validate_part(edit, &self.settings.limits)));
+        Refusal::Invalid(failures)
     }
 
     /// Stores a checked batch, unless it was stored before under its request id.

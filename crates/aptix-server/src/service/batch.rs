@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use aptix_model::batch::Batch;
+use aptix_model::batch::{Batch, PartialBatch};
 use aptix_model::cursor::Cursor;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, RequestId, Revision, Uuid, WorkspaceId};
@@ -173,7 +173,7 @@ impl BatchService {
     async fn submit(&self, request: v1::SubmitBatchRequest) -> Result<v1::Batch, Refusal> {
         let bytes = request.encoded_len();
         let validate_only = request.validate_only;
-        let submission = submission(request)?;
+        let submission = self.submission(request)?;
         log_received(&submission);
         let checked = self.check(bytes, &submission).await;
         if validate_only {
@@ -192,28 +192,24 @@ impl BatchService {
         check_size(bytes, &submission.batch)?;
         self.0.check(submission).await
     }
-}
 
-/// Decodes a submit; everything that is wrong with its shape.
-fn submission(request: v1::SubmitBatchRequest) -> Result<Submission, Vec<Failure>> {
-    let mut failures = Vec::new();
-    let workspace = wire::id::<WorkspaceId>("workspaceId", &request.workspace_id);
-    let workspace = workspace.map_err(|failure| failures.push(failure));
-    let request_id = wire::id::<RequestId>("requestId", &request.request_id);
-    let request_id = request_id.map_err(|failure| failures.push(failure));
-    let batch = match request.edit {
-        Some(edit) => Batch::try_from(edit).map_err(|found| failures.extend(found)),
-        None => {
+    /// Decodes a submit; one of the wrong shape is refused with everything that is wrong with it.
+    fn submission(&self, request: v1::SubmitBatchRequest) -> Result<Submission, Refusal> {
+        let mut failures = Vec::new();
+        let workspace = wire::id::<WorkspaceId>("workspaceId", &request.workspace_id);
+        let workspace = workspace.map_err(|failure| failures.push(failure));
+        let request_id = wire::id::<RequestId>("requestId", &request.request_id);
+        let request_id = request_id.map_err(|failure| failures.push(failure));
+        if request.edit.is_none() {
             failures.push(missing("edit", "what is to happen"));
-            Err(())
         }
-    };
-    match (workspace, request_id, batch) {
-        (Ok(workspace), Ok(request_id), Ok(batch)) => {
-            let origin = request.origin.map(Into::into).unwrap_or_default();
-            Ok(Submission { workspace, request_id, batch, origin })
+        let origin = request.origin.map(Into::into).unwrap_or_default();
+        match (workspace, request_id, request.edit.map(PartialBatch::from)) {
+            (Ok(workspace), Ok(request_id), Some(edit)) if edit.failures.is_empty() => {
+                Ok(Submission { workspace, request_id, batch: edit.batch, origin })
+            }
+            (_, _, edit) => Err(self.0.refuse(failures, &origin, edit)),
         }
-        _ => Err(failures),
     }
 }
 

@@ -13,6 +13,7 @@ use aptix_server::store::Store;
 use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::memory::MemoryStore;
 use tonic::Code;
+use tonic_types::StatusExt;
 
 use crate::server::{
     Server, applied, assert_refused, create_file, create_text, failed, fields, line_patch, next, next_event, refusal,
@@ -261,6 +262,69 @@ async fn a_batch_that_is_not_acceptable_is_refused_whole() {
     }
     let listed = v1::ListBatchesRequest { workspace_id: "w".to_owned(), ..v1::ListBatchesRequest::default() };
     assert_refused(client.batches.list_batches(listed).await, Code::NotFound, "NOT_FOUND", "");
+}
+
+/// A file of the wrong shape hides its own violations alone: one answer names those of every file, by its position in the
+/// request.
+#[tokio::test]
+async fn wrong_shapes_and_broken_rules_of_different_files_are_named_together() {
+    use v1::change::Operation as Wire;
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let file = |path: &str, action| {
+        let target = Some(v1::file_patch::Target::Path(path.to_owned()));
+        v1::FilePatch { target, action, ..v1::FilePatch::default() }
+    };
+    let delete = || Some(Operation::DeleteFile(v1::DeleteFile {}));
+    let lines = |sha256: &str, operations: Vec<Option<Wire>>| {
+        let change = |operation| v1::Change { operation, ..v1::Change::default() };
+        let changes = operations.into_iter().map(change).collect();
+        Some(Operation::LinePatch(v1::LinePatch { original_sha256: sha256.to_owned(), changes }))
+    };
+    let removed = |start_line, end_line| {
+        let expected_original_lines = vec![String::new(); usize::try_from(end_line - start_line + 1).unwrap_or(1)];
+        Some(Wire::Delete(v1::DeleteLines { start_line, end_line, expected_original_lines }))
+    };
+    let digest = "0".repeat(64);
+    let blob = v1::BlobRef { sha256: "abc".to_owned(), size_bytes: 1 };
+    let content = Some(v1::create_file::Content::Blob(blob));
+    let blob = Some(Operation::CreateFile(v1::CreateFile { content, ..v1::CreateFile::default() }));
+    let parts = [
+        (file("../a", delete()), vec!["files[0].path"]),
+        (v1::FilePatch { target: None, ..file("", delete()) }, vec!["files[1].target"]),
+        (file("c", None), vec!["files[2].action"]),
+        (file("d", lines("abc", vec![removed(1, 1)])), vec!["files[3].originalSha256"]),
+        // A wrong shape hides the wrong path, digest and line of its file.
+        (file("../e", lines("abc", vec![removed(0, 0), None])), vec!["files[4].changes[1].operation"]),
+        (file("f", lines(&digest, vec![removed(1, 3), removed(3, 4)])), vec!["files[5].changes[1].startLine"]),
+        (file("g", Some(Operation::GitPatch(v1::GitPatch::default()))), vec!["files[6].gitPatch.kind"]),
+        (file("h", blob), vec!["files[7].createFile.blob.sha256"]),
+        (file("i/../j", delete()), vec!["files[8].path"]),
+    ];
+    let (files, expected): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    let status = client.submit(submit("w", "r1", files.clone())).await.unwrap_err();
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert_eq!(fields(&status), expected.concat());
+    let status = client.submit(submit("w", "not one id", files)).await.unwrap_err();
+    assert_eq!(fields(&status), [vec!["requestId"], expected.concat()].concat());
+    let parts =
+        [("r2", vec![file("x", None)], vec!["files[0].action"]), ("not one id", vec![], vec!["requestId", "files"])];
+    for (request, files, expected) in parts {
+        let status = client.submit(submit("w", request, files)).await.unwrap_err();
+        assert_eq!(fields(&status), expected);
+    }
+
+    // Every violation is named or counted, and a message names files by their positions in the request too.
+    let files = (0..60).map(|index| if index % 2 == 0 { file("x", None) } else { file("../x", delete()) }).collect();
+    let status = client.submit(submit("w", "r2", files)).await.unwrap_err();
+    let details = status.get_error_details();
+    let omitted = &details.error_info().unwrap().metadata["omittedViolations"];
+    assert_eq!(fields(&status).len() + omitted.parse::<usize>().unwrap(), 60);
+    let files = vec![file("x", None), file("same", delete()), file("y", None), file("same", delete())];
+    let status = client.submit(submit("w", "r3", files)).await.unwrap_err();
+    assert_eq!(fields(&status), ["files[0].action", "files[2].action", "files[3].path"]);
+    let named = status.get_error_details().bad_request().unwrap().field_violations[2].description.clone();
+    assert!(named.contains("entry 2"), "{named}");
 }
 
 /// A batch that is only validated is answered without ids, and nothing is stored.
