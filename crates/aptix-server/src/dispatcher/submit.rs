@@ -82,11 +82,11 @@ impl Dispatcher {
     }
 
     /// Refuses a call of the wrong shape with everything that is wrong with it: `failures` of other fields, then those of the
-    /// origin and of the edit. What can be read of the edit is checked as well.
+    /// edit and of the origin. What can be read of the edit is checked as well.
     #[must_use]
     pub fn refuse(&self, mut failures: Vec<Failure>, origin: &Origin, edit: Option<PartialBatch>) -> Refusal {
-        failures.extend(check_origin(origin, self.settings.limits.text_bytes));
         failures.extend(edit.into_iter().flat_map(|edit| validate_part(edit, &self.settings.limits)));
+        failures.extend(check_origin(origin, self.settings.limits.text_bytes));
         Refusal::Invalid(failures)
     }
 
