@@ -270,9 +270,16 @@ const APPLIES: usize = 400;
 
 pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let mut all = Tally::default();
-    for _ in 0..if job.long { 40 } else { 3 } {
+    let (wanted, mut races, mut tries) = (if job.long { 40 } else { 3 }, 0, 0);
+    while races < wanted {
         let Tally { applied, refused, marks, displaced } = race(job, APPLIES, Control::Nothing)?;
-        ensure!(applied >= APPLIES / 2 && refused > 0, "it was no race: {applied} applied, {refused} refused");
+        // How fast the others are beside it depends on what else the machine does.
+        races += usize::from(applied >= APPLIES / 2 && refused > 0);
+        tries += 1;
+        ensure!(
+            tries < 4 * wanted,
+            "only {races} of {tries} were races, the last with {applied} applied, {refused} refused"
+        );
         all.applied += applied;
         all.refused += refused;
         all.marks += marks;
