@@ -1,5 +1,6 @@
 //! What became of a batch, as the agent reports it and the server stores it.
 
+pub mod diff_part;
 pub mod fit;
 
 use alloc::string::String;

@@ -95,7 +95,8 @@ pub fn later_event(mut batch: v1::Batch) -> v1::Batch {
 /// The part of a batch, with as much of it as one message carries.
 #[must_use]
 pub fn part(mut part: v1::GetChangeResponse) -> v1::GetChangeResponse {
-    let steps: [fn(&mut v1::GetChangeResponse); 2] = [
+    let steps: [fn(&mut v1::GetChangeResponse); 4] = [
+        |part| part.diff.clear(),
         |part| {
             if let Some(file) = &mut part.file_report {
                 file.warnings.clear();
@@ -103,6 +104,7 @@ pub fn part(mut part: v1::GetChangeResponse) -> v1::GetChangeResponse {
             }
         },
         |part| part.file.iter_mut().for_each(|file| file.action = None),
+        |part| part.failures.truncate(1),
     ];
     part.content_omitted |= fit(&mut part, ROOM, &steps, |part, step| step(part));
     part

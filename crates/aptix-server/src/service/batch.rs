@@ -14,10 +14,10 @@ use prost::Message;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
 
-use super::page;
 use super::status::status;
+use super::{page, part};
 use crate::dispatcher::Dispatcher;
-use crate::dispatcher::read::{Part, ReadError};
+use crate::dispatcher::read::ReadError;
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::submit::{Submission, log_received, log_refused};
 use crate::dispatcher::watch::BatchUpdate;
@@ -70,7 +70,7 @@ impl v1::batch_service_server::BatchService for BatchService {
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let id: Uuid = wire::id("id", &request.id).map(|aptix_model::id::ChangeId(id)| id).map_err(status)?;
         let part = self.0.part(&workspace, id).await.map_err(status)?;
-        Ok(Response::new(fit::part(part_message(part))))
+        Ok(Response::new(fit::part(part::message(part))))
     }
 
     async fn list_batches(
@@ -250,36 +250,4 @@ pub(super) fn missing(field: &str, expected: &str) -> Failure {
     Failure::new(Reason::InvalidRequest, format!("{field} is not set, expected {expected}"))
         .detail(Detail::Missing)
         .field(field)
-}
-
-fn part_message(part: Part) -> v1::GetChangeResponse {
-    let Part { batch: mut record, file, change } = part;
-    let state = v1::BatchState::from(record.state).into();
-    let file_report = record.report.as_mut().filter(|report| file < report.files.len());
-    let file_report = file_report.map(|report| report.files.swap_remove(file).into());
-    record.report = None;
-    record.batch.quotes.clear();
-    if let Some(patch) = record.batch.files.get(file).cloned() {
-        record.batch.files = vec![patch];
-        record.ids = record.ids.get(file).cloned().into_iter().collect();
-    }
-    if let (Some(change), Some(patch), Some(ids)) = (change, record.batch.files.first_mut(), record.ids.first_mut()) {
-        patch.edit.keep_change(change);
-        ids.changes = ids.changes.get(change).copied().into_iter().collect();
-    }
-    let batch_id = record.id.to_string();
-    let mut edit = v1::Batch::from(record).edit.unwrap_or_default();
-    v1::GetChangeResponse {
-        batch_id,
-        state,
-        file: edit.files.pop(),
-        file_report,
-        file_index: position(file),
-        change_index: change.map(position),
-        content_omitted: false,
-    }
-}
-
-fn position(index: usize) -> u32 {
-    u32::try_from(index).unwrap_or(u32::MAX)
 }

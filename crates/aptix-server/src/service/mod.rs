@@ -9,6 +9,7 @@ mod entries;
 pub mod file;
 mod outflow;
 mod page;
+mod part;
 mod received;
 mod report;
 mod status;

@@ -21,6 +21,8 @@ mod limits;
 #[cfg(test)]
 mod logs;
 #[cfg(test)]
+mod parts;
+#[cfg(test)]
 mod process;
 mod reopening;
 #[cfg(test)]

@@ -1869,7 +1869,8 @@ pub struct GetChangeResponse {
     /// The file patch: asked for by a change_id, it holds that one change alone.
     #[prost(message, optional, tag = "3")]
     pub file: ::core::option::Option<FilePatch>,
-    /// What became of the file. Absent until the batch was applied.
+    /// What became of the file. Absent until the batch was applied. Asked for by a change_id, it holds the report of that one
+    /// change alone.
     #[prost(message, optional, tag = "4")]
     pub file_report: ::core::option::Option<FileReport>,
     /// Position of the file patch in the batch, from 0.
@@ -1881,6 +1882,15 @@ pub struct GetChangeResponse {
     /// Whether something of the file patch or of its report was left out, because the message would be too large.
     #[prost(bool, tag = "7")]
     pub content_omitted: bool,
+    /// The failures of the batch that name this file patch; asked for by a change_id, those that name that one change. A failure
+    /// of the file as a whole belongs to no change. Empty unless the batch has failed.
+    #[prost(message, repeated, tag = "8")]
+    pub failures: ::prost::alloc::vec::Vec<Failure>,
+    /// The part of the batch's diff about the file; asked for by a change_id, its lines around that one change, with lines of
+    /// another change only where no unchanged line is between the two. Empty until the batch was applied, and where the batch's
+    /// diff was left out or has nothing of the file.
+    #[prost(string, tag = "9")]
+    pub diff: ::prost::alloc::string::String,
 }
 /// Asks for a page of a workspace's batches.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
